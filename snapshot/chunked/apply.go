@@ -1,0 +1,190 @@
+package chunked
+
+import (
+	"slices"
+	"strings"
+)
+
+// Apply is m with edits applied, in any order; of several edits of one key the last counts. Chunks in which nothing changes are shared
+// with m; if nothing changes at all, the result is m.
+func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
+	edits = lastPerKey(edits)
+	out := Map[V]{}
+	changed := false
+	at := 0 // the first chunk of m that is not in out yet
+	for len(edits) > 0 {
+		c := m.find(edits[0].Key)
+		if c == len(m.chunks) && c > 0 && !endsChunk(m.chunks[c-1].last()) {
+			c-- // the last chunk is open at its end
+		}
+		c = max(c, at)
+		out.chunks = append(out.chunks, m.chunks[at:c]...)
+		at = c
+		var items []Item[V]
+		var touched bool
+		items, at, edits, touched = m.rewrite(c, edits)
+		if !touched {
+			out.chunks = append(out.chunks, m.chunks[c:at]...)
+			continue
+		}
+		changed = true
+		out.chunks = appendChunks(out.chunks, items)
+	}
+	if !changed {
+		return m
+	}
+	out.chunks = append(out.chunks, m.chunks[at:]...)
+	for _, c := range out.chunks {
+		out.n += len(c.items)
+	}
+	return out
+}
+
+// rewrite merges edits into the chunks from c on, until what it has ends where a chunk of m ends for good. It returns the merged items, the
+// first chunk that it did not read, the edits that are left, and whether anything differs.
+func (m Map[V]) rewrite(c int, edits []Edit[V]) (items []Item[V], next int, rest []Edit[V], touched bool) {
+	for {
+		var old []Item[V]
+		limit, bounded := "", false
+		if c < len(m.chunks) {
+			old = m.chunks[c].items
+			limit, bounded = m.chunks[c].last(), c+1 < len(m.chunks)
+			c++
+		}
+		n := len(edits)
+		if bounded {
+			n, _ = slices.BinarySearchFunc(edits, limit, func(e Edit[V], k string) int {
+				if e.Key <= k {
+					return -1
+				}
+				return 1
+			})
+		}
+		var diff bool
+		items, diff = merge(items, old, edits[:n])
+		touched = touched || diff
+		edits = edits[n:]
+		if c >= len(m.chunks) && len(edits) == 0 || len(items) == 0 || endsChunk(items[len(items)-1].Key) {
+			return items, c, edits, touched
+		}
+		if !touched {
+			return items, c, edits, false
+		}
+	}
+}
+
+// merge appends old with edits applied to items.
+func merge[V comparable](items, old []Item[V], edits []Edit[V]) (out []Item[V], touched bool) {
+	i := 0
+	for _, e := range edits {
+		for i < len(old) && old[i].Key < e.Key {
+			items = append(items, old[i])
+			i++
+		}
+		have := i < len(old) && old[i].Key == e.Key
+		switch {
+		case e.Delete:
+			touched = touched || have
+		case have && old[i].Value == e.Value:
+			items = append(items, old[i])
+		default:
+			touched = true
+			items = append(items, Item[V]{e.Key, e.Value})
+		}
+		if have {
+			i++
+		}
+	}
+	return append(items, old[i:]...), touched
+}
+
+// appendChunks cuts items into chunks.
+func appendChunks[V comparable](chunks []*chunk[V], items []Item[V]) []*chunk[V] {
+	start := 0
+	for i := range items {
+		if endsChunk(items[i].Key) || i == len(items)-1 {
+			chunks = append(chunks, &chunk[V]{items: slices.Clone(items[start : i+1])})
+			start = i + 1
+		}
+	}
+	return chunks
+}
+
+// lastPerKey sorts edits by key and keeps the last of each.
+func lastPerKey[V comparable](edits []Edit[V]) []Edit[V] {
+	if len(edits) < 2 {
+		return edits
+	}
+	edits = slices.Clone(edits)
+	slices.SortStableFunc(edits, func(a, b Edit[V]) int { return strings.Compare(a.Key, b.Key) })
+	out := edits[:0]
+	for i, e := range edits {
+		if i+1 < len(edits) && edits[i+1].Key == e.Key {
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Change is one difference between two Maps.
+type Change[V comparable] struct {
+	Key          string
+	Old, New     V
+	InOld, InNew bool
+}
+
+// Diff calls f for every key whose presence or value differs between old and m, in order. Chunks that both share are skipped by pointer.
+func (m Map[V]) Diff(old Map[V], f func(Change[V])) {
+	i, j := 0, 0
+	for i < len(old.chunks) || j < len(m.chunks) {
+		if i < len(old.chunks) && j < len(m.chunks) && old.chunks[i] == m.chunks[j] {
+			i, j = i+1, j+1
+			continue
+		}
+		var a, b []Item[V]
+		for ends := false; !ends; { // read on until both sides end at the same key
+			behind := len(b) > 0 && lastKey(a) < lastKey(b)
+			switch {
+			case i < len(old.chunks) && (len(a) == 0 || behind):
+				a = append(a, old.chunks[i].items...)
+				i++
+			case j < len(m.chunks) && !behind:
+				b = append(b, m.chunks[j].items...)
+				j++
+			case i < len(old.chunks):
+				a = append(a, old.chunks[i].items...)
+				i++
+			default:
+				ends = true
+			}
+			ends = ends || len(a) > 0 && len(b) > 0 && lastKey(a) == lastKey(b)
+		}
+		diffItems(a, b, f)
+	}
+}
+
+func lastKey[V comparable](items []Item[V]) string {
+	if len(items) == 0 {
+		return ""
+	}
+	return items[len(items)-1].Key
+}
+
+func diffItems[V comparable](a, b []Item[V], f func(Change[V])) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Key < b[0].Key:
+			f(Change[V]{Key: a[0].Key, Old: a[0].Value, InOld: true})
+			a = a[1:]
+		case len(a) == 0 || b[0].Key < a[0].Key:
+			f(Change[V]{Key: b[0].Key, New: b[0].Value, InNew: true})
+			b = b[1:]
+		default:
+			if a[0].Value != b[0].Value {
+				f(Change[V]{Key: a[0].Key, Old: a[0].Value, New: b[0].Value, InOld: true, InNew: true})
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+}

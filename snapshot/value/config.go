@@ -1,0 +1,79 @@
+package value
+
+import (
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// VirtualService is a routing rule. Spec is the user's, with hosts and destinations fully qualified, gateways as "namespace/name" or
+// "mesh", defaults filled in, and nothing that validation refuses.
+type VirtualService struct {
+	Meta
+	Spec   *networking.VirtualService
+	Export Visibility
+}
+
+// DestinationRule is a traffic policy for a host. Spec.Host is fully qualified.
+type DestinationRule struct {
+	Meta
+	Spec   *networking.DestinationRule
+	Export Visibility
+	// From names the objects that were merged into this one, oldest first; the object itself only, where none was.
+	From []ObjectKey
+}
+
+// Selector are the labels of the workloads that the rule is for; nil for all clients.
+func (d *DestinationRule) Selector() Labels {
+	if d.Spec.GetWorkloadSelector() == nil {
+		return nil
+	}
+	return d.Spec.GetWorkloadSelector().GetMatchLabels()
+}
+
+// Subset is the subset of that name, or nil.
+func (d *DestinationRule) Subset(name string) *networking.Subset {
+	if d == nil {
+		return nil
+	}
+	for _, s := range d.Spec.GetSubsets() {
+		if s.GetName() == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Gateway is an Istio Gateway. Server hosts are "namespace/host" with namespace "*" or a name ("." resolved).
+type Gateway struct {
+	Meta
+	Spec *networking.Gateway
+}
+
+// Sidecar is a Sidecar object. Egress hosts are "namespace/host", with "." resolved; "~/…" entries are kept.
+type Sidecar struct {
+	Meta
+	Spec *networking.Sidecar
+}
+
+// Selector are the labels of the workloads that the Sidecar is for; nil for the whole namespace.
+func (s *Sidecar) Selector() Labels { return s.Spec.GetWorkloadSelector().GetLabels() }
+
+// Mesh is the mesh-wide configuration: MeshConfig with all defaults applied, and the process's own settings that generators read.
+type Mesh struct {
+	Config *meshconfig.MeshConfig
+	// DomainSuffix is the cluster's DNS domain, "cluster.local".
+	DomainSuffix string
+	// ClusterID names this cluster, "Kubernetes".
+	ClusterID string
+}
+
+// RootNamespace is where mesh-wide objects live.
+func (m *Mesh) RootNamespace() string { return m.Config.GetRootNamespace() }
+
+// Namespace is a Kubernetes namespace.
+type Namespace struct {
+	Name   string
+	Labels Labels
+	// TrafficDistribution is the namespace's annotation, inherited by its Services; empty when absent.
+	TrafficDistribution string
+}

@@ -1,0 +1,95 @@
+package value
+
+import "unique"
+
+// Health is what a client should think of an endpoint.
+type Health uint8
+
+// Health states. Terminating endpoints are not stored at all unless they serve persistent sessions (Draining).
+const (
+	Healthy Health = iota
+	Unhealthy
+	Draining
+	Terminating
+)
+
+// Locality is where an endpoint or proxy runs. Comparable.
+type Locality struct {
+	Region, Zone, SubZone string
+}
+
+func (l Locality) String() string {
+	if l == (Locality{}) {
+		return ""
+	}
+	return l.Region + "/" + l.Zone + "/" + l.SubZone
+}
+
+// Identity is what the workload behind an endpoint is, shared by all endpoints of one workload: interned with unique.Handle.
+// Labels are encoded by LabelsKey so that the struct stays comparable.
+type Identity struct {
+	Namespace      string
+	Workload       string // name of the workload (Deployment …) as telemetry reports it
+	ServiceAccount string
+	Cluster        string
+	Network        string
+	// TLSMode is "istio" when the endpoint has a sidecar that speaks mutual TLS, else "disabled" or "".
+	TLSMode string
+	// LabelsKey is LabelsKey(labels).
+	LabelsKey string
+}
+
+// Endpoint is one address of one service. Compared by content when an endpoint set is replaced.
+type Endpoint struct {
+	// Addresses are IPs (more than one: dual stack, the first is primary), a DNS name (DNS services), or a "unix://" path.
+	Addresses []string
+	// Ports maps the service's port name to the endpoint's port, sorted by name. A port that is missing is not served.
+	Ports    []EndpointPort
+	Identity unique.Handle[Identity]
+	Labels   Labels
+	Locality Locality
+	Health   Health
+	// Weight is the load balancing weight, at least 1.
+	Weight uint32
+	// Node is the Kubernetes node, for node-local policies.
+	Node string
+	// Pod is the pod's namespace/name, or the WorkloadEntry's; empty when unknown.
+	Pod string
+	// HostName and SubDomain give a pod of a headless service its own name.
+	HostName, SubDomain string
+}
+
+// EndpointPort is the port at which an endpoint serves the service port of that name.
+type EndpointPort struct {
+	Name string
+	Port uint32
+}
+
+// Projection is what clusters and listeners depend on of a service's endpoints. It is kept in the Snapshot; ingest keeps the old pointer
+// when nothing in it changed.
+type Projection struct {
+	// Any is whether there is any endpoint.
+	Any bool
+	// ServiceAccounts are the SPIFFE identities of the endpoints, sorted, without the "spiffe://" that generators add.
+	ServiceAccounts []string
+	// Inline are the endpoints themselves, for services whose clusters carry them (DNS, static) or whose listeners bind their
+	// addresses (headless TCP), in the order in which they are served; nil for all others.
+	Inline []*Endpoint
+}
+
+// Workload is a pod or WorkloadEntry as the home of a proxy: what a proxy's own (inbound) configuration depends on.
+type Workload struct {
+	Namespace, Name string
+	Addresses       []string
+	Labels          Labels
+	Locality        Locality
+	Node            string
+	ServiceAccount  string
+	Network         string
+	// NamedPorts maps container port names to numbers, of a pod.
+	NamedPorts map[string]int
+	// Ports maps service port names to numbers, of a WorkloadEntry.
+	Ports map[string]uint32
+	// Pod is false for a WorkloadEntry.
+	Pod bool
+}

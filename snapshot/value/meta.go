@@ -1,0 +1,124 @@
+package value
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind names a kind of object, as users write it.
+type Kind string
+
+// The kinds of objects that pilotd reads.
+const (
+	KindNamespace       Kind = "Namespace"
+	KindNode            Kind = "Node"
+	KindPod             Kind = "Pod"
+	KindService         Kind = "Service"
+	KindEndpointSlice   Kind = "EndpointSlice"
+	KindServiceEntry    Kind = "ServiceEntry"
+	KindWorkloadEntry   Kind = "WorkloadEntry"
+	KindVirtualService  Kind = "VirtualService"
+	KindDestinationRule Kind = "DestinationRule"
+	KindGateway         Kind = "Gateway"
+	KindSidecar         Kind = "Sidecar"
+	KindMeshConfig      Kind = "MeshConfig"
+)
+
+// ObjectKey identifies an object. Namespace is empty for cluster-scoped kinds.
+type ObjectKey struct {
+	Kind      Kind
+	Namespace string
+	Name      string
+}
+
+func (k ObjectKey) String() string {
+	if k.Namespace == "" {
+		return string(k.Kind) + " " + k.Name
+	}
+	return string(k.Kind) + " " + k.Namespace + "/" + k.Name
+}
+
+// Meta is what every namespaced configuration object carries.
+type Meta struct {
+	Namespace string
+	Name      string
+	// Created is the creation time in seconds since the epoch; 0 when the source gives none. Older objects win conflicts.
+	Created int64
+}
+
+// Older orders objects by creation time, then namespace, then name: the order in which conflicts are decided.
+func (m Meta) Older(o Meta) bool {
+	if m.Created != o.Created {
+		return m.Created < o.Created
+	}
+	if m.Name != o.Name {
+		return m.Name < o.Name
+	}
+	return m.Namespace < o.Namespace
+}
+
+// Visibility says which namespaces may see an object (exportTo). The zero value is visible nowhere.
+type Visibility struct {
+	// Public is "*".
+	Public bool
+	// Own is ".", already expanded into Namespaces by the reader of the object; kept to tell "only here" from a list.
+	Own bool
+	// Namespaces are the explicit ones, sorted.
+	Namespaces []string
+}
+
+// VisibleTo reports whether a client in namespace ns may see an object with this visibility.
+func (v Visibility) VisibleTo(ns string) bool {
+	return v.Public || slices.Contains(v.Namespaces, ns)
+}
+
+// NewVisibility reads an exportTo list of an object in namespace own. An empty list means def, the mesh's default list for that kind, and
+// where that is empty too, "*".
+func NewVisibility(exportTo, def []string, own string) Visibility {
+	if len(exportTo) == 0 {
+		exportTo = def
+	}
+	if len(exportTo) == 0 {
+		return Visibility{Public: true}
+	}
+	var v Visibility
+	for _, e := range exportTo {
+		switch e {
+		case "*":
+			return Visibility{Public: true}
+		case ".":
+			v.Own = true
+			v.Namespaces = append(v.Namespaces, own)
+		case "~":
+		default:
+			v.Namespaces = append(v.Namespaces, e)
+		}
+	}
+	slices.Sort(v.Namespaces)
+	v.Namespaces = slices.Compact(v.Namespaces)
+	return v
+}
+
+// Labels is a label set.
+type Labels map[string]string
+
+// Contains reports whether every pair of selector is in l. An empty selector selects everything.
+func (l Labels) Contains(selector Labels) bool {
+	for k, v := range selector {
+		if got, ok := l[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// HostMatches reports whether host (exact) falls under pattern: equal, or "*" and "*.suffix" wildcards.
+func HostMatches(pattern, host string) bool {
+	if pattern == "*" || pattern == host {
+		return true
+	}
+	if !strings.HasPrefix(pattern, "*") {
+		return false
+	}
+	return strings.HasSuffix(host, pattern[1:]) && len(host) >= len(pattern)
+}

@@ -1,0 +1,48 @@
+package value
+
+// NodeType is the kind of client, the first part of its node id.
+type NodeType uint8
+
+// Node types.
+const (
+	SidecarProxy NodeType = iota
+	Router
+	Proxyless // a gRPC client (GENERATOR: grpc)
+)
+
+// Filters is the set of filters beyond upstream Envoy's that a proxy was built with: verdicts over Node.extensions. A node that lists no
+// extensions is taken for Istio's proxy and has them all.
+type Filters uint16
+
+// Istio's own filters, each named for the message type that its configuration has.
+const (
+	TCPMetadataExchange Filters = 1 << iota // envoy.tcp.metadataexchange.config.MetadataExchange
+	HTTPPeerMetadata                        // io.istio.http.peer_metadata.Config
+	ALPN                                    // istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig
+	Stats                                   // stats.PluginConfig
+
+	AllFilters = TCPMetadataExchange | HTTPPeerMetadata | ALPN | Stats
+)
+
+// Has reports whether all of want are in f.
+func (f Filters) Has(want Filters) bool { return f&want == want }
+
+// Interception is how an application's connections reach its sidecar.
+type Interception uint8
+
+// Interception modes.
+const (
+	Redirect Interception = iota
+	TProxy
+	NoInterception // NONE: listeners bind real ports
+)
+
+// Traits are the facts about a proxy that generators may read, as verdicts. Comparable; part of Keys.
+type Traits struct {
+	Type         NodeType
+	Filters      Filters
+	Interception Interception
+	// IPv4 and IPv6 are the families of the proxy's own addresses.
+	IPv4, IPv6 bool
+	HTTP10     bool
+}
