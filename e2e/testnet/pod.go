@@ -1,0 +1,181 @@
+package testnet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// appMark marks what an application opens through Pod.DialContext.
+const appMark = 0x539
+
+// Pod is one address with a network namespace of its own.
+type Pod struct {
+	// Immutable after Network.Pod.
+	IP string
+	ns netns.NsHandle
+}
+
+// Pod adds a pod with that address; it is gone when the test ends.
+func (n *Network) Pod(t testing.TB, ip string) *Pod {
+	t.Helper()
+	n.pods++
+	name := fmt.Sprintf("pod%d", n.pods)
+	p, err := n.newPod(ip, name)
+	if err != nil {
+		t.Fatalf("pod %s: %v", ip, err)
+	}
+	t.Cleanup(func() {
+		// Closing the handle is not enough while a socket lives in the namespace.
+		if link, err := netlink.LinkByName(name); err == nil {
+			_ = netlink.LinkDel(link)
+		}
+		_ = p.ns.Close()
+	})
+	return p
+}
+
+func (n *Network) newPod(ip, link string) (*Pod, error) {
+	ns, err := newNamespace()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pod{IP: ip, ns: ns}
+	if err := n.plug(p, link); err != nil {
+		_ = ns.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// plug joins the pod to the bridge and gives it its address and a way to everywhere.
+func (n *Network) plug(p *Pod, link string) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = link
+	attrs.MasterIndex = n.bridge.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.ns)}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("veth: %w", err)
+	}
+	if err := netlink.LinkSetUp(veth); err != nil {
+		return fmt.Errorf("veth: %w", err)
+	}
+	h, err := netlink.NewHandleAt(p.ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := loopbackUp(h); err != nil {
+		return err
+	}
+	eth, err := h.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", p.IP, podBits))
+	if err != nil {
+		return err
+	}
+	if err := h.AddrAdd(eth, addr); err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	if err := h.LinkSetUp(eth); err != nil {
+		return err
+	}
+	return h.RouteAdd(&netlink.Route{LinkIndex: eth.Attrs().Index, Gw: net.ParseIP(Host)})
+}
+
+// newNamespace makes a network namespace without leaving the caller's.
+func newNamespace() (netns.NsHandle, error) {
+	var made netns.NsHandle
+	here, err := netns.Get()
+	if err != nil {
+		return made, err
+	}
+	defer here.Close()
+	err = within(here, func() error {
+		made, err = netns.New()
+		return err
+	})
+	return made, err
+}
+
+// within runs f on a thread that is in ns, and puts the thread back.
+func within(ns netns.NsHandle, f func() error) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer home.Close()
+	if err := netns.Set(ns); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	ferr := f()
+	if err := netns.Set(home); err != nil {
+		return err // the thread stays locked and dies with its goroutine
+	}
+	runtime.UnlockOSThread()
+	return ferr
+}
+
+// Listen listens inside the pod. An address without a host means the wildcard.
+func (p *Pod) Listen(addr string) (l net.Listener, err error) {
+	err = within(p.ns, func() error {
+		l, err = net.Listen("tcp4", addr)
+		return err
+	})
+	return l, err
+}
+
+// DialContext connects as an application in the pod does: through the pod's sidecar,
+// if Capture was called. The address is numeric: with one address to try, the dialer
+// opens its socket on the calling thread, which is the one that stands in the pod.
+func (p *Pod) DialContext(ctx context.Context, network, addr string) (c net.Conn, err error) {
+	d := net.Dialer{Timeout: 5 * time.Second, Control: markSocket}
+	err = within(p.ns, func() error {
+		c, err = d.DialContext(ctx, network, addr)
+		return err
+	})
+	return c, err
+}
+
+func markSocket(_, _ string, raw syscall.RawConn) error {
+	var err error
+	cerr := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, appMark)
+	})
+	if cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// Client is an HTTP client of an application in the pod; each request has a
+// connection of its own.
+func (p *Pod) Client() *http.Client {
+	return &http.Client{
+		Timeout:   10 * time.Second,
+		Transport: &http.Transport{DialContext: p.DialContext, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+}
+
+// Start starts a program inside the pod.
+func (p *Pod) Start(cmd *exec.Cmd) error {
+	return within(p.ns, cmd.Start)
+}

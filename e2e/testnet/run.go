@@ -1,0 +1,94 @@
+package testnet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// insideEnv tells a test binary that it already runs in its own namespaces.
+const insideEnv = "PILOTD_TESTNET_INSIDE"
+
+// runner is what testing.M offers to a TestMain.
+type runner interface{ Run() int }
+
+// Run runs the tests inside namespaces of their own and returns the exit code. The
+// outer process only waits: output, flags and signals are those of the inner one.
+func Run(m runner) int {
+	if os.Getenv(insideEnv) == "" {
+		code, err := again()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "testnet: cannot start in a user and network namespace of its own:", err)
+			return 1
+		}
+		return code
+	}
+	if err := loopbackUp(nil); err != nil {
+		fmt.Fprintln(os.Stderr, "testnet:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// again starts this very program with these very arguments inside new namespaces and
+// waits for its end.
+func again() (int, error) {
+	// The kernel kills the child when the thread that started it ends: keep it.
+	runtime.LockOSThread()
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), insideEnv+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT)
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			_ = cmd.Process.Signal(s)
+		case err := <-ended:
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return 0, err
+			}
+			if code := cmd.ProcessState.ExitCode(); code >= 0 {
+				return code, nil
+			}
+			return 0, fmt.Errorf("the tests ended by a signal: %v", cmd.ProcessState)
+		}
+	}
+}
+
+// loopbackUp brings lo up in the namespace of h, nil for that of the process.
+func loopbackUp(h *netlink.Handle) error {
+	if h == nil {
+		h = &netlink.Handle{}
+	}
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	if err := h.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	return nil
+}
