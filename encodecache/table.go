@@ -31,64 +31,64 @@ func (f *Fragment) Bytes() []byte { return f.bytes }
 // Sum is the hash of the bytes.
 func (f *Fragment) Sum() Sum { return f.sum }
 
-// Table makes the Fragment of each Key once and finds it again while anyone holds it.
-type Table[K comparable] struct {
+// Table makes the V (a Fragment, an Entry) of each Key once and finds it again while anyone holds it.
+type Table[K comparable, V any] struct {
 	// Immutable after NewTable.
-	encode func(K) []byte
+	fill func(K) *V
 
-	slots *xsync.MapOf[K, *slot]
-	// fills counts the encodings, for metrics and tests.
+	slots *xsync.MapOf[K, *slot[V]]
+	// fills counts the calls of fill, for metrics and tests.
 	fills atomic.Uint64
 }
 
-// slot is the place of one Key; it leaves the table when its Fragment is collected.
-type slot struct {
+// slot is the place of one Key; it leaves the table when its value is collected.
+type slot[V any] struct {
 	// Guarded by mu: the first caller fills while others wait.
-	mu   sync.Mutex
-	frag weak.Pointer[Fragment]
+	mu    sync.Mutex
+	value weak.Pointer[V]
 }
 
-// NewTable makes a Table whose Fragments are made by encode, a pure function of the Key.
-func NewTable[K comparable](encode func(K) []byte) *Table[K] {
-	return &Table[K]{encode: encode, slots: xsync.NewMapOf[K, *slot]()}
+// NewTable makes a Table whose values are made by fill, a pure function of the Key.
+func NewTable[K comparable, V any](fill func(K) *V) *Table[K, V] {
+	return &Table[K, V]{fill: fill, slots: xsync.NewMapOf[K, *slot[V]]()}
 }
 
-// Get is the Fragment of k, encoded now if nobody holds it yet.
-func (t *Table[K]) Get(k K) *Fragment {
+// Get is the value of k, made now if nobody holds it yet.
+func (t *Table[K, V]) Get(k K) *V {
 	for {
-		s, _ := t.slots.LoadOrCompute(k, func() *slot { return new(slot) })
+		s, _ := t.slots.LoadOrCompute(k, func() *slot[V] { return new(slot[V]) })
 		s.mu.Lock()
-		if f := s.frag.Value(); f != nil {
+		if v := s.value.Value(); v != nil {
 			s.mu.Unlock()
-			return f
+			return v
 		}
 		if cur, ok := t.slots.Load(k); !ok || cur != s { // dropped between Load and Lock
 			s.mu.Unlock()
 			continue
 		}
-		f := NewFragment(t.encode(k))
+		v := t.fill(k)
 		t.fills.Add(1)
-		s.frag = weak.Make(f)
-		runtime.AddCleanup(f, func(k K) { t.drop(k, s) }, k)
+		s.value = weak.Make(v)
+		runtime.AddCleanup(v, func(k K) { t.drop(k, s) }, k)
 		s.mu.Unlock()
-		return f
+		return v
 	}
 }
 
-// drop removes the slot of k if its Fragment is gone for good.
-func (t *Table[K]) drop(k K, s *slot) {
-	t.slots.Compute(k, func(cur *slot, loaded bool) (*slot, bool) {
+// drop removes the slot of k if its value is gone for good.
+func (t *Table[K, V]) drop(k K, s *slot[V]) {
+	t.slots.Compute(k, func(cur *slot[V], loaded bool) (*slot[V], bool) {
 		if !loaded || cur != s {
 			return cur, !loaded
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return cur, s.frag.Value() == nil
+		return cur, s.value.Value() == nil
 	})
 }
 
-// Len is the number of Keys that are held now. Collected Fragments leave after a garbage collection.
-func (t *Table[K]) Len() int { return t.slots.Size() }
+// Len is the number of Keys that are held now. Collected values leave after a garbage collection.
+func (t *Table[K, V]) Len() int { return t.slots.Size() }
 
-// Fills is the number of encodings so far.
-func (t *Table[K]) Fills() uint64 { return t.fills.Load() }
+// Fills is the number of values made so far.
+func (t *Table[K, V]) Fills() uint64 { return t.fills.Load() }
