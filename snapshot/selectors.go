@@ -1,0 +1,201 @@
+package snapshot
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// selectorIndex counts who mentions which label, so that a proxy's class holds only the labels that something can read.
+type selectorIndex struct {
+	mentions chunked.Map[int] // reach, label, "=value" or "" for any value
+}
+
+// everywhere is the reach of a selector that is asked for proxies of all namespaces.
+const everywhere = "*"
+
+// localityIndex counts who makes endpoints depend on where the client is.
+type localityIndex struct {
+	locality int // rules and services that look at the client's locality
+	node     int // services that look at the client's node
+}
+
+// mention is one label that a selector reads.
+type mention struct{ reach, label, value string }
+
+func pairs(reach string, labels value.Labels) (out []mention) {
+	for k, v := range labels {
+		out = append(out, mention{reach, k, "=" + v})
+	}
+	return out
+}
+
+func (x selectorIndex) with(add, remove []mention) selectorIndex {
+	counts := map[string]int{}
+	for _, m := range add {
+		counts[key(m.reach, m.label, m.value)]++
+	}
+	for _, m := range remove {
+		counts[key(m.reach, m.label, m.value)]--
+	}
+	var edits editList[int]
+	for k, d := range counts {
+		n, _ := x.mentions.Get(k)
+		edits.set(k, n+d, n+d == 0)
+	}
+	return selectorIndex{x.mentions.Apply(edits)}
+}
+
+// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace.
+func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Labels {
+	out := value.Labels{}
+	for k, v := range labels {
+		for _, reach := range []string{namespace, everywhere} {
+			_, pair := s.selectors.mentions.Get(key(reach, k, "="+v))
+			_, label := s.selectors.mentions.Get(key(reach, k, ""))
+			if pair || label {
+				out[k] = v
+			}
+		}
+	}
+	return out
+}
+
+// LocalityMatters reports whether any endpoints depend on the client's locality, and NodeMatters whether any depend on its node.
+func (s *Snapshot) LocalityMatters() bool {
+	return s.locality.locality > 0 || len(s.Mesh.Config.GetLocalityLbSetting().GetDistribute()) > 0
+}
+
+// NodeMatters reports whether any endpoints depend on the node that the client runs on.
+func (s *Snapshot) NodeMatters() bool { return s.locality.node > 0 }
+
+func (x *localityIndex) count(b *Batch, prev *Snapshot) {
+	for k, svc := range b.Services {
+		x.countService(-1, prev.Service(k))
+		x.countService(1, svc)
+	}
+	for k, dr := range b.DestinationRules {
+		old, _ := prev.rules.all.Get(key(k.Namespace, k.Name))
+		x.countRule(-1, old)
+		x.countRule(1, dr)
+	}
+}
+
+func (x *localityIndex) countService(sign int, s *value.Service) {
+	switch {
+	case s == nil:
+	case s.NodeLocal:
+		x.node += sign
+	case strings.HasSuffix(s.TrafficDistribution, "Node"):
+		x.node += sign
+		x.locality += sign
+	case s.TrafficDistribution != "":
+		x.locality += sign
+	}
+}
+
+func (x *localityIndex) countRule(sign int, d *value.DestinationRule) {
+	if d == nil {
+		return
+	}
+	for p := range Policies(d) {
+		if p.GetOutlierDetection() != nil || p.GetLoadBalancer().GetLocalityLbSetting() != nil {
+			x.locality += sign
+			return
+		}
+	}
+}
+
+// Policies yields all traffic policies of a rule: its own, the subsets', and those of ports in the form of a policy.
+func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolicy) bool) {
+	return func(yield func(*networking.TrafficPolicy) bool) {
+		all := []*networking.TrafficPolicy{d.Spec.GetTrafficPolicy()}
+		for _, s := range d.Spec.GetSubsets() {
+			all = append(all, s.GetTrafficPolicy())
+		}
+		for _, p := range all {
+			if p == nil {
+				continue
+			}
+			if !yield(p) {
+				return
+			}
+			for _, port := range p.GetPortLevelSettings() {
+				if !yield(&networking.TrafficPolicy{LoadBalancer: port.GetLoadBalancer(), OutlierDetection: port.GetOutlierDetection()}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func mentionsOfRule(d *value.DestinationRule) []mention {
+	if d == nil {
+		return nil
+	}
+	out := pairs(d.Namespace, d.Selector())
+	for p := range Policies(d) {
+		for _, l := range p.GetLoadBalancer().GetLocalityLbSetting().GetFailoverPriority() {
+			k, v, pair := strings.Cut(l, "=")
+			if pair {
+				out = append(out, mention{everywhere, k, "=" + v})
+			} else {
+				out = append(out, mention{everywhere, k, ""})
+			}
+		}
+	}
+	return out
+}
+
+func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
+	if vs == nil {
+		return nil
+	}
+	for _, h := range vs.Spec.GetHttp() {
+		for _, m := range h.GetMatch() {
+			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
+		}
+	}
+	for _, h := range vs.Spec.GetTcp() {
+		for _, m := range h.GetMatch() {
+			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
+		}
+	}
+	for _, h := range vs.Spec.GetTls() {
+		for _, m := range h.GetMatch() {
+			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
+		}
+	}
+	return out
+}
+
+// mentions are the labels that the objects of b read and those that their predecessors read.
+func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
+	for k, d := range b.DestinationRules {
+		old, _ := prev.rules.all.Get(key(k.Namespace, k.Name))
+		add, remove = append(add, mentionsOfRule(d)...), append(remove, mentionsOfRule(old)...)
+	}
+	for k, vs := range b.VirtualServices {
+		add, remove = append(add, mentionsOfVirtual(vs)...), append(remove, mentionsOfVirtual(prev.VirtualService(k.Namespace, k.Name))...)
+	}
+	for k, sc := range b.Sidecars {
+		if old, ok := prev.sidecars.Get(key(k.Namespace, k.Name)); ok {
+			remove = append(remove, pairs(k.Namespace, old.Selector())...)
+		}
+		if sc != nil {
+			add = append(add, pairs(k.Namespace, sc.Selector())...)
+		}
+	}
+	for k, g := range b.Gateways {
+		if old := prev.Gateway(k.Namespace, k.Name); old != nil {
+			remove = append(remove, pairs(everywhere, old.Spec.GetSelector())...)
+		}
+		if g != nil {
+			add = append(add, pairs(everywhere, g.Spec.GetSelector())...)
+		}
+	}
+	return add, remove
+}

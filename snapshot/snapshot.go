@@ -1,0 +1,162 @@
+package snapshot
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Snapshot is an immutable view of all values but endpoints, with the indexes that planning asks. Every query is a lookup or a walk over
+// what it returns; none walks the mesh.
+type Snapshot struct {
+	// Revision grows with each Snapshot.
+	Revision uint64
+	// Mesh is never nil once the first Snapshot is built.
+	Mesh *value.Mesh
+
+	namespaces  chunked.Map[*value.Namespace]
+	projections chunked.Map[*value.Projection] // by ServiceKey.String()
+
+	services  serviceIndex
+	virtual   virtualIndex
+	rules     ruleIndex
+	gateways  chunked.Map[*value.Gateway] // namespace, name
+	sidecars  chunked.Map[*value.Sidecar] // namespace, name
+	selectors selectorIndex
+	locality  localityIndex
+}
+
+// sep joins the parts of an index key. It sorts before every character that names contain, so that the keys with a common first part are
+// neighbours.
+const sep = "\x00"
+
+func key(parts ...string) string { return strings.Join(parts, sep) }
+
+// under yields the values whose key starts with prefix and sep, in order.
+func under[V comparable](m chunked.Map[V], prefix string) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		prefix := prefix + sep
+		for k, v := range m.From(prefix) {
+			if !strings.HasPrefix(k, prefix) || !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Namespace is the namespace of that name, or nil.
+func (s *Snapshot) Namespace(name string) *value.Namespace {
+	n, _ := s.namespaces.Get(name)
+	return n
+}
+
+// Projection is what is known here of a service's endpoints; never nil.
+func (s *Snapshot) Projection(k value.ServiceKey) *value.Projection {
+	if p, ok := s.projections.Get(k.String()); ok {
+		return p
+	}
+	return &value.Projection{}
+}
+
+// Service is the service of that host in that namespace, or nil.
+func (s *Snapshot) Service(k value.ServiceKey) *value.Service {
+	svc, _ := s.services.byHost.Get(key(k.Host, k.Namespace))
+	return svc
+}
+
+// Services yields all services by host, then namespace.
+func (s *Snapshot) Services() iter.Seq[*value.Service] {
+	return func(yield func(*value.Service) bool) {
+		for _, svc := range s.services.byHost.All() {
+			if !yield(svc) {
+				return
+			}
+		}
+	}
+}
+
+// ServicesOfHost yields the services of one host, by namespace.
+func (s *Snapshot) ServicesOfHost(host string) iter.Seq[*value.Service] {
+	return under(s.services.byHost, host)
+}
+
+// ServicesIn yields the services of a namespace, by host.
+func (s *Snapshot) ServicesIn(namespace string) iter.Seq[*value.Service] {
+	return under(s.services.byNamespace, namespace)
+}
+
+// ServicesOnPort yields the services that have a port of that number, by host, then namespace.
+func (s *Snapshot) ServicesOnPort(port int) iter.Seq[*value.Service] {
+	return under(s.services.byPort, portKey(port))
+}
+
+// ServicesAt yields the services that have that address (an IP or CIDR as the object has it), by host, then namespace.
+func (s *Snapshot) ServicesAt(address string) iter.Seq[*value.Service] {
+	return under(s.services.byAddress, address)
+}
+
+// AliasesOf yields the ExternalName services whose target is host.
+func (s *Snapshot) AliasesOf(host string) iter.Seq[*value.Service] {
+	return under(s.services.byAlias, host)
+}
+
+// Ports yields the numbers of all ports that any service has, in order.
+func (s *Snapshot) Ports() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		start := ""
+		for {
+			next, ok := first(s.services.byPort, start)
+			if !ok {
+				return
+			}
+			var port int
+			fmt.Sscanf(next, "%05d", &port)
+			if !yield(port) {
+				return
+			}
+			start = next[:5] + "\x01"
+		}
+	}
+}
+
+func first[V comparable](m chunked.Map[V], start string) (string, bool) {
+	for k := range m.From(start) {
+		return k, true
+	}
+	return "", false
+}
+
+// Gateways yields all Gateways by namespace and name.
+func (s *Snapshot) Gateways() iter.Seq[*value.Gateway] { return values(s.gateways) }
+
+// Gateway is the Gateway of that namespace and name, or nil.
+func (s *Snapshot) Gateway(namespace, name string) *value.Gateway {
+	g, _ := s.gateways.Get(key(namespace, name))
+	return g
+}
+
+// SidecarsIn yields the Sidecars of a namespace, by name.
+func (s *Snapshot) SidecarsIn(namespace string) iter.Seq[*value.Sidecar] {
+	return under(s.sidecars, namespace)
+}
+
+func values[V comparable](m chunked.Map[V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for _, v := range m.All() {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Counts are the numbers of objects by kind, for metrics.
+func (s *Snapshot) Counts() map[value.Kind]int {
+	return map[value.Kind]int{
+		value.KindService: s.services.byHost.Len(), value.KindVirtualService: s.virtual.all.Len(), value.KindDestinationRule: s.rules.all.Len(),
+		value.KindGateway: s.gateways.Len(), value.KindSidecar: s.sidecars.Len(), value.KindNamespace: s.namespaces.Len(),
+	}
+}

@@ -1,0 +1,129 @@
+package snapshot
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// virtualIndex is all VirtualServices. Under one key they stand oldest first, which is the order in which conflicts are decided.
+type virtualIndex struct {
+	all           chunked.Map[*value.VirtualService] // namespace, name
+	byHost        chunked.Map[*value.VirtualService] // host or pattern, age
+	byGateway     chunked.Map[*value.VirtualService] // gateway ("mesh" or "namespace/name"), age
+	byDestination chunked.Map[*value.VirtualService] // destination host, age
+}
+
+// age is a key part that sorts older objects first, and tells all apart.
+func age(m value.Meta) string {
+	return fmt.Sprintf("%012d%s%s%s%s", m.Created, sep, m.Name, sep, m.Namespace)
+}
+
+func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) virtualIndex {
+	var all, host, gateway, dest editList[*value.VirtualService]
+	put := func(vs *value.VirtualService, del bool) {
+		for _, h := range vs.Spec.GetHosts() {
+			host.set(key(h, age(vs.Meta)), vs, del)
+		}
+		for _, g := range vs.Spec.GetGateways() {
+			gateway.set(key(g, age(vs.Meta)), vs, del)
+		}
+		for d := range Destinations(vs) {
+			dest.set(key(d, age(vs.Meta)), vs, del)
+		}
+	}
+	for k, vs := range changes {
+		if old, ok := x.all.Get(key(k.Namespace, k.Name)); ok {
+			put(old, true)
+		}
+		all.set(key(k.Namespace, k.Name), vs, vs == nil)
+		if vs != nil {
+			put(vs, false)
+		}
+	}
+	return virtualIndex{all: x.all.Apply(all), byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway), byDestination: x.byDestination.Apply(dest)}
+}
+
+// Destinations yields the hosts that a VirtualService routes to, mirrors included; a host may come more than once.
+func Destinations(vs *value.VirtualService) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, r := range vs.Spec.GetHttp() {
+			for _, d := range r.GetRoute() {
+				if !yield(d.GetDestination().GetHost()) {
+					return
+				}
+			}
+			if m := r.GetMirror(); m != nil && !yield(m.GetHost()) {
+				return
+			}
+			for _, m := range r.GetMirrors() {
+				if !yield(m.GetDestination().GetHost()) {
+					return
+				}
+			}
+		}
+		for _, r := range vs.Spec.GetTcp() {
+			for _, d := range r.GetRoute() {
+				if !yield(d.GetDestination().GetHost()) {
+					return
+				}
+			}
+		}
+		for _, r := range vs.Spec.GetTls() {
+			for _, d := range r.GetRoute() {
+				if !yield(d.GetDestination().GetHost()) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// VirtualService is the object of that namespace and name, or nil.
+func (s *Snapshot) VirtualService(namespace, name string) *value.VirtualService {
+	vs, _ := s.virtual.all.Get(key(namespace, name))
+	return vs
+}
+
+// VirtualServicesOfHost yields those that have exactly this host or pattern among their hosts, oldest first.
+func (s *Snapshot) VirtualServicesOfHost(host string) iter.Seq[*value.VirtualService] {
+	return under(s.virtual.byHost, host)
+}
+
+// VirtualServicesOfGateway yields those that bind to a gateway ("mesh" or "namespace/name"), oldest first.
+func (s *Snapshot) VirtualServicesOfGateway(gateway string) iter.Seq[*value.VirtualService] {
+	return under(s.virtual.byGateway, gateway)
+}
+
+// VirtualServicesTo yields those that route to a host, oldest first.
+func (s *Snapshot) VirtualServicesTo(host string) iter.Seq[*value.VirtualService] {
+	return under(s.virtual.byDestination, host)
+}
+
+// Patterns yields host and the wildcard patterns that cover it, most specific first: a.b.c, *.b.c, *.c, *. A host that is itself a pattern
+// comes as it is, then its wider ones.
+func Patterns(host string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(host) {
+			return
+		}
+		rest := strings.TrimPrefix(host, "*.")
+		if rest == host {
+			_, rest, _ = strings.Cut(host, ".")
+		} else {
+			_, rest, _ = strings.Cut(rest, ".")
+		}
+		for rest != "" {
+			if !yield("*." + rest) {
+				return
+			}
+			_, rest, _ = strings.Cut(rest, ".")
+		}
+		if host != "*" {
+			yield("*")
+		}
+	}
+}
