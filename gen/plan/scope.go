@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Facts are all that outbound configuration may depend on about a proxy, as verdicts: comparable, so that proxies with equal Facts share
+// everything outbound. What nothing in the mesh reads is left at its zero value.
+type Facts struct {
+	Traits    value.Traits
+	Namespace string
+	// Sidecar is the Sidecar object that selects the proxy; nil for the default scope and for routers.
+	Sidecar *value.Sidecar
+	// Labels is value.LabelsKey of those of the proxy's labels that a selector reads.
+	Labels    string
+	ClusterID string
+	Network   string
+	// Locality and Node are set only where endpoints depend on them.
+	Locality value.Locality
+	Node     string
+}
+
+// Scope answers what the proxies with some Facts may see: which services, under which VirtualService and DestinationRule. It holds no state
+// of the mesh: every question takes the Snapshot, and the answer is a function of both.
+type Scope struct {
+	Facts
+	// Labels are the proxy's labels that a selector reads.
+	Labels value.Labels
+
+	imports []hostImport // of the Sidecar's egress; nil: everything that is exported to the namespace
+	trims   *encodecache.Table[trimKey, value.Service]
+}
+
+// hostImport is one "namespace/host" of a Sidecar's egress.
+type hostImport struct{ namespace, host string }
+
+// trimKey is a service with fewer ports: the comma-separated numbers.
+type trimKey struct {
+	service *value.Service
+	ports   string
+}
+
+func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, value.Service]) *Scope {
+	sc := &Scope{Facts: f, Labels: labels, trims: trims}
+	if f.Sidecar == nil || len(f.Sidecar.Spec.GetEgress()) == 0 {
+		return sc
+	}
+	sc.imports = []hostImport{}
+	for _, e := range f.Sidecar.Spec.GetEgress() {
+		for _, h := range e.GetHosts() {
+			ns, host, _ := strings.Cut(h, "/")
+			if ns != "~" {
+				sc.imports = append(sc.imports, hostImport{ns, host})
+			}
+		}
+	}
+	return sc
+}
+
+// Wide reports whether the scope is the default one: everything that is exported to the proxy's namespace.
+func (sc *Scope) Wide() bool { return sc.imports == nil }
+
+// imported reports whether an import names host in namespace ns. host may be a pattern, which a wider or an equal pattern imports, and
+// which a narrower one touches.
+func (sc *Scope) imported(ns, host string) bool {
+	return sc.imports == nil || slices.ContainsFunc(sc.imports, func(i hostImport) bool {
+		return (i.namespace == "*" || i.namespace == ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") && value.HostMatches(host, i.host))
+	})
+}
+
+// Service is the service that host means for the proxy: among those that it may see, the one of its own namespace, else Kubernetes' before
+// others, else the oldest. nil if it sees none. In an explicit scope a service that is only known as a destination of an imported
+// VirtualService has just the ports that the destinations name.
+func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
+	var best *value.Service
+	for svc := range n.ServicesOfHost(host) {
+		if svc.Export.VisibleTo(sc.Namespace) && sc.imported(svc.Namespace, host) && (best == nil || sc.prefer(svc, best)) {
+			best = svc
+		}
+	}
+	if best == nil && !sc.Wide() {
+		return sc.inferred(n, host)
+	}
+	return best
+}
+
+func (sc *Scope) prefer(a, b *value.Service) bool {
+	if own := a.Namespace == sc.Namespace; own != (b.Namespace == sc.Namespace) {
+		return own
+	}
+	if a.Registry != b.Registry {
+		return a.Registry == value.RegistryKubernetes
+	}
+	if a.Created != b.Created {
+		return a.Created < b.Created
+	}
+	return a.Namespace < b.Namespace
+}
+
+// inferred is the service of a host that an imported VirtualService routes to.
+func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
+	var ports []int
+	found, all := false, false
+	for vs := range n.VirtualServicesTo(host) {
+		if sc.SeesVirtualService(vs) && slices.Contains(vs.Spec.GetGateways(), "mesh") {
+			found = true
+			p, whole := destinationPorts(vs, host, sc.Namespace)
+			ports, all = append(ports, p...), all || whole
+		}
+	}
+	if !found || !all && len(ports) == 0 {
+		return nil
+	}
+	var best *value.Service
+	for svc := range n.ServicesOfHost(host) {
+		if svc.Export.VisibleTo(sc.Namespace) && (best == nil || sc.prefer(svc, best)) {
+			best = svc
+		}
+	}
+	if best == nil || all {
+		return best
+	}
+	return sc.trim(best, ports)
+}
+
+// Services yields the services that the proxy sees, one for each host, by host.
+func (sc *Scope) Services(n *snapshot.Snapshot) iter.Seq[*value.Service] {
+	return sc.each(n, n.Services())
+}
+
+// ServicesOnPort yields the services that the proxy sees and that have a port of that number, by host.
+func (sc *Scope) ServicesOnPort(n *snapshot.Snapshot, port int) iter.Seq[*value.Service] {
+	return func(yield func(*value.Service) bool) {
+		for svc := range sc.each(n, n.ServicesOnPort(port)) {
+			if svc.PortByNumber(port) != nil && !yield(svc) {
+				return
+			}
+		}
+	}
+}
+
+// each yields what the proxy sees under the hosts of candidates, which come by host.
+func (sc *Scope) each(n *snapshot.Snapshot, candidates iter.Seq[*value.Service]) iter.Seq[*value.Service] {
+	return func(yield func(*value.Service) bool) {
+		last := ""
+		for svc := range candidates {
+			if svc.Host == last {
+				continue
+			}
+			last = svc.Host
+			if seen := sc.Service(n, svc.Host); seen != nil && !yield(seen) {
+				return
+			}
+		}
+	}
+}
+
+// Rule is the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
+func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.DestinationRule {
+	return n.RulesFor(sc.Namespace, svc).Select(sc.Namespace, sc.Labels)
+}
+
+// SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one of its hosts.
+// Whether it binds to the mesh or to a gateway is for the caller to ask.
+func (sc *Scope) SeesVirtualService(vs *value.VirtualService) bool {
+	return vs.Export.VisibleTo(sc.Namespace) &&
+		slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool { return sc.imported(vs.Namespace, h) })
+}
+
+// OlderService orders services as conflicts are decided: by age, then host, then namespace.
+func OlderService(a, b *value.Service) int {
+	switch {
+	case a.Created != b.Created && a.Created < b.Created, a.Created == b.Created && a.Host < b.Host:
+		return -1
+	case a.Created != b.Created || a.Host != b.Host:
+		return 1
+	}
+	return strings.Compare(a.Namespace, b.Namespace)
+}
