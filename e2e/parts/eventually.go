@@ -1,0 +1,57 @@
+package parts
+
+import (
+	"testing"
+	"time"
+)
+
+const (
+	patience = 60 * time.Second
+	pause    = 50 * time.Millisecond
+)
+
+// Eventually calls cond until it returns nil. After a minute the test fails with the
+// last error. The minute is for slow machines: nothing that is waited for here takes
+// more than a second on an idle one.
+func Eventually(t testing.TB, what string, cond func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v: %v", what, patience, err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Throughout calls cond again and again while during runs, and once more after it: what
+// must hold all the time. The first error fails the test.
+func Throughout(t testing.TB, what string, cond func() error, during func()) {
+	t.Helper()
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		every := time.NewTicker(pause)
+		defer every.Stop()
+		for {
+			if err := cond(); err != nil {
+				stopped <- err
+				return
+			}
+			select {
+			case <-stop:
+				stopped <- cond()
+				return
+			case <-every.C:
+			}
+		}
+	}()
+	during()
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,123 @@
+package parts
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discoverypb "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// The types of the core.
+const (
+	TypeCluster  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	TypeEndpoint = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	TypeListener = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	TypeRoute    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+)
+
+// Passed is one answer of pilotd.
+type Passed struct {
+	Stream    int
+	TypeURL   string
+	Nonce     string
+	Resources []Resource
+	Removed   []string
+}
+
+// Resource is one resource of an answer: its name, and its bytes by their hash.
+type Resource struct {
+	Name   string
+	Digest [sha256.Size]byte
+}
+
+// Names returns the names of the resources, sorted.
+func (p Passed) Names() []string {
+	names := make([]string, len(p.Resources))
+	for i, r := range p.Resources {
+		names[i] = r.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (p Passed) String() string {
+	return fmt.Sprintf("stream %d %s nonce %s: %v removed %v", p.Stream, short(p.TypeURL), p.Nonce, p.Names(), p.Removed)
+}
+
+// short is the last part of a type URL.
+func short(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '.')+1:] }
+
+func passedSotW(r *discoverypb.DiscoveryResponse) Passed {
+	p := Passed{TypeURL: r.TypeUrl, Nonce: r.Nonce}
+	for _, packed := range r.Resources {
+		p.Resources = append(p.Resources, Resource{Name: resourceName(packed), Digest: sha256.Sum256(packed.Value)})
+	}
+	return p
+}
+
+func passedDelta(r *discoverypb.DeltaDiscoveryResponse) Passed {
+	p := Passed{TypeURL: r.TypeUrl, Nonce: r.Nonce, Removed: r.RemovedResources}
+	for _, res := range r.Resources {
+		p.Resources = append(p.Resources, Resource{Name: res.Name, Digest: sha256.Sum256(res.Resource.GetValue())})
+	}
+	return p
+}
+
+// resourceName reads the name out of a resource; SotW has none outside.
+func resourceName(packed *anypb.Any) string {
+	m, err := packed.UnmarshalNew()
+	if err != nil {
+		return fmt.Sprintf("(does not decode: %v)", err)
+	}
+	switch r := m.(type) {
+	case *clusterpb.Cluster:
+		return r.Name
+	case *endpointpb.ClusterLoadAssignment:
+		return r.ClusterName
+	case *listenerpb.Listener:
+		return r.Name
+	case *routepb.RouteConfiguration:
+		return r.Name
+	}
+	return fmt.Sprintf("(a %s)", short(packed.TypeUrl))
+}
+
+// Holdings is what a client has: by type and name, the digest of the bytes.
+type Holdings map[string]map[string][sha256.Size]byte
+
+// Hold returns what a client has after those answers, without regard to refusals.
+func Hold(answers []Passed) Holdings {
+	h := make(Holdings)
+	for _, p := range answers {
+		if h[p.TypeURL] == nil {
+			h[p.TypeURL] = make(map[string][sha256.Size]byte)
+		}
+		for _, r := range p.Resources {
+			h[p.TypeURL][r.Name] = r.Digest
+		}
+		for _, name := range p.Removed {
+			delete(h[p.TypeURL], name)
+		}
+	}
+	return h
+}
+
+// Repeats returns what those answers say that the client had already, as "Type name".
+func (h Holdings) Repeats(answers []Passed) []string {
+	var repeats []string
+	for _, p := range answers {
+		for _, r := range p.Resources {
+			if digest, ok := h[p.TypeURL][r.Name]; ok && digest == r.Digest {
+				repeats = append(repeats, short(p.TypeURL)+" "+r.Name)
+			}
+		}
+	}
+	return repeats
+}

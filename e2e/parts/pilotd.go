@@ -1,0 +1,110 @@
+package parts
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/pilotd/pilotd/e2e/testnet"
+)
+
+// Ports of pilotd in the test network; its address is testnet.Host.
+const (
+	xdsPort        = 15010
+	httpPort       = 8080
+	monitoringPort = 15014
+)
+
+// Pilotd is pilotd as users run it: a process with flags.
+type Pilotd struct {
+	// Immutable after StartPilotd.
+	t    testing.TB
+	args []string
+
+	// Owned by the test's goroutine.
+	process *Process
+}
+
+// Sources says what pilotd reads.
+type Sources struct {
+	// ConfigDir is a directory of YAML; empty for none.
+	ConfigDir string
+	// Kubeconfig names a cluster; empty for none.
+	Kubeconfig string
+	// MeshConfig is the text of the mesh configuration; empty leaves it to the sources.
+	MeshConfig string
+}
+
+// StartPilotd starts pilotd on those sources and waits until it is ready.
+func StartPilotd(t testing.TB, s Sources) *Pilotd {
+	t.Helper()
+	p := &Pilotd{t: t, args: []string{
+		"discovery",
+		fmt.Sprintf("--grpcAddr=%s:%d", testnet.Host, xdsPort),
+		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort),
+		fmt.Sprintf("--monitoringAddr=127.0.0.1:%d", monitoringPort),
+		"--secureGRPCAddr=", "--httpsAddr=",
+	}}
+	if s.ConfigDir != "" {
+		p.args = append(p.args, "--configDir="+s.ConfigDir)
+	}
+	if s.Kubeconfig != "" {
+		p.args = append(p.args, "--registries=Kubernetes", "--kubeconfig="+s.Kubeconfig)
+	} else {
+		p.args = append(p.args, "--registries=")
+	}
+	if s.MeshConfig != "" {
+		path := filepath.Join(t.TempDir(), "mesh")
+		if err := os.WriteFile(path, []byte(s.MeshConfig), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.args = append(p.args, "--meshConfig="+path)
+	}
+	p.Start()
+	return p
+}
+
+// Address is where pilotd serves xDS.
+func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xdsPort) }
+
+// Start starts the process (again) and waits until it is ready.
+func (p *Pilotd) Start() {
+	p.t.Helper()
+	p.process = startProcess(p.t, launch{name: "pilotd", cmd: exec.Command(program(p.t, "PILOTD"), p.args...)})
+	Eventually(p.t, "pilotd is ready", func() error {
+		if err := p.process.Alive(); err != nil {
+			p.t.Fatal(err)
+		}
+		_, err := get(fmt.Sprintf("http://%s:%d/ready", testnet.Host, httpPort))
+		return err
+	})
+}
+
+// Kill ends the process as a crash would.
+func (p *Pilotd) Kill() { p.process.Kill() }
+
+// Debug reads a page of the monitoring port, such as "/debug/syncz".
+func (p *Pilotd) Debug(path string) (string, error) {
+	return get(fmt.Sprintf("http://127.0.0.1:%d%s", monitoringPort, path))
+}
+
+// get reads one page; any status but 200 is an error.
+func get(url string) (string, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s: %.300s", url, resp.Status, body)
+	}
+	return string(body), nil
+}
