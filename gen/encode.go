@@ -1,0 +1,27 @@
+package gen
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// MarshalSorted encodes m with its maps sorted by key.
+func MarshalSorted(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic("gen: " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error()) // invalid UTF-8 is refused by ingest
+	}
+	return b
+}
+
+const typePrefix = "type.googleapis.com/"
+
+// anyOf packs m, which holds no map of more than one entry.
+func anyOf(m proto.Message) *anypb.Any {
+	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: Marshal(m)}
+}
+
+// anySorted packs m, whose maps may have several entries.
+func anySorted(m proto.Message) *anypb.Any {
+	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: MarshalSorted(m)}
+}

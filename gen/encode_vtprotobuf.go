@@ -1,0 +1,21 @@
+//go:build vtprotobuf
+
+package gen
+
+import "google.golang.org/protobuf/proto"
+
+// Encoder names the encoder that Marshal uses in this build.
+const Encoder = "vtprotobuf"
+
+// Marshal encodes m, which holds no map of more than one entry.
+func Marshal(m proto.Message) []byte {
+	vt, ok := m.(interface{ MarshalVTStrict() ([]byte, error) })
+	if !ok {
+		return MarshalSorted(m)
+	}
+	b, err := vt.MarshalVTStrict()
+	if err != nil {
+		panic("gen: " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error()) // invalid UTF-8 is refused by ingest
+	}
+	return b
+}

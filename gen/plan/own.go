@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Own is what a proxy's own, inbound configuration depends on. Interned by content: equal, one pointer.
+type Own struct {
+	// Targets are the service ports that the proxy's workload serves, oldest service first; of several at one target port the first
+	// decides its protocol.
+	Targets []Target
+	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, real ports
+	// (interception mode NONE); nil otherwise.
+	Addresses []string
+}
+
+// Target is one service port at the workload's own port.
+type Target struct {
+	Service *value.Service
+	Port    *value.Port
+	// Number is the port at which the workload listens.
+	Number int
+}
+
+// targetsOf finds the service ports that the workload of a proxy serves: by selector where its pod or WorkloadEntry is known (so that a pod
+// has its listeners before it is ready), else by its address among the endpoints of services in its namespace.
+func targetsOf(v *snapshot.View, p *Proxy) []Target {
+	w := workloadOf(v, p)
+	var out []Target
+	for svc := range v.Snapshot.ServicesIn(p.Namespace) {
+		for _, port := range svc.Ports {
+			if port.Protocol == value.UDP {
+				continue
+			}
+			if number, ok := servedAt(v, w, p, svc, port); ok {
+				out = append(out, Target{svc, port, number})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Target) int {
+		if c := OlderService(a.Service, b.Service); c != 0 {
+			return c
+		}
+		return cmp.Compare(slices.Index(a.Service.Ports, a.Port), slices.Index(b.Service.Ports, b.Port))
+	})
+	return out
+}
+
+// workloadOf is the registered workload at one of the proxy's addresses, or nil.
+func workloadOf(v *snapshot.View, p *Proxy) *value.Workload {
+	for _, a := range p.Addresses {
+		if w := v.Endpoints.Workload(a); w != nil && w.Namespace == p.Namespace {
+			return w
+		}
+	}
+	return nil
+}
+
+// servedAt is the workload's own port for a service port, if it serves it.
+func servedAt(v *snapshot.View, w *value.Workload, p *Proxy, svc *value.Service, port *value.Port) (int, bool) {
+	if w != nil && w.Pod && svc.Registry == value.RegistryKubernetes {
+		if len(svc.Selector) == 0 || !w.Labels.Contains(svc.Selector) {
+			return 0, false
+		}
+		if port.TargetName != "" {
+			number, ok := w.NamedPorts[port.TargetName]
+			return number, ok
+		}
+		return cmp.Or(port.TargetPort, port.Number), true
+	}
+	for e := range endpointsAt(v, svc, p.Addresses) {
+		for _, ep := range e.Ports {
+			if ep.Name == port.Name {
+				return int(ep.Port), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// endpointsAt yields the endpoints of a service at one of the addresses.
+func endpointsAt(v *snapshot.View, svc *value.Service, addresses []string) iter.Seq[*value.Endpoint] {
+	return func(yield func(*value.Endpoint) bool) {
+		set := v.Endpoints.Set(svc.ServiceKey)
+		if set == nil {
+			return
+		}
+		for _, e := range set.Endpoints {
+			if slices.ContainsFunc(e.Addresses, func(a string) bool { return slices.Contains(addresses, a) }) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// families are the address families of a proxy's addresses.
+func families(addresses []string) (v4, v6 bool) {
+	for _, a := range addresses {
+		ip, err := netip.ParseAddr(strings.TrimSpace(a))
+		v4, v6 = v4 || err == nil && ip.Unmap().Is4(), v6 || err == nil && !ip.Unmap().Is4()
+	}
+	return v4, v6
+}

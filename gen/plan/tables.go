@@ -1,0 +1,35 @@
+package plan
+
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Tables hold what was generated from each Key, for all classes and shards of a process. Safe for concurrent use. Each noun has its own
+// tables, in its own file.
+type Tables struct {
+	trims     *encodecache.Table[trimKey, value.Service]
+	clusters  clusterTables
+	listeners listenerTables
+	routes    routeTables
+	gateways  gatewayTables
+}
+
+// NewTables makes empty Tables.
+func NewTables() *Tables {
+	return &Tables{
+		trims:     encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) }),
+		clusters:  newClusterTables(),
+		listeners: newListenerTables(),
+		routes:    newRouteTables(),
+		gateways:  newGatewayTables(),
+	}
+}
+
+// Type URLs of the resources.
+const (
+	ClusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	EndpointType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	ListenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	RouteType    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+)
