@@ -11,25 +11,53 @@ import (
 //
 // Its content is a sequence of Fragments: the header's first, then those of its parts in order. An Entry of one Fragment is a leaf.
 type Entry struct {
-	// Immutable after NewEntry.
+	// Immutable after its constructor.
 	name    string
 	typeURL string
 	version Sum
-	size    int // bytes of the message
-	parts   iter.Seq[*Fragment]
+	size    int                 // bytes of the message
+	leaf    *Fragment           // the whole message, or nil
+	parts   iter.Seq[*Fragment] // nil in a leaf
 
+	// frame is made on first use; a leaf has none, for its two pieces are at hand.
 	frame atomic.Pointer[Frame]
 }
 
 // NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from parts, which must yield the same
-// Fragments each time. version is the hash that VersionOf gives for them, or one that the owner derives from theirs by the same rule.
+// Fragments each time. version is the hash that VersionOf gives for them, or one that the owner derives from theirs by another fixed rule.
 func NewEntry(typeURL, name string, version Sum, size int, parts iter.Seq[*Fragment]) *Entry {
 	return &Entry{typeURL: typeURL, name: name, version: version, size: size, parts: parts}
 }
 
 // NewLeaf is the resource whose whole message is f.
 func NewLeaf(typeURL, name string, f *Fragment) *Entry {
-	return NewEntry(typeURL, name, f.sum, len(f.bytes), func(yield func(*Fragment) bool) { yield(f) })
+	return &Entry{typeURL: typeURL, name: name, version: f.sum, size: len(f.bytes), leaf: f}
+}
+
+// NewComposite is the resource whose message is header followed by parts, which must yield the same Fragments each time; it walks them
+// once for version and size.
+func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragment]) *Entry {
+	all := func(yield func(*Fragment) bool) {
+		if !yield(header) {
+			return
+		}
+		parts(yield)
+	}
+	version, size := VersionOf(all)
+	return NewEntry(typeURL, name, version, size, all)
+}
+
+// VersionOf is the content version of the message that parts make up, and its size in bytes.
+func VersionOf(parts iter.Seq[*Fragment]) (version Sum, size int) {
+	version = Join(func(yield func(Sum) bool) {
+		for f := range parts {
+			size += len(f.bytes)
+			if !yield(f.sum) {
+				return
+			}
+		}
+	})
+	return version, size
 }
 
 // Name is the resource's name.
@@ -37,6 +65,26 @@ func (e *Entry) Name() string { return e.name }
 
 // TypeURL is the type of the resource.
 func (e *Entry) TypeURL() string { return e.typeURL }
+
+// Size is the length of the encoded message, without its Any.
+func (e *Entry) Size() int { return e.size }
+
+// Parts yields the Fragments whose bytes make up the message, in order.
+func (e *Entry) Parts() iter.Seq[*Fragment] {
+	if e.leaf != nil {
+		return func(yield func(*Fragment) bool) { yield(e.leaf) }
+	}
+	return e.parts
+}
+
+// Message is the encoded message in one piece, for dumps: it is copied.
+func (e *Entry) Message() []byte {
+	out := make([]byte, 0, e.size)
+	for f := range e.Parts() {
+		out = append(out, f.bytes...)
+	}
+	return out
+}
 
 // Sum is the content version.
 func (e *Entry) Sum() Sum { return e.version }
@@ -55,12 +103,4 @@ func Join(sums iter.Seq[Sum]) Sum {
 	}
 	var out [sha256.Size]byte
 	return Sum(h.Sum(out[:0])[:16])
-}
-
-// Frame is the encoded Any of the resource as ready pieces.
-type Frame struct {
-	// Pieces are to be sent in this order; read only. Small neighbours are joined, so that few are below some 500 bytes.
-	Pieces [][]byte
-	// Len is the sum of their lengths.
-	Len int
 }

@@ -57,31 +57,36 @@ func NewTable[K comparable, V any](fill func(K) *V) *Table[K, V] {
 func (t *Table[K, V]) Get(k K) *V {
 	for {
 		s, _ := t.slots.LoadOrCompute(k, func() *slot[V] { return new(slot[V]) })
-		s.mu.Lock()
-		if v := s.value.Value(); v != nil {
-			s.mu.Unlock()
+		if v := t.getFrom(s, k); v != nil {
 			return v
 		}
-		if cur, ok := t.slots.Load(k); !ok || cur != s { // dropped between Load and Lock
-			s.mu.Unlock()
-			continue
-		}
-		v := t.fill(k)
-		t.fills.Add(1)
-		s.value = weak.Make(v)
-		runtime.AddCleanup(v, func(k K) { t.drop(k, s) }, k)
-		s.mu.Unlock()
-		return v
 	}
 }
 
-// drop removes the slot of k if its value is gone for good.
+// getFrom is the value of k out of its slot, or nil if the slot left the table before it could be locked.
+func (t *Table[K, V]) getFrom(s *slot[V], k K) *V {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.value.Value(); v != nil {
+		return v
+	}
+	if cur, ok := t.slots.Load(k); !ok || cur != s {
+		return nil
+	}
+	v := t.fill(k)
+	t.fills.Add(1)
+	s.value = weak.Make(v)
+	runtime.AddCleanup(v, func(k K) { t.drop(k, s) }, k)
+	return v
+}
+
+// drop removes the slot of k if its value is gone for good. It runs with a part of the map locked and so must not wait for a slot: fill may
+// itself be waiting for the map. Who holds the slot has found a living value or is making one, and that one brings its own cleanup.
 func (t *Table[K, V]) drop(k K, s *slot[V]) {
 	t.slots.Compute(k, func(cur *slot[V], loaded bool) (*slot[V], bool) {
-		if !loaded || cur != s {
+		if !loaded || cur != s || !s.mu.TryLock() {
 			return cur, !loaded
 		}
-		s.mu.Lock()
 		defer s.mu.Unlock()
 		return cur, s.value.Value() == nil
 	})

@@ -1,0 +1,74 @@
+package encodecache
+
+// Field numbers of google.protobuf.Any.
+const (
+	anyTypeURL = 1
+	anyValue   = 2
+)
+
+// Frame is the encoded Any of a resource as ready pieces.
+type Frame struct {
+	// Pieces are to be sent in this order; read only. Small neighbours are joined, so that few are below some 500 bytes.
+	Pieces [][]byte
+	// Len is the sum of their lengths.
+	Len int
+}
+
+// Frame is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at the same time may
+// both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small one's is a copy: these are made when asked.
+func (e *Entry) Frame() *Frame {
+	if f := e.frame.Load(); f != nil {
+		return f
+	}
+	g := &gather{total: e.anyLen()}
+	e.gatherAny(g)
+	f := &Frame{Pieces: g.done(), Len: g.n}
+	if e.kept() && !e.frame.CompareAndSwap(nil, f) {
+		if cur := e.frame.Load(); cur != nil {
+			return cur
+		}
+	}
+	return f
+}
+
+// Drop gives the Frame's memory back: the Entry is superseded, and only stragglers may still want it. It is made again if they do.
+func (e *Entry) Drop() { e.frame.Store(nil) }
+
+// kept reports whether a Frame is worth its memory.
+func (e *Entry) kept() bool { return e.leaf == nil && e.size >= copyBelow }
+
+// anyLen is the length of the resource's Any.
+func (e *Entry) anyLen() int {
+	n := sizeStr(e.typeURL)
+	if e.size > 0 {
+		n += sizeField(e.size)
+	}
+	return n
+}
+
+// gatherAny appends the Any: its type, and the Fragments as its value.
+func (e *Entry) gatherAny(g *gather) {
+	g.str(anyTypeURL, e.typeURL)
+	if e.size == 0 {
+		return
+	}
+	g.tag(anyValue, e.size)
+	if e.leaf != nil {
+		g.add(e.leaf.bytes)
+		return
+	}
+	for f := range e.parts {
+		g.add(f.bytes)
+	}
+}
+
+// gatherFrame appends the Any out of the kept Frame, or else out of the Fragments.
+func (e *Entry) gatherFrame(g *gather) {
+	if !e.kept() {
+		e.gatherAny(g)
+		return
+	}
+	for _, p := range e.Frame().Pieces {
+		g.add(p)
+	}
+}

@@ -1,0 +1,181 @@
+package encodecache
+
+import (
+	"encoding/json"
+	"slices"
+
+	"google.golang.org/grpc/mem"
+)
+
+// Field numbers of envoy.service.discovery.v3.DiscoveryResponse.
+const (
+	sotwVersion      = 1
+	sotwResource     = 2
+	sotwTypeURL      = 4
+	sotwNonce        = 5
+	sotwControlPlane = 6
+)
+
+// Field numbers of envoy.service.discovery.v3.DeltaDiscoveryResponse and of its Resource.
+const (
+	deltaSystemVersion = 1
+	deltaResource      = 2
+	deltaTypeURL       = 4
+	deltaNonce         = 5
+	deltaRemoved       = 6
+	deltaControlPlane  = 7
+
+	resourceVersion = 1
+	resourceAny     = 2
+	resourceName    = 3
+)
+
+// trackable is a capacity above which grpc takes a buffer for one of a pool and tells its pool when it is written. See Tracked.
+const trackable = 1<<10 + 128
+
+// versionLen is the length of Entry.Version.
+const versionLen = 22
+
+// Assembler makes responses. It holds what all responses of a process have in common. Immutable; nil makes responses without a control
+// plane's name.
+type Assembler struct {
+	sotwTail, deltaTail []byte
+}
+
+// Identifier is the name of a control plane in the form that istioctl reads: JSON.
+func Identifier(component, id, version string) string {
+	type info struct {
+		Version string `json:"version"`
+	}
+	b, err := json.Marshal(struct {
+		Component string
+		ID        string
+		Info      info
+	}{component, id, info{version}})
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return string(b)
+}
+
+// NewAssembler makes an Assembler that writes identifier as control_plane.identifier.
+func NewAssembler(identifier string) *Assembler {
+	if identifier == "" {
+		return &Assembler{}
+	}
+	tail := func(field int) []byte {
+		g := &gather{total: 2*maxTag + len(identifier)}
+		g.tag(field, sizeStr(identifier))
+		g.str(1, identifier)
+		return slices.Concat(g.done()...)
+	}
+	return &Assembler{sotwTail: tail(sotwControlPlane), deltaTail: tail(deltaControlPlane)}
+}
+
+// Response is one encoded DiscoveryResponse or DeltaDiscoveryResponse, for any number of streams at once. Immutable.
+type Response struct {
+	nonce  string
+	pieces mem.BufferSlice
+	last   []byte // the bytes of the last piece, with room behind them
+	size   int
+}
+
+// AssembleSotW is a DiscoveryResponse with entries, in their order.
+func AssembleSotW(typeURL, version, nonce string, entries []*Entry) *Response {
+	return (*Assembler)(nil).SotW(typeURL, version, nonce, entries)
+}
+
+// AssembleDelta is a DeltaDiscoveryResponse with entries, in their order, and the names of what is gone.
+func AssembleDelta(typeURL, nonce, systemVersion string, entries []*Entry, removed []string) *Response {
+	return (*Assembler)(nil).Delta(typeURL, nonce, systemVersion, entries, removed)
+}
+
+// SotW is AssembleSotW with the control plane's name.
+func (a *Assembler) SotW(typeURL, version, nonce string, entries []*Entry) *Response {
+	var tail []byte
+	if a != nil {
+		tail = a.sotwTail
+	}
+	g := &gather{total: len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	for _, e := range entries {
+		g.total += sizeField(e.anyLen())
+	}
+	g.str(sotwVersion, version)
+	for _, e := range entries {
+		g.tag(sotwResource, e.anyLen())
+		e.gatherFrame(g)
+	}
+	g.str(sotwTypeURL, typeURL)
+	g.str(sotwNonce, nonce)
+	return newResponse(g, nonce, tail)
+}
+
+// Delta is AssembleDelta with the control plane's name.
+func (a *Assembler) Delta(typeURL, nonce, systemVersion string, entries []*Entry, removed []string) *Response {
+	var tail []byte
+	if a != nil {
+		tail = a.deltaTail
+	}
+	g := &gather{total: len(systemVersion) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	for _, e := range entries {
+		g.total += e.anyLen() + len(e.name) + versionLen + 4*maxTag
+	}
+	for _, name := range removed {
+		g.total += maxTag + len(name)
+	}
+	g.str(deltaSystemVersion, systemVersion)
+	for _, e := range entries {
+		v := e.Version()
+		n := e.anyLen()
+		g.tag(deltaResource, sizeStr(v)+sizeField(n)+sizeStr(e.name))
+		g.str(resourceVersion, v)
+		g.tag(resourceAny, n)
+		e.gatherFrame(g)
+		g.str(resourceName, e.name)
+	}
+	g.str(deltaTypeURL, typeURL)
+	g.str(deltaNonce, nonce)
+	for _, name := range removed {
+		g.tag(deltaRemoved, len(name)) // an empty name is a name
+		g.text(name)
+	}
+	return newResponse(g, nonce, tail)
+}
+
+// newResponse ends a message with tail, in one piece with the last joint and in a buffer that is big enough for Tracked.
+func newResponse(g *gather, nonce string, tail []byte) *Response {
+	last := g.joint
+	g.joint = nil
+	if cap(last) < trackable || cap(last)-len(last) < len(tail) {
+		last = append(make([]byte, 0, max(trackable, len(last)+len(tail))), last...)
+	}
+	last = append(last, tail...)
+	r := &Response{nonce: nonce, last: last, size: g.n + len(tail), pieces: make(mem.BufferSlice, 0, len(g.pieces)+1)}
+	for _, p := range g.pieces {
+		r.pieces = append(r.pieces, mem.SliceBuffer(p))
+	}
+	r.pieces = append(r.pieces, mem.SliceBuffer(last))
+	return r
+}
+
+// Nonce is the nonce that the response carries.
+func (r *Response) Nonce() string { return r.nonce }
+
+// Len is the length of the encoded message.
+func (r *Response) Len() int { return r.size }
+
+// Pieces is the number of buffers.
+func (r *Response) Pieces() int { return len(r.pieces) }
+
+// Buffers are the bytes of the message, shared and never to be written. Freeing them does nothing.
+func (r *Response) Buffers() mem.BufferSlice { return r.pieces }
+
+// Tracked is Buffers for one send, whose end its sender wants to know: sent.Put is called once, when grpc has written or discarded the
+// last of its bytes. Put gets no ownership of what it is given.
+func (r *Response) Tracked(sent mem.BufferPool) mem.BufferSlice {
+	n := len(r.pieces) - 1
+	out := make(mem.BufferSlice, n+1)
+	copy(out, r.pieces[:n])
+	out[n] = mem.NewBuffer(&r.last, sent)
+	return out
+}
