@@ -1,0 +1,270 @@
+package ads
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash/maphash"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"weak"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/snapshot/chunked"
+)
+
+// ErrNames says that a run of name fields does not decode.
+var ErrNames = errors.New("resource names do not decode")
+
+// Names is a set of resource names, interned: equal sets of one NamesTable are one pointer. Immutable; nil is the empty set.
+type Names struct {
+	set chunked.Map[struct{}]
+}
+
+// Contains reports whether name is in the set.
+func (n *Names) Contains(name string) bool {
+	if n == nil {
+		return false
+	}
+	_, ok := n.set.Get(name)
+	return ok
+}
+
+// Len is the number of names.
+func (n *Names) Len() int {
+	if n == nil {
+		return 0
+	}
+	return n.set.Len()
+}
+
+// All yields the names in order.
+func (n *Names) All() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if n == nil {
+			return
+		}
+		for name := range n.set.All() {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// maxSpellings bounds how many encodings of one set a table remembers: each Envoy has an order of its own.
+const maxSpellings = 4096
+
+// NamesTable interns sets of names. A set stays while anyone holds it and then leaves by itself. Safe for concurrent use.
+type NamesTable struct {
+	// Immutable after NewNamesTable.
+	seeds [2]maphash.Seed
+
+	mu sync.Mutex
+	// Guarded by mu.
+	sets      map[chunked.Sum]*namesSlot
+	spellings map[spelling]*namesSlot
+}
+
+// spelling is a hash of the encoded form of a set, keyed by the table's seeds.
+type spelling [2]uint64
+
+// namesSlot is the place of one set. Guarded by the table's mu.
+type namesSlot struct {
+	names     weak.Pointer[Names]
+	sum       chunked.Sum
+	spellings []spelling // oldest first
+}
+
+// NewNamesTable makes an empty table. A process needs one.
+func NewNamesTable() *NamesTable {
+	return &NamesTable{
+		seeds:     [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		sets:      map[chunked.Sum]*namesSlot{},
+		spellings: map[spelling]*namesSlot{},
+	}
+}
+
+// Intern is the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its resource_names; whichever field
+// number they have. A run that was seen before is recognised by its hash and not decoded. Nothing of raw is kept.
+func (t *NamesTable) Intern(raw []byte) (*Names, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	sp := spelling{maphash.Bytes(t.seeds[0], raw), maphash.Bytes(t.seeds[1], raw)}
+	if n := t.spelled(sp); n != nil {
+		return n, nil
+	}
+	names, err := decodeNames(raw)
+	if err != nil {
+		return nil, err
+	}
+	n := t.Of(names)
+	if n != nil {
+		t.learn(n, sp)
+	}
+	return n, nil
+}
+
+func decodeNames(raw []byte) ([]string, error) {
+	var names []string
+	text := string(raw) // one string that all names are parts of
+	for at := 0; at < len(raw); {
+		_, kind, n := protowire.ConsumeTag(raw[at:])
+		if n < 0 || kind != protowire.BytesType {
+			return nil, ErrNames
+		}
+		at += n
+		b, n := protowire.ConsumeBytes(raw[at:])
+		if n < 0 {
+			return nil, ErrNames
+		}
+		names = append(names, text[at+n-len(b):at+n])
+		at += n
+	}
+	return names, nil
+}
+
+// Of is the set of names, in any order and with repeats.
+func (t *NamesTable) Of(names []string) *Names { return t.edit(chunked.Map[struct{}]{}, names, nil) }
+
+// Edit is n with names added and others taken away.
+func (t *NamesTable) Edit(n *Names, add, remove []string) *Names {
+	if len(add)+len(remove) == 0 {
+		return n
+	}
+	if n == nil {
+		return t.edit(chunked.Map[struct{}]{}, add, remove)
+	}
+	return t.edit(n.set, add, remove)
+}
+
+// Union is the names of a and b.
+func (t *NamesTable) Union(a, b *Names) *Names {
+	switch {
+	case a == b || b == nil:
+		return a
+	case a == nil:
+		return b
+	case a.Len() < b.Len():
+		a, b = b, a
+	}
+	return t.Edit(a, slices.Collect(b.All()), nil)
+}
+
+// Minus is the names of a that are not in b.
+func (t *NamesTable) Minus(a, b *Names) *Names {
+	if a == b || a == nil {
+		return nil
+	}
+	if b == nil {
+		return a
+	}
+	var gone []string
+	a.set.Diff(b.set, func(c chunked.Change[struct{}]) {
+		if c.InNew {
+			gone = append(gone, c.Key)
+		}
+	})
+	return t.Of(gone)
+}
+
+func (t *NamesTable) edit(set chunked.Map[struct{}], add, remove []string) *Names {
+	edits := make([]chunked.Edit[struct{}], 0, len(add)+len(remove))
+	for _, n := range add {
+		edits = append(edits, chunked.Edit[struct{}]{Key: n})
+	}
+	for _, n := range remove {
+		edits = append(edits, chunked.Edit[struct{}]{Key: n, Delete: true})
+	}
+	set = set.Apply(edits)
+	if set.Len() == 0 {
+		return nil
+	}
+	sum := set.Digest(func(name string, _ struct{}) chunked.Sum { return hashBytes([]byte(name)) }, joinSums)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slot, ok := t.sets[sum]; ok {
+		if n := slot.names.Value(); n != nil {
+			return n
+		}
+		t.remove(slot)
+	}
+	n := &Names{set: set}
+	slot := &namesSlot{names: weak.Make(n), sum: sum}
+	t.sets[sum] = slot
+	runtime.AddCleanup(n, t.drop, slot)
+	return n
+}
+
+func hashBytes(b []byte) chunked.Sum {
+	h := sha256.Sum256(b)
+	return chunked.Sum(h[:16])
+}
+
+func joinSums(sums []chunked.Sum) chunked.Sum {
+	h := sha256.New()
+	for _, s := range sums {
+		h.Write(s[:])
+	}
+	var out [sha256.Size]byte
+	return chunked.Sum(h.Sum(out[:0])[:16])
+}
+
+// spelled is the set that is known to be encoded so, or nil.
+func (t *NamesTable) spelled(sp spelling) *Names {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slot, ok := t.spellings[sp]; ok {
+		return slot.names.Value()
+	}
+	return nil
+}
+
+// learn remembers that n is also encoded as sp.
+func (t *NamesTable) learn(n *Names, sp spelling) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := n.set.Digest(nil, joinSums) // every chunk has its digest already
+	slot, ok := t.sets[sum]
+	if !ok {
+		return
+	}
+	if old, ok := t.spellings[sp]; ok && old == slot {
+		return
+	}
+	if len(slot.spellings) >= maxSpellings {
+		delete(t.spellings, slot.spellings[0])
+		slot.spellings = slot.spellings[1:]
+	}
+	slot.spellings = append(slot.spellings, sp)
+	t.spellings[sp] = slot
+}
+
+// drop forgets a set that nobody holds any more.
+func (t *NamesTable) drop(slot *namesSlot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(slot)
+}
+
+// remove takes slot out; the caller holds mu.
+func (t *NamesTable) remove(slot *namesSlot) {
+	if t.sets[slot.sum] == slot {
+		delete(t.sets, slot.sum)
+	}
+	for _, sp := range slot.spellings {
+		if t.spellings[sp] == slot {
+			delete(t.spellings, sp)
+		}
+	}
+}
+
+// Len is the number of sets that are held now. Collected sets leave after a garbage collection.
+func (t *NamesTable) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.sets)
+}
