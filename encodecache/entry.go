@@ -92,8 +92,17 @@ func (e *Entry) Sum() Sum { return e.version }
 // Version is the content version as the protocol carries it: 22 characters.
 func (e *Entry) Version() string { return e.version.String() }
 
+// versionLen is the length of Version.
+const versionLen = 22
+
 // String is s in URL-safe base64 without padding.
-func (s Sum) String() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
+func (s Sum) String() string {
+	var b [versionLen]byte
+	s.encode(b[:])
+	return string(b[:])
+}
+
+func (s Sum) encode(to []byte) { base64.RawURLEncoding.Encode(to, s[:]) }
 
 // Join is the hash of a sequence of hashes.
 func Join(sums iter.Seq[Sum]) Sum {

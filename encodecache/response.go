@@ -33,9 +33,6 @@ const (
 // trackable is a capacity above which grpc takes a buffer for one of a pool and tells its pool when it is written. See Tracked.
 const trackable = 1<<10 + 128
 
-// versionLen is the length of Entry.Version.
-const versionLen = 22
-
 // Assembler makes responses. It holds what all responses of a process have in common. Immutable; nil makes responses without a control
 // plane's name.
 type Assembler struct {
@@ -125,10 +122,12 @@ func (a *Assembler) Delta(typeURL, nonce, systemVersion string, entries []*Entry
 	}
 	g.str(deltaSystemVersion, systemVersion)
 	for _, e := range entries {
-		v := e.Version()
+		var v [versionLen]byte
+		e.version.encode(v[:])
 		n := e.anyLen()
-		g.tag(deltaResource, sizeStr(v)+sizeField(n)+sizeStr(e.name))
-		g.str(resourceVersion, v)
+		g.tag(deltaResource, sizeField(versionLen)+sizeField(n)+sizeStr(e.name))
+		g.tag(resourceVersion, versionLen)
+		g.copy(v[:])
 		g.tag(resourceAny, n)
 		e.gatherFrame(g)
 		g.str(resourceName, e.name)
