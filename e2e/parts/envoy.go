@@ -11,6 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	adminpb "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	bootstrappb "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
@@ -157,11 +163,36 @@ func (e *Envoy) Warming() ([]string, error) {
 	return names, nil
 }
 
+// Extensions is what this Envoy says in Node.extensions: what it is built with.
+func (e *Envoy) Extensions() ([]*corepb.Extension, error) {
+	page, err := e.Admin("/config_dump?mask=bootstrap.node.extensions")
+	if err != nil {
+		return nil, err
+	}
+	var dump adminpb.ConfigDump
+	if err := protojson.Unmarshal([]byte(page), &dump); err != nil {
+		return nil, err
+	}
+	for _, part := range dump.Configs {
+		var b adminpb.BootstrapConfigDump
+		if part.UnmarshalTo(&b) == nil {
+			return b.Bootstrap.Node.Extensions, nil
+		}
+	}
+	return nil, fmt.Errorf("%s shows no bootstrap", e.name)
+}
+
 // Validate lets Envoy judge a static configuration, without any traffic.
-func Validate(t testing.TB, config map[string]any) error {
+func Validate(t testing.TB, config *bootstrappb.Bootstrap) error {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "static.json")
-	writeJSON(t, path, config)
+	data, err := proto.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "static.pb")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out, err := exec.Command(program(t, "ENVOY"), "--mode", "validate", "-c", path, "-l", "error").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %.3000s", err, out)

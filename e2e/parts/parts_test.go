@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	bootstrappb "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
@@ -77,14 +80,20 @@ func TestEnvoyWaitsForConfiguration(t *testing.T) {
 	if err := envoy.NothingRefused(); err != nil {
 		t.Error(err)
 	}
+	extensions, err := envoy.Extensions()
+	if err != nil || len(extensions) < 100 {
+		t.Errorf("extensions %d: %v", len(extensions), err)
+	}
 }
 
 func TestValidateRefusesWhatEnvoyRefuses(t *testing.T) {
-	good := map[string]any{"static_resources": map[string]any{}}
-	if err := parts.Validate(t, good); err != nil {
+	if err := parts.Validate(t, &bootstrappb.Bootstrap{}); err != nil {
 		t.Error(err)
 	}
-	bad := map[string]any{"static_resources": map[string]any{"clusters": []map[string]any{{"name": ""}}}}
+	bad, err := parts.Dump{Clusters: []*clusterpb.Cluster{{Name: ""}}}.Static()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := parts.Validate(t, bad); err == nil || !strings.Contains(err.Error(), "Cluster") {
 		t.Errorf("a cluster without a name: %v", err)
 	}

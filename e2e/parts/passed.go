@@ -29,6 +29,8 @@ type Passed struct {
 	Nonce     string
 	Resources []Resource
 	Removed   []string
+	// Invalid says which resources break their own types' constraints.
+	Invalid []string
 }
 
 // Resource is one resource of an answer: its name, and its bytes by their hash.
@@ -57,7 +59,7 @@ func short(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL
 func passedSotW(r *discoverypb.DiscoveryResponse) Passed {
 	p := Passed{TypeURL: r.TypeUrl, Nonce: r.Nonce}
 	for _, packed := range r.Resources {
-		p.Resources = append(p.Resources, Resource{Name: resourceName(packed), Digest: sha256.Sum256(packed.Value)})
+		p.add(resourceName(packed), packed)
 	}
 	return p
 }
@@ -65,9 +67,23 @@ func passedSotW(r *discoverypb.DiscoveryResponse) Passed {
 func passedDelta(r *discoverypb.DeltaDiscoveryResponse) Passed {
 	p := Passed{TypeURL: r.TypeUrl, Nonce: r.Nonce, Removed: r.RemovedResources}
 	for _, res := range r.Resources {
-		p.Resources = append(p.Resources, Resource{Name: res.Name, Digest: sha256.Sum256(res.Resource.GetValue())})
+		p.add(res.Name, res.Resource)
 	}
 	return p
+}
+
+func (p *Passed) add(name string, packed *anypb.Any) {
+	p.Resources = append(p.Resources, Resource{Name: name, Digest: sha256.Sum256(packed.GetValue())})
+	m, err := packed.UnmarshalNew()
+	if err != nil {
+		p.Invalid = append(p.Invalid, fmt.Sprintf("%s: %v", name, err))
+		return
+	}
+	if v, ok := m.(interface{ ValidateAll() error }); ok {
+		if err := v.ValidateAll(); err != nil {
+			p.Invalid = append(p.Invalid, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
 }
 
 // resourceName reads the name out of a resource; SotW has none outside.

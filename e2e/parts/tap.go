@@ -114,7 +114,7 @@ func (t *Tap) Passed(fromStream int) []Passed {
 	return out
 }
 
-// Refused returns the reasons of all refusals.
+// Refused returns the reasons of all refusals, the client's and ValidateAll's.
 func (t *Tap) Refused() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,6 +237,7 @@ func (t *Tap) admit(ctx context.Context, p Passed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passed = append(t.passed, p)
+	t.refused = append(t.refused, p.Invalid...)
 	return nil
 }
 

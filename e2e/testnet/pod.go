@@ -64,6 +64,8 @@ func (n *Network) plug(p *Pod, link string) error {
 	attrs.Name = link
 	attrs.MasterIndex = n.bridge.Attrs().Index
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.ns)}
+	// A pod that comes back at the same address is the same neighbour.
+	veth.PeerHardwareAddr = append(net.HardwareAddr{2, 0}, net.ParseIP(p.IP).To4()...)
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("veth: %w", err)
 	}
