@@ -11,6 +11,8 @@ const (
 	Unhealthy
 	Draining
 	Terminating
+	// HealthUnknown is that of inline endpoints of a ServiceEntry and of WorkloadEntries, of which nobody reports health: no health_status is sent.
+	HealthUnknown
 )
 
 // Locality is where an endpoint or proxy runs. Comparable.
@@ -28,8 +30,9 @@ func (l Locality) String() string {
 // Identity is what the workload behind an endpoint is, shared by all endpoints of one workload: interned with unique.Handle.
 // Labels are encoded by LabelsKey so that the struct stays comparable.
 type Identity struct {
-	Namespace      string
-	Workload       string // name of the workload (Deployment …) as telemetry reports it
+	Namespace string
+	Workload  string // name of the workload (Deployment …) as telemetry reports it
+	// ServiceAccount is "TRUSTDOMAIN/ns/NAMESPACE/sa/NAME", as in Projection.ServiceAccounts; empty when unknown.
 	ServiceAccount string
 	Cluster        string
 	Network        string
@@ -46,6 +49,8 @@ type Endpoint struct {
 	// Ports maps the service's port name to the endpoint's port, sorted by name. A port that is missing is not served.
 	Ports    []EndpointPort
 	Identity unique.Handle[Identity]
+	// Labels are the workload's, with the topology labels that istiod adds: topology.kubernetes.io/region and zone, topology.istio.io/subzone,
+	// cluster and network, kubernetes.io/hostname. Nil for the host name of a DNS service.
 	Labels   Labels
 	Locality Locality
 	Health   Health
@@ -81,11 +86,13 @@ type Projection struct {
 type Workload struct {
 	Namespace, Name string
 	Addresses       []string
-	Labels          Labels
-	Locality        Locality
-	Node            string
-	ServiceAccount  string
-	Network         string
+	// Labels are the object's own, without the topology labels of Endpoint.Labels.
+	Labels   Labels
+	Locality Locality
+	Node     string
+	// ServiceAccount is the bare name.
+	ServiceAccount string
+	Network        string
 	// NamedPorts maps container port names to numbers, of a pod.
 	NamedPorts map[string]int
 	// Ports maps service port names to numbers, of a WorkloadEntry.
