@@ -1,0 +1,211 @@
+package file
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// reader reads one document.
+type reader struct {
+	// Immutable.
+	mesh  value.ObjectKey
+	lines *lines
+
+	// Result.
+	doc *document
+}
+
+// header is what every object has.
+type header struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// readDocument reads the objects of one text.
+func readDocument(text []byte, mesh value.ObjectKey) *document {
+	r := &reader{mesh: mesh, lines: &lines{text: text}, doc: &document{}}
+	raw := bytes.TrimSpace(text)
+	if raw[0] != '{' || !json.Valid(raw) {
+		var err error
+		if raw, err = yaml.YAMLToJSONStrict(text); err != nil {
+			line, reason := syntaxError(err)
+			r.doc.broken = true
+			r.doc.problems = []problem{{line: line, reason: reason}}
+			return r.doc
+		}
+	}
+	if string(raw) != "null" {
+		r.read(raw, "", header{})
+	}
+	return r.doc
+}
+
+// syntaxError takes the line, from 0, and the reason out of the YAML reader's message.
+func syntaxError(err error) (line int, reason string) {
+	reason = strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := regexp.MustCompile(`(?s)line (\d+): (.*)`).FindStringSubmatch(reason); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
+			line = n - 1
+		}
+		reason, _, _ = strings.Cut(m[2], "\n")
+	}
+	return line, "is not valid YAML: " + reason
+}
+
+// read reads one object, or a list of them, that stands at the path at of the document. list is the header of the list around it.
+func (r *reader) read(raw []byte, at string, list header) {
+	var h header
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
+		field, reason := typeError(err)
+		if field == "" {
+			reason = "is not an object: expected apiVersion, kind and metadata"
+		}
+		r.refuse(problem{field: field, reason: reason}, at)
+		return
+	}
+	if h.Kind == "" && list.Kind != "List" {
+		h.Kind = strings.TrimSuffix(list.Kind, "List")
+	}
+	if h.APIVersion == "" {
+		h.APIVersion = list.APIVersion
+	}
+	switch {
+	case h.Kind == "":
+		r.refuse(problem{field: "kind", reason: "is missing: expected the object's kind"}, at)
+	case h.APIVersion == "":
+		r.refuse(problem{field: "apiVersion", reason: "is missing: expected the version of kind " + h.Kind}, at)
+	case strings.HasSuffix(h.Kind, "List") && (h.Items != nil || h.Kind == "List"):
+		for i, item := range h.Items {
+			r.read(item, join(at, "items")+"["+strconv.Itoa(i)+"]", h)
+		}
+	default:
+		r.object(raw, at, h)
+	}
+}
+
+func (r *reader) object(raw []byte, at string, h header) {
+	group, version, ok := strings.Cut(h.APIVersion, "/")
+	if !ok {
+		group, version = "", h.APIVersion
+	}
+	k, ok := kindOf(group, h.Kind)
+	key := value.ObjectKey{Kind: k.name, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
+	if key.Namespace == "" {
+		key.Namespace = meta.NamespaceDefault
+	}
+	if k.cluster {
+		key.Namespace = ""
+	}
+	if !ok || k.name == configMap && (key.Namespace != r.mesh.Namespace || key.Name != r.mesh.Name) {
+		r.doc.skipped++
+		return
+	}
+	if !slices.Contains(k.versions, version) {
+		r.refuse(problem{key: key, field: "apiVersion", reason: fmt.Sprintf("%q is unknown: expected one of %s", version, strings.Join(k.versions, ", "))}, at)
+		return
+	}
+	if field, reason := invalidName(key); reason != "" {
+		r.refuse(problem{field: field, reason: reason}, at)
+		return
+	}
+	typed, bad := decode(k, raw)
+	if bad != nil {
+		bad.key = key
+		r.refuse(*bad, at)
+		return
+	}
+	typed.SetNamespace(key.Namespace)
+	r.accept(key, typed, at)
+}
+
+func (r *reader) accept(key value.ObjectKey, typed meta.Object, at string) {
+	o := object{key: key, typed: typed, line: r.lines.at(at)}
+	if c, ok := typed.(*core.ConfigMap); ok {
+		o.key = value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}
+		text := c.Data["mesh"]
+		o.typed = text
+	}
+	r.doc.objects = append(r.doc.objects, o)
+}
+
+// refuse notes a problem of the object at a path of the document.
+func (r *reader) refuse(p problem, at string) {
+	p.line = r.lines.at(join(at, p.field))
+	r.doc.problems = append(r.doc.problems, p)
+}
+
+func invalidName(key value.ObjectKey) (field, reason string) {
+	if errs := validation.IsDNS1123Subdomain(key.Name); len(errs) > 0 {
+		return "metadata.name", fmt.Sprintf("%q is no name: %s", key.Name, errs[0])
+	}
+	if key.Namespace != "" {
+		if errs := validation.IsDNS1123Label(key.Namespace); len(errs) > 0 {
+			return "metadata.namespace", fmt.Sprintf("%q is no namespace: %s", key.Namespace, errs[0])
+		}
+	}
+	return "", ""
+}
+
+// decode reads an object into its Go type.
+func decode(k kind, raw []byte) (meta.Object, *problem) {
+	typed := k.empty()
+	unknown, err := kjson.UnmarshalStrict(raw, typed)
+	if err != nil {
+		field, reason := typeError(err)
+		if s := spec(typed); s != nil {
+			if f, why := locate(s, raw); f != "" {
+				field, reason = f, why
+			}
+		}
+		return nil, &problem{field: field, reason: reason}
+	}
+	for _, u := range unknown {
+		if field, ok := strings.CutPrefix(u.Error(), "unknown field "); ok && !k.lenient {
+			field = strings.Trim(field, `"`)
+			if !strings.HasPrefix(field, "status.") {
+				return nil, &problem{field: field, reason: "is unknown: expected a field of " + string(k.name)}
+			}
+		}
+	}
+	if s := spec(typed); s != nil {
+		if field, message := unknownField(s, raw); field != "" {
+			return nil, &problem{field: field, reason: "is unknown: expected a field of " + message}
+		}
+	}
+	return typed, nil
+}
+
+// typeError says which field has a value of the wrong type.
+func typeError(err error) (field, reason string) {
+	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
+		return t.Field, fmt.Sprintf("is a %s: expected %s", t.Value, t.Type)
+	}
+	return "", err.Error()
+}
+
+// join appends a field to a path.
+func join(path, field string) string {
+	if path == "" || field == "" {
+		return path + field
+	}
+	return path + "." + field
+}

@@ -1,0 +1,151 @@
+package file
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// parser reads one file.
+type parser struct {
+	// Immutable.
+	path  string
+	mesh  value.ObjectKey
+	known map[[sha256.Size]byte]*document // what texts said before
+
+	// Results.
+	texts    map[[sha256.Size]byte]*document
+	objects  []object
+	problems []problem
+	failed   []value.ObjectKey // of objects that did not decode
+	broken   bool              // some document is no YAML
+	skipped  int
+}
+
+// document is what one text says. Lines in it count from the text's own first line, as 0: the text may move within its file. Immutable.
+type document struct {
+	objects  []object
+	problems []problem
+	broken   bool
+	skipped  int
+}
+
+// text is one document of a file.
+type text struct {
+	data []byte
+	line int // where it begins in the file, from 1
+}
+
+// parse reads the file's content. Texts that were read before give the same objects, the same pointers, again.
+func (p *parser) parse(data []byte) {
+	for _, t := range p.split(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+		sum := sha256.Sum256(t.data)
+		d := p.known[sum]
+		if d == nil {
+			d = readDocument(t.data, p.mesh)
+		}
+		p.texts[sum] = d
+		p.add(d, t.line)
+	}
+}
+
+func (p *parser) add(d *document, line int) {
+	p.broken = p.broken || d.broken
+	p.skipped += d.skipped
+	for _, o := range d.objects {
+		o.path, o.line = p.path, o.line+line
+		p.objects = append(p.objects, o)
+	}
+	for _, b := range d.problems {
+		b.path, b.line = p.path, b.line+line
+		p.problems = append(p.problems, b)
+		if b.key != (value.ObjectKey{}) {
+			p.failed = append(p.failed, b.key)
+		}
+	}
+}
+
+func (p *parser) split(data []byte) []text {
+	if strings.EqualFold(filepath.Ext(p.path), ".json") {
+		return splitJSON(data)
+	}
+	return splitYAML(data)
+}
+
+// splitYAML cuts a file at its document markers, lines that begin with "---" or "...", and leaves out documents without content. What follows a
+// marker on its line belongs to the next document.
+func splitYAML(data []byte) []text {
+	var texts []text
+	current := text{line: 1}
+	end := func() {
+		if t, ok := current.trimmed(); ok {
+			texts = append(texts, t)
+		}
+	}
+	line := 0
+	for len(data) > 0 {
+		line++
+		n := bytes.IndexByte(data, '\n') + 1
+		if n == 0 {
+			n = len(data)
+		}
+		if !marker(data[:n]) {
+			current.data = append(current.data, data[:n]...)
+			data = data[n:]
+			continue
+		}
+		end()
+		current = text{line: line, data: append([]byte("   "), data[3:n]...)}
+		data = data[n:]
+	}
+	end()
+	return texts
+}
+
+func marker(line []byte) bool {
+	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
+		return false
+	}
+	return len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0
+}
+
+// trimmed leaves out blank lines, comments and directives before the content; false when there is nothing else.
+func (t text) trimmed() (text, bool) {
+	for len(t.data) > 0 {
+		n := bytes.IndexByte(t.data, '\n') + 1
+		if n == 0 {
+			n = len(t.data)
+		}
+		content := bytes.TrimSpace(t.data[:n])
+		if len(content) > 0 && content[0] != '#' && t.data[0] != '%' {
+			return t, true
+		}
+		t.data = t.data[n:]
+		t.line++
+	}
+	return t, false
+}
+
+// splitJSON cuts a file of JSON values that follow each other.
+func splitJSON(data []byte) []text {
+	var texts []text
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	for {
+		start := decoder.InputOffset()
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			// The end, or no JSON: the reader of the rest will say what is wrong with it.
+			rest := text{data: data[start:], line: 1 + bytes.Count(data[:start], []byte("\n"))}
+			if t, ok := rest.trimmed(); ok {
+				texts = append(texts, t)
+			}
+			return texts
+		}
+		start = decoder.InputOffset() - int64(len(raw))
+		texts = append(texts, text{data: raw, line: 1 + bytes.Count(data[:start], []byte("\n"))})
+	}
+}

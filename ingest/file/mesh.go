@@ -1,0 +1,116 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Mesh reads the mesh configuration from a file of its own, and follows it.
+type Mesh struct {
+	// Immutable after NewMesh.
+	path string
+	sink ingest.Sink
+	log  *slog.Logger
+
+	// Owned by the goroutine that calls Run.
+	text     string
+	present  bool      // text is in force
+	gone     time.Time // when the file was first missed
+	reported string    // why the file could not be read
+	synced   bool
+}
+
+// NewMesh makes the source of a mesh configuration file. Its path is the name of the source. A file that does not exist is none; it is
+// read when it appears.
+func NewMesh(path string, sink ingest.Sink, log *slog.Logger) *Mesh {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Mesh{path: filepath.Clean(path), sink: sink, log: log.With("source", path)}
+}
+
+// Name is the name that the source's events carry.
+func (m *Mesh) Name() string { return m.path }
+
+// Run reads the file and follows it until ctx ends. It returns nil then; nothing else ends it.
+func (m *Mesh) Run(ctx context.Context) error {
+	follow(ctx, m.path, m.log, m.scan)
+	return nil
+}
+
+func (m *Mesh) scan(watch func(dir string)) (again time.Duration) {
+	watch(m.path)
+	watch(filepath.Dir(m.path)) // Where a mounted ConfigMap swaps its symlink.
+	data, finished, err := readFinished(m.path, m.text != "")
+	switch {
+	case !finished:
+		return soon
+	case errors.Is(err, fs.ErrNotExist):
+		again = m.missing()
+	case err != nil:
+		m.gone = time.Time{}
+		if m.reported != err.Error() {
+			m.reported = err.Error()
+			m.sink.Reject(ingest.Rejection{Source: m.path, Where: m.path, Reason: fmt.Sprintf("cannot be read: %v", err)})
+		}
+		return unwatched
+	default:
+		m.read(string(data))
+	}
+	if again == 0 && !m.synced {
+		m.synced = true
+		m.sink.Synced(m.path)
+	}
+	if _, err := os.Stat(filepath.Dir(m.path)); err != nil {
+		return sooner(again, unwatched) // Nothing there that could be watched.
+	}
+	return again
+}
+
+func (m *Mesh) read(text string) {
+	m.gone = time.Time{}
+	m.accept()
+	if !m.present || m.text != text {
+		m.present, m.text = true, text
+		m.apply(text)
+	}
+}
+
+// missing ends what the file said, once it stayed away for a moment: its successor may be on the way.
+func (m *Mesh) missing() (again time.Duration) {
+	m.accept()
+	if !m.present {
+		return 0
+	}
+	if m.gone.IsZero() {
+		m.gone = time.Now()
+	}
+	if time.Since(m.gone) < soon {
+		return soon
+	}
+	m.present, m.text = false, ""
+	m.apply(nil)
+	return 0
+}
+
+func (m *Mesh) accept() {
+	if m.reported != "" {
+		m.reported = ""
+		m.sink.Accept(m.path, m.path)
+	}
+}
+
+func (m *Mesh) apply(object any) {
+	key := value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}
+	m.sink.Apply([]ingest.Event{{Source: m.path, Key: key, Object: object, Where: m.path + ":1"}})
+	m.log.Info("mesh configuration read", "present", object != nil)
+}

@@ -1,0 +1,82 @@
+package file
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// object is one object and where it stands.
+type object struct {
+	key   value.ObjectKey
+	typed any
+	path  string
+	line  int
+}
+
+func (o object) where() string { return place(o.path, o.line) }
+
+// problem is why a file, or an object in it, is not in force. Comparable.
+type problem struct {
+	key    value.ObjectKey
+	path   string
+	line   int // 0 when the whole file is meant
+	field  string
+	reason string
+}
+
+func (p problem) where() string { return place(p.path, p.line) }
+
+func (p problem) rejection(source string) ingest.Rejection {
+	return ingest.Rejection{Source: source, Key: p.key, Where: p.where(), Field: p.field, Reason: p.reason}
+}
+
+func place(path string, line int) string {
+	if line == 0 {
+		return path
+	}
+	return path + ":" + strconv.Itoa(line)
+}
+
+// merge makes one list of the objects of all files: of two with the same key, the first in path order, and in the file, wins. Files that
+// vanished just now come last, and give way silently. The problems are by file.
+func merge(t *tree, files map[string]*content) ([]object, map[string][]problem) {
+	problems := map[string][]problem{}
+	for path, err := range t.failed {
+		problems[path] = []problem{{path: path, reason: fmt.Sprintf("cannot be read: %v", err)}}
+	}
+	paths := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		return cmp.Or(files[a].gone.Compare(files[b].gone), cmp.Compare(a, b))
+	})
+	var objects []object
+	winner := map[value.ObjectKey]object{}
+	for _, path := range paths {
+		c := files[path]
+		problems[path] = append(problems[path], c.problems...)
+		for _, o := range c.objects {
+			if w, ok := winner[o.key]; !ok {
+				winner[o.key] = o
+				objects = append(objects, o)
+			} else if c.gone.IsZero() {
+				reason := fmt.Sprintf("is defined twice, here and in %s, which comes first and is in force: expected one definition", w.where())
+				problems[path] = append(problems[path], problem{key: o.key, path: path, line: o.line, reason: reason})
+			}
+		}
+		if len(problems[path]) == 0 {
+			delete(problems, path)
+		}
+	}
+	return objects, problems
+}
+
+func equalProblems(a, b []problem) bool { return slices.Equal(a, b) }
+
+// sortedKeys are the keys of m in a fixed order.
+func sortedKeys[K comparable, V any](m map[K]V) []K {
+	return slices.SortedFunc(maps.Keys(m), func(a, b K) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+}

@@ -1,0 +1,253 @@
+package file
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	networking "istio.io/client-go/pkg/apis/networking/v1"
+)
+
+func firstHost(o any) string {
+	if v, ok := o.(*networking.VirtualService); ok && len(v.Spec.Hosts) > 0 {
+		return v.Spec.Hosts[0]
+	}
+	return ""
+}
+
+func TestFirstScanIsOneApply(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), vs("a", "a.com")+"---\n"+vs("b", "b.com"))
+	write(t, filepath.Join(dir, "deep", "er", "c.yml"), vs("c", "c.com"))
+	write(t, filepath.Join(dir, "notes.txt"), "no object")
+	write(t, filepath.Join(dir, ".hidden.yaml"), vs("d", "d.com"))
+	r := start(t, dir)
+	if len(r.applies) != 1 || len(r.state) != 3 {
+		t.Fatalf("applied %d times, %v", len(r.applies), r.state)
+	}
+	if got, want := r.state[virtualService("b")].Where, filepath.Join(dir, "a.yaml")+":12"; got != want {
+		t.Errorf("b is at %s, want %s", got, want)
+	}
+}
+
+func TestEditsReachTheSink(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, vs("a", "a.com")+"---\n"+vs("b", "b.com"))
+	r := start(t, dir)
+
+	write(t, path, vs("a", "a2.com")+"---\n"+vs("b", "b.com"))
+	r.until(t, "the edit", func() bool { return r.host("a") == "a2.com" })
+	if last := r.applies[len(r.applies)-1]; len(last) != 1 {
+		t.Errorf("an edit of one object sent %d", len(last))
+	}
+
+	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c.com"))
+	r.until(t, "a file in a new directory", func() bool { return r.host("c") == "c.com" })
+	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c2.com"))
+	r.until(t, "its edit", func() bool { return r.host("c") == "c2.com" })
+
+	if err := os.RemoveAll(filepath.Join(dir, "new")); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "its removal", func() bool { return r.host("c") == "" })
+	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c3.com"))
+	r.until(t, "its return", func() bool { return r.host("c") == "c3.com" })
+	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c4.com"))
+	r.until(t, "an edit in the directory that returned", func() bool { return r.host("c") == "c4.com" })
+}
+
+func TestWhatDoesNotParseKeepsTheLastGoodState(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, vs("a", "a.com")+"---\n"+vs("b", "b.com"))
+	r := start(t, dir)
+
+	write(t, path, vs("a", "a2.com")+"---\nkind: [\n"+vs("b", "b.com"))
+	r.until(t, "the report", func() bool { return len(r.bad[path]) == 1 })
+	if b := r.bad[path][0]; !strings.HasPrefix(b.Where, path+":1") || !strings.Contains(b.Reason, "not valid YAML") {
+		t.Errorf("reported %+v", b)
+	}
+	if len(r.applies) != 1 {
+		t.Errorf("part of a broken file was applied: %v", r.applies[1:])
+	}
+	write(t, path, vs("a", "a3.com")+"---\n"+vs("b", "b.com"))
+	r.until(t, "the repair", func() bool { return r.host("a") == "a3.com" && len(r.bad) == 0 })
+}
+
+func TestAnObjectThatDoesNotDecodeKeepsItsLastGoodVersion(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, vs("a", "a.com")+"---\n"+vs("b", "b.com"))
+	r := start(t, dir)
+	bad := strings.Replace(vs("a", "a2.com"), "- route:", "- rout:", 1)
+	write(t, path, bad+"---\n"+vs("b", "b2.com"))
+	r.until(t, "the neighbour's edit", func() bool { return r.host("b") == "b2.com" })
+	if b := r.bad[path]; len(b) != 1 || b[0].Field != "spec.http[0].rout" || b[0].Where != path+":8" || b[0].Key != virtualService("a") {
+		t.Errorf("reported %+v", b)
+	}
+	if r.host("a") != "a.com" {
+		t.Errorf("a has host %q", r.host("a"))
+	}
+}
+
+func TestFirstFileWinsAnObjectDefinedTwice(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
+	write(t, second, vs("x", "second.com"))
+	r := start(t, dir)
+	write(t, first, "\n"+vs("x", "first.com"))
+	r.until(t, "the first file's version", func() bool { return r.host("x") == "first.com" && len(r.bad[second]) == 1 })
+	if b := r.bad[second][0]; b.Where != second+":1" || !strings.Contains(b.Reason, first+":2") {
+		t.Errorf("reported %+v", b)
+	}
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "the second file's version", func() bool { return r.host("x") == "second.com" && len(r.bad) == 0 })
+}
+
+func TestConfigMapMount(t *testing.T) {
+	dir := t.TempDir()
+	mount := func(version, host string) {
+		write(t, filepath.Join(dir, version, "a.yaml"), vs("a", host))
+		if err := os.Symlink(version, filepath.Join(dir, "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount("..1", "a1.com")
+	if err := os.Symlink(filepath.Join("..data", "a.yaml"), filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, dir)
+	for _, version := range []string{"2", "3", "4"} {
+		mount(".."+version, "a"+version+".com")
+		r.until(t, "version "+version, func() bool { return r.host("a") == "a"+version+".com" })
+	}
+	if len(r.applies) != 4 || len(r.state) != 1 {
+		t.Errorf("applied %d times: %v", len(r.applies), r.applies)
+	}
+}
+
+func TestRootIsASymlinkThatIsSwapped(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "current")
+	write(t, filepath.Join(dir, "v1", "a.yaml"), vs("a", "a1.com"))
+	write(t, filepath.Join(dir, "v2", "a.yaml"), vs("a", "a2.com"))
+	if err := os.Symlink("v1", root); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, root)
+	if err := os.Symlink("v2", filepath.Join(dir, "tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "tmp"), root); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "the new version", func() bool { return r.host("a") == "a2.com" })
+	write(t, filepath.Join(dir, "v2", "a.yaml"), vs("a", "a3.com"))
+	r.until(t, "an edit of it", func() bool { return r.host("a") == "a3.com" })
+}
+
+func TestDirectoryThatComesLater(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "later")
+	r := newRecorder()
+	follows(t, New(Options{Dir: root, Sink: r, Log: quiet()}).Run)
+	r.until(t, "the report", func() bool { return len(r.bad) == 1 })
+	if r.synced {
+		t.Error("synced with nothing")
+	}
+	write(t, filepath.Join(root, "a.yaml"), vs("a", "a.com"))
+	r.until(t, "the object", func() bool { return r.host("a") == "a.com" && r.synced && len(r.bad) == 0 })
+}
+
+func TestEditorsReplaceFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, vs("a", "a1.com"))
+	r := start(t, dir)
+	// vim: the old file is moved away, then the new one is written.
+	if err := os.Rename(path, path+"~"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, vs("a", "a2.com"))
+	r.until(t, "the second version", func() bool { return r.host("a") == "a2.com" })
+	// Others: the new one is written aside and moved over.
+	write(t, filepath.Join(dir, ".a.tmp"), vs("a", "a3.com"))
+	if err := os.Rename(filepath.Join(dir, ".a.tmp"), path); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "the third version", func() bool { return r.host("a") == "a3.com" })
+	for _, events := range r.applies {
+		for _, e := range events {
+			if e.Object == nil {
+				t.Errorf("the object was deleted meanwhile: %v", e)
+			}
+		}
+	}
+}
+
+func TestAFileBeingWrittenIsLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, vs("a", "a1.com")+"---\n"+vs("b", "b1.com"))
+	r := start(t, dir)
+	f, err := os.Create(path) // truncates
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if writing, known := leased(mustOpen(t, path), func() {}); !known || !writing {
+		t.Skip("the system does not tell who writes")
+	}
+	// Half of the file, then a change elsewhere that makes the source look.
+	if _, err := f.WriteString(vs("a", "a2.com")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "c.yaml"), vs("c", "c.com"))
+	r.until(t, "the other file", func() bool { return r.host("c") == "c.com" })
+	if r.host("a") != "a1.com" || r.host("b") != "b1.com" {
+		t.Fatalf("half a file is in force: %v", r.state)
+	}
+	if _, err := f.WriteString("---\n" + vs("b", "b2.com")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "the whole file", func() bool { return r.host("a") == "a2.com" && r.host("b") == "b2.com" })
+	if last := r.applies[len(r.applies)-1]; len(last) != 2 {
+		t.Errorf("the file was applied in pieces: %v", r.applies)
+	}
+}
+
+func mustOpen(t *testing.T, path string) *os.File {
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestAFileThatCannotBeReadKeepsItsObjects(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.yaml")
+	write(t, path, vs("a", "a.com"))
+	r := start(t, dir)
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "b.yaml"), vs("b", "b.com"))
+	r.until(t, "the neighbour", func() bool { return r.host("b") == "b.com" })
+	if r.host("a") != "a.com" {
+		t.Error("the object is gone")
+	}
+}

@@ -1,0 +1,113 @@
+package file
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// tree is which files a directory has.
+type tree struct {
+	// files are sorted by path.
+	files []found
+	// failed are the directories and files that could not be looked at, with the reason.
+	failed map[string]error
+	// err is why the root could not be read; nil when it was.
+	err error
+
+	root  string
+	watch func(dir string)
+	// above are the directories above the one that is read, to end circles of symlinks.
+	above []fs.FileInfo
+}
+
+// found is one file of a tree.
+type found struct {
+	path string
+	info fs.FileInfo
+}
+
+// walk lists the files below root, follows symlinks, and asks to watch each directory before it is read, and the place of every file that is
+// a symlink. Names that start with a dot belong to editors, to version control, and to the way in which Kubernetes mounts a ConfigMap.
+func walk(root string, watch func(dir string)) *tree {
+	t := &tree{root: root, watch: watch, failed: map[string]error{}}
+	t.walk(root)
+	t.err = t.failed[root]
+	slices.SortFunc(t.files, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	return t
+}
+
+func (t *tree) walk(dir string) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.fail(dir, err)
+		return
+	}
+	if slices.ContainsFunc(t.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+		return
+	}
+	t.watch(dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.fail(dir, err)
+		return
+	}
+	t.above = append(t.above, info)
+	defer func() { t.above = t.above[:len(t.above)-1] }()
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		t.entry(filepath.Join(dir, e.Name()), e)
+	}
+}
+
+func (t *tree) entry(path string, e fs.DirEntry) {
+	if !e.IsDir() && e.Type()&fs.ModeSymlink == 0 && !readable(path) {
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		t.fail(path, err)
+	case info.IsDir():
+		t.walk(path)
+	case info.Mode().IsRegular() && readable(path):
+		if e.Type()&fs.ModeSymlink != 0 {
+			t.watch(path)
+		}
+		t.files = append(t.files, found{path: path, info: info})
+	}
+}
+
+// fail notes what cannot be read. What does not exist (any more) is no failure, unless it is the root.
+func (t *tree) fail(path string, err error) {
+	if errors.Is(err, fs.ErrNotExist) && path != t.root {
+		return
+	}
+	t.failed[path] = err
+}
+
+// unreadable reports whether path lies in what could not be read.
+func (t *tree) unreadable(path string) bool {
+	for p := path; ; p = filepath.Dir(p) {
+		if _, ok := t.failed[p]; ok {
+			return true
+		}
+		if p == t.root || p == filepath.Dir(p) {
+			return false
+		}
+	}
+}
+
+// readable reports whether a file's name says that it holds objects.
+func readable(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
