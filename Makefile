@@ -5,7 +5,7 @@
 #   make lint    go vet and staticcheck
 #   make bench   the benchmarks
 #
-# ENVOY=/path/to/envoy uses another Envoy. PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
+# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER and SAMPLE likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
 
 CACHE := $(CURDIR)/.cache
 BIN := $(CACHE)/bin
@@ -19,7 +19,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ENVOY ?= $(CACHE)/envoy/envoy
 APISERVER ?= $(BIN)/apiserver
 PILOTD ?= $(BIN)/pilotd
-export ENVOY APISERVER PILOTD
+SAMPLE ?= $(BIN)/run
+export ENVOY APISERVER PILOTD SAMPLE
 
 # The race detector needs a C compiler; a machine without one tests without it, and says so.
 RACE := $(if $(or $(shell command -v cc),$(shell command -v gcc)),-race,)
@@ -36,11 +37,10 @@ K8S_LDFLAGS := -s -w \
 all: build
 
 build:
-	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/pilotd ./cmd/pilotd
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./examples/run
 
 run: build $(ENVOY)
-	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/run ./examples/run
-	@$(BIN)/run -pilotd $(PILOTD) -envoy $(ENVOY) -mesh examples/mesh
+	@exec $(SAMPLE) -pilotd $(PILOTD) -envoy $(ENVOY) -logs $(CACHE)/run
 
 test: lint unit e2e
 

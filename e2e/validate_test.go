@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,24 +18,17 @@ func TestEnvoyValidates(t *testing.T) {
 		validates(t, w, parts.Sidecar, clientDelta(), webV1(), securePod())
 		validates(t, w, parts.Gateway, gatewayDelta())
 	})
-	meshes, err := filepath.Glob("../examples/*/mesh.yaml")
-	if err != nil || len(meshes) == 0 {
-		t.Fatalf("example meshes %v: %v", meshes, err)
-	}
-	for _, settings := range meshes {
-		dir := filepath.Dir(settings)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			text, err := os.ReadFile(settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t, func(*testing.T) parts.Objects {
-				return example{path: filepath.Join(dir, "config"), mesh: string(text)}
-			}, "")
-			validates(t, w, parts.Sidecar, pod{"echo-v1", "demo", "127.0.0.11", "app: echo, version: v1"})
-			validates(t, w, parts.Gateway, pod{"gateway", "istio-system", "127.0.0.1", "istio: ingressgateway"})
-		})
-	}
+	t.Run("examples", func(t *testing.T) {
+		settings, err := os.ReadFile("../examples/mesh-config.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, func(*testing.T) parts.Objects {
+			return example{path: "../examples/mesh", mesh: string(settings)}
+		}, "")
+		validates(t, w, parts.Sidecar, pod{"echo-v1", "demo", "127.0.0.11", "app: echo, version: v1"})
+		validates(t, w, parts.Gateway, pod{"gateway", "istio-system", "127.0.0.1", "istio: ingressgateway"})
+	})
 }
 
 // example is a directory of the tree, which no test changes.

@@ -58,6 +58,7 @@ func startProcess(t testing.TB, l launch) *Process {
 		t.Fatal(err)
 	}
 	defer out.Close()
+	// A file, not a pipe: nobody has to read, and the log is there after a crash.
 	if !l.pipe {
 		l.cmd.Stdout = out
 	}
