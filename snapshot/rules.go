@@ -160,3 +160,9 @@ func (r *RuleSet) Select(client string, labels value.Labels) *value.DestinationR
 	}
 	return nil
 }
+
+// DestinationRule is the object of that namespace and name as the user wrote it, or nil.
+func (s *Snapshot) DestinationRule(namespace, name string) *value.DestinationRule {
+	d, _ := s.rules.all.Get(key(namespace, name))
+	return d
+}

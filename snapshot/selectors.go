@@ -199,3 +199,9 @@ func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 	}
 	return add, remove
 }
+
+// ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class differs between them for
+// what it reads.
+func (s *Snapshot) ReadsSame(o *Snapshot) bool {
+	return s.selectors.mentions.Same(o.selectors.mentions) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
+}

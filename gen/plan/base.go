@@ -1,0 +1,271 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// base is all that proxies with equal Facts share: everything but what their own workload adds. Immutable; advance makes the next one.
+type base struct {
+	scope *Scope
+	snap  *snapshot.Snapshot // what it was computed from
+
+	clusters, listeners, routes Section
+	assignments                 chunked.Map[*Assignment]
+	groups                      chunked.Map[*assignmentGroup]
+	// hosts are the virtual hosts of each shared HTTP port, by port.
+	hosts chunked.Map[*portHosts]
+}
+
+// portHosts are the virtual hosts of one port's route configuration.
+type portHosts struct{ hosts VirtualHosts }
+
+// edits collects what differs between two bases.
+type edits struct {
+	clusters, listeners, routes edit[*encodecache.Entry]
+	assignments                 edit[*Assignment]
+	groups                      edit[*assignmentGroup]
+}
+
+// edit is a set of keyed replacements: what is put wins over what is dropped, in whichever order they come.
+type edit[V comparable] map[string]V
+
+func (e edit[V]) drop(k string) {
+	if _, ok := e[k]; !ok {
+		var zero V
+		e[k] = zero
+	}
+}
+
+func (e edit[V]) put(k string, v V) { e[k] = v }
+
+func (e edit[V]) apply(m chunked.Map[V]) chunked.Map[V] {
+	var zero V
+	list := make([]chunked.Edit[V], 0, len(e))
+	for k, v := range e {
+		list = append(list, chunked.Edit[V]{Key: k, Value: v, Delete: v == zero})
+	}
+	return m.Apply(list)
+}
+
+func newEdits() *edits {
+	return &edits{edit[*encodecache.Entry]{}, edit[*encodecache.Entry]{}, edit[*encodecache.Entry]{}, edit[*Assignment]{}, edit[*assignmentGroup]{}}
+}
+
+// newBase computes a base from nothing: everything is touched.
+func (t *Tables) newBase(n *snapshot.Snapshot, f Facts, labels value.Labels) *base {
+	empty := &base{scope: newScope(f, labels, t.trims), snap: &snapshot.Snapshot{Mesh: n.Mesh}}
+	all := &touched{all: true}
+	return t.advance(empty, n, all)
+}
+
+// advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
+func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
+	next := *b
+	next.snap = n
+	e := newEdits()
+	switch b.scope.Traits.Type {
+	case value.Router:
+		t.advanceServices(b, n, touch, e)
+		t.advanceGateways(b, n, touch, e)
+	default:
+		t.advanceServices(b, n, touch, e)
+		next.hosts = t.advanceRoutes(b, n, touch, e)
+		t.advanceListeners(b, n, touch, e)
+	}
+	if touch.all {
+		t.advanceStatic(b, n, e)
+	}
+	next.clusters = e.clusters.apply(b.clusters)
+	next.listeners = e.listeners.apply(b.listeners)
+	next.routes = e.routes.apply(b.routes)
+	next.assignments = e.assignments.apply(b.assignments)
+	next.groups = e.groups.apply(b.groups)
+	return &next
+}
+
+// advanceStatic replaces what every proxy of the scope has whatever services there are.
+func (t *Tables) advanceStatic(b *base, n *snapshot.Snapshot, e *edits) {
+	for _, c := range t.staticClusters(n, b.scope) {
+		e.clusters.put(c.Name(), c)
+	}
+	if b.scope.Traits.Type == value.SidecarProxy {
+		for _, l := range t.staticListeners(n, b.scope) {
+			e.listeners.put(l.Name(), l)
+		}
+	}
+}
+
+// advanceServices replaces the clusters, assignments, address listeners and sniffed routes of the touched services.
+func (t *Tables) advanceServices(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
+	for host := range touch.eachHost(b.snap, n) {
+		if old := b.scope.Service(b.snap, host); old != nil {
+			t.dropService(b, old, e)
+		}
+		if svc := b.scope.Service(n, host); svc != nil {
+			t.putService(b.scope, n, svc, e)
+		}
+	}
+}
+
+func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
+	clusters, assignments := t.clustersOf(b.snap, b.scope, svc)
+	for _, c := range clusters {
+		e.clusters.drop(c.Name())
+	}
+	for _, a := range assignments {
+		e.assignments.drop(a.Name)
+	}
+	e.groups.drop(svc.ServiceKey.String())
+	if b.scope.Traits.Type == value.Router {
+		return
+	}
+	for _, l := range t.addressListeners(b.snap, b.scope, svc) {
+		e.listeners.drop(l.Name())
+	}
+	for _, r := range t.sniffedRoutes(b.snap, b.scope, svc.Host) {
+		e.routes.drop(r.Name())
+	}
+}
+
+func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
+	clusters, assignments := t.clustersOf(n, sc, svc)
+	for _, c := range clusters {
+		e.clusters.put(c.Name(), c)
+	}
+	for _, a := range assignments {
+		e.assignments.put(a.Name, a)
+	}
+	if len(assignments) > 0 {
+		e.groups.put(svc.ServiceKey.String(), &assignmentGroup{assignments})
+	}
+	if sc.Traits.Type == value.Router {
+		return
+	}
+	for _, l := range t.addressListeners(n, sc, svc) {
+		e.listeners.put(l.Name(), l)
+	}
+	for _, r := range t.sniffedRoutes(n, sc, svc.Host) {
+		e.routes.put(r.Name(), r)
+	}
+}
+
+// advanceListeners replaces the wildcard listeners of the touched ports.
+func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
+	for port := range touch.eachPort(b, n) {
+		for _, l := range t.wildcardListeners(b.snap, b.scope, port) {
+			e.listeners.drop(l.Name())
+		}
+		for _, l := range t.wildcardListeners(n, b.scope, port) {
+			e.listeners.put(l.Name(), l)
+		}
+	}
+}
+
+// advanceRoutes replaces the virtual hosts of the touched hosts, and the route configurations of the ports in which one changed.
+func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e *edits) chunked.Map[*portHosts] {
+	out := b.hosts
+	for port := range touch.eachRoutePort(b, n) {
+		k := fmt.Sprintf("%05d", port)
+		had, ok := b.hosts.Get(k)
+		if !b.scope.servesHTTP(n, port) {
+			if ok {
+				out = out.Delete(k)
+				e.routes.drop(fmt.Sprint(port))
+			}
+			continue
+		}
+		var hosts VirtualHosts
+		list := edit[*encodecache.Fragment]{}
+		if ok {
+			hosts = had.hosts
+			for host := range touch.eachRouteHost(b, n, port) {
+				for _, h := range t.virtualHostsOf(b.snap, b.scope, port, host) {
+					list.drop(h.key)
+				}
+			}
+		}
+		seen := touch
+		if !ok {
+			seen = &touched{all: true}
+		}
+		for host := range seen.eachRouteHost(b, n, port) {
+			for _, h := range t.virtualHostsOf(n, b.scope, port, host) {
+				list.put(h.key, h.fragment)
+			}
+		}
+		next := list.apply(hosts)
+		if ok && next.Same(hosts) && !touch.all {
+			continue
+		}
+		out = out.Set(k, &portHosts{next})
+		r := t.routeConfiguration(n, b.scope, port, next)
+		e.routes.put(r.Name(), r)
+	}
+	return out
+}
+
+// servesHTTP reports whether the scope has a service with an HTTP port of that number.
+func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
+	for svc := range sc.ServicesOnPort(n, port) {
+		if svc.PortByNumber(port).Protocol.IsHTTP() {
+			return true
+		}
+	}
+	return false
+}
+
+// advanceGateways recomputes a router's listeners and routes, whose virtual hosts are found in the tables if they did not change.
+func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
+	if !touch.all && !touch.routers {
+		return
+	}
+	for name := range b.listeners.All() {
+		e.listeners.drop(name)
+	}
+	for name := range b.routes.All() {
+		e.routes.drop(name)
+	}
+	listeners, routes := t.gatewayConfig(n, b.scope)
+	for _, l := range listeners {
+		e.listeners.put(l.Name(), l)
+	}
+	for _, r := range routes {
+		e.routes.put(r.Name(), r)
+	}
+}
+
+// world is what the proxies of a class with these own facts should have.
+func (t *Tables) world(b *base, own *Own) *World {
+	w := &World{Revision: b.snap.Revision, Clusters: b.clusters, Listeners: b.listeners, Routes: b.routes, Assignments: b.assignments, groups: b.groups}
+	if b.scope.Traits.Type == value.Router {
+		return w
+	}
+	e := newEdits()
+	for _, c := range t.inboundClusters(b.snap, b.scope, own) {
+		e.clusters.put(c.Name(), c)
+	}
+	add, omit := t.inboundListeners(b.snap, b.scope, own)
+	for _, name := range omit {
+		e.listeners.drop(name)
+	}
+	for _, l := range add {
+		e.listeners.put(l.Name(), l)
+	}
+	w.Clusters, w.Listeners = e.clusters.apply(b.clusters), e.listeners.apply(b.listeners)
+	return w
+}
+
+// equal reports whether two Worlds hold the same resources, pointer by pointer.
+func (w *World) equal(o *World) bool {
+	return w != nil && o != nil && w.Clusters.Same(o.Clusters) && w.Listeners.Same(o.Listeners) && w.Routes.Same(o.Routes) && w.Assignments.Same(o.Assignments)
+}
+
+// equal reports whether two bases hold the same resources, pointer by pointer.
+func (b *base) equal(o *base) bool {
+	return b.clusters.Same(o.clusters) && b.listeners.Same(o.listeners) && b.routes.Same(o.routes) && b.assignments.Same(o.assignments)
+}

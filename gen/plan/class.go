@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Class is one class of proxies: those with equal Facts and the same workload ports of their own. One pointer for the life of the class,
+// which ends with its last proxy. Immutable.
+type Class struct {
+	// Name is a short readable form, for logs and metrics: "sidecar shop web.shop:8080 #12".
+	Name string
+	// Type is the kind of its proxies.
+	Type value.NodeType
+
+	key classKey
+}
+
+// classKey is the identity of a class.
+type classKey struct {
+	facts Facts
+	own   string
+}
+
+// factsOf are the Facts of a proxy under a View: what nothing reads is left out.
+func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
+	n := v.Snapshot
+	labels, locality, node := p.Labels, p.Locality, p.Node
+	if w := workloadOf(v, p); w != nil { // what the registry says of the workload wins over what the proxy says
+		labels, locality = w.Labels, w.Locality
+		if w.Node != "" {
+			node = w.Node
+		}
+	}
+	read := n.LabelsRead(p.Namespace, labels)
+	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID, Network: p.Network}
+	if p.Traits.Type != value.Router {
+		f.Sidecar = sidecarOf(n, p.Namespace, labels)
+	}
+	if n.LocalityMatters() {
+		f.Locality = locality
+	}
+	if n.NodeMatters() {
+		f.Node = node
+	}
+	return f, read
+}
+
+// sidecarOf is the Sidecar object in force for a workload: one of its namespace whose selector it satisfies, else its namespace's without a
+// selector, else the root namespace's without one. Of several the oldest.
+func sidecarOf(n *snapshot.Snapshot, namespace string, labels value.Labels) *value.Sidecar {
+	pick := func(ns string, selected bool) (best *value.Sidecar) {
+		for s := range n.SidecarsIn(ns) {
+			sel := s.Selector()
+			if (len(sel) > 0) == selected && labels.Contains(sel) && (best == nil || s.Older(best.Meta)) {
+				best = s
+			}
+		}
+		return best
+	}
+	if s := pick(namespace, true); s != nil {
+		return s
+	}
+	if s := pick(namespace, false); s != nil {
+		return s
+	}
+	return pick(n.Mesh.RootNamespace(), false)
+}
+
+// ownOf is what the proxy's own configuration depends on, and the part of the class's identity that it makes.
+func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
+	own := &Own{}
+	if p.Traits.Type == value.Router {
+		return own, ""
+	}
+	own.Targets = targetsOf(v, p)
+	var id strings.Builder
+	for _, t := range own.Targets {
+		fmt.Fprintf(&id, " %s:%d:%d", t.Service.ServiceKey, t.Port.Number, t.Number)
+	}
+	member := slices.ContainsFunc(own.Targets, func(t Target) bool { return t.Service.Headless })
+	if member || p.Traits.Interception == value.NoInterception || p.Traits.Type == value.Proxyless {
+		own.Addresses = p.Addresses
+		fmt.Fprintf(&id, " @%s", strings.Join(p.Addresses, ","))
+	}
+	return own, id.String()
+}
+
+func className(k classKey, serial int) string {
+	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router", value.Proxyless: "grpc"}[k.facts.Traits.Type]
+	return fmt.Sprintf("%s %s%s #%d", kind, k.facts.Namespace, k.own, serial)
+}

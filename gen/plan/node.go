@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// ErrNode tells that a client's Node cannot be understood; the wrapping error says what was expected.
+var ErrNode = errors.New("invalid node")
+
+// Proxy is what a client says about itself in its Node, parsed. Immutable after ParseNode.
+type Proxy struct {
+	// ID is the node id, "type~ip~pod.namespace~domain".
+	ID string
+	// Name and Namespace are the pod's.
+	Name, Namespace string
+	ClusterID       string
+	// Version is the ISTIO_VERSION that the client reports.
+	Version string
+	// Addresses are the INSTANCE_IPS, or the address in the id; the first is the primary one.
+	Addresses []string
+	Labels    value.Labels
+	Locality  value.Locality
+	// Node is the Kubernetes node (NODE_NAME).
+	Node    string
+	Network string
+	// Account is the SERVICE_ACCOUNT.
+	Account string
+	Traits  value.Traits
+}
+
+// ParseNode reads the Node of a client's first request. The id must be of the form "type~ip~pod.namespace~domain" with type sidecar or
+// router; GENERATOR: grpc in the metadata makes a proxyless client. Without an address in the id or in INSTANCE_IPS it is refused.
+func ParseNode(n *corev3.Node) (*Proxy, error) {
+	parts := strings.Split(n.GetId(), "~")
+	if len(parts) != 4 {
+		return nil, fmt.Errorf("%w: id %q: want type~ip~pod.namespace~domain", ErrNode, n.GetId())
+	}
+	md := n.GetMetadata().GetFields()
+	p := &Proxy{
+		ID: n.GetId(), Namespace: text(md, "NAMESPACE"), ClusterID: text(md, "CLUSTER_ID"), Version: text(md, "ISTIO_VERSION"),
+		Labels: labels(md["LABELS"]), Node: text(md, "NODE_NAME"), Network: text(md, "NETWORK"), Account: text(md, "SERVICE_ACCOUNT"),
+		Locality: value.Locality{Region: n.GetLocality().GetRegion(), Zone: n.GetLocality().GetZone(), SubZone: n.GetLocality().GetSubZone()},
+	}
+	pod, ns, _ := strings.Cut(parts[2], ".")
+	p.Name = pod
+	if p.Namespace == "" {
+		p.Namespace = ns
+	}
+	for a := range strings.SplitSeq(text(md, "INSTANCE_IPS"), ",") {
+		if a = strings.TrimSpace(a); a != "" {
+			p.Addresses = append(p.Addresses, a)
+		}
+	}
+	if len(p.Addresses) == 0 {
+		p.Addresses = []string{parts[1]}
+	}
+	t := &p.Traits
+	if t.IPv4, t.IPv6 = families(p.Addresses); !t.IPv4 && !t.IPv6 {
+		return nil, fmt.Errorf("%w: id %q has no IP address and INSTANCE_IPS is %q: want at least one", ErrNode, n.GetId(), text(md, "INSTANCE_IPS"))
+	}
+	switch parts[0] {
+	case "sidecar":
+	case "router":
+		t.Type = value.Router
+	default:
+		return nil, fmt.Errorf("%w: id %q: type %q is not served; want sidecar or router", ErrNode, n.GetId(), parts[0])
+	}
+	if text(md, "GENERATOR") == "grpc" {
+		t.Type = value.Proxyless
+	}
+	t.Interception = interception(text(md, "INTERCEPTION_MODE"))
+	t.HTTP10 = text(md, "HTTP10") == "1" || text(md, "HTTP10") == "true"
+	t.Filters = filters(n)
+	return p, nil
+}
+
+func interception(mode string) value.Interception {
+	switch mode {
+	case "TPROXY":
+		return value.TProxy
+	case "NONE":
+		return value.NoInterception
+	}
+	return value.Redirect
+}
+
+// filters are the verdicts over the extensions that the proxy was built with: a filter counts when its configuration's type is among an
+// extension's. A node that lists none is taken for Istio's proxy.
+func filters(n *corev3.Node) value.Filters {
+	if len(n.GetExtensions()) == 0 {
+		return value.AllFilters
+	}
+	var f value.Filters
+	for _, e := range n.GetExtensions() {
+		for _, t := range e.GetTypeUrls() {
+			switch t {
+			case "envoy.tcp.metadataexchange.config.MetadataExchange":
+				f |= value.TCPMetadataExchange
+			case "io.istio.http.peer_metadata.Config":
+				f |= value.HTTPPeerMetadata
+			case "istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig":
+				f |= value.ALPN
+			case "stats.PluginConfig":
+				f |= value.Stats
+			}
+		}
+	}
+	return f
+}
+
+func text(md map[string]*structpb.Value, k string) string { return md[k].GetStringValue() }
+
+func labels(v *structpb.Value) value.Labels {
+	out := value.Labels{}
+	for k, l := range v.GetStructValue().GetFields() {
+		out[k] = l.GetStringValue()
+	}
+	return out
+}

@@ -1,0 +1,249 @@
+package plan
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Planner keeps the Worlds of the classes in use up to date. It takes Views from the snapshot builder and proxies from the shards, and gives
+// Worlds to its Sink.
+//
+//	Publish ─► slot (newest View, merged Delta) ─┐
+//	Attach, Detach ─► inbox ─────────────────────┴─► config goroutine ─► Sink.Assigned, Sink.Advanced
+//	Publish ─► endpoints that need no new World ────────────────────────► Sink.EndpointsChanged
+//
+// The config goroutine owns all bases and classes. The endpoint lane does not pass through it: endpoint changes go to the Sink from within
+// Publish, except for those that need a World first (a first endpoint, a new service account), which follow that World.
+type Planner struct {
+	// Immutable after NewPlanner.
+	tables *Tables
+	sink   Sink
+	opts   Options
+	wake   chan struct{}
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	view    *snapshot.View // the newest that was published; nil before the first
+	delta   snapshot.Delta // from what the config goroutine has taken to view
+	since   time.Time      // when the oldest change in delta came
+	late    map[value.ServiceKey]struct{}
+	arrived []arrival
+	left    []uint64
+	waiters []chan struct{}
+
+	state // owned by the config goroutine
+}
+
+// Options are settings of a Planner.
+type Options struct {
+	// DebounceAfter and DebounceMax hold a config change back until none has come for After, at most for Max. Zero, the default: the first
+	// change after quiet goes at once, and what comes while one is worked on is merged.
+	DebounceAfter, DebounceMax time.Duration
+	// Now and After are the clock.
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time
+	// Took is told how long each step of the config goroutine took, and how many bases and classes it advanced; may be nil.
+	Took func(Step)
+}
+
+// Step describes one step of the config goroutine.
+type Step struct {
+	Waited, Took    time.Duration
+	Bases, Advanced int
+}
+
+type arrival struct {
+	id    uint64
+	proxy *Proxy
+}
+
+// NewPlanner makes a Planner that works once Run is called.
+func NewPlanner(t *Tables, sink Sink, o Options) *Planner {
+	if o.Took == nil {
+		o.Took = func(Step) {}
+	}
+	return &Planner{tables: t, sink: sink, opts: o, wake: make(chan struct{}, 1), late: map[value.ServiceKey]struct{}{}, state: newState()}
+}
+
+// Publish takes the newest View and what differs from the one before. It implements snapshot.Listener and does not block.
+func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
+	if v.Snapshot.Mesh == nil {
+		return
+	}
+	p.mu.Lock()
+	prev := p.view
+	p.view = v
+	if p.delta.Empty() {
+		p.since = p.opts.Now()
+	}
+	p.delta.Merge(&snapshot.Delta{All: d.All || prev == nil, Objects: d.Objects, Services: d.Services, Workloads: d.Workloads})
+	var now []value.ServiceKey
+	for k := range d.Endpoints {
+		_, waits := p.late[k]
+		if waits || prev == nil || d.All || needsWorld(prev, v, k) {
+			p.late[k] = struct{}{}
+		} else {
+			now = append(now, k)
+		}
+	}
+	needed := !p.delta.Empty() || len(p.late) > 0
+	p.mu.Unlock()
+	if len(now) > 0 {
+		p.sink.EndpointsChanged(v.Endpoints, now)
+	}
+	if needed {
+		p.signal()
+	}
+}
+
+// needsWorld reports whether the change of a service's endpoints from prev to v adds something that clusters or listeners must know first.
+func needsWorld(prev, v *snapshot.View, k value.ServiceKey) bool {
+	old, now := prev.Snapshot.Projection(k), v.Snapshot.Projection(k)
+	if old == now || prev.Snapshot.Service(k) == nil {
+		return old != now
+	}
+	for _, a := range now.ServiceAccounts {
+		if !slices.Contains(old.ServiceAccounts, a) {
+			return true
+		}
+	}
+	return now.Any && !old.Any
+}
+
+// Attach asks for the World of a proxy; the answer is a call of Sink.Assigned, after the first View.
+func (p *Planner) Attach(id uint64, proxy *Proxy) {
+	p.mu.Lock()
+	p.arrived = append(p.arrived, arrival{id, proxy})
+	p.mu.Unlock()
+	p.signal()
+}
+
+// Detach forgets a proxy. No Assigned for it is called after the one under way.
+func (p *Planner) Detach(id uint64) {
+	p.mu.Lock()
+	p.left = append(p.left, id)
+	p.mu.Unlock()
+	p.signal()
+}
+
+// Barrier waits until everything that was published and attached before it has been given to the Sink.
+func (p *Planner) Barrier(ctx context.Context) error {
+	done := make(chan struct{})
+	p.mu.Lock()
+	p.waiters = append(p.waiters, done)
+	p.mu.Unlock()
+	p.signal()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *Planner) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run is the config goroutine; it returns when ctx ends.
+func (p *Planner) Run(ctx context.Context) {
+	for {
+		select {
+		case <-p.wake:
+		case <-ctx.Done():
+			return
+		}
+		if !p.settle(ctx) {
+			return
+		}
+		p.step()
+	}
+}
+
+// settle waits, where a debounce is set, until changes pause. It reports false when ctx ended.
+func (p *Planner) settle(ctx context.Context) bool {
+	if p.opts.DebounceAfter <= 0 {
+		return true
+	}
+	for {
+		p.mu.Lock()
+		quiet := p.delta.Empty()
+		left := p.opts.DebounceMax - p.opts.Now().Sub(p.since)
+		p.mu.Unlock()
+		if quiet || left <= 0 {
+			return true
+		}
+		select {
+		case <-p.opts.After(min(p.opts.DebounceAfter, left)):
+			return true
+		case <-p.wake: // another change: wait again
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// work is what one step takes from the slots.
+type work struct {
+	view    *snapshot.View
+	delta   snapshot.Delta
+	since   time.Time
+	late    map[value.ServiceKey]struct{}
+	arrived []arrival
+	left    []uint64
+	waiters []chan struct{}
+}
+
+func (p *Planner) take() work {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := work{p.view, p.delta, p.since, p.late, p.arrived, p.left, p.waiters}
+	if w.view == nil { // nothing can be answered yet
+		p.arrived = slices.DeleteFunc(p.arrived, func(a arrival) bool { return slices.Contains(w.left, a.id) })
+		w.arrived = nil
+	} else {
+		p.delta, p.late, p.arrived = snapshot.Delta{}, map[value.ServiceKey]struct{}{}, nil
+	}
+	p.left, p.waiters = nil, nil
+	return w
+}
+
+// step brings everything to the newest View, then answers who is new.
+func (p *Planner) step() {
+	w := p.take()
+	start := p.opts.Now()
+	for _, id := range w.left {
+		p.detach(id)
+	}
+	if w.view != nil {
+		took := Step{}
+		if !w.delta.Empty() {
+			took.Waited = start.Sub(w.since)
+			took.Bases, took.Advanced = p.advance(w.view, &w.delta)
+		}
+		p.current = w.view
+		for _, a := range w.arrived {
+			if !slices.Contains(w.left, a.id) {
+				p.attach(a)
+			}
+		}
+		p.sweep()
+		if len(w.late) > 0 {
+			p.sink.EndpointsChanged(w.view.Endpoints, slices.Collect(maps.Keys(w.late)))
+		}
+		took.Took = p.opts.Now().Sub(start)
+		p.opts.Took(took)
+	}
+	for _, done := range w.waiters {
+		close(done)
+	}
+}

@@ -1,0 +1,244 @@
+package plan
+
+import (
+	"maps"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// state is what the config goroutine owns: who is attached, of which class, and what each class has.
+type state struct {
+	current *snapshot.View
+	clients map[uint64]*client
+	// byAddress and byNamespace find the clients that a change of a workload or of a service may move to another class.
+	byAddress   map[string]map[uint64]*client
+	byNamespace map[string]map[uint64]*client
+	classes     map[classKey]*classState
+	bases       map[Facts]*baseState
+	interest    interest
+	serial      int
+}
+
+type client struct {
+	id    uint64
+	proxy *Proxy
+	class *classState
+}
+
+type classState struct {
+	class   *Class
+	base    *baseState
+	own     *Own
+	world   *World
+	members int
+}
+
+type baseState struct {
+	base    *base
+	facts   Facts
+	classes map[*classState]struct{}
+}
+
+func newState() state {
+	return state{
+		clients: map[uint64]*client{}, byAddress: map[string]map[uint64]*client{}, byNamespace: map[string]map[uint64]*client{},
+		classes: map[classKey]*classState{}, bases: map[Facts]*baseState{}, interest: newInterest(),
+	}
+}
+
+// attach classifies a new client and answers it.
+func (p *Planner) attach(a arrival) {
+	c := &client{id: a.id, proxy: a.proxy}
+	p.clients[a.id] = c
+	for _, addr := range a.proxy.Addresses {
+		index(p.byAddress, addr, c)
+	}
+	index(p.byNamespace, a.proxy.Namespace, c)
+	p.classify(c)
+}
+
+func index(m map[string]map[uint64]*client, k string, c *client) {
+	if m[k] == nil {
+		m[k] = map[uint64]*client{}
+	}
+	m[k][c.id] = c
+}
+
+func unindex(m map[string]map[uint64]*client, k string, c *client) {
+	delete(m[k], c.id)
+	if len(m[k]) == 0 {
+		delete(m, k)
+	}
+}
+
+func (p *Planner) detach(id uint64) {
+	c := p.clients[id]
+	if c == nil {
+		return
+	}
+	delete(p.clients, id)
+	for _, addr := range c.proxy.Addresses {
+		unindex(p.byAddress, addr, c)
+	}
+	unindex(p.byNamespace, c.proxy.Namespace, c)
+	c.class.members--
+}
+
+// classify finds the class of a client under the current View, and tells the Sink if it is another than before.
+func (p *Planner) classify(c *client) {
+	facts, labels := factsOf(p.current, c.proxy)
+	own, id := ownOf(p.current, c.proxy)
+	k := classKey{facts, id}
+	cs := p.classes[k]
+	if cs == nil {
+		bs := p.bases[facts]
+		if bs == nil {
+			bs = &baseState{base: p.tables.newBase(p.current.Snapshot, facts, labels), facts: facts, classes: map[*classState]struct{}{}}
+			p.bases[facts] = bs
+			p.interest.add(bs)
+		}
+		p.serial++
+		cs = &classState{class: &Class{Name: className(k, p.serial), Type: facts.Traits.Type, key: k}, base: bs, own: own, world: p.tables.world(bs.base, own)}
+		p.classes[k] = cs
+		bs.classes[cs] = struct{}{}
+	}
+	if cs == c.class {
+		return
+	}
+	if c.class != nil {
+		c.class.members--
+	}
+	cs.members++
+	c.class = cs
+	p.sink.Assigned(c.id, cs.class, cs.world)
+}
+
+// sweep drops classes without members and bases without classes.
+func (p *Planner) sweep() {
+	for k, cs := range p.classes {
+		if cs.members > 0 {
+			continue
+		}
+		delete(p.classes, k)
+		delete(cs.base.classes, cs)
+		if len(cs.base.classes) == 0 {
+			delete(p.bases, cs.base.facts)
+			p.interest.remove(cs.base)
+		}
+	}
+}
+
+// advance brings every base and class that d touches to v, tells the Sink, and moves the clients whose facts changed.
+func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta) (bases, classes int) {
+	prev := p.current
+	p.current = v
+	if prev == nil {
+		return 0, 0
+	}
+	worlds := map[*Class]*World{}
+	if d.All || len(d.Objects)+len(d.Services) > 0 {
+		touch := p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
+		for bs := range p.interest.in(touch, prev.Snapshot, v.Snapshot) {
+			bases++
+			if p.advanceBase(bs, v, touch) {
+				for cs := range bs.classes {
+					p.renew(cs, worlds)
+				}
+			}
+		}
+	}
+	moved := p.affected(prev, v, d)
+	for c := range moved {
+		p.refreshOwn(c, worlds)
+	}
+	if len(worlds) > 0 {
+		p.sink.Advanced(worlds)
+	}
+	for c := range moved {
+		p.classify(c)
+	}
+	return bases, len(worlds)
+}
+
+// advanceBase reports whether the base changed. A base that a step skipped stands at an older Snapshot, but at an equal one for its scope.
+func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched) bool {
+	old := bs.base
+	if touch.all {
+		bs.base = p.tables.newBase(v.Snapshot, bs.facts, old.scope.Labels)
+		return true
+	}
+	bs.base = p.tables.advance(old, v.Snapshot, touch)
+	return !old.equal(bs.base)
+}
+
+// renew computes the World of a class anew, and notes it if it differs.
+func (p *Planner) renew(cs *classState, worlds map[*Class]*World) {
+	w := p.tables.world(cs.base.base, cs.own)
+	if w.equal(cs.world) {
+		return
+	}
+	cs.world = w
+	worlds[cs.class] = w
+}
+
+// refreshOwn renews the World of a client's class if the values behind its own ports are others now, while they are the same ports.
+func (p *Planner) refreshOwn(c *client, worlds map[*Class]*World) {
+	own, id := ownOf(p.current, c.proxy)
+	if id != c.class.class.key.own {
+		return // it moves to another class
+	}
+	c.class.own = own
+	p.renew(c.class, worlds)
+}
+
+// affected are the clients whose class may be another one, or whose own part may differ.
+func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*client]struct{} {
+	out := map[*client]struct{}{}
+	if d.All || !prev.Snapshot.ReadsSame(v.Snapshot) {
+		for _, c := range p.clients {
+			out[c] = struct{}{}
+		}
+		return out
+	}
+	for a := range d.Workloads {
+		for _, c := range p.byAddress[a] {
+			out[c] = struct{}{}
+		}
+	}
+	for k := range d.Services {
+		for _, c := range p.byNamespace[k.Namespace] {
+			if _, ok := out[c]; !ok && (serves(prev, c, k) || serves(v, c, k)) {
+				out[c] = struct{}{}
+			}
+		}
+	}
+	for k := range d.Objects {
+		if k.Kind != value.KindSidecar {
+			continue
+		}
+		for ns := range maps.Keys(p.byNamespace) {
+			if ns == k.Namespace || k.Namespace == v.Snapshot.Mesh.RootNamespace() {
+				for _, c := range p.byNamespace[ns] {
+					out[c] = struct{}{}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// serves reports whether the client's workload serves any port of a service.
+func serves(v *snapshot.View, c *client, k value.ServiceKey) bool {
+	svc := v.Snapshot.Service(k)
+	if svc == nil {
+		return false
+	}
+	w := workloadOf(v, c.proxy)
+	for _, port := range svc.Ports {
+		if _, ok := servedAt(v, w, c.proxy, svc, port); ok {
+			return true
+		}
+	}
+	return false
+}
