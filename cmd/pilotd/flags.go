@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// options are the settings of "pilotd discovery".
+type options struct {
+	configDir, kubeconfig, meshConfig string
+	registries                        []string
+	namespace, domain, clusterID      string
+	watchNamespace, revision          string
+	kubeQPS                           float32
+	kubeBurst                         int
+
+	grpcAddr, secureGRPCAddr, httpAddr, httpsAddr, monitoringAddr string
+	debugAnywhere                                                 bool
+
+	shards                              int
+	keepaliveInterval, keepaliveTimeout time.Duration
+	keepaliveMaxAge, shutdownDuration   time.Duration
+	maxRecvSize, maxStreams             int
+	maxSubscriptions, maxBytesHeld      int
+	stuckAfter                          time.Duration
+	debounceAfter, debounceMax          time.Duration
+	logLevel                            string
+	logJSON                             bool
+	ctrlzPort                           int
+	networksConfig, profile             string
+	tlsCertFile, tlsKeyFile, caCertFile string
+	tlsMinVersion                       string
+	tlsCipherSuites, clusterAliases     []string
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.StringVar(&o.configDir, "configDir", "", "directory tree of YAML to read objects from, watched for changes")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the API server to read objects from; in a cluster its own when empty")
+	f.StringVar(&o.meshConfig, "meshConfig", "./etc/istio/config/mesh", "file with the MeshConfig, watched for changes; used when there is no cluster, or when given")
+	f.StringSliceVar(&o.registries, "registries", []string{"Kubernetes"}, "where services come from: Kubernetes, or nothing for --configDir alone")
+	f.StringVarP(&o.namespace, "namespace", "n", fromEnv("POD_NAMESPACE", "istio-system"), "namespace that pilotd runs in, where the mesh's ConfigMap is read")
+	f.StringVarP(&o.watchNamespace, "appNamespace", "a", fromEnv("ISTIO_WATCH_NAMESPACE", ""), "the only namespace to read objects from; all when empty")
+	f.StringVar(&o.domain, "domain", "cluster.local", "DNS domain of the cluster")
+	f.StringVar(&o.clusterID, "clusterID", fromEnv("CLUSTER_ID", "Kubernetes"), "name of the cluster that pilotd runs in")
+	f.StringVar(&o.revision, "revision", os.Getenv("REVISION"), "revision of this control plane; names the mesh's ConfigMap")
+	f.Float32Var(&o.kubeQPS, "kubernetesApiQPS", 80, "requests a second to the API server")
+	f.IntVar(&o.kubeBurst, "kubernetesApiBurst", 160, "burst of requests to the API server")
+
+	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text; none when empty")
+	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS over TLS; not served by this build")
+	f.StringVar(&o.httpAddr, "httpAddr", ":8080", "address for /ready and /debug; none when empty")
+	f.StringVar(&o.httpsAddr, "httpsAddr", ":15017", "address for webhooks; not served by this build")
+	f.StringVar(&o.monitoringAddr, "monitoringAddr", ":15014", "address for /metrics, /ready and /debug; none when empty")
+	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, not to those on this machine alone")
+
+	f.IntVar(&o.shards, "shards", runtime.GOMAXPROCS(0), "workers that proxies are spread over")
+	f.DurationVar(&o.keepaliveInterval, "keepaliveInterval", 30*time.Second, "silence after which a connection is probed")
+	f.DurationVar(&o.keepaliveTimeout, "keepaliveTimeout", 10*time.Second, "time for an answer to the probe")
+	f.DurationVar(&o.keepaliveMaxAge, "keepaliveMaxServerConnectionAge", 0, "age at which a connection is closed gracefully, with jitter; never when 0")
+	f.DurationVar(&o.shutdownDuration, "shutdownDuration", 10*time.Second, "time over which streams are drained when pilotd ends")
+	f.IntVar(&o.maxRecvSize, "maxRecvSize", 4<<20, "largest request, in bytes (ISTIO_GPRC_MAXRECVMSGSIZE)")
+	f.IntVar(&o.maxStreams, "maxStreams", 100000, "most streams at once (ISTIO_GPRC_MAXSTREAMS)")
+	f.IntVar(&o.maxSubscriptions, "maxSubscriptions", 200000, "most resource names that one stream may subscribe to, over all types")
+	f.IntVar(&o.maxBytesHeld, "maxBytesHeld", 512<<20, "most bytes that may wait for one stream")
+	f.DurationVar(&o.stuckAfter, "stuckAfter", time.Minute, "time after which a client that stopped reading is cut off")
+	f.StringVar(&o.logLevel, "log_output_level", "default:info", "least level that is logged, by scope: default:info,ads:debug")
+	f.BoolVar(&o.logJSON, "log_as_json", false, "log as JSON")
+
+	// Accepted for deployments written for istiod; they change nothing here.
+	f.IntVar(&o.ctrlzPort, "ctrlz_port", 9876, "accepted, without effect")
+	f.StringVar(&o.networksConfig, "networksConfig", "", "accepted, without effect")
+	f.StringVar(&o.profile, "profile", "", "accepted, without effect")
+	f.StringVar(&o.tlsCertFile, "tlsCertFile", "", "accepted, without effect")
+	f.StringVar(&o.tlsKeyFile, "tlsKeyFile", "", "accepted, without effect")
+	f.StringVar(&o.caCertFile, "caCertFile", "", "accepted, without effect")
+	f.StringVar(&o.tlsMinVersion, "tls-min-version", "", "accepted, without effect")
+	f.StringSliceVar(&o.tlsCipherSuites, "tls-cipher-suites", nil, "accepted, without effect")
+	f.StringSliceVar(&o.clusterAliases, "clusterAliases", nil, "accepted, without effect")
+}
+
+func fromEnv(name, def string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return def
+}
+
+// environment reads the variables that have no flag. A value that does not parse is refused by name.
+func (o *options) environment() error {
+	for name, to := range map[string]*time.Duration{"PILOT_DEBOUNCE_AFTER": &o.debounceAfter, "PILOT_DEBOUNCE_MAX": &o.debounceMax} {
+		v := os.Getenv(name)
+		if v == "" {
+			continue
+		}
+		d, err := time.ParseDuration(v)
+		if err != nil || d < 0 {
+			return fmt.Errorf("environment variable %s=%q: want a duration such as 100ms", name, v)
+		}
+		*to = d
+	}
+	if o.debounceAfter > 0 && o.debounceMax == 0 {
+		o.debounceMax = 10 * time.Second
+	}
+	for name, to := range map[string]*int{"ISTIO_GPRC_MAXRECVMSGSIZE": &o.maxRecvSize, "ISTIO_GPRC_MAXSTREAMS": &o.maxStreams} {
+		v := os.Getenv(name)
+		if v == "" {
+			continue
+		}
+		if n, err := fmt.Sscanf(v, "%d", to); n != 1 || err != nil || *to <= 0 {
+			return fmt.Errorf("environment variable %s=%q: want a number above 0", name, v)
+		}
+	}
+	return nil
+}
+
+// kubernetes reports whether objects are read from an API server.
+func (o *options) kubernetes() bool {
+	return slices.ContainsFunc(o.registries, func(r string) bool { return strings.EqualFold(r, "Kubernetes") })
+}
+
+func (o *options) check() error {
+	for _, r := range o.registries {
+		if r != "" && !strings.EqualFold(r, "Kubernetes") {
+			return fmt.Errorf("--registries=%s: want Kubernetes, or nothing", r)
+		}
+	}
+	if !o.kubernetes() && o.configDir == "" {
+		return fmt.Errorf("nothing to read objects from: want --configDir, or --registries=Kubernetes")
+	}
+	if o.shards < 1 {
+		return fmt.Errorf("--shards=%d: want at least 1", o.shards)
+	}
+	return nil
+}
+
+func discoveryCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "discovery",
+		Short: "Serve configuration to proxies",
+		Args:  cobra.NoArgs,
+		// Deployments pass flags of istiod that mean nothing here: they must not keep pilotd from starting.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.environment(); err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			log, err := newLog(cmd.ErrOrStderr(), o.logLevel, o.logJSON)
+			if err != nil {
+				return err
+			}
+			for _, f := range unknownFlags(cmd.Flags(), os.Args[1:]) {
+				log.Warn("flag is not known here and has no effect", "flag", f)
+			}
+			return serve(cmd.Context(), &o, log, cmd.Flags().Changed("meshConfig"))
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+// unknownFlags are the names in args that f does not define.
+func unknownFlags(f *pflag.FlagSet, args []string) (out []string) {
+	for _, a := range args {
+		name, long := strings.CutPrefix(a, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if a == "--" {
+			break
+		}
+		if long && name != "help" && f.Lookup(name) == nil {
+			out = append(out, "--"+name)
+		}
+	}
+	return out
+}
