@@ -43,16 +43,20 @@ func restart(t *testing.T, where func(*testing.T) parts.Objects) {
 	for _, c := range callers {
 		c.before = c.tap.Streams()
 	}
-	w.pilotd.Kill()
-	for _, c := range callers {
-		if err := c.only(5, "web-v1"); err != nil {
-			t.Errorf("%s, while pilotd is away: %v", c.name, err)
+	parts.Throughout(t, "requests while pilotd is away and comes back", func() error {
+		for _, c := range callers {
+			if err := c.only(1, "web-v1"); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
 		}
-	}
-	w.pilotd.Start()
-	for _, c := range callers {
-		parts.Eventually(t, c.name+" is connected again", c.answeredAgain)
-	}
+		return nil
+	}, func() {
+		w.pilotd.Kill()
+		w.pilotd.Start()
+		for _, c := range callers {
+			parts.Eventually(t, c.name+" is connected again", c.answeredAgain)
+		}
+	})
 	// What pilotd still wants to send on reconnecting comes before the next change.
 	w.objects.Apply(weights(0, 100))
 	for _, c := range callers {

@@ -28,30 +28,32 @@ func Eventually(t testing.TB, what string, cond func() error) {
 	}
 }
 
-// Throughout calls cond again and again while during runs, and once more after it: what
-// must hold all the time. The first error fails the test.
+// Throughout calls cond again and again while during runs: what must hold all the time.
+// The first error fails the test.
 func Throughout(t testing.TB, what string, cond func() error, during func()) {
 	t.Helper()
 	stop, stopped := make(chan struct{}), make(chan error, 1)
-	go func() {
-		every := time.NewTicker(pause)
-		defer every.Stop()
-		for {
-			if err := cond(); err != nil {
-				stopped <- err
-				return
-			}
-			select {
-			case <-stop:
-				stopped <- cond()
-				return
-			case <-every.C:
-			}
+	go func() { stopped <- untilStopped(cond, stop) }()
+	defer func() {
+		close(stop)
+		if err := <-stopped; err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}()
 	during()
-	close(stop)
-	if err := <-stopped; err != nil {
-		t.Errorf("%s: %v", what, err)
+}
+
+func untilStopped(cond func() error, stop <-chan struct{}) error {
+	every := time.NewTicker(pause)
+	defer every.Stop()
+	for {
+		if err := cond(); err != nil {
+			return err
+		}
+		select {
+		case <-stop:
+			return nil
+		case <-every.C:
+		}
 	}
 }
