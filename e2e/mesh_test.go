@@ -99,11 +99,19 @@ const (
 func webSlice(pods ...pod) string { return slice("web", "shop", webSlicePorts, pods...) }
 
 // baseMesh is the sample mesh but for its routes.
-func baseMesh() string {
+func baseMesh() string { return namespaces() + podsAndServices() + istioObjects() }
+
+func namespaces() string {
+	return `
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: istio-system}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+`
+}
+
+func podsAndServices() string {
 	var b strings.Builder
-	for _, namespace := range []string{"istio-system", "shop"} {
-		fmt.Fprintf(&b, "---\n{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespace)
-	}
 	for _, p := range []pod{clientDelta(), clientSotW(), clientGRPC(), webV1(), webV2a(), webV2b(), gatewayDelta(), gatewaySotW()} {
 		b.WriteString(p.yaml())
 	}
@@ -111,7 +119,12 @@ func baseMesh() string {
 	b.WriteString(webSlice(webV1(), webV2a(), webV2b()))
 	b.WriteString(service("gateway", "istio-system", "10.96.3.1", "app: gateway", "{name: http, port: 80, targetPort: 8080}"))
 	b.WriteString(slice("gateway", "istio-system", "{name: http, port: 8080, protocol: TCP}", gatewayDelta(), gatewaySotW()))
-	b.WriteString(`
+	return b.String()
+}
+
+// istioObjects names web's subsets and opens the gateway.
+func istioObjects() string {
+	return `
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -126,8 +139,7 @@ metadata: {name: front, namespace: istio-system}
 spec:
   selector: {istio: ingressgateway}
   servers: [{port: {name: http, number: 80, protocol: HTTP}, hosts: ["*.example.com"]}]
-`)
-	return b.String()
+`
 }
 
 // weights is the route to web, from sidecars, from the gateway, and for gRPC.

@@ -31,8 +31,16 @@ type Cluster struct {
 	mapping *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// NewCluster installs Istio's CRDs in the API server.
+// NewCluster is the API server with Istio's CRDs in it.
 func NewCluster(t testing.TB, api *APIServer) *Cluster {
+	t.Helper()
+	c := NewBareCluster(t, api)
+	c.InstallCRDs()
+	return c
+}
+
+// NewBareCluster is the API server as it is, which knows no Istio.
+func NewBareCluster(t testing.TB, api *APIServer) *Cluster {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", api.Kubeconfig)
 	if err != nil {
@@ -47,12 +55,17 @@ func NewCluster(t testing.TB, api *APIServer) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{
+	return &Cluster{
 		t: t, api: api, client: client,
 		mapping: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
 	}
-	c.Apply(istioCRDs(t))
-	Eventually(t, "the CRDs are served", func() error {
+}
+
+// InstallCRDs installs Istio's CRDs and waits until the API server serves them.
+func (c *Cluster) InstallCRDs() {
+	c.t.Helper()
+	c.Apply(istioCRDs(c.t))
+	Eventually(c.t, "the CRDs are served", func() error {
 		c.mapping.Reset()
 		_, err := c.resource(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
@@ -60,7 +73,6 @@ func NewCluster(t testing.TB, api *APIServer) *Cluster {
 		}})
 		return err
 	})
-	return c
 }
 
 // istioCRDs reads the CRDs of the istio.io/api version that pilotd is built with.
@@ -76,6 +88,9 @@ func istioCRDs(t testing.TB) string {
 	}
 	return string(data)
 }
+
+// StopServer ends the API server; what pilotd knows is all that there is then.
+func (c *Cluster) StopServer() { c.api.Kill() }
 
 // Sources tells pilotd to read the cluster.
 func (c *Cluster) Sources() Sources { return Sources{Kubeconfig: c.api.Kubeconfig} }

@@ -24,6 +24,7 @@ type Pilotd struct {
 	// Immutable after StartPilotd.
 	t    testing.TB
 	args []string
+	mesh string // path of the mesh configuration
 
 	// Owned by the test's goroutine.
 	process *Process
@@ -58,14 +59,23 @@ func StartPilotd(t testing.TB, s Sources) *Pilotd {
 		p.args = append(p.args, "--registries=")
 	}
 	if s.MeshConfig != "" {
-		path := filepath.Join(t.TempDir(), "mesh")
-		if err := os.WriteFile(path, []byte(s.MeshConfig), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p.args = append(p.args, "--meshConfig="+path)
+		p.mesh = filepath.Join(t.TempDir(), "mesh")
+		p.SetMeshConfig(s.MeshConfig)
+		p.args = append(p.args, "--meshConfig="+p.mesh)
 	}
 	p.Start()
 	return p
+}
+
+// SetMeshConfig replaces the text that StartPilotd was given.
+func (p *Pilotd) SetMeshConfig(text string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.mesh+".new", []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Rename(p.mesh+".new", p.mesh); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // Address is where pilotd serves xDS.
