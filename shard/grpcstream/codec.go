@@ -1,0 +1,57 @@
+package grpcstream
+
+import (
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+
+	"github.com/pilotd/pilotd/encodecache"
+)
+
+// codec sends responses as they lie and scans requests; every other message takes the standard encoding.
+type codec struct {
+	encoding.CodecV2 // the standard one
+}
+
+func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
+
+// Marshal gives grpc the bytes of v.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if m, ok := v.(*message); ok {
+		return m.response.Tracked(m), nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+// Unmarshal reads v out of data. It never fails for a request: what is wrong is for the stream's reader to say, which has the better code.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	in, ok := v.(*incoming)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	if len(data) == 1 {
+		in.request, in.err = in.scan(data[0].ReadOnlyData())
+		return nil
+	}
+	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer b.Free()
+	in.request, in.err = in.scan(b.ReadOnlyData())
+	return nil
+}
+
+// message is one response on its way through one stream. It is the pool that grpc returns the last of its buffers to, which is how the
+// stream learns that it is written.
+type message struct {
+	mem.NopBufferPool
+	// Immutable.
+	response *encodecache.Response
+	stream   *stream
+}
+
+// headerLen is what grpc puts before each message.
+const headerLen = 5
+
+func (m *message) len() int64 { return int64(m.response.Len() + headerLen) }
+
+// Put is called by grpc when it has written or discarded the last byte of the response, from a goroutine of its own or within SendMsg.
+func (m *message) Put(*[]byte) { m.stream.written(m.len()) }

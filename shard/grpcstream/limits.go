@@ -1,0 +1,52 @@
+package grpcstream
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Limits bound what one client can cost. Over a limit the client's stream ends with an error that names the limit; nobody else notices.
+type Limits struct {
+	// RequestBytes is the largest request; 0 means 4 MiB.
+	RequestBytes int
+	// NodeBytes is the largest node; 0 means 512 KiB. Envoy's list of extensions alone has some 60 KiB.
+	NodeBytes int
+	// Streams is the number of streams of this server; 0 means 50,000.
+	Streams int
+	// StreamsPerConnection is the number of streams of one connection; 0 means 100. More wait on the client's side.
+	StreamsPerConnection int
+	// Subscriptions is the number of names that one stream may subscribe to over all types, and name in one request; 0 means 200,000. That
+	// of a Delta stream in all is the Session's to count.
+	Subscriptions int
+	// HeldBytes is what may wait for one stream: responses that the client has not taken from us; 0 means 256 MiB. Most of it is shared
+	// with other streams.
+	HeldBytes int
+}
+
+// withDefaults is l with its zeros filled in.
+func (l Limits) withDefaults() Limits {
+	fill := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	fill(&l.RequestBytes, 4<<20)
+	fill(&l.NodeBytes, 512<<10)
+	fill(&l.Streams, 50_000)
+	fill(&l.StreamsPerConnection, 100)
+	fill(&l.Subscriptions, 200_000)
+	fill(&l.HeldBytes, 256<<20)
+	return l
+}
+
+func (l *Limits) subscriptions(n int) error { return exceeded("resource names", n, l.Subscriptions) }
+
+func (l *Limits) node(n int) error { return exceeded("bytes of the node", n, l.NodeBytes) }
+
+func (l *Limits) held(n int) error { return exceeded("bytes waiting for this stream", n, l.HeldBytes) }
+
+func (l *Limits) streams(n int) error { return exceeded("streams", n, l.Streams) }
+
+func exceeded(what string, n, limit int) error {
+	return status.Errorf(codes.ResourceExhausted, "too many %s: %d, the limit is %d", what, n, limit)
+}

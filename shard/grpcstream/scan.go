@@ -1,0 +1,182 @@
+package grpcstream
+
+import (
+	"errors"
+	"hash/maphash"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+var errNotUTF8 = errors.New("a string is not UTF-8")
+
+// incoming is what a stream's reader receives into: the last request, or why it is refused, and what requests are compared with.
+type incoming struct {
+	scanner
+	request ads.Request
+	err     error
+}
+
+// scanner turns the bytes of one stream's requests into ads.Requests without decoding what it has seen before.
+type scanner struct {
+	// Immutable after newScanner.
+	delta  bool
+	limits *Limits
+	names  *ads.NamesTable
+
+	// Owned by the stream's reader.
+	seed     maphash.Seed
+	node     uint64 // hash of the last node's bytes
+	hasNode  bool
+	types    []string // the type URLs that this stream has used
+	subs     []int    // State-of-the-World: the names of each
+	subTotal int
+}
+
+func newScanner(delta bool, limits *Limits, table *ads.NamesTable) scanner {
+	return scanner{delta: delta, limits: limits, names: table, seed: maphash.MakeSeed()}
+}
+
+// scan reads a request; nothing of b is kept. The error is a status for the client.
+func (s *scanner) scan(b []byte) (ads.Request, error) {
+	req, err := s.read(b)
+	if _, ok := status.FromError(err); !ok {
+		err = status.Errorf(codes.InvalidArgument, "the request does not decode: %v", err)
+	}
+	return req, err
+}
+
+func (s *scanner) read(b []byte) (req ads.Request, err error) {
+	var r regions
+	fieldOf := sotwField
+	if s.delta {
+		fieldOf = deltaField
+	}
+	if err := r.walk(b, fieldOf); err != nil {
+		return req, err
+	}
+	req.Delta = s.delta
+	if req.TypeURL, err = s.typeOf(&r[typeURL], b); err != nil {
+		return req, err
+	}
+	if req.Nonce, err = textOf(&r[nonce], b); err != nil {
+		return req, err
+	}
+	if req.Version, err = textOf(&r[version], b); err != nil {
+		return req, err
+	}
+	if req.Node, err = s.nodeOf(&r[node], b); err != nil {
+		return req, err
+	}
+	if r[errorDetail].present {
+		req.Error = new(statuspb.Status)
+		if err := proto.Unmarshal(r[errorDetail].merged(b), req.Error); err != nil {
+			return req, err
+		}
+	}
+	if r[locator].present {
+		check := func(b []byte) error { return proto.Unmarshal(b, new(discoveryv3.ResourceLocator)) }
+		if err := eachContent(r[locator].run(b), check); err != nil {
+			return req, err
+		}
+	}
+	return req, s.subscriptions(&req, &r, b)
+}
+
+// subscriptions reads what the request says about names.
+func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err error) {
+	if !s.delta {
+		if err := s.count(req.TypeURL, r[names].count); err != nil {
+			return err
+		}
+		if r[names].present {
+			req.Names, err = s.names.Intern(r[names].run(b))
+		}
+		return err
+	}
+	if n := r[names].count + r[unsubscribe].count + r[initial].count; n > s.limits.Subscriptions {
+		return s.limits.subscriptions(n)
+	}
+	if req.Subscribe, err = r[names].texts(b); err != nil {
+		return err
+	}
+	if req.Unsubscribe, err = r[unsubscribe].texts(b); err != nil {
+		return err
+	}
+	req.Initial, err = r[initial].pairs(b)
+	return err
+}
+
+// count keeps the number of names that this stream subscribes to, over all its types.
+func (s *scanner) count(url string, n int) error {
+	i := slices.Index(s.types, url)
+	if i < 0 {
+		if n > s.limits.Subscriptions {
+			return s.limits.subscriptions(n)
+		}
+		return nil
+	}
+	s.subTotal += n - s.subs[i]
+	s.subs[i] = n
+	if s.subTotal > s.limits.Subscriptions {
+		return s.limits.subscriptions(s.subTotal)
+	}
+	return nil
+}
+
+// maxTypes bounds the type URLs that are remembered for one stream; there are far fewer types.
+const maxTypes = 32
+
+// typeOf is the type URL, as the same string each time.
+func (s *scanner) typeOf(r *region, message []byte) (string, error) {
+	b, err := r.text(message)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range s.types {
+		if t == string(b) {
+			return t, nil
+		}
+	}
+	url := string(b)
+	if t, ok := ads.TypeOf(url); ok {
+		url = t.URL()
+	}
+	if len(s.types) < maxTypes {
+		s.types, s.subs = append(s.types, url), append(s.subs, 0)
+	}
+	return url, nil
+}
+
+// nodeOf is the node if this is the first, or differs from the last; else nil.
+func (s *scanner) nodeOf(r *region, message []byte) (*corev3.Node, error) {
+	if !r.present {
+		return nil, nil
+	}
+	raw := r.merged(message)
+	if len(raw) > s.limits.NodeBytes {
+		return nil, s.limits.node(len(raw))
+	}
+	h := maphash.Bytes(s.seed, raw)
+	if s.hasNode && h == s.node {
+		return nil, nil
+	}
+	n := new(corev3.Node)
+	if err := proto.Unmarshal(raw, n); err != nil {
+		return nil, err
+	}
+	s.node, s.hasNode = h, true
+	return n, nil
+}
+
+func textOf(r *region, message []byte) (string, error) {
+	b, err := r.text(message)
+	return string(b), err
+}

@@ -1,0 +1,185 @@
+package grpcstream
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/puzpuzpuz/xsync/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// Options are the settings of a Server.
+type Options struct {
+	// ParseNode reads what a client says about itself; it is given nil if the first request has no node. Its error, a status if it has a
+	// better code than InvalidArgument, ends the stream.
+	ParseNode func(*corev3.Node) (*plan.Proxy, error)
+	// Names interns the names of requests; the Sessions' own.
+	Names *ads.NamesTable
+
+	// Ready is closed when there is a complete View. Until then new streams are refused with Unavailable, or wait if WaitReady is set. Nil
+	// means ready.
+	Ready <-chan struct{}
+	// WaitReady makes streams wait for Ready.
+	WaitReady bool
+
+	// Limits bound what one client can cost.
+	Limits Limits
+	// Keepalive are pings and the maximum age of a connection, which needs a MaxConnectionAgeGrace to end streams.
+	Keepalive keepalive.ServerParameters
+	// Enforcement is how often clients may ping.
+	Enforcement keepalive.EnforcementPolicy
+
+	// Stuck is how long a client may leave responses waiting without reading any; 0 means for ever.
+	Stuck time.Duration
+	// Drain is the time over which Shutdown spreads the ends of streams.
+	Drain time.Duration
+	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck and Drain are not observed.
+	AfterFunc func(d time.Duration, f func()) (stop func() bool)
+}
+
+// Server serves the aggregated discovery service for any number of listeners.
+type Server struct {
+	// Immutable after New.
+	options Options
+	limits  Limits
+	backend Backend
+
+	streams *xsync.MapOf[uint64, *stream]
+	lastID  atomic.Uint64
+	open    atomic.Int64
+	stats   stats
+	// draining is closed when Shutdown begins.
+	draining chan struct{}
+	drain    sync.Once
+
+	mu sync.Mutex
+	// Guarded by mu.
+	servers []*grpc.Server
+}
+
+// New makes a Server that gives requests to backend.
+func New(backend Backend, o Options) *Server {
+	if o.Names == nil {
+		o.Names = ads.NewNamesTable()
+	}
+	return &Server{
+		options:  o,
+		limits:   o.Limits.withDefaults(),
+		backend:  backend,
+		streams:  xsync.NewMapOf[uint64, *stream](),
+		draining: make(chan struct{}),
+	}
+}
+
+// GRPC makes a grpc server with the service in it and the options that it needs; creds are nil for plaintext. The caller may register
+// other services, and must serve it before Shutdown, which stops it.
+func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
+	options := append(ServerOptions(s.limits, creds), grpc.ForceServerCodecV2(newCodec()), grpc.KeepaliveParams(s.options.Keepalive),
+		grpc.KeepaliveEnforcementPolicy(s.options.Enforcement))
+	g := grpc.NewServer(append(options, more...)...)
+	g.RegisterService(serviceDesc(), s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers = append(s.servers, g)
+	return g
+}
+
+// ServerOptions are the options of the transport, for this server and for what it is measured against. What is not here is grpc's
+// default, which is best: shared write buffers and pooled reads.
+func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.ServerOption {
+	l = l.withDefaults()
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(l.RequestBytes),
+		grpc.MaxConcurrentStreams(uint32(l.StreamsPerConnection)),
+	}
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	} else {
+		// TLS has a buffer of its own; a second one costs 10 KiB a connection.
+		options = append(options, grpc.ReadBufferSize(0))
+	}
+	return append(options, grpc.Creds(connCredentials{creds}))
+}
+
+// Streams is the number of open streams.
+func (s *Server) Streams() int { return int(s.open.Load()) }
+
+// Stats are counts since the start.
+type Stats struct {
+	// Direct and Queued are the responses sent by workers themselves and through writers; Writers the writer goroutines started.
+	Direct, Queued, Writers uint64
+	// Stuck are the streams cut off for not reading, Refused those ended over a limit.
+	Stuck, Refused uint64
+}
+
+type stats struct{ direct, queued, writers, stuck, refused atomic.Uint64 }
+
+// Stats are the counts so far.
+func (s *Server) Stats() Stats {
+	c := &s.stats
+	return Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(), Refused: c.refused.Load()}
+}
+
+// Shutdown refuses new streams, ends the open ones over the Drain time so that their clients do not all reconnect at once, and returns
+// when all are gone, or cuts them off when ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain.Do(func() { close(s.draining) })
+	s.mu.Lock()
+	servers := s.servers
+	s.mu.Unlock()
+	stop := s.endStreams()
+	defer stop()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		var all sync.WaitGroup
+		for _, g := range servers {
+			all.Go(g.GracefulStop)
+		}
+		all.Wait()
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		for _, g := range servers {
+			g.Stop()
+		}
+		<-gone
+		return ctx.Err()
+	}
+}
+
+// endStreams ends each open stream at its own moment within the Drain time.
+func (s *Server) endStreams() (stop func()) {
+	var stops []func() bool
+	s.streams.Range(func(id uint64, st *stream) bool {
+		end := func() { st.Close(errDraining()) }
+		if at := jitter(id, s.options.Drain); at > 0 && s.options.AfterFunc != nil {
+			stops = append(stops, s.options.AfterFunc(at, end))
+		} else {
+			end()
+		}
+		return true
+	})
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// jitter spreads ids evenly over d: consecutive ones, whose clients came together, fall far from each other (golden ratio).
+func jitter(id uint64, d time.Duration) time.Duration {
+	const golden = 0x9e3779b97f4a7c15
+	return time.Duration(float64(d) * (float64(id*golden>>11) / (1 << 53)))
+}

@@ -1,0 +1,225 @@
+package grpcstream
+
+import (
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// field is a field of a request, whichever of the two kinds of request it is.
+type field uint8
+
+// The fields that are read. The numbers of the two kinds differ, so each has a function from number to field.
+const (
+	unknown field = iota
+	version
+	node
+	names // resource_names, resource_names_subscribe
+	typeURL
+	nonce
+	errorDetail
+	unsubscribe
+	initial
+	locator // not supported, only checked
+
+	numFields
+)
+
+// sotwField are the numbers of envoy.service.discovery.v3.DiscoveryRequest.
+func sotwField(n protowire.Number) field {
+	switch n {
+	case 1:
+		return version
+	case 2:
+		return node
+	case 3:
+		return names
+	case 4:
+		return typeURL
+	case 5:
+		return nonce
+	case 6:
+		return errorDetail
+	case 7:
+		return locator
+	}
+	return unknown
+}
+
+// deltaField are the numbers of envoy.service.discovery.v3.DeltaDiscoveryRequest.
+func deltaField(n protowire.Number) field {
+	switch n {
+	case 1:
+		return node
+	case 2:
+		return typeURL
+	case 3:
+		return names
+	case 4:
+		return unsubscribe
+	case 5:
+		return initial
+	case 6:
+		return nonce
+	case 7:
+		return errorDetail
+	case 8, 9:
+		return locator
+	}
+	return unknown
+}
+
+// region is where the occurrences of one field lie in a message. Usually they follow each other and are one slice of it; if they do not,
+// they are copied together.
+type region struct {
+	count      int
+	start, end int    // of the last run, tags included
+	earlier    []byte // the runs before it
+	last       []byte // content of the last occurrence
+	present    bool
+}
+
+func (r *region) add(message []byte, start, end int, content []byte) {
+	if r.present && start != r.end {
+		r.earlier = append(r.earlier, message[r.start:r.end]...)
+		r.start = start
+	}
+	if !r.present {
+		r.start, r.present = start, true
+	}
+	r.end, r.last = end, content
+	r.count++
+}
+
+// run are all occurrences with their tags, without anything between them.
+func (r *region) run(message []byte) []byte {
+	if len(r.earlier) == 0 {
+		return message[r.start:r.end]
+	}
+	return append(r.earlier, message[r.start:r.end]...)
+}
+
+// merged is the content of a message field: that of all occurrences one after the other, which is how protobuf merges them.
+func (r *region) merged(message []byte) []byte {
+	if r.count <= 1 {
+		return r.last
+	}
+	var out []byte
+	eachContent(r.run(message), func(b []byte) error { out = append(out, b...); return nil })
+	return out
+}
+
+// regions are the fields of one message.
+type regions [numFields]region
+
+// walk finds the fields of message. What is unknown, or has an unexpected wire type, is passed over if it is well-formed.
+func (r *regions) walk(message []byte, fieldOf func(protowire.Number) field) error {
+	for at := 0; at < len(message); {
+		num, kind, n := protowire.ConsumeTag(message[at:])
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		f := unknown
+		if kind == protowire.BytesType {
+			f = fieldOf(num)
+		}
+		if f == unknown {
+			m := protowire.ConsumeFieldValue(num, kind, message[at+n:])
+			if m < 0 {
+				return protowire.ParseError(m)
+			}
+			at += n + m
+			continue
+		}
+		content, m := protowire.ConsumeBytes(message[at+n:])
+		if m < 0 {
+			return protowire.ParseError(m)
+		}
+		r[f].add(message, at, at+n+m, content)
+		at += n + m
+	}
+	return nil
+}
+
+// eachContent calls f with the content of each field of run, which must be well-formed and of length-delimited fields only.
+func eachContent(run []byte, f func([]byte) error) error {
+	for at := 0; at < len(run); {
+		_, _, n := protowire.ConsumeTag(run[at:])
+		b, m := protowire.ConsumeBytes(run[at+n:])
+		if err := f(b); err != nil {
+			return err
+		}
+		at += n + m
+	}
+	return nil
+}
+
+// text is the content of a string field, checked: the last occurrence counts, but all must be UTF-8.
+func (r *region) text(message []byte) ([]byte, error) {
+	if r.count > 1 {
+		if err := eachContent(r.run(message), checkText); err != nil {
+			return nil, err
+		}
+	}
+	return r.last, checkText(r.last)
+}
+
+func checkText(b []byte) error {
+	if !utf8.Valid(b) {
+		return errNotUTF8
+	}
+	return nil
+}
+
+// texts are the strings of a repeated field. They are parts of one copy of the run.
+func (r *region) texts(message []byte) ([]string, error) {
+	if !r.present {
+		return nil, nil
+	}
+	run := r.run(message)
+	whole, out := string(run), make([]string, 0, r.count)
+	for at := 0; at < len(run); {
+		_, _, n := protowire.ConsumeTag(run[at:])
+		b, m := protowire.ConsumeBytes(run[at+n:])
+		if err := checkText(b); err != nil {
+			return nil, err
+		}
+		at += n + m
+		out = append(out, whole[at-len(b):at])
+	}
+	return out, nil
+}
+
+// pairs is a map field of strings.
+func (r *region) pairs(message []byte) (map[string]string, error) {
+	if !r.present {
+		return nil, nil
+	}
+	out := make(map[string]string, r.count)
+	err := eachContent(r.run(message), func(entry []byte) error {
+		var kv regions
+		err := kv.walk(entry, func(n protowire.Number) field {
+			switch n {
+			case 1:
+				return names
+			case 2:
+				return version
+			}
+			return unknown
+		})
+		if err != nil {
+			return err
+		}
+		k, err := kv[names].text(entry)
+		if err != nil {
+			return err
+		}
+		v, err := kv[version].text(entry)
+		if err != nil {
+			return err
+		}
+		out[string(k)] = string(v)
+		return nil
+	})
+	return out, err
+}
