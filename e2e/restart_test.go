@@ -36,6 +36,8 @@ func restart(t *testing.T, where func(*testing.T) parts.Objects) {
 	w.backends()
 	from := w.network.Pod(t, outsider().ip)
 	callers := tappedCallers(w, from)
+	grpc := parts.StartGRPCClient(t, w.network.Pod(t, clientGRPC().ip), clientGRPC().workload(), w.pilotd.Address(), "xds:///"+webHost+":7070")
+	eventuallyCalls(t, grpc, 3, "web-v1")
 	for _, c := range callers {
 		c.envoy.AwaitReady()
 		parts.Eventually(t, c.name+" is answered", func() error { return c.only(3, "web-v1") })
@@ -59,6 +61,7 @@ func restart(t *testing.T, where func(*testing.T) parts.Objects) {
 	})
 	// What pilotd still wants to send on reconnecting comes before the next change.
 	w.objects.Apply(weights(0, 100))
+	eventuallyCalls(t, grpc, 20, "web-v2-a", "web-v2-b")
 	for _, c := range callers {
 		parts.Eventually(t, c.name+" has the change", func() error { return c.only(20, "web-v2-a", "web-v2-b") })
 		t.Run(c.name, c.nothingRepeated)
