@@ -33,13 +33,13 @@ func mayImport() map[string][]string {
 		"ingest":           {"snapshot", "snapshot/value"},
 		"ingest/kube":      {"ingest", "snapshot/value"},
 		"ingest/file":      {"ingest", "snapshot/value"},
-		"status":           {},
+		"status":           {"snapshot", "snapshot/value"},
 		"cmd/pilotd":       {"..."},
 		"bench":            {"..."},
 		"bench/nullserver": {"encodecache", "shard/grpcstream", "shard/ads"},
 		"loadtest":         {"loadtest/..."},
 		"e2e":              {"e2e/..."},
-		"e2e/parts":        {},
+		"e2e/parts":        {"e2e/testnet"},
 		"examples/run":     {"e2e/parts"},
 	}
 }

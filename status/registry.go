@@ -1,0 +1,119 @@
+package status
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// registryService is a service as istiod's registryz writes it; Kiali reads it.
+type registryService struct {
+	Attributes     registryAttributes `json:"Attributes"`
+	Ports          []registryPort     `json:"ports,omitempty"`
+	CreationTime   int64              `json:"creationTimeSeconds,omitempty"`
+	Hostname       string             `json:"hostname"`
+	DefaultAddress string             `json:"defaultAddress,omitempty"`
+	Addresses      []string           `json:"addresses,omitempty"`
+	Resolution     int                `json:"Resolution"`
+	MeshExternal   bool               `json:"MeshExternal"`
+}
+
+type registryAttributes struct {
+	ServiceRegistry string            `json:"ServiceRegistry"`
+	Name            string            `json:"Name"`
+	Namespace       string            `json:"Namespace"`
+	Labels          map[string]string `json:"Labels,omitempty"`
+	ExportTo        []string          `json:"ExportTo,omitempty"`
+	LabelSelectors  map[string]string `json:"LabelSelectors,omitempty"`
+}
+
+type registryPort struct {
+	Name     string `json:"name,omitempty"`
+	Port     int    `json:"port"`
+	Protocol string `json:"protocol"`
+}
+
+// Registry is the page of all services in a View: /debug/registryz.
+func Registry(view func() *snapshot.View) Page {
+	return func(*http.Request) (any, error) {
+		out := []registryService{}
+		for svc := range view().Snapshot.Services() {
+			out = append(out, registryOf(svc))
+		}
+		return out, nil
+	}
+}
+
+func registryOf(svc *value.Service) registryService {
+	r := registryService{
+		Attributes: registryAttributes{ServiceRegistry: "Kubernetes", Name: svc.Name, Namespace: svc.Namespace, Labels: svc.Labels,
+			ExportTo: svc.Export.Namespaces, LabelSelectors: svc.Selector},
+		CreationTime: svc.Created, Hostname: svc.Host, Addresses: svc.Addresses, Resolution: int(svc.Resolution), MeshExternal: svc.External,
+	}
+	if svc.Registry == value.RegistryExternal {
+		r.Attributes.ServiceRegistry = "External"
+	}
+	if svc.Export.Public {
+		r.Attributes.ExportTo = []string{"*"}
+	}
+	if len(svc.Addresses) > 0 {
+		r.DefaultAddress = svc.Addresses[0]
+	}
+	for _, p := range svc.Ports {
+		r.Ports = append(r.Ports, registryPort{p.Name, p.Number, string(p.Protocol)})
+	}
+	return r
+}
+
+// endpointPort is the endpoints of one port of a service as istiod's endpointz writes them.
+type endpointPort struct {
+	Service   string     `json:"svc"`
+	Endpoints []endpoint `json:"ep"`
+}
+
+type endpoint struct {
+	Addresses      []string          `json:"addresses"`
+	Port           uint32            `json:"endpointPort"`
+	Health         string            `json:"healthStatus"`
+	ServiceAccount string            `json:"serviceAccount,omitempty"`
+	Workload       string            `json:"workloadName,omitempty"`
+	Namespace      string            `json:"namespace,omitempty"`
+	Locality       string            `json:"locality,omitempty"`
+	TLSMode        string            `json:"tlsMode,omitempty"`
+	Weight         uint32            `json:"lbWeight,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+}
+
+// Endpoints is the page of all endpoints in a View, by service and port: /debug/endpointz. The parameter "host" limits it to one host.
+func Endpoints(view func() *snapshot.View) Page {
+	return func(r *http.Request) (any, error) {
+		v, host := view(), strings.ToLower(r.FormValue("host"))
+		out := []endpointPort{}
+		for svc := range v.Snapshot.Services() {
+			set := v.Endpoints.Set(svc.ServiceKey)
+			if set == nil || host != "" && host != svc.Host {
+				continue
+			}
+			for _, p := range svc.Ports {
+				out = append(out, endpointPort{svc.Host + ":" + p.Name, endpointsOf(set, p.Name)})
+			}
+		}
+		return out, nil
+	}
+}
+
+func endpointsOf(set *snapshot.EndpointSet, port string) (out []endpoint) {
+	for _, e := range set.Endpoints {
+		for _, p := range e.Ports {
+			if p.Name != port {
+				continue
+			}
+			id := e.Identity.Value()
+			health := [...]string{"HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING"}[e.Health]
+			out = append(out, endpoint{e.Addresses, p.Port, health, id.ServiceAccount, id.Workload, id.Namespace, e.Locality.String(), id.TLSMode, e.Weight, e.Labels})
+		}
+	}
+	return out
+}
