@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"unicode/utf8"
 	"weak"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -118,7 +119,7 @@ func decodeNames(raw []byte) ([]string, error) {
 		}
 		at += n
 		b, n := protowire.ConsumeBytes(raw[at:])
-		if n < 0 {
+		if n < 0 || !utf8.Valid(b) {
 			return nil, ErrNames
 		}
 		names = append(names, text[at+n-len(b):at+n])

@@ -1,0 +1,110 @@
+package ads
+
+import (
+	"bytes"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+)
+
+// Batch is the content of one response. The Sessions that are sent the same Batch are sent the same bytes, nonce included. Immutable but
+// for what is worked out on demand, which the worker that owns the Book does.
+type Batch struct {
+	TypeURL string
+	Delta   bool
+	Nonce   string
+	// Version is the version_info; State-of-the-World only.
+	Version string
+	Entries []*encodecache.Entry
+	// Removed are the removed_resources; Delta only.
+	Removed []string
+
+	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more.
+	items []item
+	// changed are the names among items that exist, added those that the client did not have; worked out on demand.
+	changed, added *Names
+	named          bool
+
+	// Owned by the worker goroutine: what mentions was asked last, and its answer.
+	mentionsOf *Names
+	mentioned  bool
+	undos      map[undoKey]*Content
+}
+
+type undoKey struct{ have, accepted *Content }
+
+// item is one resource that a Batch is about: what the client had (nil: nothing, or unknown) and gets (nil: it goes).
+type item struct {
+	name     string
+	old, new *encodecache.Entry
+	// had tells that the client has some version from an earlier stream.
+	had bool
+}
+
+// undone is have with what the response changed put back as accepted has it; one Content for all that were at the same state.
+func (b *Batch) undone(have, accepted *Content, undo []chunked.Edit[*encodecache.Entry]) *Content {
+	key := undoKey{have, accepted}
+	if c, ok := b.undos[key]; ok {
+		return c
+	}
+	if b.undos == nil {
+		b.undos = map[undoKey]*Content{}
+	}
+	c := &Content{Section: have.section().Apply(undo)}
+	b.undos[key] = c
+	return c
+}
+
+// sameContent reports whether a client that has a need not be sent b.
+func sameContent(a, b *encodecache.Entry) bool {
+	return a == b || a != nil && b != nil && a.Sum() == b.Sum()
+}
+
+// names works out changed and added.
+func (b *Batch) names(table *NamesTable) (changed, added *Names) {
+	if !b.named {
+		var all, fresh []string
+		for _, it := range b.items {
+			if it.new == nil {
+				continue
+			}
+			all = append(all, it.name)
+			if it.old == nil && !it.had {
+				fresh = append(fresh, it.name)
+			}
+		}
+		b.changed, b.added, b.named = table.Of(all), table.Of(fresh), true
+	}
+	return b.changed, b.added
+}
+
+// mentionBudget is how many bytes mentions searches for each name before it assumes the worst.
+const mentionBudget = 4 << 20
+
+// mentions reports whether a resource of b may contain one of names. The names of a protobuf message stand in its bytes as they are.
+func (b *Batch) mentions(names *Names) bool {
+	if b.mentionsOf != names {
+		b.mentionsOf, b.mentioned = names, b.search(names)
+	}
+	return b.mentioned
+}
+
+func (b *Batch) search(names *Names) bool {
+	budget := mentionBudget
+	for _, it := range b.items {
+		if it.new == nil {
+			continue
+		}
+		for f := range it.new.Parts() {
+			if budget -= len(f.Bytes()) * names.Len(); budget < 0 {
+				return true
+			}
+			for name := range names.All() {
+				if bytes.Contains(f.Bytes(), []byte(name)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

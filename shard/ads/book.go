@@ -1,0 +1,267 @@
+package ads
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+)
+
+// Book answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal questions get one answer, so
+// that Sessions at the same state share one Batch.
+type Book struct {
+	// Immutable after NewBook.
+	table *NamesTable
+	nonce func() uint64
+
+	// Owned by the worker goroutine; emptied by Turn.
+	answers map[question]*answer
+	masked  map[maskKey]*Content
+	digests map[digestKey]digest
+	empties map[string]*encodecache.Entry
+
+	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
+	effects []Effect
+
+	// Owned by the worker goroutine: the sets of refused resources in use.
+	holds holdTable
+}
+
+// NewBook makes the Book of one worker. nonce counts the responses of the process; table interns its subscriptions.
+func NewBook(table *NamesTable, nonce func() uint64) *Book {
+	b := &Book{table: table, nonce: nonce}
+	b.Turn()
+	return b
+}
+
+// Turn ends a pass: what is asked from now on gets new nonces.
+func (b *Book) Turn() {
+	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties) == 0 {
+		return
+	}
+	b.answers, b.masked = map[question]*answer{}, map[maskKey]*Content{}
+	b.digests, b.empties = map[digestKey]digest{}, map[string]*encodecache.Entry{}
+}
+
+// question is everything that determines an answer.
+type question struct {
+	kind     kind
+	sub      Subscription
+	from, to *Content
+	// force are names to send whatever the client has.
+	force *Names
+	// keep leaves what is gone with the client, for now.
+	keep bool
+	// sum is the digest of from over sub; State-of-the-World only.
+	sum digest
+}
+
+// kind is the type and manner of a response.
+type kind struct {
+	typ   Type
+	delta bool
+	// fallback gives names that do not exist an empty resource.
+	fallback bool
+}
+
+// answer is what a client is to be sent, and where that leaves it.
+type answer struct {
+	to  *Content
+	sum digest
+	// kept reports that to has something that the target has not.
+	kept bool
+	// batch is nil when there is nothing to send.
+	batch *Batch
+}
+
+// ask is the answer to q, which the pass may know already.
+func (b *Book) ask(q question) *answer {
+	if a, ok := b.answers[q]; ok {
+		return a
+	}
+	a := b.work(q)
+	b.answers[q] = a
+	return a
+}
+
+func (b *Book) work(q question) *answer {
+	a := &answer{to: q.to, sum: q.sum}
+	if q.sub.None() {
+		return a
+	}
+	var items []item
+	var kept []chunked.Edit[*encodecache.Entry]
+	b.changes(q, func(it item, gone bool) {
+		if q.keep && gone {
+			kept = append(kept, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: it.old})
+			return
+		}
+		if !sameContent(it.old, it.new) {
+			items = append(items, it)
+			if !q.kind.delta {
+				a.sum = a.sum.minus(digestOf(it.old)).plus(digestOf(it.new))
+			}
+		}
+	})
+	switch {
+	case len(kept) > 0 && len(items) == 0 && q.force == nil:
+		a.kept, a.to = true, q.from
+		return a
+	case len(kept) > 0:
+		a.kept, a.to = true, &Content{Section: q.to.section().Apply(kept)}
+	}
+	a.batch = b.batch(q.kind, q.sub, a, b.forced(q, a.to, items))
+	return a
+}
+
+// changes calls f for each subscribed name that may differ between q.from and q.to, in order. gone tells that q.from has it and q.to has not.
+func (b *Book) changes(q question, f func(it item, gone bool)) {
+	switch {
+	case q.from == q.to:
+	case q.sub.All && q.from == nil:
+		for name, e := range q.to.section().All() {
+			f(item{name: name, new: e}, false)
+		}
+	case !q.sub.All && (q.from == nil || q.sub.Names.Len() <= fewNames):
+		for name := range q.sub.Names.All() {
+			b.change(q, name, q.from.get(name), q.to.get(name), f)
+		}
+	default:
+		q.to.section().Diff(q.from.section(), func(c chunked.Change[*encodecache.Entry]) {
+			if q.sub.Has(c.Key) {
+				b.change(q, c.Key, c.Old, c.New, f)
+			}
+		})
+	}
+}
+
+// fewNames is up to how many names it is quicker to look up each than to compare Contents.
+const fewNames = 16
+
+func (b *Book) change(q question, name string, from, to *encodecache.Entry, f func(it item, gone bool)) {
+	it := item{name: name, old: from, new: to}
+	if q.kind.fallback && q.sub.Names.Contains(name) {
+		if to == nil {
+			it.new = b.empty(name)
+		}
+		if from == nil && q.from != nil {
+			it.old = b.empty(name)
+		}
+	}
+	if it.old != nil || it.new != nil {
+		f(it, from != nil && to == nil)
+	}
+}
+
+// lookup is what a client with that subscription gets for name: the resource, its fallback, or nil.
+func (b *Book) lookup(k kind, sub Subscription, c *Content, name string) *encodecache.Entry {
+	if e := c.get(name); e != nil || !k.fallback || c == nil || !sub.Names.Contains(name) {
+		return e
+	}
+	return b.empty(name)
+}
+
+// forced adds the items of q.force that are not there yet.
+func (b *Book) forced(q question, to *Content, items []item) []item {
+	changed := len(items)
+	for name := range q.force.All() {
+		if !q.sub.Has(name) {
+			continue
+		}
+		if _, there := slices.BinarySearchFunc(items[:changed], name, compareItem); !there {
+			items = append(items, item{
+				name: name,
+				old:  b.lookup(q.kind, q.sub, q.from, name),
+				new:  b.lookup(q.kind, q.sub, to, name),
+			})
+		}
+	}
+	if len(items) > changed {
+		slices.SortFunc(items, func(a, b item) int { return compareItem(a, b.name) })
+	}
+	return items
+}
+
+func compareItem(it item, name string) int {
+	switch {
+	case it.name < name:
+		return -1
+	case it.name > name:
+		return 1
+	}
+	return 0
+}
+
+// batch makes the response for items; nil when it would say nothing.
+func (b *Book) batch(k kind, sub Subscription, a *answer, items []item) *Batch {
+	if len(items) == 0 {
+		return nil
+	}
+	out := &Batch{TypeURL: k.typ.URL(), Delta: k.delta, items: items}
+	for _, it := range items {
+		switch {
+		case it.new != nil:
+			out.Entries = append(out.Entries, it.new)
+		case k.delta:
+			out.Removed = append(out.Removed, it.name)
+		}
+	}
+	switch {
+	case k.delta:
+	case k.typ.root():
+		out.Entries = b.all(k, sub, a.to)
+	case len(out.Entries) == 0:
+		return nil
+	}
+	return b.finish(out, a.sum)
+}
+
+// finish gives a Batch its nonce and version.
+func (b *Book) finish(out *Batch, sum digest) *Batch {
+	out.Nonce = strconv.FormatUint(b.nonce(), 10)
+	if !out.Delta {
+		out.Version = sum.version()
+	}
+	return out
+}
+
+// all is everything of c that sub asks for.
+func (b *Book) all(k kind, sub Subscription, c *Content) []*encodecache.Entry {
+	var out []*encodecache.Entry
+	if sub.All {
+		out = make([]*encodecache.Entry, 0, c.section().Len())
+		for _, e := range c.section().All() {
+			out = append(out, e)
+		}
+		return out
+	}
+	for name := range sub.Names.All() {
+		if e := b.lookup(k, sub, c, name); e != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+type digestKey struct {
+	kind kind
+	sub  Subscription
+	of   *Content
+}
+
+// digest is the digest of c over sub, from nothing.
+func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
+	if c == nil || sub.None() {
+		return digest{}
+	}
+	key := digestKey{k, sub, c}
+	d, ok := b.digests[key]
+	if !ok {
+		for _, e := range b.all(k, sub, c) {
+			d = d.plus(digestOf(e))
+		}
+		b.digests[key] = d
+	}
+	return d
+}

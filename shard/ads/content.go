@@ -1,0 +1,87 @@
+package ads
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+)
+
+// Content is resources of one type by name: what clients should have, or have. Equal pointers are equal contents; different pointers mean
+// nothing. Immutable. A nil Content is a client that has nothing.
+type Content struct {
+	Section plan.Section
+}
+
+// get is the resource of that name, or nil.
+func (c *Content) get(name string) *encodecache.Entry {
+	if c == nil {
+		return nil
+	}
+	e, _ := c.Section.Get(name)
+	return e
+}
+
+func (c *Content) section() plan.Section {
+	if c == nil {
+		return plan.Section{}
+	}
+	return c.Section
+}
+
+// Target is what a client should have: the World of its class, joined with the endpoints of now.
+type Target interface {
+	// Content is what the client should have of type t. It covers what sub asks for, and may cover more. While nothing changed it is the
+	// same pointer.
+	Content(t Type, sub Subscription) *Content
+}
+
+// Subscription is which resources of a type a client wants. Comparable.
+type Subscription struct {
+	// All is a wildcard subscription.
+	All bool
+	// Names are those asked for by name.
+	Names *Names
+}
+
+// None reports whether nothing is subscribed to.
+func (s Subscription) None() bool { return !s.All && s.Names == nil }
+
+// Has reports whether the resource of that name is wanted.
+func (s Subscription) Has(name string) bool { return s.All || s.Names.Contains(name) }
+
+// digest is a hash of a set of (name, version) that can be brought along when one member changes: the sum of the members' hashes.
+type digest [2]uint64
+
+func (d digest) plus(o digest) digest {
+	lo, carry := bits.Add64(d[0], o[0], 0)
+	hi, _ := bits.Add64(d[1], o[1], carry)
+	return digest{lo, hi}
+}
+
+func (d digest) minus(o digest) digest {
+	lo, borrow := bits.Sub64(d[0], o[0], 0)
+	hi, _ := bits.Sub64(d[1], o[1], borrow)
+	return digest{lo, hi}
+}
+
+// version is the version_info of a State-of-the-World response that leaves its client with this set.
+func (d digest) version() string {
+	var s encodecache.Sum
+	binary.LittleEndian.PutUint64(s[:8], d[0])
+	binary.LittleEndian.PutUint64(s[8:], d[1])
+	return s.String()
+}
+
+// digestOf is the hash of one member; of nil, none.
+func digestOf(e *encodecache.Entry) digest {
+	if e == nil {
+		return digest{}
+	}
+	var room [128]byte
+	sum := e.Sum()
+	h := sha256.Sum256(append(append(room[:0], sum[:]...), e.Name()...))
+	return digest{binary.LittleEndian.Uint64(h[:]), binary.LittleEndian.Uint64(h[8:])}
+}

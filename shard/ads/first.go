@@ -1,0 +1,97 @@
+package ads
+
+// firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again, with the exceptions of
+// protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the first response of the stream.
+func (t *turn) firstAnswer(typ Type, goal *Content) {
+	st := &t.types[typ]
+	st.first = false
+	if t.opts.Delta {
+		t.firstDelta(typ, goal)
+	} else {
+		t.firstSotW(typ, goal)
+	}
+	st.version = ""
+}
+
+func (t *turn) firstSotW(typ Type, goal *Content) {
+	st := &t.types[typ]
+	k := t.kind(typ)
+	if st.sub.None() {
+		st.have = goal
+		return
+	}
+	sum := t.book.digest(k, st.sub, goal)
+	if st.version == sum.version() && !st.doubt && !st.early && t.sends > 0 {
+		st.have, st.sum, st.accepted = goal, sum, goal
+		t.to(typ, goal, false) // the endpoints of clusters that have just changed
+		return
+	}
+	a := t.book.ask(question{kind: k, sub: st.sub, to: goal})
+	batch := a.batch
+	if batch == nil { // nothing of these names exists, and the answer tells so
+		batch = t.book.nothing(k)
+	}
+	t.send(typ, batch, goal, a.sum)
+}
+
+func (t *turn) firstDelta(typ Type, goal *Content) {
+	st := &t.types[typ]
+	k := t.kind(typ)
+	var batch *Batch
+	if len(st.initial) == 0 {
+		batch = t.book.ask(question{kind: k, sub: st.sub, to: goal, force: st.sub.Names}).batch
+	} else {
+		batch = t.reconcile(typ, goal)
+		st.accepted = goal
+	}
+	if batch == nil && t.sends == 0 {
+		batch = t.book.nothing(k)
+	}
+	if batch == nil {
+		st.have, st.force = goal, nil
+		return
+	}
+	t.send(typ, batch, goal, digest{})
+}
+
+// nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no resources.
+func (b *Book) nothing(k kind) *Batch {
+	key := question{kind: k, keep: true}
+	a, ok := b.answers[key]
+	if !ok {
+		a = &answer{batch: b.finish(&Batch{TypeURL: k.typ.URL(), Delta: k.delta}, digest{})}
+		b.answers[key] = a
+	}
+	return a.batch
+}
+
+// reconcile is what a Delta client lacks that says what it has; nil when nothing. The names that it has are not what it subscribes to;
+// those that no longer exist are removed.
+func (t *turn) reconcile(typ Type, goal *Content) *Batch {
+	st := &t.types[typ]
+	k := t.kind(typ)
+	out := &Batch{TypeURL: typ.URL(), Delta: true}
+	believe := !st.doubt && !st.early
+	for _, e := range t.book.all(k, st.sub, goal) {
+		version, had := st.initial[e.Name()]
+		if believe && had && version == e.Version() && !st.force.Contains(e.Name()) {
+			continue
+		}
+		out.items = append(out.items, item{name: e.Name(), new: e, had: had})
+		out.Entries = append(out.Entries, e)
+	}
+	claimed := make([]string, 0, len(st.initial))
+	for name := range st.initial {
+		claimed = append(claimed, name)
+	}
+	for name := range t.book.table.Edit(st.sub.Names, claimed, nil).All() {
+		if t.book.lookup(k, st.sub, goal, name) == nil {
+			out.Removed = append(out.Removed, name)
+			out.items = append(out.items, item{name: name})
+		}
+	}
+	if len(out.items) == 0 {
+		return nil
+	}
+	return t.book.finish(out, digest{})
+}

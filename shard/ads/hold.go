@@ -1,0 +1,116 @@
+package ads
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"weak"
+
+	"github.com/pilotd/pilotd/encodecache"
+)
+
+// Holds are the resources that a client refused: it keeps the last good version of each, or none, until there is another. Interned by a
+// Book, so that clients that refuse the same share what follows. Immutable; nil is none.
+type Holds struct {
+	byName map[string]held
+}
+
+// held is one refused resource.
+type held struct {
+	// refused is the version that the client refused. Any other is sent.
+	refused encodecache.Sum
+	// good is what the client has instead; nil when it should have none.
+	good *encodecache.Entry
+	// leave takes nothing from a client that has a version that is not known here.
+	leave bool
+}
+
+type maskKey struct {
+	of    *Content
+	holds *Holds
+}
+
+// holdTable interns Holds.
+type holdTable map[string]weak.Pointer[Holds]
+
+const holdTableSlack = 64
+
+func (b *Book) hold(byName map[string]held) *Holds {
+	if len(byName) == 0 {
+		return nil
+	}
+	var key strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		h := byName[name]
+		key.WriteString(name)
+		key.WriteByte(0)
+		key.Write(h.refused[:])
+		if h.good != nil {
+			sum := h.good.Sum()
+			key.Write(sum[:])
+		}
+		if h.leave {
+			key.WriteByte(1)
+		}
+		key.WriteByte(0)
+	}
+	if h := b.holds[key.String()].Value(); h != nil {
+		return h
+	}
+	if b.holds == nil {
+		b.holds = holdTable{}
+	}
+	if len(b.holds) >= holdTableSlack {
+		maps.DeleteFunc(b.holds, func(_ string, w weak.Pointer[Holds]) bool { return w.Value() == nil })
+	}
+	h := &Holds{byName: byName}
+	b.holds[key.String()] = weak.Make(h)
+	return h
+}
+
+// mask is c as a client with those Holds should have it.
+func (b *Book) mask(c *Content, h *Holds) *Content {
+	if h == nil || c == nil {
+		return c
+	}
+	key := maskKey{c, h}
+	if m, ok := b.masked[key]; ok {
+		return m
+	}
+	section := c.Section
+	for name, held := range h.byName {
+		if e := c.get(name); e == nil || e.Sum() != held.refused || held.leave {
+			continue
+		}
+		if held.good != nil {
+			section = section.Set(name, held.good)
+		} else {
+			section = section.Delete(name)
+		}
+	}
+	m := c
+	if !section.Same(c.Section) {
+		m = &Content{Section: section}
+	}
+	b.masked[key] = m
+	return m
+}
+
+// current is h without the resources that have another version in c by now.
+func (b *Book) current(c *Content, h *Holds) *Holds {
+	if h == nil {
+		return nil
+	}
+	stale := func(name string, x held) bool {
+		e := c.get(name)
+		return e == nil || e.Sum() != x.refused
+	}
+	for name, x := range h.byName {
+		if stale(name, x) {
+			rest := maps.Clone(h.byName)
+			maps.DeleteFunc(rest, stale)
+			return b.hold(rest)
+		}
+	}
+	return h
+}

@@ -1,0 +1,42 @@
+package ads
+
+// reply is an ACK or NACK of the response that r.Nonce names. False is that the response is none of those that are known.
+func (t *turn) reply(typ Type, r *Request) bool {
+	st := &t.types[typ]
+	i := len(st.flights) - 1
+	for i >= 0 && st.flights[i].batch.Nonce != r.Nonce {
+		i--
+	}
+	if i < 0 {
+		return r.Nonce == st.nonce // a further request about a response that was ACKed before
+	}
+	f := st.flights[i]
+	if i > 0 { // what was sent before f has been taken, or its refusal would have come
+		st.accepted = st.flights[i-1].to
+	}
+	st.flights = append(st.flights[:0:0], st.flights[i+1:]...)
+	if len(st.flights) == 0 {
+		st.waiting = false
+		st.flights = nil
+	}
+	if r.Error != nil {
+		t.refused(typ, f, r.Error.GetMessage())
+		return true
+	}
+	t.accepted(typ, f)
+	if cds := &t.types[Clusters]; typ != Clusters && cds.waiting && cds.newest().seq < f.seq {
+		cds.waiting = false // the client is past it, whatever its ACK waits for
+	}
+	return true
+}
+
+func (t *turn) accepted(typ Type, f flight) {
+	st := &t.types[typ]
+	st.accepted, st.initial = f.to, nil
+	t.retry(typ, f)
+	st.log.acked(f.batch, t.now, st.refusal.holds == nil)
+	if st.doubt && len(st.flights) == 0 && st.force == nil {
+		st.doubt = false
+		t.emit(Effect{Kind: Certain, Type: typ})
+	}
+}

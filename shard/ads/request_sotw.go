@@ -1,0 +1,99 @@
+package ads
+
+// sotw is a State-of-the-World request.
+func (t *turn) sotw(typ Type, r *Request) {
+	st := &t.types[typ]
+	if !st.watched {
+		t.watch(typ, r)
+		st.version = r.Version
+		st.named = r.Names != nil
+		st.sub = st.listed(typ, r.Names)
+		t.limit(typ)
+		t.pump()
+		return
+	}
+	if !st.first && r.Nonce != st.nonce {
+		// About an older response: of one that was sent when the credit came back by time it still tells whether it was taken. What
+		// else it says is repeated in the answer to the newest.
+		if !t.reply(typ, r) {
+			t.emit(Effect{Kind: Expired, Type: typ, TypeURL: r.TypeURL})
+		}
+		t.pump()
+		return
+	}
+	t.reply(typ, r)
+	st.named = st.named || r.Names != nil
+	t.resubscribe(typ, st.listed(typ, r.Names))
+	t.limit(typ)
+	t.pump()
+}
+
+// watch notes the first request of a type.
+func (t *turn) watch(typ Type, r *Request) {
+	st := &t.types[typ]
+	st.watched, st.first = true, true
+	st.doubt = st.doubt || r.Error != nil
+	st.early = typ == Endpoints && !t.types[Clusters].watched
+}
+
+// listed is what a list of names subscribes to: an empty one to all, of a root, while the stream never named that type.
+func (st *state) listed(typ Type, names *Names) Subscription {
+	return Subscription{All: names == nil && !st.named && typ.root(), Names: names}
+}
+
+// resubscribe replaces a subscription: what it adds is to be sent.
+func (t *turn) resubscribe(typ Type, sub Subscription) {
+	st := &t.types[typ]
+	if sub == st.sub {
+		return
+	}
+	old := st.sub
+	st.sub = sub
+	if st.first {
+		return
+	}
+	switch {
+	case sub.All && !old.All:
+		st.have, st.force = nil, nil
+	case old.All:
+		st.force = sub.Names
+	default:
+		st.force = t.book.table.Union(st.force, t.book.table.Minus(sub.Names, old.Names))
+	}
+	t.resum(typ, old)
+}
+
+// resum brings the digest of what the client has to a new subscription.
+func (t *turn) resum(typ Type, old Subscription) {
+	st := &t.types[typ]
+	if t.opts.Delta {
+		return
+	}
+	k := t.kind(typ)
+	if old.All || st.sub.All {
+		st.sum = t.sumOf(typ)
+		return
+	}
+	for name := range t.book.table.Minus(old.Names, st.sub.Names).All() {
+		st.sum = st.sum.minus(digestOf(t.book.lookup(k, old, st.have, name)))
+	}
+	for name := range t.book.table.Minus(st.sub.Names, old.Names).All() {
+		st.sum = st.sum.plus(digestOf(t.book.lookup(k, st.sub, st.have, name)))
+	}
+}
+
+// sumOf is the digest of what the client has, from nothing.
+func (t *turn) sumOf(typ Type) digest {
+	st := &t.types[typ]
+	if t.opts.Delta {
+		return digest{}
+	}
+	return t.book.digest(t.kind(typ), st.sub, st.have)
+}
+
+// limit ends a stream that subscribes to too much.
+func (t *turn) limit(typ Type) {
+	if t.opts.MaxNames > 0 && t.types[typ].sub.Names.Len() > t.opts.MaxNames {
+		t.emit(Effect{Kind: Exceeded, Type: typ, Err: ErrTooManyNames})
+	}
+}

@@ -1,0 +1,252 @@
+package ads
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrTooManyNames ends a stream whose subscription is over the limit.
+var ErrTooManyNames = errors.New("the subscription has more names than the limit allows")
+
+// The bounds of the waits that order asks for.
+const (
+	// CreditWait is how long an un-ACKed CDS response holds back the next one, and RDS that names its new clusters.
+	CreditWait = time.Second
+	// RemovalWait is how long removals wait for the ACKs of what was sent before them.
+	RemovalWait = 2 * time.Second
+)
+
+// Options are the facts about a stream that its Session depends on.
+type Options struct {
+	Delta bool
+	// Fallback gives the client an empty route configuration for each name that does not exist: sidecars.
+	Fallback bool
+	// MaxNames limits the names of a type's subscription; 0 is no limit.
+	MaxNames int
+	// Doubt are the types of which this client's versions are not to be believed: it refused something on an earlier stream.
+	Doubt TypeSet
+}
+
+// TypeSet is a set of types.
+type TypeSet uint8
+
+// Has reports whether t is in the set.
+func (s TypeSet) Has(t Type) bool { return s&(1<<t) != 0 }
+
+// With is the set and t.
+func (s TypeSet) With(t Type) TypeSet { return s | 1<<t }
+
+// Without is the set but t.
+func (s TypeSet) Without(t Type) TypeSet { return s &^ (1 << t) }
+
+// Session is the protocol state of one stream. Its methods are called by one goroutine at a time; each returns what is to be done, in
+// order, in a slice that is valid until the next call with the same Book.
+type Session struct {
+	// Immutable after New.
+	opts Options
+
+	// Owned by the worker goroutine.
+	target   Target // nil until the first World
+	types    [numTypes]state
+	sends    uint64    // responses so far
+	now      time.Time // of the last call
+	removeBy time.Time // when what is kept goes in any case; zero while nothing is kept
+}
+
+// state is a Session's knowledge of one type.
+type state struct {
+	// What the client asked for.
+	watched bool // it has sent a request of this type
+	first   bool // its first request is not answered yet
+	named   bool // it has named resources of this type, State-of-the-World: an empty list is no wildcard any more
+	early   bool // EDS: its first request came before any of CDS
+	sub     Subscription
+	version string            // its version_info when it came
+	initial map[string]string // its initial_resource_versions when it came, until something is accepted
+
+	// What it should have and has.
+	at    Target   // the Target that have is of
+	have  *Content // what it has once it has accepted all that was sent
+	sum   digest   // of have over sub; State-of-the-World only
+	kept  bool     // have holds what the Target has no more
+	force *Names   // to be sent whatever it has
+	doubt bool     // its versions are not to be believed
+
+	// What is under way.
+	flights []flight // un-ACKed responses, oldest first
+	waiting bool     // the newest of them has the credit
+	blocked bool     // something is to be sent and may not be yet
+	nonce   string   // of the newest response
+
+	// What it accepted and refused.
+	accepted *Content // as of its last ACK
+	refusal  refusal
+	log      record
+}
+
+// flight is a response that is neither ACKed nor refused.
+type flight struct {
+	batch *Batch
+	to    *Content
+	seq   uint64
+	since time.Time
+}
+
+// maxFlights bounds the un-ACKed responses of a type that are remembered. More than one there are of CDS only.
+const maxFlights = 8
+
+// New is the Session of a stream that begins.
+func New(o Options) *Session {
+	s := &Session{opts: o}
+	for t := range s.types {
+		s.types[t].doubt = o.Doubt.Has(Type(t))
+	}
+	return s
+}
+
+// EffectKind says what an Effect asks for.
+type EffectKind uint8
+
+// The kinds of Effects.
+const (
+	// Send asks to send Batch.
+	Send EffectKind = iota
+	// Refused reports that the client refused the Names of a response, with Message. Names are nil while it is not known which.
+	Refused
+	// Expired reports a request about a response that is not the last one.
+	Expired
+	// Unserved reports a request for a type that is not served.
+	Unserved
+	// Doubtful reports that the client's versions of Type are not to be believed, also on a new stream.
+	Doubtful
+	// Certain reports that they are again.
+	Certain
+	// Exceeded asks to end the stream: Err tells why.
+	Exceeded
+)
+
+// Effect is one thing that a Session asks for or reports.
+type Effect struct {
+	Kind    EffectKind
+	Type    Type
+	TypeURL string
+	Batch   *Batch
+	Names   []string
+	Message string
+	Err     error
+}
+
+// turn is one call of a Session: what it may ask, and what it asks for.
+type turn struct {
+	*Session
+	book *Book
+	out  []Effect
+}
+
+func (s *Session) turn(now time.Time, b *Book) *turn {
+	s.now = now
+	return &turn{Session: s, book: b, out: b.effects[:0]}
+}
+
+func (t *turn) effects() []Effect {
+	t.book.effects = t.out
+	return t.out
+}
+
+func (t *turn) emit(e Effect) { t.out = append(t.out, e) }
+
+// Receive is told of a request.
+func (s *Session) Receive(now time.Time, b *Book, r *Request) []Effect {
+	t := s.turn(now, b)
+	typ, served := TypeOf(r.TypeURL)
+	switch {
+	case !served:
+		t.unserved(r)
+	case s.opts.Delta:
+		t.delta(typ, r)
+	default:
+		t.sotw(typ, r)
+	}
+	return t.effects()
+}
+
+// Retarget is told what the client should have from now on.
+func (s *Session) Retarget(now time.Time, b *Book, target Target) []Effect {
+	t := s.turn(now, b)
+	s.target = target
+	t.pump()
+	return t.effects()
+}
+
+// Refresh is told that the endpoints of the Targets have changed.
+func (s *Session) Refresh(now time.Time, b *Book) []Effect {
+	t := s.turn(now, b)
+	if s.target != nil {
+		t.step(Endpoints, s.upstream(Endpoints))
+		t.removals()
+	}
+	return t.effects()
+}
+
+// Tick is told the time. It is to be called at Deadline.
+func (s *Session) Tick(now time.Time, b *Book) []Effect {
+	t := s.turn(now, b)
+	if st := &s.types[Clusters]; st.waiting && !now.Before(st.newest().since.Add(CreditWait)) {
+		st.waiting = false
+	}
+	t.pump()
+	return t.effects()
+}
+
+// Stalled is told that the newest CDS response has not left the process: the time until the next may go counts from now.
+func (s *Session) Stalled(now time.Time) {
+	if st := &s.types[Clusters]; st.waiting {
+		st.newest().since = now
+	}
+}
+
+// Deadline is when Tick is to be called next; zero for never.
+func (s *Session) Deadline() time.Time {
+	var next time.Time
+	consider := func(at time.Time) {
+		if at.After(s.now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if s.types[Routes].blocked {
+		for _, f := range s.types[Clusters].flights {
+			consider(f.since.Add(CreditWait))
+		}
+	}
+	if st := &s.types[Listeners]; st.waiting && st.blocked {
+		consider(st.newest().since.Add(CreditWait))
+	}
+	consider(s.removeBy)
+	if st := &s.types[Clusters]; st.waiting && st.blocked {
+		if at := st.newest().since.Add(CreditWait); next.IsZero() || at.Before(next) {
+			return at
+		}
+	}
+	return next
+}
+
+func (st *state) newest() *flight { return &st.flights[len(st.flights)-1] }
+
+// unserved answers a request for a type that nobody serves: with nothing, but that Delta names do not exist. There is no error: an agent
+// passes on types that only others know.
+func (t *turn) unserved(r *Request) {
+	t.emit(Effect{Kind: Unserved, TypeURL: r.TypeURL})
+	if !r.Delta {
+		return
+	}
+	out := &Batch{TypeURL: r.TypeURL, Delta: true}
+	for _, name := range r.Subscribe {
+		if name != wildcard {
+			out.Removed = append(out.Removed, name)
+		}
+	}
+	if len(out.Removed) > 0 {
+		t.sends++
+		t.emit(Effect{Kind: Send, TypeURL: r.TypeURL, Batch: t.book.finish(out, digest{})})
+	}
+}
