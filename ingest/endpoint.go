@@ -1,0 +1,89 @@
+package ingest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func comparePorts(a, b value.EndpointPort) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+}
+
+// compareEndpoints is the canonical order: by address; of one address the healthiest first.
+func compareEndpoints(a, b *value.Endpoint) int {
+	if a == b {
+		return 0
+	}
+	return cmp.Or(
+		slices.Compare(a.Addresses, b.Addresses), cmp.Compare(a.Health, b.Health), cmp.Compare(a.Pod, b.Pod),
+		slices.CompareFunc(a.Ports, b.Ports, comparePorts), cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Locality.String(), b.Locality.String()),
+		cmp.Compare(a.Identity.Value().Workload, b.Identity.Value().Workload), cmp.Compare(a.Identity.Value().LabelsKey, b.Identity.Value().LabelsKey))
+}
+
+// endpoints joins the endpoints of a host from all that define it, in canonical order.
+func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
+	var all []*value.Endpoint
+	for key := range w.hosts[host] {
+		all = append(all, w.definers[key].endpoints(w, host)...)
+	}
+	slices.SortFunc(all, compareEndpoints)
+	return all
+}
+
+// flushEndpoints brings the endpoints and the projection of a host up to date.
+func (w *world) flushEndpoints(host value.ServiceKey, b *snapshot.Batch) {
+	old := w.published.endpoints[host]
+	next := keep(old, w.endpoints(host))
+	changed := !slices.Equal(old, next)
+	if len(next) == 0 {
+		delete(w.published.endpoints, host)
+	} else {
+		w.published.endpoints[host] = next
+	}
+	before := len(b.Projections)
+	settle(w.published.projections, &b.Projections, host, w.projection(host, next))
+	if changed || len(b.Projections) > before {
+		if b.Endpoints == nil {
+			b.Endpoints = map[value.ServiceKey][]*value.Endpoint{}
+		}
+		b.Endpoints[host] = next
+	}
+}
+
+// keep is next with the pointers of old wherever the content is equal. Both are in canonical order.
+func keep(old, next []*value.Endpoint) []*value.Endpoint {
+	i := 0
+	for j, e := range next {
+		for i < len(old) && compareEndpoints(old[i], e) < 0 {
+			i++
+		}
+		if i < len(old) && old[i].Equal(e) {
+			next[j] = old[i]
+			i++
+		}
+	}
+	return next
+}
+
+// projection is what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there are none.
+func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *value.Projection {
+	svc := w.published.services[host]
+	if svc == nil || len(endpoints) == 0 {
+		return nil
+	}
+	accounts := set[string]{}
+	for _, e := range endpoints {
+		if a := e.Identity.Value().ServiceAccount; a != "" {
+			accounts.add(a)
+		}
+	}
+	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts))}
+	if svc.Headless || svc.Resolution == value.DNSLB || svc.Resolution == value.DNSRoundRobin {
+		p.Inline = endpoints
+	}
+	return p
+}

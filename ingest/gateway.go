@@ -1,0 +1,43 @@
+package ingest
+
+import (
+	"strings"
+
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// gateway makes every server host "namespace/host".
+func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
+	spec := clone(&o.Spec)
+	for _, s := range spec.Servers {
+		for i, h := range s.Hosts {
+			s.Hosts[i] = inNamespace(h, o.Namespace)
+		}
+	}
+	return &value.Gateway{Meta: metaOf(o.ObjectMeta), Spec: spec}
+}
+
+// inNamespace is "namespace/host" with "." resolved; of a host alone, any namespace's.
+func inNamespace(host, own string) string {
+	ns, name, ok := strings.Cut(host, "/")
+	if !ok {
+		ns, name = "*", host
+	}
+	if ns == "." {
+		ns = own
+	}
+	return ns + "/" + strings.ToLower(name)
+}
+
+// sidecar makes every egress host "namespace/host".
+func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
+	spec := clone(&o.Spec)
+	for _, e := range spec.Egress {
+		for i, h := range e.Hosts {
+			e.Hosts[i] = inNamespace(h, o.Namespace)
+		}
+	}
+	return &value.Sidecar{Meta: metaOf(o.ObjectMeta), Spec: spec}
+}

@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+type set[K comparable] map[K]struct{}
+
+func (s set[K]) add(k K) { s[k] = struct{}{} }
+
+// groups are sets by key; a group that becomes empty is dropped.
+type groups[K, V comparable] map[K]set[V]
+
+func (g groups[K, V]) add(k K, v V) {
+	if g[k] == nil {
+		g[k] = set[V]{}
+	}
+	g[k].add(v)
+}
+
+func (g groups[K, V]) remove(k K, v V) {
+	if delete(g[k], v); len(g[k]) == 0 {
+		delete(g, k)
+	}
+}
+
+// marks say what the next flush computes anew.
+type marks struct {
+	mesh       bool
+	namespaces set[string]
+	rules      set[value.ObjectKey]
+	// hosts are services to define anew, endpoints included.
+	hosts set[value.ServiceKey]
+	// sets are services whose endpoints are joined anew.
+	sets      set[value.ServiceKey]
+	addresses set[string]
+}
+
+func newMarks() marks {
+	return marks{
+		namespaces: set[string]{}, rules: set[value.ObjectKey]{}, hosts: set[value.ServiceKey]{},
+		sets: set[value.ServiceKey]{}, addresses: set[string]{},
+	}
+}
+
+// published is what the Builder has.
+type published struct {
+	namespaces  map[string]*value.Namespace
+	services    map[value.ServiceKey]*value.Service
+	virtual     map[value.ObjectKey]*value.VirtualService
+	rules       map[value.ObjectKey]*value.DestinationRule
+	gateways    map[value.ObjectKey]*value.Gateway
+	sidecars    map[value.ObjectKey]*value.Sidecar
+	projections map[value.ServiceKey]*value.Projection
+	endpoints   map[value.ServiceKey][]*value.Endpoint
+	workloads   map[string]*value.Workload
+}
+
+func newPublished() published {
+	return published{
+		namespaces: map[string]*value.Namespace{}, services: map[value.ServiceKey]*value.Service{},
+		virtual: map[value.ObjectKey]*value.VirtualService{}, rules: map[value.ObjectKey]*value.DestinationRule{},
+		gateways: map[value.ObjectKey]*value.Gateway{}, sidecars: map[value.ObjectKey]*value.Sidecar{},
+		projections: map[value.ServiceKey]*value.Projection{}, endpoints: map[value.ServiceKey][]*value.Endpoint{},
+		workloads: map[string]*value.Workload{},
+	}
+}
+
+// equaler is a value that compares itself with its predecessor.
+type equaler[V any] interface {
+	*V
+	Equal(*V) bool
+}
+
+// settle puts next in the place of its predecessor, and into out if it differs from that. nil deletes.
+func settle[K comparable, V any, P equaler[V]](old map[K]P, out *map[K]P, k K, next P) {
+	prev := old[k]
+	switch {
+	case next == nil && prev == nil, next != nil && prev != nil && next.Equal(prev):
+		return
+	case next == nil:
+		delete(old, k)
+	default:
+		old[k] = next
+	}
+	if *out == nil {
+		*out = map[K]P{}
+	}
+	(*out)[k] = next
+}
+
+// flush computes what is marked and returns what differs, nil if nothing does.
+func (w *world) flush() *snapshot.Batch {
+	m := w.marks
+	w.marks = newMarks()
+	b := &snapshot.Batch{}
+	if m.mesh {
+		b.Mesh = w.mesh
+	}
+	for ns := range m.namespaces {
+		settle(w.published.namespaces, &b.Namespaces, ns, w.namespaces[ns])
+	}
+	for key := range m.rules {
+		w.flushRule(key, b)
+	}
+	for host := range m.hosts {
+		settle(w.published.services, &b.Services, host, w.service(host))
+		m.sets.add(host)
+	}
+	for host := range m.sets {
+		w.flushEndpoints(host, b)
+	}
+	for a := range m.addresses {
+		settle(w.published.workloads, &b.Workloads, a, w.workloadAt(a))
+	}
+	if b.EndpointsOnly() && len(b.Endpoints)+len(b.Workloads) == 0 {
+		return nil
+	}
+	return b
+}

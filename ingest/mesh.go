@@ -1,0 +1,195 @@
+package ingest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// DefaultMesh is the mesh configuration where nobody gives one.
+func DefaultMesh() *meshconfig.MeshConfig {
+	return &meshconfig.MeshConfig{
+		AccessLogEncoding:              meshconfig.MeshConfig_TEXT,
+		ConnectTimeout:                 durationpb.New(10 * time.Second),
+		DefaultConfig:                  defaultProxy(),
+		DefaultDestinationRuleExportTo: []string{"*"},
+		DefaultProviders:               &meshconfig.MeshConfig_DefaultProviders{},
+		DefaultServiceExportTo:         []string{"*"},
+		DefaultVirtualServiceExportTo:  []string{"*"},
+		DnsRefreshRate:                 durationpb.New(60 * time.Second),
+		EnableAutoMtls:                 wrapperspb.Bool(true),
+		EnablePrometheusMerge:          wrapperspb.Bool(true),
+		EnableTracing:                  true,
+		ExtensionProviders: []*meshconfig.MeshConfig_ExtensionProvider{
+			{Name: "prometheus", Provider: &meshconfig.MeshConfig_ExtensionProvider_Prometheus{
+				Prometheus: &meshconfig.MeshConfig_ExtensionProvider_PrometheusMetricsProvider{}}},
+			{Name: "stackdriver", Provider: &meshconfig.MeshConfig_ExtensionProvider_Stackdriver{
+				Stackdriver: &meshconfig.MeshConfig_ExtensionProvider_StackdriverProvider{}}},
+			{Name: "envoy", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLog{
+				EnvoyFileAccessLog: &meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{Path: "/dev/stdout"}}},
+		},
+		InboundTrafficPolicy:     &meshconfig.MeshConfig_InboundTrafficPolicy{Mode: meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
+		IngressClass:             "istio",
+		IngressControllerMode:    meshconfig.MeshConfig_STRICT,
+		IngressService:           "istio-ingressgateway",
+		LocalityLbSetting:        &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
+		OutboundTrafficPolicy:    &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
+		ProtocolDetectionTimeout: durationpb.New(0),
+		ProxyInboundListenPort:   15006,
+		ProxyListenPort:          15001,
+		RootNamespace:            "istio-system",
+		TrustDomain:              "cluster.local",
+	}
+}
+
+func defaultProxy() *meshconfig.ProxyConfig {
+	return &meshconfig.ProxyConfig{
+		BinaryPath:               "/usr/local/bin/envoy",
+		ClusterName:              &meshconfig.ProxyConfig_ServiceCluster{ServiceCluster: "istio-proxy"},
+		ConfigPath:               "./etc/istio/proxy",
+		ControlPlaneAuthPolicy:   meshconfig.AuthenticationPolicy_MUTUAL_TLS,
+		DiscoveryAddress:         "istiod.istio-system.svc:15012",
+		DrainDuration:            durationpb.New(45 * time.Second),
+		ProxyAdminPort:           15000,
+		StatNameLength:           189,
+		StatusPort:               15020,
+		TerminationDrainDuration: durationpb.New(5 * time.Second),
+	}
+}
+
+func (w *world) putMesh(object any) {
+	text, _ := object.(string)
+	next := w.meshOf(text)
+	if next.Equal(w.mesh) {
+		return
+	}
+	w.mesh, w.marks.mesh = next, true
+	w.refresh()
+}
+
+// meshOf is the mesh configuration that text, which was admitted, makes of the defaults.
+func (w *world) meshOf(text string) *value.Mesh {
+	config, p := parseMesh(text)
+	if p != nil {
+		config = DefaultMesh()
+	}
+	return &value.Mesh{Config: config, DomainSuffix: w.domain, ClusterID: w.cluster}
+}
+
+// parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field by field, extension
+// providers by name.
+func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+		return nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
+	}
+	if field, ok := unknownField((*meshconfig.MeshConfig)(nil).ProtoReflect().Descriptor(), given, ""); ok {
+		return nil, &problem{field, "no such field in MeshConfig"}
+	}
+	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
+	}
+	read := &meshconfig.MeshConfig{}
+	if len(given) > 0 {
+		if err := protojson.Unmarshal(asJSON, read); err != nil {
+			return nil, &problem{"", "expected a MeshConfig: " + oneLine(err)}
+		}
+	}
+	out := DefaultMesh()
+	providers := out.ExtensionProviders
+	overlay(out.ProtoReflect(), read.ProtoReflect(), given)
+	out.ExtensionProviders = mergeProviders(providers, read.ExtensionProviders)
+	return out, checkMesh(out)
+}
+
+func mergeProviders(base, over []*meshconfig.MeshConfig_ExtensionProvider) []*meshconfig.MeshConfig_ExtensionProvider {
+	out := slices.Clone(base)
+	for _, p := range over {
+		i := slices.IndexFunc(out, func(q *meshconfig.MeshConfig_ExtensionProvider) bool { return q.GetName() == p.GetName() })
+		if i < 0 {
+			out = append(out, p)
+		} else {
+			out[i] = p
+		}
+	}
+	return out
+}
+
+// overlay sets in dst what given names, to what src has there.
+func overlay(dst, src protoreflect.Message, given map[string]any) {
+	for name, raw := range given {
+		field := fieldNamed(dst.Descriptor(), name)
+		inner, isObject := raw.(map[string]any)
+		switch {
+		case !src.Has(field):
+			dst.Clear(field)
+		case isObject && isPlainMessage(field) && dst.Has(field):
+			overlay(dst.Mutable(field).Message(), src.Get(field).Message(), inner)
+		default:
+			dst.Set(field, src.Get(field))
+		}
+	}
+}
+
+// isPlainMessage reports whether a field is a message whose JSON form has its fields by name.
+func isPlainMessage(f protoreflect.FieldDescriptor) bool {
+	return f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() && f.Message().ParentFile().Package() != "google.protobuf"
+}
+
+func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	if f := m.Fields().ByJSONName(name); f != nil {
+		return f
+	}
+	return m.Fields().ByTextName(name)
+}
+
+// unknownField is the path of the first field of given that m does not have.
+func unknownField(m protoreflect.MessageDescriptor, given map[string]any, path string) (string, bool) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		f := fieldNamed(m, name)
+		if f == nil {
+			return at, true
+		}
+		if f.Kind() != protoreflect.MessageKind || f.IsMap() || f.Message().ParentFile().Package() == "google.protobuf" {
+			continue
+		}
+		if bad, ok := unknownIn(f.Message(), given[name], at); ok {
+			return bad, true
+		}
+	}
+	return "", false
+}
+
+func unknownIn(m protoreflect.MessageDescriptor, raw any, at string) (string, bool) {
+	switch v := raw.(type) {
+	case map[string]any:
+		return unknownField(m, v, at)
+	case []any:
+		for i, item := range v {
+			if bad, ok := unknownIn(m, item, fmt.Sprintf("%s[%d]", at, i)); ok {
+				return bad, true
+			}
+		}
+	}
+	return "", false
+}
+
+// oneLine is an error's text in one line, with plain spaces: protojson varies them on purpose.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+func clone[M proto.Message](m M) M { return proto.Clone(m).(M) }

@@ -1,0 +1,72 @@
+package ingest
+
+import (
+	"strings"
+
+	"istio.io/api/annotation"
+	"istio.io/api/label"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func (w *world) putNamespace(name string, object any) {
+	var next *value.Namespace
+	if ns, ok := object.(*corev1.Namespace); ok {
+		next = &value.Namespace{
+			Name: name, Labels: ns.Labels,
+			TrafficDistribution: distribution(ns.Annotations[annotation.NetworkingTrafficDistribution.Name]),
+		}
+	}
+	prev := w.namespaces[name]
+	if next == nil {
+		delete(w.namespaces, name)
+	} else {
+		w.namespaces[name] = next
+	}
+	w.marks.namespaces.add(name)
+	if distributionOf(prev) != distributionOf(next) {
+		for host := range w.hosts {
+			if host.Namespace == name {
+				w.marks.hosts.add(host)
+			}
+		}
+	}
+	if name == w.mesh.RootNamespace() && networkOf(prev) != networkOf(next) {
+		w.refresh()
+	}
+}
+
+func distributionOf(ns *value.Namespace) string {
+	if ns == nil {
+		return ""
+	}
+	return ns.TrafficDistribution
+}
+
+// networkOf is the network that a namespace's label names.
+func networkOf(ns *value.Namespace) string {
+	if ns == nil {
+		return ""
+	}
+	return ns.Labels[label.TopologyNetwork.Name]
+}
+
+// network is where an endpoint is whose own labels do not tell: the network of the root namespace.
+func (w *world) network(own string) string {
+	if own != "" {
+		return own
+	}
+	return networkOf(w.namespaces[w.mesh.RootNamespace()])
+}
+
+// distribution reads a traffic distribution as fields and annotations write it; "" for anything else.
+func distribution(s string) string {
+	switch strings.ToLower(s) {
+	case "preferclose", "prefersamezone":
+		return corev1.ServiceTrafficDistributionPreferSameZone
+	case "prefersamenode":
+		return corev1.ServiceTrafficDistributionPreferSameNode
+	}
+	return ""
+}

@@ -1,0 +1,60 @@
+package ingest
+
+import (
+	"strings"
+
+	"istio.io/api/label"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func (w *world) putNode(name string, object any) {
+	next, known := value.Locality{}, false
+	if node, ok := object.(*corev1.Node); ok {
+		known = true
+		next = value.Locality{
+			Region:  either(node.Labels, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion),
+			Zone:    either(node.Labels, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone),
+			SubZone: node.Labels[label.TopologySubzone.Name],
+		}
+	}
+	prev := w.nodes[name]
+	if known {
+		w.nodes[name] = next
+	} else {
+		delete(w.nodes, name)
+	}
+	if prev == next {
+		return
+	}
+	for p := range w.podsByNode[name] {
+		w.derivePod(p, w.pods[p].object)
+	}
+}
+
+// either is the label first, or second where there is no first.
+func either(labels map[string]string, first, second string) string {
+	if v := labels[first]; v != "" {
+		return v
+	}
+	return labels[second]
+}
+
+// localityLabel puts a workload into a locality of its own: "region/zone/subzone", or with dots for the slashes.
+const localityLabel = "istio-locality"
+
+// localityOf reads "region/zone/subzone", as WorkloadEntries write it.
+func localityOf(s string) value.Locality {
+	parts := strings.SplitN(s, "/", 4)
+	parts = append(parts, "", "", "")
+	return value.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+}
+
+// labelLocality reads localityLabel.
+func labelLocality(s string) value.Locality {
+	if !strings.Contains(s, "/") {
+		s = strings.ReplaceAll(s, ".", "/")
+	}
+	return localityOf(s)
+}

@@ -1,0 +1,57 @@
+package ingest
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func metaOf(m metav1.ObjectMeta) value.Meta {
+	return value.Meta{Namespace: m.Namespace, Name: m.Name, Created: seconds(m)}
+}
+
+// putRule takes an object that is a value by itself.
+func (w *world) putRule(key value.ObjectKey, object any) {
+	if object == nil {
+		delete(w.rules, key)
+	} else {
+		w.rules[key] = object
+	}
+	w.marks.rules.add(key)
+}
+
+func (w *world) flushRule(key value.ObjectKey, b *snapshot.Batch) {
+	p := &w.published
+	switch key.Kind {
+	case value.KindVirtualService:
+		settle(p.virtual, &b.VirtualServices, key, valueOf(w.rules[key], w.virtualService))
+	case value.KindDestinationRule:
+		settle(p.rules, &b.DestinationRules, key, valueOf(w.rules[key], w.destinationRule))
+	case value.KindGateway:
+		settle(p.gateways, &b.Gateways, key, valueOf(w.rules[key], w.gateway))
+	case value.KindSidecar:
+		settle(p.sidecars, &b.Sidecars, key, valueOf(w.rules[key], w.sidecar))
+	}
+}
+
+// valueOf is what read makes of object, or nil of none.
+func valueOf[O, V any](object any, read func(*O) *V) *V {
+	if o, ok := object.(*O); ok {
+		return read(o)
+	}
+	return nil
+}
+
+// destinationRule qualifies the host.
+func (w *world) destinationRule(o *clientnet.DestinationRule) *value.DestinationRule {
+	spec := clone(&o.Spec)
+	spec.Host = w.qualify(spec.GetHost(), o.Namespace)
+	return &value.DestinationRule{
+		Meta: metaOf(o.ObjectMeta), Spec: spec,
+		Export: value.NewVisibility(spec.GetExportTo(), w.mesh.Config.GetDefaultDestinationRuleExportTo(), o.Namespace),
+		From:   []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: o.Namespace, Name: o.Name}},
+	}
+}

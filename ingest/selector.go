@@ -1,0 +1,57 @@
+package ingest
+
+import (
+	"iter"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// selectors finds those selectors that a label set satisfies, without looking at all: each is kept under one of its pairs only.
+type selectors map[labelPair]map[value.ObjectKey]value.Labels
+
+// labelPair is one label in one namespace; an empty label stands for the empty selector, which selects everything there.
+type labelPair struct{ namespace, label, value string }
+
+// pairOf is the pair under which a selector is kept: the smallest.
+func pairOf(namespace string, selector value.Labels) labelPair {
+	p := labelPair{namespace: namespace}
+	for k, v := range selector {
+		if p.label == "" || k < p.label {
+			p.label, p.value = k, v
+		}
+	}
+	return p
+}
+
+func (s selectors) add(owner value.ObjectKey, selector value.Labels) {
+	p := pairOf(owner.Namespace, selector)
+	if s[p] == nil {
+		s[p] = map[value.ObjectKey]value.Labels{}
+	}
+	s[p][owner] = selector
+}
+
+func (s selectors) remove(owner value.ObjectKey, selector value.Labels) {
+	p := pairOf(owner.Namespace, selector)
+	if delete(s[p], owner); len(s[p]) == 0 {
+		delete(s, p)
+	}
+}
+
+// matching are the owners of selectors in namespace that labels satisfies.
+func (s selectors) matching(namespace string, labels value.Labels) iter.Seq[value.ObjectKey] {
+	return func(yield func(value.ObjectKey) bool) {
+		for owner := range s[labelPair{namespace: namespace}] {
+			if !yield(owner) {
+				return
+			}
+		}
+		for k, v := range labels {
+			for owner, selector := range s[labelPair{namespace, k, v}] {
+				if labels.Contains(selector) && !yield(owner) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"slices"
+	"strings"
+
+	"istio.io/api/annotation"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// kubernetesService is what a Service defines.
+func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *value.Service {
+	out := &value.Service{
+		ServiceKey: host, Name: s.Name, Object: value.ObjectKey{Kind: value.KindService, Namespace: s.Namespace, Name: s.Name},
+		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
+		Export:          value.NewVisibility(exportList(s.Annotations[annotation.NetworkingExportTo.Name]), w.mesh.Config.GetDefaultServiceExportTo(), s.Namespace),
+		Labels:          s.Labels,
+		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+		PublishNotReady: s.Spec.PublishNotReadyAddresses,
+		ExternalIPs:     s.Spec.ExternalIPs,
+		SubjectAltNames: w.annotatedAccounts(s),
+	}
+	if len(s.Spec.Selector) > 0 {
+		out.Selector = s.Spec.Selector
+	}
+	w.locate(s, out)
+	for _, p := range s.Spec.Ports {
+		out.Ports = addPort(out.Ports, &value.Port{
+			Name: p.Name, Number: int(p.Port), Protocol: servicePort(p), TargetPort: targetNumber(p.TargetPort), TargetName: p.TargetPort.StrVal,
+		})
+	}
+	out.TrafficDistribution = w.distribution(s.Spec.TrafficDistribution, s.Annotations, s.Namespace)
+	return out
+}
+
+// locate says where the service is: at its virtual addresses, at its pods', or under another name.
+func (w *world) locate(s *corev1.Service, out *value.Service) {
+	switch {
+	case s.Spec.Type == corev1.ServiceTypeExternalName && s.Spec.ExternalName != "":
+		out.Resolution, out.ExternalName, out.External = value.Alias, hostName(s.Spec.ExternalName), true
+	case s.Spec.ClusterIP == corev1.ClusterIPNone:
+		out.Resolution, out.Headless = value.Passthrough, true
+	default:
+		for _, ip := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
+			if ip != "" && !slices.Contains(out.Addresses, ip) {
+				out.Addresses = append(out.Addresses, ip)
+			}
+		}
+	}
+}
+
+// distribution is the object's own, or else its namespace's.
+func (w *world) distribution(field *string, annotations map[string]string, namespace string) string {
+	if field != nil {
+		if d := distribution(*field); d != "" {
+			return d
+		}
+	}
+	if a := annotations[annotation.NetworkingTrafficDistribution.Name]; a != "" {
+		return distribution(a)
+	}
+	return distributionOf(w.namespaces[namespace])
+}
+
+// addPort adds a port unless its number is taken; UDP gives way to what a proxy can serve.
+func addPort(ports []*value.Port, p *value.Port) []*value.Port {
+	for i, q := range ports {
+		if q.Number != p.Number {
+			continue
+		}
+		if q.Protocol == value.UDP && p.Protocol != value.UDP {
+			ports[i] = p
+		}
+		return ports
+	}
+	return append(ports, p)
+}
+
+func targetNumber(p intstr.IntOrString) int {
+	if p.Type == intstr.Int {
+		return int(p.IntVal)
+	}
+	return 0
+}
+
+func exportList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	list := strings.Split(s, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}
+
+// Annotations that name who may run a service.
+const (
+	canonicalAccounts  = "alpha.istio.io/canonical-serviceaccounts"
+	kubernetesAccounts = "alpha.istio.io/kubernetes-serviceaccounts"
+)
+
+// annotatedAccounts are the identities that a Service's annotations name, without "spiffe://".
+func (w *world) annotatedAccounts(s *corev1.Service) []string {
+	var out []string
+	for _, a := range exportList(s.Annotations[canonicalAccounts]) {
+		out = append(out, strings.TrimPrefix(a, "spiffe://"))
+	}
+	for _, a := range exportList(s.Annotations[kubernetesAccounts]) {
+		out = append(out, w.account(s.Namespace, a))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// kubernetesEndpoints are those of a Service's slices, and the WorkloadEntries that it selects.
+func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
+	if d.service.Spec.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	all := w.sliceEndpoints(d.service)
+	if d.service.Spec.ClusterIP == corev1.ClusterIPNone || len(d.members) == 0 {
+		return all
+	}
+	ports := w.kubernetesService(d.service, d.hosts[0]).Ports
+	for member := range d.members {
+		entry := w.entries[nameOf(member)]
+		e := entry.endpoint(ports, func(p *value.Port) uint32 {
+			if p.TargetName != "" {
+				return entry.ports[p.TargetName]
+			}
+			if p.TargetPort != 0 {
+				return uint32(p.TargetPort)
+			}
+			return uint32(p.Number)
+		})
+		if e != nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// hostName is a host as values hold it.
+func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
+
+// externalService is what a ServiceEntry defines for one of its hosts.
+func (w *world) externalService(e *clientnet.ServiceEntry, host value.ServiceKey) *value.Service {
+	spec := &e.Spec
+	out := &value.Service{
+		ServiceKey: host, Name: host.Host, Object: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: e.Namespace, Name: e.Name},
+		Created: seconds(e.ObjectMeta), Registry: value.RegistryExternal,
+		Addresses: entryAddresses(spec), Resolution: entryResolution(spec), External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+		Export: value.NewVisibility(spec.GetExportTo(), w.mesh.Config.GetDefaultServiceExportTo(), e.Namespace), Labels: e.Labels,
+		Selector:            spec.GetWorkloadSelector().GetLabels(),
+		TrafficDistribution: w.distribution(nil, e.Annotations, e.Namespace),
+	}
+	if len(spec.GetAddresses()) == 0 {
+		out.AutoAddresses = autoAddresses(e, host.Host)
+	}
+	for _, s := range spec.GetSubjectAltNames() {
+		out.SubjectAltNames = append(out.SubjectAltNames, strings.TrimPrefix(s, "spiffe://"))
+	}
+	slices.Sort(out.SubjectAltNames)
+	for _, p := range spec.GetPorts() {
+		out.Ports = addPort(out.Ports, entryPort(p))
+	}
+	return out
+}
+
+func entryPort(p *networking.ServicePort) *value.Port {
+	return &value.Port{Name: p.GetName(), Number: int(p.GetNumber()), Protocol: parseProtocol(p.GetProtocol()), TargetPort: int(p.GetTargetPort())}
+}
+
+// entryAddresses are the addresses of a ServiceEntry; a range of one address is that address.
+func entryAddresses(spec *networking.ServiceEntry) []string {
+	var out []string
+	for _, a := range spec.GetAddresses() {
+		if p, err := netip.ParsePrefix(a); err == nil && p.IsSingleIP() {
+			a = p.Addr().String()
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func entryResolution(spec *networking.ServiceEntry) value.Resolution {
+	switch spec.GetResolution() {
+	case networking.ServiceEntry_STATIC:
+		return value.ClientSideLB
+	case networking.ServiceEntry_DNS:
+		return value.DNSLB
+	case networking.ServiceEntry_DNS_ROUND_ROBIN:
+		return value.DNSRoundRobin
+	}
+	return value.Passthrough
+}
+
+func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
+	var out []string
+	for _, a := range e.Status.GetAddresses() {
+		if h := a.GetHost(); h == "" || hostName(h) == host {
+			out = append(out, a.GetValue())
+		}
+	}
+	return out
+}
+
+// externalEndpoints are the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it selects, or, where
+// the name is to be resolved and there are none, the host itself. istiod counts them once for each address of the entry, and so do we.
+func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.Endpoint {
+	spec := &d.entry.Spec
+	var all []*value.Endpoint
+	add := func(e *value.Endpoint) {
+		if e != nil {
+			all = append(all, e)
+		}
+	}
+	ports := w.externalService(d.entry, host).Ports
+	target := func(p *value.Port) uint32 { return uint32(cmp.Or(p.TargetPort, p.Number)) }
+	for i, e := range spec.GetEndpoints() {
+		at := w.inline(fmt.Sprintf("%s-%d", d.entry.Name, i), d.entry.Namespace, e, e.GetLabels())
+		add(at.endpoint(ports, target))
+	}
+	for member := range d.members {
+		add(w.memberEndpoint(member, ports, target))
+	}
+	resolved := spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
+	if resolved && len(spec.GetEndpoints()) == 0 && spec.GetWorkloadSelector() == nil {
+		at := w.inline(d.entry.Name, d.entry.Namespace, &networking.WorkloadEntry{Address: host.Host}, nil)
+		at.labels = nil
+		add(at.endpoint(ports, target))
+	}
+	one := all
+	for range len(spec.GetAddresses()) - 1 {
+		all = append(all, one...)
+	}
+	return all
+}
+
+// memberEndpoint is the endpoint at a selected workload. A pod's port is that of the container port with the service port's name, if there
+// is one.
+func (w *world) memberEndpoint(member value.ObjectKey, ports []*value.Port, target func(*value.Port) uint32) *value.Endpoint {
+	if member.Kind == value.KindWorkloadEntry {
+		return w.entries[nameOf(member)].endpoint(ports, target)
+	}
+	p := w.pods[nameOf(member)]
+	at := inline{origin: p.origin, address: p.addresses[0], ports: map[string]uint32{}, weight: 1}
+	for name, n := range p.workload.NamedPorts {
+		at.ports[name] = uint32(n)
+	}
+	out := at.endpoint(ports, target)
+	if out != nil {
+		out.Addresses, out.Health = p.addresses, p.health(value.Healthy)
+	}
+	return out
+}

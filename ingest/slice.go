@@ -1,0 +1,205 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// slice is an EndpointSlice in force.
+type slice struct {
+	object *discovery.EndpointSlice
+	// service is whose endpoints they are.
+	service objectName
+	// built are the endpoints, sorted, while valid.
+	built []*value.Endpoint
+	valid bool
+}
+
+func (w *world) putSlice(name objectName, object any) {
+	if prev := w.slices[name]; prev != nil {
+		w.indexSlice(name, prev, false)
+		delete(w.slices, name)
+	}
+	s, ok := object.(*discovery.EndpointSlice)
+	if !ok || s.AddressType == discovery.AddressTypeFQDN || s.Labels[discovery.LabelServiceName] == "" {
+		return
+	}
+	next := &slice{object: s, service: objectName{s.Namespace, s.Labels[discovery.LabelServiceName]}}
+	w.slices[name] = next
+	w.indexSlice(name, next, true)
+}
+
+func (w *world) indexSlice(name objectName, s *slice, in bool) {
+	change := groups[objectName, objectName].remove
+	if in {
+		change = groups[objectName, objectName].add
+	}
+	change(w.slicesByService, s.service, name)
+	for i := range s.object.Endpoints {
+		e := &s.object.Endpoints[i]
+		if p, ok := podRef(s.object, e); ok {
+			change(w.slicesByPod, p, name)
+			continue
+		}
+		for _, a := range e.Addresses {
+			change(w.slicesByAddress, objectName{name.namespace, a}, name)
+		}
+	}
+	w.marks.sets.add(w.hostOf(s.service))
+}
+
+// podRef is the pod that an endpoint names.
+func podRef(s *discovery.EndpointSlice, e *discovery.Endpoint) (objectName, bool) {
+	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+		return objectName{}, false
+	}
+	return objectName{cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name}, true
+}
+
+// sliceStale marks a slice whose pods changed.
+func (w *world) sliceStale(name objectName) {
+	s := w.slices[name]
+	s.valid = false
+	w.marks.sets.add(w.hostOf(s.service))
+}
+
+// hostOf is the host that a Kubernetes Service of that name defines.
+func (w *world) hostOf(service objectName) value.ServiceKey {
+	return value.ServiceKey{Host: service.name + "." + service.namespace + ".svc." + w.domain, Namespace: service.namespace}
+}
+
+// sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port, where it is healthiest.
+func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
+	var all []*value.Endpoint
+	for name := range w.slicesByService[objectName{svc.Namespace, svc.Name}] {
+		s := w.slices[name]
+		if !s.valid {
+			s.built, s.valid = w.buildSlice(s.object, svc), true
+		}
+		all = append(all, s.built...)
+	}
+	slices.SortFunc(all, compareEndpoints)
+	return once(all)
+}
+
+// once drops ports that an earlier endpoint of the same address has, and endpoints that keep none.
+func once(sorted []*value.Endpoint) []*value.Endpoint {
+	out, first := sorted[:0], 0
+	for _, e := range sorted {
+		if len(out) > 0 && out[first].Addresses[0] != e.Addresses[0] {
+			first = len(out)
+		}
+		if rest := unseen(e, out[min(first, len(out)):]); rest != nil {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// unseen is e without the ports that others have; nil if none is left.
+func unseen(e *value.Endpoint, others []*value.Endpoint) *value.Endpoint {
+	taken := func(p value.EndpointPort) bool {
+		return slices.ContainsFunc(others, func(o *value.Endpoint) bool {
+			return slices.ContainsFunc(o.Ports, func(q value.EndpointPort) bool { return q.Name == p.Name })
+		})
+	}
+	if len(others) == 0 || !slices.ContainsFunc(e.Ports, taken) {
+		return e
+	}
+	rest := *e
+	if rest.Ports = slices.DeleteFunc(slices.Clone(e.Ports), taken); len(rest.Ports) == 0 {
+		return nil
+	}
+	return &rest
+}
+
+// buildSlice makes the endpoints of one slice.
+func (w *world) buildSlice(s *discovery.EndpointSlice, svc *corev1.Service) []*value.Endpoint {
+	ports := slicePorts(s)
+	if len(ports) == 0 {
+		return nil
+	}
+	var out []*value.Endpoint
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		health, served := healthOf(e.Conditions, svc)
+		if !served {
+			continue
+		}
+		for _, address := range e.Addresses {
+			from := w.behind(s, e, address)
+			made := from.origin.endpoint()
+			made.Addresses, made.Ports, made.Health = []string{address}, ports, from.origin.health(health)
+			if len(from.addresses) > 1 && slices.Contains(from.addresses, address) {
+				made.Addresses = from.addresses // Both families of a pod are one endpoint.
+			}
+			out = append(out, made)
+		}
+	}
+	slices.SortFunc(out, compareEndpoints)
+	return out
+}
+
+// behind is the pod behind an address of a slice. A pod that is not known (yet), or none, has no labels and speaks no mutual TLS.
+func (w *world) behind(s *discovery.EndpointSlice, e *discovery.Endpoint, address string) *pod {
+	if name, ok := podRef(s, e); ok {
+		if p := w.pods[name]; p != nil {
+			return p
+		}
+	} else if p := w.podAt(s.Namespace, address); p != nil {
+		return p
+	}
+	network := w.network("")
+	return &pod{origin: w.origin(person{Identity: value.Identity{TLSMode: tlsDisabled, Network: network}})}
+}
+
+// podAt is the pod of a namespace that has an address.
+func (w *world) podAt(namespace, address string) *pod {
+	var best *pod
+	for name := range w.podsByAddress[address] {
+		if p := w.pods[name]; name.namespace == namespace && (best == nil || p.before(best)) {
+			best = p
+		}
+	}
+	return best
+}
+
+// healthOf reads the conditions of an endpoint. An absent condition is what the Kubernetes API says: ready, serving, not terminating.
+func healthOf(c discovery.EndpointConditions, svc *corev1.Service) (h value.Health, served bool) {
+	is := func(b *bool, absent bool) bool { return b == nil && absent || b != nil && *b }
+	switch {
+	case is(c.Ready, true):
+		return value.Healthy, true
+	case !is(c.Terminating, false):
+		return value.Unhealthy, true
+	case keepsSessions(svc) && is(c.Serving, true):
+		return value.Draining, true
+	}
+	return value.Terminating, false
+}
+
+// keepsSessions reports whether a Service's sessions stay with their endpoints, which then drain.
+func keepsSessions(svc *corev1.Service) bool {
+	return svc.Labels["istio.io/persistent-session"] != "" || svc.Labels["istio.io/persistent-session-header"] != ""
+}
+
+func slicePorts(s *discovery.EndpointSlice) []value.EndpointPort {
+	var out []value.EndpointPort
+	for _, p := range s.Ports {
+		if p.Port == nil {
+			continue // All ports: nothing that a cluster could be sent to.
+		}
+		port := value.EndpointPort{Port: uint32(*p.Port)}
+		if p.Name != nil {
+			port.Name = *p.Name
+		}
+		out = append(out, port)
+	}
+	slices.SortFunc(out, comparePorts)
+	return out
+}

@@ -1,0 +1,144 @@
+package ingest
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Builder takes what really changed. *snapshot.Builder is one.
+type Builder interface {
+	// Apply takes a Batch for good: the Store never writes it again.
+	Apply(*snapshot.Batch)
+}
+
+// Settings are the process's own facts that values depend on. The zero value is that of a cluster with Kubernetes's defaults.
+type Settings struct {
+	// DomainSuffix is the cluster's DNS domain; "cluster.local" when empty.
+	DomainSuffix string
+	// ClusterID names the cluster; "Kubernetes" when empty.
+	ClusterID string
+	// Log gets one line for each refusal; slog.Default() when nil.
+	Log *slog.Logger
+	// Metrics are told what happens; none when zero.
+	Metrics Metrics
+}
+
+// Metrics is what the Store reports of itself. Each may be nil; none may call the Store.
+type Metrics struct {
+	// Event counts an object of a kind that a source sent or deleted.
+	Event func(value.Kind)
+	// Refused counts an object that was refused.
+	Refused func(value.Kind)
+	// Standing is the number of Rejections now.
+	Standing func(int)
+}
+
+// Store joins the objects of all sources and hands what changed to the Builder. It implements Sink; all methods may be called by any
+// goroutine.
+//
+// What it hands over is a function of the objects in force, whatever the order in which they came. In force is, for each key, the object of
+// the first source (in the order given to NewStore; unknown sources come after these, by name) that holds a version which was ever good;
+// of a source's versions it is the last good one. Nothing is handed over until every source given to NewStore is Synced: the first Batch
+// holds everything.
+type Store struct {
+	// Immutable after NewStore.
+	builder  Builder
+	settings Settings
+	order    []string
+
+	mu sync.Mutex
+	// Guarded by mu.
+	world      *world
+	objects    map[value.ObjectKey]versions
+	unreadable map[place][]Rejection
+	waiting    map[string]struct{}
+	rejected   int // Rejections now
+}
+
+// NewStore makes a Store that waits for the sources of these names, the most important first.
+func NewStore(b Builder, settings Settings, sources ...string) *Store {
+	if settings.DomainSuffix == "" {
+		settings.DomainSuffix = "cluster.local"
+	}
+	if settings.ClusterID == "" {
+		settings.ClusterID = "Kubernetes"
+	}
+	if settings.Log == nil {
+		settings.Log = slog.Default()
+	}
+	s := &Store{
+		builder: b, settings: settings, order: slices.Clone(sources),
+		world:      newWorld(settings.DomainSuffix, settings.ClusterID),
+		objects:    map[value.ObjectKey]versions{},
+		unreadable: map[place][]Rejection{},
+		waiting:    map[string]struct{}{},
+	}
+	for _, name := range sources {
+		s.waiting[name] = struct{}{}
+	}
+	return s
+}
+
+// Apply takes events that become visible together. Of several events of one source and key the last counts.
+func (s *Store) Apply(events []Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range events {
+		s.take(e)
+	}
+	s.hand()
+}
+
+// Synced tells that source has sent all that it had when it started. The last expected source opens the Store.
+func (s *Store) Synced(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, source)
+	s.hand()
+}
+
+// Ready reports whether every expected source is Synced, and so the first Batch handed over.
+func (s *Store) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) == 0
+}
+
+// take brings one key to what its sources hold after e. Called under mu.
+func (s *Store) take(e Event) {
+	count(s.settings.Metrics.Event, e.Key.Kind)
+	if e.Key.Kind == value.KindMeshConfig {
+		e.Key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.
+	}
+	held := s.objects[e.Key]
+	before := held.inForce()
+	held = s.version(held, e)
+	if len(held) == 0 {
+		delete(s.objects, e.Key)
+	} else {
+		s.objects[e.Key] = held
+	}
+	if after := held.inForce(); after != before {
+		s.world.put(e.Key, after)
+	}
+}
+
+// hand passes on what differs since the last time, once the Store is open. Called under mu, so that Batches reach the Builder in order.
+func (s *Store) hand() {
+	if len(s.waiting) > 0 {
+		return
+	}
+	if b := s.world.flush(); b != nil {
+		s.builder.Apply(b)
+	}
+}
+
+func count(f func(value.Kind), k value.Kind) {
+	if f != nil {
+		f(k)
+	}
+}

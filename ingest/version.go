@@ -1,0 +1,97 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// version is what one source holds of a key.
+type version struct {
+	source string
+	rank   int
+	// good is the last object that was accepted, nil if none ever was.
+	good any
+	// refused says why the newest object is not the good one; nil if it is.
+	refused *Rejection
+}
+
+// versions are those of one key, the most important source first.
+type versions []version
+
+// inForce is the object that counts, nil if none.
+func (v versions) inForce() any {
+	for i := range v {
+		if v[i].good != nil {
+			return v[i].good
+		}
+	}
+	return nil
+}
+
+// version is held with what e changes.
+func (s *Store) version(held versions, e Event) versions {
+	i := slices.IndexFunc(held, func(v version) bool { return v.source == e.Source })
+	if e.Object == nil {
+		if i < 0 {
+			return held
+		}
+		s.standing(held[i].refused, nil)
+		return slices.Delete(slices.Clone(held), i, i+1)
+	}
+	if i < 0 {
+		held = append(held, version{source: e.Source, rank: s.rank(e.Source)})
+		slices.SortFunc(held, func(a, b version) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.source, b.source))
+		})
+		i = slices.IndexFunc(held, func(v version) bool { return v.source == e.Source })
+	}
+	was := held[i].refused
+	if p := admit(e.Key.Kind, e.Object); p != nil {
+		held[i].refused = s.refuse(e, *p)
+	} else {
+		held[i].good, held[i].refused = e.Object, nil
+	}
+	s.standing(was, held[i].refused)
+	return held
+}
+
+func (s *Store) rank(source string) int {
+	if i := slices.Index(s.order, source); i >= 0 {
+		return i
+	}
+	return len(s.order)
+}
+
+// Rejections are all objects and files that are not in force as they stand now, in a stable order.
+func (s *Store) Rejections() []Rejection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Rejection
+	for _, held := range s.objects {
+		for _, v := range held {
+			if v.refused != nil {
+				out = append(out, *v.refused)
+			}
+		}
+	}
+	for _, list := range s.unreadable {
+		out = append(out, list...)
+	}
+	slices.SortFunc(out, func(a, b Rejection) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Key.String(), b.Key.String()), cmp.Compare(a.Where, b.Where))
+	})
+	return out
+}
+
+// problem is why an object is refused.
+type problem struct{ field, reason string }
+
+// kindOf lets a Rejection of a file, which has no kind, be counted.
+func kindOf(r Rejection) value.Kind {
+	if r.Key.Kind == "" {
+		return "File"
+	}
+	return r.Key.Kind
+}

@@ -1,0 +1,107 @@
+package ingest
+
+import (
+	"net/netip"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// meshGateway is the name of all sidecars where gateways are listed.
+const meshGateway = "mesh"
+
+// qualify makes a short name that of a Service in namespace. Names with a dot, wildcards and addresses stay.
+func (w *world) qualify(host, namespace string) string {
+	host = hostName(host)
+	if host == "" || host == "*" || strings.Contains(host, ".") {
+		return host
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	return host + "." + namespace + ".svc." + w.domain
+}
+
+// virtualService qualifies hosts, destinations and gateways.
+func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualService {
+	spec, ns := clone(&o.Spec), o.Namespace
+	for i, h := range spec.Hosts {
+		spec.Hosts[i] = w.qualify(h, ns)
+	}
+	if len(spec.Gateways) == 0 && len(spec.Hosts) > 0 {
+		spec.Gateways = []string{meshGateway}
+	}
+	qualifyGateways(spec.Gateways, ns)
+	for _, r := range spec.Http {
+		w.qualifyHTTP(r, ns)
+	}
+	for _, r := range spec.Tcp {
+		for _, m := range r.Match {
+			qualifyGateways(m.GetGateways(), ns)
+		}
+		for _, d := range r.Route {
+			w.qualifyDestination(d.GetDestination(), ns)
+		}
+	}
+	for _, r := range spec.Tls {
+		for _, m := range r.Match {
+			qualifyGateways(m.GetGateways(), ns)
+		}
+		for _, d := range r.Route {
+			w.qualifyDestination(d.GetDestination(), ns)
+		}
+	}
+	return &value.VirtualService{
+		Meta: metaOf(o.ObjectMeta), Spec: spec,
+		Export: value.NewVisibility(spec.GetExportTo(), w.mesh.Config.GetDefaultVirtualServiceExportTo(), ns),
+	}
+}
+
+func (w *world) qualifyHTTP(r *networking.HTTPRoute, ns string) {
+	for _, m := range r.Match {
+		qualifyGateways(m.GetGateways(), ns)
+	}
+	for _, d := range r.Route {
+		w.qualifyDestination(d.GetDestination(), ns)
+	}
+	w.qualifyDestination(r.Mirror, ns)
+	for _, m := range r.Mirrors {
+		w.qualifyDestination(m.GetDestination(), ns)
+	}
+	if r.Delegate != nil && r.Delegate.Namespace == "" {
+		r.Delegate.Namespace = ns
+	}
+}
+
+func (w *world) qualifyDestination(d *networking.Destination, ns string) {
+	if d != nil {
+		d.Host = w.qualify(d.Host, ns)
+	}
+}
+
+func qualifyGateways(names []string, ns string) {
+	for i, g := range names {
+		names[i] = qualifyGateway(g, ns)
+	}
+}
+
+// qualifyGateway is "namespace/name". Besides that form and the bare name there is an old one that looks like a host: name.namespace.svc….
+func qualifyGateway(g, ns string) string {
+	if g == meshGateway {
+		return g
+	}
+	if in, name, ok := strings.Cut(g, "/"); ok {
+		if in == "." {
+			in = ns
+		}
+		return in + "/" + name
+	}
+	if name, rest, ok := strings.Cut(g, "."); ok {
+		in, _, _ := strings.Cut(rest, ".")
+		return in + "/" + name
+	}
+	return ns + "/" + g
+}

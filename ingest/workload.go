@@ -1,0 +1,104 @@
+package ingest
+
+import (
+	"maps"
+	"unique"
+
+	"istio.io/api/label"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// origin is what an endpoint takes from the workload behind it. Immutable.
+type origin struct {
+	identity            unique.Handle[value.Identity]
+	labels              value.Labels
+	locality            value.Locality
+	node, pod           string
+	hostName, subDomain string
+	draining            bool
+}
+
+func (o *origin) equal(p *origin) bool {
+	return o.identity == p.identity && maps.Equal(o.labels, p.labels) && o.locality == p.locality && o.node == p.node && o.pod == p.pod &&
+		o.hostName == p.hostName && o.subDomain == p.subDomain && o.draining == p.draining
+}
+
+// endpoint is an endpoint of this origin; address, ports and health are the caller's.
+func (o *origin) endpoint() *value.Endpoint {
+	return &value.Endpoint{
+		Identity: o.identity, Labels: o.labels, Locality: o.locality, Weight: 1,
+		Node: o.node, Pod: o.pod, HostName: o.hostName, SubDomain: o.subDomain,
+	}
+}
+
+// health is h, unless the workload asks for no new sessions.
+func (o *origin) health(h value.Health) value.Health {
+	if o.draining {
+		return value.Draining
+	}
+	return h
+}
+
+// Labels that say how a workload is to be treated.
+const (
+	drainingLabel = "istio.io/draining"
+	tlsDisabled   = "disabled"
+	tlsIstio      = "istio"
+)
+
+// person is what identity and labels of a workload are made from.
+type person struct {
+	value.Identity
+	labels   value.Labels
+	locality value.Locality
+	node     string
+}
+
+// origin interns the identity and adds to the labels those that istiod adds.
+func (w *world) origin(p person) origin {
+	all := value.Labels{}
+	maps.Copy(all, p.labels)
+	for k, v := range map[string]string{
+		corev1.LabelTopologyRegion: p.locality.Region, corev1.LabelTopologyZone: p.locality.Zone, label.TopologySubzone.Name: p.locality.SubZone,
+		label.TopologyCluster.Name: w.cluster, corev1.LabelHostname: p.node, label.TopologyNetwork.Name: p.Network,
+	} {
+		if v != "" {
+			all[k] = v
+		}
+	}
+	p.Cluster, p.LabelsKey = w.cluster, value.LabelsKey(all)
+	return origin{
+		identity: unique.Make(p.Identity), labels: all, locality: p.locality, node: p.node, draining: p.labels[drainingLabel] != "",
+	}
+}
+
+// account is the SPIFFE identity of a service account, without its scheme.
+func (w *world) account(namespace, name string) string {
+	return w.mesh.Config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
+}
+
+// workloadAt is the workload that has an address. Of several pods it is the one that is alive, then the one that does not share its
+// node's address, then a ready one, then the youngest, then the first by name; a WorkloadEntry only where there is no pod.
+func (w *world) workloadAt(address string) *value.Workload {
+	var best *pod
+	for name := range w.podsByAddress[address] {
+		if p := w.pods[name]; best == nil || p.before(best) {
+			best = p
+		}
+	}
+	if best != nil {
+		return best.workload
+	}
+	var entry *workloadEntry
+	for name := range w.entriesByAddress[address] {
+		if e := w.entries[name]; entry == nil || e.before(entry) {
+			entry = e
+		}
+	}
+	if entry != nil {
+		return entry.workload
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package ingest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"istio.io/api/label"
+	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// workloadEntry is a WorkloadEntry in force and what is derived from it. Immutable.
+type workloadEntry struct {
+	object *clientnet.WorkloadEntry
+	inline
+	workload *value.Workload
+	healthy  bool
+}
+
+// inline is an address that a WorkloadEntry or an endpoint of a ServiceEntry gives.
+type inline struct {
+	origin
+	address string
+	ports   map[string]uint32
+	weight  uint32
+}
+
+func (i *inline) equal(o *inline) bool {
+	return i.origin.equal(&o.origin) && i.address == o.address && i.weight == o.weight && maps.Equal(i.ports, o.ports)
+}
+
+func (e *workloadEntry) before(o *workloadEntry) bool {
+	return cmp.Or(
+		cmp.Compare(seconds(e.object.ObjectMeta), seconds(o.object.ObjectMeta)),
+		cmp.Compare(e.object.Namespace, o.object.Namespace), cmp.Compare(e.object.Name, o.object.Name)) < 0
+}
+
+// Where a WorkloadEntry is health-checked by its agent, it counts once it is known to be healthy.
+const (
+	healthCheckedAnnotation = "proxy.istio.io/health-checks-enabled"
+	healthyCondition        = "Healthy"
+)
+
+func (w *world) putWorkloadEntry(name objectName, object any) {
+	if e, ok := object.(*clientnet.WorkloadEntry); ok {
+		w.deriveEntry(name, e)
+		return
+	}
+	if prev := w.entries[name]; prev != nil {
+		w.indexEntry(name, prev, false)
+		delete(w.entries, name)
+	}
+}
+
+func (w *world) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
+	next, prev := w.entryOf(object), w.entries[name]
+	if prev != nil {
+		if prev.inline.equal(&next.inline) && prev.workload.Equal(next.workload) && prev.healthy == next.healthy &&
+			prev.object.CreationTimestamp.Equal(&object.CreationTimestamp) {
+			prev.object = object
+			return
+		}
+		w.indexEntry(name, prev, false)
+	}
+	w.entries[name] = next
+	w.indexEntry(name, next, true)
+}
+
+func (w *world) indexEntry(name objectName, e *workloadEntry, in bool) {
+	for _, a := range e.workload.Addresses {
+		if w.marks.addresses.add(a); in {
+			w.entriesByAddress.add(a, name)
+		} else {
+			w.entriesByAddress.remove(a, name)
+		}
+	}
+	if !e.healthy {
+		return
+	}
+	key := value.ObjectKey{Kind: value.KindWorkloadEntry, Namespace: name.namespace, Name: name.name}
+	for _, index := range []selectors{w.ofEntries, w.ofServices} {
+		for owner := range index.matching(name.namespace, e.workload.Labels) {
+			w.definers[owner].member(key, in)
+			w.markDefiner(owner)
+		}
+	}
+}
+
+func (w *world) entryOf(e *clientnet.WorkloadEntry) *workloadEntry {
+	labels := value.Labels{}
+	maps.Copy(labels, e.Spec.GetLabels())
+	maps.Copy(labels, e.Labels)
+	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(e.Name, e.Namespace, &e.Spec, labels)}
+	out.pod = e.Namespace + "/" + e.Name
+	out.workload = &value.Workload{
+		Namespace: e.Namespace, Name: e.Name, Addresses: []string{out.address}, Labels: labels, Locality: out.locality,
+		ServiceAccount: e.Spec.GetServiceAccount(), Network: out.identity.Value().Network, Ports: e.Spec.GetPorts(),
+	}
+	if out.address == "" {
+		out.workload.Addresses = nil
+	}
+	return out
+}
+
+func entryHealthy(e *clientnet.WorkloadEntry) bool {
+	if e.Annotations[healthCheckedAnnotation] != "true" {
+		return true
+	}
+	for _, c := range e.Status.GetConditions() {
+		if c.GetType() == healthyCondition {
+			return strings.EqualFold(c.GetStatus(), "True")
+		}
+	}
+	return false
+}
+
+// inline derives what counts of an address given by hand. Such an endpoint speaks mutual TLS if it says so, or names its account.
+func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labels value.Labels) inline {
+	locality := localityOf(e.GetLocality())
+	if e.GetLocality() == "" && labels[localityLabel] != "" {
+		locality = labelLocality(labels[localityLabel])
+	}
+	tls, account := tlsDisabled, ""
+	if a := e.GetServiceAccount(); a != "" {
+		tls, account = tlsIstio, w.account(namespace, a)
+		if full, ok := strings.CutPrefix(a, "spiffe://"); ok {
+			account = full
+		}
+	}
+	if mode, ok := labels[label.SecurityTlsMode.Name]; ok {
+		tls = mode
+	}
+	return inline{
+		origin: w.origin(person{
+			Identity: value.Identity{
+				Namespace: namespace, Workload: name, ServiceAccount: account, TLSMode: tls,
+				Network: cmp.Or(e.GetNetwork(), labels[label.TopologyNetwork.Name]),
+			},
+			labels: labels, locality: locality,
+		}),
+		address: e.GetAddress(), ports: e.GetPorts(), weight: max(1, e.GetWeight()),
+	}
+}
+
+// endpoint is the endpoint at this address, or nil if it serves no port. target says where a service port is by default: 0 for nowhere.
+func (i *inline) endpoint(ports []*value.Port, target func(*value.Port) uint32) *value.Endpoint {
+	out := i.origin.endpoint()
+	out.Addresses, out.Weight, out.Health = []string{i.address}, i.weight, i.health(value.HealthUnknown)
+	for _, p := range ports {
+		n := cmp.Or(i.ports[p.Name], target(p))
+		if strings.HasPrefix(i.address, "unix://") {
+			out.Ports = append(out.Ports, value.EndpointPort{Name: p.Name})
+		} else if n != 0 {
+			out.Ports = append(out.Ports, value.EndpointPort{Name: p.Name, Port: n})
+		}
+	}
+	slices.SortFunc(out.Ports, comparePorts)
+	if len(out.Ports) == 0 || i.address == "" {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package ingest
+
+import (
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// objectName is a namespace and a name.
+type objectName struct{ namespace, name string }
+
+func (n objectName) String() string { return n.namespace + "/" + n.name }
+
+func nameOf(k value.ObjectKey) objectName { return objectName{k.Namespace, k.Name} }
+
+// world is the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush computes what is
+// marked anew from the objects and returns what differs from before. Everything that flush computes is a function of the objects alone;
+// the marks only say what may have changed.
+type world struct {
+	domain, cluster string
+
+	mesh       *value.Mesh
+	namespaces map[string]*value.Namespace
+	nodes      map[string]value.Locality
+	rules      map[value.ObjectKey]any // VirtualService, DestinationRule, Gateway, Sidecar as given
+
+	pods          map[objectName]*pod
+	podsByNode    groups[string, objectName]
+	podsByAddress groups[string, objectName]
+
+	entries          map[objectName]*workloadEntry
+	entriesByAddress groups[string, objectName]
+
+	slices          map[objectName]*slice
+	slicesByService groups[objectName, objectName]
+	slicesByPod     groups[objectName, objectName]
+	slicesByAddress groups[objectName, objectName] // namespace and address of endpoints that name no pod
+
+	definers map[value.ObjectKey]*definer
+	hosts    groups[value.ServiceKey, value.ObjectKey]
+	// ofServices are the selectors of Kubernetes Services, ofEntries those of ServiceEntries.
+	ofServices, ofEntries selectors
+
+	marks     marks
+	published published
+}
+
+func newWorld(domain, cluster string) *world {
+	w := &world{
+		domain: domain, cluster: cluster,
+		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{},
+		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: groups[string, objectName]{},
+		entries: map[objectName]*workloadEntry{}, entriesByAddress: groups[string, objectName]{},
+		slices: map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
+		slicesByPod: groups[objectName, objectName]{}, slicesByAddress: groups[objectName, objectName]{},
+		definers: map[value.ObjectKey]*definer{}, hosts: groups[value.ServiceKey, value.ObjectKey]{},
+		ofServices: selectors{}, ofEntries: selectors{},
+		marks: newMarks(), published: newPublished(),
+	}
+	w.mesh = w.meshOf("")
+	w.marks.mesh = true
+	return w
+}
+
+// put brings the object of key into force; nil takes it away. The object has been admitted.
+func (w *world) put(key value.ObjectKey, object any) {
+	name := nameOf(key)
+	switch key.Kind {
+	case value.KindMeshConfig:
+		w.putMesh(object)
+	case value.KindNamespace:
+		w.putNamespace(key.Name, object)
+	case value.KindNode:
+		w.putNode(key.Name, object)
+	case value.KindPod:
+		w.putPod(name, object)
+	case value.KindWorkloadEntry:
+		w.putWorkloadEntry(name, object)
+	case value.KindEndpointSlice:
+		w.putSlice(name, object)
+	case value.KindService, value.KindServiceEntry:
+		w.putDefiner(key, object)
+	default:
+		w.putRule(key, object)
+	}
+}
+
+// refresh marks and derives everything anew, after a change of what all of it depends on.
+func (w *world) refresh() {
+	for name, p := range w.pods {
+		w.derivePod(name, p.object)
+	}
+	for name, e := range w.entries {
+		w.deriveEntry(name, e.object)
+	}
+	for _, s := range w.slices {
+		s.valid = false
+	}
+	for host := range w.hosts {
+		w.marks.hosts.add(host)
+	}
+	for key := range w.rules {
+		w.marks.rules.add(key)
+	}
+}
