@@ -136,9 +136,29 @@ func (r *regions) walk(message []byte, fieldOf func(protowire.Number) field) err
 			return protowire.ParseError(m)
 		}
 		r[f].add(message, at, at+n+m, content)
+		tag := message[at]
 		at += n + m
+		if n == 1 {
+			at = r[f].follow(message, at, tag)
+		}
 	}
 	return nil
+}
+
+// follow adds the fields at at that are like the last one, with the same one-byte tag, as far as their lengths are one byte. It returns
+// where they end. Nearly all of a big request is such a run.
+func (r *region) follow(message []byte, at int, tag byte) int {
+	for at+1 < len(message) && message[at] == tag {
+		n := int(message[at+1])
+		if n >= 0x80 || n > len(message)-at-2 {
+			break
+		}
+		r.last = message[at+2 : at+2+n]
+		at += 2 + n
+		r.count++
+	}
+	r.end = at
+	return at
 }
 
 // eachContent calls f with the content of each field of run, which must be well-formed and of length-delimited fields only.

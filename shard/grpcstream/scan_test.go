@@ -1,0 +1,244 @@
+package grpcstream
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// decoded is what the standard decoder makes of a request, in the form that scan gives.
+func decoded(table *ads.NamesTable, delta bool, b []byte) (ads.Request, error) {
+	if delta {
+		var m discoveryv3.DeltaDiscoveryRequest
+		err := proto.Unmarshal(b, &m)
+		return ads.Request{Delta: true, TypeURL: m.TypeUrl, Node: m.Node, Nonce: m.ResponseNonce, Error: m.ErrorDetail,
+			Subscribe: m.ResourceNamesSubscribe, Unsubscribe: m.ResourceNamesUnsubscribe, Initial: m.InitialResourceVersions}, err
+	}
+	var m discoveryv3.DiscoveryRequest
+	err := proto.Unmarshal(b, &m)
+	return ads.Request{TypeURL: m.TypeUrl, Node: m.Node, Nonce: m.ResponseNonce, Error: m.ErrorDetail, Version: m.VersionInfo,
+		Names: table.Of(m.ResourceNames)}, err
+}
+
+// difference says in what two requests differ.
+func difference(got, want ads.Request) string {
+	switch {
+	case got.Delta != want.Delta:
+		return "Delta"
+	case got.TypeURL != want.TypeURL:
+		return "TypeURL"
+	case got.Nonce != want.Nonce:
+		return "Nonce"
+	case got.Version != want.Version:
+		return "Version"
+	case (got.Node == nil) != (want.Node == nil) || !proto.Equal(got.Node, want.Node):
+		return "Node"
+	case (got.Error == nil) != (want.Error == nil) || !proto.Equal(got.Error, want.Error):
+		return "Error"
+	case got.Names != want.Names:
+		return "Names"
+	case !slices.Equal(got.Subscribe, want.Subscribe):
+		return "Subscribe"
+	case !slices.Equal(got.Unsubscribe, want.Unsubscribe):
+		return "Unsubscribe"
+	case !maps.Equal(got.Initial, want.Initial):
+		return "Initial"
+	}
+	return ""
+}
+
+func newTestScanner(delta bool) (*scanner, *ads.NamesTable) {
+	limits := Limits{}.withDefaults()
+	table := ads.NewNamesTable()
+	s := newScanner(delta, &limits, table)
+	return &s, table
+}
+
+// same fails unless scan and the standard decoder agree on b.
+func same(t *testing.T, delta bool, b []byte) {
+	t.Helper()
+	s, table := newTestScanner(delta)
+	want, wantErr := decoded(table, delta, b)
+	input := bytes.Clone(b)
+	got, err := s.scan(input)
+	if !bytes.Equal(input, b) {
+		t.Fatal("scan wrote into the message")
+	}
+	clear(input) // nothing of it may be kept
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("delta %v, %x:\nscan says %v,\nproto says %v", delta, b, err, wantErr)
+	}
+	if err != nil {
+		if status.Code(err) != codes.InvalidArgument {
+			t.Fatal("refused with", err)
+		}
+		return
+	}
+	if d := difference(got, want); d != "" {
+		t.Fatalf("delta %v, %x: %s differs:\n%+v\n%+v", delta, b, d, got, want)
+	}
+}
+
+// requests are encoded requests, of both kinds, with what makes scanning hard.
+func requests(t testing.TB) [][]byte {
+	meta, err := structpb.NewStruct(map[string]any{"NAMESPACE": "ns", "LABELS": map[string]any{"app": "a"}})
+	must(t, err)
+	full := &corev3.Node{Id: "sidecar~1.2.3.4~a.ns~ns.svc", Metadata: meta, Extensions: []*corev3.Extension{{Name: "x"}, {Name: "y"}}}
+	var out [][]byte
+	add := func(m proto.Message) {
+		b, err := proto.Marshal(m)
+		must(t, err)
+		out = append(out, b)
+	}
+	long := make([]string, 300)
+	for i := range long {
+		long[i] = fmt.Sprint(strings.Repeat("n", i), i)
+	}
+	nack := &statuspb.Status{Code: 13, Message: "refused"}
+	locators := []*discoveryv3.ResourceLocator{{Name: "l", DynamicParameters: map[string]string{"k": "v"}}}
+	add(&discoveryv3.DiscoveryRequest{})
+	add(&discoveryv3.DiscoveryRequest{VersionInfo: "1", Node: full, ResourceNames: long, TypeUrl: ads.EndpointURL, ResponseNonce: "n",
+		ErrorDetail: nack, ResourceLocators: locators})
+	add(&discoveryv3.DiscoveryRequest{ResourceNames: []string{"a", "", "a", "b"}, TypeUrl: "other", Node: &corev3.Node{}, ErrorDetail: &statuspb.Status{}})
+	add(&discoveryv3.DeltaDiscoveryRequest{Node: full, TypeUrl: ads.RouteURL, ResourceNamesSubscribe: long, ResourceNamesUnsubscribe: []string{"x", ""},
+		InitialResourceVersions: map[string]string{"a": "1", "": "2", "c": ""}, ResponseNonce: "n", ErrorDetail: nack,
+		ResourceLocatorsSubscribe: locators, ResourceLocatorsUnsubscribe: locators})
+	for _, b := range slices.Clone(out) {
+		// Fields repeated, mixed, and in another order; the whole message twice is a merge of all fields.
+		out = append(out, slices.Concat(b, b))
+		unknown := protowire.AppendTag(nil, 1000, protowire.StartGroupType)
+		unknown = protowire.AppendTag(unknown, 1000, protowire.EndGroupType)
+		out = append(out, slices.Concat(unknown, b, protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), 7), b))
+	}
+	for _, bad := range []string{
+		"\x1a\x02\xff\xfe", "\x22\x01\xff", "\x22\x01\xff\x22\x00", "\x0a\x05a", "\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x00\x00", "\x1c",
+		"\x12\x01\xff", "\x32\x01\x08", "\x3a\x02\x0a\x05", "\x1b\x1c", "\x1b\x24", "\x0a\x01a\x0a\x01b\x1a\x01z\x0a\x00\x1a\x01y",
+		"\x2a\x04\x0a\x02\xff\xfe", "\x2a\x03\x08\x01\x12", "\x2a\x02\x08\x01", "\x2a\x07\x0a\x01k\x12\x02vv\x2a\x03\x0a\x01k",
+		"\x2a\x08\x0a\x01k\x0a\x01q\x12\x00", "\x2a\x04\x0b\x0c\x0a\x00", "\x82\x00\x00", "\x1a\x00", "\x2a\x00", "\x2a\x03\x0a\x01\xff",
+	} {
+		out = append(out, []byte(bad))
+	}
+	return out
+}
+
+func TestScanAgreesWithProto(t *testing.T) {
+	for _, b := range requests(t) {
+		for _, delta := range []bool{false, true} {
+			same(t, delta, b)
+			for cut := range min(len(b), 400) {
+				same(t, delta, b[:cut])
+			}
+		}
+	}
+}
+
+func FuzzScan(f *testing.F) {
+	for _, b := range requests(f) {
+		f.Add(false, b)
+		f.Add(true, b)
+	}
+	f.Fuzz(func(t *testing.T, delta bool, b []byte) { same(t, delta, b) })
+}
+
+// What a client repeats is recognised, and what it changes is seen.
+func TestScanOfRepeatedRequests(t *testing.T) {
+	s, _ := newTestScanner(false)
+	scan := func(m *discoveryv3.DiscoveryRequest) ads.Request {
+		b, err := proto.Marshal(m)
+		must(t, err)
+		r, err := s.scan(b)
+		must(t, err)
+		return r
+	}
+	first := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL, ResourceNames: []string{"a", "b"}})
+	again := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL, ResourceNames: []string{"a", "b"}, ResponseNonce: "1"})
+	if first.Node == nil || again.Node != nil || first.Names != again.Names {
+		t.Errorf("%+v then %+v", first, again)
+	}
+	if r := scan(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL, ResourceNames: []string{"b", "a"}}); r.Names != first.Names {
+		t.Error("another order is another set")
+	}
+	if r := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL}); r.Node.GetId() != nodeOf(2).Id || r.Names != nil {
+		t.Errorf("another node: %+v", r)
+	}
+	if r := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(2)}); r.Node != nil {
+		t.Error("the new node is told twice")
+	}
+}
+
+func TestScanLimits(t *testing.T) {
+	limits := Limits{NodeBytes: 100, Subscriptions: 3}.withDefaults()
+	table := ads.NewNamesTable()
+	sotw, delta := newScanner(false, &limits, table), newScanner(true, &limits, table)
+	for _, tc := range []struct {
+		name string
+		s    *scanner
+		m    proto.Message
+		want string
+	}{
+		{"names", &sotw, &discoveryv3.DiscoveryRequest{TypeUrl: "a", ResourceNames: []string{"1", "2"}}, ""},
+		{"names of two types", &sotw, &discoveryv3.DiscoveryRequest{TypeUrl: "b", ResourceNames: []string{"1", "2"}},
+			"too many resource names: 4, the limit is 3"},
+		{"fewer names", &sotw, &discoveryv3.DiscoveryRequest{TypeUrl: "b", ResourceNames: []string{"1"}}, ""},
+		{"node", &sotw, &discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: strings.Repeat("x", 99)}},
+			"too many bytes of the node: 101, the limit is 100"},
+		{"delta names", &delta, &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{"1", "2", "3", "4"}},
+			"too many resource names: 4, the limit is 3"},
+		{"delta versions", &delta, &discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{"1": "", "2": "", "3": "", "4": ""}},
+			"too many resource names: 4, the limit is 3"},
+	} {
+		b, err := proto.Marshal(tc.m)
+		must(t, err)
+		_, err = tc.s.scan(b)
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tc.name, err)
+			}
+			continue
+		}
+		if st := status.Convert(err); st.Code() != codes.ResourceExhausted || st.Message() != tc.want {
+			t.Errorf("%s: %v, want %s", tc.name, err, tc.want)
+		}
+	}
+}
+
+// BenchmarkScanACK is the ACK of a State-of-the-World client, which repeats its 1,000 names, against decoding it.
+func BenchmarkScanACK(b *testing.B) {
+	m := &discoveryv3.DiscoveryRequest{VersionInfo: "0123456789012345678901", TypeUrl: ads.EndpointURL, ResponseNonce: "123456"}
+	for i := range 1000 {
+		m.ResourceNames = append(m.ResourceNames, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
+	}
+	raw, err := proto.Marshal(m)
+	must(b, err)
+	b.Run("scan", func(b *testing.B) {
+		s, _ := newTestScanner(false)
+		first, err := s.scan(raw)
+		must(b, err)
+		b.ReportAllocs()
+		for b.Loop() {
+			if r, _ := s.scan(raw); r.Names != first.Names {
+				b.Fatal("not recognised")
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = proto.Unmarshal(raw, new(discoveryv3.DiscoveryRequest))
+		}
+	})
+}
