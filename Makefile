@@ -2,7 +2,7 @@
 #
 #   make run     the sample mesh on loopback: pilotd, two backends, an Envoy; Ctrl-C ends it
 #   make test    everything, against a real API server and a real Envoy
-#   make lint    go vet and staticcheck
+#   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
 #   make bench   the benchmarks
 #
 # ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER and SAMPLE likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
@@ -54,6 +54,8 @@ e2e: build parts
 
 lint:
 	$(GO) vet -tags $(TAGS) ./...
+	$(GO) test ./.ci/taste
+	$(GO) run ./.ci/taste
 	$(GO) run $(STATICCHECK) -tags $(TAGS) ./...
 
 bench:

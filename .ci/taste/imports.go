@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+)
+
+const module = "github.com/pilotd/pilotd/"
+
+// room says what the packages of a directory may import of this module. The longest
+// matching directory counts.
+type room struct {
+	dir string
+	may []string // directories with all that is below, or "=dir" for that package alone
+}
+
+// rooms is design.md's layout. Imports point one way.
+func rooms() []room {
+	return []room{
+		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache"}},
+		{"ingest", []string{"ingest", "snapshot"}},
+		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
+		{"snapshot/chunked", nil},
+		{"snapshot/value", nil},
+		{"gen", []string{"=snapshot/value"}},
+		{"gen/plan", []string{"gen", "snapshot", "encodecache"}},
+		{"encodecache", nil},
+		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot"}},
+		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked"}},
+		{"loadtest", []string{"loadtest"}},
+	}
+}
+
+// imports checks the direction of imports, and that one package alone knows client-go.
+func imports(s source) []string {
+	if s.test || strings.HasPrefix(s.path, "e2e/") {
+		return nil
+	}
+	var findings []string
+	for _, spec := range s.file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(path, "k8s.io/client-go") && s.dir() != "ingest/kube" {
+			findings = append(findings, s.at(spec, "only ingest/kube imports client-go"))
+		}
+		if target, own := strings.CutPrefix(path, module); own && !allowed(s.dir(), target) {
+			findings = append(findings, s.at(spec, "%s must not import %s", s.dir(), target))
+		}
+	}
+	return findings
+}
+
+func allowed(dir, target string) bool {
+	var best *room
+	for _, r := range rooms() {
+		if within(dir, r.dir) && (best == nil || len(r.dir) > len(best.dir)) {
+			best = &r
+		}
+	}
+	if best == nil {
+		return true
+	}
+	for _, may := range best.may {
+		if exact, ok := strings.CutPrefix(may, "="); ok {
+			if target == exact {
+				return true
+			}
+		} else if within(target, may) {
+			return true
+		}
+	}
+	return false
+}
+
+// within tells whether dir is root or below it.
+func within(dir, root string) bool {
+	return dir == root || strings.HasPrefix(dir, root+"/")
+}
