@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	yaml3 "go.yaml.in/yaml/v3"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -46,7 +47,7 @@ func readDocument(text []byte, mesh value.ObjectKey) *document {
 	raw := bytes.TrimSpace(text)
 	if raw[0] != '{' || !json.Valid(raw) {
 		var err error
-		if raw, err = yaml.YAMLToJSONStrict(text); err != nil {
+		if raw, err = toJSON(text); err != nil {
 			line, reason := syntaxError(err)
 			r.doc.broken = true
 			r.doc.problems = []problem{{line: line, reason: reason}}
@@ -59,6 +60,20 @@ func readDocument(text []byte, mesh value.ObjectKey) *document {
 	return r.doc
 }
 
+// toJSON reads YAML as Kubernetes does (yes is true) and refuses a key that is there twice. A merge key (<<) whose values are overridden is
+// such a key to the strict reader; the other YAML library decides.
+func toJSON(text []byte) ([]byte, error) {
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err == nil || !bytes.Contains(text, []byte("<<")) {
+		return raw, err
+	}
+	var merged any
+	if yaml3.Unmarshal(text, &merged) != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(text)
+}
+
 // syntaxError takes the line, from 0, and the reason out of the YAML reader's message.
 func syntaxError(err error) (line int, reason string) {
 	reason = strings.TrimPrefix(err.Error(), "yaml: ")
@@ -68,7 +83,7 @@ func syntaxError(err error) (line int, reason string) {
 		}
 		reason, _, _ = strings.Cut(m[2], "\n")
 	}
-	return line, "is not valid YAML: " + reason
+	return line, "is not valid YAML or JSON: " + reason
 }
 
 // read reads one object, or a list of them, that stands at the path at of the document. list is the header of the list around it.
@@ -154,13 +169,11 @@ func (r *reader) refuse(p problem, at string) {
 }
 
 func invalidName(key value.ObjectKey) (field, reason string) {
-	if errs := validation.IsDNS1123Subdomain(key.Name); len(errs) > 0 {
-		return "metadata.name", fmt.Sprintf("%q is no name: %s", key.Name, errs[0])
+	if len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
+		return "metadata.name", fmt.Sprintf("%q is no name: expected lower case letters, digits, '-' and '.'", key.Name)
 	}
-	if key.Namespace != "" {
-		if errs := validation.IsDNS1123Label(key.Namespace); len(errs) > 0 {
-			return "metadata.namespace", fmt.Sprintf("%q is no namespace: %s", key.Namespace, errs[0])
-		}
+	if key.Namespace != "" && len(validation.IsDNS1123Label(key.Namespace)) > 0 {
+		return "metadata.namespace", fmt.Sprintf("%q is no namespace: expected lower case letters, digits and '-'", key.Namespace)
 	}
 	return "", ""
 }

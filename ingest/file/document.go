@@ -49,19 +49,20 @@ func (p *parser) parse(data []byte) {
 			d = readDocument(t.data, p.mesh)
 		}
 		p.texts[sum] = d
-		p.add(d, t.line)
+		p.add(d, t)
 	}
 }
 
-func (p *parser) add(d *document, line int) {
+func (p *parser) add(d *document, t text) {
+	last := t.line + bytes.Count(bytes.TrimRight(t.data, "\n"), []byte("\n")) // Readers name the line after it for what ends too early.
 	p.broken = p.broken || d.broken
 	p.skipped += d.skipped
 	for _, o := range d.objects {
-		o.path, o.line = p.path, o.line+line
+		o.path, o.line = p.path, min(o.line+t.line, last)
 		p.objects = append(p.objects, o)
 	}
 	for _, b := range d.problems {
-		b.path, b.line = p.path, b.line+line
+		b.path, b.line = p.path, min(b.line+t.line, last)
 		p.problems = append(p.problems, b)
 		if b.key != (value.ObjectKey{}) {
 			p.failed = append(p.failed, b.key)

@@ -155,7 +155,6 @@ func (s *Source) report(problems map[string][]problem) {
 			continue
 		}
 		for _, p := range problems[place] {
-			s.log.Warn("not in force", "where", p.where(), "object", p.key.String(), "field", p.field, "reason", p.reason)
 			s.sink.Reject(p.rejection(s.dir))
 		}
 		s.reported[place] = problems[place]
