@@ -239,24 +239,42 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, 
 	}
 }
 
-// world is what the proxies of a class with these own facts should have.
-func (t *Tables) world(b *base, own *Own) *World {
-	w := &World{Revision: b.snap.Revision, Clusters: b.clusters, Listeners: b.listeners, Routes: b.routes, Assignments: b.assignments, groups: b.groups}
+// inbound is what a class has of its own: put in place of, or left out of, what its base has.
+type inbound struct{ clusters, listeners edit[*encodecache.Entry] }
+
+// inboundOf computes the own part of a class.
+func (t *Tables) inboundOf(b *base, own *Own) *inbound {
+	in := &inbound{edit[*encodecache.Entry]{}, edit[*encodecache.Entry]{}}
 	if b.scope.Traits.Type == value.Router {
-		return w
+		return in
 	}
-	e := newEdits()
 	for _, c := range t.inboundClusters(b.snap, b.scope, own) {
-		e.clusters.put(c.Name(), c)
+		in.clusters.put(c.Name(), c)
 	}
 	add, omit := t.inboundListeners(b.snap, b.scope, own)
 	for _, name := range omit {
-		e.listeners.drop(name)
+		in.listeners.drop(name)
 	}
 	for _, l := range add {
-		e.listeners.put(l.Name(), l)
+		in.listeners.put(l.Name(), l)
 	}
-	w.Clusters, w.Listeners = e.clusters.apply(b.clusters), e.listeners.apply(b.listeners)
+	return in
+}
+
+// world is what the proxies of a class should have. prev, which may be nil, is the World that the class had of the base old with the same
+// own part: what the two bases share is taken from it.
+func (b *base) world(in *inbound, old *base, prev *World) *World {
+	w := &World{Revision: b.snap.Revision, Routes: b.routes, Assignments: b.assignments, groups: b.groups}
+	if prev != nil && b.clusters.Same(old.clusters) {
+		w.Clusters = prev.Clusters
+	} else {
+		w.Clusters = in.clusters.apply(b.clusters)
+	}
+	if prev != nil && b.listeners.Same(old.listeners) {
+		w.Listeners = prev.Listeners
+	} else {
+		w.Listeners = in.listeners.apply(b.listeners)
+	}
 	return w
 }
 

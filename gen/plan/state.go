@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -30,6 +31,7 @@ type classState struct {
 	class   *Class
 	base    *baseState
 	own     *Own
+	inbound *inbound
 	world   *World
 	members int
 }
@@ -99,7 +101,8 @@ func (p *Planner) classify(c *client) {
 			p.interest.add(bs)
 		}
 		p.serial++
-		cs = &classState{class: &Class{Name: className(k, p.serial), Type: facts.Traits.Type, key: k}, base: bs, own: own, world: p.tables.world(bs.base, own)}
+		cs = &classState{class: &Class{Name: className(k, p.serial), Type: facts.Traits.Type, key: k}, base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own)}
+		cs.world = bs.base.world(cs.inbound, nil, nil)
 		p.classes[k] = cs
 		bs.classes[cs] = struct{}{}
 	}
@@ -141,11 +144,7 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta) (bases, classes i
 		touch := p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
 		for bs := range p.interest.in(touch, prev.Snapshot, v.Snapshot) {
 			bases++
-			if p.advanceBase(bs, v, touch) {
-				for cs := range bs.classes {
-					p.renew(cs, worlds)
-				}
-			}
+			p.advanceBase(bs, v, touch, worlds)
 		}
 	}
 	moved := p.affected(prev, v, d)
@@ -161,32 +160,48 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta) (bases, classes i
 	return bases, len(worlds)
 }
 
-// advanceBase reports whether the base changed. A base that a step skipped stands at an older Snapshot, but at an equal one for its scope.
-func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched) bool {
+// advanceBase brings a base and the classes that stand on it to v. A base that a step skipped stands at an older Snapshot, but at an equal
+// one for its scope.
+func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, worlds map[*Class]*World) {
 	old := bs.base
 	if touch.all {
 		bs.base = p.tables.newBase(v.Snapshot, bs.facts, old.scope.Labels)
-		return true
+	} else {
+		bs.base = p.tables.advance(old, v.Snapshot, touch)
 	}
-	bs.base = p.tables.advance(old, v.Snapshot, touch)
-	return !old.equal(bs.base)
+	same := old.equal(bs.base)
+	for cs := range bs.classes {
+		stale := touch.all || slices.ContainsFunc(cs.own.Targets, func(t Target) bool {
+			_, ok := touch.hosts[t.Service.Host]
+			return ok
+		})
+		if stale {
+			p.renew(cs, worlds)
+		} else if !same {
+			cs.give(bs.base.world(cs.inbound, old, cs.world), worlds)
+		}
+	}
 }
 
-// renew computes the World of a class anew, and notes it if it differs.
+// renew computes the own part of a class anew.
 func (p *Planner) renew(cs *classState, worlds map[*Class]*World) {
-	w := p.tables.world(cs.base.base, cs.own)
-	if w.equal(cs.world) {
-		return
+	cs.inbound = p.tables.inboundOf(cs.base.base, cs.own)
+	cs.give(cs.base.base.world(cs.inbound, nil, nil), worlds)
+}
+
+// give makes w the World of the class, and notes it if it differs.
+func (cs *classState) give(w *World, worlds map[*Class]*World) {
+	if !w.equal(cs.world) {
+		worlds[cs.class] = w
 	}
 	cs.world = w
-	worlds[cs.class] = w
 }
 
 // refreshOwn renews the World of a client's class if the values behind its own ports are others now, while they are the same ports.
 func (p *Planner) refreshOwn(c *client, worlds map[*Class]*World) {
 	own, id := ownOf(p.current, c.proxy)
-	if id != c.class.class.key.own {
-		return // it moves to another class
+	if id != c.class.class.key.own || slices.Equal(own.Targets, c.class.own.Targets) {
+		return // it moves to another class, or another member of the class has renewed it
 	}
 	c.class.own = own
 	p.renew(c.class, worlds)
