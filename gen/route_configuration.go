@@ -1,0 +1,67 @@
+package gen
+
+import (
+	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// RouteConfigurationKey is what a RouteConfiguration depends on besides its virtual hosts.
+type RouteConfigurationKey struct {
+	Name string
+	// Empty is the answer for a name that means nothing (any more).
+	Empty bool
+	// Proxyless is for gRPC clients.
+	Proxyless bool
+}
+
+// maxDirectResponseBody is the largest body of a direct response, as the API's validation allows it.
+const maxDirectResponseBody = 1 << 20
+
+// RouteConfiguration makes the configuration without its virtual hosts, which are further encoded fields.
+func RouteConfiguration(k RouteConfigurationKey) *routepb.RouteConfiguration {
+	if k.Proxyless {
+		return &routepb.RouteConfiguration{Name: k.Name}
+	}
+	out := &routepb.RouteConfiguration{Name: k.Name, ValidateClusters: wrapperspb.Bool(false)}
+	if !k.Empty {
+		out.MaxDirectResponseBodySizeBytes = wrapperspb.UInt32(maxDirectResponseBody)
+		out.IgnorePortInHostMatching = true
+	}
+	return out
+}
+
+// CatchAllKey is what the last virtual host of a sidecar's route configuration depends on: where requests go whose host is unknown.
+type CatchAllKey struct {
+	Mesh *value.Mesh
+	// Cluster is where they go; empty: they are refused.
+	Cluster string
+}
+
+// CatchAllField makes that virtual host as an encoded field of its RouteConfiguration.
+func CatchAllField(k CatchAllKey) []byte {
+	return Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{catchAll(k)}})
+}
+
+func catchAll(k CatchAllKey) *routepb.VirtualHost {
+	name := "block_all"
+	if k.Cluster != "" {
+		name = "allow_any"
+	}
+	r := &routepb.Route{Name: name, Match: anyPath()}
+	if k.Cluster == "" {
+		r.Action = &routepb.Route_DirectResponse{DirectResponse: &routepb.DirectResponseAction{Status: 502}}
+	} else {
+		r.Action = &routepb.Route_Route{Route: &routepb.RouteAction{
+			ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: k.Cluster}, Timeout: &durationpb.Duration{}, MaxGrpcTimeout: &durationpb.Duration{},
+		}}
+	}
+	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r}, IncludeRequestAttemptCount: countsAttempts(k.Mesh)}
+}
+
+// BlackholeField is the only virtual host of a gateway's route configuration to which no VirtualService is bound: it answers 404.
+func BlackholeField(port int) []byte {
+	return Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{{Name: HostPort("blackhole", port), Domains: []string{"*"}}}})
+}

@@ -1,0 +1,106 @@
+package gen
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// VirtualHostKey is what a virtual host depends on: the routes of a VirtualService, of several in a row (gateways), or, without any, the
+// default route to the service Host.
+type VirtualHostKey struct {
+	// Host and Port name the virtual host.
+	Host string
+	Port int
+	// Domains are its domains, in order, joined by spaces.
+	Domains string
+	Mesh    *value.Mesh
+	// Rule is the DestinationRule of Host where the default route hashes by it; nil otherwise.
+	Rule *value.DestinationRule
+	// Routes are those of a VirtualService; its Service is nil for the default route or for none.
+	Routes RoutesKey
+	// More are the routes of further VirtualServices, which follow.
+	More *RoutesLink
+	// Bare is a virtual host that has only the routes of VirtualServices, of which there may be none.
+	Bare bool
+	// RequireTLS redirects plain text requests to https.
+	RequireTLS bool
+	// Proxyless is for gRPC clients: nothing that they refuse.
+	Proxyless bool
+}
+
+// RoutesLink is one piece of a list of RoutesKeys; lists with equal content are made of the same pointers.
+type RoutesLink struct {
+	RoutesKey
+	Next *RoutesLink
+}
+
+// VirtualHost makes the virtual host of a key.
+func VirtualHost(k VirtualHostKey) *routepb.VirtualHost {
+	out := &routepb.VirtualHost{
+		Name: HostPort(k.Host, k.Port), Domains: strings.Fields(k.Domains),
+		IncludeRequestAttemptCount: countsAttempts(k.Mesh),
+	}
+	if k.RequireTLS {
+		out.RequireTls = routepb.VirtualHost_ALL
+	}
+	if k.Routes.Service == nil && !k.Bare {
+		out.Routes = []*routepb.Route{defaultRoute(k)}
+		return out
+	}
+	if k.Routes.Service != nil {
+		out.Routes = routesOf(k.Routes, k.Mesh)
+	}
+	if k.More == nil {
+		return out
+	}
+	for l := k.More; l != nil; l = l.Next {
+		out.Routes = append(out.Routes, routesOf(l.RoutesKey, k.Mesh)...)
+	}
+	out.Routes = catchAllLast(out.Routes)
+	return out
+}
+
+// VirtualHostField is the virtual host as an encoded field of its RouteConfiguration. That of a VirtualService may hold maps of several
+// entries, the default one never does.
+func VirtualHostField(k VirtualHostKey) []byte {
+	m := &routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{VirtualHost(k)}}
+	if k.Routes.Service == nil && k.More == nil {
+		return Marshal(m)
+	}
+	return MarshalSorted(m)
+}
+
+// HostPort is the name of the virtual host of a host on a port.
+func HostPort(host string, port int) string { return Domain(host) + ":" + strconv.Itoa(port) }
+
+// Domain is host as it stands in a Host header: IPv6 addresses in brackets.
+func Domain(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// countsAttempts reports whether upstream requests carry x-envoy-attempt-count.
+func countsAttempts(m *value.Mesh) bool {
+	return !m.Config.GetDefaultConfig().GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
+}
+
+// catchAllLast moves the routes that match everything to the end; the others keep their order.
+func catchAllLast(routes []*routepb.Route) []*routepb.Route {
+	out := make([]*routepb.Route, 0, len(routes))
+	var last []*routepb.Route
+	for _, r := range routes {
+		if matchesAll(r.GetMatch()) {
+			last = append(last, r)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return append(out, last...)
+}
