@@ -5,26 +5,27 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pilotd/pilotd/ingest/sinktest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-func (r *recorder) meshText() any {
-	return r.state[value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}].Object
+func meshText(told *sinktest.Told) any {
+	return told.Objects[value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}].Object
 }
 
 func TestMeshFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mesh")
-	r := newRecorder()
+	r := sinktest.New()
 	follows(t, NewMesh(path, r, quiet()).Run)
-	r.until(t, "sync without a file", func() bool { return r.synced && len(r.applies) == 0 })
+	r.Until(t, "sync without a file", func(told *sinktest.Told) bool { return synced(told) && len(told.Applies) == 0 })
 	write(t, path, "rootNamespace: one\n")
-	r.until(t, "the file", func() bool { return r.meshText() == "rootNamespace: one\n" })
+	r.Until(t, "the file", func(told *sinktest.Told) bool { return meshText(told) == "rootNamespace: one\n" })
 	write(t, path, "rootNamespace: two\n")
-	r.until(t, "its edit", func() bool { return r.meshText() == "rootNamespace: two\n" })
+	r.Until(t, "its edit", func(told *sinktest.Told) bool { return meshText(told) == "rootNamespace: two\n" })
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "its end", func() bool { return r.meshText() == nil })
+	r.Until(t, "its end", func(told *sinktest.Told) bool { return meshText(told) == nil })
 }
 
 func TestMeshFileInAMountedConfigMap(t *testing.T) {
@@ -44,11 +45,11 @@ func TestMeshFileInAMountedConfigMap(t *testing.T) {
 	if err := os.Symlink("..data/mesh", filepath.Join(dir, "mesh")); err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder()
+	r := sinktest.New()
 	follows(t, NewMesh(filepath.Join(dir, "mesh"), r, quiet()).Run)
-	r.until(t, "the first version", func() bool { return r.meshText() == "1" && r.synced })
+	r.Until(t, "the first version", func(told *sinktest.Told) bool { return meshText(told) == "1" && synced(told) })
 	swap("2")
-	r.until(t, "the second version", func() bool { return r.meshText() == "2" })
+	r.Until(t, "the second version", func(told *sinktest.Told) bool { return meshText(told) == "2" })
 }
 
 func TestMeshConfigMapInADirectory(t *testing.T) {
@@ -66,7 +67,7 @@ data:
   mesh: "rootNamespace: y"
 `)
 	r := start(t, dir)
-	if r.meshText() != "rootNamespace: x" || len(r.state) != 1 {
-		t.Errorf("have %v", r.state)
+	if told := r.Now(); meshText(told) != "rootNamespace: x" || len(told.Objects) != 1 {
+		t.Errorf("have %v", told.Objects)
 	}
 }

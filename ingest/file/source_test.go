@@ -6,15 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	networking "istio.io/client-go/pkg/apis/networking/v1"
+	"github.com/pilotd/pilotd/ingest/sinktest"
 )
-
-func firstHost(o any) string {
-	if v, ok := o.(*networking.VirtualService); ok && len(v.Spec.Hosts) > 0 {
-		return v.Spec.Hosts[0]
-	}
-	return ""
-}
 
 func TestFirstScanIsOneApply(t *testing.T) {
 	dir := t.TempDir()
@@ -23,10 +16,11 @@ func TestFirstScanIsOneApply(t *testing.T) {
 	write(t, filepath.Join(dir, "notes.txt"), "no object")
 	write(t, filepath.Join(dir, ".hidden.yaml"), vs("d", "d.com"))
 	r := start(t, dir)
-	if len(r.applies) != 1 || len(r.state) != 3 {
-		t.Fatalf("applied %d times, %v", len(r.applies), r.state)
+	told := r.Now()
+	if len(told.Applies) != 1 || len(told.Objects) != 3 {
+		t.Fatalf("applied %d times, %v", len(told.Applies), told.Objects)
 	}
-	if got, want := r.state[virtualService("b")].Where, filepath.Join(dir, "a.yaml")+":12"; got != want {
+	if got, want := told.Objects[virtualService("b")].Where, filepath.Join(dir, "a.yaml")+":12"; got != want {
 		t.Errorf("b is at %s, want %s", got, want)
 	}
 }
@@ -38,24 +32,25 @@ func TestEditsReachTheSink(t *testing.T) {
 	r := start(t, dir)
 
 	write(t, path, vs("a", "a2.com")+"---\n"+vs("b", "b.com"))
-	r.until(t, "the edit", func() bool { return r.host("a") == "a2.com" })
-	if last := r.applies[len(r.applies)-1]; len(last) != 1 {
+	r.Until(t, "the edit", hosts("a", "a2.com"))
+	told := r.Now()
+	if last := told.Applies[len(told.Applies)-1]; len(last) != 1 {
 		t.Errorf("an edit of one object sent %d", len(last))
 	}
 
 	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c.com"))
-	r.until(t, "a file in a new directory", func() bool { return r.host("c") == "c.com" })
+	r.Until(t, "a file in a new directory", hosts("c", "c.com"))
 	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c2.com"))
-	r.until(t, "its edit", func() bool { return r.host("c") == "c2.com" })
+	r.Until(t, "its edit", hosts("c", "c2.com"))
 
 	if err := os.RemoveAll(filepath.Join(dir, "new")); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "its removal", func() bool { return r.host("c") == "" })
+	r.Until(t, "its removal", hosts("c", ""))
 	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c3.com"))
-	r.until(t, "its return", func() bool { return r.host("c") == "c3.com" })
+	r.Until(t, "its return", hosts("c", "c3.com"))
 	write(t, filepath.Join(dir, "new", "dir", "c.yaml"), vs("c", "c4.com"))
-	r.until(t, "an edit in the directory that returned", func() bool { return r.host("c") == "c4.com" })
+	r.Until(t, "an edit in the directory that returned", hosts("c", "c4.com"))
 }
 
 func TestWhatDoesNotParseKeepsTheLastGoodState(t *testing.T) {
@@ -65,15 +60,16 @@ func TestWhatDoesNotParseKeepsTheLastGoodState(t *testing.T) {
 	r := start(t, dir)
 
 	write(t, path, vs("a", "a2.com")+"---\nkind: [\n"+vs("b", "b.com"))
-	r.until(t, "the report", func() bool { return len(r.bad[path]) == 1 })
-	if b := r.bad[path][0]; !strings.HasPrefix(b.Where, path+":1") || !strings.Contains(b.Reason, "not valid YAML") {
+	r.Until(t, "the report", func(told *sinktest.Told) bool { return len(told.Rejected[path]) == 1 })
+	told := r.Now()
+	if b := told.Rejected[path][0]; !strings.HasPrefix(b.Where, path+":1") || !strings.Contains(b.Reason, "not valid YAML") {
 		t.Errorf("reported %+v", b)
 	}
-	if len(r.applies) != 1 {
-		t.Errorf("part of a broken file was applied: %v", r.applies[1:])
+	if len(told.Applies) != 1 {
+		t.Errorf("part of a broken file was applied: %v", told.Applies[1:])
 	}
 	write(t, path, vs("a", "a3.com")+"---\n"+vs("b", "b.com"))
-	r.until(t, "the repair", func() bool { return r.host("a") == "a3.com" && len(r.bad) == 0 })
+	r.Until(t, "the repair", func(told *sinktest.Told) bool { return host(told, "a") == "a3.com" && len(told.Rejected) == 0 })
 }
 
 func TestAnObjectThatDoesNotDecodeKeepsItsLastGoodVersion(t *testing.T) {
@@ -83,12 +79,13 @@ func TestAnObjectThatDoesNotDecodeKeepsItsLastGoodVersion(t *testing.T) {
 	r := start(t, dir)
 	bad := strings.Replace(vs("a", "a2.com"), "- route:", "- rout:", 1)
 	write(t, path, bad+"---\n"+vs("b", "b2.com"))
-	r.until(t, "the neighbour's edit", func() bool { return r.host("b") == "b2.com" })
-	if b := r.bad[path]; len(b) != 1 || b[0].Field != "spec.http[0].rout" || b[0].Where != path+":8" || b[0].Key != virtualService("a") {
+	r.Until(t, "the neighbour's edit", hosts("b", "b2.com"))
+	told := r.Now()
+	if b := told.Rejected[path]; len(b) != 1 || b[0].Field != "spec.http[0].rout" || b[0].Where != path+":8" || b[0].Key != virtualService("a") {
 		t.Errorf("reported %+v", b)
 	}
-	if r.host("a") != "a.com" {
-		t.Errorf("a has host %q", r.host("a"))
+	if host(told, "a") != "a.com" {
+		t.Errorf("a has host %q", host(told, "a"))
 	}
 }
 
@@ -98,14 +95,17 @@ func TestFirstFileWinsAnObjectDefinedTwice(t *testing.T) {
 	write(t, second, vs("x", "second.com"))
 	r := start(t, dir)
 	write(t, first, "\n"+vs("x", "first.com"))
-	r.until(t, "the first file's version", func() bool { return r.host("x") == "first.com" && len(r.bad[second]) == 1 })
-	if b := r.bad[second][0]; b.Where != second+":1" || !strings.Contains(b.Reason, first+":2") {
+	r.Until(t, "the first file's version", func(told *sinktest.Told) bool {
+		return host(told, "x") == "first.com" && len(told.Rejected[second]) == 1
+	})
+	told := r.Now()
+	if b := told.Rejected[second][0]; b.Where != second+":1" || !strings.Contains(b.Reason, first+":2") {
 		t.Errorf("reported %+v", b)
 	}
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "the second file's version", func() bool { return r.host("x") == "second.com" && len(r.bad) == 0 })
+	r.Until(t, "the second file's version", func(told *sinktest.Told) bool { return host(told, "x") == "second.com" && len(told.Rejected) == 0 })
 }
 
 func TestConfigMapMount(t *testing.T) {
@@ -126,10 +126,11 @@ func TestConfigMapMount(t *testing.T) {
 	r := start(t, dir)
 	for _, version := range []string{"2", "3", "4"} {
 		mount(".."+version, "a"+version+".com")
-		r.until(t, "version "+version, func() bool { return r.host("a") == "a"+version+".com" })
+		r.Until(t, "version "+version, hosts("a", "a"+version+".com"))
 	}
-	if len(r.applies) != 4 || len(r.state) != 1 {
-		t.Errorf("applied %d times: %v", len(r.applies), r.applies)
+	told := r.Now()
+	if len(told.Applies) != 4 || len(told.Objects) != 1 {
+		t.Errorf("applied %d times: %v", len(told.Applies), told.Applies)
 	}
 }
 
@@ -148,21 +149,24 @@ func TestRootIsASymlinkThatIsSwapped(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "tmp"), root); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "the new version", func() bool { return r.host("a") == "a2.com" })
+	r.Until(t, "the new version", hosts("a", "a2.com"))
 	write(t, filepath.Join(dir, "v2", "a.yaml"), vs("a", "a3.com"))
-	r.until(t, "an edit of it", func() bool { return r.host("a") == "a3.com" })
+	r.Until(t, "an edit of it", hosts("a", "a3.com"))
 }
 
 func TestDirectoryThatComesLater(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "later")
-	r := newRecorder()
+	r := sinktest.New()
 	follows(t, New(Options{Dir: root, Sink: r, Log: quiet()}).Run)
-	r.until(t, "the report", func() bool { return len(r.bad) == 1 })
-	if r.synced {
+	r.Until(t, "the report", func(told *sinktest.Told) bool { return len(told.Rejected) == 1 })
+	told := r.Now()
+	if synced(told) {
 		t.Error("synced with nothing")
 	}
 	write(t, filepath.Join(root, "a.yaml"), vs("a", "a.com"))
-	r.until(t, "the object", func() bool { return r.host("a") == "a.com" && r.synced && len(r.bad) == 0 })
+	r.Until(t, "the object", func(told *sinktest.Told) bool {
+		return host(told, "a") == "a.com" && synced(told) && len(told.Rejected) == 0
+	})
 }
 
 func TestEditorsReplaceFiles(t *testing.T) {
@@ -175,14 +179,15 @@ func TestEditorsReplaceFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, path, vs("a", "a2.com"))
-	r.until(t, "the second version", func() bool { return r.host("a") == "a2.com" })
+	r.Until(t, "the second version", hosts("a", "a2.com"))
 	// Others: the new one is written aside and moved over.
 	write(t, filepath.Join(dir, ".a.tmp"), vs("a", "a3.com"))
 	if err := os.Rename(filepath.Join(dir, ".a.tmp"), path); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "the third version", func() bool { return r.host("a") == "a3.com" })
-	for _, events := range r.applies {
+	r.Until(t, "the third version", hosts("a", "a3.com"))
+	told := r.Now()
+	for _, events := range told.Applies {
 		for _, e := range events {
 			if e.Object == nil {
 				t.Errorf("the object was deleted meanwhile: %v", e)
@@ -209,9 +214,10 @@ func TestAFileBeingWrittenIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "c.yaml"), vs("c", "c.com"))
-	r.until(t, "the other file", func() bool { return r.host("c") == "c.com" })
-	if r.host("a") != "a1.com" || r.host("b") != "b1.com" {
-		t.Fatalf("half a file is in force: %v", r.state)
+	r.Until(t, "the other file", hosts("c", "c.com"))
+	told := r.Now()
+	if host(told, "a") != "a1.com" || host(told, "b") != "b1.com" {
+		t.Fatalf("half a file is in force: %v", told.Objects)
 	}
 	if _, err := f.WriteString("---\n" + vs("b", "b2.com")); err != nil {
 		t.Fatal(err)
@@ -219,9 +225,10 @@ func TestAFileBeingWrittenIsLeftAlone(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, "the whole file", func() bool { return r.host("a") == "a2.com" && r.host("b") == "b2.com" })
-	if last := r.applies[len(r.applies)-1]; len(last) != 2 {
-		t.Errorf("the file was applied in pieces: %v", r.applies)
+	r.Until(t, "the whole file", func(told *sinktest.Told) bool { return host(told, "a") == "a2.com" && host(told, "b") == "b2.com" })
+	told = r.Now()
+	if last := told.Applies[len(told.Applies)-1]; len(last) != 2 {
+		t.Errorf("the file was applied in pieces: %v", told.Applies)
 	}
 }
 
@@ -246,8 +253,9 @@ func TestAFileThatCannotBeReadKeepsItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "b.yaml"), vs("b", "b.com"))
-	r.until(t, "the neighbour", func() bool { return r.host("b") == "b.com" })
-	if r.host("a") != "a.com" {
+	r.Until(t, "the neighbour", hosts("b", "b.com"))
+	told := r.Now()
+	if host(told, "a") != "a.com" {
 		t.Error("the object is gone")
 	}
 }

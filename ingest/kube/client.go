@@ -1,0 +1,100 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// clients are the ways to the server; they share connections and the limit of requests. Immutable.
+type clients struct {
+	rest     map[schema.GroupVersion]rest.Interface
+	metadata metadata.Interface
+	http     *http.Client
+}
+
+// close ends the connections that are idle.
+func (c *clients) close() { c.http.CloseIdleConnections() }
+
+func (c *clients) of(gv schema.GroupVersion) rest.Interface { return c.rest[gv] }
+
+func newClients(o Options) (*clients, error) {
+	cfg, err := config(o)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("kube: cannot connect to %s: %w", cfg.Host, err)
+	}
+	c := &clients{http: transport, rest: map[schema.GroupVersion]rest.Interface{}}
+	kubernetes := rest.CopyConfig(cfg)
+	kubernetes.ContentType, kubernetes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	kubernetes.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	istio := rest.CopyConfig(cfg)
+	istio.ContentType = runtime.ContentTypeJSON
+	istio.NegotiatedSerializer = istioCodecs().WithoutConversion()
+	for _, gv := range []schema.GroupVersion{core.SchemeGroupVersion, discovery.SchemeGroupVersion} {
+		if err := c.add(gv, kubernetes, transport); err != nil {
+			return nil, err
+		}
+	}
+	for _, version := range istioVersions() {
+		if err := c.add(schema.GroupVersion{Group: istioGroup, Version: version}, istio, transport); err != nil {
+			return nil, err
+		}
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), transport); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	return c, nil
+}
+
+// add makes the client of one group and version.
+func (c *clients) add(gv schema.GroupVersion, cfg *rest.Config, transport *http.Client) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.GroupVersion, cfg.APIPath = &gv, "/apis"
+	if gv.Group == "" {
+		cfg.APIPath = "/api"
+	}
+	client, err := rest.RESTClientForConfigAndClient(cfg, transport)
+	if err != nil {
+		return fmt.Errorf("kube: %w", err)
+	}
+	c.rest[gv] = client
+	return nil
+}
+
+// config is the server's address and the credentials, with the limits of the options.
+func config(o Options) (*rest.Config, error) {
+	cfg := rest.CopyConfig(o.Config)
+	if cfg == nil {
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = o.Kubeconfig
+		var err error
+		if cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
+			return nil, fmt.Errorf("kube: no API server to read from: expected a kubeconfig file, or to run in a pod: %w", err)
+		}
+	}
+	qps, burst := o.QPS, o.Burst
+	if qps == 0 {
+		qps = 80
+	}
+	if burst == 0 {
+		burst = 160
+	}
+	cfg.QPS, cfg.Burst, cfg.RateLimiter = qps, burst, flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = "pilotd"
+	}
+	return cfg, nil
+}

@@ -1,0 +1,206 @@
+package kube
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// fakeAPI is as much of an API server as a reflector needs: lists, and watches with or without the initial events, of what the test put there.
+type fakeAPI struct {
+	*httptest.Server
+
+	mu sync.Mutex
+	// Guarded by mu.
+	version   int
+	resources map[string]map[string]object // by path, by namespace/name; nil is not served
+	watches   map[string][]chan event      // by path
+	accepts   map[string]string            // the last Accept header, by path
+}
+
+// object is an object in JSON.
+type object map[string]any
+
+func (o object) name() string {
+	m := o["metadata"].(map[string]any)
+	ns, _ := m["namespace"].(string)
+	return ns + "/" + m["name"].(string)
+}
+
+// event is an event of a watch.
+type event struct {
+	Type   string `json:"type"`
+	Object object `json:"object"`
+}
+
+// newFakeAPI starts a server with Kubernetes's own kinds and no CRDs.
+func newFakeAPI(t *testing.T) *fakeAPI {
+	f := &fakeAPI{version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, accepts: map[string]string{}}
+	for _, path := range []string{
+		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices",
+		"/api/v1/namespaces/istio-system/configmaps", crdPath,
+	} {
+		f.resources[path] = map[string]object{}
+	}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(func() {
+		f.CloseClientConnections()
+		f.Close()
+	})
+	return f
+}
+
+const (
+	crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	vsPath  = "/apis/networking.istio.io/v1/virtualservices"
+)
+
+func (f *fakeAPI) config() *rest.Config { return &rest.Config{Host: f.URL} }
+
+// put adds or changes an object given as JSON.
+func (f *fakeAPI) put(path, text string) {
+	var o object
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version++
+	o["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(f.version)
+	kind := "ADDED"
+	if f.resources[path] == nil {
+		f.resources[path] = map[string]object{}
+	} else if _, ok := f.resources[path][o.name()]; ok {
+		kind = "MODIFIED"
+	}
+	f.resources[path][o.name()] = o
+	f.tell(path, event{kind, o})
+}
+
+func (f *fakeAPI) delete(path, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version++
+	o := maps.Clone(f.resources[path][name])
+	meta := maps.Clone(o["metadata"].(map[string]any))
+	meta["resourceVersion"] = strconv.Itoa(f.version)
+	o["metadata"] = meta
+	delete(f.resources[path], name)
+	f.tell(path, event{"DELETED", o})
+}
+
+// unserve makes a path unknown and ends its watches.
+func (f *fakeAPI) unserve(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.resources, path)
+	for _, w := range f.watches[path] {
+		close(w)
+	}
+	delete(f.watches, path)
+}
+
+// tell is called under mu.
+func (f *fakeAPI) tell(path string, e event) {
+	for _, w := range f.watches[path] {
+		w <- e
+	}
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	path := r.URL.Path
+	objects, ok := f.resources[path]
+	f.accepts[path] = r.Header.Get("Accept")
+	w.Header().Set("Content-Type", "application/json")
+	if !ok {
+		f.mu.Unlock()
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+		return
+	}
+	first := make([]object, 0, len(objects))
+	for _, o := range objects {
+		first = append(first, o)
+	}
+	version := strconv.Itoa(f.version)
+	kind, apiVersion := kindAt(path)
+	if r.URL.Query().Get("watch") == "" {
+		f.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(object{"kind": kind + "List", "apiVersion": apiVersion, "metadata": object{"resourceVersion": version}, "items": first})
+		return
+	}
+	events := make(chan event, 1000)
+	f.watches[path] = append(f.watches[path], events)
+	f.mu.Unlock()
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, o := range first {
+			_ = json.NewEncoder(w).Encode(event{"ADDED", o})
+		}
+		_ = json.NewEncoder(w).Encode(event{"BOOKMARK", object{"kind": kind, "apiVersion": apiVersion, "metadata": object{
+			"resourceVersion": version, "annotations": object{"k8s.io/initial-events-end": "true"},
+		}}})
+	}
+	stream(w, r, events)
+}
+
+func stream(w http.ResponseWriter, r *http.Request, events chan event) {
+	for {
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			_ = json.NewEncoder(w).Encode(e)
+		}
+	}
+}
+
+func kindAt(path string) (kind, apiVersion string) {
+	parts := strings.Split(path, "/")
+	apiVersion = strings.TrimPrefix(strings.Join(parts[2:min(4, len(parts)-1)], "/"), "/")
+	if parts[1] == "api" {
+		apiVersion = "v1"
+	}
+	switch parts[len(parts)-1] {
+	case "namespaces":
+		kind = "Namespace"
+	case "nodes":
+		kind = "Node"
+	case "pods":
+		kind = "Pod"
+	case "services":
+		kind = "Service"
+	case "configmaps":
+		kind = "ConfigMap"
+	case "endpointslices":
+		kind = "EndpointSlice"
+	case "virtualservices":
+		kind = "VirtualService"
+	case "customresourcedefinitions":
+		kind, apiVersion = "PartialObjectMetadata", "meta.k8s.io/v1"
+	}
+	return kind, apiVersion
+}
+
+// crd is the metadata of a CRD of Istio's.
+func crd(resource string) string {
+	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"` + resource + `.networking.istio.io"}}`
+}
+
+// vs is a VirtualService of one host, in a version of the group.
+func vs(version, name, host string) string {
+	return `{"kind":"VirtualService","apiVersion":"networking.istio.io/` + version + `","metadata":{"namespace":"default","name":"` + name + `",
+		"managedFields":[{"manager":"x"}],"annotations":{"other/note":"x","networking.istio.io/note":"y"}},
+		"spec":{"hosts":["` + host + `"],"http":[{"timeout":"1s","route":[{"destination":{"host":"` + host + `"}}]}]}}`
+}

@@ -1,0 +1,144 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+
+	networking "istio.io/client-go/pkg/apis/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// istioGroup is the API group of Istio's networking kinds.
+const istioGroup = "networking.istio.io"
+
+// istioVersions are the versions of the group, the one to prefer first. They differ in name only.
+func istioVersions() []string { return []string{"v1", "v1beta1", "v1alpha3"} }
+
+// istioKinds are Istio's kinds by the name of their CRD.
+func istioKinds(s scope) map[string]kind {
+	kinds := map[string]kind{}
+	for name, resource := range map[value.Kind]string{
+		value.KindServiceEntry:    "serviceentries",
+		value.KindWorkloadEntry:   "workloadentries",
+		value.KindVirtualService:  "virtualservices",
+		value.KindDestinationRule: "destinationrules",
+		value.KindGateway:         "gateways",
+		value.KindSidecar:         "sidecars",
+	} {
+		kinds[resource+"."+istioGroup] = kind{
+			name: name, resource: resource, namespace: s.namespace, list: func() runtime.Object { return &unreadList{} },
+			keep: func(o any) any { return keepIstio(name, o) }, read: readIstio,
+		}
+	}
+	return kinds
+}
+
+// unread is an object of Istio's whose spec is JSON still: one that does not decode must not stop the list that it is in.
+type unread struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata,omitempty"`
+	Spec            json.RawMessage `json:"spec,omitempty"`
+	Status          json.RawMessage `json:"status,omitempty"`
+
+	reason string // why it did not decode
+}
+
+// DeepCopyObject is what makes it an object to client-go.
+func (u *unread) DeepCopyObject() runtime.Object {
+	c := *u
+	u.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	return &c // The JSON is never written.
+}
+
+// unreadList is a list of them.
+type unreadList struct {
+	meta.TypeMeta `json:",inline"`
+	meta.ListMeta `json:"metadata,omitempty"`
+	Items         []unread `json:"items"`
+}
+
+// DeepCopyObject is what makes it a list to client-go.
+func (l *unreadList) DeepCopyObject() runtime.Object {
+	c := *l
+	c.Items = make([]unread, len(l.Items))
+	for i := range l.Items {
+		c.Items[i] = *l.Items[i].DeepCopyObject().(*unread)
+	}
+	return &c
+}
+
+// istioCodecs read every kind and version of Istio's as unread.
+func istioCodecs() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	for _, version := range istioVersions() {
+		gv := schema.GroupVersion{Group: istioGroup, Version: version}
+		for _, k := range istioKinds(scope{}) {
+			scheme.AddKnownTypeWithName(gv.WithKind(string(k.name)), &unread{})
+			scheme.AddKnownTypeWithName(gv.WithKind(string(k.name)+"List"), &unreadList{})
+		}
+		meta.AddToGroupVersion(scheme, gv)
+	}
+	meta.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return serializer.NewCodecFactory(scheme)
+}
+
+// keepIstio decodes an object of Istio's. One that does not decode stays as it is, with the reason.
+func keepIstio(name value.Kind, o any) any {
+	u, ok := o.(*unread)
+	if !ok || u.reason != "" {
+		return o
+	}
+	keepMeta(&u.ObjectMeta)
+	typed, err := decode(name, u)
+	if err != nil {
+		u.reason, u.Spec, u.Status = err.Error(), nil, nil
+		return u
+	}
+	return typed
+}
+
+func readIstio(o any) (any, *ingest.Rejection) {
+	if u, ok := o.(*unread); ok {
+		return nil, &ingest.Rejection{Field: "spec", Reason: u.reason}
+	}
+	return o, nil
+}
+
+func decode(name value.Kind, u *unread) (meta.Object, error) {
+	switch name {
+	case value.KindServiceEntry:
+		// Its status has the addresses that were allocated; one that does not read is no reason to lose the rest.
+		o := &networking.ServiceEntry{ObjectMeta: u.ObjectMeta}
+		_ = readJSON(u.Status, &o.Status)
+		return o, readJSON(u.Spec, &o.Spec)
+	case value.KindWorkloadEntry:
+		o := &networking.WorkloadEntry{ObjectMeta: u.ObjectMeta}
+		return o, readJSON(u.Spec, &o.Spec)
+	case value.KindVirtualService:
+		o := &networking.VirtualService{ObjectMeta: u.ObjectMeta}
+		return o, readJSON(u.Spec, &o.Spec)
+	case value.KindDestinationRule:
+		o := &networking.DestinationRule{ObjectMeta: u.ObjectMeta}
+		return o, readJSON(u.Spec, &o.Spec)
+	case value.KindGateway:
+		o := &networking.Gateway{ObjectMeta: u.ObjectMeta}
+		return o, readJSON(u.Spec, &o.Spec)
+	case value.KindSidecar:
+		o := &networking.Sidecar{ObjectMeta: u.ObjectMeta}
+		return o, readJSON(u.Spec, &o.Spec)
+	}
+	return nil, fmt.Errorf("kind %s is none of Istio's", name)
+}
+
+func readJSON(raw json.RawMessage, into json.Unmarshaler) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return into.UnmarshalJSON(raw)
+}

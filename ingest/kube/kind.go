@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"context"
+
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// kind says how objects of one kind are asked for and read. Immutable.
+type kind struct {
+	name     value.Kind
+	group    schema.GroupVersion
+	resource string
+	list     func() runtime.Object
+	// namespace and fields limit the request.
+	namespace, fields string
+	// keep cuts an object down to the used fields. It may be called again with its result.
+	keep func(any) any
+	// read makes the event's object of what keep kept.
+	read func(any) (any, *ingest.Rejection)
+}
+
+// scope is what the options limit the source to.
+type scope struct {
+	namespace, root, meshConfigMap string
+}
+
+func newScope(o Options) scope {
+	s := scope{namespace: o.Namespace, root: o.RootNamespace, meshConfigMap: "istio"}
+	if s.root == "" {
+		s.root = "istio-system"
+	}
+	if o.Revision != "" && o.Revision != "default" {
+		s.meshConfigMap += "-" + o.Revision
+	}
+	return s
+}
+
+// coreKinds are the kinds that every server has.
+func coreKinds(s scope) []kind {
+	v1 := core.SchemeGroupVersion
+	namespaces := ""
+	if s.namespace != "" {
+		namespaces = "metadata.name=" + s.namespace
+	}
+	return []kind{
+		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, keep: keepNamespace, read: asIs},
+		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, keep: keepNode, read: asIs},
+		{
+			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, keep: keepPod, read: asIs,
+			fields: "status.phase!=Failed,status.phase!=Succeeded", // They have given up their address.
+		},
+		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace, list: func() runtime.Object { return &core.ServiceList{} }, keep: keepService, read: asIs},
+		{
+			name: value.KindEndpointSlice, group: discovery.SchemeGroupVersion, resource: "endpointslices", namespace: s.namespace,
+			list: func() runtime.Object { return &discovery.EndpointSliceList{} }, keep: keepEndpointSlice, read: asIs,
+		},
+		{
+			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root, fields: "metadata.name=" + s.meshConfigMap,
+			list: func() runtime.Object { return &core.ConfigMapList{} }, keep: keepConfigMap, read: readMesh,
+		},
+	}
+}
+
+// key is the key of an object of this kind.
+func (k kind) key(m meta.Object) value.ObjectKey {
+	if k.name == value.KindMeshConfig {
+		return value.ObjectKey{Kind: k.name, Name: "mesh"}
+	}
+	return value.ObjectKey{Kind: k.name, Namespace: m.GetNamespace(), Name: m.GetName()}
+}
+
+// requests are how a reflector lists and watches the kind.
+func (k kind) requests(c rest.Interface) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
+	request := func(o *meta.ListOptions) *rest.Request {
+		o.FieldSelector = k.fields
+		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.resource).VersionedParams(o, meta.ParameterCodec)
+	}
+	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+		found := k.list()
+		return found, request(&o).Do(ctx).Into(found)
+	}
+	follow := func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
+		o.Watch = true
+		return request(&o).Watch(ctx)
+	}
+	return list, follow
+}
+
+func asIs(o any) (any, *ingest.Rejection) { return o, nil }
+
+// readMesh takes the mesh configuration out of its ConfigMap.
+func readMesh(o any) (any, *ingest.Rejection) {
+	text, ok := o.(*core.ConfigMap).Data["mesh"]
+	if !ok {
+		return nil, &ingest.Rejection{Field: "data.mesh", Reason: "is missing in ConfigMap " + o.(*core.ConfigMap).Name + ": expected a MeshConfig in YAML"}
+	}
+	return text, nil
+}

@@ -1,0 +1,115 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/pilotd/pilotd/ingest"
+)
+
+// SourceName is the name of the source in events.
+const SourceName = "kube"
+
+// Options say which server to read and whom to tell.
+type Options struct {
+	// Kubeconfig is a file. When it is empty, $KUBECONFIG, ~/.kube/config and the pod's own service account are tried, in this order.
+	Kubeconfig string
+	// Config is used instead of Kubeconfig when set.
+	Config *rest.Config
+	// Namespace limits the source to the objects of one namespace; all when empty.
+	Namespace string
+	// RootNamespace is where the mesh configuration lies; "istio-system" when empty.
+	RootNamespace string
+	// Revision chooses the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" when it is empty or "default".
+	Revision string
+	// QPS and Burst limit the requests; 80 and 160 when 0.
+	QPS   float32
+	Burst int
+	// Sink takes the objects.
+	Sink ingest.Sink
+	// Log is slog.Default() when nil.
+	Log *slog.Logger
+}
+
+// Source reads an API server.
+type Source struct {
+	// Immutable after New.
+	sink    ingest.Sink
+	log     *slog.Logger
+	clients *clients
+	scope   scope
+	outbox  *outbox
+}
+
+// New makes a source. It fails where no server is configured, or the configuration is bad; it does not connect.
+func New(o Options) (*Source, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	o.Log = o.Log.With("source", SourceName)
+	clients, err := newClients(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{sink: o.Sink, log: o.Log, clients: clients, scope: newScope(o), outbox: newOutbox()}, nil
+}
+
+// Name is the name that the source's events carry.
+func (s *Source) Name() string { return SourceName }
+
+// Waiting names the resources that Synced waits for still.
+func (s *Source) Waiting() []string { return s.outbox.missing() }
+
+// Run reads the server and follows it until ctx ends. It returns nil then; nothing else ends it.
+func (s *Source) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quieter{s.log.Handler()}))
+	var reading sync.WaitGroup
+	defer s.clients.close()
+	defer reading.Wait()
+	kinds := coreKinds(s.scope)
+	for _, k := range kinds {
+		s.outbox.expect(k.resource)
+	}
+	s.outbox.expect(crdResource)
+	for _, k := range kinds {
+		s.read(ctx, &reading, func(ctx context.Context) { s.follow(ctx, k) })
+	}
+	s.read(ctx, &reading, s.followCRDs)
+	s.deliver(ctx)
+	return nil
+}
+
+// read starts a reader of one kind.
+func (s *Source) read(ctx context.Context, reading *sync.WaitGroup, follow func(context.Context)) {
+	reading.Add(1)
+	go func() {
+		defer reading.Done()
+		follow(ctx)
+	}()
+}
+
+// follow hands one kind to the outbox until ctx ends.
+func (s *Source) follow(ctx context.Context, k kind) {
+	lw := &cache.ListWatch{}
+	client := s.clients.of(k.group)
+	lw.ListWithContextFunc, lw.WatchFuncWithContext = k.requests(client)
+	s.reflect(ctx, k.resource, lw, newCollector(k, s.outbox))
+}
+
+// deliver hands what the outbox has to the sink, all of it at a time, until ctx ends.
+func (s *Source) deliver(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.outbox.ready:
+		}
+		s.outbox.take().tell(s.sink)
+	}
+}
