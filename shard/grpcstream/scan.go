@@ -15,7 +15,10 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-var errNotUTF8 = errors.New("a string is not UTF-8")
+var (
+	errNotUTF8 = errors.New("a string is not UTF-8")
+	errNumber  = errors.New("a field number is too big")
+)
 
 // incoming is what a stream's reader receives into: the last request, or why it is refused, and what requests are compared with.
 type incoming struct {

@@ -119,6 +119,9 @@ func (r *regions) walk(message []byte, fieldOf func(protowire.Number) field) err
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
+		if num > protowire.MaxValidNumber {
+			return errNumber
+		}
 		f := unknown
 		if kind == protowire.BytesType {
 			f = fieldOf(num)
