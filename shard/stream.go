@@ -1,8 +1,28 @@
 package shard
 
 import (
+	"time"
+
+	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
 )
+
+// Stream is where the responses of one client go. Its methods are called by the worker goroutine and never block.
+type Stream interface {
+	// ID is never used again in this process.
+	ID() uint64
+	// Send sends r after all that was sent before.
+	Send(typeURL string, r *encodecache.Response)
+	// Close ends the stream with the status of err.
+	Close(err error)
+}
+
+// Backlogged is what a Stream may implement besides: a response that has not left the process does not get its credit back by time.
+type Backlogged interface {
+	// Backlogged reports whether something that was given to Send has not been written yet.
+	Backlogged() bool
+}
 
 // Planner computes what proxies should have, and answers through the plan.Sink that the Shards are.
 type Planner interface {
@@ -10,4 +30,69 @@ type Planner interface {
 	Attach(id uint64, p *plan.Proxy)
 	// Detach ends that.
 	Detach(id uint64)
+}
+
+// Metrics are told what happens, by the worker goroutines. Each may be nil.
+type Metrics struct {
+	// Sent is told of each response for each client: its size, and the time since the change that it is for; negative for one that
+	// answers a request.
+	Sent func(t ads.Type, bytes int, since time.Duration)
+	// Converged is told when the last response for a change goes to a client, and how long after the change.
+	Converged func(since time.Duration)
+	// Queued is told how long a change waited for its shard.
+	Queued func(lane Lane, waited time.Duration)
+	// Expired is told of requests with the nonce of an older response, Unserved of those for types that nobody serves.
+	Expired  func(t ads.Type)
+	Unserved func(typeURL string)
+	// Refused is told of refusals.
+	Refused func(r Refusal)
+}
+
+// Refusal is a NACK.
+type Refusal struct {
+	Proxy *plan.Proxy
+	Type  ads.Type
+	// Names are the resources that it is attributed to; empty while it is not known which.
+	Names []string
+	// Message is the client's, empty when a search for the resources ended without another refusal.
+	Message string
+}
+
+// Lane is one of the two ways on which changes come.
+type Lane uint8
+
+// The lanes.
+const (
+	ConfigLane Lane = iota
+	EndpointLane
+)
+
+func (l Lane) String() string {
+	if l == EndpointLane {
+		return "endpoints"
+	}
+	return "config"
+}
+
+// filled is m with functions that do nothing where it has none.
+func (m Metrics) filled() Metrics {
+	if m.Sent == nil {
+		m.Sent = func(ads.Type, int, time.Duration) {}
+	}
+	if m.Converged == nil {
+		m.Converged = func(time.Duration) {}
+	}
+	if m.Queued == nil {
+		m.Queued = func(Lane, time.Duration) {}
+	}
+	if m.Expired == nil {
+		m.Expired = func(ads.Type) {}
+	}
+	if m.Unserved == nil {
+		m.Unserved = func(string) {}
+	}
+	if m.Refused == nil {
+		m.Refused = func(Refusal) {}
+	}
+	return m
 }

@@ -6,13 +6,16 @@ import (
 	"math/bits"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 )
+
+// Section is a sorted, persistent list of resources by name: a plan.Section.
+type Section = chunked.Map[*encodecache.Entry]
 
 // Content is resources of one type by name: what clients should have, or have. Equal pointers are equal contents; different pointers mean
 // nothing. Immutable. A nil Content is a client that has nothing.
 type Content struct {
-	Section plan.Section
+	Section Section
 }
 
 // get is the resource of that name, or nil.
@@ -24,9 +27,9 @@ func (c *Content) get(name string) *encodecache.Entry {
 	return e
 }
 
-func (c *Content) section() plan.Section {
+func (c *Content) section() Section {
 	if c == nil {
-		return plan.Section{}
+		return Section{}
 	}
 	return c.Section
 }

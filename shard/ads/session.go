@@ -250,3 +250,13 @@ func (t *turn) unserved(r *Request) {
 		t.emit(Effect{Kind: Send, TypeURL: r.TypeURL, Batch: t.book.finish(out, digest{})})
 	}
 }
+
+// Pending reports whether something waits to be sent: for an ACK, or for the time.
+func (s *Session) Pending() bool {
+	for t := range s.types {
+		if st := &s.types[t]; st.blocked || st.kept {
+			return true
+		}
+	}
+	return false
+}

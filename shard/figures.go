@@ -1,0 +1,43 @@
+package shard
+
+import "sync/atomic"
+
+// figures are what a worker counts, read by others.
+type figures struct {
+	classes, cohorts, members atomic.Int64
+	sent, assembled, rounds   atomic.Uint64
+	lanes                     [2]atomic.Uint64
+}
+
+// Figures are the counts of one shard.
+type Figures struct {
+	// Classes, Cohorts and Members are those that the shard has now.
+	Classes, Cohorts, Members int
+	// Inbox, Worlds and Services are what has come and is not taken yet: members with mail, classes with a new World, services with new
+	// endpoints.
+	Inbox, Worlds, Services int
+	// Sent counts responses for each client, Assembled those that were made: Sent/Assembled clients share one.
+	Sent, Assembled uint64
+	// Rounds counts the worker's rounds; ConfigTakes and EndpointTakes how often it took something from each lane.
+	Rounds, ConfigTakes, EndpointTakes uint64
+}
+
+// Figures are the counts of each shard.
+func (s *Shards) Figures() []Figures {
+	out := make([]Figures, len(s.workers))
+	for i, w := range s.workers {
+		f := &w.figures
+		out[i] = Figures{
+			Classes: int(f.classes.Load()), Cohorts: int(f.cohorts.Load()), Members: int(f.members.Load()),
+			Sent: f.sent.Load(), Assembled: f.assembled.Load(),
+			Rounds: f.rounds.Load(), ConfigTakes: f.lanes[ConfigLane].Load(), EndpointTakes: f.lanes[EndpointLane].Load(),
+		}
+		w.mu.Lock()
+		out[i].Inbox, out[i].Worlds, out[i].Services = len(w.inbox), len(w.worlds), len(w.services)
+		w.mu.Unlock()
+	}
+	return out
+}
+
+// Streams is the number of streams that are attached, placed or not.
+func (s *Shards) Streams() int { return s.members.Size() }

@@ -1,0 +1,283 @@
+package shard
+
+import (
+	"maps"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// handleMail does what came for a member. A member that is gone is dropped whatever else came.
+func (w *worker) handleMail(m *member, in mail) {
+	if in.gone {
+		w.drop(m)
+		return
+	}
+	if in.assigned != nil {
+		w.assign(m, in.assigned, in.request)
+	}
+	if in.request != nil {
+		w.carryOut(m, m.session.Receive(w.now(), w.book, in.request), m.since)
+		w.muster(m)
+		<-m.room
+	}
+}
+
+// assign puts a member into the crew of its class. The first World waits for the first EndpointTable.
+func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
+	if m.session == nil {
+		m.session = ads.New(ads.Options{
+			Delta:    first.Delta,
+			Fallback: a.class.Type == value.SidecarProxy,
+			MaxNames: w.shards.opts.MaxNames,
+			Doubt:    a.doubt,
+		})
+		w.figures.members.Add(1)
+	}
+	if w.endpoints == nil {
+		if t := w.shards.opts.Endpoints; t != nil {
+			w.endpoints = t()
+		}
+	}
+	c := w.byClass[a.class]
+	if c == nil {
+		c = &crew{class: a.class, members: map[*member]struct{}{}, cohorts: map[ads.Subscription]*cohort{}}
+		c.target = w.newTarget(a.world, nil)
+		w.byClass[a.class] = c
+		w.crews[c] = struct{}{}
+		w.figures.classes.Add(1)
+	} else if a.world.Revision > c.target.world.Revision {
+		w.handleWorld(a.class, a.world, w.now())
+	}
+	w.leaveCrew(m)
+	m.crew = c
+	c.members[m] = struct{}{}
+	w.muster(m)
+	if w.endpoints == nil {
+		w.early = append(w.early, m)
+		return
+	}
+	w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), w.now())
+}
+
+// drop forgets a member.
+func (w *worker) drop(m *member) {
+	w.timers.remove(m)
+	if m.session == nil {
+		return
+	}
+	m.session = nil
+	w.leaveCrew(m)
+	w.figures.members.Add(-1)
+}
+
+// leaveCrew takes a member out of its crew, and the crew away if it was the last.
+func (w *worker) leaveCrew(m *member) {
+	if m.crew == nil {
+		return
+	}
+	w.leaveCohort(m)
+	c := m.crew
+	m.crew = nil
+	delete(c.members, m)
+	if len(c.members) == 0 {
+		delete(w.crews, c)
+		delete(w.byClass, c.class)
+		w.figures.classes.Add(-1)
+	}
+}
+
+func (w *worker) leaveCohort(m *member) {
+	if m.cohort == nil {
+		return
+	}
+	delete(m.cohort.members, m)
+	if len(m.cohort.members) == 0 {
+		delete(m.crew.cohorts, m.cohort.sub)
+		w.figures.cohorts.Add(-1)
+	}
+	m.cohort = nil
+}
+
+// muster puts a member into the cohort of its subscription.
+func (w *worker) muster(m *member) {
+	if m.crew == nil {
+		return
+	}
+	sub := m.session.Subscription(ads.Endpoints)
+	if m.cohort != nil && m.cohort.sub == sub {
+		return
+	}
+	w.leaveCohort(m)
+	c := m.crew.cohorts[sub]
+	if c == nil {
+		c = &cohort{sub: sub, members: map[*member]struct{}{}}
+		m.crew.cohorts[sub] = c
+		w.figures.cohorts.Add(1)
+	}
+	c.members[m] = struct{}{}
+	m.cohort = c
+}
+
+// handleWorld brings the crew of a class to a new World. It came at the time at.
+func (w *worker) handleWorld(class *plan.Class, world *plan.World, at time.Time) {
+	c := w.byClass[class]
+	if c == nil || world.Revision < c.target.world.Revision || world == c.target.world {
+		return
+	}
+	c.target = w.newTarget(world, c.target)
+	if w.endpoints == nil {
+		return
+	}
+	for _, group := range c.cohorts {
+		for m := range group.members {
+			w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), at)
+		}
+		w.lookAtEndpoints()
+	}
+}
+
+// sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that none holds on to
+// old endpoints.
+const sweepEvery = 64
+
+// handleEndpoints tells those that subscribe to the endpoints of services that they have changed.
+func (w *worker) handleEndpoints(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}, at time.Time) {
+	first := w.endpoints == nil
+	w.endpoints = t
+	if len(services) > 0 {
+		w.log.add(services)
+	}
+	if first {
+		for _, m := range w.early {
+			if m.session != nil {
+				w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
+			}
+		}
+		w.early = nil
+		return
+	}
+	names := w.resourcesOf(services)
+	all := w.log.seq%sweepEvery == 0
+	if len(names) == 0 && !all {
+		return
+	}
+	for c := range w.crews {
+		for _, group := range c.cohorts {
+			if !all && !group.wants(names) {
+				continue
+			}
+			for m := range group.members {
+				w.carryOut(m, m.session.Refresh(w.now(), w.book), at)
+			}
+		}
+	}
+}
+
+// resourcesOf are the names of the resources that the endpoints of services go into, in any World in use.
+func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]struct{} {
+	seen := make(map[*joined]struct{}, 1)
+	names := map[string]struct{}{}
+	for c := range w.crews {
+		if _, ok := seen[c.target.endpoints]; ok {
+			continue
+		}
+		seen[c.target.endpoints] = struct{}{}
+		for s := range services {
+			for _, a := range w.shards.opts.join.assignmentsOf(c.target.world, s) {
+				names[a.Name] = struct{}{}
+			}
+		}
+	}
+	return names
+}
+
+// wants reports whether the cohort subscribes to any of names.
+func (c *cohort) wants(names map[string]struct{}) bool {
+	if c.sub.All {
+		return true
+	}
+	for n := range maps.Keys(names) {
+		if c.sub.Names.Contains(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// carryOut does what a Session asks for. at is when the change came that it follows from; zero for none.
+func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
+	metrics := &w.shards.opts.Metrics
+	sent := false
+	for _, e := range effects {
+		switch e.Kind {
+		case ads.Send:
+			r := w.response(e.Batch)
+			m.stream.Send(e.TypeURL, r)
+			sent = true
+			w.figures.sent.Add(1)
+			metrics.Sent(e.Type, r.Len(), w.sinceChange(at))
+		case ads.Refused:
+			metrics.Refused(Refusal{Proxy: m.proxy, Type: e.Type, Names: e.Names, Message: e.Message})
+		case ads.Expired:
+			metrics.Expired(e.Type)
+		case ads.Unserved:
+			metrics.Unserved(e.TypeURL)
+		case ads.Doubtful, ads.Certain:
+			w.shards.doubt(m.proxy.ID, e)
+		case ads.Exceeded:
+			m.stream.Close(status.Error(codes.ResourceExhausted, e.Err.Error()))
+		}
+	}
+	switch pending := m.session.Pending(); {
+	case pending && m.since.IsZero():
+		m.since = at
+	case !pending:
+		if sent && !at.IsZero() {
+			metrics.Converged(w.sinceChange(at))
+		}
+		m.since = time.Time{}
+	}
+	w.timers.set(m, m.session.Deadline())
+}
+
+func (w *worker) sinceChange(at time.Time) time.Duration {
+	if at.IsZero() {
+		return -1
+	}
+	return w.now().Sub(at)
+}
+
+// doubt notes that a node's versions are not to be believed, or are again.
+func (s *Shards) doubt(node string, e ads.Effect) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind == ads.Doubtful {
+		s.doubts.add(node, e.Type)
+	} else {
+		s.doubts.remove(node, e.Type)
+	}
+}
+
+// response is the assembled form of a Batch; those who are sent the same Batch in a round share it.
+func (w *worker) response(b *ads.Batch) *encodecache.Response {
+	r, ok := w.responses[b]
+	if !ok {
+		a := w.shards.opts.Assembler
+		if b.Delta {
+			r = a.Delta(b.TypeURL, b.Nonce, "", b.Entries, b.Removed)
+		} else {
+			r = a.SotW(b.TypeURL, b.Version, b.Nonce, b.Entries)
+		}
+		w.responses[b] = r
+		w.figures.assembled.Add(1)
+	}
+	return r
+}

@@ -1,0 +1,97 @@
+package shard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// Client is what is to be told about one stream.
+type Client struct {
+	ID    uint64
+	Proxy *plan.Proxy
+	// Class is the name of the proxy's class, Shard where it is.
+	Class string
+	Shard int
+	// Revision is that of the Snapshot that the client is brought to.
+	Revision uint64
+	Types    map[ads.Type]TypeStatus
+}
+
+// TypeStatus is what is to be told about one type of a stream.
+type TypeStatus struct {
+	ads.Status
+	// Entries are the resources that the client was sent and has not been told to drop, by name. Only Client fills it.
+	Entries []*encodecache.Entry
+}
+
+// types are all that a Session serves.
+func types() []ads.Type { return []ads.Type{ads.Clusters, ads.Endpoints, ads.Listeners, ads.Routes} }
+
+// Clients tells about all streams that have a place, without Entries, in the order of their proxies' ids.
+func (s *Shards) Clients() []Client { return s.look(func(*member) bool { return true }, false) }
+
+// Find tells about the streams of one proxy, named by its id or by "name.namespace", with Entries: what was really sent.
+func (s *Shards) Find(proxyID string) []Client {
+	return s.look(func(m *member) bool {
+		return m.proxy.ID == proxyID || m.proxy.Name+"."+m.proxy.Namespace == proxyID
+	}, true)
+}
+
+// look asks every worker about its members.
+func (s *Shards) look(want func(*member) bool, entries bool) []Client {
+	answers := make(chan []Client, len(s.workers))
+	for _, w := range s.workers {
+		w.postQuery(func() { answers <- w.tell(want, entries) })
+	}
+	var out []Client
+	for range s.workers {
+		select {
+		case some := <-answers:
+			out = append(out, some...)
+		case <-s.stopped:
+			return nil
+		}
+	}
+	slices.SortFunc(out, func(a, b Client) int {
+		if c := strings.Compare(a.Proxy.ID, b.Proxy.ID); c != 0 {
+			return c
+		}
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// tell runs on the worker goroutine.
+func (w *worker) tell(want func(*member) bool, entries bool) []Client {
+	var out []Client
+	for c := range w.crews {
+		for m := range c.members {
+			if !want(m) {
+				continue
+			}
+			cl := Client{
+				ID: m.id, Proxy: m.proxy, Class: c.class.Name, Shard: w.index,
+				Revision: c.target.world.Revision, Types: map[ads.Type]TypeStatus{},
+			}
+			for _, t := range types() {
+				st := TypeStatus{Status: m.session.Status(t)}
+				if !st.Watched {
+					continue
+				}
+				if entries {
+					st.Entries = slices.Collect(m.session.Has(w.book, t))
+				}
+				cl.Types[t] = st
+			}
+			out = append(out, cl)
+		}
+	}
+	return out
+}

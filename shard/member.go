@@ -1,0 +1,117 @@
+package shard
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// member is one stream and its proxy.
+type member struct {
+	// Immutable after newMember.
+	id     uint64
+	stream Stream
+	proxy  *plan.Proxy
+	room   chan struct{} // holds a token while a request is undecided
+
+	// Guarded by the Shards' mu.
+	class  *plan.Class
+	worker *worker
+	left   bool
+
+	mu sync.Mutex
+	// Guarded by mu.
+	mail   mail
+	home   *worker // nil until placed
+	posted bool    // the home's inbox has it
+
+	// Owned by the worker goroutine; nil until the first World.
+	session *ads.Session
+	crew    *crew
+	cohort  *cohort
+	since   time.Time // of the oldest change that has not all been sent
+	due     time.Time // when the session's timer is set for
+	heap    int       // where it is in the timers; -1 when not
+}
+
+// mail is what has come for a member: of each kind the newest.
+type mail struct {
+	request  *ads.Request
+	assigned *assignment
+	gone     bool
+}
+
+// assignment is the class and World of a proxy.
+type assignment struct {
+	class *plan.Class
+	world *plan.World
+	doubt ads.TypeSet
+}
+
+func newMember(st Stream, p *plan.Proxy, first ads.Request) *member {
+	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), heap: -1}
+	m.room <- struct{}{}
+	m.mail.request = &first
+	return m
+}
+
+// post leaves something for the worker, and wakes it.
+func (m *member) post(leave func(*mail)) { m.place(nil, leave) }
+
+// place is post; home is the worker that it is to be from now on, if none was before.
+func (m *member) place(home *worker, leave func(*mail)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	leave(&m.mail)
+	if m.home == nil {
+		m.home = home
+	}
+	if m.home != nil && !m.posted {
+		m.posted = true
+		m.home.postMember(m)
+	}
+}
+
+// collect takes what has come.
+func (m *member) collect() mail {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	in := m.mail
+	m.mail, m.posted = mail{}, false
+	return in
+}
+
+// maxDoubts bounds how many nodes are remembered.
+const maxDoubts = 4096
+
+// doubts are the types of which the versions that a node reports are not to be believed. Guarded by the Shards' mu.
+type doubts struct {
+	byNode map[string]ads.TypeSet
+	order  []string // oldest first; may name nodes that are gone
+}
+
+func newDoubts() doubts { return doubts{byNode: map[string]ads.TypeSet{}} }
+
+func (d *doubts) of(node string) ads.TypeSet { return d.byNode[node] }
+
+func (d *doubts) add(node string, t ads.Type) {
+	if _, ok := d.byNode[node]; !ok {
+		d.order = append(d.order, node)
+		for len(d.order) > maxDoubts {
+			delete(d.byNode, d.order[0])
+			d.order = d.order[1:]
+		}
+	}
+	d.byNode[node] = d.byNode[node].With(t)
+}
+
+func (d *doubts) remove(node string, t ads.Type) {
+	left := d.byNode[node].Without(t)
+	if left != 0 {
+		d.byNode[node] = left
+		return
+	}
+	delete(d.byNode, node)
+}

@@ -1,0 +1,239 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puzpuzpuz/xsync/v3"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// ErrStopped says that the shards have stopped.
+var ErrStopped = errors.New("the shards have stopped")
+
+// Options are settings of Shards.
+type Options struct {
+	// Workers is the number of shards; 0 is one for each core.
+	Workers int
+	// Planner is told of the proxies.
+	Planner Planner
+	// Endpoints is the newest EndpointTable, asked for when a proxy comes before any endpoint has changed; nil waits for EndpointsChanged.
+	Endpoints func() *snapshot.EndpointTable
+	// Names interns subscriptions; the table of the streams' scanners.
+	Names *ads.NamesTable
+	// Assembler makes the responses; nil makes them without a control plane's name.
+	Assembler *encodecache.Assembler
+	// MaxNames limits the names of one type that a stream may subscribe to; 0 is no limit.
+	MaxNames int
+	// Now and After are the clock.
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time
+
+	Metrics Metrics
+
+	// join is how endpoints become resources; tests have Worlds of their own.
+	join join
+}
+
+// join is how a World's assignments become resources.
+type join struct {
+	assignmentsOf func(*plan.World, value.ServiceKey) []*plan.Assignment
+	entry         func(*plan.Assignment, *snapshot.EndpointTable) *encodecache.Entry
+}
+
+// Shards are the workers and the registry of streams. It implements plan.Sink.
+type Shards struct {
+	// Immutable after New.
+	opts    Options
+	workers []*worker
+	members *xsync.MapOf[uint64, *member]
+	stopped chan struct{}
+
+	nonces atomic.Uint64
+
+	mu sync.Mutex
+	// Guarded by mu.
+	spreads map[*plan.Class]*spread
+	doubts  doubts
+}
+
+// spread is where the members of a class are.
+type spread struct {
+	total int
+	on    []int // by worker
+}
+
+// spill is how many members of a class a shard takes before the next one does.
+const spill = 256
+
+// New makes Shards that work once Run is called.
+func New(o Options) *Shards {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Names == nil {
+		o.Names = ads.NewNamesTable()
+	}
+	if o.join.entry == nil {
+		o.join = join{(*plan.World).AssignmentsOf, (*plan.Assignment).Entry}
+	}
+	o.Metrics = o.Metrics.filled()
+	s := &Shards{
+		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}),
+		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(),
+	}
+	for i := range o.Workers {
+		s.workers = append(s.workers, newWorker(s, i))
+	}
+	return s
+}
+
+// Run runs the workers; it returns when ctx has ended and they have.
+func (s *Shards) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, w := range s.workers {
+		wg.Go(func() { w.run(ctx) })
+	}
+	wg.Wait()
+	close(s.stopped)
+}
+
+// Attach begins a stream with its first request.
+func (s *Shards) Attach(st Stream, p *plan.Proxy, first ads.Request) error {
+	select {
+	case <-s.stopped:
+		return ErrStopped
+	default:
+	}
+	m := newMember(st, p, first)
+	s.members.Store(m.id, m)
+	s.opts.Planner.Attach(m.id, p)
+	return nil
+}
+
+// Receive takes a further request. It waits while the one before is undecided, so that a flood delays only its sender.
+func (s *Shards) Receive(id uint64, r ads.Request) {
+	m, ok := s.members.Load(id)
+	if !ok {
+		return
+	}
+	select {
+	case m.room <- struct{}{}:
+		m.post(func(in *mail) { in.request = &r })
+	case <-s.stopped:
+	}
+}
+
+// Detach ends a stream: nothing is sent to it any more once the worker has seen that.
+func (s *Shards) Detach(id uint64) {
+	m, ok := s.members.LoadAndDelete(id)
+	if !ok {
+		return
+	}
+	s.opts.Planner.Detach(id)
+	m.post(func(in *mail) { in.gone = true })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.class != nil {
+		s.leave(m.class, m.worker.index)
+		m.class = nil
+	}
+	m.left = true
+}
+
+// Assigned implements plan.Sink: it places a proxy, or moves it to another class.
+func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.World) {
+	m, ok := s.members.Load(id)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	if m.left {
+		s.mu.Unlock()
+		return
+	}
+	sp := s.spreads[c]
+	if sp == nil {
+		sp = &spread{on: make([]int, len(s.workers))}
+		s.spreads[c] = sp
+	}
+	place := m.worker
+	if place == nil {
+		place = s.workers[(shardOf(c)+sp.total/spill)%len(s.workers)]
+	}
+	sp.total++
+	sp.on[place.index]++
+	if m.class != nil {
+		s.leave(m.class, place.index)
+	}
+	m.class, m.worker = c, place
+	doubt := s.doubts.of(m.proxy.ID)
+	s.mu.Unlock()
+	m.place(place, func(in *mail) { in.assigned = &assignment{class: c, world: w, doubt: doubt} })
+}
+
+// leave takes a member out of its class's count; the caller holds mu.
+func (s *Shards) leave(c *plan.Class, worker int) {
+	sp := s.spreads[c]
+	sp.total--
+	sp.on[worker]--
+	if sp.total == 0 {
+		delete(s.spreads, c)
+	}
+}
+
+// shardOf hashes the name of a class.
+func shardOf(c *plan.Class) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.Name))
+	return int(h.Sum32() & (1<<30 - 1))
+}
+
+// Advanced implements plan.Sink: each worker that has members of a class gets its new World.
+func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World) {
+	now := s.opts.Now()
+	mine := make([]map[*plan.Class]*plan.World, len(s.workers))
+	s.mu.Lock()
+	for c, w := range worlds {
+		sp := s.spreads[c]
+		if sp == nil {
+			continue
+		}
+		for i, n := range sp.on {
+			if n == 0 {
+				continue
+			}
+			if mine[i] == nil {
+				mine[i] = map[*plan.Class]*plan.World{}
+			}
+			mine[i][c] = w
+		}
+	}
+	s.mu.Unlock()
+	for i, m := range mine {
+		if len(m) > 0 {
+			s.workers[i].postWorlds(m, now)
+		}
+	}
+}
+
+// EndpointsChanged implements plan.Sink.
+func (s *Shards) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
+	now := s.opts.Now()
+	for _, w := range s.workers {
+		w.postEndpoints(t, services, now)
+	}
+}
+
+// nonce is the number of the next response.
+func (s *Shards) nonce() uint64 { return s.nonces.Add(1) }

@@ -1,0 +1,227 @@
+package shard
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// worker is one shard.
+type worker struct {
+	// Immutable after newWorker.
+	shards *Shards
+	index  int
+	wake   chan struct{}
+
+	mu sync.Mutex
+	// Guarded by mu: what has come and is not taken yet.
+	inbox      []*member
+	worlds     map[*plan.Class]*plan.World
+	worldsAt   time.Time // when the oldest of worlds came
+	table      *snapshot.EndpointTable
+	services   map[value.ServiceKey]struct{}
+	servicesAt time.Time // when the oldest of services came
+	asked      []func()
+
+	// endpointsCame is set while the endpoint slot has something, so that looking costs no lock.
+	endpointsCame atomic.Bool
+
+	// Owned by the worker goroutine.
+	book      *ads.Book
+	responses map[*ads.Batch]*encodecache.Response // of this round
+	crews     map[*crew]struct{}
+	byClass   map[*plan.Class]*crew
+	endpoints *snapshot.EndpointTable // nil until the first
+	log       changeLog
+	contents  contentTable
+	timers    timers
+	early     []*member // assigned before the first EndpointTable
+
+	figures figures
+}
+
+// crew are the members of one class on this shard.
+type crew struct {
+	class   *plan.Class
+	target  *target
+	members map[*member]struct{}
+	cohorts map[ads.Subscription]*cohort
+}
+
+// cohort are the members of a crew that subscribe to the same endpoints.
+type cohort struct {
+	sub     ads.Subscription
+	members map[*member]struct{}
+}
+
+func newWorker(s *Shards, index int) *worker {
+	return &worker{
+		shards: s, index: index, wake: make(chan struct{}, 1),
+		book:      ads.NewBook(s.opts.Names, s.nonce),
+		responses: map[*ads.Batch]*encodecache.Response{},
+		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{},
+		contents: contentTable{},
+	}
+}
+
+func (w *worker) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// postMember leaves a member in the inbox. The caller sees to it that it is not there yet.
+func (w *worker) postMember(m *member) {
+	w.mu.Lock()
+	w.inbox = append(w.inbox, m)
+	w.mu.Unlock()
+	w.signal()
+}
+
+// postWorlds merges new Worlds into the config slot: of each class the newest stays.
+func (w *worker) postWorlds(worlds map[*plan.Class]*plan.World, now time.Time) {
+	w.mu.Lock()
+	if len(w.worlds) == 0 {
+		w.worlds, w.worldsAt = worlds, now
+	} else {
+		maps.Copy(w.worlds, worlds)
+	}
+	w.mu.Unlock()
+	w.signal()
+}
+
+// postEndpoints merges a change into the endpoint slot. Changes may come in any order: the newest table stays.
+func (w *worker) postEndpoints(t *snapshot.EndpointTable, services []value.ServiceKey, now time.Time) {
+	w.mu.Lock()
+	if w.table == nil || t.Revision > w.table.Revision {
+		w.table = t
+	}
+	if w.services == nil {
+		w.services, w.servicesAt = make(map[value.ServiceKey]struct{}, len(services)), now
+	}
+	for _, s := range services {
+		w.services[s] = struct{}{}
+	}
+	w.endpointsCame.Store(true)
+	w.mu.Unlock()
+	w.signal()
+}
+
+// postQuery has f called on the worker goroutine.
+func (w *worker) postQuery(f func()) {
+	w.mu.Lock()
+	w.asked = append(w.asked, f)
+	w.mu.Unlock()
+	w.signal()
+}
+
+// run is the worker goroutine.
+func (w *worker) run(ctx context.Context) {
+	var timer <-chan time.Time
+	var armed time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer:
+			timer, armed = nil, time.Time{}
+		}
+		w.round()
+		if next := w.timers.next(); !next.IsZero() && (armed.IsZero() || next.Before(armed)) {
+			timer, armed = w.shards.opts.After(next.Sub(w.shards.opts.Now())), next
+		}
+	}
+}
+
+// round does all that has come. What comes meanwhile is for the next round, but for endpoints, which are looked at after every Cohort.
+func (w *worker) round() {
+	in := w.take()
+	w.lookAtEndpoints()
+	for _, m := range in.inbox {
+		w.handleMail(m, m.collect())
+		w.lookAtEndpoints()
+	}
+	w.handleWorlds(in.worlds, in.worldsAt)
+	w.handleTimers()
+	for _, f := range in.asked {
+		f()
+	}
+	w.book.Turn()
+	clear(w.responses)
+	w.figures.rounds.Add(1)
+}
+
+// taken is what one round takes.
+type taken struct {
+	inbox    []*member
+	worlds   map[*plan.Class]*plan.World
+	worldsAt time.Time
+	asked    []func()
+}
+
+// take empties the slots, all at once: a World that comes after its class's first member must not be looked at before that member is.
+func (w *worker) take() taken {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := taken{w.inbox, w.worlds, w.worldsAt, w.asked}
+	w.inbox, w.worlds, w.asked = nil, nil, nil
+	return t
+}
+
+// handleWorlds handles the config slot, class by class.
+func (w *worker) handleWorlds(worlds map[*plan.Class]*plan.World, at time.Time) {
+	if len(worlds) == 0 {
+		return
+	}
+	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(at))
+	w.figures.lanes[ConfigLane].Add(1)
+	for class, world := range worlds {
+		w.handleWorld(class, world, at)
+		w.lookAtEndpoints()
+	}
+	w.contents.sweep()
+}
+
+// lookAtEndpoints handles the endpoint slot if it has something.
+func (w *worker) lookAtEndpoints() {
+	if !w.endpointsCame.Load() {
+		return
+	}
+	w.mu.Lock()
+	t, services, at := w.table, w.services, w.servicesAt
+	w.services = nil
+	w.endpointsCame.Store(false)
+	w.mu.Unlock()
+	w.shards.opts.Metrics.Queued(EndpointLane, w.now().Sub(at))
+	w.figures.lanes[EndpointLane].Add(1)
+	w.handleEndpoints(t, services, at)
+}
+
+// handleTimers tells the time to those that are due.
+func (w *worker) handleTimers() {
+	now := w.now()
+	for m := w.timers.pop(now); m != nil; m = w.timers.pop(now) {
+		if b, ok := m.stream.(Backlogged); ok && b.Backlogged() {
+			m.session.Stalled(now)
+		}
+		w.carryOut(m, m.session.Tick(now, w.book), m.since)
+		w.lookAtEndpoints()
+	}
+}
+
+func (w *worker) now() time.Time { return w.shards.opts.Now() }
+
+// entry is the resource of an assignment for the newest endpoints.
+func (w *worker) entry(a *plan.Assignment) *encodecache.Entry {
+	return w.shards.opts.join.entry(a, w.endpoints)
+}
