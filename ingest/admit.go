@@ -3,11 +3,7 @@ package ingest
 import (
 	"fmt"
 
-	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
-
-	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -25,19 +21,19 @@ func admit(kind value.Kind, object any) *problem {
 	case value.KindService:
 		return typed(object, checkService)
 	case value.KindEndpointSlice:
-		return typed[discovery.EndpointSlice](object, nil)
+		return typed(object, checkSlice)
 	case value.KindServiceEntry:
-		return typed[clientnet.ServiceEntry](object, nil)
+		return typed(object, checkServiceEntry)
 	case value.KindWorkloadEntry:
-		return typed[clientnet.WorkloadEntry](object, nil)
+		return typed(object, checkWorkloadEntry)
 	case value.KindVirtualService:
-		return typed[clientnet.VirtualService](object, nil)
+		return typed(object, checkVirtualService)
 	case value.KindDestinationRule:
-		return typed[clientnet.DestinationRule](object, nil)
+		return typed(object, checkDestinationRule)
 	case value.KindGateway:
-		return typed[clientnet.Gateway](object, nil)
+		return typed(object, checkGateway)
 	case value.KindSidecar:
-		return typed[clientnet.Sidecar](object, nil)
+		return typed(object, checkSidecar)
 	case value.KindMeshConfig:
 		text, ok := object.(string)
 		if !ok {
@@ -59,7 +55,3 @@ func typed[O any](object any, check func(*O) *problem) *problem {
 	}
 	return check(o)
 }
-
-func checkService(*corev1.Service) *problem { return nil }
-
-func checkMesh(*meshconfig.MeshConfig) *problem { return nil }

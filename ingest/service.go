@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"istio.io/api/annotation"
+	networking "istio.io/api/networking/v1alpha3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -137,7 +138,7 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 			}
 			return uint32(p.Number)
 		})
-		if e != nil {
+		if e != nil && usable(networking.ServiceEntry_STATIC, e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}

@@ -84,7 +84,7 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 	spec := &d.entry.Spec
 	var all []*value.Endpoint
 	add := func(e *value.Endpoint) {
-		if e != nil {
+		if e != nil && usable(spec.GetResolution(), e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}

@@ -1,0 +1,172 @@
+package ingest
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// check keeps the first problem of an object: rules are called in the order of its fields, each with the path of the field it looks at.
+type check struct{ first *problem }
+
+// that refuses unless ok.
+func (c *check) that(ok bool, field, expected string, args ...any) {
+	if !ok && c.first == nil {
+		c.first = &problem{field, fmt.Sprintf(expected, args...)}
+	}
+}
+
+func item(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+func (c *check) port(field string, n uint32) {
+	c.that(n >= 1 && n <= 65535, field, "expected a port from 1 to 65535, got %d", n)
+}
+
+// optionalPort lets 0 stand for none.
+func (c *check) optionalPort(field string, n uint32) {
+	c.that(n <= 65535, field, "expected a port up to 65535, got %d", n)
+}
+
+// duration takes whole milliseconds, at least one; zero only where it means something.
+func (c *check) duration(field string, d *durationpb.Duration, zero bool) {
+	if d == nil || c.first != nil {
+		return
+	}
+	if err := d.CheckValid(); err != nil {
+		c.that(false, field, "expected a duration: %v", err)
+		return
+	}
+	v := d.AsDuration()
+	if v == 0 && zero {
+		return
+	}
+	c.that(v >= time.Millisecond, field, "expected a duration of at least 1ms, got %v", v)
+	c.that(v%time.Millisecond == 0, field, "expected a duration of whole milliseconds, got %v", v)
+}
+
+// positive takes whole milliseconds, at least one.
+func (c *check) positive(field string, d *durationpb.Duration) { c.duration(field, d, false) }
+
+func (c *check) regex(field, expression string) {
+	_, err := regexp.Compile(expression)
+	c.that(err == nil, field, "expected an RE2 expression: %v", err)
+}
+
+// match checks a string match that becomes a header match, which cannot be empty unless exact.
+func (c *check) match(field string, m *networking.StringMatch) {
+	switch t := m.GetMatchType().(type) {
+	case *networking.StringMatch_Regex:
+		c.that(t.Regex != "", field+".regex", "expected an RE2 expression, got an empty one")
+		c.regex(field+".regex", t.Regex)
+	case *networking.StringMatch_Prefix:
+		c.that(t.Prefix != "", field+".prefix", "expected a prefix, got an empty one")
+	}
+}
+
+func (c *check) percent(field string, p *networking.Percent) {
+	c.that(p.GetValue() >= 0 && p.GetValue() <= 100, field, "expected a percentage from 0 to 100, got %v", p.GetValue())
+}
+
+func (c *check) within(field string, n, low, high int64) {
+	c.that(n >= low && n <= high, field, "expected a number from %d to %d, got %d", low, high, n)
+}
+
+func (c *check) address(field, s string) {
+	_, err := netip.ParseAddr(s)
+	c.that(err == nil, field, "expected an IP address, got %q", s)
+}
+
+// subnet takes a CIDR range or a single address.
+func (c *check) subnet(field, s string) {
+	if !strings.Contains(s, "/") {
+		c.address(field, s)
+		return
+	}
+	_, err := netip.ParsePrefix(s)
+	c.that(err == nil, field, "expected an address or a CIDR range, got %q", s)
+}
+
+// host takes a name, with a wildcard in front if that is allowed.
+func (c *check) host(field, s string, wildcard bool) {
+	name := s
+	if wildcard && s == "*" {
+		return
+	}
+	if wildcard && strings.HasPrefix(s, "*") {
+		name = "x" + strings.TrimPrefix(s, "*")
+	}
+	c.that(isDomain(name), field, "expected a host name, got %q", s)
+}
+
+// isDomain reports whether s is a DNS name. Its last part may be empty ("istio.io.") but not a number.
+func isDomain(s string) bool {
+	if s == "" || len(s) > 255 {
+		return false
+	}
+	parts := strings.Split(strings.TrimSuffix(s, "."), ".")
+	return !slices.ContainsFunc(parts, func(p string) bool { return !isLabel(p) }) && strings.Trim(parts[len(parts)-1], "0123456789") != ""
+}
+
+// isLabel reports whether s is one part of a DNS name.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+	})
+}
+
+// hostIn takes "namespace/host", or a host alone if that is allowed. A namespace is a name, "*", or one of special.
+func (c *check) hostIn(field, s string, alone bool, special ...string) {
+	ns, host, ok := strings.Cut(s, "/")
+	if !ok {
+		c.that(alone, field, "expected namespace/host, got %q", s)
+		c.host(field, s, true)
+		return
+	}
+	c.that(ns == "*" || isLabel(ns) || slices.Contains(special, ns), field, "expected a namespace in front of the slash, got %q", ns)
+	c.host(field, host, true)
+}
+
+func (c *check) exportTo(list []string) {
+	for i, e := range list {
+		c.that(e == "*" || e == "." || e == "~" || isLabel(e), item("spec.exportTo", i), `expected a namespace, "*", "." or "~", got %q`, e)
+		c.that(e != "~" || len(list) == 1, item("spec.exportTo", i), `expected "~" to stand alone`)
+	}
+}
+
+// labels checks a selector.
+func (c *check) labels(field string, l map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(l)) {
+		c.that(k != "", field, "expected a label, got an empty key")
+		c.that(!strings.Contains(l[k], "*"), field+"."+k, "expected a label's value, wildcards select nothing here: %q", l[k])
+	}
+}
+
+// header checks the name of a header.
+func (c *check) header(field, name string) {
+	c.that(name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}), field, "expected a header's name, got %q", name)
+}
+
+func (c *check) protocol(field, name string) {
+	c.that(parseProtocol(name) != value.Auto, field,
+		"expected one of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, MONGO, REDIS, MYSQL, TCP, TLS, UDP, got %q", name)
+}
+
+// socket checks the path of "unix://path".
+func (c *check) socket(field, path string) {
+	c.that(strings.HasPrefix(path, "@") || strings.HasPrefix(path, "/") && !strings.HasSuffix(path, "/"), field,
+		"expected unix:// and an absolute path or an abstract name, got %q", path)
+}

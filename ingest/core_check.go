@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+)
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+// checkService looks at what a directory of YAML may have wrong; an API server has looked before.
+func checkService(o *corev1.Service) *problem {
+	c := &check{}
+	for i, p := range o.Spec.Ports {
+		c.within(item("spec.ports", i)+".port", int64(p.Port), 1, 65535)
+		c.within(item("spec.ports", i)+".targetPort", int64(targetNumber(p.TargetPort)), 0, 65535)
+	}
+	if ip := o.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
+		c.address("spec.clusterIP", ip)
+	}
+	for i, ip := range o.Spec.ClusterIPs {
+		if ip != corev1.ClusterIPNone {
+			c.address(item("spec.clusterIPs", i), ip)
+		}
+	}
+	c.that(o.Spec.Type != corev1.ServiceTypeExternalName || o.Spec.ExternalName != "", "spec.externalName", "expected a host name for type ExternalName")
+	return c.first
+}
+
+// checkSlice keeps addresses out that a proxy would refuse, and with them all endpoints of the service.
+func checkSlice(o *discovery.EndpointSlice) *problem {
+	c := &check{}
+	for i, p := range o.Ports {
+		if p.Port != nil {
+			c.within(item("ports", i)+".port", int64(*p.Port), 1, 65535)
+		}
+	}
+	if o.AddressType == discovery.AddressTypeFQDN {
+		return c.first
+	}
+	for i, e := range o.Endpoints {
+		c.that(len(e.Addresses) > 0, item("endpoints", i)+".addresses", "expected at least one address")
+		for j, a := range e.Addresses {
+			c.address(item(item("endpoints", i)+".addresses", j), a)
+		}
+	}
+	return c.first
+}
+
+func checkMesh(m *meshconfig.MeshConfig) *problem {
+	c := &check{}
+	c.that(isLabel(m.GetRootNamespace()), "rootNamespace", "expected a namespace, got %q", m.GetRootNamespace())
+	c.that(m.GetTrustDomain() != "", "trustDomain", "expected a name")
+	c.within("proxyListenPort", int64(m.GetProxyListenPort()), 1, 65535)
+	c.within("proxyInboundListenPort", int64(m.GetProxyInboundListenPort()), 0, 65535)
+	c.positive("connectTimeout", m.GetConnectTimeout())
+	c.duration("protocolDetectionTimeout", m.GetProtocolDetectionTimeout(), true)
+	c.duration("dnsRefreshRate", m.GetDnsRefreshRate(), true)
+	c.locality("localityLbSetting", m.GetLocalityLbSetting())
+	c.retries("defaultHttpRetryPolicy", m.GetDefaultHttpRetryPolicy())
+	return c.first
+}

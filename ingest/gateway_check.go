@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+)
+
+func checkGateway(o *clientnet.Gateway) *problem {
+	c, spec := &check{}, &o.Spec
+	c.labels("spec.selector", spec.Selector)
+	c.that(len(spec.Servers) > 0, "spec.servers", "expected at least one server")
+	for i, s := range spec.Servers {
+		at := item("spec.servers", i)
+		c.that(s.GetPort() != nil, at+".port", "expected a port")
+		c.that(s.GetPort().GetName() != "", at+".port.name", "expected a name")
+		c.protocol(at+".port.protocol", s.GetPort().GetProtocol())
+		c.bind(at, s.GetBind(), s.GetPort().GetNumber())
+		first := slices.IndexFunc(spec.Servers, func(o *networking.Server) bool { return o.GetPort().GetName() == s.GetPort().GetName() })
+		c.that(first == i, at+".port.name", "%q is used twice", s.GetPort().GetName())
+		c.that(len(s.GetHosts()) > 0, at+".hosts", "expected at least one host")
+		for j, h := range s.GetHosts() {
+			c.hostIn(item(at+".hosts", j), h, true, ".")
+		}
+		c.serverTLS(at+".tls", s)
+	}
+	return c.first
+}
+
+// bind checks an address to listen on: an IP with a port, or a socket without.
+func (c *check) bind(at, bind string, port uint32) {
+	if path, ok := strings.CutPrefix(bind, "unix://"); ok {
+		c.socket(at+".bind", path)
+		c.that(port == 0, at+".port.number", "expected 0 for a socket, got %d", port)
+		return
+	}
+	c.port(at+".port.number", port)
+	if bind != "" {
+		c.address(at+".bind", bind)
+	}
+}
+
+func (c *check) serverTLS(at string, s *networking.Server) {
+	t, p := s.GetTls(), parseProtocol(s.GetPort().GetProtocol())
+	if t == nil {
+		c.that(!p.IsTLS(), at, "expected TLS settings for protocol %s", s.GetPort().GetProtocol())
+		return
+	}
+	certificates := t.CredentialName != "" || len(t.CredentialNames) > 0 || len(t.TlsCertificates) > 0 || t.ServerCertificate != "" && t.PrivateKey != ""
+	if !p.IsTLS() {
+		c.that(p.IsHTTP() && t.Mode == networking.ServerTLSSettings_PASSTHROUGH && !certificates, at, "expected only httpsRedirect for protocol %s", s.GetPort().GetProtocol())
+		return
+	}
+	switch t.Mode {
+	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+		c.that(certificates, at, "expected serverCertificate and privateKey, or credentialName, for mode %s", t.Mode)
+	case networking.ServerTLSSettings_MUTUAL:
+		c.that(certificates, at, "expected serverCertificate and privateKey, or credentialName, for mode MUTUAL")
+		c.that(t.CaCertificates != "" || t.CredentialName != "" || len(t.CredentialNames) > 0 || t.CaCertCredentialName != "", at+".caCertificates", "expected the certificates of clients' authorities for mode MUTUAL")
+	case networking.ServerTLSSettings_ISTIO_MUTUAL:
+		c.that(!certificates && t.CaCertificates == "", at, "expected no certificates for mode ISTIO_MUTUAL")
+	}
+}
+
+func checkSidecar(o *clientnet.Sidecar) *problem {
+	c, spec := &check{}, &o.Spec
+	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
+	c.that(len(spec.Ingress)+len(spec.Egress) > 0 || spec.OutboundTrafficPolicy != nil || spec.InboundConnectionPool != nil, "spec",
+		"expected at least one of ingress, egress, outboundTrafficPolicy and inboundConnectionPool")
+	for i, l := range spec.Ingress {
+		at := item("spec.ingress", i)
+		c.that(l.GetPort() != nil, at+".port", "expected a port")
+		c.protocol(at+".port.protocol", l.GetPort().GetProtocol())
+		c.bind(at, l.GetBind(), l.GetPort().GetNumber())
+		c.defaultEndpoint(at+".defaultEndpoint", l.GetDefaultEndpoint())
+		c.pool(at+".connectionPool", l.GetConnectionPool())
+	}
+	for i, l := range spec.Egress {
+		at := item("spec.egress", i)
+		if p := l.GetPort(); p != nil {
+			c.protocol(at+".port.protocol", p.GetProtocol())
+			c.bind(at, l.GetBind(), p.GetNumber())
+		}
+		c.that(len(l.GetHosts()) > 0, at+".hosts", "expected at least one host")
+		for j, h := range l.GetHosts() {
+			if rest, ok := strings.CutPrefix(h, "~"); ok && !strings.HasPrefix(rest, "/") {
+				h = rest // "~namespace/host" leaves out what another entry takes in.
+			}
+			c.hostIn(item(at+".hosts", j), h, false, ".", "~")
+		}
+	}
+	c.destination("spec.outboundTrafficPolicy.egressProxy", spec.GetOutboundTrafficPolicy().GetEgressProxy(), false)
+	c.pool("spec.inboundConnectionPool", spec.InboundConnectionPool)
+	return c.first
+}
+
+// defaultEndpoint is where an ingress listener forwards to: a local address and port, or a socket; the workload's own when empty.
+func (c *check) defaultEndpoint(at, s string) {
+	if path, ok := strings.CutPrefix(s, "unix://"); ok {
+		c.socket(at, path)
+		return
+	}
+	if s == "" {
+		return
+	}
+	i := strings.LastIndexByte(s, ':')
+	host := s[:max(i, 0)]
+	c.that(i > 0 && slices.Contains([]string{"127.0.0.1", "0.0.0.0", "[::1]", "[::]"}, host) && isPort(s[i+1:]), at,
+		"expected 127.0.0.1, 0.0.0.0, [::1] or [::] with a port, or unix:// and a path, got %q", s)
+}
