@@ -1,0 +1,155 @@
+package gen
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	uuidpb "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// ListenerClass says on which side of which proxy a listener stands.
+type ListenerClass uint8
+
+// Listener classes.
+const (
+	SidecarOutbound ListenerClass = iota
+	SidecarInbound
+	GatewayListener
+)
+
+// HTTPConnectionManagerKey is what an HTTP connection manager is made from.
+type HTTPConnectionManagerKey struct {
+	Mesh    *value.Mesh
+	Class   ListenerClass
+	Filters value.Filters
+	// HTTP10 accepts HTTP/1.0.
+	HTTP10 bool
+	// GRPCWeb translates gRPC-Web, HTTP2 sets the HTTP/2 options; both stand for the port's declared protocol.
+	GRPCWeb, HTTP2 bool
+	// StatPrefix without the ";" that ends it.
+	StatPrefix string
+	// RouteName is the RouteConfiguration that RDS gives; empty where the caller puts the routes in place.
+	RouteName string
+}
+
+// HTTPConnectionManager is the filter that serves HTTP, for sidecars and gateways alike. Settings of one noun alone (inline routes, trusted
+// hops) are set by the caller on the result.
+func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionManager {
+	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
+	m := &hcmpb.HttpConnectionManager{
+		StatPrefix:                   k.StatPrefix + ";",
+		HttpFilters:                  HTTPFilters(k),
+		UseRemoteAddress:             wrapperspb.Bool(k.Class == GatewayListener),
+		StreamIdleTimeout:            durationpb.New(0),
+		Proxy_100Continue:            true,
+		PathWithEscapedSlashesAction: hcmpb.HttpConnectionManager_KEEP_UNCHANGED,
+		UpgradeConfigs:               []*hcmpb.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		RequestIdExtension: &hcmpb.RequestIDExtension{TypedConfig: anyOf(&uuidpb.UuidRequestIdConfig{
+			UseRequestIdForTraceSampling: wrapperspb.Bool(true),
+		})},
+	}
+	if k.RouteName != "" {
+		m.RouteSpecifier = &hcmpb.HttpConnectionManager_Rds{Rds: &hcmpb.Rds{ConfigSource: adsSource(), RouteConfigName: k.RouteName}}
+	}
+	setProtocols(m, k)
+	setPathNormalization(m, k.Mesh.Config.GetPathNormalization().GetNormalization())
+	setProxyHeaders(m, k.Class, ph)
+	return m
+}
+
+// HTTPConnectionManagerFilter packs a connection manager as a network filter.
+func HTTPConnectionManagerFilter(m *hcmpb.HttpConnectionManager) *listenerpb.Filter {
+	return networkFilter("envoy.filters.network.http_connection_manager", anyOf(m))
+}
+
+// adsSource is the stream that the resource came by, waited for without limit.
+func adsSource() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+		InitialFetchTimeout:   durationpb.New(0),
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+	}
+}
+
+func setProtocols(m *hcmpb.HttpConnectionManager, k HTTPConnectionManagerKey) {
+	if k.HTTP10 || k.Class == GatewayListener {
+		m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{AcceptHttp_10: k.HTTP10}
+	}
+	if k.HTTP2 && k.Class == SidecarInbound {
+		m.Http2ProtocolOptions = &corev3.Http2ProtocolOptions{}
+	}
+}
+
+func setPathNormalization(m *hcmpb.HttpConnectionManager, n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
+	m.NormalizePath = wrapperspb.Bool(n != meshconfig.MeshConfig_ProxyPathNormalization_NONE)
+	switch n {
+	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
+		m.MergeSlashes = true
+	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
+		m.MergeSlashes = true
+		m.PathWithEscapedSlashesAction = hcmpb.HttpConnectionManager_UNESCAPE_AND_FORWARD
+	}
+}
+
+// setProxyHeaders sets what the proxy tells about itself and about the client's certificate.
+func setProxyHeaders(m *hcmpb.HttpConnectionManager, class ListenerClass, ph *meshconfig.ProxyConfig_ProxyHeaders) {
+	if class != SidecarOutbound {
+		m.ServerName = "istio-envoy"
+	}
+	if s := ph.GetServer(); s.GetDisabled().GetValue() {
+		m.ServerName, m.ServerHeaderTransformation = "", hcmpb.HttpConnectionManager_PASS_THROUGH
+	} else if s.GetValue() != "" {
+		m.ServerName = s.GetValue()
+	}
+	if ph.GetRequestId().GetDisabled().GetValue() {
+		m.GenerateRequestId = wrapperspb.Bool(false)
+	}
+	switch class {
+	case SidecarInbound:
+		m.ForwardClientCertDetails = hcmpb.HttpConnectionManager_APPEND_FORWARD
+		if f := ph.GetForwardedClientCert(); f != meshconfig.ForwardClientCertDetails_UNDEFINED {
+			m.ForwardClientCertDetails = ForwardClientCert(f)
+		}
+		m.SetCurrentClientCertDetails = clientCertDetails(ph.GetSetCurrentClientCertDetails(), false)
+	case GatewayListener:
+		m.ForwardClientCertDetails = hcmpb.HttpConnectionManager_SANITIZE_SET
+		m.SetCurrentClientCertDetails = clientCertDetails(ph.GetSetCurrentClientCertDetails(), true)
+	}
+}
+
+// ForwardClientCert is Envoy's word for a setting of the mesh; SANITIZE for an undefined one.
+func ForwardClientCert(f meshconfig.ForwardClientCertDetails) hcmpb.HttpConnectionManager_ForwardClientCertDetails {
+	switch f {
+	case meshconfig.ForwardClientCertDetails_FORWARD_ONLY:
+		return hcmpb.HttpConnectionManager_FORWARD_ONLY
+	case meshconfig.ForwardClientCertDetails_APPEND_FORWARD:
+		return hcmpb.HttpConnectionManager_APPEND_FORWARD
+	case meshconfig.ForwardClientCertDetails_SANITIZE_SET:
+		return hcmpb.HttpConnectionManager_SANITIZE_SET
+	case meshconfig.ForwardClientCertDetails_ALWAYS_FORWARD_ONLY:
+		return hcmpb.HttpConnectionManager_ALWAYS_FORWARD_ONLY
+	}
+	return hcmpb.HttpConnectionManager_SANITIZE
+}
+
+// clientCertDetails are the parts of the client's certificate that are told; cert is whether all of it is by default.
+func clientCertDetails(set *meshconfig.ProxyConfig_ProxyHeaders_SetCurrentClientCertDetails, cert bool) *hcmpb.HttpConnectionManager_SetCurrentClientCertDetails {
+	or := func(v *wrapperspb.BoolValue, def bool) bool {
+		if v == nil {
+			return def
+		}
+		return v.GetValue()
+	}
+	return &hcmpb.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(or(set.GetSubject(), true)),
+		Cert:    or(set.GetCert(), cert),
+		Chain:   or(set.GetChain(), false),
+		Dns:     or(set.GetDns(), true),
+		Uri:     or(set.GetUri(), true),
+	}
+}
