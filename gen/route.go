@@ -63,14 +63,14 @@ func (l *DestinationLink) find(host string) Destination {
 // defaultRouteName is the name of the route that a service has without a VirtualService.
 const defaultRouteName = "default"
 
-// SubsetKey is the name of an outbound cluster.
-func subsetKey(port int, subset, host string) string {
+// OutboundCluster is the name of the cluster of a host's port or of a subset of it.
+func OutboundCluster(port int, subset, host string) string {
 	return "outbound|" + strconv.Itoa(port) + "|" + subset + "|" + host
 }
 
 // defaultRoute is the route of a service that no VirtualService speaks of.
 func defaultRoute(k VirtualHostKey) *routepb.Route {
-	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: subsetKey(k.Port, "", k.Host)}}
+	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: OutboundCluster(k.Port, "", k.Host)}}
 	setTimeout(action, nil, k.Proxyless)
 	action.RetryPolicy = retryPolicy(k.Mesh.Config.GetDefaultHttpRetryPolicy(), false)
 	if h := hashPolicy(serviceHash(k.Rule, k.Port)); h != nil {
@@ -152,7 +152,7 @@ func operation(r *routepb.Route, k RoutesKey) string {
 	case *routepb.RouteMatch_SafeRegex:
 		path = p.SafeRegex.GetRegex()
 	}
-	if host, port, ok := parseSubsetKey(r.GetRoute().GetCluster()); ok {
+	if host, port, ok := parseCluster(r.GetRoute().GetCluster()); ok {
 		return host + ":" + port + path
 	}
 	return k.Service.Name + ":" + strconv.Itoa(k.Port) + path

@@ -68,11 +68,11 @@ func (k RoutesKey) cluster(d *networking.Destination) string {
 	} else if known.Port != 0 {
 		port = known.Port
 	}
-	return subsetKey(port, d.GetSubset(), host)
+	return OutboundCluster(port, d.GetSubset(), host)
 }
 
-// parseSubsetKey is the host and port of the name of an outbound cluster.
-func parseSubsetKey(name string) (host, port string, ok bool) {
+// parseCluster is the host and port of the name of an outbound cluster.
+func parseCluster(name string) (host, port string, ok bool) {
 	parts := strings.SplitN(name, "|", 4)
 	if len(parts) != 4 {
 		return "", "", false

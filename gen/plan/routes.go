@@ -1,15 +1,60 @@
 package plan
 
 import (
+	"fmt"
+	"iter"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // routeTables hold the sidecar route configurations and their virtual hosts.
-type routeTables struct{}
+type routeTables struct {
+	hosts        *encodecache.Table[gen.VirtualHostKey, encodecache.Fragment]
+	headers      *encodecache.Table[gen.RouteConfigurationKey, encodecache.Fragment]
+	catchAlls    *encodecache.Table[gen.CatchAllKey, encodecache.Fragment]
+	destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
+	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
+	empty        *encodecache.Table[string, encodecache.Entry]
+}
 
-func newRouteTables() routeTables { return routeTables{} }
+// soleHostKey is a route configuration with one virtual host, or none.
+type soleHostKey struct {
+	header, host *encodecache.Fragment
+	name         string
+}
+
+func newRouteTables() routeTables {
+	return routeTables{
+		hosts: encodecache.NewTable(func(k gen.VirtualHostKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.VirtualHostField(k))
+		}),
+		headers: encodecache.NewTable(func(k gen.RouteConfigurationKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.Marshal(gen.RouteConfiguration(k)))
+		}),
+		catchAlls: encodecache.NewTable(func(k gen.CatchAllKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.CatchAllField(k))
+		}),
+		destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
+		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
+			return encodecache.NewComposite(RouteType, k.name, k.header, func(yield func(*encodecache.Fragment) bool) {
+				if k.host != nil {
+					yield(k.host)
+				}
+			})
+		}),
+		empty: encodecache.NewTable(func(name string) *encodecache.Entry {
+			return encodecache.NewLeaf(RouteType, name, encodecache.NewFragment(gen.Marshal(gen.RouteConfiguration(gen.RouteConfigurationKey{Name: name, Empty: true}))))
+		}),
+	}
+}
 
 // VirtualHosts are the encoded virtual hosts of one route configuration, in the order in which they are sent.
 type VirtualHosts = chunked.Map[*encodecache.Fragment]
@@ -23,22 +68,167 @@ type virtualHost struct {
 // virtualHostsOf are the virtual hosts of one host (a service's, or one that only a VirtualService names, patterns included) in the route
 // configuration of a shared HTTP port.
 func (t *Tables) virtualHostsOf(n *snapshot.Snapshot, sc *Scope, port int, host string) []virtualHost {
-	return nil
+	v := portView{n, sc, port}
+	c, ok := v.claim(host)
+	if !ok {
+		return nil
+	}
+	domains := v.domains(c)
+	if len(domains) == 0 {
+		return nil
+	}
+	return []virtualHost{{host, t.routes.hosts.Get(t.virtualHostKey(v, c, strings.Join(domains, " ")))}}
 }
 
-// relatedHosts are the hosts, beside host itself, whose virtual hosts depend on the service or VirtualServices of host: those that could
-// claim one of its domains.
-func (t *Tables) relatedHosts(n *snapshot.Snapshot, host string) []string { return nil }
+// virtualHostKey is the Key of the virtual host of a claim.
+func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.VirtualHostKey {
+	k := gen.VirtualHostKey{Host: c.host, Port: v.port, Domains: domains, Mesh: v.n.Mesh, Proxyless: v.sc.Traits.Type == value.Proxyless}
+	if c.rule == nil {
+		if r := v.sc.Rule(v.n, c.service); gen.Hashes(r) {
+			k.Rule = r
+		}
+		return k
+	}
+	k.Routes = gen.RoutesKey{Service: c.rule, Port: v.port, Refused: c.refused, Destinations: t.destinationsOf(v, c.rule), Proxyless: k.Proxyless}
+	return k
+}
+
+// destinationsOf is what there is to know of the hosts that a VirtualService routes to.
+func (t *Tables) destinationsOf(v portView, vs *value.VirtualService) *gen.DestinationLink {
+	var list *gen.DestinationLink
+	for host := range distinct(snapshot.Destinations(vs)) {
+		d := gen.Destination{Host: host}
+		if svc := v.service(host); svc != nil {
+			d.Target = svc.ExternalName
+		}
+		if svc := v.sc.Service(v.n, host); svc != nil {
+			if r := v.sc.Rule(v.n, svc); gen.Hashes(r) {
+				d.Rule = r
+			}
+		}
+		if d != (gen.Destination{Host: host}) {
+			list = t.routes.destinations.Get(gen.DestinationLink{Destination: d, Next: list})
+		}
+	}
+	return list
+}
+
+func distinct(in iter.Seq[string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		seen := make(map[string]struct{}, 4)
+		for s := range in {
+			if _, ok := seen[s]; ok {
+				continue
+			}
+			seen[s] = struct{}{}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
 
 // routeConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic policy, and hosts.
 func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, hosts VirtualHosts) *encodecache.Entry {
-	return nil
+	name := fmt.Sprint(port)
+	header := t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless})
+	last := t.routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)})
+	return compose(name, header, hosts, last)
 }
 
-// sniffedRoutes are the route configurations "host:port" of a service's ports whose protocol is sniffed at its own address.
+// compose is a route configuration of a header, virtual hosts, and a last one.
+func compose(name string, header *encodecache.Fragment, hosts VirtualHosts, last *encodecache.Fragment) *encodecache.Entry {
+	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
+		_ = yield(header.Sum()) && yield(encodecache.Sum(hosts.Digest(fragmentSum, joinSums))) && yield(last.Sum())
+	})
+	size := len(header.Bytes()) + len(last.Bytes()) + hosts.Weigh(func(f *encodecache.Fragment) int { return len(f.Bytes()) })
+	return encodecache.NewEntry(RouteType, name, version, size, func(yield func(*encodecache.Fragment) bool) {
+		if !yield(header) {
+			return
+		}
+		for _, f := range hosts.All() {
+			if !yield(f) {
+				return
+			}
+		}
+		yield(last)
+	})
+}
+
+func fragmentSum(_ string, f *encodecache.Fragment) chunked.Sum { return chunked.Sum(f.Sum()) }
+
+func joinSums(sums []chunked.Sum) chunked.Sum {
+	return chunked.Sum(encodecache.Join(func(yield func(encodecache.Sum) bool) {
+		for _, s := range sums {
+			if !yield(encodecache.Sum(s)) {
+				return
+			}
+		}
+	}))
+}
+
+// egressCluster is where requests to unknown hosts go; empty if nowhere.
+func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
+	const passthrough = "PassthroughCluster"
+	if sc.Sidecar != nil && sc.Sidecar.Spec.GetOutboundTrafficPolicy() != nil {
+		p := sc.Sidecar.Spec.GetOutboundTrafficPolicy()
+		switch d := p.GetEgressProxy(); {
+		case p.GetMode() == networking.OutboundTrafficPolicy_REGISTRY_ONLY:
+			return ""
+		case d != nil:
+			return gen.OutboundCluster(int(d.GetPort().GetNumber()), d.GetSubset(), d.GetHost())
+		}
+		return passthrough
+	}
+	p := n.Mesh.Config.GetOutboundTrafficPolicy()
+	if p != nil && p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY {
+		return ""
+	}
+	return passthrough
+}
+
+// sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those whose protocol is
+// sniffed at the service's own address; "outbound|port||host" of all for gRPC clients.
 func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*encodecache.Entry {
-	return nil
+	svc := sc.Service(n, host)
+	if svc == nil || sc.Traits.Type == value.Router {
+		return nil
+	}
+	var out []*encodecache.Entry
+	for _, p := range svc.Ports {
+		if !routable(p.Protocol) {
+			continue
+		}
+		v := portView{n, sc, p.Number}
+		if sc.Traits.Type == value.Proxyless {
+			out = append(out, t.soleHost(v, host, gen.OutboundCluster(p.Number, "", host)))
+		} else if p.Protocol == value.Auto && ownAddress(svc) {
+			out = append(out, t.soleHost(v, host, gen.HostPort(host, p.Number)))
+		}
+	}
+	return out
+}
+
+// ownAddress reports whether a service has listeners at addresses of its own.
+func ownAddress(svc *value.Service) bool {
+	return svc.Headless || len(svc.Addresses) > 0 && !strings.Contains(svc.Addresses[0], "/")
+}
+
+// soleHost is the route configuration with the virtual host of one host only.
+func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {
+	proxyless := v.sc.Traits.Type == value.Proxyless
+	k := soleHostKey{header: t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}), name: name}
+	if c, ok := v.claim(host); ok {
+		domains := "*"
+		if proxyless {
+			domains = strings.Join(v.domains(c), " ")
+		}
+		if domains != "" {
+			k.host = t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
+		}
+	}
+	return t.routes.sniffed.Get(k)
 }
 
 // EmptyRoute is the answer for a name that a sidecar asks for and that does not exist.
-func (t *Tables) EmptyRoute(name string) *encodecache.Entry { return nil }
+func (t *Tables) EmptyRoute(name string) *encodecache.Entry { return t.routes.empty.Get(name) }

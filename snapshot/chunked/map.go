@@ -29,6 +29,8 @@ type Map[V comparable] struct {
 type chunk[V comparable] struct {
 	items []Item[V]
 	sum   atomic.Pointer[Sum]
+	// weight is one more than what Weigh found, 0 before.
+	weight atomic.Int64
 }
 
 // Sum is a content digest.
@@ -148,4 +150,22 @@ func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum
 		c.sum.Store(&sums[i])
 	}
 	return join(sums)
+}
+
+// Weigh is the sum of weigh over all items; each chunk is weighed once in its life, so one Map type must always be weighed by the same
+// function.
+func (m Map[V]) Weigh(weigh func(v V) int) int {
+	total := 0
+	for _, c := range m.chunks {
+		w := c.weight.Load()
+		if w == 0 {
+			w = 1
+			for _, it := range c.items {
+				w += int64(weigh(it.Value))
+			}
+			c.weight.Store(w)
+		}
+		total += int(w - 1)
+	}
+	return total
 }

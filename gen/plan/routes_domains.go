@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// domain is a domain that a virtual host asks for. A short one, made from a longer host, yields to the service that is really called so.
+type domain struct {
+	name  string
+	short bool
+}
+
+// domains are the domains of a claim's virtual host: those that it asks for, without those that another one has.
+func (v portView) domains(c claim) []string {
+	var out []string
+	for _, d := range v.asked(c) {
+		if v.taken(c, d) || slices.Contains(out, d.name) {
+			continue
+		}
+		out = append(out, d.name)
+		if v.sc.Traits.Type == value.Proxyless { // which keep the port in the name
+			out = append(out, fmt.Sprintf("%s:%d", d.name, v.port))
+		}
+	}
+	return out
+}
+
+// asked are the domains that a claim's virtual host would have if it were the only one.
+func (v portView) asked(c claim) []domain {
+	if c.service == nil {
+		return []domain{{name: gen.Domain(c.host)}}
+	}
+	out := v.names(c.host)
+	for _, alias := range aliases(v.n, v.sc, c.host, 0) {
+		out = append(out, v.names(alias)...)
+	}
+	if c.service.Headless {
+		for _, d := range out {
+			out = append(out, domain{"*." + d.name, d.short})
+		}
+	}
+	for _, a := range v.addresses(c.service) {
+		out = append(out, domain{name: gen.Domain(a)})
+	}
+	return out
+}
+
+// names are a service's host, the same with a final dot, and its short forms in the client's namespace.
+func (v portView) names(host string) []domain {
+	out := []domain{{name: host}}
+	if v.sc.Traits.Type != value.Proxyless {
+		out = append(out, domain{name: host + "."})
+	}
+	rest, ok := strings.CutSuffix(host, ".svc."+v.n.Mesh.DomainSuffix)
+	name, ns, ok2 := strings.Cut(rest, ".")
+	if !ok || !ok2 {
+		return out
+	}
+	if ns == v.sc.Namespace {
+		out = append(out, domain{name, true})
+	}
+	return append(out, domain{rest, true}, domain{rest + ".svc", true})
+}
+
+// aliases are the hosts of the ExternalName services that stand for host, directly or by way of others.
+func aliases(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string {
+	const deepest = 8 // they may stand for each other
+	var out []string
+	for a := range n.AliasesOf(host) {
+		if a.Export.VisibleTo(sc.Namespace) && depth < deepest {
+			out = append(append(out, a.Host), aliases(n, sc, a.Host, depth+1)...)
+		}
+	}
+	return out
+}
+
+// addresses are the virtual addresses by which the proxy may call a service: of those in its own families, the first of a Kubernetes
+// Service, all of a ServiceEntry. Ranges are none.
+func (v portView) addresses(svc *value.Service) []string {
+	var out []string
+	for _, a := range svc.Addresses {
+		ip, err := netip.ParseAddr(a)
+		t := v.sc.Traits
+		if err != nil || ip.Is4() && !t.IPv4 && t.IPv6 || ip.Is6() && !t.IPv6 {
+			continue
+		}
+		out = append(out, a)
+		if svc.Registry == value.RegistryKubernetes {
+			break
+		}
+	}
+	return out
+}
+
+// taken reports whether another virtual host has a domain that c asks for.
+func (v portView) taken(c claim, d domain) bool {
+	for _, host := range v.rivals(d.name) {
+		if host == c.host || !hasService(v.n, host) && !hasRule(v.n, host) {
+			continue
+		}
+		other, ok := v.claim(host)
+		if !ok {
+			continue
+		}
+		asked := v.asked(other)
+		i := slices.IndexFunc(asked, func(o domain) bool { return o.name == d.name })
+		switch {
+		case i < 0:
+		case d.short && other.service != nil && other.host == d.name:
+			return true
+		case asked[i].short && c.service != nil && c.host == d.name:
+		case other.before(c, v.sc):
+			return true
+		}
+	}
+	return false
+}
+
+// rivals are the hosts whose virtual hosts may ask for a domain.
+func (v portView) rivals(name string) []string {
+	return claimants(v.n, name, func(short string) []string { return []string{short + "." + v.sc.Namespace + ".svc." + v.n.Mesh.DomainSuffix} })
+}
+
+// claimants are the hosts that may ask for a domain. namesake gives the services that a name without dots may mean.
+func claimants(n *snapshot.Snapshot, name string, namesake func(short string) []string) []string {
+	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		out := []string{ip.String()}
+		for svc := range n.ServicesAt(ip.String()) {
+			out = append(out, svc.Host)
+		}
+		return out
+	}
+	name = strings.TrimSuffix(name, ".")
+	out := append([]string{name}, expansions(n, name, namesake)...)
+	if rest, ok := strings.CutPrefix(name, "*."); ok {
+		out = append(append(out, rest), expansions(n, rest, namesake)...)
+	}
+	for _, h := range out {
+		out = append(out, targets(n, h, 0)...)
+	}
+	return out
+}
+
+// expansions are the services that a name may be short for.
+func expansions(n *snapshot.Snapshot, name string, namesake func(string) []string) []string {
+	suffix := n.Mesh.DomainSuffix
+	switch dots := strings.Count(name, "."); {
+	case name == "*":
+	case dots == 0:
+		return namesake(name)
+	case dots == 1:
+		return []string{name + ".svc." + suffix}
+	case dots == 2 && strings.HasSuffix(name, ".svc"):
+		return []string{name + "." + suffix}
+	}
+	return nil
+}
+
+// targets are the hosts that the ExternalName services of host stand for.
+func targets(n *snapshot.Snapshot, host string, depth int) []string {
+	var out []string
+	for svc := range n.ServicesOfHost(host) {
+		if svc.ExternalName != "" && depth < 8 {
+			out = append(append(out, svc.ExternalName), targets(n, svc.ExternalName, depth+1)...)
+		}
+	}
+	return out
+}
+
+func hasRule(n *snapshot.Snapshot, host string) bool {
+	for range n.VirtualServicesOfHost(host) {
+		return true
+	}
+	return false
+}
+
+// relatedHosts are the hosts, beside host itself, whose virtual hosts depend on the service or VirtualServices of host: those that could
+// claim one of its domains, the targets of its aliases, and the other hosts of VirtualServices that name it, which stand on a port only with
+// a service there.
+func (t *Tables) relatedHosts(n *snapshot.Snapshot, host string) []string {
+	near := map[string]struct{}{host: {}}
+	for p := range snapshot.Patterns(host) {
+		for vs := range n.VirtualServicesOfHost(p) {
+			if slices.Contains(vs.Spec.GetGateways(), meshGateway) {
+				for _, h := range vs.Spec.GetHosts() {
+					near[h] = struct{}{}
+				}
+			}
+		}
+	}
+	out := maps.Clone(near)
+	for h := range near {
+		for _, name := range domainsAnywhere(n, h) {
+			for _, r := range claimants(n, name, func(short string) []string { return namesakes(n, short) }) {
+				if hasService(n, r) || hasRule(n, r) {
+					out[r] = struct{}{}
+				}
+			}
+		}
+	}
+	delete(out, host)
+	return slices.Sorted(maps.Keys(out))
+}
+
+// domainsAnywhere are the domains that host may claim for clients of any namespace, without final dots.
+func domainsAnywhere(n *snapshot.Snapshot, host string) []string {
+	out := []string{host}
+	headless := false
+	for svc := range n.ServicesOfHost(host) {
+		headless = headless || svc.Headless
+		out = append(out, svc.Addresses...)
+	}
+	if rest, ok := strings.CutSuffix(host, ".svc."+n.Mesh.DomainSuffix); ok {
+		out = append(out, rest, rest+".svc")
+		if name, _, cut := strings.Cut(rest, "."); cut {
+			out = append(out, name)
+		}
+	}
+	if headless {
+		for _, d := range out {
+			out = append(out, "*."+d)
+		}
+	}
+	return out
+}
+
+// namesakes are the services of all namespaces that clients there may call by a name without dots. Hosts and patterns that are such names
+// are rare: only where one exists is the mesh walked.
+func namesakes(n *snapshot.Snapshot, short string) []string {
+	if !hasService(n, short) && !hasRule(n, short) && !hasRule(n, "*."+short) {
+		return nil
+	}
+	var out []string
+	for svc := range n.Services() {
+		if strings.HasPrefix(svc.Host, short+".") && strings.HasSuffix(svc.Host, ".svc."+n.Mesh.DomainSuffix) {
+			out = append(out, svc.Host)
+		}
+	}
+	return out
+}
