@@ -8,25 +8,16 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// Stream is what a Backend sends to. Its methods never block and may be called by any goroutine; after Detach they do nothing.
-type Stream interface {
-	ID() uint64
-	// Send sends r after all that was sent before.
-	Send(typeURL string, r *encodecache.Response)
-	// Close ends the stream with the status of err.
-	Close(err error)
-}
-
-// Backend is told what clients ask for. Its methods are called by the stream's reader, one after the other, and may block: then only this
-// client waits.
+// Backend is told what clients ask for; it is the Shards. Its methods are called by the stream's reader, one after the other, and may
+// block: then only this client waits.
 type Backend interface {
 	// Attach begins a stream with its first request. After an error, the stream's status, there is no Detach.
-	Attach(s Stream, p *plan.Proxy, first ads.Request) error
+	Attach(s shard.Stream, p *plan.Proxy, first ads.Request) error
 	// Receive takes a further request.
 	Receive(id uint64, r ads.Request)
 	// Detach ends the stream; it sends nothing any more.

@@ -12,11 +12,13 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -24,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // event is something that a Backend was told.
 type event struct {
-	what   string // attach, receive, detach
-	stream Stream // attach only
+	what   string       // attach, receive, detach
+	stream shard.Stream // attach only
 	id     uint64
 	proxy  *plan.Proxy
 	req    ads.Request
@@ -45,7 +47,7 @@ func newRecorder() *recorder {
 	return &recorder{events: make(chan event, 1000), attached: map[uint64]bool{}}
 }
 
-func (r *recorder) Attach(s Stream, p *plan.Proxy, first ads.Request) error {
+func (r *recorder) Attach(s shard.Stream, p *plan.Proxy, first ads.Request) error {
 	if r.refuse != nil {
 		return r.refuse
 	}
@@ -92,15 +94,20 @@ func parseNode(n *corev3.Node) (*plan.Proxy, error) {
 	return &plan.Proxy{ID: n.Id}, nil
 }
 
-// start runs a Server until the test ends.
-func start(t testing.TB, o Options, more ...grpc.ServerOption) *house {
+// newHouse makes a Server that does not serve yet.
+func newHouse(t testing.TB, o Options, creds credentials.TransportCredentials, more ...grpc.ServerOption) *house {
 	t.Helper()
 	if o.ParseNode == nil {
 		o.ParseNode = parseNode
 	}
 	h := &house{backend: newRecorder(), lis: bufconn.Listen(1 << 20)}
 	h.server = New(h.backend, o)
-	h.grpc = h.server.GRPC(nil, more...)
+	h.grpc = h.server.GRPC(creds, more...)
+	return h
+}
+
+// serve serves until the test ends.
+func (h *house) serve(t testing.TB) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -109,22 +116,33 @@ func start(t testing.TB, o Options, more ...grpc.ServerOption) *house {
 		}
 	}()
 	t.Cleanup(func() { h.grpc.Stop(); <-done })
+}
+
+// start runs a Server until the test ends.
+func start(t testing.TB, o Options, more ...grpc.ServerOption) *house {
+	t.Helper()
+	h := newHouse(t, o, nil, more...)
+	h.serve(t)
 	return h
 }
 
-// dial is a client of the generated stubs on a connection of its own.
-func (h *house) dial(t testing.TB, more ...grpc.DialOption) discoveryv3.AggregatedDiscoveryServiceClient {
+// conn is a connection of its own.
+func (h *house) conn(t testing.TB, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	more = append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.lis.DialContext(ctx) }),
 	}, more...)
 	conn, err := grpc.NewClient("passthrough:bufconn", more...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
-	return discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
+	return conn
+}
+
+// dial is a client of the generated stubs.
+func (h *house) dial(t testing.TB, more ...grpc.DialOption) discoveryv3.AggregatedDiscoveryServiceClient {
+	t.Helper()
+	return discoveryv3.NewAggregatedDiscoveryServiceClient(h.conn(t, more...))
 }
 
 func (h *house) sotw(t testing.TB) discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient {
@@ -171,3 +189,10 @@ func pieces(nonce string, n int) *encodecache.Response {
 func response(nonce string, size int) *encodecache.Response {
 	return encodecache.AssembleSotW(ads.ClusterURL, "v", nonce, []*encodecache.Entry{leaf("a", size)})
 }
+
+// The Shards are the Backend, and streams are what they know of them.
+var (
+	_ Backend          = (*shard.Shards)(nil)
+	_ shard.Stream     = (*stream)(nil)
+	_ shard.Backlogged = (*stream)(nil)
+)

@@ -21,7 +21,7 @@ const (
 	fewPieces = 256
 )
 
-// stream is the sending side of one gRPC stream. See the package comment for who sends when.
+// stream is the sending side of one gRPC stream, a shard.Stream. See the package comment for who sends when.
 type stream struct {
 	// Immutable after newStream.
 	id     uint64
@@ -60,6 +60,13 @@ func (s *stream) Send(_ string, r *encodecache.Response) {
 	default:
 		s.enqueue(r)
 	}
+}
+
+// Backlogged reports whether something that was given to Send has not been written yet.
+func (s *stream) Backlogged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsent.Load() > 0 || len(s.queue) > 0
 }
 
 // give hands r to grpc. The caller is the only one that sends: it holds mu while no writer runs, or it is the writer.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -69,7 +70,7 @@ func TestDelta(t *testing.T) {
 func TestOneResponseForManyStreams(t *testing.T) {
 	h := start(t, Options{})
 	const clients = 20
-	var streams []Stream
+	var streams []shard.Stream
 	var conns []discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 	for i := range clients {
 		c := h.sotw(t)
