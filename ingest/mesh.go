@@ -96,8 +96,8 @@ func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {
 	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
 		return nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
 	}
-	if field, ok := unknownField((*meshconfig.MeshConfig)(nil).ProtoReflect().Descriptor(), given, ""); ok {
-		return nil, &problem{field, "no such field in MeshConfig"}
+	if p := misfit((*meshconfig.MeshConfig)(nil).ProtoReflect().Descriptor(), given, ""); p != nil {
+		return nil, p
 	}
 	asJSON, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -157,36 +157,49 @@ func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.Fiel
 	return m.Fields().ByTextName(name)
 }
 
-// unknownField is the path of the first field of given that m does not have.
-func unknownField(m protoreflect.MessageDescriptor, given map[string]any, path string) (string, bool) {
+// misfit is the first field of given, in the order of their names, that m does not have, or whose enum does not have the value.
+func misfit(m protoreflect.MessageDescriptor, given map[string]any, path string) *problem {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		f := fieldNamed(m, name)
 		if f == nil {
-			return at, true
+			return &problem{at, fmt.Sprintf("%s has no such field", m.Name())}
 		}
-		if f.Kind() != protoreflect.MessageKind || f.IsMap() || f.Message().ParentFile().Package() == "google.protobuf" {
-			continue
-		}
-		if bad, ok := unknownIn(f.Message(), given[name], at); ok {
-			return bad, true
+		if p := misfitValue(f, given[name], at); p != nil {
+			return p
 		}
 	}
-	return "", false
+	return nil
 }
 
-func unknownIn(m protoreflect.MessageDescriptor, raw any, at string) (string, bool) {
-	switch v := raw.(type) {
-	case map[string]any:
-		return unknownField(m, v, at)
-	case []any:
-		for i, item := range v {
-			if bad, ok := unknownIn(m, item, fmt.Sprintf("%s[%d]", at, i)); ok {
-				return bad, true
+func misfitValue(f protoreflect.FieldDescriptor, raw any, at string) *problem {
+	if list, ok := raw.([]any); ok && f.IsList() {
+		for i, one := range list {
+			if p := misfitValue(f, one, item(at, i)); p != nil {
+				return p
 			}
 		}
+		return nil
 	}
-	return "", false
+	switch v := raw.(type) {
+	case map[string]any:
+		if f.Kind() == protoreflect.MessageKind && !f.IsMap() && f.Message().ParentFile().Package() != "google.protobuf" {
+			return misfit(f.Message(), v, at)
+		}
+	case string:
+		if f.Kind() == protoreflect.EnumKind && f.Enum().Values().ByName(protoreflect.Name(v)) == nil {
+			return &problem{at, fmt.Sprintf("expected one of %s, got %q", enumNames(f.Enum()), v)}
+		}
+	}
+	return nil
+}
+
+func enumNames(e protoreflect.EnumDescriptor) string {
+	var out []string
+	for i := range e.Values().Len() {
+		out = append(out, string(e.Values().Get(i).Name()))
+	}
+	return strings.Join(out, ", ")
 }
 
 // oneLine is an error's text in one line, with plain spaces: protojson varies them on purpose.

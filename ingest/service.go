@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"istio.io/api/annotation"
-	networking "istio.io/api/networking/v1alpha3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -138,7 +137,7 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 			}
 			return uint32(p.Number)
 		})
-		if e != nil && usable(networking.ServiceEntry_STATIC, e.Addresses[0]) {
+		if e != nil && usable(value.ClientSideLB, e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}

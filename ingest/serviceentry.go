@@ -83,8 +83,9 @@ func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
 func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.Endpoint {
 	spec := &d.entry.Spec
 	var all []*value.Endpoint
+	resolution := w.published.services[host].Resolution // Another object may decide it.
 	add := func(e *value.Endpoint) {
-		if e != nil && usable(spec.GetResolution(), e.Addresses[0]) {
+		if e != nil && usable(resolution, e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}

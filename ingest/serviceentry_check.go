@@ -7,6 +7,8 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
@@ -67,14 +69,14 @@ func (c *check) resolution(spec *networking.ServiceEntry) {
 		c.that(len(spec.Endpoints) == 0, "spec.endpoints", "expected none for resolution NONE")
 	case networking.ServiceEntry_STATIC:
 		for i, e := range spec.Endpoints {
-			c.that(usable(spec.Resolution, e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "", item("spec.endpoints", i)+".address",
+			c.that(usable(entryResolution(spec), e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "", item("spec.endpoints", i)+".address",
 				"expected an IP address or unix:// for resolution STATIC, got %q", e.GetAddress())
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		c.that(len(spec.Endpoints) > 0 || spec.WorkloadSelector != nil || !wildcard, "spec.hosts", "expected no wildcard where the hosts themselves are resolved")
 		c.that(spec.Resolution == networking.ServiceEntry_DNS || len(spec.Endpoints) <= 1, "spec.endpoints", "expected at most one for resolution DNS_ROUND_ROBIN")
 		for i, e := range spec.Endpoints {
-			c.that(usable(spec.Resolution, e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "", item("spec.endpoints", i)+".address",
+			c.that(usable(entryResolution(spec), e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "", item("spec.endpoints", i)+".address",
 				"expected a host name or an IP address, got %q", e.GetAddress())
 		}
 	}
@@ -82,12 +84,12 @@ func (c *check) resolution(spec *networking.ServiceEntry) {
 
 // usable reports whether a service of that resolution can have an endpoint at address: a proxy refuses all endpoints of a cluster if one of
 // them is a name where it resolves none, or a socket where it resolves.
-func usable(r networking.ServiceEntry_Resolution, address string) bool {
+func usable(r value.Resolution, address string) bool {
 	_, err := netip.ParseAddr(address)
 	switch r {
-	case networking.ServiceEntry_STATIC:
+	case value.ClientSideLB:
 		return err == nil || strings.HasPrefix(address, "unix://")
-	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
+	case value.DNSLB, value.DNSRoundRobin:
 		return err == nil || isDomain(address)
 	}
 	return true

@@ -111,19 +111,20 @@ func (s *Store) Ready() bool {
 // take brings one key to what its sources hold after e. Called under mu.
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
-	if e.Key.Kind == value.KindMeshConfig {
-		e.Key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.
+	key := e.Key
+	if key.Kind == value.KindMeshConfig {
+		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.
 	}
-	held := s.objects[e.Key]
+	held := s.objects[key]
 	before := held.inForce()
 	held = s.version(held, e)
 	if len(held) == 0 {
-		delete(s.objects, e.Key)
+		delete(s.objects, key)
 	} else {
-		s.objects[e.Key] = held
+		s.objects[key] = held
 	}
 	if after := held.inForce(); after != before {
-		s.world.put(e.Key, after)
+		s.world.put(key, after)
 	}
 }
 

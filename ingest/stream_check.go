@@ -1,20 +1,23 @@
 package ingest
 
 import (
+	"strings"
+
 	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // tlsRoute checks a route by server name. Each name must fall under a host of the VirtualService.
-func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts []string) {
+func (c *check) tlsRoute(at string, r *networking.TLSRoute, o *clientnet.VirtualService) {
 	c.that(len(r.GetMatch()) > 0, at+".match", "expected at least one match")
 	for i, m := range r.GetMatch() {
 		in := item(at+".match", i)
 		c.that(len(m.GetSniHosts()) > 0, in+".sniHosts", "expected at least one host")
 		for j, h := range m.GetSniHosts() {
 			c.host(item(in+".sniHosts", j), h, true)
-			c.that(underAny(hosts, h), item(in+".sniHosts", j), "expected a host that falls under spec.hosts, got %q", h)
+			c.that(underAny(o, h), item(in+".sniHosts", j), "expected a host that falls under spec.hosts, got %q", h)
 		}
 		for j, s := range m.GetDestinationSubnets() {
 			c.subnet(item(in+".destinationSubnets", j), s)
@@ -26,9 +29,11 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts []string) {
 	c.streamDestinations(at, r.GetRoute())
 }
 
-func underAny(hosts []string, h string) bool {
-	for _, pattern := range hosts {
-		if value.HostMatches(pattern, h) {
+// underAny reports whether a server name falls under a host; a short host stands for the Service of that name.
+func underAny(o *clientnet.VirtualService, name string) bool {
+	for _, pattern := range o.Spec.Hosts {
+		service := pattern + "." + o.Namespace + "."
+		if value.HostMatches(pattern, name) || !strings.Contains(pattern, ".") && strings.HasPrefix(name, service) {
 			return true
 		}
 	}

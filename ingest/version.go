@@ -11,6 +11,7 @@ import (
 type version struct {
 	source string
 	rank   int
+	name   objectName // differs between versions of the mesh configuration only
 	// good is the last object that was accepted, nil if none ever was.
 	good any
 	// refused says why the newest object is not the good one; nil if it is.
@@ -32,7 +33,10 @@ func (v versions) inForce() any {
 
 // version is held with what e changes.
 func (s *Store) version(held versions, e Event) versions {
-	i := slices.IndexFunc(held, func(v version) bool { return v.source == e.Source })
+	find := func() int {
+		return slices.IndexFunc(held, func(v version) bool { return v.source == e.Source && v.name == nameOf(e.Key) })
+	}
+	i := find()
 	if e.Object == nil {
 		if i < 0 {
 			return held
@@ -41,11 +45,11 @@ func (s *Store) version(held versions, e Event) versions {
 		return slices.Delete(slices.Clone(held), i, i+1)
 	}
 	if i < 0 {
-		held = append(held, version{source: e.Source, rank: s.rank(e.Source)})
+		held = append(slices.Clone(held), version{source: e.Source, rank: s.rank(e.Source), name: nameOf(e.Key)})
 		slices.SortFunc(held, func(a, b version) int {
-			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.source, b.source))
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.source, b.source), cmp.Compare(a.name.String(), b.name.String()))
 		})
-		i = slices.IndexFunc(held, func(v version) bool { return v.source == e.Source })
+		i = find()
 	}
 	was := held[i].refused
 	if p := admit(e.Key.Kind, e.Object); p != nil {

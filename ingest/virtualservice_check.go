@@ -28,7 +28,7 @@ func checkVirtualService(o *clientnet.VirtualService) *problem {
 		c.httpRoute(item("spec.http", i), r, delegate)
 	}
 	for i, r := range spec.Tls {
-		c.tlsRoute(item("spec.tls", i), r, spec.Hosts)
+		c.tlsRoute(item("spec.tls", i), r, o)
 	}
 	for i, r := range spec.Tcp {
 		at := item("spec.tcp", i)
