@@ -1,0 +1,26 @@
+package discovery
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pilotd/pilotd/shard"
+)
+
+// shardCollector reports one figure of every shard. Immutable.
+type shardCollector struct {
+	desc    *prometheus.Desc
+	figures func() []shard.Figures
+	read    func(shard.Figures) float64
+}
+
+// Describe implements prometheus.Collector.
+func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
+	for i, f := range c.figures() {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, c.read(f), strconv.Itoa(i))
+	}
+}

@@ -1,0 +1,135 @@
+// Package discovery puts the server together: store, snapshot, planner, shards and streams, in one place.
+//
+//	Store ─► Builder ─► Planner ─► Shards ◄─► Streams
+//
+// It has no flags, reads no source and opens no port, so that the program, the tests and the benchmarks run the same thing.
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/shard"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/shard/grpcstream"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/status"
+)
+
+// Options are the settings of a Server.
+type Options struct {
+	// Shards is the number of workers; 0 means one for each processor.
+	Shards int
+	// Sources are the names of the sources that must be Synced before anything is answered.
+	Sources []string
+	// DomainSuffix and ClusterID are as in ingest.Settings.
+	DomainSuffix, ClusterID string
+	// DebounceAfter and DebounceMax hold configuration changes back; see plan.Options.
+	DebounceAfter, DebounceMax time.Duration
+	// Limits bound what one client can cost.
+	Limits grpcstream.Limits
+	// Keepalive are pings and the maximum age of connections, Enforcement how often clients may ping.
+	Keepalive   keepalive.ServerParameters
+	Enforcement keepalive.EnforcementPolicy
+	// Stuck is how long a client may leave responses unread; Drain the time over which streams end at shutdown.
+	Stuck, Drain time.Duration
+	// Log is the logger.
+	Log *slog.Logger
+	// Instance names this process to its clients (the pod's name), Build says which version it is.
+	Instance, Build string
+}
+
+// Server is pilotd without its sources and ports.
+type Server struct {
+	// Immutable after New.
+	Store   *ingest.Store
+	Builder *snapshot.Builder
+	Planner *plan.Planner
+	Shards  *shard.Shards
+	Streams *grpcstream.Server
+	Metrics *status.Metrics
+	Tables  *plan.Tables
+	log     *slog.Logger
+
+	// ready is closed when the first View is published.
+	ready chan struct{}
+	once  sync.Once
+}
+
+// New puts a Server together. Nothing is answered before Run is called and every source is Synced.
+func New(o Options) *Server {
+	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), log: o.Log, ready: make(chan struct{})}
+	names := ads.NewNamesTable()
+	s.Planner = plan.NewPlanner(s.Tables, s, plan.Options{
+		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,
+	})
+	s.Builder = snapshot.NewBuilder(s)
+	s.Shards = shard.New(shard.Options{
+		Workers: o.Shards, Planner: s.Planner, Names: names, MaxNames: o.Limits.Subscriptions, Now: time.Now, After: time.After,
+		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
+		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
+	})
+	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Log: o.Log.With("scope", "config"), Metrics: s.storeMetrics()}, o.Sources...)
+	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
+		ParseNode: plan.ParseNode, Names: names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
+		Stuck: o.Stuck, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+	})
+	s.gauges()
+	return s
+}
+
+// identifier is what clients are told of this process, in the form that istioctl reads.
+func identifier(o Options) string {
+	b, _ := json.Marshal(map[string]any{"Component": "pilotd", "ID": o.Instance, "Info": map[string]string{"version": o.Build}})
+	return string(b)
+}
+
+// Run plans and serves until ctx ends; it returns when all has stopped.
+func (s *Server) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Planner.Run(ctx) })
+	wg.Go(func() { s.Shards.Run(ctx) })
+	wg.Wait()
+}
+
+// Publish gives each View to the planner; it implements snapshot.Listener.
+func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
+	s.countTriggers(d)
+	s.Planner.Publish(v, d)
+	if v.Snapshot.Mesh != nil {
+		s.once.Do(func() { close(s.ready) })
+	}
+}
+
+// Assigned gives a proxy's World to the shards; like Advanced and EndpointsChanged it implements plan.Sink.
+func (s *Server) Assigned(id uint64, c *plan.Class, w *plan.World) { s.Shards.Assigned(id, c, w) }
+
+// Advanced gives the Worlds that a change touched to the shards.
+func (s *Server) Advanced(worlds map[*plan.Class]*plan.World) { s.Shards.Advanced(worlds) }
+
+// EndpointsChanged gives changed endpoints to the shards.
+func (s *Server) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
+	s.Shards.EndpointsChanged(t, services)
+}
+
+// Ready reports whether the first View is built from every source, and if not, what is missing.
+func (s *Server) Ready() (bool, string) {
+	if !s.Store.Ready() {
+		return false, "not every source has been read"
+	}
+	select {
+	case <-s.ready:
+		return true, ""
+	default:
+		return false, "the first view is not built"
+	}
+}

@@ -1,0 +1,139 @@
+package discovery
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/shard"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// short is the name of a type in metrics, as istiod has it.
+func short(t ads.Type) string {
+	return map[ads.Type]string{ads.Clusters: "cds", ads.Endpoints: "eds", ads.Listeners: "lds", ads.Routes: "rds"}[t]
+}
+
+// served makes f's metric of each type beforehand, so that counting is one map-free access.
+func served[M any](f func(label string) M) (out [4]M) {
+	for _, t := range []ads.Type{ads.Clusters, ads.Endpoints, ads.Listeners, ads.Routes} {
+		out[t] = f(short(t))
+	}
+	return out
+}
+
+func (s *Server) shardMetrics() shard.Metrics {
+	m := s.Metrics
+	pushes := served(func(l string) prometheus.Counter { return m.Pushes.WithLabelValues(l) })
+	times := served(func(l string) prometheus.Observer { return m.PushTime.WithLabelValues(l) })
+	sizes := served(func(l string) prometheus.Observer { return m.ConfigSize.WithLabelValues(l) })
+	expired := served(func(l string) prometheus.Counter { return m.ExpiredNonce.WithLabelValues(l) })
+	rejects := served(func(l string) prometheus.Counter { return m.Rejects.WithLabelValues(l) })
+	log := s.log.With("scope", "ads")
+	return shard.Metrics{
+		Sent: func(t ads.Type, bytes int, since time.Duration) {
+			pushes[t].Inc()
+			sizes[t].Observe(float64(bytes))
+			if since >= 0 {
+				times[t].Observe(since.Seconds())
+			}
+		},
+		Converged: func(since time.Duration) { m.Convergence.Observe(since.Seconds()) },
+		Queued:    func(_ shard.Lane, waited time.Duration) { m.QueueTime.Observe(waited.Seconds()) },
+		Expired:   func(t ads.Type) { expired[t].Inc() },
+		Unserved:  func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
+		Refused: func(r shard.Refusal) {
+			rejects[r.Type].Inc()
+			log.Warn("a client refused resources", "proxy", r.Proxy.ID, "type", short(r.Type), "resources", strings.Join(r.Names, " "), "error", r.Message)
+		},
+	}
+}
+
+// known bounds the label of types that are not served: a client can ask for any.
+func known(url string) string {
+	switch name := url[strings.LastIndexByte(url, '.')+1:]; name {
+	case "Secret", "NameTable", "TypedExtensionConfig", "ProxyConfig", "HealthInformation", "Address", "Workload", "Authorization", "ScopedRouteConfiguration", "VirtualHost", "Runtime", "Bootstrap":
+		return name
+	}
+	return "other"
+}
+
+func (s *Server) storeMetrics() ingest.Metrics {
+	m := s.Metrics
+	return ingest.Metrics{
+		Event: func(k value.Kind) {
+			switch k {
+			case value.KindService, value.KindEndpointSlice, value.KindPod, value.KindNode, value.KindNamespace:
+				m.RegEvents.WithLabelValues(string(k), "update").Inc()
+			default:
+				m.CfgEvents.WithLabelValues(string(k), "update").Inc()
+			}
+		},
+		Refused:  func(k value.Kind) { m.Refused.WithLabelValues(string(k)).Inc() },
+		Standing: func(n int) { m.Standing.Set(float64(n)) },
+	}
+}
+
+func (s *Server) took(step plan.Step) {
+	if step.Bases == 0 {
+		return
+	}
+	s.Metrics.Debounce.Observe(step.Waited.Seconds())
+	s.Metrics.PlanTime.Observe(step.Took.Seconds())
+	s.Metrics.Bases.Observe(float64(step.Bases))
+}
+
+func (s *Server) countTriggers(d *snapshot.Delta) {
+	t := s.Metrics.Triggers
+	if d.All {
+		t.WithLabelValues("global").Inc()
+	}
+	for k := range d.Objects {
+		t.WithLabelValues(strings.ToLower(string(k.Kind))).Inc()
+	}
+	if len(d.Services) > 0 {
+		t.WithLabelValues("service").Add(float64(len(d.Services)))
+	}
+	if len(d.Endpoints) > 0 {
+		t.WithLabelValues("endpoint").Add(float64(len(d.Endpoints)))
+		s.Metrics.Inbound.WithLabelValues("eds").Inc()
+	}
+	if len(d.Objects)+len(d.Services) > 0 || d.All {
+		s.Metrics.Inbound.WithLabelValues("config").Inc()
+	}
+}
+
+// gauges registers what is read when it is scraped.
+func (s *Server) gauges() {
+	start := time.Now()
+	m := s.Metrics
+	m.Uptime(func() time.Duration { return time.Since(start) })
+	counts := func(k value.Kind) func() float64 {
+		return func() float64 { return float64(s.Builder.View().Snapshot.Counts()[k]) }
+	}
+	m.Gauge("pilot_services", "Services known.", counts(value.KindService))
+	m.Gauge("pilot_virt_services", "VirtualServices known.", counts(value.KindVirtualService))
+	m.Gauge("pilotd_destination_rules", "DestinationRules known.", counts(value.KindDestinationRule))
+	m.Gauge("pilot_xds", "Streams attached.", func() float64 { return float64(s.Shards.Streams()) })
+	m.Gauge("pilotd_xds_streams_open", "Streams open, attached or not.", func() float64 { return float64(s.Streams.Streams()) })
+	for name, read := range map[string]func(shard.Figures) float64{
+		"pilotd_shard_members":          func(f shard.Figures) float64 { return float64(f.Members) },
+		"pilotd_shard_classes":          func(f shard.Figures) float64 { return float64(f.Classes) },
+		"pilotd_shard_cohorts":          func(f shard.Figures) float64 { return float64(f.Cohorts) },
+		"pilotd_shard_inbox":            func(f shard.Figures) float64 { return float64(f.Inbox) },
+		"pilotd_shard_worlds_waiting":   func(f shard.Figures) float64 { return float64(f.Worlds) },
+		"pilotd_shard_services_waiting": func(f shard.Figures) float64 { return float64(f.Services) },
+		"pilotd_shard_responses_sent":   func(f shard.Figures) float64 { return float64(f.Sent) },
+		"pilotd_shard_responses_made":   func(f shard.Figures) float64 { return float64(f.Assembled) },
+		"pilotd_shard_rounds":           func(f shard.Figures) float64 { return float64(f.Rounds) },
+		"pilotd_shard_config_changes":   func(f shard.Figures) float64 { return float64(f.ConfigTakes) },
+		"pilotd_shard_endpoint_changes": func(f shard.Figures) float64 { return float64(f.EndpointTakes) },
+	} {
+		m.Registry.MustRegister(&shardCollector{desc: prometheus.NewDesc(name, "Of each shard: see shard.Figures.", []string{"shard"}, nil), figures: s.Shards.Figures, read: read})
+	}
+}

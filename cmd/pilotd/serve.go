@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/ingest/file"
+	"github.com/pilotd/pilotd/ingest/kube"
+	"github.com/pilotd/pilotd/shard/grpcstream"
+	"github.com/pilotd/pilotd/status"
+)
+
+// source reads objects until its context ends.
+type source interface {
+	Name() string
+	Run(context.Context) error
+}
+
+// serve runs pilotd until ctx ends, then drains streams and returns.
+//
+// Everything that listens is opened before anything starts, so that an address in use is the first thing to be told.
+func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) error {
+	late := &lateSink{}
+	sources, err := newSources(o, late, log, meshFile)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range sources {
+		names = append(names, s.Name())
+	}
+	server := discovery.New(discoveryOptions(o, log, names))
+	late.Store = server.Store
+	xds, err := listen("--grpcAddr", o.grpcAddr)
+	if err != nil {
+		return err
+	}
+	pages := status.Handler(server.Metrics, status.Pages{Ready: server.Ready, Debug: server.Pages(), Version: build(), DebugAnywhere: o.debugAnywhere})
+	web, err := listenHTTP(o, pages)
+	if err != nil {
+		return err
+	}
+	for flag, addr := range map[string]string{"--secureGRPCAddr": o.secureGRPCAddr, "--httpsAddr": o.httpsAddr} {
+		if addr != "" {
+			log.Debug("not served by this build", "flag", flag, "address", addr)
+		}
+	}
+
+	// Planning and reading go on while streams drain; all of it ends with work.
+	work, stop := context.WithCancel(context.Background())
+	defer stop()
+	group, failed := errgroup.WithContext(work)
+	group.Go(func() error { server.Run(work); return nil })
+	for _, s := range sources {
+		group.Go(func() error { return s.Run(work) })
+	}
+	if xds != nil {
+		g := server.Streams.GRPC(nil)
+		group.Go(func() error { return g.Serve(xds) })
+	}
+	for _, w := range web {
+		group.Go(func() error { return w.run() })
+	}
+	log.Info("pilotd is running", "version", build(), "xds", o.grpcAddr, "http", o.httpAddr, "monitoring", o.monitoringAddr, "sources", names)
+
+	select {
+	case <-ctx.Done():
+	case <-failed.Done():
+	}
+	log.Info("shutting down")
+	drain, cancel := context.WithTimeout(context.Background(), o.shutdownDuration+time.Second)
+	defer cancel()
+	err = server.Streams.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		log.Warn("streams were cut off: they did not end in time", "shutdownDuration", o.shutdownDuration)
+	}
+	for _, w := range web {
+		_ = w.server.Close() // nothing is owed to readers of pages
+	}
+	stop()
+	return group.Wait()
+}
+
+func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
+	host, _ := os.Hostname() // only a name for people
+	return discovery.Options{
+		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID,
+		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
+		Limits: grpcstream.Limits{RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld},
+		Keepalive: keepalive.ServerParameters{
+			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
+		},
+		Enforcement: keepalive.EnforcementPolicy{MinTime: o.keepaliveInterval / 3, PermitWithoutStream: true},
+		Stuck:       o.stuckAfter, Drain: o.shutdownDuration, Log: log, Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),
+	}
+}
+
+// lateSink is a Store that is made after the sources that write to it: their names are among its settings.
+type lateSink struct{ *ingest.Store }
+
+// newSources are the sources that the flags name, the most important first: where two hold the same object, the first one's counts.
+func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) ([]source, error) {
+	log = log.With(scopeKey, "ingest")
+	var out []source
+	if meshFile || !o.kubernetes() {
+		out = append(out, file.NewMesh(o.meshConfig, sink, log))
+	}
+	if o.kubernetes() {
+		k, err := kube.New(kube.Options{
+			Kubeconfig: o.kubeconfig, Namespace: o.watchNamespace, RootNamespace: o.namespace, Revision: o.revision,
+			QPS: o.kubeQPS, Burst: o.kubeBurst, Sink: sink, Log: log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	if o.configDir != "" {
+		out = append(out, file.New(file.Options{Dir: o.configDir, Sink: sink, RootNamespace: o.namespace, Log: log}))
+	}
+	return out, nil
+}
+
+func listen(flag, addr string) (net.Listener, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", flag, addr, err)
+	}
+	return l, nil
+}
+
+// webServer is one address with the status pages.
+type webServer struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+func (w *webServer) run() error {
+	if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func listenHTTP(o *options, pages http.Handler) ([]*webServer, error) {
+	var out []*webServer
+	for _, a := range []struct{ flag, addr string }{{"--httpAddr", o.httpAddr}, {"--monitoringAddr", o.monitoringAddr}} {
+		l, err := listen(a.flag, a.addr)
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			out = append(out, &webServer{l, &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second}})
+		}
+	}
+	return out, nil
+}
