@@ -78,32 +78,28 @@ func (p *parser) split(data []byte) []text {
 }
 
 // splitYAML cuts a file at its document markers, lines that begin with "---" or "...", and leaves out documents without content. What follows a
-// marker on its line belongs to the next document.
+// marker on its line belongs to the next document; the marker itself is overwritten with blanks.
 func splitYAML(data []byte) []text {
 	var texts []text
-	current := text{line: 1}
-	end := func() {
-		if t, ok := current.trimmed(); ok {
+	start, startLine := 0, 1
+	end := func(at int) {
+		if t, ok := (text{data: data[start:at:at], line: startLine}).trimmed(); ok {
 			texts = append(texts, t)
 		}
 	}
-	line := 0
-	for len(data) > 0 {
-		line++
-		n := bytes.IndexByte(data, '\n') + 1
+	for at, line := 0, 1; at < len(data); line++ {
+		n := bytes.IndexByte(data[at:], '\n') + 1
 		if n == 0 {
-			n = len(data)
+			n = len(data) - at
 		}
-		if !marker(data[:n]) {
-			current.data = append(current.data, data[:n]...)
-			data = data[n:]
-			continue
+		if marker(data[at : at+n]) {
+			end(at)
+			start, startLine = at, line
+			copy(data[at:], "   ")
 		}
-		end()
-		current = text{line: line, data: append([]byte("   "), data[3:n]...)}
-		data = data[n:]
+		at += n
 	}
-	end()
+	end(len(data))
 	return texts
 }
 

@@ -17,7 +17,7 @@ type kind struct {
 	cluster bool
 	// lenient says that unknown fields are left out, not refused: programs write these kinds, and newer ones write more fields.
 	lenient bool
-	// empty makes an object to decode into; spec is its protobuf part, nil for kinds of Kubernetes.
+	// empty makes an object to decode into.
 	empty func() meta.Object
 }
 

@@ -43,9 +43,9 @@ func place(path string, line int) string {
 	return path + ":" + strconv.Itoa(line)
 }
 
-// merge makes one list of the objects of all files: of two with the same key, the first in path order, and in the file, wins. Files that
+// merge makes one set of the objects of all files: of two with the same key, the first in path order, and in the file, wins. Files that
 // vanished just now come last, and give way silently. The problems are by file.
-func merge(t *tree, files map[string]*content) ([]object, map[string][]problem) {
+func merge(t *tree, files map[string]*content, expect int) (map[value.ObjectKey]*object, map[string][]problem) {
 	problems := map[string][]problem{}
 	for path, err := range t.failed {
 		problems[path] = []problem{{path: path, reason: fmt.Sprintf("cannot be read: %v", err)}}
@@ -53,30 +53,28 @@ func merge(t *tree, files map[string]*content) ([]object, map[string][]problem) 
 	paths := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
 		return cmp.Or(files[a].gone.Compare(files[b].gone), cmp.Compare(a, b))
 	})
-	var objects []object
-	winner := map[value.ObjectKey]object{}
+	winners := make(map[value.ObjectKey]*object, expect)
 	for _, path := range paths {
 		c := files[path]
-		problems[path] = append(problems[path], c.problems...)
-		for _, o := range c.objects {
-			if w, ok := winner[o.key]; !ok {
-				winner[o.key] = o
-				objects = append(objects, o)
-			} else if c.gone.IsZero() {
-				reason := fmt.Sprintf("is defined twice, here and in %s, which comes first and is in force: expected one definition", w.where())
-				problems[path] = append(problems[path], problem{key: o.key, path: path, line: o.line, reason: reason})
+		if len(c.problems) > 0 {
+			problems[path] = append(problems[path], c.problems...)
+		}
+		for i := range c.objects {
+			o := &c.objects[i]
+			w, ok := winners[o.key]
+			switch {
+			case !ok:
+				winners[o.key] = o
+			case c.gone.IsZero():
+				problems[path] = append(problems[path], problem{key: o.key, path: path, line: o.line, reason: fmt.Sprintf(
+					"is defined twice, here and in %s, which comes first and is in force: expected one definition", w.where())})
 			}
 		}
-		if len(problems[path]) == 0 {
-			delete(problems, path)
-		}
 	}
-	return objects, problems
+	return winners, problems
 }
 
 func equalProblems(a, b []problem) bool { return slices.Equal(a, b) }
 
-// sortedKeys are the keys of m in a fixed order.
-func sortedKeys[K comparable, V any](m map[K]V) []K {
-	return slices.SortedFunc(maps.Keys(m), func(a, b K) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-}
+// sortedKeys are the keys of m in their order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -40,7 +40,7 @@ type Source struct {
 
 	// Owned by the goroutine that calls Run.
 	files    map[string]*content // by path
-	inForce  map[value.ObjectKey]object
+	inForce  map[value.ObjectKey]*object
 	reported map[string][]problem // by place
 	synced   bool
 	skipped  int
@@ -57,7 +57,7 @@ func New(o Options) *Source {
 		log:      o.Log.With("source", o.Dir),
 		mesh:     value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"), Name: or(o.MeshConfigMap, "istio")},
 		files:    map[string]*content{},
-		inForce:  map[value.ObjectKey]object{},
+		inForce:  map[value.ObjectKey]*object{},
 		reported: map[string][]problem{},
 	}
 }
@@ -75,7 +75,7 @@ func (s *Source) Run(ctx context.Context) error {
 func (s *Source) scan(watch func(dir string)) (again time.Duration) {
 	t := walk(s.dir, watch)
 	again = s.read(t)
-	objects, problems := merge(t, s.files)
+	objects, problems := merge(t, s.files, len(s.inForce))
 	s.report(problems)
 	if events := s.diff(objects); len(events) > 0 {
 		s.sink.Apply(events)
@@ -123,19 +123,17 @@ func (s *Source) read(t *tree) (again time.Duration) {
 	return again
 }
 
-// diff makes the events that lead from what is in force to objects, and puts these in force.
-func (s *Source) diff(objects []object) []ingest.Event {
+// diff makes the events that lead from what is in force to next, and puts that in force.
+func (s *Source) diff(next map[value.ObjectKey]*object) []ingest.Event {
 	var events []ingest.Event
-	next := make(map[value.ObjectKey]object, len(objects))
-	for _, o := range objects {
-		next[o.key] = o
-		if old, ok := s.inForce[o.key]; !ok || old.typed != o.typed {
-			events = append(events, ingest.Event{Source: s.dir, Key: o.key, Object: o.typed, Where: o.where()})
+	for key, o := range next {
+		if old, ok := s.inForce[key]; !ok || old.typed != o.typed {
+			events = append(events, ingest.Event{Source: s.dir, Key: key, Object: o.typed, Where: o.where()})
 		}
 	}
-	for _, key := range sortedKeys(s.inForce) {
+	for key, o := range s.inForce {
 		if _, ok := next[key]; !ok {
-			events = append(events, ingest.Event{Source: s.dir, Key: key, Where: s.inForce[key].where()})
+			events = append(events, ingest.Event{Source: s.dir, Key: key, Where: o.where()})
 		}
 	}
 	s.inForce = next

@@ -1,0 +1,48 @@
+package file
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pilotd/pilotd/ingest"
+)
+
+// nobody is a Sink that does nothing.
+type nobody struct{}
+
+func (nobody) Apply([]ingest.Event)    {}
+func (nobody) Reject(ingest.Rejection) {}
+func (nobody) Accept(string, string)   {}
+func (nobody) Synced(string)           {}
+
+// One edit among 10,000 objects, in one file and in 1,000.
+func BenchmarkEdit(b *testing.B) {
+	for _, files := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
+			dir := b.TempDir()
+			text := func(file, edit int) string {
+				var t strings.Builder
+				for i := range 10000 / files {
+					t.WriteString("---\n" + vs(fmt.Sprintf("v-%d-%d", file, i), "h.com"))
+				}
+				return t.String() + "---\n" + vs(fmt.Sprintf("edited-%d", file), fmt.Sprintf("h%d.com", edit))
+			}
+			path := func(i int) string { return filepath.Join(dir, fmt.Sprintf("f%d.yaml", i)) }
+			for i := range files {
+				write(b, path(i), text(i, 0))
+			}
+			s := New(Options{Dir: dir, Sink: nobody{}, Log: quiet()})
+			s.scan(func(string) {})
+			edit := 0
+			for b.Loop() {
+				edit++
+				b.StopTimer()
+				write(b, path(0), text(0, edit))
+				b.StartTimer()
+				s.scan(func(string) {})
+			}
+		})
+	}
+}
