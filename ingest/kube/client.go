@@ -76,15 +76,16 @@ func (c *clients) add(gv schema.GroupVersion, cfg *rest.Config, transport *http.
 
 // config is the server's address and the credentials, with the limits of the options.
 func config(o Options) (*rest.Config, error) {
-	cfg := rest.CopyConfig(o.Config)
+	cfg := o.Config
 	if cfg == nil {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		rules.ExplicitPath = o.Kubeconfig
 		var err error
-		if cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
+		if cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig(); err != nil {
 			return nil, fmt.Errorf("kube: no API server to read from: expected a kubeconfig file, or to run in a pod: %w", err)
 		}
 	}
+	cfg = rest.CopyConfig(cfg)
 	qps, burst := o.QPS, o.Burst
 	if qps == 0 {
 		qps = 80

@@ -22,7 +22,8 @@ type fakeAPI struct {
 	version   int
 	resources map[string]map[string]object // by path, by namespace/name; nil is not served
 	watches   map[string][]chan event      // by path
-	accepts   map[string]string            // the last Accept header, by path
+	asked     map[string]*http.Request     // the last request, by path
+	held      map[string]chan struct{}     // requests for a path wait for it
 }
 
 // object is an object in JSON.
@@ -42,7 +43,9 @@ type event struct {
 
 // newFakeAPI starts a server with Kubernetes's own kinds and no CRDs.
 func newFakeAPI(t *testing.T) *fakeAPI {
-	f := &fakeAPI{version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, accepts: map[string]string{}}
+	f := &fakeAPI{
+		version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, asked: map[string]*http.Request{}, held: map[string]chan struct{}{},
+	}
 	for _, path := range []string{
 		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices",
 		"/api/v1/namespaces/istio-system/configmaps", crdPath,
@@ -96,6 +99,13 @@ func (f *fakeAPI) delete(path, name string) {
 	f.tell(path, event{"DELETED", o})
 }
 
+// serve makes a path known.
+func (f *fakeAPI) serve(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.resources[path] = map[string]object{}
+}
+
 // unserve makes a path unknown and ends its watches.
 func (f *fakeAPI) unserve(path string) {
 	f.mu.Lock()
@@ -107,6 +117,27 @@ func (f *fakeAPI) unserve(path string) {
 	delete(f.watches, path)
 }
 
+// hold makes requests for a path wait until the result is called.
+func (f *fakeAPI) hold(path string) (release func()) {
+	held := make(chan struct{})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held[path] = held
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.held, path)
+		close(held)
+	}
+}
+
+// request is the last request for a path; nil when there was none.
+func (f *fakeAPI) request(path string) *http.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[path]
+}
+
 // tell is called under mu.
 func (f *fakeAPI) tell(path string, e event) {
 	for _, w := range f.watches[path] {
@@ -115,10 +146,18 @@ func (f *fakeAPI) tell(path string, e event) {
 }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
 	path := r.URL.Path
+	f.mu.Lock()
+	if held := f.held[path]; held != nil {
+		f.mu.Unlock()
+		select {
+		case <-held:
+		case <-r.Context().Done():
+		}
+		f.mu.Lock()
+	}
 	objects, ok := f.resources[path]
-	f.accepts[path] = r.Header.Get("Accept")
+	f.asked[path] = r
 	w.Header().Set("Content-Type", "application/json")
 	if !ok {
 		f.mu.Unlock()

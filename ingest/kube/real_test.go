@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/ingest/sinktest"
@@ -67,7 +66,7 @@ func TestRealServer(t *testing.T) {
 	api := parts.StartAPIServer(t)
 	cluster := parts.NewBareCluster(t, api)
 	cluster.Apply(world)
-	cfg, err := clientcmd.BuildConfigFromFlags("", api.Kubeconfig)
+	cfg, err := config(Options{Kubeconfig: api.Kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

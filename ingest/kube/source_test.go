@@ -83,12 +83,10 @@ func TestWithoutIstioEverythingElseSyncs(t *testing.T) {
 	api.delete("/api/v1/services", "a/s")
 	r.Until(t, "the end of the service", func(told *sinktest.Told) bool { return len(told.Objects) == 0 })
 
-	api.mu.Lock()
-	defer api.mu.Unlock()
-	if a := api.accepts["/api/v1/pods"]; !strings.Contains(a, "application/vnd.kubernetes.protobuf") {
+	if a := api.request("/api/v1/pods").Header.Get("Accept"); !strings.Contains(a, "application/vnd.kubernetes.protobuf") {
 		t.Errorf("pods were asked for as %s", a)
 	}
-	if a := api.accepts[crdPath]; !strings.Contains(a, "as=PartialObjectMetadata") {
+	if a := api.request(crdPath).Header.Get("Accept"); !strings.Contains(a, "as=PartialObjectMetadata") {
 		t.Errorf("CRDs were asked for as %s", a)
 	}
 }
@@ -205,4 +203,47 @@ func TestEventsMergeWhileTheSinkIsBusy(t *testing.T) {
 		return host(told, "x") == "200.com" && host(told, "last") == "last.com"
 	})
 	t.Logf("201 changes in %d calls", len(r.Now().Applies)-before)
+}
+
+func TestSlowServerDelaysOnlyWhatItIsAskedFor(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put("/api/v1/nodes", `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"}}`)
+	release := api.hold("/api/v1/services")
+	r := start(t, Options{Config: api.config()})
+	r.Until(t, "the other kinds", has(value.ObjectKey{Kind: value.KindNode, Name: "n"}))
+	if synced(r.Now()) {
+		t.Error("synced without Services")
+	}
+	release()
+	r.Until(t, "sync", synced)
+}
+
+func TestOnlyWhatTheOptionsNameIsAskedFor(t *testing.T) {
+	api := newFakeAPI(t)
+	ns, mesh := "/api/v1/namespaces/app/", "/api/v1/namespaces/mesh/configmaps"
+	for _, path := range []string{ns + "pods", ns + "services", "/apis/discovery.k8s.io/v1/namespaces/app/endpointslices", mesh} {
+		api.serve(path)
+	}
+	r := start(t, Options{Config: api.config(), Namespace: "app", RootNamespace: "mesh", Revision: "canary"})
+	r.Until(t, "sync", synced)
+	for path, want := range map[string]string{
+		ns + "pods":          "status.phase!=Failed,status.phase!=Succeeded",
+		ns + "services":      "",
+		mesh:                 "metadata.name=istio-canary",
+		"/api/v1/namespaces": "metadata.name=app",
+	} {
+		if got := api.request(path).URL.Query().Get("fieldSelector"); got != want {
+			t.Errorf("%s was asked for with %q, want %q", path, got, want)
+		}
+	}
+	if api.request("/api/v1/pods") != nil {
+		t.Error("pods of all namespaces were asked for")
+	}
+}
+
+func TestWithoutAServerConfiguredNewSaysSo(t *testing.T) {
+	_, err := New(Options{Kubeconfig: "/does/not/exist"})
+	if err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		t.Errorf("got %v", err)
+	}
 }
