@@ -24,8 +24,13 @@ func compareEndpoints(a, b *value.Endpoint) int {
 		cmp.Compare(a.Identity.Value().Workload, b.Identity.Value().Workload), cmp.Compare(a.Identity.Value().LabelsKey, b.Identity.Value().LabelsKey))
 }
 
-// endpoints joins the endpoints of a host from all that define it, in canonical order.
+// endpoints joins the endpoints of a host from all that define it, in canonical order. The list may be one that is kept elsewhere.
 func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
+	if len(w.hosts[host]) == 1 {
+		for key := range w.hosts[host] {
+			return w.definers[key].endpoints(w, host)
+		}
+	}
 	var all []*value.Endpoint
 	for key := range w.hosts[host] {
 		all = append(all, w.definers[key].endpoints(w, host)...)
@@ -54,17 +59,28 @@ func (w *world) flushEndpoints(host value.ServiceKey, b *snapshot.Batch) {
 	}
 }
 
-// keep is next with the pointers of old wherever the content is equal. Both are in canonical order.
+// keep is next with the pointers of old wherever the content is equal, and old itself if all is. Both are in canonical order, and neither is
+// written.
 func keep(old, next []*value.Endpoint) []*value.Endpoint {
-	i := 0
+	i, kept, owned := 0, 0, false
 	for j, e := range next {
-		for i < len(old) && compareEndpoints(old[i], e) < 0 {
+		for i < len(old) && old[i] != e && compareEndpoints(old[i], e) < 0 {
 			i++
 		}
-		if i < len(old) && old[i].Equal(e) {
+		if i == len(old) || !old[i].Equal(e) {
+			continue
+		}
+		if old[i] != e {
+			if !owned {
+				next, owned = slices.Clone(next), true
+			}
 			next[j] = old[i]
-			i++
 		}
+		i++
+		kept++
+	}
+	if kept == len(old) && kept == len(next) {
+		return old
 	}
 	return next
 }
@@ -75,12 +91,14 @@ func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *
 	if svc == nil || len(endpoints) == 0 {
 		return nil
 	}
-	accounts := set[string]{}
+	accounts, last := set[string]{}, ""
 	for _, e := range endpoints {
-		if a := e.Identity.Value().ServiceAccount; a != "" {
+		if a := e.Identity.Value().ServiceAccount; a != last {
 			accounts.add(a)
+			last = a
 		}
 	}
+	delete(accounts, "")
 	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts))}
 	if svc.Headless || svc.Resolution == value.DNSLB || svc.Resolution == value.DNSRoundRobin {
 		p.Inline = endpoints

@@ -125,6 +125,7 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 	if d.service.Spec.ClusterIP == corev1.ClusterIPNone || len(d.members) == 0 {
 		return all
 	}
+	all = slices.Clone(all)
 	ports := w.kubernetesService(d.service, d.hosts[0]).Ports
 	for member := range d.members {
 		entry := w.entries[nameOf(member)]
@@ -141,5 +142,6 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 			all = append(all, e)
 		}
 	}
+	slices.SortFunc(all, compareEndpoints)
 	return all
 }

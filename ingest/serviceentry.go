@@ -108,6 +108,7 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 	for range len(spec.GetAddresses()) - 1 {
 		all = append(all, one...)
 	}
+	slices.SortFunc(all, compareEndpoints)
 	return all
 }
 

@@ -15,13 +15,15 @@ type slice struct {
 	object *discovery.EndpointSlice
 	// service is whose endpoints they are.
 	service objectName
-	// built are the endpoints, sorted, while valid.
+	// built are the endpoints in canonical order: as they are while valid, else as they were. Immutable.
 	built []*value.Endpoint
 	valid bool
 }
 
 func (w *world) putSlice(name objectName, object any) {
+	var built []*value.Endpoint
 	if prev := w.slices[name]; prev != nil {
+		built = prev.built
 		w.indexSlice(name, prev, false)
 		delete(w.slices, name)
 	}
@@ -29,7 +31,7 @@ func (w *world) putSlice(name objectName, object any) {
 	if !ok || s.AddressType == discovery.AddressTypeFQDN || s.Labels[discovery.LabelServiceName] == "" {
 		return
 	}
-	next := &slice{object: s, service: objectName{s.Namespace, s.Labels[discovery.LabelServiceName]}}
+	next := &slice{object: s, service: objectName{s.Namespace, s.Labels[discovery.LabelServiceName]}, built: built}
 	w.slices[name] = next
 	w.indexSlice(name, next, true)
 }
@@ -71,51 +73,6 @@ func (w *world) sliceStale(name objectName) {
 // hostOf is the host that a Kubernetes Service of that name defines.
 func (w *world) hostOf(service objectName) value.ServiceKey {
 	return value.ServiceKey{Host: service.name + "." + service.namespace + ".svc." + w.domain, Namespace: service.namespace}
-}
-
-// sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port, where it is healthiest.
-func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
-	var all []*value.Endpoint
-	for name := range w.slicesByService[objectName{svc.Namespace, svc.Name}] {
-		s := w.slices[name]
-		if !s.valid {
-			s.built, s.valid = w.buildSlice(s.object, svc), true
-		}
-		all = append(all, s.built...)
-	}
-	slices.SortFunc(all, compareEndpoints)
-	return once(all)
-}
-
-// once drops ports that an earlier endpoint of the same address has, and endpoints that keep none.
-func once(sorted []*value.Endpoint) []*value.Endpoint {
-	out, first := sorted[:0], 0
-	for _, e := range sorted {
-		if len(out) > 0 && out[first].Addresses[0] != e.Addresses[0] {
-			first = len(out)
-		}
-		if rest := unseen(e, out[min(first, len(out)):]); rest != nil {
-			out = append(out, rest)
-		}
-	}
-	return out
-}
-
-// unseen is e without the ports that others have; nil if none is left.
-func unseen(e *value.Endpoint, others []*value.Endpoint) *value.Endpoint {
-	taken := func(p value.EndpointPort) bool {
-		return slices.ContainsFunc(others, func(o *value.Endpoint) bool {
-			return slices.ContainsFunc(o.Ports, func(q value.EndpointPort) bool { return q.Name == p.Name })
-		})
-	}
-	if len(others) == 0 || !slices.ContainsFunc(e.Ports, taken) {
-		return e
-	}
-	rest := *e
-	if rest.Ports = slices.DeleteFunc(slices.Clone(e.Ports), taken); len(rest.Ports) == 0 {
-		return nil
-	}
-	return &rest
 }
 
 // buildSlice makes the endpoints of one slice.

@@ -33,6 +33,7 @@ type world struct {
 	slicesByService groups[objectName, objectName]
 	slicesByPod     groups[objectName, objectName]
 	slicesByAddress groups[objectName, objectName] // namespace and address of endpoints that name no pod
+	joints          map[objectName]*joint          // by Service
 
 	definers map[value.ObjectKey]*definer
 	hosts    groups[value.ServiceKey, value.ObjectKey]
@@ -50,7 +51,7 @@ func newWorld(domain, cluster string) *world {
 		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: groups[string, objectName]{},
 		entries: map[objectName]*workloadEntry{}, entriesByAddress: groups[string, objectName]{},
 		slices: map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
-		slicesByPod: groups[objectName, objectName]{}, slicesByAddress: groups[objectName, objectName]{},
+		slicesByPod: groups[objectName, objectName]{}, slicesByAddress: groups[objectName, objectName]{}, joints: map[objectName]*joint{},
 		definers: map[value.ObjectKey]*definer{}, hosts: groups[value.ServiceKey, value.ObjectKey]{},
 		ofServices: selectors{}, ofEntries: selectors{},
 		marks: newMarks(), published: newPublished(),

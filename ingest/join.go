@@ -1,0 +1,157 @@
+package ingest
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// joint is the endpoints of all slices of one Service, and what each slice gave to it: a change of one slice of many is patched in. All lists
+// are immutable and in canonical order.
+type joint struct {
+	parts map[objectName][]*value.Endpoint
+	list  []*value.Endpoint
+	// clean says that no address is in two places, so that each part is in list as it stands.
+	clean bool
+}
+
+// sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port, where it is healthiest.
+func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
+	key := objectName{svc.Namespace, svc.Name}
+	prev := w.joints[key]
+	if prev == nil {
+		prev = &joint{clean: true}
+	}
+	next := &joint{parts: map[objectName][]*value.Endpoint{}, clean: prev.clean}
+	var out, in []*value.Endpoint
+	for name := range w.slicesByService[key] {
+		s := w.slices[name]
+		if !s.valid {
+			s.built, s.valid = keep(s.built, w.buildSlice(s.object, svc)), true
+		}
+		next.parts[name] = s.built
+		if was := prev.parts[name]; !sameList(was, s.built) {
+			out, in = append(out, was...), append(in, s.built...)
+		}
+	}
+	for name, was := range prev.parts {
+		if _, ok := next.parts[name]; !ok {
+			out = append(out, was...)
+		}
+	}
+	if !prev.clean || !next.patch(prev.list, out, in) {
+		next.join()
+	}
+	w.joints[key] = next
+	if len(next.parts) == 0 {
+		delete(w.joints, key)
+	}
+	return next.list
+}
+
+// sameList reports whether a and b are the very same list.
+func sameList(a, b []*value.Endpoint) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// join makes the list from the parts.
+func (j *joint) join() {
+	var all []*value.Endpoint
+	for _, part := range j.parts {
+		all = append(all, part...)
+	}
+	slices.SortFunc(all, compareEndpoints)
+	j.list, j.clean = all, true
+	for i := 1; i < len(all) && j.clean; i++ {
+		j.clean = all[i-1].Addresses[0] != all[i].Addresses[0]
+	}
+	if !j.clean {
+		j.list = once(all)
+	}
+}
+
+// patch makes the list from its predecessor without those in out and with those in in. It gives up, and reports false, where an address would
+// be in two places.
+func (j *joint) patch(list, out, in []*value.Endpoint) bool {
+	gone := make([]int, 0, len(out))
+	for _, e := range out {
+		i, _ := slices.BinarySearchFunc(list, e, compareEndpoints)
+		for i < len(list) && list[i] != e && compareEndpoints(list[i], e) == 0 {
+			i++
+		}
+		if i == len(list) || list[i] != e {
+			return false
+		}
+		gone = append(gone, i)
+	}
+	slices.Sort(gone)
+	slices.SortFunc(in, compareEndpoints)
+	next := make([]*value.Endpoint, 0, len(list)-len(out)+len(in))
+	from := 0
+	upTo := func(end int) { // Copies what stays of list up to end.
+		for len(gone) > 0 && gone[0] < end {
+			next, from = append(next, list[from:gone[0]]...), gone[0]+1
+			gone = gone[1:]
+		}
+		next, from = append(next, list[min(from, end):end]...), max(from, end)
+	}
+	for _, e := range in {
+		i, _ := slices.BinarySearchFunc(list, e, compareEndpoints)
+		upTo(i)
+		if !addressFree(next, list[i:], gone, i, e) {
+			return false
+		}
+		next = append(next, e)
+	}
+	upTo(len(list))
+	j.list = next
+	return true
+}
+
+// addressFree reports whether neither the last of before, nor the first of after that stays, has the address of e. gone are the places, in a
+// list of which after starts at place start, that do not stay.
+func addressFree(before, after []*value.Endpoint, gone []int, start int, e *value.Endpoint) bool {
+	if n := len(before); n > 0 && before[n-1].Addresses[0] == e.Addresses[0] {
+		return false
+	}
+	for i, o := range after {
+		if len(gone) > i && gone[i] == start+i {
+			continue
+		}
+		return o.Addresses[0] != e.Addresses[0]
+	}
+	return true
+}
+
+// once drops ports that an earlier endpoint of the same address has, and endpoints that keep none.
+func once(sorted []*value.Endpoint) []*value.Endpoint {
+	out, first := sorted[:0], 0
+	for _, e := range sorted {
+		if len(out) > 0 && out[first].Addresses[0] != e.Addresses[0] {
+			first = len(out)
+		}
+		if rest := unseen(e, out[min(first, len(out)):]); rest != nil {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// unseen is e without the ports that others have; nil if none is left.
+func unseen(e *value.Endpoint, others []*value.Endpoint) *value.Endpoint {
+	taken := func(p value.EndpointPort) bool {
+		return slices.ContainsFunc(others, func(o *value.Endpoint) bool {
+			return slices.ContainsFunc(o.Ports, func(q value.EndpointPort) bool { return q.Name == p.Name })
+		})
+	}
+	if len(others) == 0 || !slices.ContainsFunc(e.Ports, taken) {
+		return e
+	}
+	rest := *e
+	if rest.Ports = slices.DeleteFunc(slices.Clone(e.Ports), taken); len(rest.Ports) == 0 {
+		return nil
+	}
+	return &rest
+}
