@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Subscription is what a client asks for of one type.
+type Subscription struct {
+	TypeURL string
+	// Names are the resources; none means all.
+	Names []string
+}
+
+// Options say what clients there are.
+type Options struct {
+	// Clients is how many.
+	Clients int
+	// Dial makes the connection of one client.
+	Dial func() (net.Conn, error)
+	// Delta chooses the incremental protocol.
+	Delta bool
+	// Node is the node of client i.
+	Node func(i int) *corev3.Node
+	// Subscriptions are made one after the other, each when the one before is answered.
+	Subscriptions []Subscription
+}
+
+// Fleet is a number of running clients.
+type Fleet struct {
+	clients []*client
+	running sync.WaitGroup
+
+	mu sync.Mutex
+	// Guarded by mu.
+	responses, bytes int
+	want             int           // what Await waits for
+	reached          chan struct{} // closed when it is reached
+	err              error         // the first one
+	closed           bool
+}
+
+// Start connects all clients; it does not wait for answers.
+func Start(o Options) (*Fleet, error) {
+	f := &Fleet{}
+	subs := make([]encodedSubscription, len(o.Subscriptions))
+	for i, s := range o.Subscriptions {
+		subs[i] = encode(s, o.Delta)
+	}
+	for i := range o.Clients {
+		node, err := proto.Marshal(o.Node(i))
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		conn, err := o.Dial()
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		c := newClient(f, conn, subs, o.Delta)
+		f.clients = append(f.clients, c)
+		f.running.Go(func() { f.ended(i, c.run(node)) })
+	}
+	return f, nil
+}
+
+// received counts one response of n bytes.
+func (f *Fleet) received(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.responses++
+	f.bytes += n
+	f.tell()
+}
+
+func (f *Fleet) ended(i int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil && !f.closed {
+		f.err = fmt.Errorf("client %d: %w", i, err)
+	}
+	f.tell()
+}
+
+// tell wakes Await if it has what it waits for. The caller holds mu.
+func (f *Fleet) tell() {
+	if f.reached != nil && (f.responses >= f.want || f.err != nil) {
+		close(f.reached)
+		f.reached = nil
+	}
+}
+
+// Responses is the number of responses that all clients have got, and their bytes.
+func (f *Fleet) Responses() (n, bytes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.responses, f.bytes
+}
+
+// Await returns when the clients have got n responses in all since Start, or one has ended.
+func (f *Fleet) Await(ctx context.Context, n int) error {
+	f.mu.Lock()
+	reached := make(chan struct{})
+	f.want, f.reached = n, reached
+	f.tell()
+	f.mu.Unlock()
+	select {
+	case <-reached:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Close ends all clients.
+func (f *Fleet) Close() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	for _, c := range f.clients {
+		c.conn.Close()
+	}
+	f.running.Wait()
+}
+
+var errEnded = errors.New("the server ended the stream")
