@@ -1,7 +1,12 @@
 package plan
 
 import (
+	"slices"
+	"sync"
+	"weak"
+
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -13,9 +18,85 @@ type Assignment struct {
 	Name string
 	// Service is whose endpoints they are.
 	Service value.ServiceKey
+
+	// Immutable.
+	order   gen.Ordering
+	members *members
+
+	mu sync.Mutex
+	// Guarded by mu: the Entry for the set that was asked for last, and for the one before, which those who are behind may still want.
+	last     *joined
+	previous weak.Pointer[joined]
+}
+
+// joined is the Entry of an Assignment for one set of endpoints. Immutable.
+type joined struct {
+	set   *snapshot.EndpointSet // nil for no endpoints
+	entry *encodecache.Entry
+}
+
+// assignmentKey is the identity of an Assignment.
+type assignmentKey struct {
+	name    string
+	members memberKey
+	order   gen.Ordering
 }
 
 // Entry is the resource for the endpoints in t, made on first use and shared by all that ask for the same set.
 func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
-	panic("lead: to come")
+	set := t.Set(a.Service)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil && a.last.set == set {
+		return a.last.entry
+	}
+	if p := a.previous.Value(); p != nil && p.set == set {
+		return p.entry
+	}
+	if a.last != nil {
+		a.previous = weak.Make(a.last)
+	}
+	a.last = &joined{set, a.join(a.members.at(set))}
+	return a.last.entry
+}
+
+// assignmentLeaf is the size up to which an assignment is one piece: few of its parts are worth sharing.
+const assignmentLeaf = 1 << 10
+
+// join is the resource: its name, and each group as a header with its length, followed by its chunks.
+//
+//	name │ locality, weight, priority │ chunk │ chunk │ … │ locality, weight, priority │ chunk │ …
+func (a *Assignment) join(m *memberSet) *encodecache.Entry {
+	ranked := make([]*gen.LocalityGroup, len(m.groups))
+	for i, g := range m.groups {
+		head := g.LocalityGroup
+		ranked[i] = &head
+	}
+	a.order.Rank(ranked)
+	header := encodecache.NewFragment(gen.AssignmentName(a.Name))
+	var parts []*encodecache.Fragment
+	size := len(header.Bytes())
+	for i, head := range ranked {
+		chunks := m.groups[i].chunks
+		if head.LeftOut {
+			chunks = nil
+		}
+		length := 0
+		for _, c := range chunks {
+			length += len(c.fragment.Bytes())
+		}
+		parts = append(parts, encodecache.NewFragment(gen.LocalityField(*head, length)))
+		for _, c := range chunks {
+			parts = append(parts, c.fragment)
+		}
+		size += len(parts[len(parts)-1-len(chunks)].Bytes()) + length
+	}
+	if size > assignmentLeaf {
+		return encodecache.NewComposite(EndpointType, a.Name, header, slices.Values(parts))
+	}
+	whole := append(make([]byte, 0, size), header.Bytes()...)
+	for _, p := range parts {
+		whole = append(whole, p.Bytes()...)
+	}
+	return encodecache.NewLeaf(EndpointType, a.Name, encodecache.NewFragment(whole))
 }

@@ -1,25 +1,192 @@
 package plan
 
 import (
+	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // clusterTables hold the clusters and endpoint assignments.
-type clusterTables struct{}
+type clusterTables struct {
+	outbound    *encodecache.Table[gen.ClusterKey, encodecache.Entry]
+	static      *encodecache.Table[staticCluster, encodecache.Entry]
+	inbound     *encodecache.Table[gen.InboundClusterKey, encodecache.Entry]
+	assignments *encodecache.Table[assignmentKey, Assignment]
+	members     *encodecache.Table[memberKey, members]
+}
 
-func newClusterTables() clusterTables { return clusterTables{} }
+// staticCluster is one of the clusters that exist whatever services there are.
+type staticCluster struct {
+	name string
+	gen.StaticClusterKey
+}
+
+func newClusterTables() clusterTables {
+	m := encodecache.NewTable(newMembers)
+	return clusterTables{
+		outbound: encodecache.NewTable(func(k gen.ClusterKey) *encodecache.Entry { return clusterEntry(gen.Cluster(k)) }),
+		static:   encodecache.NewTable(func(k staticCluster) *encodecache.Entry { return clusterEntry(k.make()) }),
+		inbound:  encodecache.NewTable(func(k gen.InboundClusterKey) *encodecache.Entry { return clusterEntry(gen.InboundCluster(k)) }),
+		assignments: encodecache.NewTable(func(k assignmentKey) *Assignment {
+			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
+		}),
+		members: m,
+	}
+}
+
+func (k staticCluster) make() *clusterpb.Cluster {
+	switch k.name {
+	case gen.PassthroughOut:
+		return gen.PassthroughCluster(k.StaticClusterKey)
+	case gen.PassthroughInbound:
+		return gen.InboundPassthroughCluster(k.StaticClusterKey)
+	}
+	return gen.BlackHoleCluster(k.StaticClusterKey)
+}
+
+// clusterEntry is the resource of a cluster, whose metadata are maps of several entries.
+func clusterEntry(c *clusterpb.Cluster) *encodecache.Entry {
+	return encodecache.NewLeaf(ClusterType, c.GetName(), encodecache.NewFragment(gen.MarshalSorted(c)))
+}
 
 // clustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they name.
-func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service) ([]*encodecache.Entry, []*Assignment) {
-	return nil, nil
+func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (clusters []*encodecache.Entry, assignments []*Assignment) {
+	o := outbound{mesh: n.Mesh, scope: sc, service: svc, rule: sc.Rule(n, svc)}
+	if p := n.Projection(svc.ServiceKey); p.Any {
+		o.projection = p
+	}
+	for _, port := range svc.Ports {
+		whole := o.key(port, "")
+		if port.Protocol == value.UDP || !gen.HasCluster(whole) {
+			continue
+		}
+		keys := []gen.ClusterKey{whole}
+		if o.rule != nil {
+			for _, s := range o.rule.Spec.GetSubsets() {
+				keys = append(keys, o.key(port, s.GetName()))
+			}
+		}
+		for _, k := range keys {
+			if !gen.HasCluster(k) {
+				continue
+			}
+			clusters = append(clusters, t.clusters.outbound.Get(k))
+			if gen.ClusterAsks(k) {
+				assignments = append(assignments, t.clusters.assignments.Get(o.assignment(k)))
+			}
+		}
+	}
+	return clusters, assignments
+}
+
+// outbound is one service as the proxies of a scope call it.
+type outbound struct {
+	mesh       *value.Mesh
+	scope      *Scope
+	service    *value.Service
+	rule       *value.DestinationRule
+	projection *value.Projection
+}
+
+// key is that of the cluster for a port, or for a subset of it.
+func (o *outbound) key(port *value.Port, subset string) gen.ClusterKey {
+	traits := o.scope.Traits
+	k := gen.ClusterKey{
+		Mesh: o.mesh, Service: o.service, Port: port, Projection: o.projection, Rule: o.rule, Subset: subset,
+		Client: gen.ClusterClient{Type: traits.Type, MetadataExchange: traits.Filters.Has(value.TCPMetadataExchange)},
+	}
+	if traits.Type == value.Proxyless {
+		k.Client.MetadataExchange = false
+	}
+	if r := o.service.Resolution; r == value.DNSLB || r == value.DNSRoundRobin {
+		k.Client.IPv6Only = traits.IPv6 && !traits.IPv4
+		k.Order = o.order(k)
+		k.Order.Labels = "" // names are ranked by their localities alone
+	}
+	return k
+}
+
+// order is how the endpoints of a cluster rank for the clients of the scope.
+func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
+	policy := gen.PolicyOf(o.mesh, o.rule, k.Subset, k.Port.Number)
+	sc := o.scope
+	return gen.OrderingOf(gen.LocalityRuleOf(o.mesh, o.service, policy), &gen.Place{
+		Locality: sc.Locality, Network: sc.Network, Cluster: sc.ClusterID, Node: sc.Node, Labels: sc.Labels})
+}
+
+// assignment is the key of the endpoint assignment that a cluster asks for.
+func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
+	policy := gen.PolicyOf(o.mesh, o.rule, k.Subset, k.Port.Number)
+	a := assignmentKey{name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), order: o.order(k)}
+	a.members = memberKey{
+		service: o.service.ServiceKey, port: k.Port.Name, subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
+		local: o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, policy),
+		labels: a.order.Labels, once: k.Client.Type == value.Proxyless, none: o.service.Resolution == value.DNSLB || o.service.Resolution == value.DNSRoundRobin,
+	}
+	if a.members.local {
+		a.members.node = o.scope.Node
+	}
+	return a
 }
 
 // staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster and the passthrough ones.
-func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry { return nil }
+func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry {
+	get := func(name string, k gen.StaticClusterKey) *encodecache.Entry {
+		return t.clusters.static.Get(staticCluster{name, k})
+	}
+	switch sc.Traits.Type {
+	case value.Proxyless:
+		return nil
+	case value.Router: // it has no connections to pass through
+		return []*encodecache.Entry{get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh})}
+	}
+	return []*encodecache.Entry{
+		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh}),
+		get(gen.PassthroughOut, gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
+		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
+	}
+}
 
-// inboundClusters are those of a proxy's own ports.
-func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) []*encodecache.Entry {
-	return nil
+// inboundClusters are those of a proxy's own ports. Without interception there are none: the proxy would have to listen where the application does.
+func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out []*encodecache.Entry) {
+	if sc.Traits.Type != value.SidecarProxy || sc.Traits.Interception == value.NoInterception {
+		return nil
+	}
+	seen := map[int]bool{}
+	for _, first := range own.Targets {
+		if seen[first.Number] {
+			continue
+		}
+		seen[first.Number] = true
+		out = append(out, t.clusters.inbound.Get(inboundKey(n, sc, own, first)))
+	}
+	return out
+}
+
+// inboundKey is that of the cluster at the target port of first, which decides over the others there.
+func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) gen.InboundClusterKey {
+	var services []*value.Service
+	hosts := map[string]bool{}
+	for _, t := range own.Targets {
+		if t.Number == first.Number && t.Port.Number == first.Port.Number && !hosts[t.Service.Host] {
+			hosts[t.Service.Host] = true
+			services = append(services, t.Service)
+		}
+	}
+	k := gen.InboundClusterKey{
+		Mesh: n.Mesh, Service: first.Service, Port: first.Port, Target: first.Number, Services: gen.JoinServices(services), IPv4: sc.Traits.IPv4,
+	}
+	// Selectors choose clients; what a rule says to servers is said to all.
+	if sc.Service(n, first.Service.Host) != nil {
+		if r := n.RulesFor(sc.Namespace, first.Service).Select(sc.Namespace, nil); r != nil && r.Spec.GetTrafficPolicy() != nil {
+			k.Rule = r
+		}
+	}
+	if sc.Sidecar != nil && sc.Sidecar.Spec.GetInboundConnectionPool() != nil {
+		k.Sidecar = sc.Sidecar
+	}
+	return k
 }

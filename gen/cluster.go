@@ -1,0 +1,201 @@
+package gen
+
+import (
+	"strconv"
+
+	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	carespb "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
+	httppb "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// ClusterKey is the whole input of an outbound cluster: one port of a service, or one subset of it.
+type ClusterKey struct {
+	Mesh    *value.Mesh
+	Service *value.Service
+	// Port is one of the service's, not UDP.
+	Port *value.Port
+	// Projection is what is known of the service's endpoints; nil if there are none.
+	Projection *value.Projection
+	// Rule is the DestinationRule in force; nil if there is none.
+	Rule *value.DestinationRule
+	// Subset is one of the rule's; empty for the cluster of all endpoints.
+	Subset string
+	Client ClusterClient
+	// Order ranks the endpoints that the cluster carries itself; zero for all other clusters.
+	Order Ordering
+}
+
+// ClusterClient are the facts about a proxy that its outbound clusters depend on.
+type ClusterClient struct {
+	Type value.NodeType
+	// MetadataExchange: it was built with the TCP metadata exchange filter.
+	MetadataExchange bool
+	// IPv6Only: it has no IPv4 address. Set only for clusters that the proxy resolves itself.
+	IPv6Only bool
+}
+
+// ClusterName is the name of an outbound cluster, and of the endpoint assignment that it asks for.
+func ClusterName(port int, subset, host string) string {
+	return "outbound|" + strconv.Itoa(port) + "|" + subset + "|" + host
+}
+
+// clusterSNI is the server name that mutual TLS to a cluster asks for: its name in the characters that a server name may have.
+func clusterSNI(port int, subset, host string) string {
+	return "outbound_." + strconv.Itoa(port) + "_." + subset + "_." + host
+}
+
+// Cluster is an outbound cluster. There must be one: see HasCluster.
+func Cluster(k ClusterKey) *clusterpb.Cluster {
+	policy := PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number)
+	if k.Client.Type == value.Proxyless {
+		return proxylessCluster(k, policy)
+	}
+	b := newCluster(ClusterName(k.Port.Number, k.Subset, k.Service.Host), k.createdAs())
+	b.resolve(k)
+	b.protocol(k.Port, k.Client.Type)
+	b.c.Metadata = outboundMetadata(k, policy)
+	if pattern := k.Mesh.Config.GetOutboundClusterStatName(); pattern != "" {
+		b.c.AltStatName = statName(pattern, statOf{k.Mesh, k.Service, k.Port, k.Subset, 0})
+	}
+	if KeepsDraining(k.Service) {
+		b.c.CommonLbConfig.OverrideHostStatus = &corepb.HealthStatusSet{Statuses: []corepb.HealthStatus{
+			corepb.HealthStatus_HEALTHY, corepb.HealthStatus_DRAINING, corepb.HealthStatus_UNKNOWN, corepb.HealthStatus_DEGRADED}}
+	}
+	b.upgrade(k, policy.Pool)
+	b.pool(k.Mesh, policy.Pool)
+	b.outlier(policy.Outlier)
+	b.balance(k, policy)
+	b.security(k, policy)
+	if b.c.GetType() == clusterpb.Cluster_EDS {
+		b.c.EdsClusterConfig = edsConfig(b.c.Name)
+	}
+	if k.Client.MetadataExchange {
+		b.c.Filters = append(b.c.Filters, metadataExchange())
+	}
+	return b.done()
+}
+
+// HasCluster reports whether there is a cluster for k: one that the proxy resolves by DNS and that has no name to resolve is left out.
+func HasCluster(k ClusterKey) bool {
+	if k.Service.Resolution == value.Alias {
+		return false
+	}
+	if k.Client.Type == value.Proxyless {
+		return true
+	}
+	if all := (ClusterKey{Service: k.Service, Client: k.Client}); !isDNS(all.createdAs()) {
+		return true
+	}
+	inline := func(subset value.Labels) bool { return len(inlineEndpoints(k, subset)) > 0 }
+	return inline(nil) && (!isDNS(k.createdAs()) || inline(k.Rule.Subset(k.Subset).GetLabels()))
+}
+
+// ClusterAsks reports whether the cluster gets its endpoints from an endpoint assignment of its name.
+func ClusterAsks(k ClusterKey) bool {
+	if k.Client.Type == value.Proxyless {
+		return proxylessName(k) == nil
+	}
+	return k.createdAs() == clusterpb.Cluster_EDS && !passthrough(PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number).Balancer)
+}
+
+// createdAs is the discovery type before the traffic policy of the cluster itself is looked at. A subset starts from what the rule's policy
+// made of the whole.
+func (k ClusterKey) createdAs() clusterpb.Cluster_DiscoveryType {
+	if k.Subset != "" {
+		whole := PolicyOf(k.Mesh, k.Rule, "", k.Port.Number)
+		if passthrough(whole.Balancer) || passthrough(k.Rule.Subset(k.Subset).GetTrafficPolicy().GetLoadBalancer()) {
+			return clusterpb.Cluster_ORIGINAL_DST
+		}
+	}
+	switch k.Service.Resolution {
+	case value.DNSLB:
+		return clusterpb.Cluster_STRICT_DNS
+	case value.DNSRoundRobin:
+		return clusterpb.Cluster_LOGICAL_DNS
+	case value.Passthrough:
+		if k.Client.Type != value.Router { // a router's connections have no original destination
+			return clusterpb.Cluster_ORIGINAL_DST
+		}
+	}
+	return clusterpb.Cluster_EDS
+}
+
+func isDNS(t clusterpb.Cluster_DiscoveryType) bool {
+	return t == clusterpb.Cluster_STRICT_DNS || t == clusterpb.Cluster_LOGICAL_DNS
+}
+
+func passthrough(lb *networking.LoadBalancerSettings) bool {
+	return lb.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+}
+
+// clusterBuilder collects a cluster; its HTTP options are packed last, for several settings add to them.
+type clusterBuilder struct {
+	c    *clusterpb.Cluster
+	http *httppb.HttpProtocolOptions
+}
+
+func newCluster(name string, t clusterpb.Cluster_DiscoveryType) *clusterBuilder {
+	return &clusterBuilder{c: &clusterpb.Cluster{
+		Name: name, AltStatName: name + ";", ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: t}, CommonLbConfig: &clusterpb.Cluster_CommonLbConfig{},
+	}}
+}
+
+// resolve says how the cluster finds its endpoints, but for those that ask for an assignment.
+func (b *clusterBuilder) resolve(k ClusterKey) {
+	c := b.c
+	switch t := c.GetType(); {
+	case isDNS(t):
+		c.DnsLookupFamily = clusterpb.Cluster_V4_ONLY
+		if k.Client.IPv6Only {
+			c.DnsLookupFamily = clusterpb.Cluster_V6_ONLY
+		}
+		c.TypedDnsResolverConfig = &corepb.TypedExtensionConfig{
+			Name:        "envoy.network.dns_resolver.cares",
+			TypedConfig: anyOf(&carespb.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(100)}),
+		}
+		c.DnsJitter = &durationpb.Duration{Nanos: 100_000_000}
+		c.DnsRefreshRate = k.Mesh.Config.GetDnsRefreshRate()
+		c.RespectDnsTtl = true
+		c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: c.Name, Endpoints: inlineAssignment(k)}
+	case t == clusterpb.Cluster_ORIGINAL_DST:
+		if p := k.Port; k.Service.Registry == value.RegistryExternal && p.TargetPort != 0 && p.TargetPort != p.Number {
+			c.LbConfig = &clusterpb.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterpb.Cluster_OriginalDstLbConfig{
+				UpstreamPortOverride: wrapperspb.UInt32(uint32(p.TargetPort))}}
+		}
+	}
+}
+
+// edsConfig asks for the endpoint assignment of that name on the stream that the cluster came by.
+func edsConfig(name string) *clusterpb.Cluster_EdsClusterConfig {
+	return &clusterpb.Cluster_EdsClusterConfig{
+		ServiceName: name,
+		EdsConfig: &corepb.ConfigSource{
+			ConfigSourceSpecifier: &corepb.ConfigSource_Ads{Ads: &corepb.AggregatedConfigSource{}},
+			InitialFetchTimeout:   &durationpb.Duration{},
+			ResourceApiVersion:    corepb.ApiVersion_V3,
+		},
+	}
+}
+
+const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// done is the cluster, with its HTTP options packed.
+func (b *clusterBuilder) done() *clusterpb.Cluster {
+	if b.http == nil {
+		return b.c
+	}
+	if b.http.UpstreamProtocolOptions == nil {
+		b.http.UpstreamProtocolOptions = &httppb.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corepb.Http1ProtocolOptions{}}}}
+	}
+	b.c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpOptionsName: anyOf(b.http)}
+	return b.c
+}

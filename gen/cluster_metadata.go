@@ -1,0 +1,79 @@
+package gen
+
+import (
+	"strconv"
+	"strings"
+
+	udpa "github.com/cncf/xds/go/udpa/type/v1"
+	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// istioMetadata is what telemetry and tools read of a cluster.
+func istioMetadata(fields map[string]*structpb.Value) *corepb.Metadata {
+	return &corepb.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": {Fields: fields}}}
+}
+
+func outboundMetadata(k ClusterKey, p TrafficPolicy) *corepb.Metadata {
+	fields := map[string]*structpb.Value{"services": listValue(serviceValue(k.Service.Host, k.Service.Name, k.Service.Namespace))}
+	if k.Subset != "" {
+		fields["subset"] = structpb.NewStringValue(k.Subset)
+	} else if k.Service.External {
+		fields["external"] = structpb.NewBoolValue(true)
+	}
+	if k.Rule != nil {
+		fields["config"] = configValue(k.Rule)
+		if m := p.TLS.GetMode(); m == networking.ClientTLSSettings_SIMPLE || m == networking.ClientTLSSettings_MUTUAL {
+			fields["alpn_override"] = structpb.NewStringValue("false") // the server is none of the mesh's
+		}
+	}
+	return istioMetadata(fields)
+}
+
+// configValue names the DestinationRule that a cluster is made by: of several that were merged the first.
+func configValue(r *value.DestinationRule) *structpb.Value {
+	return structpb.NewStringValue("/apis/networking.istio.io/v1/namespaces/" + r.Namespace + "/destination-rule/" + r.Name)
+}
+
+func serviceValue(host, name, namespace string) *structpb.Value {
+	return structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+		"host": structpb.NewStringValue(host), "name": structpb.NewStringValue(name), "namespace": structpb.NewStringValue(namespace)}})
+}
+
+func listValue(values ...*structpb.Value) *structpb.Value {
+	return structpb.NewListValue(&structpb.ListValue{Values: values})
+}
+
+// metadataExchange is the filter by which two of Istio's proxies tell each other on a TCP connection who they are.
+func metadataExchange() *clusterpb.Filter {
+	return &clusterpb.Filter{Name: "istio.metadata_exchange", TypedConfig: anySorted(&udpa.TypedStruct{
+		TypeUrl: "type.googleapis.com/envoy.tcp.metadataexchange.config.MetadataExchange",
+		Value: &structpb.Struct{Fields: map[string]*structpb.Value{
+			"protocol": structpb.NewStringValue("istio-peer-exchange"), "enable_discovery": structpb.NewBoolValue(true)}},
+	})}
+}
+
+// statOf is what a pattern for the name of statistics can name.
+type statOf struct {
+	mesh    *value.Mesh
+	service *value.Service
+	port    *value.Port
+	subset  string
+	target  int
+}
+
+// statName is the name of statistics that the mesh's pattern gives; it ends in the delimiter that telemetry splits it at.
+func statName(pattern string, of statOf) string {
+	short := of.service.Host
+	if of.service.Registry == value.RegistryKubernetes {
+		short = strings.TrimSuffix(short, ".svc."+of.mesh.DomainSuffix)
+	}
+	return strings.NewReplacer(
+		"%SERVICE%", short, "%SERVICE_FQDN%", of.service.Host, "%SERVICE_NAME%", of.service.Name, "%SUBSET_NAME%", of.subset,
+		"%SERVICE_PORT%", strconv.Itoa(of.port.Number), "%SERVICE_PORT_NAME%", of.port.Name, "%TARGET_PORT%", strconv.Itoa(of.target),
+	).Replace(pattern) + ";"
+}

@@ -1,0 +1,29 @@
+package gen
+
+import (
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// workloadSecret is one of the two secrets that every workload's agent serves at the static cluster sds-grpc: its own certificate ("default")
+// and the roots that it trusts ("ROOTCA"). Listeners and clusters wait for it without a limit.
+func workloadSecret(name string) *tlspb.SdsSecretConfig {
+	s := fileSecret(name)
+	s.SdsConfig.InitialFetchTimeout = &durationpb.Duration{}
+	return s
+}
+
+// fileSecret is a secret that the agent reads from the files that its name names.
+func fileSecret(name string) *tlspb.SdsSecretConfig {
+	return &tlspb.SdsSecretConfig{Name: name, SdsConfig: &corepb.ConfigSource{
+		ConfigSourceSpecifier: &corepb.ConfigSource_ApiConfigSource{ApiConfigSource: &corepb.ApiConfigSource{
+			ApiType:                   corepb.ApiConfigSource_GRPC,
+			TransportApiVersion:       corepb.ApiVersion_V3,
+			SetNodeOnFirstMessageOnly: true,
+			GrpcServices: []*corepb.GrpcService{{TargetSpecifier: &corepb.GrpcService_EnvoyGrpc_{
+				EnvoyGrpc: &corepb.GrpcService_EnvoyGrpc{ClusterName: "sds-grpc"}}}},
+		}},
+		ResourceApiVersion: corepb.ApiVersion_V3,
+	}}
+}
