@@ -44,7 +44,7 @@ run: build $(ENVOY)
 
 test: lint unit e2e
 
-unit:
+unit: parts
 	@$(if $(RACE),,echo 'no C compiler: testing without the race detector')
 	$(GO) test -tags $(TAGS) $(RACE) -timeout 20m -run '$(RUN)' $(UNIT)
 
