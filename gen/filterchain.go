@@ -8,8 +8,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // ChainKey is one filter chain of an outbound listener: which connections it takes, and what it does with them.
@@ -25,8 +26,8 @@ type ChainKey struct {
 	// TCP is what a TCP chain forwards to.
 	TCP TCPProxyKey
 
-	// Config is the path of the object that made the chain, for telemetry; empty for a default.
-	Config string
+	// Rule is the VirtualService that made the chain, for telemetry; zero for a default.
+	Rule value.Meta
 }
 
 // MatchesAll reports whether the chain takes every connection.
@@ -87,7 +88,10 @@ func plaintextHTTP() []string { return []string{"http/1.1", "h2c"} }
 
 // outboundChain is one chain of the listener of k.
 func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
-	chain := &listenerpb.FilterChain{FilterChainMatch: outboundMatch(c), TransportSocketConnectTimeout: ConnectTimeout(), Metadata: configMetadata(c.Config)}
+	chain := &listenerpb.FilterChain{FilterChainMatch: outboundMatch(c), TransportSocketConnectTimeout: ConnectTimeout()}
+	if c.Rule != (value.Meta{}) {
+		chain.Metadata = ConfigMetadata(c.Rule, "virtual-service")
+	}
 	if c.RouteName == "" {
 		chain.Filters = TCPFilters(c.TCP)
 		return chain
@@ -101,13 +105,3 @@ func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 
 // ConnectTimeout is how long a client may take for its TLS handshake, in outbound and gateway chains.
 func ConnectTimeout() *durationpb.Duration { return &durationpb.Duration{Seconds: 15} }
-
-// configMetadata names the object that a thing was made from; nil for an empty path.
-func configMetadata(path string) *corev3.Metadata {
-	if path == "" {
-		return nil
-	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
-		"istio": {Fields: map[string]*structpb.Value{"config": structpb.NewStringValue(path)}},
-	}}
-}

@@ -38,6 +38,12 @@ type ChainList struct {
 	Next  *ChainList
 }
 
+// Names of the listeners that get what is intercepted.
+const (
+	VirtualOutboundName = "virtualOutbound"
+	VirtualInboundName  = "virtualInbound"
+)
+
 // Name is the name of the listener.
 func (k OutboundListenerKey) Name() string { return ListenerName(k.Bind, k.Port) }
 
@@ -110,7 +116,7 @@ type VirtualOutboundKey struct {
 // made to its own port end, for they would come back for ever.
 func VirtualOutbound(k VirtualOutboundKey) *listenerpb.Listener {
 	l := &listenerpb.Listener{
-		Name:             "virtualOutbound",
+		Name:             VirtualOutboundName,
 		Address:          SocketAddress(k.Bind, uint32(k.Port)),
 		UseOriginalDst:   wrapperspb.Bool(true),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,

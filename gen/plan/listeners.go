@@ -1,31 +1,115 @@
 package plan
 
 import (
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// listenerTables hold the sidecar listeners.
-type listenerTables struct{}
+// listenerTables hold the sidecar listeners, and what they are put together from.
+type listenerTables struct {
+	outbound *encodecache.Table[gen.OutboundListenerKey, encodecache.Entry]
+	virtual  *encodecache.Table[gen.VirtualOutboundKey, encodecache.Entry]
+	api      *encodecache.Table[gen.APIListenerKey, encodecache.Entry]
+	server   *encodecache.Table[gen.ServerListenerKey, encodecache.Entry]
+	// chains are the interned lists of outbound chains, ports the listening services of each port of a Snapshot.
+	chains *encodecache.Table[gen.ChainList, gen.ChainList]
+	ports  *encodecache.Table[portKey, portServices]
 
-func newListenerTables() listenerTables { return listenerTables{} }
-
-// addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints').
-func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []*encodecache.Entry {
-	return nil
+	// Inbound listeners are a header and the chains of each port.
+	inbound    *encodecache.Table[inboundListenerKey, encodecache.Entry]
+	headers    *encodecache.Table[gen.InboundListenerKey, encodecache.Fragment]
+	blackholes *encodecache.Table[blackholeKey, encodecache.Fragment]
+	inPorts    *encodecache.Table[gen.InboundChainsKey, encodecache.Fragment]
+	inChains   *encodecache.Table[fragmentList, fragmentList]
 }
 
-// wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that share it.
+func newListenerTables() listenerTables {
+	return listenerTables{
+		outbound: encodecache.NewTable(func(k gen.OutboundListenerKey) *encodecache.Entry {
+			return listenerLeaf(k.Name(), gen.Marshal(gen.OutboundListener(k)))
+		}),
+		virtual: encodecache.NewTable(func(k gen.VirtualOutboundKey) *encodecache.Entry {
+			return listenerLeaf(gen.VirtualOutboundName, gen.Marshal(gen.VirtualOutbound(k)))
+		}),
+		api: encodecache.NewTable(func(k gen.APIListenerKey) *encodecache.Entry {
+			return listenerLeaf(k.Name, gen.Marshal(gen.APIListener(k)))
+		}),
+		server: encodecache.NewTable(func(k gen.ServerListenerKey) *encodecache.Entry {
+			return listenerLeaf(k.Name(), gen.Marshal(gen.ServerListener(k)))
+		}),
+		chains:  encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
+		ports:   encodecache.NewTable(newPortServices),
+		inbound: encodecache.NewTable(newInboundEntry),
+		headers: encodecache.NewTable(func(k gen.InboundListenerKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.Marshal(gen.InboundListener(k)))
+		}),
+		blackholes: encodecache.NewTable(func(k blackholeKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.InboundChainFields([]*listenerpb.FilterChain{gen.InboundBlackhole(k.mesh, k.filters)}))
+		}),
+		inPorts: encodecache.NewTable(func(k gen.InboundChainsKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.InboundChainFields(gen.InboundChains(k)))
+		}),
+		inChains: encodecache.NewTable(func(k fragmentList) *fragmentList { return &k }),
+	}
+}
+
+func listenerLeaf(name string, message []byte) *encodecache.Entry {
+	return encodecache.NewLeaf(ListenerType, name, encodecache.NewFragment(message))
+}
+
+// addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints'). For gRPC clients
+// they are the service's API listeners.
+func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []*encodecache.Entry {
+	switch {
+	case sc.Traits.Type == value.Proxyless:
+		return t.apiListeners(n, sc, svc)
+	case sc.Traits.Interception == value.NoInterception || svc.Resolution == value.Alias:
+		return nil
+	}
+	v := outboundView{t, n, sc}
+	var out []*encodecache.Entry
+	for _, p := range svc.Ports {
+		if p.Protocol.IsHTTP() || p.Protocol == value.UDP {
+			continue
+		}
+		for _, at := range v.placesOf(svc, p) {
+			if !at.wildcard {
+				out = append(out, v.listener(at, p.Number, v.sharing(at, portClaim{svc, p, ""})))
+			}
+		}
+	}
+	return out
+}
+
+// wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that share it; with
+// interception mode NONE at the loopback address, for all services that have the port.
 func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *Scope, port int) []*encodecache.Entry {
+	if sc.Traits.Type == value.Proxyless {
+		return nil
+	}
+	v := outboundView{t, n, sc}
+	at, claims := v.everywhere(), v.wildcardClaims(port)
+	if sc.Traits.Interception == value.NoInterception {
+		at, claims = v.loopback(), v.allClaims(port)
+	}
+	if l := v.listener(at, port, claims); l != nil {
+		return []*encodecache.Entry{l}
+	}
 	return nil
 }
 
 // staticListeners are those that every sidecar of the scope has: virtualOutbound.
-func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry { return nil }
-
-// inboundListeners are virtualInbound, or with interception mode NONE the listeners at the workload's real ports. omit are the names of
-// outbound listeners that this proxy must not have: those at its own headless address.
-func (t *Tables) inboundListeners(n *snapshot.Snapshot, sc *Scope, own *Own) (add []*encodecache.Entry, omit []string) {
-	return nil, nil
+func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry {
+	if sc.Traits.Interception == value.NoInterception {
+		return nil
+	}
+	v := outboundView{t, n, sc}
+	return []*encodecache.Entry{t.listeners.virtual.Get(gen.VirtualOutboundKey{
+		Bind: v.everywhere().bind, Port: int(n.Mesh.Config.GetProxyListenPort()), Transparent: sc.Traits.Interception == value.TProxy,
+		Fallthrough: v.fallthroughCluster(),
+	})}
 }

@@ -1,0 +1,179 @@
+package gen
+
+import (
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// MTLSMode is what a port of a workload asks of its clients.
+type MTLSMode uint8
+
+// Modes. Permissive is the one without any policy.
+const (
+	Permissive MTLSMode = iota
+	Strict
+	Disabled
+)
+
+// InboundChainsKey is what the filter chains of one port of a workload are made from, in virtualInbound or in a listener of their own.
+type InboundChainsKey struct {
+	Mesh    *value.Mesh
+	Filters value.Filters
+	HTTP10  bool
+	Mode    MTLSMode
+
+	// Bind and Target name the chains; Target is the workload's own port, 0 in the chains for all ports that no service declares.
+	Bind     string
+	Target   int
+	Protocol value.Protocol
+	// Host and Port tell the service in telemetry.
+	Host string
+	Port int
+	// Sidecar is the Sidecar object that declares the port; zero for a service's.
+	Sidecar value.Meta
+}
+
+// inboundMatch is one of the kinds of connections that a port may get.
+type inboundMatch struct {
+	alpn      []string
+	transport string
+	http      bool // what is inside is HTTP
+	mtls      bool // the proxy ends TLS
+}
+
+const (
+	tlsTransport = "tls"
+	rawTransport = "raw_buffer"
+)
+
+// Protocols that sidecars offer each other in their handshakes: of sniffed HTTP, of other bytes, of either.
+func mtlsHTTP() []string { return []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"} }
+func mtlsTCP() []string  { return []string{"istio-peer-exchange", "istio"} }
+func mtlsAny() []string  { return append(mtlsTCP(), mtlsHTTP()...) }
+
+// inboundMatches are the connections that the chains of k take, each with a chain of its own.
+func inboundMatches(k InboundChainsKey) []inboundMatch {
+	switch {
+	case k.Protocol == value.Auto:
+		return sniffedMatches(k.Mode)
+	case k.Mode == Strict:
+		return []inboundMatch{{transport: tlsTransport, http: k.Protocol.IsHTTP(), mtls: true}}
+	case k.Mode == Disabled:
+		return []inboundMatch{{transport: rawTransport, http: k.Protocol.IsHTTP()}}
+	}
+	out := []inboundMatch{
+		{alpn: mtlsAny(), transport: tlsTransport, http: k.Protocol.IsHTTP(), mtls: true},
+		{transport: rawTransport, http: k.Protocol.IsHTTP()},
+	}
+	if !k.Protocol.IsHTTP() {
+		out = append(out, inboundMatch{transport: tlsTransport}) // the application's own TLS
+	}
+	return out
+}
+
+// sniffedMatches are the connections to a port of which nobody says what it speaks.
+func sniffedMatches(mode MTLSMode) []inboundMatch {
+	switch mode {
+	case Strict:
+		return []inboundMatch{
+			{alpn: mtlsHTTP(), transport: tlsTransport, http: true, mtls: true},
+			{transport: tlsTransport, mtls: true},
+		}
+	case Disabled:
+		return []inboundMatch{
+			{alpn: plaintextHTTP(), transport: rawTransport, http: true},
+			{transport: rawTransport},
+		}
+	}
+	return []inboundMatch{
+		{alpn: mtlsHTTP(), transport: tlsTransport, http: true, mtls: true},
+		{alpn: plaintextHTTP(), transport: rawTransport, http: true},
+		{alpn: mtlsTCP(), transport: tlsTransport, mtls: true},
+		{transport: rawTransport},
+		{transport: tlsTransport},
+	}
+}
+
+// InboundChains are the filter chains of one port.
+func InboundChains(k InboundChainsKey) []*listenerpb.FilterChain {
+	var out []*listenerpb.FilterChain
+	for _, m := range inboundMatches(k) {
+		chain := &listenerpb.FilterChain{
+			Name: k.chainName(m.http),
+			FilterChainMatch: &listenerpb.FilterChainMatch{
+				ApplicationProtocols: m.alpn, TransportProtocol: m.transport,
+			},
+			Filters: inboundFilters(k, m.http),
+		}
+		if k.Target != 0 {
+			chain.FilterChainMatch.DestinationPort = wrapperspb.UInt32(uint32(k.Target))
+		}
+		if m.mtls {
+			chain.TransportSocket = mutualTLS(k, m.http)
+		}
+		if k.Sidecar != (value.Meta{}) {
+			chain.Metadata = ConfigMetadata(k.Sidecar, "sidecar")
+		}
+		out = append(out, chain)
+	}
+	return out
+}
+
+// InboundChainFields are the chains as encoded fields of a listener.
+func InboundChainFields(chains []*listenerpb.FilterChain) []byte {
+	return Marshal(&listenerpb.Listener{FilterChains: chains})
+}
+
+// InboundBlackhole is the chain for connections made to virtualInbound's own port, which would come back for ever.
+func InboundBlackhole(m *value.Mesh, filters value.Filters) *listenerpb.FilterChain {
+	return &listenerpb.FilterChain{
+		Name:             "virtualInbound-blackhole",
+		FilterChainMatch: &listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(m.Config.GetProxyInboundListenPort()))},
+		Filters:          append(inboundFirst(filters), tcpTo("BlackHoleCluster")...),
+	}
+}
+
+func (k InboundChainsKey) chainName(http bool) string {
+	switch {
+	case k.Target != 0:
+		return ListenerName(k.Bind, k.Target)
+	case http:
+		return "virtualInbound-catchall-http"
+	}
+	return "virtualInbound"
+}
+
+// cluster is where the chains forward to.
+func (k InboundChainsKey) cluster() string {
+	if k.Target == 0 {
+		return "InboundPassthroughCluster"
+	}
+	return InboundClusterName(k.Target)
+}
+
+// inboundFirst are the filters that stand before all others of an inbound chain.
+func inboundFirst(f value.Filters) []*listenerpb.Filter {
+	if !f.Has(value.TCPMetadataExchange) {
+		return nil
+	}
+	return []*listenerpb.Filter{tcpPeerMetadata()}
+}
+
+func inboundFilters(k InboundChainsKey, http bool) []*listenerpb.Filter {
+	out := inboundFirst(k.Filters)
+	if !http {
+		return append(out, TCPFilters(TCPProxyKey{StatPrefix: k.cluster(), Upstreams: Upstreams(k.cluster()), Protocol: k.Protocol})...)
+	}
+	stat := "inbound_" + k.chainName(true)
+	if k.Target == 0 {
+		stat = k.cluster()
+	}
+	m := HTTPConnectionManager(HTTPConnectionManagerKey{
+		Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: stat,
+		GRPCWeb: k.Protocol == value.GRPCWeb, HTTP2: k.Protocol.IsHTTP2(),
+	})
+	m.RouteSpecifier = inboundRoutes(k)
+	return append(out, HTTPConnectionManagerFilter(m))
+}

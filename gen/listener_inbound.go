@@ -1,0 +1,216 @@
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	originaldstpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	originalsrcpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
+	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// InboundListenerKey is what an inbound listener is made from, but for its filter chains.
+type InboundListenerKey struct {
+	Mesh *value.Mesh
+	// Name is virtualInbound, or that of a listener at a real port.
+	Name string
+	Bind string
+	Port int
+	// Captured: connections come by interception, and their real destination is looked up; Transparent by TPROXY, and the source is kept too.
+	Captured, Transparent bool
+
+	// TLS and HTTP say for which ports the inspectors look into connections.
+	TLS, HTTP Inspection
+}
+
+// Inspection says for which ports an inspector looks into connections. Comparable.
+type Inspection struct {
+	// On: for all ports but Except. Otherwise for none but Except.
+	On bool
+	// Except are port numbers in order, joined by spaces.
+	Except string
+}
+
+// inspector makes the filter with the condition under which it stays out; nothing, if that is always.
+func (i Inspection) inspector(make func(*listenerpb.ListenerFilterChainMatchPredicate) *listenerpb.ListenerFilter) []*listenerpb.ListenerFilter {
+	switch {
+	case i.Except == "" && !i.On:
+		return nil
+	case i.Except == "":
+		return []*listenerpb.ListenerFilter{make(nil)}
+	case i.On:
+		return []*listenerpb.ListenerFilter{make(portsMatch(i.Except))}
+	}
+	return []*listenerpb.ListenerFilter{make(&listenerpb.ListenerFilterChainMatchPredicate{
+		Rule: &listenerpb.ListenerFilterChainMatchPredicate_NotMatch{NotMatch: portsMatch(i.Except)},
+	})}
+}
+
+func portsMatch(ports string) *listenerpb.ListenerFilterChainMatchPredicate {
+	var rules []*listenerpb.ListenerFilterChainMatchPredicate
+	for p := range strings.FieldsSeq(ports) {
+		n, _ := strconv.Atoi(p)
+		rules = append(rules, &listenerpb.ListenerFilterChainMatchPredicate{Rule: &listenerpb.ListenerFilterChainMatchPredicate_DestinationPortRange{
+			DestinationPortRange: &typepb.Int32Range{Start: int32(n), End: int32(n + 1)},
+		}})
+	}
+	if len(rules) == 1 {
+		return rules[0]
+	}
+	return &listenerpb.ListenerFilterChainMatchPredicate{Rule: &listenerpb.ListenerFilterChainMatchPredicate_OrMatch{
+		OrMatch: &listenerpb.ListenerFilterChainMatchPredicate_MatchSet{Rules: rules},
+	}}
+}
+
+// InboundListener makes an inbound listener without its filter chains.
+func InboundListener(k InboundListenerKey) *listenerpb.Listener {
+	l := &listenerpb.Listener{
+		Name:                                 k.Name,
+		Address:                              SocketAddress(k.Bind, uint32(k.Port)),
+		TrafficDirection:                     corev3.TrafficDirection_INBOUND,
+		ContinueOnListenerFiltersTimeout:     true,
+		ListenerFiltersTimeout:               detectionTimeout(k.Mesh),
+		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
+	}
+	if k.Captured {
+		l.ListenerFilters = append(l.ListenerFilters, &listenerpb.ListenerFilter{
+			Name:       "envoy.filters.listener.original_dst",
+			ConfigType: &listenerpb.ListenerFilter_TypedConfig{TypedConfig: anyOf(&originaldstpb.OriginalDst{})},
+		})
+	}
+	if k.Transparent {
+		l.Transparent = wrapperspb.Bool(true)
+		l.ListenerFilters = append(l.ListenerFilters, &listenerpb.ListenerFilter{
+			Name:       "envoy.filters.listener.original_src",
+			ConfigType: &listenerpb.ListenerFilter_TypedConfig{TypedConfig: anyOf(&originalsrcpb.OriginalSrc{Mark: 1337})},
+		})
+	}
+	// TLS first: the other does not look into what is found to be TLS.
+	l.ListenerFilters = append(l.ListenerFilters, k.TLS.inspector(TLSInspector)...)
+	l.ListenerFilters = append(l.ListenerFilters, k.HTTP.inspector(httpInspector)...)
+	return l
+}
+
+// Inspections says which inspectors a listener with the chains of these ports needs, given in order of Target; blackhole is the port of the
+// chain that needs neither, 0 without one.
+func Inspections(ports []InboundChainsKey, blackhole int) (tls, http Inspection) {
+	needs := map[int][2]bool{}
+	var order []int
+	if blackhole != 0 {
+		needs[blackhole] = [2]bool{}
+		order = append(order, blackhole)
+	}
+	for _, k := range ports {
+		var n [2]bool
+		for _, m := range inboundMatches(k) {
+			n[0] = n[0] || m.transport == tlsTransport
+			n[1] = n[1] || m.transport == rawTransport && len(m.alpn) > 0
+		}
+		needs[k.Target] = n
+		order = append(order, k.Target)
+	}
+	return inspection(needs, order, 0, true), inspection(needs, order, 1, false)
+}
+
+// inspection is that of the inspector i. optIn: where unknown ports need none, those that do are listed; otherwise those that do not.
+func inspection(needs map[int][2]bool, order []int, i int, optIn bool) (out Inspection) {
+	out.On = needs[0][i] || !optIn
+	any := false
+	var except []string
+	for _, p := range slices.Sorted(slices.Values(order)) {
+		any = any || needs[p][i]
+		if needs[p][i] != out.On && (p != 0 || !optIn) {
+			except = append(except, strconv.Itoa(p))
+		}
+	}
+	if !any {
+		return Inspection{}
+	}
+	out.Except = strings.Join(except, " ")
+	return out
+}
+
+// inboundRoutes is the one route of an inbound chain: everything to the workload.
+func inboundRoutes(k InboundChainsKey) *hcmpb.HttpConnectionManager_RouteConfig {
+	forever := durationpb.New(0)
+	action := &routepb.RouteAction{
+		ClusterSpecifier:  &routepb.RouteAction_Cluster{Cluster: k.cluster()},
+		Timeout:           forever,
+		MaxStreamDuration: &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: forever, GrpcTimeoutHeaderMax: forever},
+	}
+	if k.Protocol != value.GRPC && k.Protocol != value.GRPCWeb {
+		action.RetryPolicy = &routepb.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(2)}
+	}
+	return &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: &routepb.RouteConfiguration{
+		Name:             k.cluster(),
+		ValidateClusters: wrapperspb.Bool(false),
+		VirtualHosts: []*routepb.VirtualHost{{
+			Name:    fmt.Sprintf("inbound|http|%d", k.Port),
+			Domains: []string{"*"},
+			Routes: []*routepb.Route{{
+				Name:      "default",
+				Match:     &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}},
+				Decorator: &routepb.Decorator{Operation: fmt.Sprintf("%s:%d/*", k.Host, k.Port)},
+				Action:    &routepb.Route_Route{Route: action},
+			}},
+		}},
+	}}
+}
+
+// mutualTLS ends the TLS of other sidecars with the workload's own certificate.
+func mutualTLS(k InboundChainsKey, http bool) *corev3.TransportSocket {
+	alpn := []string{"h2", "http/1.1"}
+	if !http && k.Filters.Has(value.TCPMetadataExchange) {
+		alpn = append([]string{"istio-peer-exchange"}, alpn...)
+	}
+	var peers []*matcherpb.StringMatcher
+	for _, domain := range append([]string{k.Mesh.Config.GetTrustDomain()}, k.Mesh.Config.GetTrustDomainAliases()...) {
+		peers = append(peers, &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: "spiffe://" + domain + "/"}})
+	}
+	return &corev3.TransportSocket{
+		Name: "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: anyOf(&tlspb.DownstreamTlsContext{
+			RequireClientCertificate: wrapperspb.Bool(true),
+			CommonTlsContext: &tlspb.CommonTlsContext{
+				TlsParams:                      meshTLSParams(k.Mesh),
+				AlpnProtocols:                  alpn,
+				TlsCertificateSdsSecretConfigs: []*tlspb.SdsSecretConfig{workloadSecret("default")},
+				ValidationContextType: &tlspb.CommonTlsContext_CombinedValidationContext{
+					CombinedValidationContext: &tlspb.CommonTlsContext_CombinedCertificateValidationContext{
+						DefaultValidationContext:         &tlspb.CertificateValidationContext{MatchSubjectAltNames: peers},
+						ValidationContextSdsSecretConfig: workloadSecret("ROOTCA"),
+					},
+				},
+			},
+		})},
+	}
+}
+
+// meshTLSParams are the protocol versions and ciphers of connections inside the mesh.
+func meshTLSParams(m *value.Mesh) *tlspb.TlsParameters {
+	p := &tlspb.TlsParameters{
+		TlsMinimumProtocolVersion: tlspb.TlsParameters_TLSv1_2,
+		TlsMaximumProtocolVersion: tlspb.TlsParameters_TLSv1_3,
+		CipherSuites: []string{
+			"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
+			"AES256-GCM-SHA384", "AES128-GCM-SHA256",
+		},
+	}
+	if m.Config.GetMeshMTLS().GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3 {
+		p.TlsMinimumProtocolVersion = tlspb.TlsParameters_TLSv1_3
+	}
+	return p
+}

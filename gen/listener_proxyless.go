@@ -1,0 +1,83 @@
+package gen
+
+import (
+	"net"
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	faultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	routerpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// APIListenerKey is what a listener for gRPC clients is made from: no socket, only where the routes of a name are found.
+type APIListenerKey struct {
+	// Name is the "host:port" that the client dials.
+	Name      string
+	Address   string
+	Port      int
+	RouteName string
+}
+
+// APIListener makes the listener of a name that gRPC clients dial.
+func APIListener(k APIListenerKey) *listenerpb.Listener {
+	return &listenerpb.Listener{
+		Name:    k.Name,
+		Address: SocketAddress(k.Address, uint32(k.Port)),
+		ApiListener: &listenerpb.ApiListener{ApiListener: anyOf(&hcmpb.HttpConnectionManager{
+			StatPrefix:  k.RouteName,
+			HttpFilters: []*hcmpb.HttpFilter{httpFilter("envoy.filters.http.fault", &faultpb.HTTPFault{}), httpFilter("envoy.filters.http.router", &routerpb.Router{})},
+			RouteSpecifier: &hcmpb.HttpConnectionManager_Rds{Rds: &hcmpb.Rds{
+				ConfigSource: &corev3.ConfigSource{
+					ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3,
+				},
+				RouteConfigName: k.RouteName,
+			}},
+		})},
+	}
+}
+
+// ServerListenerKey is what a listener for gRPC servers is made from: the address at which the server listens.
+type ServerListenerKey struct {
+	Address string
+	Port    int
+}
+
+// Name is the name by which a server asks for it.
+func (k ServerListenerKey) Name() string {
+	return "xds.istio.io/grpc/lds/inbound/" + net.JoinHostPort(k.Address, strconv.Itoa(k.Port))
+}
+
+// ServerListener makes the listener of a gRPC server: plain text, every request to the application.
+func ServerListener(k ServerListenerKey) *listenerpb.Listener {
+	return &listenerpb.Listener{
+		Name:    k.Name(),
+		Address: SocketAddress(k.Address, uint32(k.Port)),
+		FilterChains: []*listenerpb.FilterChain{{
+			Name: "inbound-plaintext",
+			Filters: []*listenerpb.Filter{networkFilter("inbound-hcmplaintext", anyOf(&hcmpb.HttpConnectionManager{
+				StatPrefix:  "inbound",
+				HttpFilters: []*hcmpb.HttpFilter{httpFilter("envoy.filters.http.router", &routerpb.Router{})},
+				RouteSpecifier: &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: &routepb.RouteConfiguration{
+					Name: "inbound",
+					VirtualHosts: []*routepb.VirtualHost{{
+						Name:    "inbound",
+						Domains: []string{"*"},
+						Routes: []*routepb.Route{{
+							Match:  &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}},
+							Action: &routepb.Route_NonForwardingAction{NonForwardingAction: &routepb.NonForwardingAction{}},
+						}},
+					}},
+				}},
+			}))},
+		}},
+	}
+}
+
+// httpFilter packs a filter whose configuration holds no map of more than one entry.
+func httpFilter(name string, config proto.Message) *hcmpb.HttpFilter {
+	return &hcmpb.HttpFilter{Name: name, ConfigType: &hcmpb.HttpFilter_TypedConfig{TypedConfig: anyOf(config)}}
+}

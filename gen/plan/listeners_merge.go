@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// outboundMerge settles the claims to one place and port, one after the other.
+//
+// Bytes and HTTP can share a listener, once an inspector tells them apart; chains can share one, if they take different connections. Of two
+// that take the same the first stays. Protocols in which the server speaks first stand alone, for an inspector would wait for the client.
+type outboundMerge struct {
+	at       place
+	protocol value.Protocol // of what is there: Auto, once it is sniffed
+	chains   []gen.ChainKey // empty: nothing is there yet
+}
+
+// listener is the listener of a place and port for some claims, in the order in which they are settled; nil if there are none.
+func (v outboundView) listener(at place, port int, claims []portClaim) *encodecache.Entry {
+	m := &outboundMerge{at: at}
+	for _, c := range claims {
+		m.add(v, c)
+	}
+	if len(m.chains) == 0 {
+		return nil
+	}
+	k := gen.OutboundListenerKey{
+		Bind: at.bind, Also: at.also, Port: port, BindToPort: v.sc.Traits.Interception == value.NoInterception, Fallthrough: v.fallthroughCluster(),
+	}
+	for i := len(m.chains) - 1; i >= 0; i-- {
+		c := m.chains[i]
+		if c.RouteName != "" {
+			k.Mesh, k.Filters, k.HTTP10 = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10
+		}
+		if c.MatchesAll() {
+			k.Fallthrough = ""
+		}
+		k.Chains = v.t.listeners.chains.Get(gen.ChainList{Chain: c, Next: k.Chains})
+	}
+	return v.t.listeners.outbound.Get(k)
+}
+
+// fallthroughCluster is where connections go that no service is meant by.
+func (v outboundView) fallthroughCluster() string {
+	if c := egressCluster(v.n, v.sc); c != "" {
+		return c
+	}
+	return "BlackHoleCluster"
+}
+
+func (m *outboundMerge) add(v outboundView, c portClaim) {
+	switch p := c.port.Protocol; {
+	case p.IsHTTP():
+		m.addHTTP(c)
+	case p == value.Auto:
+		m.addSniffed(v, c)
+	default:
+		m.addTCP(v, c)
+	}
+}
+
+// addHTTP: all HTTP services of a port are in its one RouteConfiguration, so that a second one changes nothing.
+func (m *outboundMerge) addHTTP(c portClaim) {
+	there := len(m.chains) > 0
+	if there && (!m.protocol.IsTCP() || m.standsAlone(c)) {
+		return
+	}
+	chain := gen.ChainKey{RouteName: fmt.Sprint(c.port.Number), GRPCWeb: c.port.Protocol == value.GRPCWeb, Sniffed: m.at.wildcard}
+	m.merge([]gen.ChainKey{chain})
+	if there || m.at.wildcard {
+		m.protocol = value.Auto
+	} else {
+		m.protocol = c.port.Protocol
+	}
+}
+
+func (m *outboundMerge) addTCP(v outboundView, c portClaim) {
+	there := len(m.chains) > 0
+	if there && m.standsAlone(c) {
+		return
+	}
+	switch {
+	case !there:
+		m.protocol = c.port.Protocol
+	case m.protocol.IsHTTP():
+		m.protocol = value.Auto
+	}
+	m.merge(v.tcpChains(m.at, c))
+}
+
+// addSniffed: at an address of its own a service has a RouteConfiguration of its own, else it is in the port's.
+func (m *outboundMerge) addSniffed(v outboundView, c portClaim) {
+	there := len(m.chains) > 0
+	if there && (m.protocol == value.Auto || m.standsAlone(c)) {
+		return
+	}
+	if m.protocol.IsHTTP() {
+		m.chains = nil
+	}
+	name := fmt.Sprintf("%s:%d", c.service.Host, c.port.Number)
+	if m.at.wildcard {
+		name = fmt.Sprint(c.port.Number)
+	}
+	m.merge(append(v.tcpChains(m.at, c), gen.ChainKey{RouteName: name, Sniffed: true}))
+	m.protocol = value.Auto
+}
+
+// standsAlone reports whether what is there, or what comes, cannot share a listener with another protocol.
+func (m *outboundMerge) standsAlone(c portClaim) bool {
+	first := func(p value.Protocol) bool { return p == value.Mongo || p == value.MySQL }
+	return c.port.Protocol != m.protocol && (first(c.port.Protocol) || first(m.protocol))
+}
+
+// merge adds the chains that take other connections than those that are there.
+func (m *outboundMerge) merge(chains []gen.ChainKey) {
+next:
+	for _, c := range chains {
+		for _, o := range m.chains {
+			if o.SameMatch(c) {
+				continue next
+			}
+		}
+		m.chains = append(m.chains, c)
+	}
+}

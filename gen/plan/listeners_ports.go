@@ -1,0 +1,216 @@
+package plan
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// portKey is a port in a Snapshot.
+type portKey struct {
+	snapshot *snapshot.Snapshot
+	port     int
+}
+
+// portServices are those of the services with one port that can meet others in one listener, whoever sees them. Worked out once for each
+// Snapshot, so that a scope need not walk all services of the port. Each list is in the order in which conflicts are decided.
+type portServices struct {
+	// http are the services whose port is HTTP, those that only some namespaces see apart.
+	http, httpSome []*value.Service
+	// wild are the others that have no address of their own, or a range of addresses.
+	wild []*value.Service
+	// shared are the services at addresses of endpoints that several headless services have.
+	shared map[string][]*value.Service
+}
+
+func newPortServices(k portKey) *portServices {
+	out := &portServices{}
+	members := map[string][]*value.Service{}
+	for svc := range k.snapshot.ServicesOnPort(k.port) {
+		p := svc.PortByNumber(k.port)
+		switch {
+		case p.Protocol == value.UDP || svc.Resolution == value.Alias:
+		case p.Protocol.IsHTTP() && svc.Export.Public:
+			out.http = append(out.http, svc)
+		case p.Protocol.IsHTTP():
+			out.httpSome = append(out.httpSome, svc)
+		case len(svc.Addresses) == 0 || slices.ContainsFunc(svc.Addresses, func(a string) bool { return strings.Contains(a, "/") }):
+			out.wild = append(out.wild, svc)
+			if byMember(svc) {
+				eachMember(k.snapshot, svc, p, func(address string) { members[address] = append(members[address], svc) })
+			}
+		}
+	}
+	for _, l := range [][]*value.Service{out.http, out.httpSome, out.wild} {
+		slices.SortFunc(l, OlderService)
+	}
+	for address, l := range members {
+		if len(l) > 1 {
+			if out.shared == nil {
+				out.shared = map[string][]*value.Service{}
+			}
+			out.shared[address] = l
+		}
+	}
+	return out
+}
+
+func eachMember(n *snapshot.Snapshot, svc *value.Service, p *value.Port, f func(address string)) {
+	last := ""
+	for _, e := range n.Projection(svc.ServiceKey).Inline {
+		if servesPort(e, p) && e.Addresses[0] != last {
+			last = e.Addresses[0]
+			f(last)
+		}
+	}
+}
+
+// listenerRivals are the hosts whose address listeners may change with those of svc: headless services that share one of its endpoints.
+// Services that share a VIP are found by that address.
+func (t *Tables) listenerRivals(n *snapshot.Snapshot, svc *value.Service) (hosts []string) {
+	if !byMember(svc) {
+		return nil
+	}
+	for _, p := range svc.Ports {
+		shared := t.listeners.ports.Get(portKey{n, p.Number}).shared
+		if len(shared) == 0 || p.Protocol.IsHTTP() {
+			continue
+		}
+		eachMember(n, svc, p, func(address string) {
+			for _, o := range shared[address] {
+				hosts = append(hosts, o.Host)
+			}
+		})
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there.
+func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value.Port) {
+	if !svc.Export.VisibleTo(v.sc.Namespace) {
+		return nil, nil
+	}
+	s := v.sc.Service(v.n, svc.Host)
+	if s == nil || s.ServiceKey != svc.ServiceKey {
+		return nil, nil
+	}
+	return s, s.PortByNumber(port)
+}
+
+// rank orders services before their age does: those that their own namespace keeps to itself, those exported to some, those of all.
+func (v outboundView) rank(svc *value.Service) int {
+	switch {
+	case svc.Export.Public:
+		return 2
+	case svc.Namespace != v.sc.Namespace:
+		return 1
+	}
+	return 0
+}
+
+// before is the order in which claims are settled.
+func (v outboundView) before(a, b portClaim) int {
+	return cmp.Or(cmp.Compare(v.rank(a.service), v.rank(b.service)), OlderService(a.service, b.service))
+}
+
+// wildcardClaims are the claims to the wildcard address of a port. Of those that are HTTP only the first is among them: the others change
+// nothing.
+func (v outboundView) wildcardClaims(port int) []portClaim {
+	if v.reserved(port) {
+		return nil
+	}
+	all := v.t.listeners.ports.Get(portKey{v.n, port})
+	claims := v.firstHTTP(all, port)
+	for _, svc := range all.wild {
+		s, p := v.seen(svc, port)
+		if p == nil {
+			continue
+		}
+		for _, at := range v.placesOf(s, p) {
+			if at.wildcard {
+				claims = append(claims, portClaim{s, p, at.ranges})
+			}
+		}
+	}
+	slices.SortStableFunc(claims, v.before)
+	return claims
+}
+
+// firstHTTP is the first of the services of a port that are HTTP.
+func (v outboundView) firstHTTP(all *portServices, port int) (first []portClaim) {
+	for _, svc := range all.httpSome {
+		if s, p := v.seen(svc, port); p != nil && (len(first) == 0 || v.before(portClaim{s, p, ""}, first[0]) < 0) {
+			first = []portClaim{{s, p, ""}}
+		}
+	}
+	for _, svc := range all.http {
+		if len(first) > 0 {
+			break
+		}
+		if s, p := v.seen(svc, port); p != nil {
+			first = []portClaim{{s, p, ""}}
+		}
+	}
+	return first
+}
+
+// reserved reports whether the proxy itself listens at a port of all addresses: the two virtual listeners, metrics and readiness.
+func (v outboundView) reserved(port int) bool {
+	m := v.n.Mesh.Config
+	return slices.Contains([]int{int(m.GetProxyListenPort()), int(m.GetProxyInboundListenPort()), 15021, 15090}, port)
+}
+
+// allClaims are the claims of all services to one address that serves for every service, at a port.
+func (v outboundView) allClaims(port int) []portClaim {
+	var claims []portClaim
+	for svc := range v.sc.ServicesOnPort(v.n, port) {
+		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias {
+			claims = append(claims, portClaim{svc, p, ""})
+		}
+	}
+	slices.SortStableFunc(claims, v.before)
+	return claims
+}
+
+// sharing are the claims to an address of a service or an endpoint: own, and those of others that have the same.
+func (v outboundView) sharing(at place, own portClaim) []portClaim {
+	claims := []portClaim{own}
+	add := func(svc *value.Service) {
+		if svc.ServiceKey == own.service.ServiceKey {
+			return
+		}
+		s, p := v.seen(svc, own.port.Number)
+		if p == nil || p.Protocol.IsHTTP() || p.Protocol == value.UDP || s.Resolution == value.Alias {
+			return
+		}
+		if slices.ContainsFunc(v.placesOf(s, p), func(o place) bool { return o.bind == at.bind }) {
+			claims = append(claims, portClaim{s, p, ""})
+		}
+	}
+	if byMember(own.service) {
+		for _, svc := range v.t.listeners.ports.Get(portKey{v.n, own.port.Number}).shared[at.bind] {
+			add(svc)
+		}
+	} else {
+		for _, a := range spellings(at.bind) {
+			for svc := range v.n.ServicesAt(a) {
+				add(svc)
+			}
+		}
+	}
+	slices.SortStableFunc(claims, v.before)
+	return claims
+}
+
+// spellings are an address and the range that holds nothing else: an object may have either.
+func spellings(address string) []string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return []string{address, netip.PrefixFrom(ip, ip.BitLen()).String()}
+	}
+	return []string{address}
+}

@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// tcpChains are the chains that forward the bytes of connections to a claim's service: by the VirtualServices of its host, else to itself.
+func (v outboundView) tcpChains(at place, c portClaim) []gen.ChainKey {
+	if c.port.Protocol.IsTLS() {
+		if out := v.tlsRules(c); len(out) > 0 {
+			return out
+		}
+	} else if out, all := v.tcpRules(c); all {
+		return out
+	} else if len(out) > 0 {
+		return append(out, v.ownChain(at, c))
+	}
+	return []gen.ChainKey{v.ownChain(at, c)}
+}
+
+// ownChain forwards to the service itself. Where only the server name can tell services apart, it takes that of the service.
+func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
+	port := c.port.Number
+	if len(c.service.Ports) == 1 {
+		port = c.service.Ports[0].Number
+	}
+	cluster := gen.OutboundCluster(port, "", c.service.Host)
+	out := gen.ChainKey{TCP: gen.TCPProxyKey{
+		StatPrefix: cluster, Upstreams: gen.Upstreams(cluster), Protocol: readsAlong(c.port.Protocol),
+		Policy: gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
+	}}
+	if c.ranges != "" {
+		out.Prefixes = gen.Prefixes([]string{c.ranges})
+	}
+	if c.port.Protocol.IsTLS() && (c.ranges != "" || at.wildcard) {
+		out.ServerNames = gen.ServerNames([]string{c.service.Host})
+	}
+	return out
+}
+
+// readsAlong is the protocol where its filter exists, else nothing: the Key of others does not depend on it.
+func readsAlong(p value.Protocol) value.Protocol {
+	if p == value.Mongo {
+		return p
+	}
+	return ""
+}
+
+// tlsRules are the chains of the TLS routes for a claim's host and port.
+func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
+	for _, vs := range v.rulesOf(c.service) {
+		for _, r := range vs.Spec.GetTls() {
+			for _, m := range r.GetMatch() {
+				l4 := l4Match{m.GetGateways(), m.GetSourceLabels(), m.GetPort(), m.GetSourceNamespace()}
+				if !v.applies(l4, c.port.Number) {
+					continue
+				}
+				chain := v.routed(vs, r.GetRoute(), c.port)
+				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
+				chain.ServerNames = gen.ServerNames(m.GetSniHosts())
+				chain.Prefixes = v.prefixes(m.GetDestinationSubnets(), c)
+				if !slices.ContainsFunc(out, chain.SameMatch) { // the first of equal matches is the one that is reached
+					out = append(out, chain)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// tcpRules are the chains of the TCP routes for a claim's host and port; all, if the last of them takes all connections.
+func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
+	for _, vs := range v.rulesOf(c.service) {
+		for _, r := range vs.Spec.GetTcp() {
+			subnets, any := v.tcpMatches(r, c.port.Number)
+			if !any && len(subnets) == 0 {
+				continue
+			}
+			chain := v.routed(vs, r.GetRoute(), c.port)
+			if any {
+				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
+				chain.Prefixes = v.prefixes(nil, c)
+				return append(out, chain), true
+			}
+			chain.Prefixes = gen.Prefixes(subnets)
+			if !slices.ContainsFunc(out, chain.SameMatch) {
+				out = append(out, chain)
+			}
+		}
+	}
+	own := v.prefixes(nil, c)
+	return out, own != "" && slices.ContainsFunc(out, func(o gen.ChainKey) bool { return o.Prefixes == own })
+}
+
+// tcpMatches are the subnets to which a route is for connections; any, if it is for all.
+func (v outboundView) tcpMatches(r *networking.TCPRoute, port int) (subnets []string, any bool) {
+	if len(r.GetMatch()) == 0 {
+		return nil, true
+	}
+	for _, m := range r.GetMatch() {
+		if !v.applies(l4Match{m.GetGateways(), m.GetSourceLabels(), m.GetPort(), m.GetSourceNamespace()}, port) {
+			continue
+		}
+		if len(m.GetDestinationSubnets()) == 0 {
+			return nil, true
+		}
+		subnets = append(subnets, m.GetDestinationSubnets()...)
+	}
+	return subnets, false
+}
+
+// prefixes are the destination ranges of a match, or else the service's own.
+func (v outboundView) prefixes(subnets []string, c portClaim) string {
+	if len(subnets) == 0 && c.ranges != "" {
+		subnets = []string{c.ranges}
+	}
+	return gen.Prefixes(subnets)
+}
+
+// l4Match is what of a TCP or TLS match is known of a client beforehand.
+type l4Match struct {
+	gateways  []string
+	labels    value.Labels
+	port      uint32
+	namespace string
+}
+
+func (v outboundView) applies(m l4Match, port int) bool {
+	return (len(m.gateways) == 0 || slices.Contains(m.gateways, "mesh")) && v.sc.Labels.Contains(m.labels) &&
+		(m.port == 0 || int(m.port) == port) && (m.namespace == "" || m.namespace == v.sc.Namespace)
+}
+
+// routed is a chain to the destinations of a route, without its match.
+func (v outboundView) routed(vs *value.VirtualService, routes []*networking.RouteDestination, port *value.Port) gen.ChainKey {
+	first := routes[0].GetDestination()
+	var rule *value.DestinationRule
+	if svc := v.sc.Service(v.n, first.GetHost()); svc != nil {
+		rule = v.sc.Rule(v.n, svc)
+	}
+	k := gen.TCPProxyKey{Protocol: readsAlong(port.Protocol)}
+	if len(routes) == 1 {
+		cluster := v.clusterOf(first, port.Number)
+		k.StatPrefix, k.Upstreams, k.Policy = cluster, gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
+		return gen.ChainKey{TCP: k}
+	}
+	k.StatPrefix, k.Policy = vs.Name+"."+vs.Namespace, gen.NewTCPPolicy(rule, "")
+	for _, r := range routes {
+		if r.GetWeight() > 0 {
+			k.Upstreams = k.Upstreams.Add(v.clusterOf(r.GetDestination(), port.Number), uint32(r.GetWeight()))
+		}
+	}
+	return gen.ChainKey{TCP: k}
+}
+
+// clusterOf is the cluster of a destination for connections to a port.
+func (v outboundView) clusterOf(d *networking.Destination, port int) string {
+	host := d.GetHost()
+	svc := v.sc.Service(v.n, host)
+	if svc != nil && svc.ExternalName != "" {
+		host = svc.ExternalName
+	}
+	switch {
+	case d.GetPort() != nil:
+		port = int(d.GetPort().GetNumber())
+	case svc != nil && len(svc.Ports) == 1:
+		port = svc.Ports[0].Number
+	}
+	return gen.OutboundCluster(port, d.GetSubset(), host)
+}
+
+// rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the order in which they count.
+func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) {
+	add := func(vs *value.VirtualService) {
+		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) > 0 && slices.Contains(vs.Spec.GetGateways(), "mesh") && v.sc.SeesVirtualService(vs) &&
+			!slices.Contains(out, vs) {
+			out = append(out, vs)
+		}
+	}
+	if svc.Wildcard() {
+		for vs := range v.n.VirtualServicesOfGateway("mesh") {
+			if slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool {
+				return value.HostMatches(h, svc.Host) || value.HostMatches(svc.Host, h)
+			}) {
+				add(vs)
+			}
+		}
+	} else {
+		for p := range snapshot.Patterns(svc.Host) {
+			for vs := range v.n.VirtualServicesOfHost(p) {
+				add(vs)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *value.VirtualService) int {
+		return cmp.Or(cmp.Compare(v.ruleRank(a), v.ruleRank(b)), compareAge(a.Meta, b.Meta))
+	})
+	return out
+}
+
+// ruleRank orders VirtualServices before their age does, as rank orders services.
+func (v outboundView) ruleRank(vs *value.VirtualService) int {
+	switch {
+	case vs.Export.Public:
+		return 2
+	case vs.Namespace != v.sc.Namespace:
+		return 1
+	}
+	return 0
+}
+
+func compareAge(a, b value.Meta) int {
+	switch {
+	case a.Older(b):
+		return -1
+	case b.Older(a):
+		return 1
+	}
+	return 0
+}
