@@ -75,6 +75,26 @@ func (j *joint) join() {
 // patch makes the list from its predecessor without those in out and with those in in. It gives up, and reports false, where an address would
 // be in two places.
 func (j *joint) patch(list, out, in []*value.Endpoint) bool {
+	kept, ok := without(list, out)
+	if !ok {
+		return false
+	}
+	slices.SortFunc(in, compareEndpoints)
+	next, from := make([]*value.Endpoint, 0, len(kept)+len(in)), 0
+	for _, e := range in {
+		i, _ := slices.BinarySearchFunc(kept, e, compareEndpoints)
+		next, from = append(next, kept[from:i]...), i
+		if n := len(next); n > 0 && next[n-1].Addresses[0] == e.Addresses[0] || i < len(kept) && kept[i].Addresses[0] == e.Addresses[0] {
+			return false
+		}
+		next = append(next, e)
+	}
+	j.list = append(next, kept[from:]...)
+	return true
+}
+
+// without is list without the endpoints in out, which are found by pointer; false if one is not there.
+func without(list, out []*value.Endpoint) ([]*value.Endpoint, bool) {
 	gone := make([]int, 0, len(out))
 	for _, e := range out {
 		i, _ := slices.BinarySearchFunc(list, e, compareEndpoints)
@@ -82,47 +102,16 @@ func (j *joint) patch(list, out, in []*value.Endpoint) bool {
 			i++
 		}
 		if i == len(list) || list[i] != e {
-			return false
+			return nil, false
 		}
 		gone = append(gone, i)
 	}
 	slices.Sort(gone)
-	slices.SortFunc(in, compareEndpoints)
-	next := make([]*value.Endpoint, 0, len(list)-len(out)+len(in))
-	from := 0
-	upTo := func(end int) { // Copies what stays of list up to end.
-		for len(gone) > 0 && gone[0] < end {
-			next, from = append(next, list[from:gone[0]]...), gone[0]+1
-			gone = gone[1:]
-		}
-		next, from = append(next, list[min(from, end):end]...), max(from, end)
+	kept, from := make([]*value.Endpoint, 0, len(list)), 0
+	for _, i := range gone {
+		kept, from = append(kept, list[from:i]...), i+1
 	}
-	for _, e := range in {
-		i, _ := slices.BinarySearchFunc(list, e, compareEndpoints)
-		upTo(i)
-		if !addressFree(next, list[i:], gone, i, e) {
-			return false
-		}
-		next = append(next, e)
-	}
-	upTo(len(list))
-	j.list = next
-	return true
-}
-
-// addressFree reports whether neither the last of before, nor the first of after that stays, has the address of e. gone are the places, in a
-// list of which after starts at place start, that do not stay.
-func addressFree(before, after []*value.Endpoint, gone []int, start int, e *value.Endpoint) bool {
-	if n := len(before); n > 0 && before[n-1].Addresses[0] == e.Addresses[0] {
-		return false
-	}
-	for i, o := range after {
-		if len(gone) > i && gone[i] == start+i {
-			continue
-		}
-		return o.Addresses[0] != e.Addresses[0]
-	}
-	return true
+	return append(kept, list[from:]...), true
 }
 
 // once drops ports that an earlier endpoint of the same address has, and endpoints that keep none.

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// pod is a Pod in force and what is derived from it. Immutable.
+// pod is a Pod in force and what is derived from it. Immutable but for object, which is replaced by one of the same meaning.
 type pod struct {
 	object *corev1.Pod
 	origin

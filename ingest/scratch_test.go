@@ -95,15 +95,23 @@ func compareWithScratch(t *rapid.T, k *keeper, left remains) {
 	}
 }
 
-var (
-	spaces    = rapid.SampledFrom([]string{"istio-system", "a", "b"})
-	names     = rapid.SampledFrom([]string{"x", "y", "z"})
-	addresses = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"})
-	labelSets = rapid.SampledFrom([]map[string]string{
+func spaces() *rapid.Generator[string] { return rapid.SampledFrom([]string{"istio-system", "a", "b"}) }
+
+func names() *rapid.Generator[string] { return rapid.SampledFrom([]string{"x", "y", "z"}) }
+
+func addresses() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"})
+}
+
+func hosts() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{"one.example.com", "two.example.com", "x.a.svc.cluster.local"})
+}
+
+func labelSets() *rapid.Generator[map[string]string] {
+	return rapid.SampledFrom([]map[string]string{
 		nil, {"app": "x"}, {"app": "y"}, {"app": "x", "v": "1"}, {"app": "x", "v": "2", "topology.istio.io/network": "n"}, {"istio-locality": "r.q"},
 	})
-	hosts = rapid.SampledFrom([]string{"one.example.com", "two.example.com", "x.a.svc.cluster.local"})
-)
+}
 
 func drawEvent(t *rapid.T) Event {
 	kind := rapid.SampledFrom([]value.Kind{
@@ -118,19 +126,19 @@ func drawEvent(t *rapid.T) Event {
 		}).Draw(t, "mesh")
 		return e
 	}
-	e.Key.Name = names.Draw(t, "name")
+	e.Key.Name = names().Draw(t, "name")
 	switch kind {
 	case value.KindNamespace:
-		e.Key.Name = spaces.Draw(t, "namespace")
+		e.Key.Name = spaces().Draw(t, "namespace")
 	case value.KindNode:
 	default:
-		e.Key.Namespace = spaces.Draw(t, "namespace")
+		e.Key.Namespace = spaces().Draw(t, "namespace")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
 		return e
 	}
 	m := metav1.ObjectMeta{
-		Namespace: e.Key.Namespace, Name: e.Key.Name, Labels: labelSets.Draw(t, "labels"),
+		Namespace: e.Key.Namespace, Name: e.Key.Name, Labels: labelSets().Draw(t, "labels"),
 		CreationTimestamp: metav1.Unix(int64(rapid.IntRange(0, 2).Draw(t, "created")), 0),
 	}
 	e.Object = drawObject(t, kind, m)
@@ -156,8 +164,8 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		return drawServiceEntry(t, m)
 	case value.KindWorkloadEntry:
 		out := &clientnet.WorkloadEntry{ObjectMeta: m}
-		out.Spec.Address = addresses.Draw(t, "address")
-		out.Spec.Labels = labelSets.Draw(t, "own")
+		out.Spec.Address = addresses().Draw(t, "address")
+		out.Spec.Labels = labelSets().Draw(t, "own")
 		out.Spec.Weight = uint32(rapid.IntRange(0, 2).Draw(t, "weight"))
 		return out
 	case value.KindVirtualService:
@@ -181,9 +189,9 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 
 func drawPod(t *rapid.T, m metav1.ObjectMeta) any {
 	p := &corev1.Pod{ObjectMeta: m}
-	p.Spec.NodeName = names.Draw(t, "node")
+	p.Spec.NodeName = names().Draw(t, "node")
 	p.Spec.HostNetwork = rapid.Bool().Draw(t, "host network")
-	p.Status.PodIPs = []corev1.PodIP{{IP: addresses.Draw(t, "ip")}, {IP: addresses.Draw(t, "second ip")}}
+	p.Status.PodIPs = []corev1.PodIP{{IP: addresses().Draw(t, "ip")}, {IP: addresses().Draw(t, "second ip")}}
 	p.Status.PodIP = p.Status.PodIPs[0].IP
 	p.Status.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodFailed}).Draw(t, "phase")
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: rapid.SampledFrom([]corev1.ConditionStatus{"True", "False"}).Draw(t, "ready")}}
@@ -198,7 +206,7 @@ func drawService(t *rapid.T, m metav1.ObjectMeta) any {
 	if rapid.Bool().Draw(t, "sessions") {
 		s.Labels = map[string]string{"istio.io/persistent-session": "c"}
 	}
-	s.Spec.Selector = labelSets.Draw(t, "selector")
+	s.Spec.Selector = labelSets().Draw(t, "selector")
 	s.Spec.ClusterIP = rapid.SampledFrom([]string{"None", "10.96.0.1", ""}).Draw(t, "cluster ip")
 	if rapid.IntRange(0, 4).Draw(t, "external") == 0 {
 		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "one.example.com"
@@ -208,7 +216,7 @@ func drawService(t *rapid.T, m metav1.ObjectMeta) any {
 }
 
 func drawSlice(t *rapid.T, m metav1.ObjectMeta) any {
-	m.Labels = map[string]string{discovery.LabelServiceName: names.Draw(t, "service")}
+	m.Labels = map[string]string{discovery.LabelServiceName: names().Draw(t, "service")}
 	s := &discovery.EndpointSlice{ObjectMeta: m}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"http", "tcp"}), 1, 2, rapid.ID).Draw(t, "ports") {
 		port := int32(rapid.IntRange(80, 81).Draw(t, "port"))
@@ -219,11 +227,11 @@ func drawSlice(t *rapid.T, m metav1.ObjectMeta) any {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		e := discovery.Endpoint{
-			Addresses:  []string{addresses.Draw(t, "address")},
+			Addresses:  []string{addresses().Draw(t, "address")},
 			Conditions: discovery.EndpointConditions{Ready: flag("ready"), Serving: flag("serving"), Terminating: flag("terminating")},
 		}
 		if rapid.Bool().Draw(t, "named") {
-			e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: names.Draw(t, "pod"), Namespace: m.Namespace}
+			e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: names().Draw(t, "pod"), Namespace: m.Namespace}
 		}
 		s.Endpoints = append(s.Endpoints, e)
 	}
@@ -233,7 +241,7 @@ func drawSlice(t *rapid.T, m metav1.ObjectMeta) any {
 func drawServiceEntry(t *rapid.T, m metav1.ObjectMeta) any {
 	out := &clientnet.ServiceEntry{ObjectMeta: m}
 	spec := &out.Spec
-	spec.Hosts = rapid.SliceOfNDistinct(hosts, 1, 2, rapid.ID).Draw(t, "hosts")
+	spec.Hosts = rapid.SliceOfNDistinct(hosts(), 1, 2, rapid.ID).Draw(t, "hosts")
 	spec.Ports = []*networking.ServicePort{{Number: uint32(rapid.IntRange(80, 82).Draw(t, "number")), Name: "http", Protocol: "HTTP"}}
 	spec.Resolution = rapid.SampledFrom([]networking.ServiceEntry_Resolution{
 		networking.ServiceEntry_STATIC, networking.ServiceEntry_DNS, networking.ServiceEntry_NONE,
@@ -243,7 +251,7 @@ func drawServiceEntry(t *rapid.T, m metav1.ObjectMeta) any {
 		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: rapid.SampledFrom([]map[string]string{{"app": "x"}, {"app": "y"}, {"v": "1", "app": "x"}}).Draw(t, "selector")}
 	case 1:
 		if spec.Resolution != networking.ServiceEntry_NONE {
-			spec.Endpoints = []*networking.WorkloadEntry{{Address: addresses.Draw(t, "address"), ServiceAccount: "sa"}}
+			spec.Endpoints = []*networking.WorkloadEntry{{Address: addresses().Draw(t, "address"), ServiceAccount: "sa"}}
 		}
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "addresses") {

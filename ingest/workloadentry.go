@@ -13,7 +13,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// workloadEntry is a WorkloadEntry in force and what is derived from it. Immutable.
+// workloadEntry is a WorkloadEntry in force and what is derived from it. Immutable but for object, as in pod.
 type workloadEntry struct {
 	object *clientnet.WorkloadEntry
 	inline

@@ -7,6 +7,7 @@ import (
 // objectName is a namespace and a name.
 type objectName struct{ namespace, name string }
 
+// String is "namespace/name".
 func (n objectName) String() string { return n.namespace + "/" + n.name }
 
 func nameOf(k value.ObjectKey) objectName { return objectName{k.Namespace, k.Name} }
