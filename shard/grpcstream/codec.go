@@ -1,6 +1,9 @@
 package grpcstream
 
 import (
+	"slices"
+	"sync"
+
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
@@ -11,9 +14,13 @@ import (
 // codec sends responses as they lie and scans requests; every other message takes the standard encoding.
 type codec struct {
 	encoding.CodecV2 // the standard one
+	// scratch has *[]byte for requests that grpc read in parts. grpc's own pool clears what it gives: a megabyte for more than 32 KiB.
+	scratch *sync.Pool
 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
+func newCodec() codec {
+	return codec{encoding.GetCodecV2(proto.Name), &sync.Pool{New: func() any { return new([]byte) }}}
+}
 
 // Marshal gives grpc the bytes of v.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
@@ -33,9 +40,11 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		in.request, in.err = in.scan(data[0].ReadOnlyData())
 		return nil
 	}
-	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer b.Free()
-	in.request, in.err = in.scan(b.ReadOnlyData())
+	b := c.scratch.Get().(*[]byte)
+	defer c.scratch.Put(b)
+	*b = slices.Grow((*b)[:0], data.Len())[:data.Len()]
+	data.CopyTo(*b)
+	in.request, in.err = in.scan(*b)
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (s *Server) run(st *stream, delta bool) error {
 	if err := sendPlain(st.grpc.Context()); err != nil {
 		return err
 	}
-	in := &incoming{scanner: newScanner(delta, &s.limits, s.options.Names)}
+	in := &incoming{scanner: s.newScanner(delta)}
 	first, err := in.receive(st.grpc)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package grpcstream
 import (
 	"errors"
 	"hash/maphash"
-	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -33,18 +32,28 @@ type scanner struct {
 	delta  bool
 	limits *Limits
 	names  *ads.NamesTable
+	nodes  *nodeDecoder
 
 	// Owned by the stream's reader.
-	seed     maphash.Seed
-	node     uint64 // hash of the last node's bytes
-	hasNode  bool
-	types    []string // the type URLs that this stream has used
-	subs     []int    // State-of-the-World: the names of each
-	subTotal int
+	seed    maphash.Seed
+	node    uint64 // hash of the last node's bytes
+	hasNode bool
+	types   []subscribed // those that this stream has used
+	total   int          // names of all types
 }
 
-func newScanner(delta bool, limits *Limits, table *ads.NamesTable) scanner {
-	return scanner{delta: delta, limits: limits, names: table, seed: maphash.MakeSeed()}
+// subscribed is what a State-of-the-World client asked for last of one type.
+type subscribed struct {
+	url   string
+	count int
+	// raw is the hash of the encoded names. A client that repeats them is recognised by it; that other names have the same hash is as good
+	// as impossible, for nobody can know the seed.
+	raw   uint64
+	names *ads.Names
+}
+
+func (s *Server) newScanner(delta bool) scanner {
+	return scanner{delta: delta, limits: &s.limits, names: s.options.Names, nodes: s.nodes, seed: maphash.MakeSeed()}
 }
 
 // scan reads a request; nothing of b is kept. The error is a status for the client.
@@ -96,12 +105,7 @@ func (s *scanner) read(b []byte) (req ads.Request, err error) {
 // subscriptions reads what the request says about names.
 func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err error) {
 	if !s.delta {
-		if err := s.count(req.TypeURL, r[names].count); err != nil {
-			return err
-		}
-		if r[names].present {
-			req.Names, err = s.names.Intern(r[names].run(b))
-		}
+		req.Names, err = s.namesOf(req.TypeURL, &r[names], b)
 		return err
 	}
 	if n := r[names].count + r[unsubscribe].count + r[initial].count; n > s.limits.Subscriptions {
@@ -117,24 +121,42 @@ func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err err
 	return err
 }
 
-// count keeps the number of names that this stream subscribes to, over all its types.
-func (s *scanner) count(url string, n int) error {
-	i := slices.Index(s.types, url)
-	if i < 0 {
-		if n > s.limits.Subscriptions {
-			return s.limits.subscriptions(n)
+// namesOf are the names of a State-of-the-World request for url. It keeps the number of names that this stream subscribes to.
+func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, error) {
+	last := s.last(url)
+	total := s.total + r.count - last.count
+	if total > s.limits.Subscriptions {
+		return nil, s.limits.subscriptions(total)
+	}
+	now := subscribed{url: last.url, count: r.count}
+	if r.present {
+		run := r.run(message)
+		now.raw = maphash.Bytes(s.seed, run)
+		if last.names != nil && last.raw == now.raw && last.count == now.count {
+			return last.names, nil
 		}
-		return nil
+		var err error
+		if now.names, err = s.names.Intern(run); err != nil {
+			return nil, err
+		}
 	}
-	s.subTotal += n - s.subs[i]
-	s.subs[i] = n
-	if s.subTotal > s.limits.Subscriptions {
-		return s.limits.subscriptions(s.subTotal)
+	if last.url != "" {
+		*last, s.total = now, total
 	}
-	return nil
+	return now.names, nil
 }
 
-// maxTypes bounds the type URLs that are remembered for one stream; there are far fewer types.
+// last is what was asked for of url. Of a type beyond maxTypes, and of the empty one, nothing is kept.
+func (s *scanner) last(url string) *subscribed {
+	for i := range s.types {
+		if s.types[i].url == url {
+			return &s.types[i]
+		}
+	}
+	return new(subscribed)
+}
+
+// maxTypes bounds the types that are remembered for one stream; there are far fewer.
 const maxTypes = 32
 
 // typeOf is the type URL, as the same string each time.
@@ -143,9 +165,9 @@ func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, t := range s.types {
-		if t == string(b) {
-			return t, nil
+	for i := range s.types {
+		if s.types[i].url == string(b) {
+			return s.types[i].url, nil
 		}
 	}
 	url := string(b)
@@ -153,7 +175,7 @@ func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 		url = t.URL()
 	}
 	if len(s.types) < maxTypes {
-		s.types, s.subs = append(s.types, url), append(s.subs, 0)
+		s.types = append(s.types, subscribed{url: url})
 	}
 	return url, nil
 }
@@ -171,8 +193,8 @@ func (s *scanner) nodeOf(r *region, message []byte) (*corev3.Node, error) {
 	if s.hasNode && h == s.node {
 		return nil, nil
 	}
-	n := new(corev3.Node)
-	if err := proto.Unmarshal(raw, n); err != nil {
+	n, err := s.nodes.decode(raw)
+	if err != nil {
 		return nil, err
 	}
 	s.node, s.hasNode = h, true

@@ -62,9 +62,8 @@ func difference(got, want ads.Request) string {
 }
 
 func newTestScanner(delta bool) (*scanner, *ads.NamesTable) {
-	limits := Limits{}.withDefaults()
 	table := ads.NewNamesTable()
-	s := newScanner(delta, &limits, table)
+	s := New(nil, Options{Names: table}).newScanner(delta)
 	return &s, table
 }
 
@@ -181,9 +180,8 @@ func TestScanOfRepeatedRequests(t *testing.T) {
 }
 
 func TestScanLimits(t *testing.T) {
-	limits := Limits{NodeBytes: 100, Subscriptions: 3}.withDefaults()
-	table := ads.NewNamesTable()
-	sotw, delta := newScanner(false, &limits, table), newScanner(true, &limits, table)
+	server := New(nil, Options{Limits: Limits{NodeBytes: 100, Subscriptions: 3}})
+	sotw, delta := server.newScanner(false), server.newScanner(true)
 	for _, tc := range []struct {
 		name string
 		s    *scanner
@@ -214,6 +212,65 @@ func TestScanLimits(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tc.name, err, tc.want)
 		}
 	}
+}
+
+// The extensions of nodes are one list if they are equal, and each node has its own else.
+func TestNodesShareTheirExtensions(t *testing.T) {
+	server := New(nil, Options{})
+	decode := func(n *corev3.Node) *corev3.Node {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
+		must(t, err)
+		s := server.newScanner(false)
+		r, err := s.scan(protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), b))
+		must(t, err)
+		if !proto.Equal(r.Node, n) {
+			t.Errorf("got %v, want %v", r.Node, n)
+		}
+		return r.Node
+	}
+	a, b, c := nodeOf(1), nodeOf(2), nodeOf(3)
+	a.Extensions = []*corev3.Extension{{Name: "x"}, {Name: "y"}}
+	b.Extensions, c.Extensions = a.Extensions, a.Extensions[:1]
+	c.ClientFeatures = []string{"after the list"}
+	da, db, dc := decode(a), decode(b), decode(c)
+	if &da.Extensions[0] != &db.Extensions[0] || &dc.Extensions[0] == &da.Extensions[0] {
+		t.Error("equal lists are not shared, or others are")
+	}
+	for i := range 3 * maxExtensionLists {
+		a.Extensions = []*corev3.Extension{{Name: fmt.Sprint(i)}}
+		decode(a)
+	}
+	if n := len(server.nodes.lists); n > maxExtensionLists {
+		t.Error(n, "lists are kept")
+	}
+}
+
+// BenchmarkScanFirst is the first request of an Envoy, with its list of extensions, against decoding it.
+func BenchmarkScanFirst(b *testing.B) {
+	m := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ClusterURL, Node: nodeOf(1)}
+	for i := range 516 {
+		name := fmt.Sprintf("envoy.filters.http.some_filter_%d", i)
+		m.Node.Extensions = append(m.Node.Extensions, &corev3.Extension{Name: name, Category: "envoy.filters.http",
+			TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter", "envoy.config.filter.http.some_filter.v2.SomeFilter"}})
+	}
+	raw, err := proto.Marshal(m)
+	must(b, err)
+	b.Run("scan", func(b *testing.B) {
+		server := New(nil, Options{})
+		b.ReportAllocs()
+		for b.Loop() {
+			s := server.newScanner(true)
+			if r, err := s.scan(raw); err != nil || len(r.Node.Extensions) != 516 {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = proto.Unmarshal(raw, new(discoveryv3.DeltaDiscoveryRequest))
+		}
+	})
 }
 
 // BenchmarkScanACK is the ACK of a State-of-the-World client, which repeats its 1,000 names, against decoding it.

@@ -19,8 +19,8 @@ import (
 
 // Options are the settings of a Server.
 type Options struct {
-	// ParseNode reads what a client says about itself; it is given nil if the first request has no node. Its error, a status if it has a
-	// better code than InvalidArgument, ends the stream.
+	// ParseNode reads what a client says about itself; it is given nil if the first request has no node, and must not write to the node,
+	// whose Extensions are shared. Its error, a status if it has a better code than InvalidArgument, ends the stream.
 	ParseNode func(*corev3.Node) (*plan.Proxy, error)
 	// Names interns the names of requests; the Sessions' own.
 	Names *ads.NamesTable
@@ -52,6 +52,7 @@ type Server struct {
 	options Options
 	limits  Limits
 	backend Backend
+	nodes   *nodeDecoder
 
 	streams *xsync.MapOf[uint64, *stream]
 	lastID  atomic.Uint64
@@ -75,6 +76,7 @@ func New(backend Backend, o Options) *Server {
 		options:  o,
 		limits:   o.Limits.withDefaults(),
 		backend:  backend,
+		nodes:    newNodeDecoder(),
 		streams:  xsync.NewMapOf[uint64, *stream](),
 		draining: make(chan struct{}),
 	}
