@@ -63,14 +63,9 @@ func (l *DestinationLink) find(host string) Destination {
 // defaultRouteName is the name of the route that a service has without a VirtualService.
 const defaultRouteName = "default"
 
-// OutboundCluster is the name of the cluster of a host's port or of a subset of it.
-func OutboundCluster(port int, subset, host string) string {
-	return "outbound|" + strconv.Itoa(port) + "|" + subset + "|" + host
-}
-
 // defaultRoute is the route of a service that no VirtualService speaks of.
 func defaultRoute(k VirtualHostKey) *routepb.Route {
-	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: OutboundCluster(k.Port, "", k.Host)}}
+	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: ClusterName(k.Port, "", k.Host)}}
 	setTimeout(action, nil, k.Proxyless)
 	action.RetryPolicy = retryPolicy(k.Mesh.Config.GetDefaultHttpRetryPolicy(), false)
 	if h := hashPolicy(serviceHash(k.Rule, k.Port)); h != nil {

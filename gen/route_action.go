@@ -68,7 +68,7 @@ func (k RoutesKey) cluster(d *networking.Destination) string {
 	} else if known.Port != 0 {
 		port = known.Port
 	}
-	return OutboundCluster(port, d.GetSubset(), host)
+	return ClusterName(port, d.GetSubset(), host)
 }
 
 // parseCluster is the host and port of the name of an outbound cluster.

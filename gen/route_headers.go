@@ -57,7 +57,9 @@ func removable(names []string) []string {
 }
 
 // reserved reports whether Envoy refuses to change a header.
-func reserved(name string) bool { return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host") }
+func reserved(name string) bool {
+	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
+}
 
 func authorityOf(headers map[string]string) string {
 	for _, k := range slices.Sorted(maps.Keys(headers)) {

@@ -34,7 +34,7 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Servic
 		for _, name := range names {
 			out = append(out, t.listeners.api.Get(gen.APIListenerKey{
 				Name: net.JoinHostPort(name, strconv.Itoa(p.Number)), Address: single(address), Port: p.Number,
-				RouteName: gen.OutboundCluster(p.Number, "", svc.Host),
+				RouteName: gen.ClusterName(p.Number, "", svc.Host),
 			}))
 		}
 	}

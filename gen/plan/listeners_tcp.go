@@ -31,7 +31,7 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 	if len(c.service.Ports) == 1 {
 		port = c.service.Ports[0].Number
 	}
-	cluster := gen.OutboundCluster(port, "", c.service.Host)
+	cluster := gen.ClusterName(port, "", c.service.Host)
 	out := gen.ChainKey{TCP: gen.TCPProxyKey{
 		StatPrefix: cluster, Upstreams: gen.Upstreams(cluster), Protocol: readsAlong(c.port.Protocol),
 		Policy: gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
@@ -172,7 +172,7 @@ func (v outboundView) clusterOf(d *networking.Destination, port int) string {
 	case svc != nil && len(svc.Ports) == 1:
 		port = svc.Ports[0].Number
 	}
-	return gen.OutboundCluster(port, d.GetSubset(), host)
+	return gen.ClusterName(port, d.GetSubset(), host)
 }
 
 // rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the order in which they count.

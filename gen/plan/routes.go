@@ -136,8 +136,11 @@ func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, h
 	return compose(name, header, hosts, last)
 }
 
-// compose is a route configuration of a header, virtual hosts, and a last one.
+// compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
 func compose(name string, header *encodecache.Fragment, hosts VirtualHosts, last *encodecache.Fragment) *encodecache.Entry {
+	if last == nil {
+		last = encodecache.NewFragment(nil)
+	}
 	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
 		_ = yield(header.Sum()) && yield(encodecache.Sum(hosts.Digest(fragmentSum, joinSums))) && yield(last.Sum())
 	})
@@ -176,7 +179,7 @@ func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
 		case p.GetMode() == networking.OutboundTrafficPolicy_REGISTRY_ONLY:
 			return ""
 		case d != nil:
-			return gen.OutboundCluster(int(d.GetPort().GetNumber()), d.GetSubset(), d.GetHost())
+			return gen.ClusterName(int(d.GetPort().GetNumber()), d.GetSubset(), d.GetHost())
 		}
 		return passthrough
 	}
@@ -201,7 +204,7 @@ func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*
 		}
 		v := portView{n, sc, p.Number}
 		if sc.Traits.Type == value.Proxyless {
-			out = append(out, t.soleHost(v, host, gen.OutboundCluster(p.Number, "", host)))
+			out = append(out, t.soleHost(v, host, gen.ClusterName(p.Number, "", host)))
 		} else if p.Protocol == value.Auto && ownAddress(svc) {
 			out = append(out, t.soleHost(v, host, gen.HostPort(host, p.Number)))
 		}
@@ -220,12 +223,10 @@ func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {
 	k := soleHostKey{header: t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}), name: name}
 	if c, ok := v.claim(host); ok {
 		domains := "*"
-		if proxyless {
-			domains = strings.Join(v.domains(c), " ")
+		if proxyless { // which look for the name that was dialled, with its port; nobody else is there to have it
+			domains = strings.Join(v.dialled(c), " ")
 		}
-		if domains != "" {
-			k.host = t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
-		}
+		k.host = t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
 	}
 	return t.routes.sniffed.Get(k)
 }

@@ -26,8 +26,16 @@ func (v portView) domains(c claim) []string {
 			continue
 		}
 		out = append(out, d.name)
-		if v.sc.Traits.Type == value.Proxyless { // which keep the port in the name
-			out = append(out, fmt.Sprintf("%s:%d", d.name, v.port))
+	}
+	return out
+}
+
+// dialled are all domains that a claim's virtual host asks for, each also with the port.
+func (v portView) dialled(c claim) []string {
+	var out []string
+	for _, d := range v.asked(c) {
+		if !slices.Contains(out, d.name) {
+			out = append(out, d.name, fmt.Sprintf("%s:%d", d.name, v.port))
 		}
 	}
 	return out
@@ -126,7 +134,9 @@ func (v portView) taken(c claim, d domain) bool {
 
 // rivals are the hosts whose virtual hosts may ask for a domain.
 func (v portView) rivals(name string) []string {
-	return claimants(v.n, name, func(short string) []string { return []string{short + "." + v.sc.Namespace + ".svc." + v.n.Mesh.DomainSuffix} })
+	return claimants(v.n, name, func(short string) []string {
+		return []string{short + "." + v.sc.Namespace + ".svc." + v.n.Mesh.DomainSuffix}
+	})
 }
 
 // claimants are the hosts that may ask for a domain. namesake gives the services that a name without dots may mean.

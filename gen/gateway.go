@@ -1,0 +1,95 @@
+package gen
+
+import (
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// GatewayListenerKey is what a gateway's listener depends on besides its filter chains.
+type GatewayListenerKey struct {
+	Bind string
+	Port int
+	// TLS is whether any chain looks at TLS.
+	TLS bool
+}
+
+// Name is the name of the listener.
+func (k GatewayListenerKey) Name() string { return ListenerName(k.Bind, k.Port) }
+
+// GatewayHeader makes the listener without its filter chains, which are further encoded fields.
+func GatewayHeader(k GatewayListenerKey) *listenerpb.Listener {
+	l := &listenerpb.Listener{
+		Name: k.Name(), Address: SocketAddress(k.Bind, uint32(k.Port)), TrafficDirection: corepb.TrafficDirection_OUTBOUND,
+		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
+	}
+	if k.TLS {
+		l.ListenerFilters = []*listenerpb.ListenerFilter{TLSInspector(nil)}
+	}
+	return l
+}
+
+// GatewayChainKey is one filter chain of a gateway's listener: HTTP where RouteName is set, bytes otherwise.
+type GatewayChainKey struct {
+	// ServerNames are the SNI names that it takes, as ServerNames joins them; empty takes all.
+	ServerNames string
+	// TLS are the settings by which it terminates TLS; nil where it does not.
+	TLS *networking.ServerTLSSettings
+
+	// Mesh is set where the chain terminates TLS or serves HTTP.
+	Mesh *value.Mesh
+	// The rest of an HTTP chain. ServerName, where the user gave the server one, names the statistics; else StatPrefix does.
+	Filters    value.Filters
+	HTTP10     bool
+	GRPCWeb    bool
+	RouteName  string
+	StatPrefix string
+	ServerName string
+
+	// TCP is what a chain of bytes forwards to.
+	TCP TCPProxyKey
+}
+
+// GatewayChain makes a filter chain.
+func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
+	out := &listenerpb.FilterChain{TransportSocketConnectTimeout: ConnectTimeout(), FilterChainMatch: outboundMatch(ChainKey{ServerNames: k.ServerNames})}
+	if k.TLS != nil {
+		out.TransportSocket = transportSocket("envoy.transport_sockets.tls", serverTLS(k.TLS, k.Mesh, k.RouteName == ""))
+	}
+	if k.RouteName == "" {
+		out.Filters = TCPFilters(k.TCP)
+		return out
+	}
+	m := HTTPConnectionManager(HTTPConnectionManagerKey{
+		Mesh: k.Mesh, Class: GatewayListener, Filters: k.Filters, HTTP10: k.HTTP10, GRPCWeb: k.GRPCWeb, StatPrefix: k.StatPrefix, RouteName: k.RouteName,
+	})
+	setTopology(m, k.Mesh.Config.GetDefaultConfig().GetGatewayTopology())
+	if k.ServerName != "" {
+		m.StatPrefix = k.ServerName
+	}
+	out.Filters = []*listenerpb.Filter{HTTPConnectionManagerFilter(m)}
+	return out
+}
+
+// GatewayChainField is the chain as an encoded field of its Listener.
+func GatewayChainField(k GatewayChainKey) []byte {
+	return MarshalSorted(&listenerpb.Listener{FilterChains: []*listenerpb.FilterChain{GatewayChain(k)}})
+}
+
+// setTopology sets how far what stands before the gateway is trusted.
+func setTopology(m *hcmpb.HttpConnectionManager, t *meshconfig.Topology) {
+	m.XffNumTrustedHops = t.GetNumTrustedProxies()
+	f := t.GetForwardClientCertDetails()
+	if f == meshconfig.ForwardClientCertDetails_UNDEFINED {
+		return
+	}
+	m.ForwardClientCertDetails = ForwardClientCert(f)
+	if f != meshconfig.ForwardClientCertDetails_APPEND_FORWARD && f != meshconfig.ForwardClientCertDetails_SANITIZE_SET {
+		m.SetCurrentClientCertDetails = nil
+	}
+}

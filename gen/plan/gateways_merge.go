@@ -1,0 +1,257 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// gatewayView makes what one class of routers has from one Snapshot. It lives for one computation.
+type gatewayView struct {
+	n      *snapshot.Snapshot
+	sc     *Scope
+	tables *Tables
+
+	bound    map[string][]*value.VirtualService // by Gateway, once asked for
+	services []*value.Service                   // of the router itself, once asked for
+}
+
+// gatewayServer is one server of a Gateway, at one port of the router's own.
+type gatewayServer struct {
+	*networking.Server
+	// gateway is "namespace/name".
+	gateway  string
+	protocol value.Protocol
+	// port is where the router listens; Server.Port is where clients call.
+	port int
+	// route is the name of its route configuration; empty if it serves no HTTP.
+	route string
+}
+
+// gatewayPort is one bind address and port with all servers there.
+type gatewayPort struct {
+	number  int
+	bind    string
+	servers []*gatewayServer
+}
+
+// mergedGateways are all servers of a router.
+type mergedGateways struct {
+	ports      []*gatewayPort
+	byRoute    map[string][]*gatewayServer
+	routeNames []string
+
+	plain map[int]*gatewayPort      // the ports with plain text servers
+	used  map[int]bool              // the ports with any
+	names map[sniName]struct{}      // the SNI names that are taken
+	at    map[bindPort]*gatewayPort // by address
+}
+
+type bindPort struct {
+	bind string
+	port int
+}
+
+type sniName struct {
+	bindPort
+	host string
+}
+
+// merge merges the servers of all Gateways that select the router, the oldest Gateway's first. Of servers that cannot stand together at one
+// port the first wins.
+func (g *gatewayView) merge() *mergedGateways {
+	m := &mergedGateways{byRoute: map[string][]*gatewayServer{}, plain: map[int]*gatewayPort{}, used: map[int]bool{}, names: map[sniName]struct{}{}, at: map[bindPort]*gatewayPort{}}
+	var selected []*value.Gateway
+	for gw := range g.n.Gateways() {
+		if g.sc.Labels.Contains(gw.Spec.GetSelector()) {
+			selected = append(selected, gw)
+		}
+	}
+	slices.SortStableFunc(selected, func(a, b *value.Gateway) int {
+		switch {
+		case a.Older(b.Meta):
+			return -1
+		case b.Older(a.Meta):
+			return 1
+		}
+		return 0
+	})
+	for _, gw := range selected {
+		for _, s := range gw.Spec.GetServers() {
+			m.add(g.server(gw, s))
+		}
+	}
+	return m
+}
+
+// server is a server of a Gateway at the router's own port.
+func (g *gatewayView) server(gw *value.Gateway, s *networking.Server) *gatewayServer {
+	out := &gatewayServer{Server: s, gateway: gw.Namespace + "/" + gw.Name, protocol: serverProtocol(s.GetPort().GetProtocol())}
+	out.port = g.ownPort(int(s.GetPort().GetNumber()))
+	switch {
+	case out.protocol.IsHTTP():
+		out.route = "http." + strconv.Itoa(out.port)
+		if s.GetBind() != "" {
+			out.route += "." + s.GetBind()
+		}
+	case out.terminatesHTTPS():
+		out.route = strings.Join([]string{"https", strconv.Itoa(int(s.GetPort().GetNumber())), s.GetPort().GetName(), gw.Name, gw.Namespace}, ".")
+	}
+	return out
+}
+
+// serverProtocol reads the protocol of a Gateway's port.
+func serverProtocol(name string) value.Protocol {
+	for _, p := range []value.Protocol{value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP, value.TLS, value.Mongo, value.Redis, value.MySQL} {
+		if strings.EqualFold(name, string(p)) {
+			return p
+		}
+	}
+	return value.TCP
+}
+
+func (s *gatewayServer) terminatesHTTPS() bool {
+	return s.protocol == value.HTTPS && s.GetTls() != nil && !s.passthrough()
+}
+
+// passthrough reports whether the server leaves TLS to the backends.
+func (s *gatewayServer) passthrough() bool {
+	mode := s.GetTls().GetMode()
+	return s.GetTls() != nil && (mode == networking.ServerTLSSettings_PASSTHROUGH || mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH)
+}
+
+// ownPort is the port at which the router listens for calls to a port of its Service; that port itself if it has none.
+func (g *gatewayView) ownPort(number int) int {
+	const untranslated = "experimental.istio.io/disable-gateway-port-translation"
+	if g.services == nil {
+		g.services = []*value.Service{}
+		for svc := range g.n.ServicesIn(g.sc.Namespace) {
+			if len(svc.Selector) > 0 && svc.Registry == value.RegistryKubernetes && g.sc.Labels.Contains(svc.Selector) {
+				g.services = append(g.services, svc)
+			}
+		}
+		slices.SortFunc(g.services, OlderService)
+	}
+	for _, svc := range g.services {
+		if p := svc.PortByNumber(number); p != nil && svc.Labels[untranslated] != "true" {
+			return cmp.Or(p.TargetPort, p.Number)
+		}
+	}
+	return number
+}
+
+// add takes a server in, if it can stand beside those that are there.
+func (m *mergedGateways) add(s *gatewayServer) {
+	if s.GetTls() != nil && !m.claimNames(s) {
+		return
+	}
+	at := bindPort{s.GetBind(), s.port}
+	plain := m.plain[s.port]
+	switch {
+	case !m.used[s.port]:
+	case plain != nil && plain.bind == at.bind && (s.route == "" || !plain.servers[0].mixes(s)):
+		return
+	case plain == nil && (s.GetTls() == nil || s.route != "" && m.byRoute[s.route] != nil):
+		return
+	}
+	m.used[s.port] = true
+	p := m.at[at]
+	if p == nil {
+		p = &gatewayPort{number: s.port, bind: at.bind}
+		m.at[at] = p
+		m.ports = append(m.ports, p)
+		if plain == nil && (s.GetTls() == nil || s.protocol.IsHTTP()) {
+			m.plain[s.port] = p
+		}
+	}
+	p.servers = append(p.servers, s)
+	if s.route != "" {
+		if m.byRoute[s.route] == nil {
+			m.routeNames = append(m.routeNames, s.route)
+		}
+		m.byRoute[s.route] = append(m.byRoute[s.route], s)
+	}
+}
+
+// mixes reports whether two plain text servers can share a port.
+func (s *gatewayServer) mixes(o *gatewayServer) bool {
+	return s.protocol == o.protocol || s.protocol.IsHTTP() && o.protocol.IsHTTP()
+}
+
+// claimNames takes the SNI names of a server; it takes none if one is taken already.
+func (m *mergedGateways) claimNames(s *gatewayServer) bool {
+	at := bindPort{s.GetBind(), s.port}
+	for _, h := range s.GetHosts() {
+		if _, ok := m.names[sniName{at, h}]; ok {
+			return false
+		}
+	}
+	for _, h := range s.GetHosts() {
+		m.names[sniName{at, h}] = struct{}{}
+	}
+	return true
+}
+
+// sniHosts are the host names of a server, without namespaces.
+func (s *gatewayServer) sniHosts() []string {
+	out := make([]string, 0, len(s.GetHosts()))
+	for _, h := range s.GetHosts() {
+		_, host := serverHost(h)
+		out = append(out, host)
+	}
+	return out
+}
+
+// serverHost splits a host of a server into the namespace whose VirtualServices it takes, "*" for all, and the host.
+func serverHost(h string) (namespace, host string) {
+	ns, host, ok := strings.Cut(h, "/")
+	if !ok {
+		return "*", h
+	}
+	return ns, host
+}
+
+// virtualServices are those bound to a Gateway that the router's namespace may see, in order of precedence.
+func (g *gatewayView) virtualServices(gateway string) []*value.VirtualService {
+	if list, ok := g.bound[gateway]; ok {
+		return list
+	}
+	var out []*value.VirtualService
+	for vs := range g.n.VirtualServicesOfGateway(gateway) {
+		if vs.Export.VisibleTo(g.sc.Namespace) {
+			out = append(out, vs)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *value.VirtualService) int { return g.sc.reach(a) - g.sc.reach(b) })
+	if g.bound == nil {
+		g.bound = map[string][]*value.VirtualService{}
+	}
+	g.bound[gateway] = out
+	return out
+}
+
+// shared are the hosts that a server and a VirtualService have in common: of a name and a pattern that covers it, the narrower.
+func (s *gatewayServer) shared(vs *value.VirtualService) []string {
+	var out []string
+	for _, h := range s.GetHosts() {
+		ns, host := serverHost(h)
+		if ns != "*" && ns != vs.Namespace {
+			continue
+		}
+		for _, o := range vs.Spec.GetHosts() {
+			switch {
+			case value.HostMatches(o, host):
+				out = append(out, strings.ToLower(host))
+			case value.HostMatches(host, o):
+				out = append(out, strings.ToLower(o))
+			}
+		}
+	}
+	return out
+}
