@@ -129,7 +129,7 @@ func (s *Snapshot) RulesFor(client string, svc *value.Service) *RuleSet {
 	} else if set := s.rulesIn(root, svc.Host, func(r *value.DestinationRule) bool { return r.Export.Own && !r.Export.Public }); set != nil {
 		return set
 	}
-	exported := func(r *value.DestinationRule) bool { return r.Export.VisibleTo(client) }
+	exported := func(r *value.DestinationRule) bool { return r.Selector() == nil && r.Export.VisibleTo(client) }
 	if set := s.rulesIn(svc.Namespace, svc.Host, exported); set != nil {
 		return set
 	}

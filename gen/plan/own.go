@@ -13,8 +13,8 @@ import (
 
 // Own is what a proxy's own, inbound configuration depends on. Interned by content: equal, one pointer.
 type Own struct {
-	// Targets are the service ports that the proxy's workload serves, oldest service first; of several at one target port the first
-	// decides its protocol.
+	// Targets are the service ports that the proxy's workload serves, those of Kubernetes first, then oldest service first; of several at
+	// one target port the first decides its protocol.
 	Targets []Target
 	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, real ports
 	// (interception mode NONE); nil otherwise.
@@ -45,6 +45,9 @@ func targetsOf(v *snapshot.View, p *Proxy) []Target {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Target) int {
+		if a.Service.Registry != b.Service.Registry {
+			return cmp.Compare(a.Service.Registry, b.Service.Registry)
+		}
 		if c := OlderService(a.Service, b.Service); c != 0 {
 			return c
 		}

@@ -34,6 +34,7 @@ type Scope struct {
 	Labels value.Labels
 
 	imports []hostImport // of the Sidecar's egress; nil: everything that is exported to the namespace
+	exclude []hostImport // what the egress takes out of the imports: "~namespace/host"
 	trims   *encodecache.Table[trimKey, value.Service]
 }
 
@@ -55,8 +56,16 @@ func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, va
 	for _, e := range f.Sidecar.Spec.GetEgress() {
 		for _, h := range e.GetHosts() {
 			ns, host, _ := strings.Cut(h, "/")
-			if ns != "~" {
+			out, excluded := strings.CutPrefix(ns, "~")
+			switch {
+			case !excluded:
 				sc.imports = append(sc.imports, hostImport{ns, host})
+			case out == "":
+				sc.exclude = append(sc.exclude, hostImport{"*", host})
+			case out == ".":
+				sc.exclude = append(sc.exclude, hostImport{f.Sidecar.Namespace, host})
+			default:
+				sc.exclude = append(sc.exclude, hostImport{out, host})
 			}
 		}
 	}
@@ -66,13 +75,19 @@ func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, va
 // Wide reports whether the scope is the default one: everything that is exported to the proxy's namespace.
 func (sc *Scope) Wide() bool { return sc.imports == nil }
 
-// imported reports whether an import names host in namespace ns. host may be a pattern, which a wider or an equal pattern imports, and
-// which a narrower one touches.
+// imported reports whether an import names host in namespace ns and no exclusion does. host may be a pattern, which a wider or an equal
+// pattern imports, and which a narrower one touches; only a pattern that covers all of it excludes it.
 func (sc *Scope) imported(ns, host string) bool {
-	return sc.imports == nil || slices.ContainsFunc(sc.imports, func(i hostImport) bool {
-		return (i.namespace == "*" || i.namespace == ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") && value.HostMatches(host, i.host))
+	return sc.imports == nil || !sc.excluded(ns, host) && slices.ContainsFunc(sc.imports, func(i hostImport) bool {
+		return i.in(ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") && value.HostMatches(host, i.host))
 	})
 }
+
+func (sc *Scope) excluded(ns, host string) bool {
+	return slices.ContainsFunc(sc.exclude, func(i hostImport) bool { return i.in(ns) && value.HostMatches(i.host, host) })
+}
+
+func (i hostImport) in(ns string) bool { return i.namespace == "*" || i.namespace == ns }
 
 // Service is the service that host means for the proxy: among those that it may see, the one of its own namespace, else Kubernetes' before
 // others, else the oldest. nil if it sees none. In an explicit scope a service that is only known as a destination of an imported
@@ -119,7 +134,7 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	}
 	var best *value.Service
 	for svc := range n.ServicesOfHost(host) {
-		if svc.Export.VisibleTo(sc.Namespace) && (best == nil || sc.prefer(svc, best)) {
+		if svc.Export.VisibleTo(sc.Namespace) && !sc.excluded(svc.Namespace, host) && (best == nil || sc.prefer(svc, best)) {
 			best = svc
 		}
 	}
