@@ -103,16 +103,16 @@ func (w *world) indexDefiner(d *definer, in bool) {
 
 // findMembers looks at every workload of the namespace: after a change of a selector only.
 func (w *world) findMembers(d *definer) {
-	for name, e := range w.entries {
-		if name.namespace == d.key.Namespace && e.healthy && e.workload.Labels.Contains(d.selector) {
+	for name := range w.entriesIn[d.key.Namespace] {
+		if e := w.entries[name]; e.healthy && e.workload.Labels.Contains(d.selector) {
 			d.members.add(value.ObjectKey{Kind: value.KindWorkloadEntry, Namespace: name.namespace, Name: name.name})
 		}
 	}
 	if d.entry == nil {
 		return
 	}
-	for name, p := range w.pods {
-		if name.namespace == d.key.Namespace && p.ready && p.workload.Labels.Contains(d.selector) {
+	for name := range w.podsIn[d.key.Namespace] {
+		if p := w.pods[name]; p.ready && p.workload.Labels.Contains(d.selector) {
 			d.members.add(value.ObjectKey{Kind: value.KindPod, Namespace: name.namespace, Name: name.name})
 		}
 	}

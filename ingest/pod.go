@@ -92,6 +92,7 @@ func (w *world) indexPod(name objectName, p *pod, in bool) {
 	if in {
 		change = groups[string, objectName].add
 	}
+	change(w.podsIn, name.namespace, name)
 	change(w.podsByNode, p.node, name)
 	for _, a := range p.addresses {
 		change(w.podsByAddress, a, name)

@@ -16,7 +16,7 @@ func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *val
 	out := &value.Service{
 		ServiceKey: host, Name: s.Name, Object: value.ObjectKey{Kind: value.KindService, Namespace: s.Namespace, Name: s.Name},
 		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
-		Export:          value.NewVisibility(exportList(s.Annotations[annotation.NetworkingExportTo.Name]), w.mesh.Config.GetDefaultServiceExportTo(), s.Namespace),
+		Export:          value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]), w.mesh.Config.GetDefaultServiceExportTo(), s.Namespace),
 		Labels:          s.Labels,
 		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		PublishNotReady: s.Spec.PublishNotReadyAddresses,
@@ -86,7 +86,8 @@ func targetNumber(p intstr.IntOrString) int {
 	return 0
 }
 
-func exportList(s string) []string {
+// commaList is an annotation's list.
+func commaList(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -103,14 +104,11 @@ const (
 	kubernetesAccounts = "alpha.istio.io/kubernetes-serviceaccounts"
 )
 
-// annotatedAccounts are the identities that a Service's annotations name, without "spiffe://".
+// annotatedAccounts are the identities that a Service's annotations name.
 func (w *world) annotatedAccounts(s *corev1.Service) []string {
-	var out []string
-	for _, a := range exportList(s.Annotations[canonicalAccounts]) {
-		out = append(out, strings.TrimPrefix(a, "spiffe://"))
-	}
-	for _, a := range exportList(s.Annotations[kubernetesAccounts]) {
-		out = append(out, w.account(s.Namespace, a))
+	out := commaList(s.Annotations[canonicalAccounts])
+	for _, a := range commaList(s.Annotations[kubernetesAccounts]) {
+		out = append(out, "spiffe://"+w.account(s.Namespace, a))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -30,10 +30,7 @@ func (w *world) externalService(e *clientnet.ServiceEntry, host value.ServiceKey
 	if len(spec.GetAddresses()) == 0 {
 		out.AutoAddresses = autoAddresses(e, host.Host)
 	}
-	for _, s := range spec.GetSubjectAltNames() {
-		out.SubjectAltNames = append(out.SubjectAltNames, strings.TrimPrefix(s, "spiffe://"))
-	}
-	slices.Sort(out.SubjectAltNames)
+	out.SubjectAltNames = slices.Sorted(slices.Values(spec.GetSubjectAltNames()))
 	for _, p := range spec.GetPorts() {
 		out.Ports = addPort(out.Ports, entryPort(p))
 	}

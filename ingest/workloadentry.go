@@ -71,12 +71,14 @@ func (w *world) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
 }
 
 func (w *world) indexEntry(name objectName, e *workloadEntry, in bool) {
+	change := groups[string, objectName].remove
+	if in {
+		change = groups[string, objectName].add
+	}
+	change(w.entriesIn, name.namespace, name)
 	for _, a := range e.workload.Addresses {
-		if w.marks.addresses.add(a); in {
-			w.entriesByAddress.add(a, name)
-		} else {
-			w.entriesByAddress.remove(a, name)
-		}
+		change(w.entriesByAddress, a, name)
+		w.marks.addresses.add(a)
 	}
 	if !e.healthy {
 		return

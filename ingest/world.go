@@ -26,9 +26,11 @@ type world struct {
 	pods          map[objectName]*pod
 	podsByNode    groups[string, objectName]
 	podsByAddress groups[string, objectName]
+	podsIn        groups[string, objectName] // by namespace
 
 	entries          map[objectName]*workloadEntry
 	entriesByAddress groups[string, objectName]
+	entriesIn        groups[string, objectName] // by namespace
 
 	slices          map[objectName]*slice
 	slicesByService groups[objectName, objectName]
@@ -49,8 +51,8 @@ func newWorld(domain, cluster string) *world {
 	w := &world{
 		domain: domain, cluster: cluster,
 		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{},
-		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: groups[string, objectName]{},
-		entries: map[objectName]*workloadEntry{}, entriesByAddress: groups[string, objectName]{},
+		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: groups[string, objectName]{}, podsIn: groups[string, objectName]{},
+		entries: map[objectName]*workloadEntry{}, entriesByAddress: groups[string, objectName]{}, entriesIn: groups[string, objectName]{},
 		slices: map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
 		slicesByPod: groups[objectName, objectName]{}, slicesByAddress: groups[objectName, objectName]{}, joints: map[objectName]*joint{},
 		definers: map[value.ObjectKey]*definer{}, hosts: groups[value.ServiceKey, value.ObjectKey]{},

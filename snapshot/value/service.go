@@ -106,7 +106,8 @@ type Service struct {
 	NodeLocal bool
 	// PublishNotReady is publishNotReadyAddresses.
 	PublishNotReady bool
-	// ServiceAccounts are those that annotations and subjectAltNames name, beyond the ones of the endpoints, sorted.
+	// SubjectAltNames are those that annotations and subjectAltNames name, beyond the ones of the endpoints, sorted: whole, as certificates have
+	// them, "spiffe://" included.
 	SubjectAltNames []string
 	// ExternalIPs are further addresses at which the service is reachable in the cluster.
 	ExternalIPs []string
