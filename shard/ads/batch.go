@@ -25,13 +25,14 @@ type Batch struct {
 	changed, added *Names
 	named          bool
 
-	// Owned by the worker goroutine: what mentions was asked last, and its answer.
-	mentionsOf *Names
-	mentioned  bool
-	undos      map[undoKey]*Content
+	// Owned by the worker goroutine.
+	undos map[undoKey]*Content
 }
 
-type undoKey struct{ have, accepted *Content }
+type undoKey struct {
+	have     *Content
+	accepted had
+}
 
 // item is one resource that a Batch is about: what the client had (nil: nothing, or unknown) and gets (nil: it goes).
 type item struct {
@@ -41,8 +42,10 @@ type item struct {
 	had bool
 }
 
+func (it item) exists() bool { return it.new != nil }
+
 // undone is have with what the response changed put back as accepted has it; one Content for all that were at the same state.
-func (b *Batch) undone(have, accepted *Content, undo []chunked.Edit[*encodecache.Entry]) *Content {
+func (b *Batch) undone(have *Content, accepted had, undo []chunked.Edit[*encodecache.Entry]) *Content {
 	key := undoKey{have, accepted}
 	if c, ok := b.undos[key]; ok {
 		return c
@@ -78,20 +81,13 @@ func (b *Batch) names(table *NamesTable) (changed, added *Names) {
 	return b.changed, b.added
 }
 
-// mentionBudget is how many bytes mentions searches for each name before it assumes the worst.
+// mentionBudget is how many bytes mention searches before it assumes the worst.
 const mentionBudget = 4 << 20
 
-// mentions reports whether a resource of b may contain one of names. The names of a protobuf message stand in its bytes as they are.
-func (b *Batch) mentions(names *Names) bool {
-	if b.mentionsOf != names {
-		b.mentionsOf, b.mentioned = names, b.search(names)
-	}
-	return b.mentioned
-}
-
-func (b *Batch) search(names *Names) bool {
+// mention reports whether one of items may contain one of names. The names of a protobuf message stand in its bytes as they are.
+func mention(items []item, names *Names) bool {
 	budget := mentionBudget
-	for _, it := range b.items {
+	for _, it := range items {
 		if it.new == nil {
 			continue
 		}

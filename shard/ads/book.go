@@ -51,6 +51,8 @@ type question struct {
 	from, to *Content
 	// force are names to send whatever the client has.
 	force *Names
+	// skip are names to say nothing about.
+	skip *Names
 	// keep leaves what is gone with the client, for now.
 	keep bool
 	// sum is the digest of from over sub; State-of-the-World only.
@@ -71,8 +73,20 @@ type answer struct {
 	sum digest
 	// kept reports that to has something that the target has not.
 	kept bool
-	// batch is nil when there is nothing to send.
+	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first client may have it.
+	items []item
 	batch *Batch
+	// mentionsOf is what mentions was asked last, mentioned its answer.
+	mentionsOf *Names
+	mentioned  bool
+}
+
+// mentions reports whether what is to be sent may name one of names.
+func (a *answer) mentions(names *Names) bool {
+	if a.mentionsOf != names {
+		a.mentionsOf, a.mentioned = names, mention(a.items, names)
+	}
+	return a.mentioned
 }
 
 // ask is the answer to q, which the pass may know already.
@@ -93,7 +107,10 @@ func (b *Book) work(q question) *answer {
 	var items []item
 	var kept []chunked.Edit[*encodecache.Entry]
 	b.changes(q, func(it item, gone bool) {
-		if q.keep && gone {
+		if q.skip.Contains(it.name) && !gone {
+			return
+		}
+		if q.keep && gone && !q.force.Contains(it.name) { // what is forced, the client may not have
 			kept = append(kept, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: it.old})
 			return
 		}
@@ -111,7 +128,10 @@ func (b *Book) work(q question) *answer {
 	case len(kept) > 0:
 		a.kept, a.to = true, &Content{Section: q.to.section().Apply(kept)}
 	}
-	a.batch = b.batch(q.kind, q.sub, a, b.forced(q, a.to, items))
+	a.items = b.forced(q, items)
+	if !q.kind.delta && !q.kind.typ.root() && !slices.ContainsFunc(a.items, item.exists) {
+		a.items = nil // a response in part cannot say that something is gone
+	}
 	return a
 }
 
@@ -163,19 +183,20 @@ func (b *Book) lookup(k kind, sub Subscription, c *Content, name string) *encode
 }
 
 // forced adds the items of q.force that are not there yet.
-func (b *Book) forced(q question, to *Content, items []item) []item {
+func (b *Book) forced(q question, items []item) []item {
 	changed := len(items)
 	for name := range q.force.All() {
-		if !q.sub.Has(name) {
+		if !q.sub.Has(name) || q.skip.Contains(name) {
 			continue
 		}
-		if _, there := slices.BinarySearchFunc(items[:changed], name, compareItem); !there {
-			items = append(items, item{
-				name: name,
-				old:  b.lookup(q.kind, q.sub, q.from, name),
-				new:  b.lookup(q.kind, q.sub, to, name),
-			})
+		if _, there := slices.BinarySearchFunc(items[:changed], name, compareItem); there {
+			continue
 		}
+		items = append(items, item{
+			name: name,
+			old:  b.lookup(q.kind, q.sub, q.from, name),
+			new:  b.lookup(q.kind, q.sub, q.to, name),
+		})
 	}
 	if len(items) > changed {
 		slices.SortFunc(items, func(a, b item) int { return compareItem(a, b.name) })
@@ -193,28 +214,26 @@ func compareItem(it item, name string) int {
 	return 0
 }
 
-// batch makes the response for items; nil when it would say nothing.
-func (b *Book) batch(k kind, sub Subscription, a *answer, items []item) *Batch {
-	if len(items) == 0 {
-		return nil
+// response is the response of an answer that has something to say.
+func (b *Book) response(q question, a *answer) *Batch {
+	if a.batch != nil {
+		return a.batch
 	}
-	out := &Batch{TypeURL: k.typ.URL(), Delta: k.delta, items: items}
-	for _, it := range items {
-		switch {
-		case it.new != nil:
-			out.Entries = append(out.Entries, it.new)
-		case k.delta:
-			out.Removed = append(out.Removed, it.name)
+	out := &Batch{TypeURL: q.kind.typ.URL(), Delta: q.kind.delta, items: a.items}
+	if !q.kind.delta && q.kind.typ.root() {
+		out.Entries = b.all(q.kind, q.sub, a.to)
+	} else {
+		for _, it := range a.items {
+			switch {
+			case it.exists():
+				out.Entries = append(out.Entries, it.new)
+			case q.kind.delta:
+				out.Removed = append(out.Removed, it.name)
+			}
 		}
 	}
-	switch {
-	case k.delta:
-	case k.typ.root():
-		out.Entries = b.all(k, sub, a.to)
-	case len(out.Entries) == 0:
-		return nil
-	}
-	return b.finish(out, a.sum)
+	a.batch = b.finish(out, a.sum)
+	return a.batch
 }
 
 // finish gives a Batch its nonce and version.

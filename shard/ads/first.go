@@ -21,17 +21,20 @@ func (t *turn) firstSotW(typ Type, goal *Content) {
 		return
 	}
 	sum := t.book.digest(k, st.sub, goal)
-	if st.version == sum.version() && !st.doubt && !st.early && t.sends > 0 {
-		st.have, st.sum, st.accepted = goal, sum, goal
+	knows := st.version == sum.version() && !st.doubt
+	if knows && !st.early && t.sends > 0 {
+		st.have, st.sum, st.accepted = goal, sum, had{goal, st.sub}
 		t.to(typ, goal, false) // the endpoints of clusters that have just changed
 		return
 	}
-	a := t.book.ask(question{kind: k, sub: st.sub, to: goal})
-	batch := a.batch
+	batch := t.book.whole(question{kind: k, sub: st.sub, to: goal})
 	if batch == nil { // nothing of these names exists, and the answer tells so
 		batch = t.book.nothing(k)
 	}
-	t.send(typ, batch, goal, a.sum)
+	t.send(typ, batch, goal, sum)
+	if typ == Clusters && !knows {
+		t.follow(batch)
+	}
 }
 
 func (t *turn) firstDelta(typ Type, goal *Content) {
@@ -39,10 +42,12 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 	k := t.kind(typ)
 	var batch *Batch
 	if len(st.initial) == 0 {
-		batch = t.book.ask(question{kind: k, sub: st.sub, to: goal, force: st.sub.Names}).batch
+		batch = t.book.whole(question{kind: k, sub: st.sub, to: goal, force: st.sub.Names})
 	} else {
 		batch = t.reconcile(typ, goal)
-		st.accepted = goal
+	}
+	if batch == nil && len(st.initial) > 0 {
+		st.accepted, st.initial = had{goal, st.sub}, nil
 	}
 	if batch == nil && t.sends == 0 {
 		batch = t.book.nothing(k)
@@ -52,6 +57,18 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 		return
 	}
 	t.send(typ, batch, goal, digest{})
+	if typ == Clusters {
+		t.follow(batch)
+	}
+}
+
+// whole is the response to q; nil when it has nothing to say.
+func (b *Book) whole(q question) *Batch {
+	a := b.ask(q)
+	if len(a.items) == 0 {
+		return nil
+	}
+	return b.response(q, a)
 }
 
 // nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no resources.
@@ -73,11 +90,11 @@ func (t *turn) reconcile(typ Type, goal *Content) *Batch {
 	out := &Batch{TypeURL: typ.URL(), Delta: true}
 	believe := !st.doubt && !st.early
 	for _, e := range t.book.all(k, st.sub, goal) {
-		version, had := st.initial[e.Name()]
-		if believe && had && version == e.Version() && !st.force.Contains(e.Name()) {
+		version, claims := st.initial[e.Name()]
+		if believe && claims && version == e.Version() && !st.force.Contains(e.Name()) {
 			continue
 		}
-		out.items = append(out.items, item{name: e.Name(), new: e, had: had})
+		out.items = append(out.items, item{name: e.Name(), new: e, had: claims})
 		out.Entries = append(out.Entries, e)
 	}
 	claimed := make([]string, 0, len(st.initial))

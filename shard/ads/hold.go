@@ -13,6 +13,8 @@ import (
 // Book, so that clients that refuse the same share what follows. Immutable; nil is none.
 type Holds struct {
 	byName map[string]held
+	// left are the names of those that are left alone.
+	left *Names
 }
 
 // held is one refused resource.
@@ -63,7 +65,13 @@ func (b *Book) hold(byName map[string]held) *Holds {
 	if len(b.holds) >= holdTableSlack {
 		maps.DeleteFunc(b.holds, func(_ string, w weak.Pointer[Holds]) bool { return w.Value() == nil })
 	}
-	h := &Holds{byName: byName}
+	var left []string
+	for name, h := range byName {
+		if h.leave {
+			left = append(left, name)
+		}
+	}
+	h := &Holds{byName: byName, left: b.table.Of(left)}
 	b.holds[key.String()] = weak.Make(h)
 	return h
 }

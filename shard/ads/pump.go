@@ -68,17 +68,24 @@ func (t *turn) goal(typ Type, target Target) *Content {
 func (t *turn) to(typ Type, goal *Content, keep bool) bool {
 	st := &t.types[typ]
 	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, keep: keep, sum: st.sum}
+	if h := st.refusal.holds; h != nil {
+		q.skip = h.left
+	}
 	a := t.book.ask(q)
-	if a.batch == nil {
+	if len(a.items) == 0 {
 		st.have, st.sum, st.kept, st.force, st.blocked = a.to, a.sum, a.kept, nil, false
 		return true
 	}
-	if st.waiting || typ == Routes && t.warming(a.batch) {
+	if st.waiting || typ == Routes && t.warming(a) {
 		st.blocked = true
 		return false
 	}
 	st.kept = a.kept
-	t.send(typ, a.batch, a.to, a.sum)
+	batch := t.book.response(q, a)
+	t.send(typ, batch, a.to, a.sum)
+	if typ == Clusters {
+		t.follow(batch)
+	}
 	return true
 }
 
@@ -91,12 +98,9 @@ func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
 	if len(st.flights) == maxFlights {
 		st.flights = append(st.flights[:0:0], st.flights[1:]...)
 	}
-	st.flights = append(st.flights, flight{batch: batch, to: to, seq: t.sends, since: t.now})
+	st.flights = append(st.flights, flight{batch: batch, to: had{to, st.sub}, seq: t.sends, since: t.now})
 	st.log.sent(batch, t.now)
 	t.emit(Effect{Kind: Send, Type: typ, TypeURL: batch.TypeURL, Batch: batch})
-	if typ == Clusters {
-		t.follow(batch)
-	}
 }
 
 // follow has the endpoints of the clusters that batch changes sent after it: Envoy warms a changed cluster until they come, and does not
@@ -108,7 +112,7 @@ func (t *turn) follow(batch *Batch) {
 }
 
 // warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is bounded.
-func (t *turn) warming(routes *Batch) bool {
+func (t *turn) warming(routes *answer) bool {
 	for _, f := range t.types[Clusters].flights {
 		if !t.now.Before(f.since.Add(CreditWait)) {
 			continue

@@ -1,6 +1,7 @@
 package ads
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pilotd/pilotd/encodecache"
@@ -58,8 +59,8 @@ func (t *turn) refused(typ Type, f flight, message string) {
 		named = t.next(typ)
 	case f.seq <= r.asOf: // sent before the trial began
 		r.groups = append([]group{{items: suspects, bad: true}}, r.groups...)
-	default:
-		r.groups = append(r.groups, group{items: r.trial, bad: true})
+	default: // the trial, or what changed since and came with it
+		r.groups = append(r.groups, group{items: suspects, bad: true})
 		named = t.next(typ)
 	}
 	for _, s := range named {
@@ -73,18 +74,16 @@ func (t *turn) refused(typ Type, f flight, message string) {
 }
 
 // correct has all of a refused response sent again, as it should be now. What it changed, the client does not have; what it had before from
-// another stream is left alone.
+// another stream (and Delta clients tell so) is left alone.
 func (t *turn) correct(typ Type, batch *Batch) {
 	st := &t.types[typ]
 	again := make([]string, 0, len(batch.items))
 	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.items))
 	for _, it := range batch.items {
-		if st.refusal.holds.leaves(it.name) {
+		if _, claimed := st.initial[it.name]; claimed && it.exists() {
 			continue
 		}
-		if it.new != nil {
-			again = append(again, it.name)
-		}
+		again = append(again, it.name)
 		old := st.accepted.get(it.name)
 		undo = append(undo, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: old, Delete: old == nil})
 	}
@@ -102,13 +101,12 @@ func (t *turn) suspects(typ Type, batch *Batch) []suspect {
 			continue
 		}
 		h := held{refused: it.new.Sum(), good: st.accepted.get(it.name)}
-		if _, claimed := st.initial[it.name]; claimed {
-			h.good, h.leave = nil, true // it has a good version, but not one that is known here
-		}
 		if old, ok := st.refusal.bad[it.name]; ok && old.refused == h.refused {
 			continue // it was not in the response: it is held
 		}
-		if h.good != nil && h.good.Sum() == h.refused {
+		if _, claimed := st.initial[it.name]; claimed {
+			h.good, h.leave = nil, true // it has a good version, but not one that is known here
+		} else if h.good != nil && h.good.Sum() == h.refused {
 			continue // it is what the client accepted before
 		}
 		out = append(out, suspect{it.name, h})
@@ -123,7 +121,7 @@ func (t *turn) retry(typ Type, f flight) {
 	if !r.searching() || f.seq <= r.asOf {
 		return
 	}
-	if r.split {
+	if r.split && f.has(r.trial) {
 		r.groups[len(r.groups)-1].bad = true // this half is good, so the other is not
 	}
 	if bad := t.next(typ); len(bad) > 0 {
@@ -134,6 +132,14 @@ func (t *turn) retry(typ Type, f flight) {
 		t.emit(report)
 	}
 	t.rehold(typ)
+}
+
+// has reports whether the response left its client with all of trial as it was suspected: they may have changed since.
+func (f *flight) has(trial []suspect) bool {
+	return !slices.ContainsFunc(trial, func(s suspect) bool {
+		e := f.to.get(s.name)
+		return e == nil || e.Sum() != s.held.refused
+	})
 }
 
 func (r *refusal) searching() bool { return len(r.trial) > 0 || len(r.groups) > 0 }
@@ -185,9 +191,6 @@ func (r *refusal) condemn(bad []suspect) {
 		r.bad[s.name] = s.held
 	}
 }
-
-// leaves reports whether the client's own version of a resource is left alone.
-func (h *Holds) leaves(name string) bool { return h != nil && h.byName[name].leave }
 
 // rehold works out what is held back now.
 func (t *turn) rehold(typ Type) {

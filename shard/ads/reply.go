@@ -32,11 +32,17 @@ func (t *turn) reply(typ Type, r *Request) bool {
 
 func (t *turn) accepted(typ Type, f flight) {
 	st := &t.types[typ]
-	st.accepted, st.initial = f.to, nil
+	st.accepted = f.to
+	for _, it := range f.batch.items {
+		delete(st.initial, it.name)
+	}
 	t.retry(typ, f)
 	st.log.acked(f.batch, t.now, st.refusal.holds == nil)
 	if st.doubt && len(st.flights) == 0 && st.force == nil {
 		st.doubt = false
 		t.emit(Effect{Kind: Certain, Type: typ})
+	}
+	if !st.doubt {
+		st.initial = nil
 	}
 }

@@ -24,7 +24,7 @@ type Request struct {
 
 	// Subscribe and Unsubscribe change the subscription, Delta only.
 	Subscribe, Unsubscribe []string
-	// Initial are initial_resource_versions, Delta only: what the client has from an earlier stream.
+	// Initial are initial_resource_versions, Delta only: what the client has from an earlier stream. The map goes to the Session.
 	Initial map[string]string
 }
 

@@ -12,8 +12,9 @@ func (t *turn) delta(typ Type, r *Request) {
 		t.watch(typ, r)
 		st.initial = r.Initial
 		st.sub = t.subscribed(Subscription{All: len(r.Subscribe) == 0}, r)
-		t.limit(typ)
-		t.pump()
+		if t.within(typ) {
+			t.pump()
+		}
 		return
 	}
 	if r.Nonce != "" && !t.reply(typ, r) {
@@ -21,9 +22,10 @@ func (t *turn) delta(typ Type, r *Request) {
 	}
 	if len(r.Subscribe)+len(r.Unsubscribe) > 0 {
 		t.amend(typ, r)
-		t.limit(typ)
 	}
-	t.pump()
+	if t.within(typ) {
+		t.pump()
+	}
 }
 
 // subscribed is sub with what r subscribes to and unsubscribes from.

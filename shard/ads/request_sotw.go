@@ -8,8 +8,9 @@ func (t *turn) sotw(typ Type, r *Request) {
 		st.version = r.Version
 		st.named = r.Names != nil
 		st.sub = st.listed(typ, r.Names)
-		t.limit(typ)
-		t.pump()
+		if t.within(typ) {
+			t.pump()
+		}
 		return
 	}
 	if !st.first && r.Nonce != st.nonce {
@@ -24,8 +25,9 @@ func (t *turn) sotw(typ Type, r *Request) {
 	t.reply(typ, r)
 	st.named = st.named || r.Names != nil
 	t.resubscribe(typ, st.listed(typ, r.Names))
-	t.limit(typ)
-	t.pump()
+	if t.within(typ) {
+		t.pump()
+	}
 }
 
 // watch notes the first request of a type.
@@ -91,9 +93,11 @@ func (t *turn) sumOf(typ Type) digest {
 	return t.book.digest(t.kind(typ), st.sub, st.have)
 }
 
-// limit ends a stream that subscribes to too much.
-func (t *turn) limit(typ Type) {
-	if t.opts.MaxNames > 0 && t.types[typ].sub.Names.Len() > t.opts.MaxNames {
-		t.emit(Effect{Kind: Exceeded, Type: typ, Err: ErrTooManyNames})
+// within ends a stream that subscribes to too much; false is that it did.
+func (t *turn) within(typ Type) bool {
+	if t.opts.MaxNames == 0 || t.types[typ].sub.Names.Len() <= t.opts.MaxNames {
+		return true
 	}
+	t.emit(Effect{Kind: Exceeded, Type: typ, Err: ErrTooManyNames})
+	return false
 }

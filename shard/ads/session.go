@@ -3,6 +3,8 @@ package ads
 import (
 	"errors"
 	"time"
+
+	"github.com/pilotd/pilotd/encodecache"
 )
 
 // ErrTooManyNames ends a stream whose subscription is over the limit.
@@ -62,7 +64,7 @@ type state struct {
 	early   bool // EDS: its first request came before any of CDS
 	sub     Subscription
 	version string            // its version_info when it came
-	initial map[string]string // its initial_resource_versions when it came, until something is accepted
+	initial map[string]string // its initial_resource_versions: of what it has not accepted here yet
 
 	// What it should have and has.
 	at    Target   // the Target that have is of
@@ -79,7 +81,7 @@ type state struct {
 	nonce   string   // of the newest response
 
 	// What it accepted and refused.
-	accepted *Content // as of its last ACK
+	accepted had // as of its last ACK
 	refusal  refusal
 	log      record
 }
@@ -87,9 +89,23 @@ type state struct {
 // flight is a response that is neither ACKed nor refused.
 type flight struct {
 	batch *Batch
-	to    *Content
+	to    had
 	seq   uint64
 	since time.Time
+}
+
+// had is what a client has of a subscription: of names beyond it, nothing.
+type had struct {
+	content *Content
+	sub     Subscription
+}
+
+// get is the client's resource of that name, or nil.
+func (h had) get(name string) *encodecache.Entry {
+	if !h.sub.Has(name) {
+		return nil
+	}
+	return h.content.get(name)
 }
 
 // maxFlights bounds the un-ACKed responses of a type that are remembered. More than one there are of CDS only.

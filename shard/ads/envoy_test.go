@@ -1,0 +1,274 @@
+package ads
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"pgregory.net/rapid"
+)
+
+// client is a simulated xDS client: what it has, what it asks for, what it has been sent and has not read yet. It refuses resources whose
+// text is bad, as Envoy does (protocol.md 5). What is sent without need fails the test.
+type client struct {
+	t       *rapid.T
+	mesh    *mesh
+	book    *Book
+	table   *NamesTable
+	delta   bool
+	now     time.Time
+	session *Session
+	doubt   TypeSet
+
+	inbox   []*Batch // sent and not read
+	types   [numTypes]clientType
+	total   int // responses read
+	aliases aliases
+
+	changing map[string]bool // clusters that a CDS response changed and EDS has not followed yet
+}
+
+// clientType is what a client knows of one type. has, version and named outlive a stream.
+type clientType struct {
+	has     map[string]*encodecacheEntry
+	version string // SotW: of the last accepted response
+	wants   map[string]bool
+	asked   bool           // on this stream
+	nonce   string         // of the last response read
+	reads   int            // responses read on this stream
+	sent    int            // responses sent on this stream
+	fresh   map[string]int // of names that are subscribed to, how many responses had been sent before
+	refused bool           // on this stream
+}
+
+func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *client {
+	c := &client{t: t, mesh: m, book: b, table: table, delta: delta, now: time.Unix(1000, 0), changing: map[string]bool{}}
+	for i := range c.types {
+		c.types[i].has, c.types[i].wants = map[string]*encodecacheEntry{}, map[string]bool{}
+	}
+	return c
+}
+
+// connect begins a stream.
+func (c *client) connect(target *meshTarget) {
+	c.session = New(Options{Delta: c.delta, Fallback: true, Doubt: c.doubt})
+	c.inbox, c.changing = nil, map[string]bool{}
+	for i := range c.types {
+		ct := &c.types[i]
+		for name := range ct.wants {
+			if ct.has[name] == nil { // its version would say that it has
+				ct.version = ""
+			}
+		}
+		ct.asked, ct.nonce, ct.reads, ct.sent, ct.refused = false, "", 0, 0, false
+		ct.fresh = map[string]int{}
+		for name := range ct.wants {
+			ct.fresh[name] = 0
+		}
+	}
+	if target != nil {
+		c.do(c.session.Retarget(c.now, c.book, target))
+	}
+	for _, typ := range []Type{Clusters, Endpoints, Listeners, Routes} {
+		if typ.root() || len(c.types[typ].wants) > 0 {
+			c.ask(typ, nil, nil, nil)
+		}
+	}
+}
+
+// ask sends a request: the first of its type on the stream, or a change of what is wanted, or an ACK or NACK.
+func (c *client) ask(typ Type, add, remove []string, refuse *statuspb.Status) {
+	ct := &c.types[typ]
+	r := Request{Delta: c.delta, TypeURL: typ.URL(), Error: refuse}
+	if !c.delta {
+		r.Nonce, r.Version = ct.nonce, ct.version
+		r.Names = c.table.Of(slices.Collect(maps.Keys(ct.wants)))
+	} else if !ct.asked {
+		r.Initial = map[string]string{}
+		for name, e := range ct.has {
+			r.Initial[name] = e.Version()
+		}
+		r.Subscribe = slices.Collect(maps.Keys(ct.wants))
+	} else {
+		r.Subscribe, r.Unsubscribe = add, remove
+	}
+	ct.asked = true
+	c.do(c.session.Receive(c.now, c.book, &r))
+}
+
+// reply is an ACK or NACK of the response just read.
+func (c *client) reply(typ Type, nonce string, refuse *statuspb.Status) {
+	ct := &c.types[typ]
+	r := Request{Delta: c.delta, TypeURL: typ.URL(), Nonce: nonce, Error: refuse}
+	if !c.delta {
+		r.Version = ct.version
+		r.Names = c.table.Of(slices.Collect(maps.Keys(ct.wants)))
+	}
+	c.do(c.session.Receive(c.now, c.book, &r))
+}
+
+// unread reports whether a response of a type waits to be read. A State-of-the-World server does not see what changes of a subscription
+// until then, and a client that takes a change back meanwhile is not sent what it dropped.
+func (c *client) unread(typ Type) bool {
+	return slices.ContainsFunc(c.inbox, func(b *Batch) bool { return b.TypeURL == typ.URL() })
+}
+
+// want changes what is wanted of a type by name.
+func (c *client) want(typ Type, wants map[string]bool) {
+	ct := &c.types[typ]
+	var add, remove []string
+	for name := range wants {
+		if !ct.wants[name] {
+			add = append(add, name)
+			ct.fresh[name] = ct.sent
+		}
+	}
+	for name := range ct.wants {
+		if !wants[name] {
+			remove = append(remove, name)
+			delete(ct.has, name)
+		}
+	}
+	if len(add)+len(remove) == 0 {
+		return
+	}
+	ct.wants = wants
+	c.ask(typ, add, remove, nil)
+}
+
+func (c *client) do(effects []Effect) {
+	for _, e := range effects {
+		switch e.Kind {
+		case Send:
+			c.inbox = append(c.inbox, e.Batch)
+			c.types[e.Type].sent++
+		case Doubtful:
+			c.doubt = c.doubt.With(e.Type)
+		case Certain:
+			c.doubt = c.doubt.Without(e.Type)
+		case Expired:
+		case Refused:
+		default:
+			c.t.Fatalf("effect %+v", e)
+		}
+	}
+	c.book.Turn()
+}
+
+// read takes the next response.
+func (c *client) read() {
+	b := c.inbox[0]
+	c.inbox = c.inbox[1:]
+	c.total++
+	typ, _ := TypeOf(b.TypeURL)
+	c.t.Logf("  reads %s", describe(b, &c.aliases))
+	ct := &c.types[typ]
+	c.useless(typ, b)
+	ct.reads++
+	ct.nonce = b.Nonce
+	var bad []string
+	for _, e := range b.Entries {
+		if strings.Contains(textOf(e), "bad") {
+			bad = append(bad, e.Name())
+		}
+	}
+	partly := len(bad) == 0 || typ == Clusters || typ == Endpoints && !c.delta
+	if partly {
+		c.take(typ, b, bad)
+	}
+	if len(bad) > 0 {
+		ct.refused = true
+		msg := "it does not decode"
+		if typ == Clusters {
+			msg = fmt.Sprintf("Error adding/updating cluster(s) %s: bad", strings.Join(bad, ": bad, "))
+		}
+		c.reply(typ, b.Nonce, &statuspb.Status{Code: 13, Message: msg})
+	} else {
+		ct.version = b.Version
+		c.reply(typ, b.Nonce, nil)
+	}
+	if typ == Clusters {
+		c.want(Endpoints, namesOf(ct.has))
+	}
+}
+
+func namesOf(has map[string]*encodecacheEntry) map[string]bool {
+	out := map[string]bool{}
+	for name := range has {
+		out[name] = true
+	}
+	return out
+}
+
+// take takes the resources of a response but the bad ones.
+func (c *client) take(typ Type, b *Batch, bad []string) {
+	ct := &c.types[typ]
+	if !c.delta && typ.root() {
+		for name := range ct.has {
+			if !slices.ContainsFunc(b.Entries, func(e *encodecacheEntry) bool { return e.Name() == name }) {
+				delete(ct.has, name)
+			}
+		}
+	}
+	for _, name := range b.Removed {
+		delete(ct.has, name)
+	}
+	for _, e := range b.Entries {
+		if slices.Contains(bad, e.Name()) || !typ.root() && !ct.wants[e.Name()] {
+			continue
+		}
+		if typ == Clusters && !sameContent(ct.has[e.Name()], e) {
+			c.changing[e.Name()] = true
+		}
+		ct.has[e.Name()] = e
+	}
+}
+
+// useless fails the test when a response repeats what the client has, but for the cases that protocol.md names.
+func (c *client) useless(typ Type, b *Batch) {
+	ct := &c.types[typ]
+	exempt := ct.reads == 0 || ct.refused || c.doubt.Has(typ) || typ == Endpoints && c.types[Clusters].refused
+	news := len(b.Removed) > 0
+	for _, e := range b.Entries {
+		same := sameContent(ct.has[e.Name()], e)
+		before, subscribed := ct.fresh[e.Name()]
+		news = news || !same
+		switch {
+		case exempt, !same, typ.root() && !c.delta, subscribed && before <= ct.reads:
+		case typ == Endpoints && c.changing[e.Name()]:
+		default:
+			c.t.Fatalf("%v sends %s=%s, which the client has", typ, e.Name(), textOf(e))
+		}
+		switch {
+		case typ == Endpoints && c.changing[e.Name()]:
+			delete(c.changing, e.Name()) // it was not sent for the subscription
+		case before <= ct.reads:
+			delete(ct.fresh, e.Name())
+		}
+	}
+	if !exempt && !c.delta && typ.root() && !news && len(b.Entries) == len(ct.has) {
+		c.t.Fatalf("%v is sent again without a change", typ)
+	}
+}
+
+// settle reads and ticks until there is nothing more.
+func (c *client) settle() {
+	for range 10000 {
+		if len(c.inbox) > 0 {
+			c.read()
+			continue
+		}
+		due := c.session.Deadline()
+		if due.IsZero() {
+			return
+		}
+		if due.After(c.now) {
+			c.now = due
+		}
+		c.do(c.session.Tick(c.now, c.book))
+	}
+	c.t.Fatal("it never settles")
+}

@@ -1,0 +1,162 @@
+package ads
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/encodecache"
+)
+
+type encodecacheEntry = encodecache.Entry
+
+// TestClientEndsWithTheWorld runs random sequences of new worlds, changed endpoints, reads, subscriptions, broken streams and passing time
+// against a simulated client. In the end it has exactly what the last world says, but for what it refused; nothing was sent that it had.
+func TestClientEndsWithTheWorld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { simulate(t, false) })
+}
+
+// TestClientThatRefuses is the same with resources that the client refuses.
+func TestClientThatRefuses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { simulate(t, true) })
+}
+
+func simulate(t *rapid.T, bad bool) {
+	m, table := newMesh(), NewNamesTable()
+	var n uint64
+	book := NewBook(table, func() uint64 { n++; return n })
+	c := newClient(t, m, book, table, rapid.Bool().Draw(t, "delta"))
+	var target *meshTarget
+	if rapid.Bool().Draw(t, "world first") {
+		target = drawWorld(t, m, nil, bad)
+	}
+	c.connect(target)
+	for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		switch rapid.SampledFrom([]string{"world", "endpoints", "read", "read", "read", "routes", "tick", "reconnect"}).Draw(t, "step") {
+		case "world":
+			target = drawWorld(t, m, target, bad)
+			c.do(c.session.Retarget(c.now, book, target))
+		case "endpoints":
+			if target != nil {
+				m.endpoints(name(t, "c"), drawText(t, bad))
+				c.do(c.session.Refresh(c.now, book))
+			}
+		case "read":
+			if len(c.inbox) > 0 {
+				c.read()
+			}
+		case "routes":
+			if wants := drawSet(t, "r"); c.delta || !c.unread(Routes) {
+				c.want(Routes, wants)
+			}
+		case "tick":
+			c.now = c.now.Add(time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond)
+			if due := c.session.Deadline(); !due.IsZero() && !due.After(c.now) {
+				c.do(c.session.Tick(c.now, book))
+			}
+		case "reconnect":
+			c.connect(target)
+		}
+	}
+	if target == nil {
+		target = drawWorld(t, m, nil, bad)
+		c.do(c.session.Retarget(c.now, book, target))
+	}
+	c.settle()
+	c.check(target)
+}
+
+// check holds what the client has against what the world says.
+func (c *client) check(target *meshTarget) {
+	for typ := range Type(numTypes) {
+		ct := &c.types[typ]
+		want := map[string]*encodecache.Entry{}
+		for name, e := range target.contents[typ].Section.All() {
+			if typ.root() || ct.wants[name] {
+				want[name] = e
+			}
+		}
+		for name := range ct.wants {
+			if want[name] == nil && typ == Routes {
+				want[name] = c.book.empty(name)
+			}
+		}
+		for name, e := range want {
+			if !sameContent(ct.has[name], e) && !strings.Contains(textOf(e), "bad") {
+				c.t.Fatalf("%v %s is %s, should be %s", typ, name, show(ct.has[name]), textOf(e))
+			}
+		}
+		for name := range ct.has {
+			gone := want[name] == nil && (c.delta || typ.root())
+			if gone {
+				c.t.Fatalf("%v %s is still there", typ, name)
+			}
+		}
+	}
+	if c.session.Pending() {
+		c.t.Fatal("something is pending for ever")
+	}
+}
+
+func show(e *encodecache.Entry) string {
+	if e == nil {
+		return "missing"
+	}
+	return textOf(e)
+}
+
+func name(t *rapid.T, prefix string) string {
+	return fmt.Sprint(prefix, rapid.IntRange(0, 4).Draw(t, prefix))
+}
+
+func drawText(t *rapid.T, bad bool) string {
+	text := fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "text"))
+	if bad && rapid.IntRange(0, 5).Draw(t, "bad") == 0 {
+		return "bad" + text
+	}
+	return text
+}
+
+func drawSet(t *rapid.T, prefix string) map[string]bool {
+	out := map[string]bool{}
+	for range rapid.IntRange(0, 4).Draw(t, "size") {
+		out[name(t, prefix)] = true
+	}
+	return out
+}
+
+// drawWorld is a change of some resources of the last world.
+func drawWorld(t *rapid.T, m *mesh, last *meshTarget, bad bool) *meshTarget {
+	sections := map[Type]Section{}
+	for typ := range Type(numTypes) {
+		if last != nil {
+			sections[typ] = last.contents[typ].Section
+		}
+	}
+	for range rapid.IntRange(1, 6).Draw(t, "edits") {
+		typ := Type(rapid.IntRange(0, numTypes-1).Draw(t, "type"))
+		if typ == Endpoints {
+			typ = Clusters
+		}
+		n := name(t, [numTypes]string{"c", "c", "l", "r"}[typ])
+		if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+			sections[typ] = sections[typ].Delete(n)
+			if typ == Clusters {
+				sections[Endpoints] = sections[Endpoints].Delete(n)
+			}
+			continue
+		}
+		text := drawText(t, bad)
+		if typ == Routes {
+			text += ":" + name(t, "c")
+		}
+		sections[typ] = sections[typ].Set(n, m.entry(typ, n, text))
+		if _, ok := sections[Endpoints].Get(n); typ == Clusters && !ok {
+			sections[Endpoints] = sections[Endpoints].Set(n, m.entry(Endpoints, n, "0"))
+		}
+	}
+	return m.target(sections)
+}

@@ -1,0 +1,87 @@
+package ads
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Sessions at the same state are sent the same Batch; a straggler gets its own, and so does one with another subscription.
+func TestSessionsShareABatch(t *testing.T) {
+	m, table := newMesh(), NewNamesTable()
+	var n uint64
+	book := NewBook(table, func() uint64 { n++; return n })
+	now := time.Unix(1000, 0)
+	first := m.target(map[Type]Section{Clusters: m.section(Clusters, []string{"a=1", "b=1"})})
+	var sessions []*Session
+	for i := range 4 {
+		s := New(Options{Delta: true})
+		s.Retarget(now, book, first)
+		r := &Request{Delta: true, TypeURL: ClusterURL}
+		if i == 3 {
+			r.Subscribe = []string{"a", "b"}
+		}
+		sent := s.Receive(now, book, r)[0].Batch
+		if i != 2 { // the straggler
+			s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL, Nonce: sent.Nonce})
+		}
+		sessions = append(sessions, s)
+	}
+	book.Turn()
+	second := m.target(map[Type]Section{Clusters: m.section(Clusters, []string{"a=2", "b=1"})})
+	var got []string
+	for _, s := range sessions {
+		effects := s.Retarget(now, book, second)
+		if len(effects) == 0 {
+			got = append(got, "")
+			continue
+		}
+		got = append(got, effects[0].Batch.Nonce)
+	}
+	if want := []string{"3", "3", "", "4"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("nonces %q, want %q", got, want)
+	}
+}
+
+// BenchmarkOneChangeToMany is one changed cluster of 1,000 for 1,000 Sessions, with their ACKs.
+func BenchmarkOneChangeToMany(b *testing.B) {
+	for _, delta := range []bool{true, false} {
+		b.Run(fmt.Sprintf("delta=%v", delta), func(b *testing.B) { benchChange(b, delta) })
+	}
+}
+
+func benchChange(b *testing.B, delta bool) {
+	m, table := newMesh(), NewNamesTable()
+	var n uint64
+	book := NewBook(table, func() uint64 { n++; return n })
+	now := time.Unix(1000, 0)
+	var words []string
+	for i := range 1000 {
+		words = append(words, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local=0", i))
+	}
+	sections := map[Type]Section{Clusters: m.section(Clusters, words)}
+	target := m.target(sections)
+	var sessions []*Session
+	for range 1000 {
+		s := New(Options{Delta: delta})
+		s.Retarget(now, book, target)
+		e := s.Receive(now, book, &Request{Delta: delta, TypeURL: ClusterURL})
+		s.Receive(now, book, &Request{Delta: delta, TypeURL: ClusterURL, Nonce: e[0].Batch.Nonce})
+		sessions = append(sessions, s)
+	}
+	name := "outbound|80||service-7.namespace.svc.cluster.local"
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		section := sections[Clusters].Set(name, m.entry(Clusters, name, fmt.Sprint(i%2+1)))
+		sections[Clusters] = section
+		m.targets = nil
+		target := m.target(sections)
+		book.Turn()
+		for _, s := range sessions {
+			e := s.Retarget(now, book, target)
+			ack := &Request{Delta: delta, TypeURL: ClusterURL, Nonce: e[0].Batch.Nonce}
+			s.Receive(now, book, ack)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/session")
+}

@@ -1,0 +1,244 @@
+package ads
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+
+	"golang.org/x/tools/txtar"
+)
+
+// TestTranscripts runs the files of testdata. Each is a comment that tells the rule, the events, and what the Session says to each.
+//
+//	connect sotw|delta [sidecar] [max=N]    a new stream of the same node; what is in doubt stays so
+//	world TYPE NAME=TEXT … ; TYPE …         what the client should have; types that are not named stay
+//	endpoints NAME=TEXT …                   endpoints change
+//	list TYPE [NAME …] [version=V] [nonce=N]     a State-of-the-World request
+//	sub TYPE [+NAME …] [-NAME …] [has NAME=TEXT …] [nonce=N]    a Delta request
+//	ack TYPE [N], nack TYPE [N] MESSAGE     the answer to the last response of the type, or to an older one
+//	tick DURATION                           time passes
+func TestTranscripts(t *testing.T) {
+	update := flag.Lookup("update").Value.String() == "true"
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newScript(t)
+			for line := range strings.Lines(string(a.Files[0].Data)) {
+				r.run(strings.TrimSpace(line))
+			}
+			got := r.out.String()
+			if update {
+				a.Files = []txtar.File{a.Files[0], {Name: "says", Data: []byte(got)}}
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(a.Files) < 2 || string(a.Files[1].Data) != got {
+				t.Errorf("got\n%s", got)
+			}
+		})
+	}
+}
+
+// script runs events on the Session of one stream.
+type script struct {
+	t       *testing.T
+	out     strings.Builder
+	mesh    *mesh
+	book    *Book
+	table   *NamesTable
+	session *Session
+	delta   bool
+	now     time.Time
+	doubt   TypeSet
+	aliases aliases
+	nonces  [numTypes][]string
+	names   [numTypes]*Names
+	sub     [numTypes]string // the version that the client has accepted
+	last    [numTypes]string
+}
+
+func newScript(t *testing.T) *script {
+	table := NewNamesTable()
+	var n uint64
+	return &script{
+		t: t, mesh: newMesh(), table: table, now: time.Unix(1000, 0),
+		book: NewBook(table, func() uint64 { n++; return n }),
+	}
+}
+
+func (r *script) run(line string) {
+	fmt.Fprintf(&r.out, "%s\n", strings.TrimRight("> "+line, " "))
+	if line == "" || line[0] == '#' {
+		return
+	}
+	words := strings.Fields(line)
+	verb, args := words[0], words[1:]
+	switch verb {
+	case "connect":
+		r.connect(args)
+	case "world":
+		r.world(args)
+	case "endpoints":
+		for _, a := range args {
+			name, text, _ := strings.Cut(a, "=")
+			r.mesh.endpoints(name, text)
+		}
+		r.say(r.session.Refresh(r.now, r.book))
+	case "list", "sub":
+		r.request(verb, args)
+	case "ack", "nack":
+		r.answer(verb, args)
+	case "tick":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.tick(r.now.Add(d))
+	default:
+		r.t.Fatalf("unknown verb %q", verb)
+	}
+	r.book.Turn()
+}
+
+// tick lets time pass, and calls the Session when it wants to be.
+func (r *script) tick(to time.Time) {
+	for range 100 {
+		due := r.session.Deadline()
+		if due.IsZero() || due.After(to) {
+			r.now = to
+			return
+		}
+		if due.After(r.now) {
+			r.now = due
+		}
+		r.say(r.session.Tick(r.now, r.book))
+	}
+	r.t.Fatal("the timer never rests")
+}
+
+func (r *script) connect(args []string) {
+	o := Options{Delta: args[0] == "delta", Doubt: r.doubt}
+	for _, a := range args[1:] {
+		if a == "sidecar" {
+			o.Fallback = true
+		}
+		_, _ = fmt.Sscanf(a, "max=%d", &o.MaxNames)
+	}
+	r.session, r.delta = New(o), o.Delta
+	r.nonces, r.names, r.last = [numTypes][]string{}, [numTypes]*Names{}, [numTypes]string{}
+	if n := len(r.mesh.targets); n > 0 {
+		r.say(r.session.Retarget(r.now, r.book, r.mesh.targets[n-1]))
+	}
+}
+
+func (r *script) world(args []string) {
+	sections := map[Type]Section{}
+	for part := range strings.SplitSeq(strings.Join(args, " "), ";") {
+		words := strings.Fields(part)
+		typ, ok := typeOf(words[0])
+		if !ok {
+			r.t.Fatalf("unknown type %q", words[0])
+		}
+		sections[typ] = r.mesh.section(typ, words[1:])
+	}
+	target := r.mesh.target(sections)
+	if r.session != nil {
+		r.say(r.session.Retarget(r.now, r.book, target))
+	}
+}
+
+func (r *script) request(verb string, args []string) {
+	typ, served := typeOf(args[0])
+	req := Request{Delta: verb == "sub", TypeURL: args[0]}
+	if served {
+		req.TypeURL = typ.URL()
+		req.Nonce, req.Version = r.last[typ], r.sub[typ]
+		if req.Delta {
+			req.Nonce = ""
+		}
+	}
+	var names []string
+	has := false
+	for _, a := range args[1:] {
+		name, text, isPair := strings.Cut(a, "=")
+		switch {
+		case a == "has":
+			has = true
+			req.Initial = map[string]string{}
+		case name == "nonce" && isPair:
+			req.Nonce = text
+		case name == "version" && isPair:
+			req.Version = r.aliases.version(text)
+		case has:
+			req.Initial[name] = r.mesh.entry(typ, name, text).Version()
+		case a[0] == '+':
+			req.Subscribe = append(req.Subscribe, a[1:])
+		case a[0] == '-':
+			req.Unsubscribe = append(req.Unsubscribe, a[1:])
+		default:
+			names = append(names, a)
+		}
+	}
+	req.Names = r.table.Of(names)
+	r.names[typ] = req.Names
+	r.say(r.session.Receive(r.now, r.book, &req))
+}
+
+func (r *script) answer(verb string, args []string) {
+	typ, _ := typeOf(args[0])
+	nonce, rest := r.last[typ], args[1:]
+	if len(rest) > 0 && slices.Contains(r.nonces[typ], rest[0]) {
+		nonce, rest = rest[0], rest[1:]
+	}
+	req := Request{Delta: r.delta, TypeURL: typ.URL(), Nonce: nonce}
+	if !r.delta {
+		req.Names, req.Version = r.names[typ], r.sub[typ]
+	}
+	if verb == "nack" {
+		req.Error = &statuspb.Status{Code: 13, Message: strings.Join(rest, " ")}
+	}
+	r.say(r.session.Receive(r.now, r.book, &req))
+}
+
+func (r *script) say(effects []Effect) {
+	for _, e := range effects {
+		switch e.Kind {
+		case Send:
+			fmt.Fprintf(&r.out, "  %s\n", describe(e.Batch, &r.aliases))
+			if _, served := TypeOf(e.TypeURL); served {
+				r.last[e.Type] = e.Batch.Nonce
+				r.nonces[e.Type] = append(r.nonces[e.Type], e.Batch.Nonce)
+			}
+		case Refused:
+			fmt.Fprintf(&r.out, "  refused %v: %s\n", e.Type, strings.Join(e.Names, " "))
+		case Expired:
+			fmt.Fprintf(&r.out, "  expired nonce of %v\n", e.Type)
+		case Unserved:
+			fmt.Fprintf(&r.out, "  not served: %s\n", e.TypeURL)
+		case Doubtful:
+			r.doubt = r.doubt.With(e.Type)
+			fmt.Fprintf(&r.out, "  in doubt: %v\n", e.Type)
+		case Certain:
+			r.doubt = r.doubt.Without(e.Type)
+			fmt.Fprintf(&r.out, "  certain: %v\n", e.Type)
+		case Exceeded:
+			fmt.Fprintf(&r.out, "  end: %v\n", e.Err)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package ads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/encodecache"
+)
+
+// mesh makes Targets for tests. Its resources are written "name=text": the text is the content, so that a route "r=1:a" names the cluster a.
+type mesh struct {
+	entries map[string]*encodecache.Entry
+	targets []*meshTarget
+}
+
+// meshTarget is a Target of given resources.
+type meshTarget struct{ contents [numTypes]*Content }
+
+func (t *meshTarget) Content(typ Type, _ Subscription) *Content { return t.contents[typ] }
+
+func newMesh() *mesh { return &mesh{entries: map[string]*encodecache.Entry{}} }
+
+// entry is a resource; equal ones are one pointer.
+func (m *mesh) entry(typ Type, name, text string) *encodecache.Entry {
+	key := typ.URL() + " " + name + "=" + text
+	e, ok := m.entries[key]
+	if !ok {
+		e = encodecache.NewLeaf(typ.URL(), name, encodecache.NewFragment([]byte(typ.String()+" "+name+"="+text)))
+		m.entries[key] = e
+	}
+	return e
+}
+
+// textOf is the text of a resource.
+func textOf(e *encodecache.Entry) string {
+	_, text, ok := strings.Cut(string(e.Message()), "=")
+	if !ok {
+		return "(empty)"
+	}
+	return text
+}
+
+// section is the resources in words, each "name=text".
+func (m *mesh) section(typ Type, words []string) Section {
+	var s Section
+	for _, w := range words {
+		name, text, _ := strings.Cut(w, "=")
+		s = s.Set(name, m.entry(typ, name, text))
+	}
+	return s
+}
+
+// target is a new Target: the last one with the sections that are given replaced.
+func (m *mesh) target(sections map[Type]Section) *meshTarget {
+	next := &meshTarget{}
+	for typ := range next.contents {
+		section, given := sections[Type(typ)]
+		var old *Content
+		if len(m.targets) > 0 {
+			old = m.targets[len(m.targets)-1].contents[typ]
+		}
+		switch {
+		case !given && old != nil, old != nil && old.Section.Same(section):
+			next.contents[typ] = old
+		default:
+			next.contents[typ] = &Content{Section: section}
+		}
+	}
+	m.targets = append(m.targets, next)
+	return next
+}
+
+// endpoints changes endpoints in all Targets that have them.
+func (m *mesh) endpoints(name, text string) {
+	e := m.entry(Endpoints, name, text)
+	changed := map[*Content]*Content{}
+	for _, t := range m.targets {
+		old := t.contents[Endpoints]
+		if old.get(name) == nil {
+			continue
+		}
+		if changed[old] == nil {
+			changed[old] = &Content{Section: old.Section.Set(name, e)}
+		}
+		t.contents[Endpoints] = changed[old]
+	}
+}
+
+// typeOf is the type of a short name.
+func typeOf(short string) (Type, bool) {
+	i := slices.Index([]string{"CDS", "EDS", "LDS", "RDS"}, short)
+	return Type(max(i, 0)), i >= 0
+}
+
+// describe is a response in one line. aliases names versions in the order of their appearance.
+func describe(b *Batch, aliases *aliases) string {
+	var s strings.Builder
+	if t, ok := TypeOf(b.TypeURL); ok {
+		fmt.Fprintf(&s, "%v", t)
+	} else {
+		s.WriteString(b.TypeURL)
+	}
+	fmt.Fprintf(&s, " nonce=%s", b.Nonce)
+	if !b.Delta {
+		fmt.Fprintf(&s, " version=%s", aliases.of(b.Version))
+	}
+	for _, e := range b.Entries {
+		fmt.Fprintf(&s, " %s=%s", e.Name(), textOf(e))
+	}
+	if len(b.Entries)+len(b.Removed) == 0 {
+		s.WriteString(" (nothing)")
+	}
+	if len(b.Removed) > 0 {
+		fmt.Fprintf(&s, " removed: %s", strings.Join(b.Removed, " "))
+	}
+	return s.String()
+}
+
+// aliases are short names for versions.
+type aliases struct{ seen []string }
+
+func (a *aliases) of(version string) string {
+	i := slices.Index(a.seen, version)
+	if i < 0 {
+		i = len(a.seen)
+		a.seen = append(a.seen, version)
+	}
+	return fmt.Sprintf("v%d", i+1)
+}
+
+// version is the version that an alias stands for.
+func (a *aliases) version(alias string) string {
+	var i int
+	if _, err := fmt.Sscanf(alias, "v%d", &i); err != nil || i < 1 || i > len(a.seen) {
+		return alias
+	}
+	return a.seen[i-1]
+}
