@@ -1,7 +1,6 @@
 package encodecache
 
 import (
-	"encoding/json"
 	"slices"
 
 	"google.golang.org/grpc/mem"
@@ -39,23 +38,7 @@ type Assembler struct {
 	sotwTail, deltaTail []byte
 }
 
-// Identifier is the name of a control plane in the form that istioctl reads: JSON.
-func Identifier(component, id, version string) string {
-	type info struct {
-		Version string `json:"version"`
-	}
-	b, err := json.Marshal(struct {
-		Component string
-		ID        string
-		Info      info
-	}{component, id, info{version}})
-	if err != nil {
-		panic(err) // strings always marshal
-	}
-	return string(b)
-}
-
-// NewAssembler makes an Assembler that writes identifier as control_plane.identifier.
+// NewAssembler makes an Assembler that writes identifier as control_plane.identifier; istioctl expects JSON there.
 func NewAssembler(identifier string) *Assembler {
 	if identifier == "" {
 		return &Assembler{}
