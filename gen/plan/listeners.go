@@ -86,10 +86,11 @@ func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Se
 }
 
 // wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that share it; with
-// interception mode NONE at the loopback address, for all services that have the port.
+// interception mode NONE at the loopback address, for all services that have the port. For gRPC clients they are the API listeners under
+// short names.
 func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *Scope, port int) []*encodecache.Entry {
 	if sc.Traits.Type == value.Proxyless {
-		return nil
+		return t.shortNameListeners(n, sc, port)
 	}
 	v := outboundView{t, n, sc}
 	at, claims := v.everywhere(), v.wildcardClaims(port)

@@ -69,27 +69,6 @@ func eachMember(n *snapshot.Snapshot, svc *value.Service, p *value.Port, f func(
 	}
 }
 
-// listenerRivals are the hosts whose address listeners may change with those of svc: headless services that share one of its endpoints.
-// Services that share a VIP are found by that address.
-func (t *Tables) listenerRivals(n *snapshot.Snapshot, svc *value.Service) (hosts []string) {
-	if !byMember(svc) {
-		return nil
-	}
-	for _, p := range svc.Ports {
-		shared := t.listeners.ports.Get(portKey{n, p.Number}).shared
-		if len(shared) == 0 || p.Protocol.IsHTTP() {
-			continue
-		}
-		eachMember(n, svc, p, func(address string) {
-			for _, o := range shared[address] {
-				hosts = append(hosts, o.Host)
-			}
-		})
-	}
-	slices.Sort(hosts)
-	return slices.Compact(hosts)
-}
-
 // seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there.
 func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value.Port) {
 	if !svc.Export.VisibleTo(v.sc.Namespace) {

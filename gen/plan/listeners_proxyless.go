@@ -12,33 +12,49 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// apiListeners are the listeners of a service for gRPC clients, one for each port under each name that a client may dial: its host, and in
-// the client's own namespace the short forms of it ("web", "web.shop", "web.shop.svc").
-func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []*encodecache.Entry {
+// apiListeners are the listeners of a service for gRPC clients: one for each port, under the service's host.
+func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (out []*encodecache.Entry) {
 	if svc.Resolution == value.Alias {
 		return nil
 	}
-	address := "0.0.0.0"
-	if len(svc.Addresses) > 0 {
-		address = outboundView{t, n, sc}.ownFamily(svc.Addresses)
-	}
-	names := []string{svc.Host}
-	if short, ok := strings.CutSuffix(svc.Host, "."+sc.Namespace+".svc."+n.Mesh.DomainSuffix); ok {
-		names = append(names, short, short+"."+sc.Namespace, short+"."+sc.Namespace+".svc")
-	}
-	var out []*encodecache.Entry
 	for _, p := range svc.Ports {
-		if p.Protocol == value.UDP {
-			continue
-		}
-		for _, name := range names {
-			out = append(out, t.listeners.api.Get(gen.APIListenerKey{
-				Name: net.JoinHostPort(name, strconv.Itoa(p.Number)), Address: single(address), Port: p.Number,
-				RouteName: gen.ClusterName(p.Number, "", svc.Host),
-			}))
+		if p.Protocol != value.UDP {
+			out = append(out, t.apiListener(outboundView{t, n, sc}, svc, svc.Host, p.Number))
 		}
 	}
 	return out
+}
+
+// shortNameListeners are those of a port under the short forms that clients may dial in their own namespace: "web", "web.shop" and
+// "web.shop.svc". A service that is really called so has the name for itself.
+func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *Scope, port int) (out []*encodecache.Entry) {
+	v := outboundView{t, n, sc}
+	for svc := range n.ServicesIn(sc.Namespace) {
+		short, ok := strings.CutSuffix(svc.Host, "."+sc.Namespace+".svc."+n.Mesh.DomainSuffix)
+		if p := svc.PortByNumber(port); !ok || p == nil || p.Protocol == value.UDP || svc.Resolution == value.Alias {
+			continue
+		}
+		s, p := v.seen(svc, port)
+		if p == nil {
+			continue
+		}
+		for _, name := range []string{short, short + "." + sc.Namespace, short + "." + sc.Namespace + ".svc"} {
+			if own := sc.Service(n, name); own == nil || own.PortByNumber(port) == nil {
+				out = append(out, t.apiListener(v, s, name, port))
+			}
+		}
+	}
+	return out
+}
+
+func (t *Tables) apiListener(v outboundView, svc *value.Service, name string, port int) *encodecache.Entry {
+	address := "0.0.0.0"
+	if len(svc.Addresses) > 0 {
+		address = single(v.ownFamily(svc.Addresses))
+	}
+	return t.listeners.api.Get(gen.APIListenerKey{
+		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port, RouteName: gen.ClusterName(port, "", svc.Host),
+	})
 }
 
 // serverListeners are the listeners for gRPC servers of the workload: one for each of its ports at each address that a server may bind. A

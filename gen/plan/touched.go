@@ -80,6 +80,9 @@ func (s *step) host(host string) {
 		for _, h := range s.tables.relatedHosts(n, host) {
 			s.route(h)
 		}
+		for _, h := range s.tables.relatedListeners(n, host) {
+			s.host(h)
+		}
 	})
 }
 

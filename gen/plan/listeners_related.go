@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// relatedListeners are the hosts, beside host itself, whose address listeners depend on the services, DestinationRules or VirtualServices of
+// host: headless services that share one of its endpoints, those with TCP or TLS routes to it, and wildcard hosts that cover it. Services
+// that share a VIP are found by that address.
+func (t *Tables) relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
+	for svc := range n.ServicesOfHost(host) {
+		hosts = append(hosts, t.sharers(n, svc)...)
+	}
+	for vs := range n.VirtualServicesTo(host) {
+		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) == 0 {
+			continue
+		}
+		for _, h := range vs.Spec.GetHosts() {
+			hosts = append(hosts, covered(n, h)...)
+		}
+	}
+	for p := range snapshot.Patterns(host) {
+		if p != host && hasService(n, p) {
+			hosts = append(hosts, p)
+		}
+	}
+	return hosts
+}
+
+// covered are the hosts of services to which a host of a VirtualService applies.
+func covered(n *snapshot.Snapshot, host string) (hosts []string) {
+	if !strings.HasPrefix(host, "*") {
+		return []string{host}
+	}
+	for svc := range n.Services() {
+		if value.HostMatches(host, svc.Host) {
+			hosts = append(hosts, svc.Host)
+		}
+	}
+	return hosts
+}
+
+// sharers are the hosts of headless services that have an endpoint of svc at one of its ports.
+func (t *Tables) sharers(n *snapshot.Snapshot, svc *value.Service) (hosts []string) {
+	if !byMember(svc) {
+		return nil
+	}
+	for _, p := range svc.Ports {
+		if p.Protocol.IsHTTP() {
+			continue
+		}
+		shared := t.listeners.ports.Get(portKey{n, p.Number}).shared
+		if len(shared) == 0 {
+			continue
+		}
+		eachMember(n, svc, p, func(address string) {
+			for _, o := range shared[address] {
+				hosts = append(hosts, o.Host)
+			}
+		})
+	}
+	return hosts
+}
