@@ -137,34 +137,6 @@ func (s *gatewayServer) matches(port uint32, gateways []string) bool {
 
 // forward is where the destinations of a TCP or TLS route lead.
 func (g *gatewayView) forward(s *gatewayServer, vs *value.VirtualService, routes []*networking.RouteDestination) gen.TCPProxyKey {
-	cluster := func(d *networking.Destination) (string, gen.TCPPolicy) {
-		host, port := d.GetHost(), int(s.GetPort().GetNumber())
-		var policy gen.TCPPolicy
-		if svc := g.sc.Service(g.n, host); svc != nil {
-			policy = gen.NewTCPPolicy(g.sc.Rule(g.n, svc), d.GetSubset())
-			if svc.ExternalName != "" {
-				host = svc.ExternalName
-			}
-			if len(svc.Ports) == 1 {
-				port = svc.Ports[0].Number
-			}
-		}
-		if d.GetPort() != nil {
-			port = int(d.GetPort().GetNumber())
-		}
-		return gen.ClusterName(port, d.GetSubset(), host), policy
-	}
-	name, policy := cluster(routes[0].GetDestination())
-	k := gen.TCPProxyKey{StatPrefix: name, Upstreams: gen.Upstreams(name), Protocol: s.protocol, Policy: policy}
-	if len(routes) == 1 {
-		return k
-	}
-	k.StatPrefix, k.Upstreams = vs.Name+"."+vs.Namespace, ""
-	for _, r := range routes {
-		if r.GetWeight() > 0 {
-			name, _ := cluster(r.GetDestination())
-			k.Upstreams = k.Upstreams.Add(name, uint32(r.GetWeight()))
-		}
-	}
-	return k
+	port := &value.Port{Name: s.GetPort().GetName(), Number: int(s.GetPort().GetNumber()), Protocol: s.protocol}
+	return outboundView{g.tables, g.n, g.sc}.routed(vs, routes, port).TCP
 }

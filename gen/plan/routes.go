@@ -191,7 +191,7 @@ func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
 }
 
 // sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those whose protocol is
-// sniffed at the service's own address; "outbound|port||host" of all for gRPC clients.
+// sniffed at the service's own address; "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
 func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*encodecache.Entry {
 	svc := sc.Service(n, host)
 	if svc == nil || sc.Traits.Type == value.Router {
@@ -199,11 +199,8 @@ func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*
 	}
 	var out []*encodecache.Entry
 	for _, p := range svc.Ports {
-		if !routable(p.Protocol) {
-			continue
-		}
 		v := portView{n, sc, p.Number}
-		if sc.Traits.Type == value.Proxyless {
+		if sc.Traits.Type == value.Proxyless && p.Protocol != value.UDP {
 			out = append(out, t.soleHost(v, host, gen.ClusterName(p.Number, "", host)))
 		} else if p.Protocol == value.Auto && ownAddress(svc) {
 			out = append(out, t.soleHost(v, host, gen.HostPort(host, p.Number)))
