@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -17,6 +20,25 @@ type object struct {
 	typed any
 	path  string
 	line  int
+	age   int // the file's place in path order
+}
+
+// aged is what sources hand over: the object, which without a creation time is as old as its file's place in path order says, so that of
+// two that are in conflict the one in the earlier file counts as the older. Objects of one file have one age.
+func (o object) aged() any {
+	m, ok := o.typed.(interface {
+		metav1.Object
+		runtime.Object
+	})
+	if !ok {
+		return o.typed
+	}
+	if at := m.GetCreationTimestamp(); !at.IsZero() {
+		return o.typed
+	}
+	c := m.DeepCopyObject().(metav1.Object)
+	c.SetCreationTimestamp(metav1.Unix(int64(o.age)+1, 0))
+	return c
 }
 
 func (o object) where() string { return place(o.path, o.line) }
@@ -54,7 +76,7 @@ func merge(t *tree, files map[string]*content, expect int) (map[value.ObjectKey]
 		return cmp.Or(files[a].gone.Compare(files[b].gone), cmp.Compare(a, b))
 	})
 	winners := make(map[value.ObjectKey]*object, expect)
-	for _, path := range paths {
+	for age, path := range paths {
 		c := files[path]
 		if len(c.problems) > 0 {
 			problems[path] = append(problems[path], c.problems...)
@@ -64,7 +86,9 @@ func merge(t *tree, files map[string]*content, expect int) (map[value.ObjectKey]
 			w, ok := winners[o.key]
 			switch {
 			case !ok:
-				winners[o.key] = o
+				winner := *o
+				winner.age = age
+				winners[o.key] = &winner
 			case c.gone.IsZero():
 				problems[path] = append(problems[path], problem{key: o.key, path: path, line: o.line, reason: fmt.Sprintf(
 					"is defined twice, here and in %s, which comes first and is in force: expected one definition", w.where())})

@@ -127,8 +127,8 @@ func (s *Source) read(t *tree) (again time.Duration) {
 func (s *Source) diff(next map[value.ObjectKey]*object) []ingest.Event {
 	var events []ingest.Event
 	for key, o := range next {
-		if old, ok := s.inForce[key]; !ok || old.typed != o.typed {
-			events = append(events, ingest.Event{Source: s.dir, Key: key, Object: o.typed, Where: o.where()})
+		if old, ok := s.inForce[key]; !ok || old.typed != o.typed || old.age != o.age {
+			events = append(events, ingest.Event{Source: s.dir, Key: key, Object: o.aged(), Where: o.where()})
 		}
 	}
 	for key, o := range s.inForce {
