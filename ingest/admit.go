@@ -10,7 +10,18 @@ import (
 
 // admit says why an object cannot come into force, nil if it can. It looks at the object alone, so that whether an object is in force
 // depends on no other.
-func admit(kind value.Kind, object any) *problem {
+func admit(key value.ObjectKey, object any) *problem {
+	switch key.Kind {
+	case value.KindNamespace, value.KindNode, value.KindMeshConfig:
+	default:
+		if !isLabel(key.Namespace) {
+			return &problem{"metadata.namespace", fmt.Sprintf("expected a namespace, got %q", key.Namespace)}
+		}
+	}
+	return admitKind(key.Kind, object)
+}
+
+func admitKind(kind value.Kind, object any) *problem {
 	switch kind {
 	case value.KindNamespace:
 		return typed[corev1.Namespace](object, nil)

@@ -80,11 +80,8 @@ func (w *world) putDefiner(key value.ObjectKey, object any) {
 
 func (w *world) indexDefiner(d *definer, in bool) {
 	for _, host := range d.hosts {
-		if w.marks.hosts.add(host); in {
-			w.hosts.add(host, d.key)
-		} else {
-			w.hosts.remove(host, d.key)
-		}
+		change(w.hosts, host, d.key, in)
+		w.marks.hosts.add(host)
 	}
 	if d.selector == nil {
 		return
@@ -128,7 +125,7 @@ func (w *world) markDefiner(key value.ObjectKey) {
 // definersOf are those of a host, the first of which decides.
 func (w *world) definersOf(host value.ServiceKey) []*definer {
 	var out []*definer
-	for key := range w.hosts[host] {
+	for _, key := range w.hosts[host] {
 		out = append(out, w.definers[key])
 	}
 	slices.SortFunc(out, (*definer).before)

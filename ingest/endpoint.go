@@ -26,13 +26,12 @@ func compareEndpoints(a, b *value.Endpoint) int {
 
 // endpoints joins the endpoints of a host from all that define it, in canonical order. The list may be one that is kept elsewhere.
 func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
-	if len(w.hosts[host]) == 1 {
-		for key := range w.hosts[host] {
-			return w.definers[key].endpoints(w, host)
-		}
+	keys := w.hosts[host]
+	if len(keys) == 1 {
+		return w.definers[keys[0]].endpoints(w, host)
 	}
 	var all []*value.Endpoint
-	for key := range w.hosts[host] {
+	for _, key := range keys {
 		all = append(all, w.definers[key].endpoints(w, host)...)
 	}
 	slices.SortFunc(all, compareEndpoints)

@@ -93,3 +93,15 @@ func BenchmarkPod(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStart loads a whole mesh.
+func BenchmarkStart(b *testing.B) {
+	for _, services := range []int{1000, 4000} {
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				buildLarge(services, 1, 2)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -22,6 +24,42 @@ func (g groups[K, V]) add(k K, v V) {
 func (g groups[K, V]) remove(k K, v V) {
 	if delete(g[k], v); len(g[k]) == 0 {
 		delete(g, k)
+	}
+}
+
+// lists are small sets by key, without order.
+type lists[K, V comparable] map[K][]V
+
+func (l lists[K, V]) add(k K, v V) {
+	if !slices.Contains(l[k], v) {
+		l[k] = append(l[k], v)
+	}
+}
+
+func (l lists[K, V]) remove(k K, v V) {
+	i := slices.Index(l[k], v)
+	switch n := len(l[k]); {
+	case i < 0:
+	case n == 1:
+		delete(l, k)
+	default:
+		l[k][i] = l[k][n-1]
+		l[k] = slices.Delete(l[k], n-1, n)
+	}
+}
+
+// index is how a key's values are kept: in groups or lists.
+type index[K, V comparable] interface {
+	add(K, V)
+	remove(K, V)
+}
+
+// change adds v to what x has under k, or removes it.
+func change[K, V comparable](x index[K, V], k K, v V, in bool) {
+	if in {
+		x.add(k, v)
+	} else {
+		x.remove(k, v)
 	}
 }
 

@@ -88,14 +88,10 @@ func (w *world) derivePod(name objectName, object *corev1.Pod) {
 }
 
 func (w *world) indexPod(name objectName, p *pod, in bool) {
-	change := groups[string, objectName].remove
-	if in {
-		change = groups[string, objectName].add
-	}
-	change(w.podsIn, name.namespace, name)
-	change(w.podsByNode, p.node, name)
+	change(w.podsIn, name.namespace, name, in)
+	change(w.podsByNode, p.node, name, in)
 	for _, a := range p.addresses {
-		change(w.podsByAddress, a, name)
+		change(w.podsByAddress, a, name, in)
 	}
 	key := value.ObjectKey{Kind: value.KindPod, Namespace: name.namespace, Name: name.name}
 	if !p.ready {
@@ -109,12 +105,12 @@ func (w *world) indexPod(name objectName, p *pod, in bool) {
 
 // podChanged marks what looks at the pod p, as it is or was.
 func (w *world) podChanged(name objectName, p *pod) {
-	for s := range w.slicesByPod[name] {
+	for _, s := range w.slicesByPod[name] {
 		w.sliceStale(s)
 	}
 	for _, a := range p.addresses {
 		w.marks.addresses.add(a)
-		for s := range w.slicesByAddress[objectName{name.namespace, a}] {
+		for _, s := range w.slicesByAddress[objectName{name.namespace, a}] {
 			w.sliceStale(s)
 		}
 	}

@@ -37,19 +37,15 @@ func (w *world) putSlice(name objectName, object any) {
 }
 
 func (w *world) indexSlice(name objectName, s *slice, in bool) {
-	change := groups[objectName, objectName].remove
-	if in {
-		change = groups[objectName, objectName].add
-	}
-	change(w.slicesByService, s.service, name)
+	change(w.slicesByService, s.service, name, in)
 	for i := range s.object.Endpoints {
 		e := &s.object.Endpoints[i]
 		if p, ok := podRef(s.object, e); ok {
-			change(w.slicesByPod, p, name)
+			change(w.slicesByPod, p, name, in)
 			continue
 		}
 		for _, a := range e.Addresses {
-			change(w.slicesByAddress, objectName{name.namespace, a}, name)
+			change(w.slicesByAddress, objectName{name.namespace, a}, name, in)
 		}
 	}
 	w.marks.sets.add(w.hostOf(s.service))
@@ -118,7 +114,7 @@ func (w *world) behind(s *discovery.EndpointSlice, e *discovery.Endpoint, addres
 // podAt is the pod of a namespace that has an address.
 func (w *world) podAt(namespace, address string) *pod {
 	var best *pod
-	for name := range w.podsByAddress[address] {
+	for _, name := range w.podsByAddress[address] {
 		if p := w.pods[name]; name.namespace == namespace && (best == nil || p.before(best)) {
 			best = p
 		}

@@ -52,7 +52,7 @@ func (s *Store) version(held versions, e Event) versions {
 		i = find()
 	}
 	was := held[i].refused
-	if p := admit(e.Key.Kind, e.Object); p != nil {
+	if p := admit(e.Key, e.Object); p != nil {
 		held[i].refused = s.refuse(e, *p)
 	} else {
 		held[i].good, held[i].refused = e.Object, nil

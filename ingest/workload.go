@@ -83,7 +83,7 @@ func (w *world) account(namespace, name string) string {
 // node's address, then a ready one, then the youngest, then the first by name; a WorkloadEntry only where there is no pod.
 func (w *world) workloadAt(address string) *value.Workload {
 	var best *pod
-	for name := range w.podsByAddress[address] {
+	for _, name := range w.podsByAddress[address] {
 		if p := w.pods[name]; best == nil || p.before(best) {
 			best = p
 		}
@@ -92,7 +92,7 @@ func (w *world) workloadAt(address string) *value.Workload {
 		return best.workload
 	}
 	var entry *workloadEntry
-	for name := range w.entriesByAddress[address] {
+	for _, name := range w.entriesByAddress[address] {
 		if e := w.entries[name]; entry == nil || e.before(entry) {
 			entry = e
 		}

@@ -71,13 +71,9 @@ func (w *world) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
 }
 
 func (w *world) indexEntry(name objectName, e *workloadEntry, in bool) {
-	change := groups[string, objectName].remove
-	if in {
-		change = groups[string, objectName].add
-	}
-	change(w.entriesIn, name.namespace, name)
+	change(w.entriesIn, name.namespace, name, in)
 	for _, a := range e.workload.Addresses {
-		change(w.entriesByAddress, a, name)
+		change(w.entriesByAddress, a, name, in)
 		w.marks.addresses.add(a)
 	}
 	if !e.healthy {

@@ -25,21 +25,21 @@ type world struct {
 
 	pods          map[objectName]*pod
 	podsByNode    groups[string, objectName]
-	podsByAddress groups[string, objectName]
+	podsByAddress lists[string, objectName]
 	podsIn        groups[string, objectName] // by namespace
 
 	entries          map[objectName]*workloadEntry
-	entriesByAddress groups[string, objectName]
+	entriesByAddress lists[string, objectName]
 	entriesIn        groups[string, objectName] // by namespace
 
 	slices          map[objectName]*slice
 	slicesByService groups[objectName, objectName]
-	slicesByPod     groups[objectName, objectName]
-	slicesByAddress groups[objectName, objectName] // namespace and address of endpoints that name no pod
-	joints          map[objectName]*joint          // by Service
+	slicesByPod     lists[objectName, objectName]
+	slicesByAddress lists[objectName, objectName] // namespace and address of endpoints that name no pod
+	joints          map[objectName]*joint         // by Service
 
 	definers map[value.ObjectKey]*definer
-	hosts    groups[value.ServiceKey, value.ObjectKey]
+	hosts    lists[value.ServiceKey, value.ObjectKey]
 	// ofServices are the selectors of Kubernetes Services, ofEntries those of ServiceEntries.
 	ofServices, ofEntries selectors
 
@@ -51,11 +51,11 @@ func newWorld(domain, cluster string) *world {
 	w := &world{
 		domain: domain, cluster: cluster,
 		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{},
-		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: groups[string, objectName]{}, podsIn: groups[string, objectName]{},
-		entries: map[objectName]*workloadEntry{}, entriesByAddress: groups[string, objectName]{}, entriesIn: groups[string, objectName]{},
+		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: lists[string, objectName]{}, podsIn: groups[string, objectName]{},
+		entries: map[objectName]*workloadEntry{}, entriesByAddress: lists[string, objectName]{}, entriesIn: groups[string, objectName]{},
 		slices: map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
-		slicesByPod: groups[objectName, objectName]{}, slicesByAddress: groups[objectName, objectName]{}, joints: map[objectName]*joint{},
-		definers: map[value.ObjectKey]*definer{}, hosts: groups[value.ServiceKey, value.ObjectKey]{},
+		slicesByPod: lists[objectName, objectName]{}, slicesByAddress: lists[objectName, objectName]{}, joints: map[objectName]*joint{},
+		definers: map[value.ObjectKey]*definer{}, hosts: lists[value.ServiceKey, value.ObjectKey]{},
 		ofServices: selectors{}, ofEntries: selectors{},
 		marks: newMarks(), published: newPublished(),
 	}
