@@ -8,11 +8,18 @@ import (
 )
 
 // relatedListeners are the hosts, beside host itself, whose address listeners depend on the services, DestinationRules or VirtualServices of
-// host: headless services that share one of its endpoints, those with TCP or TLS routes to it, and wildcard hosts that cover it. Services
-// that share a VIP are found by that address.
+// host: those that share an address with one of its services (whichever of them a client sees), be it of an endpoint of headless ones, those
+// with TCP or TLS routes to it, and wildcard hosts that cover it.
 func (t *Tables) relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
 	for svc := range n.ServicesOfHost(host) {
 		hosts = append(hosts, t.sharers(n, svc)...)
+		for _, a := range svc.Addresses {
+			for _, spelling := range spellings(single(a)) {
+				for o := range n.ServicesAt(spelling) {
+					hosts = append(hosts, o.Host)
+				}
+			}
+		}
 	}
 	for vs := range n.VirtualServicesTo(host) {
 		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) == 0 {
