@@ -3,7 +3,6 @@ package gen
 import (
 	"cmp"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -54,12 +53,19 @@ func (f *EndpointFilter) Select(e *value.Endpoint) (port uint32, ok bool) {
 	return f.port(e)
 }
 
+// isAddress reports whether a, which is an address, a path or a host name, is not a name: an IPv6 address and a path have a colon, which
+// names have not, and an IPv4 address has nothing but digits and dots, which is no name either.
 func isAddress(a string) bool {
-	if strings.HasPrefix(a, unixPrefix) {
-		return true
+	ipv4 := true
+	for i := 0; i < len(a); i++ {
+		switch c := a[i]; {
+		case c == ':':
+			return true
+		case c != '.' && (c < '0' || c > '9'):
+			ipv4 = false
+		}
 	}
-	_, err := netip.ParseAddr(a)
-	return err == nil
+	return ipv4 && a != ""
 }
 
 const unixPrefix = "unix://"

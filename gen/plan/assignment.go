@@ -77,19 +77,17 @@ func (a *Assignment) join(m *memberSet) *encodecache.Entry {
 	var parts []*encodecache.Fragment
 	size := len(header.Bytes())
 	for i, head := range ranked {
-		chunks := m.groups[i].chunks
-		if head.LeftOut {
-			chunks = nil
+		var endpoints []*encodecache.Fragment
+		if !head.LeftOut {
+			endpoints = m.groups[i].fragments
 		}
 		length := 0
-		for _, c := range chunks {
-			length += len(c.fragment.Bytes())
+		for _, f := range endpoints {
+			length += len(f.Bytes())
 		}
-		parts = append(parts, encodecache.NewFragment(gen.LocalityField(*head, length)))
-		for _, c := range chunks {
-			parts = append(parts, c.fragment)
-		}
-		size += len(parts[len(parts)-1-len(chunks)].Bytes()) + length
+		start := encodecache.NewFragment(gen.LocalityField(*head, length))
+		parts = append(append(parts, start), endpoints...)
+		size += len(start.Bytes()) + length
 	}
 	if size > assignmentLeaf {
 		return encodecache.NewComposite(EndpointType, a.Name, header, slices.Values(parts))

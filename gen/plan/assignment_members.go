@@ -37,33 +37,53 @@ type members struct {
 	// Immutable.
 	memberKey
 	filter gen.EndpointFilter
+	order  gen.Ordering // the labels alone
 
 	mu sync.Mutex
 	// Guarded by mu.
 	last *memberSet
 }
 
-// memberSet is the endpoints of one set, by group. Immutable.
+// memberSet is the members in one set of endpoints: the set cut into chunks, and their parts joined to groups. Immutable.
 type memberSet struct {
 	set    *snapshot.EndpointSet
+	chunks []memberChunk
 	groups []*memberGroup
 }
 
-// memberGroup is the endpoints of one locality and score.
-type memberGroup struct {
-	gen.LocalityGroup
-	endpoints []gen.EndpointKey
-	chunks    []*endpointChunk
+// memberChunk is some 64 neighbours of a set, encoded.
+type memberChunk struct {
+	// endpoints is a part of the set's own list, so that chunks do not keep lists that are gone.
+	endpoints []*value.Endpoint
+	// whole: it ends by its own content, not with the set.
+	whole bool
+	parts []memberPart
 }
 
-// endpointChunk is some 64 endpoints, encoded.
-type endpointChunk struct {
-	endpoints []gen.EndpointKey
-	fragment  *encodecache.Fragment
+// memberPart is the endpoints of a chunk that are in one place.
+type memberPart struct {
+	place    memberPlace
+	weight   uint32
+	fragment *encodecache.Fragment
+}
+
+// memberPlace is what the endpoints of a group have in common.
+type memberPlace struct {
+	value.Locality
+	score int
+}
+
+// memberGroup is the endpoints of one place.
+type memberGroup struct {
+	gen.LocalityGroup
+	fragments []*encodecache.Fragment
 }
 
 func newMembers(k memberKey) *members {
-	return &members{memberKey: k, filter: gen.EndpointFilter{Port: k.port, Subset: labelsOf(k.subset), Local: k.local, Node: k.node, Draining: k.draining}}
+	return &members{
+		memberKey: k, order: gen.Ordering{Labels: k.labels},
+		filter: gen.EndpointFilter{Port: k.port, Subset: labelsOf(k.subset), Local: k.local, Node: k.node, Draining: k.draining},
+	}
 }
 
 // labelsOf is the inverse of value.LabelsKey.
@@ -86,86 +106,70 @@ func (m *members) at(set *snapshot.EndpointSet) *memberSet {
 	if m.last != nil && m.last.set == set {
 		return m.last
 	}
-	next := &memberSet{set: set, groups: m.group(set)}
-	known := m.last.chunks()
-	enc := gen.EndpointEncoder{Form: m.form}
-	for _, g := range next.groups {
-		g.cut(known, &enc)
+	next := &memberSet{set: set}
+	if set != nil && !m.none {
+		next.chunks = m.cut(set.Endpoints)
 	}
+	next.groups = groupsOf(next.chunks)
 	m.last = next
 	return next
 }
 
-// chunks are those of the set by their first endpoints.
-func (s *memberSet) chunks() map[gen.EndpointKey]*endpointChunk {
-	out := map[gen.EndpointKey]*endpointChunk{}
-	if s != nil {
-		for _, g := range s.groups {
-			for _, c := range g.chunks {
-				out[c.endpoints[0]] = c
-			}
-		}
-	}
-	return out
-}
-
-// group sorts the endpoints that the filter lets through into groups, by locality and score; within one they keep the set's order.
-func (m *members) group(set *snapshot.EndpointSet) []*memberGroup {
-	if set == nil || m.none {
-		return nil
-	}
-	type place struct {
-		value.Locality
-		score int
-	}
-	order := gen.Ordering{Labels: m.labels}
-	groups := map[place]*memberGroup{}
-	var out []*memberGroup
-	seen := map[string]bool{}
-	for _, e := range set.Endpoints {
-		port, ok := m.filter.Select(e)
-		if !ok || m.once && seen[e.Addresses[0]] {
-			continue
-		}
-		if m.once {
-			seen[e.Addresses[0]] = true
-		}
-		at := place{e.Locality, order.Score(e)}
-		g := groups[at]
-		if g == nil {
-			g = &memberGroup{LocalityGroup: gen.LocalityGroup{Locality: at.Locality, Score: at.score}}
-			groups[at] = g
-			out = append(out, g)
-		}
-		g.endpoints = append(g.endpoints, gen.EndpointKey{Endpoint: e, Port: port})
-		g.Weight = gen.AddWeight(g.Weight, max(1, e.Weight))
-	}
-	slices.SortFunc(out, func(a, b *memberGroup) int { return a.Compare(b.LocalityGroup) })
-	return out
-}
-
-// Lengths of chunks: one endpoint in chunkMean ends a chunk, and none is longer than chunkMost.
+// Lengths of chunks: one endpoint in chunkMean ends a chunk, and none is much longer than chunkMost.
 const (
 	chunkMean = 64
 	chunkMost = 256
 )
 
-// cut divides the endpoints into chunks and encodes those that are not known. Where a chunk ends depends on its endpoints alone, so a change
-// leaves the others as they are.
-func (g *memberGroup) cut(known map[gen.EndpointKey]*endpointChunk, enc *gen.EndpointEncoder) {
-	for rest := g.endpoints; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && n < chunkMost && !endsChunk(rest[n-1].Endpoint.Addresses[0]) {
-			n++
+// cut divides endpoints into chunks and encodes those that the last set has not. Where a chunk ends depends on its endpoints alone, so a
+// change leaves the others as they are.
+func (m *members) cut(endpoints []*value.Endpoint) []memberChunk {
+	known := map[*value.Endpoint]*memberChunk{}
+	if m.last != nil {
+		for i := range m.last.chunks {
+			c := &m.last.chunks[i]
+			known[c.endpoints[0]] = c
 		}
-		c := known[rest[0]]
-		if c == nil || !slices.Equal(c.endpoints, rest[:n]) {
-			c = &endpointChunk{rest[:n:n], encodecache.NewFragment(enc.Encode(rest[:n]))}
-		}
-		g.chunks, rest = append(g.chunks, c), rest[n:]
 	}
-	g.endpoints = nil
+	enc := gen.EndpointEncoder{Form: m.form}
+	var out []memberChunk
+	for rest := endpoints; len(rest) > 0; {
+		next := memberChunk{}
+		if c := known[rest[0]]; c != nil && c.begins(rest) {
+			next = memberChunk{rest[:len(c.endpoints):len(c.endpoints)], c.whole, c.parts}
+		} else {
+			n := chunkEnd(rest)
+			next = memberChunk{rest[:n:n], n < len(rest), m.encode(rest[:n], &enc)}
+		}
+		out, rest = append(out, next), rest[len(next.endpoints):]
+	}
+	return out
 }
+
+// begins reports whether c is the first chunk of endpoints.
+func (c *memberChunk) begins(endpoints []*value.Endpoint) bool {
+	n := len(c.endpoints)
+	return n <= len(endpoints) && slices.Equal(c.endpoints, endpoints[:n]) && (n == len(endpoints) || c.whole && !sameAddress(endpoints[n-1], endpoints[n]))
+}
+
+// chunkEnd is the length of the first chunk of endpoints. Those of one address stay together.
+func chunkEnd(endpoints []*value.Endpoint) int {
+	for n := 1; n < len(endpoints); n++ {
+		if !sameAddress(endpoints[n-1], endpoints[n]) && (n >= chunkMost || endsChunk(addressOf(endpoints[n-1]))) {
+			return n
+		}
+	}
+	return len(endpoints)
+}
+
+func addressOf(e *value.Endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	return e.Addresses[0]
+}
+
+func sameAddress(a, b *value.Endpoint) bool { return addressOf(a) == addressOf(b) }
 
 // endsChunk reports whether the endpoint at that address is the last of its chunk, by FNV-1a with its high bits mixed down.
 func endsChunk(address string) bool {
@@ -175,4 +179,45 @@ func endsChunk(address string) bool {
 	}
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	return (h>>33)%chunkMean == 0
+}
+
+// encode is the endpoints of a chunk that the filter lets through, by place, in the set's order.
+func (m *members) encode(endpoints []*value.Endpoint, enc *gen.EndpointEncoder) (parts []memberPart) {
+	var keys [][]gen.EndpointKey // of each part
+	for i, e := range endpoints {
+		port, ok := m.filter.Select(e)
+		if !ok || m.once && i > 0 && sameAddress(endpoints[i-1], e) {
+			continue
+		}
+		at := memberPlace{e.Locality, m.order.Score(e)}
+		p := slices.IndexFunc(parts, func(p memberPart) bool { return p.place == at })
+		if p < 0 {
+			p, parts, keys = len(parts), append(parts, memberPart{place: at}), append(keys, nil)
+		}
+		keys[p] = append(keys[p], gen.EndpointKey{Endpoint: e, Port: port})
+		parts[p].weight = gen.AddWeight(parts[p].weight, max(1, e.Weight))
+	}
+	for i := range parts {
+		parts[i].fragment = encodecache.NewFragment(enc.Encode(keys[i]))
+	}
+	return parts
+}
+
+// groupsOf joins the parts of chunks to groups, by locality and score.
+func groupsOf(chunks []memberChunk) (out []*memberGroup) {
+	groups := map[memberPlace]*memberGroup{}
+	for _, c := range chunks {
+		for _, p := range c.parts {
+			g := groups[p.place]
+			if g == nil {
+				g = &memberGroup{LocalityGroup: gen.LocalityGroup{Locality: p.place.Locality, Score: p.place.score}}
+				groups[p.place] = g
+				out = append(out, g)
+			}
+			g.fragments = append(g.fragments, p.fragment)
+			g.Weight = gen.AddWeight(g.Weight, p.weight)
+		}
+	}
+	slices.SortFunc(out, func(a, b *memberGroup) int { return a.Compare(b.LocalityGroup) })
+	return out
 }
