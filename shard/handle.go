@@ -151,7 +151,9 @@ const sweepEvery = 64
 // handleEndpoints tells those that subscribe to the endpoints of services that they have changed.
 func (w *worker) handleEndpoints(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}, at time.Time) {
 	first := w.endpoints == nil
-	w.endpoints = t
+	if first || t.Revision > w.endpoints.Revision {
+		w.endpoints = t
+	}
 	if len(services) > 0 {
 		w.log.add(services)
 	}

@@ -1,0 +1,284 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fleet is Shards with a planner and streams of the test's own. Every method returns when the workers are at rest.
+type fleet struct {
+	t       *testing.T
+	shards  *Shards
+	planner *planner
+	lastID  uint64
+	entries map[string]*encodecache.Entry
+	rev     uint64
+	assign  map[string]*plan.Assignment
+
+	mu sync.Mutex
+	// Guarded by mu: the endpoints of each service, as text.
+	endpoints map[value.ServiceKey]string
+	refusals  []Refusal
+}
+
+// planner notes who is attached.
+type planner struct {
+	mu       sync.Mutex
+	attached map[uint64]*plan.Proxy // guarded by mu
+}
+
+func (p *planner) Attach(id uint64, proxy *plan.Proxy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attached[id] = proxy
+}
+
+func (p *planner) Detach(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.attached, id)
+}
+
+// withFleet runs f in a bubble of fake time with running workers, and sees to it that nothing is left of them.
+func withFleet(t *testing.T, workers int, f func(*fleet)) {
+	synctest.Test(t, func(t *testing.T) {
+		fl := &fleet{
+			t: t, planner: &planner{attached: map[uint64]*plan.Proxy{}}, entries: map[string]*encodecache.Entry{},
+			assign: map[string]*plan.Assignment{}, endpoints: map[value.ServiceKey]string{},
+		}
+		fl.shards = New(Options{
+			Workers: workers, Planner: fl.planner, Now: time.Now, After: time.After,
+			Metrics: Metrics{Refused: func(r Refusal) {
+				fl.mu.Lock()
+				defer fl.mu.Unlock()
+				fl.refusals = append(fl.refusals, r)
+			}},
+			join: join{fl.assignmentsOf, fl.join},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			fl.shards.Run(ctx)
+			close(done)
+		}()
+		f(fl)
+		cancel()
+		<-done
+	})
+}
+
+func (f *fleet) assignmentsOf(w *plan.World, s value.ServiceKey) []*plan.Assignment {
+	if a, ok := w.Assignments.Get(s.Host); ok {
+		return []*plan.Assignment{a}
+	}
+	return nil
+}
+
+func (f *fleet) join(a *plan.Assignment, _ *snapshot.EndpointTable) *encodecache.Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.entry(ads.EndpointURL, a.Name, f.endpoints[a.Service])
+}
+
+// entry is a resource with that text; equal ones are one pointer. The caller holds mu, or is alone.
+func (f *fleet) entry(url, name, text string) *encodecache.Entry {
+	key := url + " " + name + "=" + text
+	if f.entries[key] == nil {
+		f.entries[key] = encodecache.NewLeaf(url, name, encodecache.NewFragment([]byte(name+"="+text)))
+	}
+	return f.entries[key]
+}
+
+// world is a World with those clusters, "name=text …", each with endpoints, and those routes.
+func (f *fleet) world(clusters, routes string) *plan.World {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rev++
+	w := &plan.World{Revision: f.rev}
+	for _, c := range strings.Fields(clusters) {
+		name, text, _ := strings.Cut(c, "=")
+		w.Clusters = w.Clusters.Set(name, f.entry(ads.ClusterURL, name, text))
+		if f.assign[name] == nil {
+			f.assign[name] = &plan.Assignment{Name: name, Service: serviceOf(name)}
+		}
+		w.Assignments = w.Assignments.Set(name, f.assign[name])
+	}
+	for _, r := range strings.Fields(routes) {
+		name, text, _ := strings.Cut(r, "=")
+		w.Routes = w.Routes.Set(name, f.entry(ads.RouteURL, name, text))
+	}
+	return w
+}
+
+func serviceOf(name string) value.ServiceKey { return value.ServiceKey{Host: name, Namespace: "n"} }
+
+// table sets endpoints, "name=text …", and publishes the table.
+func (f *fleet) table(endpoints string) {
+	f.postTable(endpoints)
+	synctest.Wait()
+}
+
+func (f *fleet) postTable(endpoints string) {
+	f.mu.Lock()
+	var services []value.ServiceKey
+	for _, e := range strings.Fields(endpoints) {
+		name, text, _ := strings.Cut(e, "=")
+		f.endpoints[serviceOf(name)] = text
+		services = append(services, serviceOf(name))
+	}
+	f.rev++
+	t := &snapshot.EndpointTable{Revision: f.rev}
+	f.mu.Unlock()
+	f.shards.EndpointsChanged(t, services)
+}
+
+// advance gives a class a new World.
+func (f *fleet) advance(c *plan.Class, w *plan.World) {
+	f.shards.Advanced(map[*plan.Class]*plan.World{c: w})
+	synctest.Wait()
+}
+
+// fakeStream keeps what it is sent. It answers nothing by itself.
+type fakeStream struct {
+	fleet *fleet
+	id    uint64
+
+	mu sync.Mutex
+	// Guarded by mu.
+	got       []*encodecache.Response
+	urls      []string
+	closed    error
+	backlog   bool
+	onReceive func()
+}
+
+// ID implements Stream.
+func (s *fakeStream) ID() uint64 { return s.id }
+
+// Send implements Stream.
+func (s *fakeStream) Send(url string, r *encodecache.Response) {
+	s.mu.Lock()
+	s.got, s.urls = append(s.got, r), append(s.urls, url)
+	f := s.onReceive
+	s.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+// Close implements Stream.
+func (s *fakeStream) Close(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = err
+}
+
+// Backlogged implements Backlogged.
+func (s *fakeStream) Backlogged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.backlog
+}
+
+// connect attaches a Delta stream of a proxy, with a wildcard CDS request.
+func (f *fleet) connect(node string) *fakeStream {
+	f.lastID++
+	s := &fakeStream{fleet: f, id: f.lastID}
+	p := &plan.Proxy{ID: node, Name: node, Namespace: "n"}
+	if err := f.shards.Attach(s, p, ads.Request{Delta: true, TypeURL: ads.ClusterURL}); err != nil {
+		f.t.Fatal(err)
+	}
+	synctest.Wait()
+	return s
+}
+
+// place assigns a stream to a class.
+func (s *fakeStream) place(c *plan.Class, w *plan.World) *fakeStream {
+	s.fleet.shards.Assigned(s.id, c, w)
+	synctest.Wait()
+	return s
+}
+
+// ask sends a Delta request.
+func (s *fakeStream) ask(r ads.Request) *fakeStream {
+	r.Delta = true
+	s.fleet.shards.Receive(s.id, r)
+	synctest.Wait()
+	return s
+}
+
+// endpoints subscribes to endpoints.
+func (s *fakeStream) endpoints(names ...string) *fakeStream {
+	return s.ask(ads.Request{TypeURL: ads.EndpointURL, Subscribe: names})
+}
+
+// take is what has come since the last call, each response as "CDS a=1 b=1 -gone", and ACKs it.
+func (s *fakeStream) take() string { return s.read(true) }
+
+// read is take; ack tells whether to ACK.
+func (s *fakeStream) read(ack bool) string {
+	s.mu.Lock()
+	got, urls := s.got, s.urls
+	s.got, s.urls = nil, nil
+	s.mu.Unlock()
+	var out []string
+	for i, r := range got {
+		out = append(out, show(s.fleet.t, urls[i], r))
+		if ack {
+			s.ask(ads.Request{TypeURL: urls[i], Nonce: r.Nonce()})
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// show is a Delta response as text.
+func show(t *testing.T, url string, r *encodecache.Response) string {
+	var m discoveryv3.DeltaDiscoveryResponse
+	if err := proto.Unmarshal(r.Buffers().Materialize(), &m); err != nil {
+		t.Fatal(err)
+	}
+	typ, _ := ads.TypeOf(url)
+	out := []string{typ.String()}
+	for _, res := range m.GetResources() {
+		out = append(out, string(res.GetResource().GetValue()))
+	}
+	for _, name := range m.GetRemovedResources() {
+		out = append(out, "-"+name)
+	}
+	sort.Strings(out[1:])
+	return strings.Join(out, " ")
+}
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func class(name string) *plan.Class { return &plan.Class{Name: name, Type: value.Router} }
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+var _ plan.Sink = (*Shards)(nil)
+
+var _ chunked.Map[*encodecache.Entry] = plan.Section{}
