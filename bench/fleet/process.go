@@ -10,21 +10,27 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // childEnv is set in the process of a Remote.
 const childEnv = "PILOTD_BENCH_FLEET"
 
-// Plan is what clients a Remote has. All have the node Node but for its id, in which %d becomes the number of the client.
+// Plan is what clients a Remote has.
 type Plan struct {
 	Network, Address string
 	Clients          int
 	Delta            bool
-	Node             json.RawMessage // protojson
-	Subscriptions    []Subscription
+	// Node is the node of all, in protojson; %d in its id becomes the number of the client.
+	Node json.RawMessage `json:",omitempty"`
+	// Nodes, if any, are what the node of each client has besides: encoded Nodes, merged with Node.
+	Nodes         [][]byte
+	Subscriptions []Subscription
 }
 
 // Remote is a Fleet in a process of its own, so that the CPU time of this process is the server's alone.
@@ -41,7 +47,7 @@ func Spawn(p Plan) (*Remote, error) {
 		return nil, err
 	}
 	r := &Remote{cmd: exec.Command(os.Args[0])}
-	r.cmd.Env = append(os.Environ(), childEnv+"="+string(b))
+	r.cmd.Env = append(os.Environ(), childEnv+"=1")
 	r.cmd.Stderr = os.Stderr
 	if r.in, err = r.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -51,7 +57,11 @@ func Spawn(p Plan) (*Remote, error) {
 		return nil, err
 	}
 	r.out = bufio.NewScanner(out)
-	return r, r.cmd.Start()
+	if err := r.cmd.Start(); err != nil {
+		return nil, err
+	}
+	_, err = r.in.Write(append(b, '\n'))
+	return r, err
 }
 
 // Await returns when the clients have got n responses in all since Spawn, or one has ended.
@@ -76,38 +86,38 @@ func (r *Remote) Close() error {
 
 // Child runs the clients and ends the process, if this is the process of a Remote; else it does nothing.
 func Child() {
-	text := os.Getenv(childEnv)
-	if text == "" {
+	if os.Getenv(childEnv) == "" {
 		return
 	}
-	if err := child([]byte(text)); err != nil {
+	if err := child(bufio.NewReader(os.Stdin)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func child(text []byte) error {
+// child runs the clients of the plan that the first line holds; each further line is a number of responses to await.
+func child(in *bufio.Reader) error {
+	text, err := in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
 	var p Plan
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
-	var node corev3.Node
-	if err := protojson.Unmarshal(p.Node, &node); err != nil {
+	nodes, err := nodesOf(p)
+	if err != nil {
 		return err
 	}
-	pattern := node.Id
 	f, err := Start(Options{Clients: p.Clients, Delta: p.Delta, Subscriptions: p.Subscriptions,
 		Dial: func() (net.Conn, error) { return net.Dial(p.Network, p.Address) },
-		Node: func(i int) *corev3.Node {
-			node.Id = fmt.Sprintf(pattern, i)
-			return &node
-		}})
+		Node: func(i int) *corev3.Node { return nodes[i] }})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	commands := bufio.NewScanner(os.Stdin)
+	commands := bufio.NewScanner(in)
 	for commands.Scan() {
 		var n int
 		if _, err := fmt.Sscan(commands.Text(), &n); err != nil {
@@ -120,4 +130,28 @@ func child(text []byte) error {
 		fmt.Println(answer)
 	}
 	return nil
+}
+
+// nodesOf are the nodes of the clients of p.
+func nodesOf(p Plan) ([]*corev3.Node, error) {
+	all := &corev3.Node{}
+	if len(p.Node) > 0 {
+		if err := protojson.Unmarshal(p.Node, all); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]*corev3.Node, p.Clients)
+	for i := range out {
+		out[i] = &corev3.Node{Id: all.Id, Cluster: all.Cluster, Metadata: proto.CloneOf(all.Metadata), Locality: proto.CloneOf(all.Locality),
+			Extensions: slices.Clip(all.Extensions)}
+		if strings.Contains(all.Id, "%d") {
+			out[i].Id = fmt.Sprintf(all.Id, i)
+		}
+		if i < len(p.Nodes) {
+			if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(p.Nodes[i], out[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
 }
