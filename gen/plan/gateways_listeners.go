@@ -72,7 +72,7 @@ func (g *gatewayView) chains(l gen.GatewayListenerKey, s *gatewayServer, taken m
 
 // tcpRoute is what the first VirtualService with a TCP route for a server forwards to.
 func (g *gatewayView) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
-	for _, vs := range g.virtualServices(s.gateway) {
+	for _, vs := range g.virtualServices(s) {
 		if !s.takes(vs) {
 			continue
 		}
@@ -91,7 +91,7 @@ func (g *gatewayView) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
 // passthroughChains are those of the TLS routes for a server: one for each match, by its SNI names.
 func (g *gatewayView) passthroughChains(s *gatewayServer, taken map[string]struct{}) []gen.GatewayChainKey {
 	var out []gen.GatewayChainKey
-	for _, vs := range g.virtualServices(s.gateway) {
+	for _, vs := range g.virtualServices(s) {
 		if !s.takes(vs) {
 			continue
 		}

@@ -18,8 +18,8 @@ type gatewayView struct {
 	sc     *Scope
 	tables *Tables
 
-	bound    map[string][]*value.VirtualService // by Gateway, once asked for
-	services []*value.Service                   // of the router itself, once asked for
+	bound    map[string]*boundServices // by Gateway, once asked for
+	services []*value.Service          // of the router itself, once asked for
 }
 
 // gatewayServer is one server of a Gateway, at one port of the router's own.
@@ -217,22 +217,53 @@ func serverHost(h string) (namespace, host string) {
 	return ns, host
 }
 
-// virtualServices are those bound to a Gateway that the router's namespace may see, in order of precedence.
-func (g *gatewayView) virtualServices(gateway string) []*value.VirtualService {
-	if list, ok := g.bound[gateway]; ok {
-		return list
+// boundServices are the VirtualServices bound to a Gateway that the router's namespace may see, in order of precedence.
+type boundServices struct {
+	list   []*value.VirtualService
+	byHost map[string][]int // places in list, by host or pattern
+}
+
+func (g *gatewayView) boundTo(gateway string) *boundServices {
+	if b, ok := g.bound[gateway]; ok {
+		return b
 	}
-	var out []*value.VirtualService
+	b := &boundServices{byHost: map[string][]int{}}
 	for vs := range g.n.VirtualServicesOfGateway(gateway) {
 		if vs.Export.VisibleTo(g.sc.Namespace) {
-			out = append(out, vs)
+			b.list = append(b.list, vs)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *value.VirtualService) int { return g.sc.reach(a) - g.sc.reach(b) })
-	if g.bound == nil {
-		g.bound = map[string][]*value.VirtualService{}
+	slices.SortStableFunc(b.list, func(a, b *value.VirtualService) int { return g.sc.reach(a) - g.sc.reach(b) })
+	for i, vs := range b.list {
+		for _, h := range vs.Spec.GetHosts() {
+			b.byHost[h] = append(b.byHost[h], i)
+		}
 	}
-	g.bound[gateway] = out
+	if g.bound == nil {
+		g.bound = map[string]*boundServices{}
+	}
+	g.bound[gateway] = b
+	return b
+}
+
+// virtualServices are those bound to a server's Gateway that may have a host in common with the server, in order of precedence. They are
+// looked up by host, for Gateways with a server for each of thousands of hosts are not rare.
+func (g *gatewayView) virtualServices(s *gatewayServer) []*value.VirtualService {
+	b := g.boundTo(s.gateway)
+	var places []int
+	for _, host := range s.sniHosts() {
+		if strings.HasPrefix(host, "*") {
+			return b.list
+		}
+		for p := range snapshot.Patterns(host) {
+			places = append(places, b.byHost[p]...)
+		}
+	}
+	slices.Sort(places)
+	var out []*value.VirtualService
+	for _, i := range slices.Compact(places) {
+		out = append(out, b.list[i])
+	}
 	return out
 }
 

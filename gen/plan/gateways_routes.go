@@ -26,7 +26,7 @@ func (g *gatewayView) routeConfiguration(name string, servers []*gatewayServer) 
 	hosts := map[string]*gatewayHost{}
 	known := map[boundService]*gen.RoutesKey{}
 	for _, s := range servers {
-		for _, vs := range g.virtualServices(s.gateway) {
+		for _, vs := range g.virtualServices(s) {
 			shared := s.shared(vs)
 			if len(shared) == 0 {
 				continue

@@ -56,7 +56,7 @@ func (v portView) claim(host string) (c claim, ok bool) {
 func (v portView) claimByRule(host string) (c claim, ok bool) {
 	for _, vs := range v.rules(host) {
 		refused, routed := v.verdicts(vs)
-		if !routed || v.port != 80 && !v.reachesService(vs) {
+		if !routed || v.port != anyHostPort && !v.reachesService(vs) {
 			continue
 		}
 		if strings.HasPrefix(host, "*") && v.covers(host, nil) {

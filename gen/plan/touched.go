@@ -221,10 +221,14 @@ func (t *touched) ports(old, n *snapshot.Snapshot, hosts map[string]struct{}) ma
 	return out
 }
 
+// anyHostPort is the port on which VirtualServices have virtual hosts for all their hosts, whether a service there has the port or not.
+const anyHostPort = 80
+
 // eachRoutePort yields the ports whose route configurations may differ.
 func (t *touched) eachRoutePort(b *base, n *snapshot.Snapshot) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		ports := t.ports(b.snap, n, t.routes)
+		ports[anyHostPort] = struct{}{}
 		if t.wide {
 			for k := range b.hosts.All() {
 				p, _ := strconv.Atoi(k)
