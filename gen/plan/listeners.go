@@ -67,7 +67,7 @@ func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Se
 	switch {
 	case sc.Traits.Type == value.Proxyless:
 		return t.apiListeners(n, sc, svc)
-	case sc.Traits.Interception == value.NoInterception || svc.Resolution == value.Alias:
+	case sc.Traits.Interception == value.NoInterception || svc.Resolution == value.Alias || !sc.imported(svc.Namespace, svc.Host):
 		return nil
 	}
 	v := outboundView{t, n, sc}

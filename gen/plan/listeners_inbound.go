@@ -45,8 +45,19 @@ func (t *Tables) inboundListeners(n *snapshot.Snapshot, sc *Scope, own *Own) (ad
 	if sc.Traits.Type == value.Proxyless {
 		return t.serverListeners(own), nil
 	}
-	if sc.Traits.Interception != value.NoInterception {
-		add = append(add, t.virtualInbound(n, sc, own))
+	var captured, bound []gen.InboundChainsKey
+	intercepted := sc.Traits.Interception != value.NoInterception
+	switch {
+	case sc.Sidecar != nil && len(sc.Sidecar.Spec.GetIngress()) > 0:
+		captured, bound = t.ingressPorts(n, sc, own)
+	case intercepted: // otherwise the application itself has the ports
+		captured = t.targetPorts(n, sc, own)
+	}
+	if intercepted {
+		add = append(add, t.virtualInbound(n, sc, captured))
+	}
+	for _, k := range bound {
+		add = append(add, t.boundListener(k))
 	}
 	return add, ownMemberListeners(own)
 }
@@ -65,11 +76,11 @@ func ownMemberListeners(own *Own) (names []string) {
 	return names
 }
 
-// virtualInbound is the listener that gets all inbound connections of a workload.
-func (t *Tables) virtualInbound(n *snapshot.Snapshot, sc *Scope, own *Own) *encodecache.Entry {
+// virtualInbound is the listener that gets all inbound connections of a workload with these declared ports.
+func (t *Tables) virtualInbound(n *snapshot.Snapshot, sc *Scope, declared []gen.InboundChainsKey) *encodecache.Entry {
 	port := int(n.Mesh.Config.GetProxyInboundListenPort())
 	bind := outboundView{t, n, sc}.everywhere().bind
-	ports := append([]gen.InboundChainsKey{t.inboundPort(n, sc)}, t.targetPorts(n, sc, own)...)
+	ports := append([]gen.InboundChainsKey{t.inboundPort(n, sc)}, declared...)
 	header := gen.InboundListenerKey{
 		Mesh: n.Mesh, Name: gen.VirtualInboundName, Bind: bind, Port: port, Captured: true, Transparent: sc.Traits.Interception == value.TProxy,
 	}
@@ -93,19 +104,15 @@ func (t *Tables) targetPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (out []g
 	for _, target := range own.Targets {
 		k := t.inboundPort(n, sc)
 		k.Bind, k.Target, k.Protocol, k.Host, k.Port = bind, target.Number, target.Port.Protocol, target.Service.Host, target.Port.Number
-		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) && !reservedInbound(n, k.Target) {
+		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) && !ownPort(n, k.Target) {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b gen.InboundChainsKey) int { return cmp.Compare(a.Target, b.Target) })
+	slices.SortFunc(out, byTarget)
 	return out
 }
 
-// reservedInbound reports whether a port of the pod is the proxy's own: no application listens there.
-func reservedInbound(n *snapshot.Snapshot, port int) bool {
-	m := n.Mesh.Config
-	return slices.Contains([]int{int(m.GetProxyListenPort()), int(m.GetProxyInboundListenPort()), 15021, 15090}, port)
-}
+func byTarget(a, b gen.InboundChainsKey) int { return cmp.Compare(a.Target, b.Target) }
 
 // inboundChains are the chains of ports, each a Fragment.
 func (t *Tables) inboundChains(ports []gen.InboundChainsKey) (list *fragmentList) {

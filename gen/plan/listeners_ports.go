@@ -69,9 +69,10 @@ func eachMember(n *snapshot.Snapshot, svc *value.Service, p *value.Port, f func(
 	}
 }
 
-// seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there.
+// seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a scope knows only as a
+// destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
 func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value.Port) {
-	if !svc.Export.VisibleTo(v.sc.Namespace) {
+	if !svc.Export.VisibleTo(v.sc.Namespace) || !v.sc.imported(svc.Namespace, svc.Host) {
 		return nil, nil
 	}
 	s := v.sc.Service(v.n, svc.Host)
@@ -100,7 +101,7 @@ func (v outboundView) before(a, b portClaim) int {
 // wildcardClaims are the claims to the wildcard address of a port. Of those that are HTTP only the first is among them: the others change
 // nothing.
 func (v outboundView) wildcardClaims(port int) []portClaim {
-	if v.reserved(port) {
+	if ownPort(v.n, port) {
 		return nil
 	}
 	all := v.t.listeners.ports.Get(portKey{v.n, port})
@@ -138,17 +139,20 @@ func (v outboundView) firstHTTP(all *portServices, port int) (first []portClaim)
 	return first
 }
 
-// reserved reports whether the proxy itself listens at a port of all addresses: the two virtual listeners, metrics and readiness.
-func (v outboundView) reserved(port int) bool {
-	m := v.n.Mesh.Config
-	return slices.Contains([]int{int(m.GetProxyListenPort()), int(m.GetProxyInboundListenPort()), 15021, 15090}, port)
+// ownPort reports whether a port of all addresses is the proxy's own: of the two virtual listeners, readiness, or metrics.
+func ownPort(n *snapshot.Snapshot, port int) bool {
+	switch int32(port) {
+	case n.Mesh.Config.GetProxyListenPort(), n.Mesh.Config.GetProxyInboundListenPort(), 15021, 15090:
+		return true
+	}
+	return false
 }
 
 // allClaims are the claims of all services to one address that serves for every service, at a port.
 func (v outboundView) allClaims(port int) []portClaim {
 	var claims []portClaim
 	for svc := range v.sc.ServicesOnPort(v.n, port) {
-		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias {
+		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias && v.sc.imported(svc.Namespace, svc.Host) {
 			claims = append(claims, portClaim{svc, p, ""})
 		}
 	}
