@@ -24,15 +24,12 @@ type Assignment struct {
 	members *members
 
 	mu sync.Mutex
-	// Guarded by mu: the Entry for the set that was asked for last, and for the one before, which those who are behind may still want.
-	last     *joined
-	previous weak.Pointer[joined]
-}
-
-// joined is the Entry of an Assignment for one set of endpoints. Immutable.
-type joined struct {
-	set   *snapshot.EndpointSet // nil for no endpoints
-	entry *encodecache.Entry
+	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it: those who are behind may
+	// still want it.
+	lastSet       *snapshot.EndpointSet
+	last          *encodecache.Entry
+	previousSet   weak.Pointer[snapshot.EndpointSet]
+	previousEntry weak.Pointer[encodecache.Entry]
 }
 
 // assignmentKey is the identity of an Assignment.
@@ -47,17 +44,15 @@ func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 	set := t.Set(a.Service)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last != nil && a.last.set == set {
-		return a.last.entry
+	if a.last != nil && a.lastSet == set {
+		return a.last
 	}
-	if p := a.previous.Value(); p != nil && p.set == set {
-		return p.entry
+	if e := a.previousEntry.Value(); e != nil && a.previousSet == weak.Make(set) {
+		return e
 	}
-	if a.last != nil {
-		a.previous = weak.Make(a.last)
-	}
-	a.last = &joined{set, a.join(a.members.at(set))}
-	return a.last.entry
+	a.previousSet, a.previousEntry = weak.Make(a.lastSet), weak.Make(a.last)
+	a.lastSet, a.last = set, a.join(a.members.at(set))
+	return a.last
 }
 
 // assignmentLeaf is the size up to which an assignment is one piece: few of its parts are worth sharing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"unique"
 
@@ -224,6 +225,25 @@ func TestEqualSetsGiveOneEntry(t *testing.T) {
 	empty := tables.next(nil)
 	if a.Entry(empty) != a.Entry(empty) || len(readAssignment(t, a.Entry(empty)).GetEndpoints()) != 0 {
 		t.Error("no endpoints")
+	}
+}
+
+// Those who ask at the same time get the same Entry.
+func TestConcurrentCallersShareAnEntry(t *testing.T) {
+	tables := newClusterTables()
+	table := (&endpointTables{}).next(booksEndpoints(2000))
+	got := make([]*encodecache.Entry, 8)
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() {
+			got[i] = tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(), port: "http"}}).Entry(table)
+		})
+	}
+	wg.Wait()
+	for _, e := range got {
+		if e != got[0] {
+			t.Error("two Entries")
+		}
 	}
 }
 
