@@ -18,7 +18,6 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
-	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -199,6 +198,19 @@ func (s *fakeStream) Backlogged() bool {
 	return s.backlog
 }
 
+func (s *fakeStream) setBacklog(b bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.backlog = b
+}
+
+// holds is how many responses it has that were not taken.
+func (s *fakeStream) holds() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.got)
+}
+
 // connect attaches a Delta stream of a proxy, with a wildcard CDS request.
 func (f *fleet) connect(node string) *fakeStream {
 	f.lastID++
@@ -280,5 +292,3 @@ func class(name string) *plan.Class { return &plan.Class{Name: name, Type: value
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
 var _ plan.Sink = (*Shards)(nil)
-
-var _ chunked.Map[*encodecache.Entry] = plan.Section{}

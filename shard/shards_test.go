@@ -75,7 +75,7 @@ func TestStuckStreamDelaysNobody(t *testing.T) {
 		c := class("c")
 		w := f.world("x=0", "")
 		good, stuck := f.connect("good").place(c, w), f.connect("stuck").place(c, w)
-		stuck.backlog = true
+		stuck.setBacklog(true)
 		good.take()
 		good.endpoints("x").take()
 		stuck.endpoints("x")
@@ -90,10 +90,10 @@ func TestStuckStreamDelaysNobody(t *testing.T) {
 			expect(t, "good's endpoints", good.take(), "EDS x="+nodeName(i))
 			time.Sleep(100 * time.Millisecond) // of fake time
 		}
-		if n := len(stuck.got); n != 2 {
+		if n := stuck.holds(); n != 2 {
 			t.Errorf("the stuck stream holds %d responses", n)
 		}
-		stuck.backlog = false
+		stuck.setBacklog(false)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		expect(t, "when it reads again", stuck.read(true), "CDS x=0; EDS x=0; CDS x=node-99")
@@ -139,7 +139,7 @@ func TestCreditByTime(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
 		expect(t, "after a second", s.read(false), "CDS x=2")
-		s.backlog = true
+		s.setBacklog(true)
 		f.advance(c, f.world("x=3", ""))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

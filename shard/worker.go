@@ -190,6 +190,7 @@ func (w *worker) handleWorlds(worlds map[*plan.Class]*plan.World, at time.Time) 
 		w.lookAtEndpoints()
 	}
 	w.contents.sweep()
+	w.book.Forget()
 }
 
 // lookAtEndpoints handles the endpoint slot if it has something.

@@ -20,6 +20,10 @@ type Book struct {
 	masked  map[maskKey]*Content
 	digests map[digestKey]digest
 	empties map[string]*encodecache.Entry
+	unions  map[[2]*Names]*Names
+
+	// Owned by the worker goroutine: what is remembered beyond the pass.
+	wholes map[wholeKey]*whole
 
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
@@ -30,18 +34,33 @@ type Book struct {
 
 // NewBook makes the Book of one worker. nonce counts the responses of the process; table interns its subscriptions.
 func NewBook(table *NamesTable, nonce func() uint64) *Book {
-	b := &Book{table: table, nonce: nonce}
+	b := &Book{table: table, nonce: nonce, wholes: map[wholeKey]*whole{}}
 	b.Turn()
 	return b
 }
 
 // Turn ends a pass: what is asked from now on gets new nonces.
 func (b *Book) Turn() {
-	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties) == 0 {
+	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions) == 0 {
 		return
 	}
 	b.answers, b.masked = map[question]*answer{}, map[maskKey]*Content{}
 	b.digests, b.empties = map[digestKey]digest{}, map[string]*encodecache.Entry{}
+	b.unions = map[[2]*Names]*Names{}
+}
+
+// union is the names of both, worked out once in a pass.
+func (b *Book) union(x, y *Names) *Names {
+	if x == nil || y == nil || x == y {
+		return b.table.Union(x, y)
+	}
+	key := [2]*Names{x, y}
+	u, ok := b.unions[key]
+	if !ok {
+		u = b.table.Union(x, y)
+		b.unions[key] = u
+	}
+	return u
 }
 
 // question is everything that determines an answer.
@@ -255,6 +274,7 @@ func (b *Book) all(k kind, sub Subscription, c *Content) []*encodecache.Entry {
 		}
 		return out
 	}
+	out = make([]*encodecache.Entry, 0, sub.Names.Len())
 	for name := range sub.Names.All() {
 		if e := b.lookup(k, sub, c, name); e != nil {
 			out = append(out, e)
@@ -273,6 +293,9 @@ type digestKey struct {
 func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
 	if c == nil || sub.None() {
 		return digest{}
+	}
+	if w, ok := b.wholes[wholeKey{k, sub, c}]; ok {
+		return w.sum
 	}
 	key := digestKey{k, sub, c}
 	d, ok := b.digests[key]

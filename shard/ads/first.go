@@ -20,20 +20,17 @@ func (t *turn) firstSotW(typ Type, goal *Content) {
 		st.have = goal
 		return
 	}
-	sum := t.book.digest(k, st.sub, goal)
+	sum := t.book.whole(k, st.sub, goal).sum
 	knows := st.version == sum.version() && !st.doubt
-	if knows && !st.early && t.sends > 0 {
+	if knows && !st.full && t.sends > 0 {
 		st.have, st.sum, st.accepted = goal, sum, had{goal, st.sub}
 		t.to(typ, goal, false) // the endpoints of clusters that have just changed
 		return
 	}
-	batch := t.book.whole(question{kind: k, sub: st.sub, to: goal})
-	if batch == nil { // nothing of these names exists, and the answer tells so
-		batch = t.book.nothing(k)
-	}
+	batch := t.book.wholeBatch(k, st.sub, goal) // also when nothing of these names exists: the answer tells so
 	t.send(typ, batch, goal, sum)
 	if typ == Clusters && !knows {
-		t.follow(batch)
+		t.followWhole(batch)
 	}
 }
 
@@ -41,8 +38,11 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	var batch *Batch
-	if len(st.initial) == 0 {
-		batch = t.book.whole(question{kind: k, sub: st.sub, to: goal, force: st.sub.Names})
+	whole := len(st.initial) == 0
+	if whole {
+		if len(t.book.whole(k, st.sub, goal).items) > 0 {
+			batch = t.book.wholeBatch(k, st.sub, goal)
+		}
 	} else {
 		batch = t.reconcile(typ, goal)
 	}
@@ -57,18 +57,12 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 		return
 	}
 	t.send(typ, batch, goal, digest{})
-	if typ == Clusters {
+	switch {
+	case typ == Clusters && whole:
+		t.followWhole(batch)
+	case typ == Clusters:
 		t.follow(batch)
 	}
-}
-
-// whole is the response to q; nil when it has nothing to say.
-func (b *Book) whole(q question) *Batch {
-	a := b.ask(q)
-	if len(a.items) == 0 {
-		return nil
-	}
-	return b.response(q, a)
 }
 
 // nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no resources.
@@ -88,8 +82,8 @@ func (t *turn) reconcile(typ Type, goal *Content) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	out := &Batch{TypeURL: typ.URL(), Delta: true}
-	believe := !st.doubt && !st.early
-	for _, e := range t.book.all(k, st.sub, goal) {
+	believe := !st.doubt && !st.full
+	for _, e := range t.book.whole(k, st.sub, goal).entries {
 		version, claims := st.initial[e.Name()]
 		if believe && claims && version == e.Version() && !st.force.Contains(e.Name()) {
 			continue

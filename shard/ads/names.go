@@ -128,8 +128,24 @@ func decodeNames(raw []byte) ([]string, error) {
 	return names, nil
 }
 
-// Of is the set of names, in any order and with repeats.
-func (t *NamesTable) Of(names []string) *Names { return t.edit(chunked.Map[struct{}]{}, names, nil) }
+// Of is the set of names, in any order and with repeats. A list that was seen before, in whatever order, is recognised by the sum of its
+// names' hashes.
+func (t *NamesTable) Of(names []string) *Names {
+	if len(names) == 0 {
+		return nil
+	}
+	sp := spelling{uint64(len(names)), 1}
+	for _, name := range names {
+		sp[0] += maphash.String(t.seeds[0], name)
+		sp[1] += maphash.String(t.seeds[1], name)
+	}
+	if n := t.spelled(sp); n != nil {
+		return n
+	}
+	n := t.edit(chunked.Map[struct{}]{}, names, nil)
+	t.learn(n, sp)
+	return n
+}
 
 // Edit is n with names added and others taken away.
 func (t *NamesTable) Edit(n *Names, add, remove []string) *Names {

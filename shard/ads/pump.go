@@ -108,7 +108,16 @@ func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
 func (t *turn) follow(batch *Batch) {
 	changed, _ := batch.names(t.book.table)
 	eds := &t.types[Endpoints]
-	eds.force = t.book.table.Union(eds.force, changed)
+	eds.force = t.book.union(eds.force, changed)
+}
+
+// followWhole is follow after a first CDS response that may change every cluster.
+func (t *turn) followWhole(batch *Batch) {
+	if eds := &t.types[Endpoints]; !eds.watched || eds.first {
+		eds.full = true
+		return
+	}
+	t.follow(batch)
 }
 
 // warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is bounded.

@@ -89,7 +89,7 @@ func (t *turn) correct(typ Type, batch *Batch) {
 	}
 	st.have = batch.undone(st.have, st.accepted, undo)
 	st.sum = t.sumOf(typ)
-	st.force = t.book.table.Union(st.force, t.book.table.Of(again))
+	st.force = t.book.union(st.force, t.book.table.Of(again))
 }
 
 // suspects are the resources of a response that may be the reason why it was refused.
@@ -153,7 +153,7 @@ func (t *turn) next(typ Type) (bad []suspect) {
 	for _, s := range st.refusal.trial {
 		names = append(names, s.name)
 	}
-	st.force = t.book.table.Union(st.force, t.book.table.Of(names))
+	st.force = t.book.union(st.force, t.book.table.Of(names))
 	return bad
 }
 

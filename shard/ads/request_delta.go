@@ -56,5 +56,5 @@ func (t *turn) amend(typ Type, r *Request) {
 		return
 	}
 	send = slices.DeleteFunc(send, func(name string) bool { return !st.sub.Has(name) || name == wildcard })
-	st.force = t.book.table.Union(st.force, t.book.table.Of(send))
+	st.force = t.book.union(st.force, t.book.table.Of(send))
 }

@@ -35,7 +35,9 @@ func (t *turn) watch(typ Type, r *Request) {
 	st := &t.types[typ]
 	st.watched, st.first = true, true
 	st.doubt = st.doubt || r.Error != nil
-	st.early = typ == Endpoints && !t.types[Clusters].watched
+	if typ == Endpoints && !t.types[Clusters].watched {
+		st.full = true // a cluster is warming (protocol.md 1)
+	}
 }
 
 // listed is what a list of names subscribes to: an empty one to all, of a root, while the stream never named that type.
@@ -60,7 +62,7 @@ func (t *turn) resubscribe(typ Type, sub Subscription) {
 	case old.All:
 		st.force = sub.Names
 	default:
-		st.force = t.book.table.Union(st.force, t.book.table.Minus(sub.Names, old.Names))
+		st.force = t.book.union(st.force, t.book.table.Minus(sub.Names, old.Names))
 	}
 	t.resum(typ, old)
 }

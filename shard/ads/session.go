@@ -61,7 +61,7 @@ type state struct {
 	watched bool // it has sent a request of this type
 	first   bool // its first request is not answered yet
 	named   bool // it has named resources of this type, State-of-the-World: an empty list is no wildcard any more
-	early   bool // EDS: its first request came before any of CDS
+	full    bool // EDS: it is answered in full, whatever versions it reports
 	sub     Subscription
 	version string            // its version_info when it came
 	initial map[string]string // its initial_resource_versions: of what it has not accepted here yet

@@ -50,6 +50,39 @@ func BenchmarkOneChangeToMany(b *testing.B) {
 	}
 }
 
+// BenchmarkConnect is one client of 1,000 clusters that connects from nothing, alone in its pass.
+func BenchmarkConnect(b *testing.B) {
+	m, table := newMesh(), NewNamesTable()
+	var n uint64
+	book := NewBook(table, func() uint64 { n++; return n })
+	now := time.Unix(1000, 0)
+	var words, names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
+		words = append(words, names[i]+"=0")
+	}
+	target := m.target(map[Type]Section{Clusters: m.section(Clusters, words), Endpoints: m.section(Endpoints, words)})
+	for _, delta := range []bool{true, false} {
+		b.Run(fmt.Sprintf("delta=%v", delta), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s := New(Options{Delta: delta})
+				s.Retarget(now, book, target)
+				s.Receive(now, book, &Request{Delta: delta, TypeURL: ClusterURL})
+				book.Turn()
+				eds := &Request{Delta: delta, TypeURL: EndpointURL}
+				if delta {
+					eds.Subscribe = names
+				} else {
+					eds.Names = table.Of(names)
+				}
+				s.Receive(now, book, eds)
+				book.Turn()
+			}
+		})
+	}
+}
+
 func benchChange(b *testing.B, delta bool) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64

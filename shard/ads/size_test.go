@@ -1,0 +1,14 @@
+package ads
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// A Session is what a proxy costs beside its connection (design.md section 7: 8 KiB in all).
+func TestSessionIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Session{}); size > 3<<10 {
+		t.Errorf("a Session has %d bytes", size)
+	}
+	t.Log(unsafe.Sizeof(Session{}), unsafe.Sizeof(state{}), unsafe.Sizeof(record{}), unsafe.Sizeof(flight{}))
+}

@@ -1,0 +1,68 @@
+package ads
+
+import "github.com/pilotd/pilotd/encodecache"
+
+// whole is everything that a subscription asks for of one Content: what a client that has nothing is sent.
+type whole struct {
+	items   []item
+	entries []*encodecache.Entry
+	removed []string // names that do not exist
+	sum     digest   // State-of-the-World only
+}
+
+type wholeKey struct {
+	kind kind
+	sub  Subscription
+	of   *Content
+}
+
+// maxWholes bounds how many of them a Book remembers. Unlike answers they outlive the pass: clients that connect one after the other ask
+// for the same.
+const maxWholes = 32
+
+func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
+	key := wholeKey{k, sub, c}
+	if w, ok := b.wholes[key]; ok {
+		return w
+	}
+	if len(b.wholes) >= maxWholes {
+		clear(b.wholes)
+	}
+	w := &whole{entries: b.all(k, sub, c)}
+	w.items = make([]item, 0, max(len(w.entries), sub.Names.Len()))
+	for _, e := range w.entries {
+		w.items = append(w.items, item{name: e.Name(), new: e})
+		if !k.delta {
+			w.sum = w.sum.plus(digestOf(e))
+		}
+	}
+	if len(w.entries) < sub.Names.Len() || sub.All {
+		for name := range sub.Names.All() {
+			if b.lookup(k, sub, c, name) == nil {
+				w.items = append(w.items, item{name: name})
+				w.removed = append(w.removed, name)
+			}
+		}
+	}
+	b.wholes[key] = w
+	return w
+}
+
+// wholeBatch is the response for a client that has nothing; those who ask in one pass share it.
+func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
+	key := question{kind: k, sub: sub, to: c, force: sub.Names}
+	a, ok := b.answers[key]
+	if !ok {
+		w := b.whole(k, sub, c)
+		out := &Batch{TypeURL: k.typ.URL(), Delta: k.delta, Entries: w.entries, items: w.items}
+		if k.delta {
+			out.Removed = w.removed
+		}
+		a = &answer{to: c, sum: w.sum, items: w.items, batch: b.finish(out, w.sum)}
+		b.answers[key] = a
+	}
+	return a.batch
+}
+
+// Forget lets go of what the Book remembers beyond the pass; to be called now and then, when Contents have changed.
+func (b *Book) Forget() { clear(b.wholes) }
