@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"runtime"
 	"testing"
 	"time"
 
@@ -66,15 +65,13 @@ func BenchmarkChange(b *testing.B) {
 // compare makes changes on both, in turn.
 func compare(b *testing.B, w *whole, pilotd, null *crowd) {
 	var ours, theirs cost
-	var allocated, before runtime.MemStats
 	sent, bytes := w.sent(), uint64(0)
 	n := 0
 	for b.Loop() {
 		theirs.measure(func() { null.push(b, n); null.settle(b) })
-		runtime.ReadMemStats(&before)
+		before := allocated()
 		ours.measure(func() { pilotd.push(b, n); pilotd.settle(b) })
-		runtime.ReadMemStats(&allocated)
-		bytes += allocated.TotalAlloc - before.TotalAlloc
+		bytes += allocated() - before
 		n++
 	}
 	if got := w.sent() - sent; got != n*pilotd.clients {

@@ -175,6 +175,15 @@ func (c *crowd) leave(b testing.TB) {
 	c.stopServer()
 }
 
+// later is a system that has read some requests already.
+type later struct {
+	system
+	before int
+}
+
+// Await implements system.
+func (l *later) Await(ctx context.Context, n int) error { return l.system.Await(ctx, l.before+n) }
+
 // nodesOf are the encoded nodes of workloads first to last-1.
 func nodesOf(b testing.TB, m *mesh.Mesh, first, last int) (out [][]byte) {
 	for i := first; i < last; i++ {
