@@ -15,7 +15,7 @@ import (
 // benchMesh has n services on port 80, every other one with a VirtualService, and a Gateway to which all of these are bound.
 func benchMesh(n int) *snapshot.Snapshot {
 	b := &snapshot.Batch{
-		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
+		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		Gateways: map[value.ObjectKey]*value.Gateway{},
 	}
 	for i := range n {

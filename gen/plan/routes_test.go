@@ -15,6 +15,7 @@ import (
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
@@ -128,7 +129,7 @@ func listed(t testing.TB, e *encodecache.Entry) string {
 // meshOf reads a mesh.
 func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 	b := &snapshot.Batch{
-		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
+		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		Gateways: map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
@@ -160,6 +161,10 @@ func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 	builder := snapshot.NewBuilder(silent{})
 	builder.Apply(b)
 	return builder.View().Snapshot
+}
+
+func routeMesh() *value.Mesh {
+	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local"}, DomainSuffix: "cluster.local", ClusterID: "c1"}
 }
 
 type silent struct{}
