@@ -1,5 +1,7 @@
 package gen
 
+//lint:file-ignore SA1019 users still set the deprecated fields
+
 import (
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -58,7 +60,7 @@ func (b *clusterBuilder) algorithm(lb *networking.LoadBalancerSettings) {
 func slowStart(lb *networking.LoadBalancerSettings) *clusterpb.Cluster_SlowStartConfig {
 	w := lb.GetWarmup()
 	if w == nil {
-		return slowStartFor(lb.GetWarmupDurationSecs()) //nolint:staticcheck // users still set it
+		return slowStartFor(lb.GetWarmupDurationSecs())
 	}
 	aggression, least := 1.0, 10.0
 	if w.GetAggression() != nil {
@@ -101,8 +103,8 @@ func (b *clusterBuilder) hash(h *networking.LoadBalancerSettings_ConsistentHashL
 		}
 	case h.GetRingHash() != nil:
 		ring(h.GetRingHash().GetMinimumRingSize())
-	case h.GetMinimumRingSize() != 0: //nolint:staticcheck // users still set it
-		ring(h.GetMinimumRingSize()) //nolint:staticcheck // as above
+	case h.GetMinimumRingSize() != 0:
+		ring(h.GetMinimumRingSize())
 	default:
 		ring(1024)
 	}
