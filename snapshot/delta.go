@@ -17,7 +17,8 @@ type Delta struct {
 	Services map[value.ServiceKey]struct{}
 	// Endpoints are the services whose endpoints differ.
 	Endpoints map[value.ServiceKey]struct{}
-	// Workloads are the addresses at which another workload, or another version of it, is found.
+	// Workloads are the addresses at which another workload, or another version of it, is found, or at which a service has its endpoint no
+	// more, or has one only now.
 	Workloads map[string]struct{}
 }
 

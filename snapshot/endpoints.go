@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -30,4 +32,41 @@ func (t *EndpointTable) Set(s value.ServiceKey) *EndpointSet {
 func (t *EndpointTable) Workload(address string) *value.Workload {
 	w, _ := t.workloads.Get(address)
 	return w
+}
+
+// Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports. Either may be nil.
+func (s *EndpointSet) Moved(old *EndpointSet) []string {
+	a, b := old.all(), s.all()
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	ports := map[string][]value.EndpointPort{}
+	for _, e := range a {
+		for _, addr := range e.Addresses {
+			ports[addr] = e.Ports
+		}
+	}
+	var out []string
+	for _, e := range b {
+		for _, addr := range e.Addresses {
+			if had, ok := ports[addr]; !ok || !slices.Equal(had, e.Ports) {
+				out = append(out, addr)
+			}
+			delete(ports, addr)
+		}
+	}
+	for addr := range ports {
+		out = append(out, addr)
+	}
+	return out
+}
+
+func (s *EndpointSet) all() []*value.Endpoint {
+	if s == nil {
+		return nil
+	}
+	return s.Endpoints
 }

@@ -74,6 +74,7 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 		t.advanceGateways(b, n, touch, e)
 	default:
 		t.advanceServices(b, n, touch, e)
+		t.advanceSniffed(b, n, touch, e)
 		next.hosts = t.advanceRoutes(b, n, touch, e)
 		t.advanceListeners(b, n, touch, e)
 	}
@@ -100,7 +101,7 @@ func (t *Tables) advanceStatic(b *base, n *snapshot.Snapshot, e *edits) {
 	}
 }
 
-// advanceServices replaces the clusters, assignments, address listeners and sniffed routes of the touched services.
+// advanceServices replaces the clusters, assignments and address listeners of the touched services.
 func (t *Tables) advanceServices(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
 	for host := range touch.eachHost(b.snap, n) {
 		if old := b.scope.Service(b.snap, host); old != nil {
@@ -127,9 +128,6 @@ func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
 	for _, l := range t.addressListeners(b.snap, b.scope, svc) {
 		e.listeners.drop(l.Name())
 	}
-	for _, r := range t.sniffedRoutes(b.snap, b.scope, svc.Host) {
-		e.routes.drop(r.Name())
-	}
 }
 
 func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
@@ -149,8 +147,17 @@ func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service,
 	for _, l := range t.addressListeners(n, sc, svc) {
 		e.listeners.put(l.Name(), l)
 	}
-	for _, r := range t.sniffedRoutes(n, sc, svc.Host) {
-		e.routes.put(r.Name(), r)
+}
+
+// advanceSniffed replaces the route configurations that services have of their own.
+func (t *Tables) advanceSniffed(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
+	for host := range touch.eachRouted(b.snap, n) {
+		for _, r := range t.sniffedRoutes(b.snap, b.scope, host) {
+			e.routes.drop(r.Name())
+		}
+		for _, r := range t.sniffedRoutes(n, b.scope, host) {
+			e.routes.put(r.Name(), r)
+		}
 	}
 }
 

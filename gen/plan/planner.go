@@ -85,6 +85,7 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	p.delta.Merge(&snapshot.Delta{All: d.All || prev == nil, Objects: d.Objects, Services: d.Services, Workloads: d.Workloads})
 	var now []value.ServiceKey
 	for k := range d.Endpoints {
+		p.moved(prev, v, k)
 		_, waits := p.late[k]
 		if waits || prev == nil || d.All || needsWorld(prev, v, k) {
 			p.late[k] = struct{}{}
@@ -99,6 +100,19 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	}
 	if needed {
 		p.signal()
+	}
+}
+
+// moved notes the addresses at which a service's endpoints come or go: a proxy there may serve other ports now. Called under mu.
+func (p *Planner) moved(prev, v *snapshot.View, k value.ServiceKey) {
+	if prev == nil {
+		return
+	}
+	for _, a := range v.Endpoints.Set(k).Moved(prev.Endpoints.Set(k)) {
+		if p.delta.Workloads == nil {
+			p.delta.Workloads = map[string]struct{}{}
+		}
+		p.delta.Workloads[a] = struct{}{}
 	}
 }
 

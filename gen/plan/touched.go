@@ -164,27 +164,30 @@ func (s *step) rule(d *value.DestinationRule) {
 	})
 }
 
-// eachHost yields the hosts whose services may differ.
+// eachHost yields the hosts whose clusters and listeners may differ.
 func (t *touched) eachHost(old, n *snapshot.Snapshot) iter.Seq[string] {
+	return t.each(t.hosts, old, n)
+}
+
+// eachRouted yields the hosts of services whose routes may differ.
+func (t *touched) eachRouted(old, n *snapshot.Snapshot) iter.Seq[string] {
+	return t.each(t.routes, old, n)
+}
+
+// each yields hosts, or those of all services if anything may differ.
+func (t *touched) each(hosts map[string]struct{}, old, n *snapshot.Snapshot) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if !t.all {
-			for h := range t.hosts {
-				if !yield(h) {
-					return
+		if t.all {
+			hosts = map[string]struct{}{}
+			for _, s := range []*snapshot.Snapshot{old, n} {
+				for svc := range s.Services() {
+					hosts[svc.Host] = struct{}{}
 				}
 			}
-			return
 		}
-		seen := map[string]struct{}{}
-		for _, s := range []*snapshot.Snapshot{old, n} {
-			for svc := range s.Services() {
-				if _, ok := seen[svc.Host]; ok {
-					continue
-				}
-				seen[svc.Host] = struct{}{}
-				if !yield(svc.Host) {
-					return
-				}
+		for h := range hosts {
+			if !yield(h) {
+				return
 			}
 		}
 	}

@@ -1,0 +1,356 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unique"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	typev1beta1 "istio.io/api/type/v1beta1"
+	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// TestIncrementalEqualsScratch is invariant I1 for planning: whatever happened, what each proxy has is what a planner that starts now would
+// give it. Objects of all kinds come, change and go in random order and in random batches.
+func TestIncrementalEqualsScratch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMesh(t)
+		defer m.stop()
+		t.Repeat(map[string]func(*rapid.T){"": m.check, "batch": m.batch, "proxy": m.proxy})
+	})
+}
+
+// meshMachine is a random mesh with the planner under test.
+type meshMachine struct {
+	state   snapshot.Batch // everything that is there
+	builder *snapshot.Builder
+	planner *Planner
+	sink    *recorder
+	proxies map[uint64]*Proxy
+	nextID  uint64
+	stop    func()
+}
+
+func newMesh(t *rapid.T) *meshMachine {
+	m := &meshMachine{sink: newRecorder(), proxies: map[uint64]*Proxy{}}
+	m.planner, m.stop = start(m.sink)
+	m.builder = snapshot.NewBuilder(m.planner)
+	m.state = snapshot.Batch{
+		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
+		Projections: map[value.ServiceKey]*value.Projection{}, Endpoints: map[value.ServiceKey][]*value.Endpoint{}, Workloads: map[string]*value.Workload{},
+	}
+	m.builder.Apply(&snapshot.Batch{Mesh: m.state.Mesh})
+	return m
+}
+
+func start(sink Sink) (*Planner, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := NewPlanner(NewTables(), sink, Options{Now: time.Now, After: time.After})
+	done := make(chan struct{})
+	go func() { p.Run(ctx); close(done) }()
+	return p, func() { cancel(); <-done }
+}
+
+func testMesh(variant int) *value.Mesh {
+	c := &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local", OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
+	if variant == 1 {
+		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY
+	}
+	return &value.Mesh{Config: c, DomainSuffix: "cluster.local", ClusterID: "Kubernetes"}
+}
+
+func pick(t *rapid.T, what string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(t, what)
+}
+
+func namespace(t *rapid.T) string { return pick(t, "namespace", "a", "b", "root") }
+
+// host is one of a few, so that objects meet: services of namespaces, a name without a dot, external hosts.
+func host(t *rapid.T) string {
+	return pick(t, "host", "one.a.svc.cluster.local", "two.a.svc.cluster.local", "three.b.svc.cluster.local", "ext.example.com", "one", "deep.ext.example.com")
+}
+
+func hostOrPattern(t *rapid.T) string {
+	if rapid.IntRange(0, 4).Draw(t, "pattern") == 0 {
+		return pick(t, "pattern", "*.example.com", "*.a.svc.cluster.local", "*.ext.example.com", "*")
+	}
+	return host(t)
+}
+
+func exportTo(t *rapid.T, ns string) value.Visibility {
+	return value.NewVisibility(rapid.SampledFrom([][]string{nil, {"."}, {"*"}, {"a"}, {"b", "."}}).Draw(t, "exportTo"), nil, ns)
+}
+
+// batch changes a few objects at once.
+func (m *meshMachine) batch(t *rapid.T) {
+	b := &snapshot.Batch{
+		Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
+		Gateways: map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{}, Projections: map[value.ServiceKey]*value.Projection{},
+		Endpoints: map[value.ServiceKey][]*value.Endpoint{}, Workloads: map[string]*value.Workload{},
+	}
+	for range rapid.IntRange(1, 4).Draw(t, "changes") {
+		m.change(t, b)
+	}
+	if b.Mesh != nil {
+		m.state.Mesh = b.Mesh
+	}
+	merge(m.state.Services, b.Services)
+	merge(m.state.VirtualServices, b.VirtualServices)
+	merge(m.state.DestinationRules, b.DestinationRules)
+	merge(m.state.Gateways, b.Gateways)
+	merge(m.state.Sidecars, b.Sidecars)
+	merge(m.state.Projections, b.Projections)
+	merge(m.state.Workloads, b.Workloads)
+	for k, e := range b.Endpoints {
+		m.state.Endpoints[k] = e
+	}
+	m.builder.Apply(b)
+}
+
+func merge[K comparable, V any](into, from map[K]*V) {
+	for k, v := range from {
+		if v == nil {
+			delete(into, k)
+		} else {
+			into[k] = v
+		}
+	}
+}
+
+func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
+	ns, gone := namespace(t), rapid.IntRange(0, 3).Draw(t, "gone") == 0
+	meta := value.Meta{Namespace: ns, Name: pick(t, "name", "x", "y"), Created: int64(rapid.IntRange(0, 3).Draw(t, "created"))}
+	object := func(kind value.Kind) value.ObjectKey {
+		return value.ObjectKey{Kind: kind, Namespace: ns, Name: meta.Name}
+	}
+	switch pick(t, "kind", "service", "service", "virtualservice", "virtualservice", "rule", "gateway", "sidecar", "endpoints", "workload", "mesh") {
+	case "service":
+		k := value.ServiceKey{Host: host(t), Namespace: ns}
+		b.Services[k] = nil
+		if !gone {
+			b.Services[k] = randomService(t, k, meta)
+		}
+	case "virtualservice":
+		b.VirtualServices[object(value.KindVirtualService)] = nil
+		if !gone {
+			b.VirtualServices[object(value.KindVirtualService)] = randomVirtualService(t, meta)
+		}
+	case "rule":
+		b.DestinationRules[object(value.KindDestinationRule)] = nil
+		if !gone {
+			b.DestinationRules[object(value.KindDestinationRule)] = randomRule(t, meta)
+		}
+	case "gateway":
+		b.Gateways[object(value.KindGateway)] = nil
+		if !gone {
+			b.Gateways[object(value.KindGateway)] = randomGateway(t, meta)
+		}
+	case "sidecar":
+		b.Sidecars[object(value.KindSidecar)] = nil
+		if !gone {
+			b.Sidecars[object(value.KindSidecar)] = randomSidecar(t, meta)
+		}
+	case "endpoints":
+		k := value.ServiceKey{Host: host(t), Namespace: ns}
+		b.Endpoints[k] = randomEndpoints(t, ns)
+		b.Projections[k] = projection(b.Endpoints[k])
+	case "workload":
+		a := pick(t, "address", "10.0.0.1", "10.0.0.2")
+		b.Workloads[a] = nil
+		if !gone {
+			b.Workloads[a] = &value.Workload{Namespace: ns, Name: "pod", Addresses: []string{a}, Pod: true, Labels: value.Labels{"app": pick(t, "app", "one", "two")}}
+		}
+	case "mesh":
+		b.Mesh = testMesh(rapid.IntRange(0, 1).Draw(t, "mesh"))
+	}
+}
+
+func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Service {
+	s := &value.Service{ServiceKey: k, Name: strings.Split(k.Host, ".")[0], Created: meta.Created, Export: exportTo(t, k.Namespace), Object: value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace, Name: meta.Name}}
+	if strings.HasSuffix(k.Host, "example.com") {
+		s.Registry, s.External = value.RegistryExternal, true
+		s.Resolution = rapid.SampledFrom([]value.Resolution{value.ClientSideLB, value.DNSLB, value.Passthrough}).Draw(t, "resolution")
+	} else {
+		s.Selector = value.Labels{"app": pick(t, "selects", "one", "two")}
+	}
+	if rapid.Bool().Draw(t, "vip") {
+		s.Addresses = []string{pick(t, "vip", "10.96.0.1", "10.96.0.2", "10.96.0.3")}
+	}
+	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 8080, 9000}), 1, 3, rapid.ID[int]).Draw(t, "ports") {
+		p := rapid.SampledFrom([]value.Protocol{value.HTTP, value.HTTP, value.TCP, value.Auto, value.TLS, value.GRPC}).Draw(t, "protocol")
+		s.Ports = append(s.Ports, &value.Port{Name: fmt.Sprint("p", n), Number: n, Protocol: p, TargetPort: n})
+	}
+	return s
+}
+
+func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
+	route := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host(t)}}}}
+	if rapid.Bool().Draw(t, "match") {
+		route.Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "source") == 0 {
+		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one", "two")}}}
+	}
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
+		Hosts: []string{hostOrPattern(t)}, Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")}, Http: []*networking.HTTPRoute{route},
+	}}
+}
+
+func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
+	d := &value.DestinationRule{Meta: meta, Export: exportTo(t, meta.Namespace), From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}}, Spec: &networking.DestinationRule{Host: hostOrPattern(t)}}
+	if rapid.Bool().Draw(t, "subset") {
+		d.Spec.Subsets = []*networking.Subset{{Name: pick(t, "subset", "v1", "v2"), Labels: map[string]string{"version": "v1"}}}
+	}
+	if rapid.Bool().Draw(t, "policy") {
+		d.Spec.TrafficPolicy = &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{MinHealthPercent: int32(rapid.IntRange(0, 2).Draw(t, "health"))}}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "workload") == 0 {
+		d.Spec.WorkloadSelector = selector(t)
+	}
+	return d
+}
+
+func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
+	return &value.Gateway{Meta: meta, Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "one", "two")}, Servers: []*networking.Server{{
+		Port: &networking.Port{Number: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "port")), Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/" + hostOrPattern(t)},
+	}}}}
+}
+
+func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
+	spec := &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{pick(t, "imports", "*", "a", "b") + "/" + hostOrPattern(t)}}}}
+	if rapid.Bool().Draw(t, "selective") {
+		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one", "two")}}
+	}
+	return &value.Sidecar{Meta: meta, Spec: spec}
+}
+
+func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {
+	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", ServiceAccount: "cluster.local/ns/" + ns + "/sa/" + pick(t, "account", "x", "y"), TLSMode: "istio"})
+	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id, Labels: value.Labels{"version": "v1"},
+			Ports: []value.EndpointPort{{Name: "p80", Port: 80}, {Name: "p9000", Port: 9000}}})
+	}
+	return out
+}
+
+func projection(eps []*value.Endpoint) *value.Projection {
+	p := &value.Projection{Any: len(eps) > 0, Inline: eps}
+	for _, e := range eps {
+		p.ServiceAccounts = append(p.ServiceAccounts, e.Identity.Value().ServiceAccount)
+	}
+	p.ServiceAccounts = slices.Compact(p.ServiceAccounts)
+	return p
+}
+
+// proxy connects one, or disconnects one.
+func (m *meshMachine) proxy(t *rapid.T) {
+	if ids := slices.Sorted(maps.Keys(m.proxies)); len(ids) > 3 {
+		m.planner.Detach(ids[0])
+		m.sink.forget(ids[0])
+		delete(m.proxies, ids[0])
+		return
+	}
+	m.nextID++
+	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t), Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
+		ClusterID: "Kubernetes", Labels: value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)}}
+	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
+	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router, value.Proxyless}).Draw(t, "type")
+	m.proxies[m.nextID] = p
+	m.planner.Attach(m.nextID, p)
+}
+
+// check holds every proxy's World against that of a planner which starts now.
+func (m *meshMachine) check(t *rapid.T) {
+	fresh := newRecorder()
+	planner, stop := start(fresh)
+	defer stop()
+	builder := snapshot.NewBuilder(planner)
+	for id, p := range m.proxies {
+		planner.Attach(id, p)
+	}
+	state := m.state
+	builder.Apply(&state)
+	for _, p := range []*Planner{m.planner, planner} {
+		if err := p.Barrier(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, p := range m.proxies {
+		got, want := m.sink.describe(id, m.builder.View().Endpoints), fresh.describe(id, builder.View().Endpoints)
+		if d := difference(got, want); d != "" {
+			t.Fatalf("proxy %s in %s: incremental and from scratch differ: %s", p.ID, p.Namespace, d)
+		}
+	}
+}
+
+// difference names the first resource that differs.
+func difference(got, want map[string]string) string {
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if g, ok := got[k]; !ok {
+			return k + " is missing"
+		} else if g != want[k] {
+			return k + " has other content"
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[k]; !ok {
+			return k + " should be gone"
+		}
+	}
+	return ""
+}
+
+// recorder is a Sink that remembers what each proxy has.
+type recorder struct {
+	// Owned by the planner's goroutine between barriers.
+	classes map[uint64]*Class
+	worlds  map[*Class]*World
+}
+
+func newRecorder() *recorder {
+	return &recorder{classes: map[uint64]*Class{}, worlds: map[*Class]*World{}}
+}
+
+func (r *recorder) Assigned(id uint64, c *Class, w *World) { r.classes[id], r.worlds[c] = c, w }
+
+func (r *recorder) Advanced(worlds map[*Class]*World) { maps.Copy(r.worlds, worlds) }
+
+func (r *recorder) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
+
+func (r *recorder) forget(uint64) {}
+
+func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]string {
+	out, w := map[string]string{}, r.worlds[r.classes[id]]
+	add := func(kind string, s Section) {
+		for name, e := range s.All() {
+			out[kind+" "+name] = e.Version()
+		}
+	}
+	add("cluster", w.Clusters)
+	add("listener", w.Listeners)
+	add("route", w.Routes)
+	for name, a := range w.Assignments.All() {
+		out["endpoints "+name] = entryVersion(a.Entry(t))
+		if !slices.Contains(w.AssignmentsOf(a.Service), a) {
+			out["group of "+name] = "lacks it"
+		}
+	}
+	return out
+}
+
+func entryVersion(e *encodecache.Entry) string { return e.Version() }
+
+func selector(t *rapid.T) *typev1beta1.WorkloadSelector {
+	return &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": pick(t, "app", "one", "two")}}
+}
