@@ -15,7 +15,7 @@ func TestSeeingInside(t *testing.T) {
 	w.backends()
 	c := w.sidecar(clientDelta(), parts.Delta, w.pilotd.Address())
 	c.envoy.AwaitReady()
-	for path, parts := range map[string][]string{
+	for path, shown := range map[string][]string{
 		"/metrics": {
 			"pilot_xds", "pilot_xds_pushes", "pilot_proxy_convergence_time_bucket", "pilot_services",
 			"pilot_proxy_queue_time", "pilot_push_triggers", "process_cpu_seconds_total",
@@ -24,11 +24,11 @@ func TestSeeingInside(t *testing.T) {
 		"/debug/endpointz": {webHost, webV1().ip},
 		"/debug/registryz": {webHost, webVIP},
 		"/debug/config_dump?proxyID=client-delta.shop": {
-			"outbound|80|v1|" + webHost, "virtualOutbound", webV2a().ip, "type.googleapis.com/envoy.admin.v3.ClustersConfigDump",
+			"outbound|80|v1|" + webHost, "virtualOutbound", webV2a().ip, "type.googleapis.com/envoy.config.cluster.v3.Cluster",
 		},
 		"/debug/pprof/goroutine?debug=1": {"goroutine profile"},
 	} {
-		t.Run(path, func(t *testing.T) { eventuallyShows(t, w.pilotd, path, parts) })
+		t.Run(path, func(t *testing.T) { eventuallyShows(t, w.pilotd, path, shown) })
 	}
 }
 

@@ -27,8 +27,10 @@ func traffic(t *testing.T, where func(*testing.T) parts.Objects) {
 	for _, c := range callers {
 		c.envoy.AwaitReady()
 	}
+	// What follows a failed step would only fail too, each after its own wait.
 	each := func(name string, cond func(*testing.T, caller)) {
-		t.Run(name, func(t *testing.T) {
+		t.Helper()
+		ok := t.Run(name, func(t *testing.T) {
 			for _, c := range callers {
 				t.Run(c.name, func(t *testing.T) {
 					cond(t, c)
@@ -38,6 +40,9 @@ func traffic(t *testing.T, where func(*testing.T) parts.Objects) {
 				})
 			}
 		})
+		if !ok {
+			t.FailNow()
+		}
 	}
 
 	each("weights are seen in the answers", func(t *testing.T, c caller) {

@@ -79,7 +79,9 @@ func StartEnvoy(t testing.TB, pod *testnet.Pod, spec EnvoySpec) *Envoy {
 	path := filepath.Join(t.TempDir(), "bootstrap.json")
 	writeJSON(t, path, config)
 	cmd := exec.Command(program(t, "ENVOY"), "-c", path, "--concurrency", "1", "--disable-hot-restart",
-		"--drain-time-s", "1", "--parent-shutdown-time-s", "2", "-l", "warning")
+		"--drain-time-s", "1", "--parent-shutdown-time-s", "2", "-l", "warning",
+		// Every use of a deprecated field is a warning of misc; istiod's answers have hundreds.
+		"--component-log-level", "misc:error")
 	return &Envoy{
 		Process: startProcess(t, launch{name: "envoy-" + spec.Workload.Name, cmd: cmd, start: pod.Start}),
 		t:       t, admin: fmt.Sprintf("http://%s:%d", spec.Workload.IP, adminPort),

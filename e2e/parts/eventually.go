@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 40 * time.Second
 	pause    = 50 * time.Millisecond
 )
 
-// Eventually calls cond until it returns nil. After a minute the test fails with the
-// last error. The minute is for slow machines: nothing that is waited for here takes
-// more than a second on an idle one.
+// Eventually calls cond until it returns nil. When its patience ends the test fails with
+// the last error. An idle machine needs a second at most for anything that is waited for
+// here, but for an Envoy's back-off between failed streams, which grows to half a minute.
 func Eventually(t testing.TB, what string, cond func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
