@@ -221,11 +221,8 @@ func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 	for _, e := range effects {
 		switch e.Kind {
 		case ads.Send:
-			r := w.response(e.Batch)
-			m.stream.Send(e.TypeURL, r)
+			w.send(m, e, at)
 			sent = true
-			w.figures.sent.Add(1)
-			metrics.Sent(e.Type, r.Len(), w.sinceChange(at))
 		case ads.Refused:
 			metrics.Refused(Refusal{Proxy: m.proxy, Type: e.Type, Names: e.Names, Message: e.Message})
 		case ads.Expired:
@@ -248,6 +245,20 @@ func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 		m.since = time.Time{}
 	}
 	w.timers.set(m, m.session.Deadline())
+}
+
+// send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read gets none.
+func (w *worker) send(m *member, e ads.Effect, at time.Time) {
+	_, served := ads.TypeOf(e.TypeURL)
+	if !served && m.backlogged() {
+		return
+	}
+	r := w.response(e.Batch)
+	m.stream.Send(e.TypeURL, r)
+	w.figures.sent.Add(1)
+	if served {
+		w.shards.opts.Metrics.Sent(e.Type, r.Len(), w.sinceChange(at))
+	}
 }
 
 func (w *worker) sinceChange(at time.Time) time.Duration {

@@ -57,6 +57,12 @@ func newMember(st Stream, p *plan.Proxy, first ads.Request) *member {
 	return m
 }
 
+// backlogged reports whether something that was sent has not left the process.
+func (m *member) backlogged() bool {
+	b, ok := m.stream.(Backlogged)
+	return ok && b.Backlogged()
+}
+
 // post leaves something for the worker, and wakes it.
 func (m *member) post(leave func(*mail)) { m.place(nil, leave) }
 

@@ -36,6 +36,9 @@ func (w *worker) newTarget(world *plan.World, prev *target) *target {
 			continue
 		}
 		t.contents[typ] = w.contents.intern(typ, section)
+		if prev != nil {
+			dropFrames(prev.contents[typ].Section, section)
+		}
 	}
 	switch {
 	case prev != nil && prev.world.Assignments.Same(world.Assignments):
@@ -44,6 +47,15 @@ func (w *worker) newTarget(world *plan.World, prev *target) *target {
 		t.endpoints = w.joinedOf(world, prev)
 	}
 	return t
+}
+
+// dropFrames gives back the memory of what was superseded: clients that stall still hold the Entries.
+func dropFrames(old, now plan.Section) {
+	now.Diff(old, func(c chunked.Change[*encodecache.Entry]) {
+		if c.InOld {
+			c.Old.Drop()
+		}
+	})
 }
 
 // joined are the endpoint resources of a World, joined with the newest EndpointTable: those that anybody asked for. Worlds with the same
@@ -158,6 +170,7 @@ func (j *joined) catchUp() {
 	renew := func(a *plan.Assignment, had *encodecache.Entry) {
 		if e := j.worker.entry(a); e != had && e.Sum() != had.Sum() {
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
+			had.Drop()
 		}
 	}
 	if !complete {

@@ -212,7 +212,7 @@ func (w *worker) lookAtEndpoints() {
 func (w *worker) handleTimers() {
 	now := w.now()
 	for m := w.timers.pop(now); m != nil; m = w.timers.pop(now) {
-		if b, ok := m.stream.(Backlogged); ok && b.Backlogged() {
+		if m.backlogged() {
 			m.session.Stalled(now)
 		}
 		w.carryOut(m, m.session.Tick(now, w.book), m.since)

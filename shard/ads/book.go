@@ -282,28 +282,3 @@ func (b *Book) all(k kind, sub Subscription, c *Content) []*encodecache.Entry {
 	}
 	return out
 }
-
-type digestKey struct {
-	kind kind
-	sub  Subscription
-	of   *Content
-}
-
-// digest is the digest of c over sub, from nothing.
-func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
-	if c == nil || sub.None() {
-		return digest{}
-	}
-	if w, ok := b.wholes[wholeKey{k, sub, c}]; ok {
-		return w.sum
-	}
-	key := digestKey{k, sub, c}
-	d, ok := b.digests[key]
-	if !ok {
-		for _, e := range b.all(k, sub, c) {
-			d = d.plus(digestOf(e))
-		}
-		b.digests[key] = d
-	}
-	return d
-}

@@ -152,8 +152,11 @@ func (t *NamesTable) Edit(n *Names, add, remove []string) *Names {
 	if len(add)+len(remove) == 0 {
 		return n
 	}
+	if n == nil && len(remove) == 0 {
+		return t.Of(add)
+	}
 	if n == nil {
-		return t.edit(chunked.Map[struct{}]{}, add, remove)
+		n = &Names{}
 	}
 	return t.edit(n.set, add, remove)
 }

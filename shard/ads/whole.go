@@ -66,3 +66,28 @@ func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
 
 // Forget lets go of what the Book remembers beyond the pass; to be called now and then, when Contents have changed.
 func (b *Book) Forget() { clear(b.wholes) }
+
+type digestKey struct {
+	kind kind
+	sub  Subscription
+	of   *Content
+}
+
+// digest is the digest of c over sub, from nothing.
+func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
+	if c == nil || sub.None() {
+		return digest{}
+	}
+	if w, ok := b.wholes[wholeKey{k, sub, c}]; ok {
+		return w.sum
+	}
+	key := digestKey{k, sub, c}
+	d, ok := b.digests[key]
+	if !ok {
+		for _, e := range b.all(k, sub, c) {
+			d = d.plus(digestOf(e))
+		}
+		b.digests[key] = d
+	}
+	return d
+}
