@@ -24,9 +24,10 @@ func serverTLS(in *networking.ServerTLSSettings, mesh *value.Mesh, bytes bool) *
 	cert, root := serverSecrets(in)
 	common.TlsCertificateSdsSecretConfigs = []*tlspb.SdsSecretConfig{cert}
 	if validates && root != nil {
-		common.ValidationContextType = validation(&tlspb.CertificateValidationContext{
-			MatchSubjectAltNames: exactly(in.GetSubjectAltNames()), VerifyCertificateSpki: in.GetVerifyCertificateSpki(), VerifyCertificateHash: in.GetVerifyCertificateHash(),
-		}, root)
+		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.GetVerifyCertificateSpki(), VerifyCertificateHash: in.GetVerifyCertificateHash()}
+		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
+		check.MatchSubjectAltNames = exactly(in.GetSubjectAltNames())
+		common.ValidationContextType = validation(check, root)
 	}
 	if !own {
 		common.TlsParams = serverParameters(in, mesh)

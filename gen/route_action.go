@@ -53,6 +53,7 @@ func setTimeout(a *routepb.RouteAction, timeout *durationpb.Duration, proxyless 
 		a.MaxStreamDuration = &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: timeout}
 		return
 	}
+	//lint:ignore SA1019 what replaces it lets a client's own timeout count as the longest
 	a.MaxGrpcTimeout = timeout
 }
 
@@ -125,8 +126,10 @@ func mirrors(k RoutesKey, h *networking.HTTPRoute) []*routepb.RouteAction_Reques
 	switch {
 	case h.GetMirrorPercentage() != nil:
 		add(h.GetMirror(), percent(h.GetMirrorPercentage()))
-	case h.GetMirrorPercent() != nil: //nolint:staticcheck // old objects still have it
-		add(h.GetMirror(), hundredths(h.GetMirrorPercent().GetValue())) //nolint:staticcheck // as above
+	//lint:ignore SA1019 old objects still have it
+	case h.GetMirrorPercent() != nil:
+		//lint:ignore SA1019 as above
+		add(h.GetMirror(), hundredths(h.GetMirrorPercent().GetValue()))
 	default:
 		add(h.GetMirror(), hundredths(100))
 	}

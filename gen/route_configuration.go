@@ -2,7 +2,6 @@ package gen
 
 import (
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -54,9 +53,9 @@ func catchAll(k CatchAllKey) *routepb.VirtualHost {
 	if k.Cluster == "" {
 		r.Action = &routepb.Route_DirectResponse{DirectResponse: &routepb.DirectResponseAction{Status: 502}}
 	} else {
-		r.Action = &routepb.Route_Route{Route: &routepb.RouteAction{
-			ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: k.Cluster}, Timeout: &durationpb.Duration{}, MaxGrpcTimeout: &durationpb.Duration{},
-		}}
+		action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: k.Cluster}}
+		setTimeout(action, nil, false)
+		r.Action = &routepb.Route_Route{Route: action}
 	}
 	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r}, IncludeRequestAttemptCount: countsAttempts(k.Mesh)}
 }

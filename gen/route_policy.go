@@ -107,7 +107,8 @@ func fault(in *networking.HTTPFaultInjection) *faultpb.HTTPFault {
 		if d.GetPercentage() != nil {
 			out.Delay.Percentage = percent(d.GetPercentage())
 		} else {
-			out.Delay.Percentage = hundredths(uint32(d.GetPercent())) //nolint:staticcheck // old objects still have it
+			//lint:ignore SA1019 old objects still have it
+			out.Delay.Percentage = hundredths(uint32(d.GetPercent()))
 		}
 	}
 	switch e := in.GetAbort().GetErrorType().(type) {
@@ -149,7 +150,8 @@ func cors(in *networking.CorsPolicy) *corspb.CorsPolicy {
 		}
 	}
 	if in.GetAllowOrigins() == nil {
-		for _, o := range in.GetAllowOrigin() { //nolint:staticcheck // old objects still have it
+		//lint:ignore SA1019 old objects still have it
+		for _, o := range in.GetAllowOrigin() {
 			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: o}})
 		}
 	}
