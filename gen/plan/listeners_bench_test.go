@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// manyListeners is 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all others.
+func manyListeners() (*snapshot.Builder, *Scope, *Tables) {
+	b := &snapshot.Batch{
+		Mesh:     &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
+		Services: map[value.ServiceKey]*value.Service{},
+	}
+	for i := range 1000 {
+		k := value.ServiceKey{Host: fmt.Sprintf("s%d.n%d.svc.cluster.local", i, i%20), Namespace: fmt.Sprint("n", i%20)}
+		b.Services[k] = &value.Service{ServiceKey: k, Created: int64(i), Export: value.Visibility{Public: true}, Addresses: []string{fmt.Sprintf("10.96.%d.%d", i/250, i%250)},
+			Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}, {Name: "tcp", Number: 9000, Protocol: value.TCP}}}
+	}
+	builder := snapshot.NewBuilder(nil)
+	builder.Apply(b)
+	t := NewTables()
+	return builder, newScope(Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil, t.trims), t
+}
+
+// keep holds entries as a World does, so that the tables have them.
+type keep [][]*encodecache.Entry
+
+func BenchmarkAllListenersOf1000Services(b *testing.B) {
+	builder, sc, t := manyListeners()
+	n := builder.View().Snapshot
+	var held keep
+	for b.Loop() {
+		held = held[:0]
+		for svc := range sc.Services(n) {
+			held = append(held, t.addressListeners(n, sc, svc))
+		}
+		held = append(held, t.wildcardListeners(n, sc, 80), t.wildcardListeners(n, sc, 9000))
+	}
+}
+
+func BenchmarkOneServicesListeners(b *testing.B) {
+	builder, sc, t := manyListeners()
+	n := builder.View().Snapshot
+	svc := sc.Service(n, "s7.n7.svc.cluster.local")
+	held := keep{t.addressListeners(n, sc, svc)}
+	b.ReportAllocs()
+	for b.Loop() {
+		held[0] = t.addressListeners(n, sc, svc)
+	}
+}
+
+// BenchmarkWildcardListener is what a scope does for a port of 1,000 services whenever one of them is touched.
+func BenchmarkWildcardListener(b *testing.B) {
+	builder, sc, t := manyListeners()
+	n := builder.View().Snapshot
+	held := keep{t.wildcardListeners(n, sc, 80)}
+	port := t.listeners.ports.Get(portKey{n, 80})
+	b.ReportAllocs()
+	for b.Loop() {
+		held[0] = t.wildcardListeners(n, sc, 80)
+	}
+	_ = port.http
+}
+
+// BenchmarkWildcardListenerOfNewSnapshot is the same for the first scope after a change: the port is walked once for all scopes.
+func BenchmarkWildcardListenerOfNewSnapshot(b *testing.B) {
+	builder, sc, t := manyListeners()
+	held := keep{t.wildcardListeners(builder.View().Snapshot, sc, 80)}
+	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: "n0", Name: "v"}
+	for b.Loop() {
+		b.StopTimer()
+		builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: {Spec: &networking.VirtualService{}}}})
+		n := builder.View().Snapshot
+		b.StartTimer()
+		held[0] = t.wildcardListeners(n, sc, 80)
+	}
+}
+
+func BenchmarkVirtualInbound(b *testing.B) {
+	builder, sc, t := manyListeners()
+	n := builder.View().Snapshot
+	svc := sc.Service(n, "s7.n7.svc.cluster.local")
+	own := &Own{Targets: []Target{{svc, svc.Ports[0], 8080}, {svc, svc.Ports[1], 9000}}}
+	add, _ := t.inboundListeners(n, sc, own)
+	held := keep{add}
+	b.ReportAllocs()
+	for b.Loop() {
+		held[0], _ = t.inboundListeners(n, sc, own)
+	}
+}

@@ -1,0 +1,336 @@
+package plan
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcppb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"golang.org/x/tools/txtar"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+var updateListeners = flag.Bool("update-listeners", false, "write the listeners that come out into testdata/listeners")
+
+// TestListeners holds the listeners of a sidecar in the mesh of each testdata/listeners file against its member "listeners". The others are
+//
+//	proxy            settings: namespace=shop, v6, v4, none, tproxy, grpc, label=KEY:VALUE, address=IP
+//	services         a service a line: HOST NAMESPACE and settings (see serviceOf)
+//	virtualservice   NAMESPACE/NAME AGE, then the spec; rule NAMESPACE/NAME and sidecar NAMESPACE/NAME likewise
+//	mesh             the mesh configuration
+func TestListeners(t *testing.T) {
+	files, err := filepath.Glob("testdata/listeners/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := describeListeners(t, newListenerWorld(t, a).listeners())
+			last := &a.Files[len(a.Files)-1]
+			if last.Name != "listeners" {
+				t.Fatalf("the last member is %q, not listeners", last.Name)
+			}
+			if *updateListeners {
+				last.Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(last.Data) {
+				t.Errorf("got\n%swant\n%s", got, last.Data)
+			}
+		})
+	}
+}
+
+// listenerWorld is a mesh and a sidecar in it.
+type listenerWorld struct {
+	tables *Tables
+	snap   *snapshot.Snapshot
+	scope  *Scope
+	own    *Own
+}
+
+func newListenerWorld(t testing.TB, a *txtar.Archive) *listenerWorld {
+	b := &snapshot.Batch{
+		Mesh:     &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
+		Services: map[value.ServiceKey]*value.Service{}, Projections: map[value.ServiceKey]*value.Projection{},
+		VirtualServices: map[value.ObjectKey]*value.VirtualService{}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
+	}
+	f, labels, own := Facts{Namespace: "shop", Traits: value.Traits{IPv4: true}}, value.Labels{}, &Own{}
+	for _, m := range a.Files {
+		kind, rest, _ := strings.Cut(m.Name, " ")
+		meta, key := objectOf(rest)
+		switch kind {
+		case "proxy":
+			readProxy(t, string(m.Data), &f, labels, own)
+		case "services":
+			for line := range strings.Lines(string(m.Data)) {
+				svc, p := serviceOf(t, strings.Fields(line))
+				b.Services[svc.ServiceKey], b.Projections[svc.ServiceKey] = svc, p
+			}
+		case "virtualservice":
+			vs := &value.VirtualService{Meta: meta, Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{}}
+			fromYAML(t, m.Data, vs.Spec)
+			vs.Spec.Gateways = []string{"mesh"}
+			b.VirtualServices[key(value.KindVirtualService)] = vs
+		case "rule":
+			d := &value.DestinationRule{Meta: meta, Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{}}
+			fromYAML(t, m.Data, d.Spec)
+			b.DestinationRules[key(value.KindDestinationRule)] = d
+		case "sidecar":
+			f.Sidecar = &value.Sidecar{Meta: meta, Spec: &networking.Sidecar{}}
+			fromYAML(t, m.Data, f.Sidecar.Spec)
+		case "mesh":
+			fromYAML(t, m.Data, b.Mesh.Config)
+		}
+	}
+	builder := snapshot.NewBuilder(nil)
+	builder.Apply(b)
+	w := &listenerWorld{tables: NewTables(), snap: builder.View().Snapshot, own: own}
+	w.scope = newScope(f, labels, w.tables.trims)
+	w.own.Targets = targetsOf(builder.View(), &Proxy{Namespace: f.Namespace, Addresses: own.Addresses})
+	for _, svc := range b.Services { // the file says which ports are the workload's own
+		for _, p := range svc.Ports {
+			if svc.Labels["own"] != "" && p.Protocol != value.UDP {
+				w.own.Targets = append(w.own.Targets, Target{svc, p, max(p.TargetPort, p.Number)})
+			}
+		}
+	}
+	slices.SortFunc(w.own.Targets, func(a, b Target) int { return OlderService(a.Service, b.Service) })
+	return w
+}
+
+func objectOf(s string) (value.Meta, func(value.Kind) value.ObjectKey) {
+	name, age, _ := strings.Cut(s, " ")
+	ns, name, _ := strings.Cut(name, "/")
+	created, _ := strconv.Atoi(age)
+	m := value.Meta{Namespace: ns, Name: name, Created: int64(created)}
+	return m, func(k value.Kind) value.ObjectKey { return value.ObjectKey{Kind: k, Namespace: ns, Name: name} }
+}
+
+func fromYAML(t testing.TB, data []byte, into proto.Message) {
+	t.Helper()
+	j, err := yaml.YAMLToJSON(data)
+	if err == nil {
+		err = protojson.Unmarshal(j, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readProxy(t testing.TB, text string, f *Facts, labels value.Labels, own *Own) {
+	for w := range strings.FieldsSeq(text) {
+		k, v, _ := strings.Cut(w, "=")
+		switch k {
+		case "namespace":
+			f.Namespace = v
+		case "v6":
+			f.Traits.IPv6, f.Traits.IPv4 = true, strings.Contains(text, "v4")
+		case "v4":
+		case "none":
+			f.Traits.Interception = value.NoInterception
+		case "tproxy":
+			f.Traits.Interception = value.TProxy
+		case "grpc":
+			f.Traits.Type = value.Proxyless
+		case "label":
+			name, l, _ := strings.Cut(v, ":")
+			labels[name] = l
+		case "address":
+			own.Addresses = append(own.Addresses, v)
+		default:
+			t.Fatalf("proxy: %q", w)
+		}
+	}
+}
+
+// serviceOf reads "HOST NAMESPACE at=IP,IP at=none age=N external dns none only=NS own endpoints=IP,IP NAME:PORT:PROTOCOL[:TARGET] ...".
+func serviceOf(t testing.TB, words []string) (*value.Service, *value.Projection) {
+	s := &value.Service{ServiceKey: value.ServiceKey{Host: words[0], Namespace: words[1]}, Export: value.Visibility{Public: true}}
+	p := &value.Projection{}
+	for _, w := range words[2:] {
+		k, v, set := strings.Cut(w, "=")
+		switch {
+		case k == "at":
+			s.Addresses = strings.Split(v, ",")
+		case k == "age":
+			age, _ := strconv.Atoi(v)
+			s.Created = int64(age)
+		case k == "only":
+			s.Export = value.Visibility{Namespaces: []string{v}}
+		case k == "alias":
+			s.Resolution, s.ExternalName = value.Alias, v
+		case k == "endpoints":
+			for _, a := range strings.Split(v, ",") {
+				p.Inline = append(p.Inline, &value.Endpoint{Addresses: []string{a}})
+			}
+		case w == "headless":
+			s.Headless, s.Resolution = true, value.Passthrough
+		case w == "external":
+			s.Registry, s.External, s.Resolution = value.RegistryExternal, true, value.DNSLB
+		case w == "passthrough":
+			s.Registry, s.External, s.Resolution = value.RegistryExternal, true, value.Passthrough
+		case w == "own":
+			s.Labels = value.Labels{"own": "yes"}
+		case !set && strings.Contains(w, ":"):
+			f := strings.Split(w+":0", ":")
+			number, _ := strconv.Atoi(f[1])
+			target, _ := strconv.Atoi(f[3])
+			s.Ports = append(s.Ports, &value.Port{Name: f[0], Number: number, Protocol: value.Protocol(f[2]), TargetPort: target})
+		default:
+			t.Fatalf("service %s: %q", words[0], w)
+		}
+	}
+	for _, e := range p.Inline {
+		for _, port := range s.Ports {
+			e.Ports = append(e.Ports, value.EndpointPort{Name: port.Name, Port: uint32(port.Number)})
+		}
+	}
+	return s, p
+}
+
+// listeners are all listeners of the sidecar, put together as a World does.
+func (w *listenerWorld) listeners() map[string]*encodecache.Entry {
+	out := map[string]*encodecache.Entry{}
+	put := func(entries []*encodecache.Entry) {
+		for _, e := range entries {
+			out[e.Name()] = e
+		}
+	}
+	for svc := range w.scope.Services(w.snap) {
+		put(w.tables.addressListeners(w.snap, w.scope, svc))
+	}
+	for p := range w.snap.Ports() {
+		put(w.tables.wildcardListeners(w.snap, w.scope, p))
+	}
+	if w.scope.Traits.Type == value.SidecarProxy {
+		put(w.tables.staticListeners(w.snap, w.scope))
+	}
+	add, omit := w.tables.inboundListeners(w.snap, w.scope, w.own)
+	for _, name := range omit {
+		delete(out, name)
+	}
+	put(add)
+	return out
+}
+
+// describeListeners writes listeners one after the other, each with its chains and inspectors.
+func describeListeners(t testing.TB, entries map[string]*encodecache.Entry) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(mapKeys(entries)) {
+		l := &listenerpb.Listener{}
+		if err := proto.Unmarshal(entries[name].Message(), l); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.ValidateAll(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		fmt.Fprint(&out, l.Name)
+		for _, a := range l.AdditionalAddresses {
+			fmt.Fprint(&out, " and ", a.Address.GetSocketAddress().Address)
+		}
+		if l.BindToPort == nil && l.ApiListener == nil {
+			fmt.Fprint(&out, ", bound")
+		}
+		if l.Transparent.GetValue() {
+			fmt.Fprint(&out, ", transparent")
+		}
+		for _, f := range l.ListenerFilters {
+			fmt.Fprint(&out, ", ", strings.TrimPrefix(f.Name, "envoy.filters.listener."))
+		}
+		fmt.Fprintln(&out)
+		if api := l.GetApiListener().GetApiListener(); api != nil {
+			m := &hcmpb.HttpConnectionManager{}
+			if err := api.UnmarshalTo(m); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "  routes %s\n", m.GetRds().GetRouteConfigName())
+		}
+		for _, c := range l.FilterChains {
+			fmt.Fprintf(&out, "  %s%s\n", describeChain(t, c), describeMatch(c))
+		}
+		if c := l.DefaultFilterChain; c != nil {
+			fmt.Fprintf(&out, "  else %s\n", describeChain(t, c))
+		}
+	}
+	return out.String()
+}
+
+func mapKeys[V any](m map[string]V) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func describeChain(t testing.TB, c *listenerpb.FilterChain) string {
+	var out []string
+	for _, f := range c.Filters {
+		m, err := f.GetTypedConfig().UnmarshalNew()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *hcmpb.HttpConnectionManager:
+			out = append(out, "http "+m.GetRds().GetRouteConfigName()+m.GetRouteConfig().GetName())
+		case *tcppb.TcpProxy:
+			to := m.GetCluster()
+			for _, w := range m.GetWeightedClusters().GetClusters() {
+				to += fmt.Sprintf("%d%% %s ", w.Weight, w.Name)
+			}
+			out = append(out, "tcp "+strings.TrimSpace(to))
+			if m.IdleTimeout != nil {
+				out = append(out, "idle "+m.IdleTimeout.AsDuration().String())
+			}
+		default:
+			out = append(out, strings.TrimPrefix(f.Name, "envoy.filters.network."))
+		}
+	}
+	if c.TransportSocket != nil {
+		out = append(out, "ends TLS")
+	}
+	return strings.Join(out, ", ")
+}
+
+func describeMatch(c *listenerpb.FilterChain) string {
+	var out []string
+	m := c.FilterChainMatch
+	if p := m.GetDestinationPort(); p != nil {
+		out = append(out, fmt.Sprint("port ", p.Value))
+	}
+	out = append(out, m.GetServerNames()...)
+	for _, p := range m.GetPrefixRanges() {
+		out = append(out, fmt.Sprintf("%s/%d", p.AddressPrefix, p.PrefixLen.GetValue()))
+	}
+	if m.GetTransportProtocol() != "" {
+		out = append(out, m.TransportProtocol)
+	}
+	out = append(out, m.GetApplicationProtocols()...)
+	if len(out) == 0 {
+		return ""
+	}
+	return " if " + strings.Join(out, " ")
+}
