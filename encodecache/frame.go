@@ -15,7 +15,8 @@ type Frame struct {
 }
 
 // Frame is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at the same time may
-// both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small one's is a copy: these are made when asked.
+// both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small one's (every workload has a listener of
+// its own) is a copy that costs a microsecond: these are made when asked.
 func (e *Entry) Frame() *Frame {
 	if f := e.frame.Load(); f != nil {
 		return f
@@ -34,8 +35,11 @@ func (e *Entry) Frame() *Frame {
 // Drop gives the Frame's memory back: the Entry is superseded, and only stragglers may still want it. It is made again if they do.
 func (e *Entry) Drop() { e.frame.Store(nil) }
 
+// keepFrom is the size of a composite whose Frame is kept.
+const keepFrom = 16 << 10
+
 // kept reports whether a Frame is worth its memory.
-func (e *Entry) kept() bool { return e.leaf == nil && e.size >= copyBelow }
+func (e *Entry) kept() bool { return e.leaf == nil && e.size >= keepFrom }
 
 // anyLen is the length of the resource's Any.
 func (e *Entry) anyLen() int {

@@ -86,7 +86,7 @@ func TestFrameIsTheEncodedAny(t *testing.T) {
 }
 
 func TestFrameIsKeptUntilDropped(t *testing.T) {
-	e, _ := resource(t, "r", 5000, 5000)
+	e, _ := resource(t, "r", 9000, 9000)
 	f := e.Frame()
 	if e.Frame() != f {
 		t.Error("a second call made another Frame")

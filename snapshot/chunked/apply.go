@@ -2,6 +2,7 @@ package chunked
 
 import (
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -9,8 +10,45 @@ import (
 // with m; if nothing changes at all, the result is m.
 func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 	edits = lastPerKey(edits)
-	out := Map[V]{}
+	out := make([]*chunk[V], 0, len(m.chunks)+2)
 	changed := false
+	at := 0 // the first chunk of m that is not in out yet
+	for len(edits) > 0 {
+		n := 1
+		for n < len(edits) && initial(edits[n].Key) == initial(edits[0].Key) {
+			n++
+		}
+		from, to := m.alike(initial(edits[0].Key))
+		out = append(out, m.chunks[at:from]...)
+		chunks, touched := apply(m.chunks[from:to], edits[:n])
+		out = append(out, chunks...)
+		changed = changed || touched
+		at, edits = to, edits[n:]
+	}
+	if !changed {
+		return m
+	}
+	next := Map[V]{chunks: append(out, m.chunks[at:]...)}
+	for _, c := range next.chunks {
+		next.n += len(c.items)
+	}
+	return next
+}
+
+// initial is the first byte of a key.
+func initial(key string) string { return key[:min(1, len(key))] }
+
+// alike are the chunks whose keys begin with a byte.
+func (m Map[V]) alike(first string) (from, to int) {
+	at := func(i int) string { return initial(m.chunks[i].items[0].Key) }
+	from = sort.Search(len(m.chunks), func(i int) bool { return at(i) >= first })
+	to = from + sort.Search(len(m.chunks)-from, func(i int) bool { return at(from+i) > first })
+	return from, to
+}
+
+// apply is Apply for keys that begin with one byte, which are all keys of chunks.
+func apply[V comparable](chunks []*chunk[V], edits []Edit[V]) (out []*chunk[V], changed bool) {
+	m := Map[V]{chunks: chunks}
 	at := 0 // the first chunk of m that is not in out yet
 	for len(edits) > 0 {
 		c := m.find(edits[0].Key)
@@ -18,26 +56,19 @@ func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 			c-- // the last chunk is open at its end
 		}
 		c = max(c, at)
-		out.chunks = append(out.chunks, m.chunks[at:c]...)
+		out = append(out, m.chunks[at:c]...)
 		at = c
 		var items []Item[V]
 		var touched bool
 		items, at, edits, touched = m.rewrite(c, edits)
 		if !touched {
-			out.chunks = append(out.chunks, m.chunks[c:at]...)
+			out = append(out, m.chunks[c:at]...)
 			continue
 		}
 		changed = true
-		out.chunks = appendChunks(out.chunks, items)
+		out = appendChunks(out, items)
 	}
-	if !changed {
-		return m
-	}
-	out.chunks = append(out.chunks, m.chunks[at:]...)
-	for _, c := range out.chunks {
-		out.n += len(c.items)
-	}
-	return out
+	return append(out, m.chunks[at:]...), changed
 }
 
 // rewrite merges edits into the chunks from c on, until what it has ends where a chunk of m ends for good. It returns the merged items, the

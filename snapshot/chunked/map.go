@@ -6,8 +6,10 @@
 //	     ├─ chunk g…m ── items        that its edits fall into; all others are shared with the
 //	     └─ chunk n…z ── items        predecessor, so Diff skips them by pointer.
 //
-// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk): two Maps with equal content have equal
-// chunks however they came to be, so a digest over chunk digests is a digest of the content.
+// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is one before a key that begins
+// with another byte): two Maps with equal content have equal chunks however they came to be, so a digest over chunk digests is a digest of
+// the content. Keys that begin alike belong together: what one client has of its own (inbound|…, virtualInbound) gets a small chunk beside
+// those that all share.
 //
 // Maps and their chunks are immutable; the zero Map is empty. All functions are safe for concurrent use.
 package chunked

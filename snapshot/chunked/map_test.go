@@ -20,7 +20,7 @@ func TestAgainstMap(t *testing.T) {
 			var edits []Edit[int]
 			before := maps.Clone(model)
 			for range rapid.IntRange(0, universe).Draw(t, "edits") {
-				e := Edit[int]{Key: fmt.Sprint("k", rapid.IntRange(0, universe).Draw(t, "key")), Value: rapid.IntRange(0, 2).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")}
+				e := Edit[int]{Key: rapid.SampledFrom([]string{"", "a", "k", "k"}).Draw(t, "initial") + fmt.Sprint(rapid.IntRange(0, universe).Draw(t, "key")), Value: rapid.IntRange(0, 2).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")}
 				edits = append(edits, e)
 				if e.Delete {
 					delete(model, e.Key)
@@ -138,5 +138,26 @@ func BenchmarkSetOneOf100000(b *testing.B) {
 		if n != 1 {
 			b.Fatal(n)
 		}
+	}
+}
+
+// TestOwnChunk: what begins with another byte than all else shares no chunk with it, so that adding it copies none.
+func TestOwnChunk(t *testing.T) {
+	var items []Item[int]
+	for i := range 1000 {
+		items = append(items, Item[int]{Key: fmt.Sprint("outbound|", i)})
+	}
+	base := New(append(items, Item[int]{Key: "Blackhole"}))
+	own := base.Set("inbound|8080", 1)
+	if len(own.chunks) != len(base.chunks)+1 {
+		t.Fatalf("%d chunks, were %d", len(own.chunks), len(base.chunks))
+	}
+	for i, c := range base.chunks[1:] {
+		if own.chunks[i+2] != c {
+			t.Fatalf("chunk %d was copied", i)
+		}
+	}
+	if !base.Same(base.Set("outbound|7", 0)) {
+		t.Fatal("an edit that changes nothing made another Map")
 	}
 }
