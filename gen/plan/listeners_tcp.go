@@ -40,7 +40,18 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 		out.Prefixes = gen.Prefixes([]string{c.ranges})
 	}
 	if c.port.Protocol.IsTLS() && (c.ranges != "" || at.wildcard) {
-		out.ServerNames = gen.ServerNames([]string{c.service.Host})
+		out.ServerNames = gen.ServerNames(v.serverNames(c.service.Host))
+	}
+	return out
+}
+
+// serverNames are the names by which clients ask for a host: its own, and all forms of those of ExternalName services that stand for it.
+func (v outboundView) serverNames(host string) []string {
+	out := []string{host}
+	for _, alias := range aliases(v.n, v.sc, host, 0) {
+		for _, d := range (portView{n: v.n, sc: v.sc}).names(alias) {
+			out = append(out, d.name)
+		}
 	}
 	return out
 }
