@@ -203,7 +203,8 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one", "two")}}}
 	}
 	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
-		Hosts: []string{hostOrPattern(t)}, Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")}, Http: []*networking.HTTPRoute{route},
+		Hosts: rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"), Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
+		Http: []*networking.HTTPRoute{route},
 	}}
 }
 

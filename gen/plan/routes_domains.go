@@ -193,7 +193,7 @@ func hasRule(n *snapshot.Snapshot, host string) bool {
 }
 
 // relatedHosts are the hosts, beside host itself, whose virtual hosts depend on the service or VirtualServices of host: those that could
-// claim one of its domains, the targets of its aliases, and the other hosts of VirtualServices that name it, which stand on a port only with
+// claim one of its domains, its aliases, the targets of its aliases, and the other hosts of VirtualServices that name it, which stand on a port only with
 // a service there.
 func (t *Tables) relatedHosts(n *snapshot.Snapshot, host string) []string {
 	near := map[string]struct{}{host: {}}
@@ -204,6 +204,11 @@ func (t *Tables) relatedHosts(n *snapshot.Snapshot, host string) []string {
 					near[h] = struct{}{}
 				}
 			}
+		}
+	}
+	for _, h := range slices.Collect(maps.Keys(near)) {
+		for alias := range n.AliasesOf(h) { // whose names are the target's too
+			near[alias.Host] = struct{}{}
 		}
 	}
 	out := maps.Clone(near)
