@@ -49,6 +49,8 @@ func StartPilotd(t testing.TB, s Sources) *Pilotd {
 		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort),
 		fmt.Sprintf("--monitoringAddr=127.0.0.1:%d", monitoringPort),
 		"--secureGRPCAddr=", "--httpsAddr=",
+		// Streams end over this time; the default is for fleets.
+		"--shutdownDuration=1s",
 	}}
 	if s.ConfigDir != "" {
 		p.args = append(p.args, "--configDir="+s.ConfigDir)
