@@ -70,10 +70,10 @@ func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
 		for _, r := range vs.Spec.GetTls() {
 			for _, m := range r.GetMatch() {
 				l4 := l4Match{m.GetGateways(), m.GetSourceLabels(), m.GetPort(), m.GetSourceNamespace()}
-				if !v.applies(l4, c.port.Number) {
+				chain := v.routed(vs, r.GetRoute(), c.port)
+				if chain.TCP.Upstreams == "" || !v.applies(l4, c.port.Number) {
 					continue
 				}
-				chain := v.routed(vs, r.GetRoute(), c.port)
 				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
 				chain.ServerNames = gen.ServerNames(m.GetSniHosts())
 				chain.Prefixes = v.prefixes(m.GetDestinationSubnets(), c)
@@ -91,10 +91,10 @@ func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.Spec.GetTcp() {
 			subnets, any := v.tcpMatches(r, c.port.Number)
-			if !any && len(subnets) == 0 {
+			chain := v.routed(vs, r.GetRoute(), c.port)
+			if chain.TCP.Upstreams == "" || !any && len(subnets) == 0 {
 				continue
 			}
-			chain := v.routed(vs, r.GetRoute(), c.port)
 			if any {
 				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
 				chain.Prefixes = v.prefixes(nil, c)
@@ -148,26 +148,29 @@ func (v outboundView) applies(m l4Match, port int) bool {
 		(m.port == 0 || int(m.port) == port) && (m.namespace == "" || m.namespace == v.sc.Namespace)
 }
 
-// routed is a chain to the destinations of a route, without its match.
-func (v outboundView) routed(vs *value.VirtualService, routes []*networking.RouteDestination, port *value.Port) gen.ChainKey {
+// routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without upstreams.
+func (v outboundView) routed(vs *value.VirtualService, routes []*networking.RouteDestination, port *value.Port) (chain gen.ChainKey) {
+	if len(routes) == 0 {
+		return chain
+	}
 	first := routes[0].GetDestination()
 	var rule *value.DestinationRule
 	if svc := v.sc.Service(v.n, first.GetHost()); svc != nil {
 		rule = v.sc.Rule(v.n, svc)
 	}
-	k := gen.TCPProxyKey{Protocol: readsAlong(port.Protocol)}
+	chain.TCP.Protocol = readsAlong(port.Protocol)
 	if len(routes) == 1 {
 		cluster := v.clusterOf(first, port.Number)
-		k.StatPrefix, k.Upstreams, k.Policy = cluster, gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
-		return gen.ChainKey{TCP: k}
+		chain.TCP.StatPrefix, chain.TCP.Upstreams, chain.TCP.Policy = cluster, gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
+		return chain
 	}
-	k.StatPrefix, k.Policy = vs.Name+"."+vs.Namespace, gen.NewTCPPolicy(rule, "")
+	chain.TCP.StatPrefix, chain.TCP.Policy = vs.Name+"."+vs.Namespace, gen.NewTCPPolicy(rule, "")
 	for _, r := range routes {
 		if r.GetWeight() > 0 {
-			k.Upstreams = k.Upstreams.Add(v.clusterOf(r.GetDestination(), port.Number), uint32(r.GetWeight()))
+			chain.TCP.Upstreams = chain.TCP.Upstreams.Add(v.clusterOf(r.GetDestination(), port.Number), uint32(r.GetWeight()))
 		}
 	}
-	return gen.ChainKey{TCP: k}
+	return chain
 }
 
 // clusterOf is the cluster of a destination for connections to a port.
