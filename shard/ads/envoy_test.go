@@ -23,10 +23,11 @@ type client struct {
 	session *Session
 	doubt   TypeSet
 
-	inbox   []*Batch // sent and not read
-	types   [numTypes]clientType
-	total   int // responses read
-	aliases aliases
+	inbox    []*Batch // sent and not read
+	answered bool     // a response was ACKed or refused on this stream
+	types    [numTypes]clientType
+	total    int // responses read
+	aliases  aliases
 
 	changing map[string]bool // clusters that a CDS response changed and EDS has not followed yet
 }
@@ -55,14 +56,9 @@ func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *cli
 // connect begins a stream.
 func (c *client) connect(target *meshTarget) {
 	c.session = New(Options{Delta: c.delta, Fallback: true, Doubt: c.doubt})
-	c.inbox, c.changing = nil, map[string]bool{}
+	c.inbox, c.answered, c.changing = nil, false, map[string]bool{}
 	for i := range c.types {
 		ct := &c.types[i]
-		for name := range ct.wants {
-			if ct.has[name] == nil { // its version would say that it has
-				ct.version = ""
-			}
-		}
 		ct.asked, ct.nonce, ct.reads, ct.sent, ct.refused = false, "", 0, 0, false
 		ct.fresh = map[string]int{}
 		for name := range ct.wants {
@@ -83,6 +79,9 @@ func (c *client) connect(target *meshTarget) {
 func (c *client) ask(typ Type, add, remove []string, refuse *statuspb.Status) {
 	ct := &c.types[typ]
 	r := Request{Delta: c.delta, TypeURL: typ.URL(), Error: refuse}
+	if !c.answered && c.lacks(typ) {
+		ct.version = "" // a server cannot tell it from a client that connects again
+	}
 	if !c.delta {
 		r.Nonce, r.Version = ct.nonce, ct.version
 		r.Names = c.table.Of(slices.Collect(maps.Keys(ct.wants)))
@@ -99,9 +98,20 @@ func (c *client) ask(typ Type, add, remove []string, refuse *statuspb.Status) {
 	c.do(c.session.Receive(c.now, c.book, &r))
 }
 
+// lacks reports whether the client does not have what it wants.
+func (c *client) lacks(typ Type) bool {
+	for name := range c.types[typ].wants {
+		if c.types[typ].has[name] == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // reply is an ACK or NACK of the response just read.
 func (c *client) reply(typ Type, nonce string, refuse *statuspb.Status) {
 	ct := &c.types[typ]
+	c.answered = true
 	r := Request{Delta: c.delta, TypeURL: typ.URL(), Nonce: nonce, Error: refuse}
 	if !c.delta {
 		r.Version = ct.version

@@ -13,6 +13,9 @@ func (t *turn) firstAnswer(typ Type, goal *Content) {
 	st.version = ""
 }
 
+// firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these versions, not that it has
+// kept them: one that unsubscribes forgets, keeps the version, and may subscribe again on a later stream. That is told from a client that
+// connects again by what it answered on this stream before: nothing.
 func (t *turn) firstSotW(typ Type, goal *Content) {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -21,7 +24,7 @@ func (t *turn) firstSotW(typ Type, goal *Content) {
 		return
 	}
 	sum := t.book.whole(k, st.sub, goal).sum
-	knows := st.version == sum.version() && !st.doubt
+	knows := st.version == sum.version() && !st.doubt && (st.sub.All || !t.answered)
 	if knows && !st.full && t.sends > 0 {
 		st.have, st.sum, st.accepted = goal, sum, had{goal, st.sub}
 		t.to(typ, goal, false) // the endpoints of clusters that have just changed

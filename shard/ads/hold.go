@@ -103,22 +103,3 @@ func (b *Book) mask(c *Content, h *Holds) *Content {
 	b.masked[key] = m
 	return m
 }
-
-// current is h without the resources that have another version in c by now.
-func (b *Book) current(c *Content, h *Holds) *Holds {
-	if h == nil {
-		return nil
-	}
-	stale := func(name string, x held) bool {
-		e := c.get(name)
-		return e == nil || e.Sum() != x.refused
-	}
-	for name, x := range h.byName {
-		if stale(name, x) {
-			rest := maps.Clone(h.byName)
-			maps.DeleteFunc(rest, stale)
-			return b.hold(rest)
-		}
-	}
-	return h
-}

@@ -1,6 +1,7 @@
 package ads
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func (t *turn) refused(typ Type, f flight, message string) {
 		st.doubt = true
 		t.emit(Effect{Kind: Doubtful, Type: typ})
 	}
-	suspects := t.suspects(typ, f.batch)
+	suspects := t.suspects(typ, f)
 	named := t.named(typ, message, f.batch, suspects)
 	r := &st.refusal
 	r.streak++
@@ -67,23 +68,22 @@ func (t *turn) refused(typ Type, f flight, message string) {
 		report.Names = append(report.Names, s.name)
 	}
 	t.emit(report)
-	t.rehold(typ)
 	if r.streak <= maxRefusals {
-		t.correct(typ, f.batch)
+		t.correct(typ, f.batch, slices.DeleteFunc(slices.Clone(suspects), func(s suspect) bool { return !s.held.leave }))
 	}
 }
 
 // correct has all of a refused response sent again, as it should be now. What it changed, the client does not have; what it had before from
-// another stream (and Delta clients tell so) is left alone.
-func (t *turn) correct(typ Type, batch *Batch) {
+// another stream, left, stays as it is.
+func (t *turn) correct(typ Type, batch *Batch, left []suspect) {
 	st := &t.types[typ]
 	again := make([]string, 0, len(batch.items))
 	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.items))
 	for _, it := range batch.items {
-		if _, claimed := st.initial[it.name]; claimed && it.exists() {
+		again = append(again, it.name)
+		if slices.ContainsFunc(left, func(s suspect) bool { return s.name == it.name }) {
 			continue
 		}
-		again = append(again, it.name)
 		old := st.accepted.get(it.name)
 		undo = append(undo, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: old, Delete: old == nil})
 	}
@@ -93,11 +93,11 @@ func (t *turn) correct(typ Type, batch *Batch) {
 }
 
 // suspects are the resources of a response that may be the reason why it was refused.
-func (t *turn) suspects(typ Type, batch *Batch) []suspect {
+func (t *turn) suspects(typ Type, f flight) []suspect {
 	st := &t.types[typ]
 	var out []suspect
-	for _, it := range batch.items {
-		if it.new == nil {
+	for _, it := range f.batch.items {
+		if it.new == nil || f.to.get(it.name) == nil { // it goes, or it is the fallback for what does not exist
 			continue
 		}
 		h := held{refused: it.new.Sum(), good: st.accepted.get(it.name)}
@@ -121,17 +121,23 @@ func (t *turn) retry(typ Type, f flight) {
 	if !r.searching() || f.seq <= r.asOf {
 		return
 	}
-	if r.split && f.has(r.trial) {
+	if r.split && f.has(r.trial) && len(r.groups) > 0 {
 		r.groups[len(r.groups)-1].bad = true // this half is good, so the other is not
 	}
-	if bad := t.next(typ); len(bad) > 0 {
-		report := Effect{Kind: Refused, Type: typ, TypeURL: typ.URL()}
-		for _, s := range bad {
-			report.Names = append(report.Names, s.name)
-		}
-		t.emit(report)
+	t.search(typ)
+}
+
+// search goes on to the next trial, and reports what is found to be bad on the way.
+func (t *turn) search(typ Type) {
+	bad := t.next(typ)
+	if len(bad) == 0 {
+		return
 	}
-	t.rehold(typ)
+	report := Effect{Kind: Refused, Type: typ, TypeURL: typ.URL()}
+	for _, s := range bad {
+		report.Names = append(report.Names, s.name)
+	}
+	t.emit(report)
 }
 
 // has reports whether the response left its client with all of trial as it was suspected: they may have changed since.
@@ -192,38 +198,41 @@ func (r *refusal) condemn(bad []suspect) {
 	}
 }
 
-// rehold works out what is held back now.
-func (t *turn) rehold(typ Type) {
-	r := &t.types[typ].refusal
-	all := map[string]held{}
-	for _, g := range r.groups {
-		for _, s := range g.items {
-			all[s.name] = s.held
-		}
-	}
-	for name, h := range r.bad {
-		all[name] = h
-	}
-	r.holds = t.book.hold(all)
-}
-
-// release lets go of what has changed in content since it was refused.
+// release works out what is held back of content: what is bad, and what is to be tried later. What has changed since it was refused is
+// tried like anything else; what is not subscribed to any more is forgotten.
 func (t *turn) release(typ Type, content *Content) {
-	r := &t.types[typ].refusal
-	now := t.book.current(content, r.holds)
-	if now == r.holds {
+	st := &t.types[typ]
+	r := &st.refusal
+	if r.holds == nil && !r.searching() && len(r.bad) == 0 {
 		return
 	}
-	r.holds = now
-	for name := range r.bad {
-		if now == nil {
-			r.bad = nil
-			break
-		}
-		if _, ok := now.byName[name]; !ok {
-			delete(r.bad, name)
+	settled := func(s suspect) bool {
+		e := content.get(s.name)
+		return e == nil || e.Sum() != s.held.refused || !st.sub.Has(s.name)
+	}
+	maps.DeleteFunc(r.bad, func(name string, h held) bool { return settled(suspect{name, h}) })
+	for i := range r.groups {
+		g := &r.groups[i]
+		if slices.ContainsFunc(g.items, settled) { // the bad one may be among them
+			g.items, g.bad = slices.DeleteFunc(slices.Clone(g.items), settled), false
+			r.split = r.split && i < len(r.groups)-1
 		}
 	}
+	if r.searching() && !slices.ContainsFunc(r.trial, func(s suspect) bool { return !settled(s) }) {
+		t.search(typ) // nothing is being tried any more
+	}
+	all := maps.Clone(r.bad)
+	for _, g := range r.groups {
+		for _, s := range g.items {
+			if all == nil {
+				all = map[string]held{}
+			}
+			if _, bad := all[s.name]; !bad {
+				all[s.name] = s.held
+			}
+		}
+	}
+	r.holds = t.book.hold(all)
 }
 
 // maxMessage is how much of an error is searched for names.

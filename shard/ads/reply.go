@@ -11,6 +11,7 @@ func (t *turn) reply(typ Type, r *Request) bool {
 		return r.Nonce == st.nonce // a further request about a response that was ACKed before
 	}
 	f := st.flights[i]
+	t.answered = true
 	if i > 0 { // what was sent before f has been taken, or its refusal would have come
 		st.accepted = st.flights[i-1].to
 	}

@@ -51,6 +51,7 @@ type Session struct {
 	target   Target // nil until the first World
 	types    [numTypes]state
 	sends    uint64    // responses so far
+	answered bool      // the client has ACKed or refused one of them
 	now      time.Time // of the last call
 	removeBy time.Time // when what is kept goes in any case; zero while nothing is kept
 }
