@@ -17,7 +17,8 @@ type room struct {
 // rooms is design.md's layout. Imports point one way.
 func rooms() []room {
 	return []room{
-		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache"}},
+		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "status"}},
+		{"status", []string{"snapshot"}},
 		{"ingest", []string{"ingest", "snapshot"}},
 		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
 		{"snapshot/chunked", nil},
