@@ -58,6 +58,7 @@ type Response struct {
 	pieces mem.BufferSlice
 	last   []byte // the bytes of the last piece, with room behind them
 	size   int
+	blocks []*Block // what some of the pieces are of, so that others find it while this response is on its way
 }
 
 // AssembleSotW is a DiscoveryResponse with entries, in their order.
@@ -72,18 +73,14 @@ func AssembleDelta(typeURL, nonce, systemVersion string, entries []*Entry, remov
 
 // SotW is AssembleSotW with the control plane's name.
 func (a *Assembler) SotW(typeURL, version, nonce string, entries []*Entry) *Response {
-	var tail []byte
-	if a != nil {
-		tail = a.sotwTail
-	}
+	tail := a.tail(false)
 	g := &gather{total: len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
 	for _, e := range entries {
 		g.total += sizeField(e.anyLen())
 	}
 	g.str(sotwVersion, version)
 	for _, e := range entries {
-		g.tag(sotwResource, e.anyLen())
-		e.gatherFrame(g)
+		e.gatherSotW(g)
 	}
 	g.str(sotwTypeURL, typeURL)
 	g.str(sotwNonce, nonce)
@@ -92,28 +89,17 @@ func (a *Assembler) SotW(typeURL, version, nonce string, entries []*Entry) *Resp
 
 // Delta is AssembleDelta with the control plane's name.
 func (a *Assembler) Delta(typeURL, nonce, systemVersion string, entries []*Entry, removed []string) *Response {
-	var tail []byte
-	if a != nil {
-		tail = a.deltaTail
-	}
+	tail := a.tail(true)
 	g := &gather{total: len(systemVersion) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
 	for _, e := range entries {
-		g.total += e.anyLen() + len(e.name) + versionLen + 4*maxTag
+		g.total += e.deltaRoom()
 	}
 	for _, name := range removed {
 		g.total += maxTag + len(name)
 	}
 	g.str(deltaSystemVersion, systemVersion)
 	for _, e := range entries {
-		var v [versionLen]byte
-		e.version.encode(v[:])
-		n := e.anyLen()
-		g.tag(deltaResource, sizeField(versionLen)+sizeField(n)+sizeStr(e.name))
-		g.tag(resourceVersion, versionLen)
-		g.copy(v[:])
-		g.tag(resourceAny, n)
-		e.gatherFrame(g)
-		g.str(resourceName, e.name)
+		e.gatherDelta(g)
 	}
 	g.str(deltaTypeURL, typeURL)
 	g.str(deltaNonce, nonce)

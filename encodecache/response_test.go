@@ -241,3 +241,23 @@ func FuzzResponse(f *testing.F) {
 		}
 	})
 }
+
+// TestBlocks: a response of runs has the bytes of one of entries, however they are cut into runs.
+func TestBlocks(t *testing.T) {
+	entries, _ := samples(t)
+	a := encodecache.NewAssembler(identifier)
+	for cut := range len(entries) + 1 {
+		var sotw, delta []*encodecache.Block
+		for _, run := range [][]*encodecache.Entry{entries[:cut], entries[cut:]} {
+			sotw, delta = append(sotw, encodecache.NewSotWBlock(slices.Values(run))), append(delta, encodecache.NewDeltaBlock(slices.Values(run)))
+		}
+		for kind, r := range map[string][2]*encodecache.Response{
+			"SotW":  {a.SotWBlocks(typeURL, "v", "1", sotw), a.SotW(typeURL, "v", "1", entries)},
+			"Delta": {a.DeltaBlocks(typeURL, "1", delta, []string{"gone", ""}), a.Delta(typeURL, "1", "", entries, []string{"gone", ""})},
+		} {
+			if !bytes.Equal(r[0].Buffers().Materialize(), r[1].Buffers().Materialize()) || r[0].Len() != r[1].Len() {
+				t.Errorf("%s cut at %d: the bytes differ", kind, cut)
+			}
+		}
+	}
+}

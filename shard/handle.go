@@ -284,9 +284,14 @@ func (w *worker) response(b *ads.Batch) *encodecache.Response {
 	r, ok := w.responses[b]
 	if !ok {
 		a := w.shards.opts.Assembler
-		if b.Delta {
+		switch {
+		case b.Section.Len() > 0 && b.Delta:
+			r = a.DeltaBlocks(b.TypeURL, b.Nonce, w.shards.blocksOf(b), b.Removed)
+		case b.Section.Len() > 0:
+			r = a.SotWBlocks(b.TypeURL, b.Version, b.Nonce, w.shards.blocksOf(b))
+		case b.Delta:
 			r = a.Delta(b.TypeURL, b.Nonce, "", b.Entries, b.Removed)
-		} else {
+		default:
 			r = a.SotW(b.TypeURL, b.Version, b.Nonce, b.Entries)
 		}
 		w.responses[b] = r

@@ -58,6 +58,7 @@ type Shards struct {
 	workers []*worker
 	members *xsync.MapOf[uint64, *member]
 	stopped chan struct{}
+	blocks  *encodecache.Table[blockKey, encodecache.Block]
 
 	nonces atomic.Uint64
 
@@ -89,7 +90,7 @@ func New(o Options) *Shards {
 	}
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{
-		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}),
+		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(),
 	}
 	for i := range o.Workers {

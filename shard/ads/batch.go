@@ -16,6 +16,8 @@ type Batch struct {
 	// Version is the version_info; State-of-the-World only.
 	Version string
 	Entries []*encodecache.Entry
+	// Section, unless it is empty, is what the Entries are all of: its chunks are shared with other Batches.
+	Section Section
 	// Removed are the removed_resources; Delta only.
 	Removed []string
 

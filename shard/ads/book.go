@@ -241,6 +241,9 @@ func (b *Book) response(q question, a *answer) *Batch {
 	out := &Batch{TypeURL: q.kind.typ.URL(), Delta: q.kind.delta, items: a.items}
 	if !q.kind.delta && q.kind.typ.root() {
 		out.Entries = b.all(q.kind, q.sub, a.to)
+		if q.sub.All {
+			out.Section = a.to.section()
+		}
 	} else {
 		for _, it := range a.items {
 			switch {

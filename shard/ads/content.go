@@ -70,12 +70,33 @@ func (d digest) minus(o digest) digest {
 	return digest{lo, hi}
 }
 
-// version is the version_info of a State-of-the-World response that leaves its client with this set.
-func (d digest) version() string {
-	var s encodecache.Sum
+// sum is d for a Section, which digests each of its chunks once, and digestOfSum d again.
+func (d digest) sum() (s chunked.Sum) {
 	binary.LittleEndian.PutUint64(s[:8], d[0])
 	binary.LittleEndian.PutUint64(s[8:], d[1])
-	return s.String()
+	return s
+}
+
+func digestOfSum(s chunked.Sum) digest {
+	return digest{binary.LittleEndian.Uint64(s[:8]), binary.LittleEndian.Uint64(s[8:])}
+}
+
+// digestOfSection is the digest of all members of s.
+func digestOfSection(s Section) digest {
+	member := func(_ string, e *encodecache.Entry) chunked.Sum { return digestOf(e).sum() }
+	plus := func(sums []chunked.Sum) chunked.Sum {
+		var d digest
+		for _, s := range sums {
+			d = d.plus(digestOfSum(s))
+		}
+		return d.sum()
+	}
+	return digestOfSum(s.Digest(member, plus))
+}
+
+// version is the version_info of a State-of-the-World response that leaves its client with this set.
+func (d digest) version() string {
+	return encodecache.Sum(d.sum()).String()
 }
 
 // digestOf is the hash of one member; of nil, none.

@@ -8,6 +8,7 @@ type whole struct {
 	entries []*encodecache.Entry
 	removed []string // names that do not exist
 	sum     digest   // State-of-the-World only
+	section Section  // that of the Content, if entries are all of it
 }
 
 type wholeKey struct {
@@ -29,12 +30,15 @@ func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
 		clear(b.wholes)
 	}
 	w := &whole{entries: b.all(k, sub, c)}
+	if len(w.entries) == c.section().Len() && (sub.All || !k.fallback) {
+		w.section = c.section()
+	}
 	w.items = make([]item, 0, max(len(w.entries), sub.Names.Len()))
 	for _, e := range w.entries {
 		w.items = append(w.items, item{name: e.Name(), new: e})
-		if !k.delta {
-			w.sum = w.sum.plus(digestOf(e))
-		}
+	}
+	if !k.delta {
+		w.sum = w.digest()
 	}
 	if len(w.entries) < sub.Names.Len() || sub.All {
 		for name := range sub.Names.All() {
@@ -48,13 +52,24 @@ func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
 	return w
 }
 
+// digest is that of the entries; of a section, the digests of its chunks are known to all that share them.
+func (w *whole) digest() (d digest) {
+	if w.section.Len() > 0 {
+		return digestOfSection(w.section)
+	}
+	for _, e := range w.entries {
+		d = d.plus(digestOf(e))
+	}
+	return d
+}
+
 // wholeBatch is the response for a client that has nothing; those who ask in one pass share it.
 func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
 	key := question{kind: k, sub: sub, to: c, force: sub.Names}
 	a, ok := b.answers[key]
 	if !ok {
 		w := b.whole(k, sub, c)
-		out := &Batch{TypeURL: k.typ.URL(), Delta: k.delta, Entries: w.entries, items: w.items}
+		out := &Batch{TypeURL: k.typ.URL(), Delta: k.delta, Entries: w.entries, Section: w.section, items: w.items}
 		if k.delta {
 			out.Removed = w.removed
 		}

@@ -10,7 +10,7 @@ import (
 // with m; if nothing changes at all, the result is m.
 func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 	edits = lastPerKey(edits)
-	out := make([]*chunk[V], 0, len(m.chunks)+2)
+	out := make([]*Chunk[V], 0, len(m.chunks)+2)
 	changed := false
 	at := 0 // the first chunk of m that is not in out yet
 	for len(edits) > 0 {
@@ -47,7 +47,7 @@ func (m Map[V]) alike(first string) (from, to int) {
 }
 
 // apply is Apply for keys that begin with one byte, which are all keys of chunks.
-func apply[V comparable](chunks []*chunk[V], edits []Edit[V]) (out []*chunk[V], changed bool) {
+func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], changed bool) {
 	m := Map[V]{chunks: chunks}
 	at := 0 // the first chunk of m that is not in out yet
 	for len(edits) > 0 {
@@ -130,11 +130,11 @@ func merge[V comparable](items, old []Item[V], edits []Edit[V]) (out []Item[V], 
 }
 
 // appendChunks cuts items into chunks.
-func appendChunks[V comparable](chunks []*chunk[V], items []Item[V]) []*chunk[V] {
+func appendChunks[V comparable](chunks []*Chunk[V], items []Item[V]) []*Chunk[V] {
 	start := 0
 	for i := range items {
 		if endsChunk(items[i].Key) || i == len(items)-1 {
-			chunks = append(chunks, &chunk[V]{items: slices.Clone(items[start : i+1])})
+			chunks = append(chunks, &Chunk[V]{items: slices.Clone(items[start : i+1])})
 			start = i + 1
 		}
 	}

@@ -24,11 +24,12 @@ import (
 
 // Map is a sorted map from string to V. Values are compared with ==.
 type Map[V comparable] struct {
-	chunks []*chunk[V]
+	chunks []*Chunk[V]
 	n      int
 }
 
-type chunk[V comparable] struct {
+// Chunk is a run of items that Maps share: one pointer, one content.
+type Chunk[V comparable] struct {
 	items []Item[V]
 	sum   atomic.Pointer[Sum]
 	// weight is one more than what Weigh found, 0 before.
@@ -92,9 +93,9 @@ func (m Map[V]) find(key string) int {
 	return sort.Search(len(m.chunks), func(i int) bool { return m.chunks[i].last() >= key })
 }
 
-func (c *chunk[V]) last() string { return c.items[len(c.items)-1].Key }
+func (c *Chunk[V]) last() string { return c.items[len(c.items)-1].Key }
 
-func (c *chunk[V]) find(key string) (int, bool) {
+func (c *Chunk[V]) find(key string) (int, bool) {
 	return slices.BinarySearchFunc(c.items, key, func(it Item[V], k string) int { return strings.Compare(it.Key, k) })
 }
 
@@ -110,6 +111,12 @@ func (m Map[V]) All() iter.Seq2[string, V] {
 		}
 	}
 }
+
+// Chunks yields the runs that the Map consists of, in order.
+func (m Map[V]) Chunks() iter.Seq[*Chunk[V]] { return slices.Values(m.chunks) }
+
+// Items are the items of the run, in order; read only.
+func (c *Chunk[V]) Items() []Item[V] { return c.items }
 
 // From yields the items whose key is start or after it, in order.
 func (m Map[V]) From(start string) iter.Seq2[string, V] {
