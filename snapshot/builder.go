@@ -71,7 +71,7 @@ func (s *Snapshot) with(b *Batch) *Snapshot {
 	next.services = s.services.with(b.Services)
 	next.virtual = s.virtual.with(b.VirtualServices)
 	next.rules = s.rules.with(b.DestinationRules)
-	next.selectors = s.selectors.with(b.mentions(s))
+	next.selectors = s.selectors.with(b, s)
 	next.locality.count(b, s)
 	return &next
 }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -12,6 +13,7 @@ import (
 // selectorIndex counts who mentions which label, so that a proxy's class holds only the labels that something can read.
 type selectorIndex struct {
 	mentions chunked.Map[int] // reach, label, "=value" or "" for any value
+	services chunked.Map[int] // the same for the selectors of Services, which only routers of their namespace are asked for
 }
 
 // everywhere is the reach of a selector that is asked for proxies of all namespaces.
@@ -33,7 +35,7 @@ func pairs(reach string, labels value.Labels) (out []mention) {
 	return out
 }
 
-func (x selectorIndex) with(add, remove []mention) selectorIndex {
+func count(m chunked.Map[int], add, remove []mention) chunked.Map[int] {
 	counts := map[string]int{}
 	for _, m := range add {
 		counts[key(m.reach, m.label, m.value)]++
@@ -43,14 +45,15 @@ func (x selectorIndex) with(add, remove []mention) selectorIndex {
 	}
 	var edits editList[int]
 	for k, d := range counts {
-		n, _ := x.mentions.Get(k)
+		n, _ := m.Get(k)
 		edits.set(k, n+d, n+d == 0)
 	}
-	return selectorIndex{x.mentions.Apply(edits)}
+	return m.Apply(edits)
 }
 
-// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace.
-func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Labels {
+// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace; of a router, the selectors of its
+// namespace's Services too, among which it finds its own.
+func (s *Snapshot) LabelsRead(namespace string, router bool, labels value.Labels) value.Labels {
 	out := value.Labels{}
 	for k, v := range labels {
 		for _, reach := range []string{namespace, everywhere} {
@@ -60,13 +63,17 @@ func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Label
 				out[k] = v
 			}
 		}
+		if _, ok := s.selectors.services.Get(key(namespace, k, "="+v)); ok && router {
+			out[k] = v
+		}
 	}
 	return out
 }
 
 // LocalityMatters reports whether any endpoints depend on the client's locality, and NodeMatters whether any depend on its node.
 func (s *Snapshot) LocalityMatters() bool {
-	return s.locality.locality > 0 || len(s.Mesh.Config.GetLocalityLbSetting().GetDistribute()) > 0
+	return s.locality.locality > 0 || len(s.Mesh.Config.GetLocalityLbSetting().GetDistribute()) > 0 ||
+		s.Mesh.Config.GetDefaultTrafficPolicy().GetOutlierDetection() != nil
 }
 
 // NodeMatters reports whether any endpoints depend on the node that the client runs on.
@@ -101,13 +108,22 @@ func (x *localityIndex) countRule(sign int, d *value.DestinationRule) {
 	if d == nil {
 		return
 	}
+	place, node := false, false
 	for p := range Policies(d) {
-		if p.GetOutlierDetection() != nil || p.GetLoadBalancer().GetLocalityLbSetting() != nil {
-			x.locality += sign
-			return
-		}
+		set := p.GetLoadBalancer().GetLocalityLbSetting()
+		place = place || p.GetOutlierDetection() != nil || set != nil
+		node = node || slices.Contains(set.GetFailoverPriority(), nodeLabel)
+	}
+	if place {
+		x.locality += sign
+	}
+	if node {
+		x.node += sign
 	}
 }
+
+// nodeLabel is the label that stands for the node in a failoverPriority.
+const nodeLabel = "kubernetes.io/hostname"
 
 // Policies yields all traffic policies of a rule: its own, the subsets', and those of ports in the form of a policy.
 func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolicy) bool) {
@@ -130,6 +146,13 @@ func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolic
 			}
 		}
 	}
+}
+
+func mentionsOfService(s *value.Service) []mention {
+	if s == nil || s.Registry != value.RegistryKubernetes {
+		return nil
+	}
+	return pairs(s.Namespace, s.Selector)
 }
 
 func mentionsOfRule(d *value.DestinationRule) []mention {
@@ -172,6 +195,16 @@ func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
 	return out
 }
 
+// with is x after the batch.
+func (x selectorIndex) with(b *Batch, prev *Snapshot) selectorIndex {
+	add, remove := b.mentions(prev)
+	var more, less []mention
+	for k, svc := range b.Services {
+		more, less = append(more, mentionsOfService(svc)...), append(less, mentionsOfService(prev.Service(k))...)
+	}
+	return selectorIndex{count(x.mentions, add, remove), count(x.services, more, less)}
+}
+
 // mentions are the labels that the objects of b read and those that their predecessors read.
 func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 	for k, d := range b.DestinationRules {
@@ -201,7 +234,7 @@ func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 }
 
 // ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class differs between them for
-// what it reads.
+// what it reads, but for routers in the namespaces of Services that changed.
 func (s *Snapshot) ReadsSame(o *Snapshot) bool {
 	return s.selectors.mentions.Same(o.selectors.mentions) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
 }

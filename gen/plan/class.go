@@ -36,7 +36,7 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 			node = w.Node
 		}
 	}
-	read := n.LabelsRead(p.Namespace, labels)
+	read := n.LabelsRead(p.Namespace, p.Traits.Type == value.Router, labels)
 	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID, Network: p.Network}
 	if p.Traits.Type != value.Router {
 		f.Sidecar = sidecarOf(n, p.Namespace, labels)

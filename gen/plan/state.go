@@ -223,7 +223,7 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 	}
 	for k := range d.Services {
 		for _, c := range p.byNamespace[k.Namespace] {
-			if _, ok := out[c]; !ok && (serves(prev, c, k) || serves(v, c, k)) {
+			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || serves(prev, c, k) || serves(v, c, k)) {
 				out[c] = struct{}{}
 			}
 		}

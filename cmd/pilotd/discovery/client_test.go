@@ -1,0 +1,300 @@
+package discovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// client is a proxy in memory: it asks for clusters and listeners, then for the endpoints and routes that these name, ACKs everything, and
+// remembers what it has. Its goroutine stands for the network and the proxy.
+type client struct {
+	id     uint64
+	proxy  *plan.Proxy
+	node   *corev3.Node
+	delta  bool
+	server *Server
+	inbox  chan []byte
+	done   chan struct{}
+	open   atomic.Int64 // responses that are on their way or being answered
+
+	mu sync.Mutex
+	// Guarded by mu.
+	has     map[string]map[string]string // type URL, name: bytes
+	asked   map[string][]string          // EDS and RDS names
+	last    map[string][2]string         // version and nonce of the last response of a type, State-of-the-World
+	invalid []string                     // what ValidateAll said
+	useless []string                     // resources that came again as they were
+	history []string                     // the last messages, for reports
+	lastCDS map[string]bool              // clusters that came since the last EDS: their endpoints may come again
+}
+
+func connect(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
+	p, err := plan.ParseNode(node)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{id: id, proxy: p, node: node, delta: delta, server: s, inbox: make(chan []byte, 4096), done: make(chan struct{}),
+		has: map[string]map[string]string{}, asked: map[string][]string{}, last: map[string][2]string{}, lastCDS: map[string]bool{}}
+	go c.run()
+	return c, s.Shards.Attach(c, p, ads.Request{Delta: delta, TypeURL: ads.ClusterURL, Node: node})
+}
+
+// ID implements shard.Stream.
+func (c *client) ID() uint64 { return c.id }
+
+// Send implements shard.Stream.
+func (c *client) Send(_ string, r *encodecache.Response) {
+	c.open.Add(1)
+	c.inbox <- r.Buffers().Materialize()
+}
+
+// Close implements shard.Stream.
+func (c *client) Close(err error) { panic(fmt.Sprintf("client %d was closed: %v", c.id, err)) }
+
+// leave disconnects.
+func (c *client) leave() {
+	c.server.Shards.Detach(c.id)
+	close(c.done)
+}
+
+func (c *client) run() {
+	for {
+		select {
+		case b := <-c.inbox:
+			for _, r := range c.receive(b) {
+				c.note("asks %s nonce %s +%v -%v names %d", r.TypeURL[strings.LastIndexByte(r.TypeURL, '.')+1:], r.Nonce, r.Subscribe, r.Unsubscribe, r.Names.Len())
+				c.server.Shards.Receive(c.id, r)
+			}
+			c.open.Add(-1)
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// receive takes a response and returns the requests that follow it: the ACK first.
+func (c *client) receive(b []byte) []ads.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.delta {
+		return c.receiveDelta(b)
+	}
+	r := &discoveryv3.DiscoveryResponse{}
+	if err := proto.Unmarshal(b, r); err != nil {
+		panic(err)
+	}
+	root := r.TypeUrl == ads.ClusterURL || r.TypeUrl == ads.ListenerURL
+	_, seen := c.has[r.TypeUrl]
+	before := c.has[r.TypeUrl]
+	if root || !seen {
+		c.has[r.TypeUrl] = map[string]string{}
+	}
+	for _, a := range r.Resources {
+		c.put(a, before, root)
+	}
+	c.tell(r.TypeUrl, r.Nonce, len(r.Resources), nil)
+	c.last[r.TypeUrl] = [2]string{r.VersionInfo, r.Nonce}
+	out := []ads.Request{{TypeURL: r.TypeUrl, Version: r.VersionInfo, Nonce: r.Nonce, Names: c.names(c.asked[r.TypeUrl])}}
+	if r.TypeUrl == ads.ClusterURL && !seen {
+		out = append(out, ads.Request{TypeURL: ads.ListenerURL})
+	}
+	return append(out, c.follow(r.TypeUrl)...)
+}
+
+func (c *client) receiveDelta(b []byte) []ads.Request {
+	r := &discoveryv3.DeltaDiscoveryResponse{}
+	if err := proto.Unmarshal(b, r); err != nil {
+		panic(err)
+	}
+	_, seen := c.has[r.TypeUrl]
+	if !seen {
+		c.has[r.TypeUrl] = map[string]string{}
+	}
+	for _, res := range r.Resources {
+		c.put(res.Resource, c.has[r.TypeUrl], false)
+	}
+	for _, n := range r.RemovedResources {
+		delete(c.has[r.TypeUrl], n)
+	}
+	c.tell(r.TypeUrl, r.Nonce, len(r.Resources), r.RemovedResources)
+	out := []ads.Request{{Delta: true, TypeURL: r.TypeUrl, Nonce: r.Nonce}}
+	if r.TypeUrl == ads.ClusterURL && !seen {
+		out = append(out, ads.Request{Delta: true, TypeURL: ads.ListenerURL})
+	}
+	return append(out, c.follow(r.TypeUrl)...)
+}
+
+// tell notes a response; the caller holds mu.
+func (c *client) tell(typeURL, nonce string, n int, removed []string) {
+	c.history = append(c.history, fmt.Sprintf("gets %s nonce %s: %d, removed %v", typeURL[strings.LastIndexByte(typeURL, '.')+1:], nonce, n, removed))
+}
+
+func (c *client) note(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history = append(c.history, fmt.Sprintf(format, args...))
+}
+
+func (c *client) names(list []string) *ads.Names {
+	if len(list) == 0 {
+		return nil
+	}
+	return c.server.names.Of(list)
+}
+
+// put takes one resource, checks it, and notes whether it repeats what the client has without one of the reasons that the protocol knows.
+func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
+	m, err := a.UnmarshalNew()
+	if err != nil {
+		panic(err)
+	}
+	if v, ok := m.(interface{ ValidateAll() error }); ok {
+		if err := v.ValidateAll(); err != nil {
+			c.invalid = append(c.invalid, err.Error())
+		}
+	}
+	name := resourceName(m)
+	if asked, ok := c.asked[a.TypeUrl]; ok && !slices.Contains(asked, name) {
+		return // it was under way when the client lost interest
+	}
+	if had, ok := before[name]; ok && had == string(a.Value) && !root && !(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
+		c.useless = append(c.useless, a.TypeUrl+" "+name)
+	}
+	switch a.TypeUrl {
+	case ads.ClusterURL:
+		if before[name] != string(a.Value) {
+			c.lastCDS[name] = true
+		}
+	case ads.EndpointURL:
+		delete(c.lastCDS, name)
+	}
+	c.has[a.TypeUrl][name] = string(a.Value)
+}
+
+func resourceName(m proto.Message) string {
+	switch m := m.(type) {
+	case *endpointv3.ClusterLoadAssignment:
+		return m.ClusterName
+	case *clusterv3.Cluster:
+		return m.Name
+	case *listenerv3.Listener:
+		return m.Name
+	case *routev3.RouteConfiguration:
+		return m.Name
+	}
+	panic(fmt.Sprintf("%T", m))
+}
+
+// follow asks for what the clusters or listeners name, if that is not what was asked for last.
+func (c *client) follow(typeURL string) []ads.Request {
+	next := map[string]string{ads.ClusterURL: ads.EndpointURL, ads.ListenerURL: ads.RouteURL}[typeURL]
+	if next == "" {
+		return nil
+	}
+	var names []string
+	for _, b := range c.has[typeURL] {
+		names = append(names, dependencies(typeURL, b)...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	old := c.asked[next]
+	if slices.Equal(names, old) {
+		return nil
+	}
+	c.asked[next] = names
+	for n := range c.has[next] {
+		if !slices.Contains(names, n) {
+			delete(c.has[next], n)
+		}
+	}
+	if !c.delta {
+		return []ads.Request{{TypeURL: next, Version: c.last[next][0], Nonce: c.last[next][1], Names: c.names(names)}}
+	}
+	r := ads.Request{Delta: true, TypeURL: next}
+	for _, n := range names {
+		if !slices.Contains(old, n) {
+			r.Subscribe = append(r.Subscribe, n)
+		}
+	}
+	for _, n := range old {
+		if !slices.Contains(names, n) {
+			r.Unsubscribe = append(r.Unsubscribe, n)
+		}
+	}
+	return []ads.Request{r}
+}
+
+// dependencies are the EDS names of a cluster, or the RDS names of a listener.
+func dependencies(typeURL, b string) []string {
+	if typeURL == ads.ClusterURL {
+		m := &clusterv3.Cluster{}
+		if err := proto.Unmarshal([]byte(b), m); err != nil {
+			panic(err)
+		}
+		if m.GetType() != clusterv3.Cluster_EDS {
+			return nil
+		}
+		if n := m.GetEdsClusterConfig().GetServiceName(); n != "" {
+			return []string{n}
+		}
+		return []string{m.Name}
+	}
+	m := &listenerv3.Listener{}
+	if err := proto.Unmarshal([]byte(b), m); err != nil {
+		panic(err)
+	}
+	var out []string
+	for _, fc := range append(m.GetFilterChains(), m.GetDefaultFilterChain()) {
+		for _, f := range fc.GetFilters() {
+			hcm := &hcmv3.HttpConnectionManager{}
+			if f.GetTypedConfig().MessageIs(hcm) && f.GetTypedConfig().UnmarshalTo(hcm) == nil && hcm.GetRds() != nil {
+				out = append(out, hcm.GetRds().GetRouteConfigName())
+			}
+		}
+	}
+	return out
+}
+
+// content is a copy of what the client has: type and name to bytes.
+func (c *client) content() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]string{}
+	for t, m := range c.has {
+		for n, b := range m {
+			out[t[strings.LastIndexByte(t, '.')+1:]+" "+n] = b
+		}
+	}
+	return out
+}
+
+// complaints are what was wrong with what the client got.
+func (c *client) complaints() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, i := range c.invalid {
+		out = append(out, "invalid: "+i)
+	}
+	for _, u := range c.useless {
+		out = append(out, "sent again as it was: "+u)
+	}
+	return out
+}
