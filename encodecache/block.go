@@ -35,10 +35,17 @@ func NewDeltaBlock(entries iter.Seq[*Entry]) *Block {
 	return newBlock(g)
 }
 
+// fewPieces is up to how many pieces of a run are left as they are.
+const fewPieces = 4
+
 // newBlock joins the pieces of a run: a copy now is a list entry less in each response.
 func newBlock(g *gather) *Block {
 	b := &Block{size: g.n}
 	pieces := g.done()
+	if len(pieces) <= fewPieces {
+		b.pieces = pieces
+		return b
+	}
 	for len(pieces) > 0 {
 		n := 0
 		for n < len(pieces) && len(pieces[n]) < maxJoint {
@@ -54,28 +61,35 @@ func newBlock(g *gather) *Block {
 	return b
 }
 
-// gatherBlocks appends blocks.
-func gatherBlocks(g *gather, blocks []*Block) {
+// addBlocks appends blocks, whose size does not count in g.total.
+func (g *gather) addBlocks(blocks []*Block) {
+	pieces := 0
 	for _, b := range blocks {
+		pieces += len(b.pieces)
 		for _, p := range b.pieces {
-			g.add(p)
+			if len(p) < joinBelow {
+				g.total += len(p)
+			}
 		}
 	}
-}
-
-func sizeOf(blocks []*Block) (n int) {
+	g.pieces = slices.Grow(g.pieces, pieces+2)
 	for _, b := range blocks {
-		n += b.size
+		for _, p := range b.pieces {
+			if len(p) < joinBelow {
+				g.copy(p)
+			} else {
+				g.refer(p)
+			}
+		}
 	}
-	return n
 }
 
 // SotWBlocks is a DiscoveryResponse with the resources of blocks, in their order.
 func (a *Assembler) SotWBlocks(typeURL, version, nonce string, blocks []*Block) *Response {
 	tail := a.tail(false)
-	g := &gather{total: sizeOf(blocks) + len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	g := &gather{total: len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
 	g.str(sotwVersion, version)
-	gatherBlocks(g, blocks)
+	g.addBlocks(blocks)
 	g.str(sotwTypeURL, typeURL)
 	g.str(sotwNonce, nonce)
 	r := newResponse(g, nonce, tail)
@@ -86,11 +100,11 @@ func (a *Assembler) SotWBlocks(typeURL, version, nonce string, blocks []*Block) 
 // DeltaBlocks is a DeltaDiscoveryResponse with the resources of blocks, in their order, and the names of what is gone.
 func (a *Assembler) DeltaBlocks(typeURL, nonce string, blocks []*Block, removed []string) *Response {
 	tail := a.tail(true)
-	g := &gather{total: sizeOf(blocks) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	g := &gather{total: len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
 	for _, name := range removed {
 		g.total += maxTag + len(name)
 	}
-	gatherBlocks(g, blocks)
+	g.addBlocks(blocks)
 	g.str(deltaTypeURL, typeURL)
 	g.str(deltaNonce, nonce)
 	for _, name := range removed {

@@ -18,8 +18,10 @@ type gather struct {
 	// Owned by the goroutine that builds.
 	pieces [][]byte
 	joint  []byte // copied bytes, not yet a piece
-	n      int    // bytes so far
-	total  int    // bytes that will be, at most
+	n      int    // bytes so far, without those referred
+	total  int    // what n will be, at most
+	// referred are the bytes that refer has added.
+	referred int
 }
 
 // add appends b, which nobody may write again.
@@ -41,6 +43,13 @@ func (g *gather) copy(b []byte) {
 	}
 	g.joint = append(g.joint, b...)
 	g.n += len(b)
+}
+
+// refer appends b, which nobody may write again, as a piece.
+func (g *gather) refer(b []byte) {
+	g.flush()
+	g.pieces = append(g.pieces, b)
+	g.referred += len(b)
 }
 
 // tag appends the key of a length-delimited field and the length of its content.

@@ -118,7 +118,7 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 		last = append(make([]byte, 0, max(trackable, len(last)+len(tail))), last...)
 	}
 	last = append(last, tail...)
-	r := &Response{nonce: nonce, last: last, size: g.n + len(tail), pieces: make(mem.BufferSlice, 0, len(g.pieces)+1)}
+	r := &Response{nonce: nonce, last: last, size: g.n + g.referred + len(tail), pieces: make(mem.BufferSlice, 0, len(g.pieces)+1)}
 	for _, p := range g.pieces {
 		r.pieces = append(r.pieces, mem.SliceBuffer(p))
 	}
