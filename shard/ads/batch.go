@@ -21,8 +21,10 @@ type Batch struct {
 	// Removed are the removed_resources; Delta only.
 	Removed []string
 
-	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more.
+	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more. Those of a whole are worked out
+	// on demand: see about.
 	items []item
+	whole *whole
 	// changed are the names among items that exist, added those that the client did not have; worked out on demand.
 	changed, added *Names
 	named          bool
@@ -60,6 +62,14 @@ func (b *Batch) undone(have *Content, accepted had, undo []chunked.Edit[*encodec
 	return c
 }
 
+// about is the items.
+func (b *Batch) about() []item {
+	if b.whole != nil {
+		b.items, b.whole = b.whole.items(), nil
+	}
+	return b.items
+}
+
 // sameContent reports whether a client that has a need not be sent b.
 func sameContent(a, b *encodecache.Entry) bool {
 	return a == b || a != nil && b != nil && a.Sum() == b.Sum()
@@ -69,7 +79,7 @@ func sameContent(a, b *encodecache.Entry) bool {
 func (b *Batch) names(table *NamesTable) (changed, added *Names) {
 	if !b.named {
 		var all, fresh []string
-		for _, it := range b.items {
+		for _, it := range b.about() {
 			if it.new == nil {
 				continue
 			}

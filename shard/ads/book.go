@@ -21,9 +21,10 @@ type Book struct {
 	digests map[digestKey]digest
 	empties map[string]*encodecache.Entry
 	unions  map[[2]*Names]*Names
+	batches map[wholeKey]*Batch
 
 	// Owned by the worker goroutine: what is remembered beyond the pass.
-	wholes map[wholeKey]*whole
+	wholes [numTypes]map[wholeKey]*whole
 
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
@@ -34,19 +35,22 @@ type Book struct {
 
 // NewBook makes the Book of one worker. nonce counts the responses of the process; table interns its subscriptions.
 func NewBook(table *NamesTable, nonce func() uint64) *Book {
-	b := &Book{table: table, nonce: nonce, wholes: map[wholeKey]*whole{}}
+	b := &Book{table: table, nonce: nonce}
+	for t := range b.wholes {
+		b.wholes[t] = map[wholeKey]*whole{}
+	}
 	b.Turn()
 	return b
 }
 
 // Turn ends a pass: what is asked from now on gets new nonces.
 func (b *Book) Turn() {
-	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions) == 0 {
+	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches) == 0 {
 		return
 	}
 	b.answers, b.masked = map[question]*answer{}, map[maskKey]*Content{}
 	b.digests, b.empties = map[digestKey]digest{}, map[string]*encodecache.Entry{}
-	b.unions = map[[2]*Names]*Names{}
+	b.unions, b.batches = map[[2]*Names]*Names{}, map[wholeKey]*Batch{}
 }
 
 // union is the names of both, worked out once in a pass.

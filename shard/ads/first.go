@@ -43,7 +43,7 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 	var batch *Batch
 	whole := len(st.initial) == 0
 	if whole {
-		if len(t.book.whole(k, st.sub, goal).items) > 0 {
+		if !t.book.whole(k, st.sub, goal).none() {
 			batch = t.book.wholeBatch(k, st.sub, goal)
 		}
 	} else {

@@ -77,9 +77,9 @@ func (t *turn) refused(typ Type, f flight, message string) {
 // another stream, left, stays as it is.
 func (t *turn) correct(typ Type, batch *Batch, left []suspect) {
 	st := &t.types[typ]
-	again := make([]string, 0, len(batch.items))
-	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.items))
-	for _, it := range batch.items {
+	again := make([]string, 0, len(batch.about()))
+	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.about()))
+	for _, it := range batch.about() {
 		again = append(again, it.name)
 		if slices.ContainsFunc(left, func(s suspect) bool { return s.name == it.name }) {
 			continue
@@ -96,7 +96,7 @@ func (t *turn) correct(typ Type, batch *Batch, left []suspect) {
 func (t *turn) suspects(typ Type, f flight) []suspect {
 	st := &t.types[typ]
 	var out []suspect
-	for _, it := range f.batch.items {
+	for _, it := range f.batch.about() {
 		if it.new == nil || f.to.get(it.name) == nil { // it goes, or it is the fallback for what does not exist
 			continue
 		}

@@ -34,8 +34,10 @@ func (t *turn) reply(typ Type, r *Request) bool {
 func (t *turn) accepted(typ Type, f flight) {
 	st := &t.types[typ]
 	st.accepted = f.to
-	for _, it := range f.batch.items {
-		delete(st.initial, it.name)
+	if len(st.initial) > 0 {
+		for _, it := range f.batch.about() {
+			delete(st.initial, it.name)
+		}
 	}
 	t.retry(typ, f)
 	st.log.acked(f.batch, t.now, st.refusal.holds == nil)

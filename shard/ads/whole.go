@@ -4,7 +4,6 @@ import "github.com/pilotd/pilotd/encodecache"
 
 // whole is everything that a subscription asks for of one Content: what a client that has nothing is sent.
 type whole struct {
-	items   []item
 	entries []*encodecache.Entry
 	removed []string // names that do not exist
 	sum     digest   // State-of-the-World only
@@ -17,25 +16,22 @@ type wholeKey struct {
 	of   *Content
 }
 
-// maxWholes bounds how many of them a Book remembers. Unlike answers they outlive the pass: clients that connect one after the other ask
-// for the same.
+// maxWholes bounds how many of them a Book remembers of each type. Unlike answers they outlive the pass: clients that connect one after the
+// other ask for the same.
 const maxWholes = 32
 
 func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
 	key := wholeKey{k, sub, c}
-	if w, ok := b.wholes[key]; ok {
+	known := b.wholes[k.typ]
+	if w, ok := known[key]; ok {
 		return w
 	}
-	if len(b.wholes) >= maxWholes {
-		clear(b.wholes)
+	if len(known) >= maxWholes {
+		clear(known)
 	}
 	w := &whole{entries: b.all(k, sub, c)}
 	if len(w.entries) == c.section().Len() && (sub.All || !k.fallback) {
 		w.section = c.section()
-	}
-	w.items = make([]item, 0, max(len(w.entries), sub.Names.Len()))
-	for _, e := range w.entries {
-		w.items = append(w.items, item{name: e.Name(), new: e})
 	}
 	if !k.delta {
 		w.sum = w.digest()
@@ -43,14 +39,28 @@ func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
 	if len(w.entries) < sub.Names.Len() || sub.All {
 		for name := range sub.Names.All() {
 			if b.lookup(k, sub, c, name) == nil {
-				w.items = append(w.items, item{name: name})
 				w.removed = append(w.removed, name)
 			}
 		}
 	}
-	b.wholes[key] = w
+	known[key] = w
 	return w
 }
+
+// items is what a response is about that sends all this.
+func (w *whole) items() []item {
+	items := make([]item, 0, len(w.entries)+len(w.removed))
+	for _, e := range w.entries {
+		items = append(items, item{name: e.Name(), new: e})
+	}
+	for _, name := range w.removed {
+		items = append(items, item{name: name})
+	}
+	return items
+}
+
+// none reports whether a response that sends all this says nothing.
+func (w *whole) none() bool { return len(w.entries)+len(w.removed) == 0 }
 
 // digest is that of the entries; of a section, the digests of its chunks are known to all that share them.
 func (w *whole) digest() (d digest) {
@@ -65,22 +75,26 @@ func (w *whole) digest() (d digest) {
 
 // wholeBatch is the response for a client that has nothing; those who ask in one pass share it.
 func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
-	key := question{kind: k, sub: sub, to: c, force: sub.Names}
-	a, ok := b.answers[key]
+	key := wholeKey{k, sub, c}
+	batch, ok := b.batches[key]
 	if !ok {
 		w := b.whole(k, sub, c)
-		out := &Batch{TypeURL: k.typ.URL(), Delta: k.delta, Entries: w.entries, Section: w.section, items: w.items}
+		batch = &Batch{TypeURL: k.typ.URL(), Delta: k.delta, Entries: w.entries, Section: w.section, whole: w}
 		if k.delta {
-			out.Removed = w.removed
+			batch.Removed = w.removed
 		}
-		a = &answer{to: c, sum: w.sum, items: w.items, batch: b.finish(out, w.sum)}
-		b.answers[key] = a
+		b.finish(batch, w.sum)
+		b.batches[key] = batch
 	}
-	return a.batch
+	return batch
 }
 
 // Forget lets go of what the Book remembers beyond the pass; to be called now and then, when Contents have changed.
-func (b *Book) Forget() { clear(b.wholes) }
+func (b *Book) Forget() {
+	for _, known := range b.wholes {
+		clear(known)
+	}
+}
 
 type digestKey struct {
 	kind kind
@@ -93,7 +107,7 @@ func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
 	if c == nil || sub.None() {
 		return digest{}
 	}
-	if w, ok := b.wholes[wholeKey{k, sub, c}]; ok {
+	if w, ok := b.wholes[k.typ][wholeKey{k, sub, c}]; ok {
 		return w.sum
 	}
 	key := digestKey{k, sub, c}
