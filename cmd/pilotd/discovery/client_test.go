@@ -3,16 +3,10 @@ package discovery
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -43,17 +37,32 @@ type client struct {
 	useless []string                     // resources that came again as they were
 	history []string                     // the last messages, for reports
 	lastCDS map[string]bool              // clusters that came since the last EDS: their endpoints may come again
+	got     []response                   // all responses
+	slow    bool                         // what it has to say waits in outbox until the test lets it go
+	outbox  []ads.Request
 }
 
 func connect(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
+	c, err := newClient(s, id, node, delta)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.begin(ads.Request{Delta: delta, TypeURL: ads.ClusterURL, Node: node})
+}
+
+func newClient(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
 	p, err := plan.ParseNode(node)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{id: id, proxy: p, node: node, delta: delta, server: s, inbox: make(chan []byte, 4096), done: make(chan struct{}),
-		has: map[string]map[string]string{}, asked: map[string][]string{}, last: map[string][2]string{}, lastCDS: map[string]bool{}}
+	return &client{id: id, proxy: p, node: node, delta: delta, server: s, inbox: make(chan []byte, 4096), done: make(chan struct{}),
+		has: map[string]map[string]string{}, asked: map[string][]string{}, last: map[string][2]string{}, lastCDS: map[string]bool{}}, nil
+}
+
+// begin opens the stream with its first request.
+func (c *client) begin(first ads.Request) error {
 	go c.run()
-	return c, s.Shards.Attach(c, p, ads.Request{Delta: delta, TypeURL: ads.ClusterURL, Node: node})
+	return c.server.Shards.Attach(c, c.proxy, first)
 }
 
 // ID implements shard.Stream.
@@ -78,15 +87,19 @@ func (c *client) run() {
 	for {
 		select {
 		case b := <-c.inbox:
-			for _, r := range c.receive(b) {
-				c.note("asks %s nonce %s +%v -%v names %d", r.TypeURL[strings.LastIndexByte(r.TypeURL, '.')+1:], r.Nonce, r.Subscribe, r.Unsubscribe, r.Names.Len())
-				c.server.Shards.Receive(c.id, r)
+			for _, r := range c.mayAsk(c.receive(b)) {
+				c.ask(r)
 			}
 			c.open.Add(-1)
 		case <-c.done:
 			return
 		}
 	}
+}
+
+func (c *client) ask(r ads.Request) {
+	c.note("asks %s nonce %s +%v -%v names %d", kindOf(r.TypeURL), r.Nonce, r.Subscribe, r.Unsubscribe, r.Names.Len())
+	c.server.Shards.Receive(c.id, r)
 }
 
 // receive takes a response and returns the requests that follow it: the ACK first.
@@ -109,7 +122,7 @@ func (c *client) receive(b []byte) []ads.Request {
 	for _, a := range r.Resources {
 		c.put(a, before, root)
 	}
-	c.tell(r.TypeUrl, r.Nonce, len(r.Resources), nil)
+	c.tell(sotwResponse(r, b))
 	c.last[r.TypeUrl] = [2]string{r.VersionInfo, r.Nonce}
 	out := []ads.Request{{TypeURL: r.TypeUrl, Version: r.VersionInfo, Nonce: r.Nonce, Names: c.names(c.asked[r.TypeUrl])}}
 	if r.TypeUrl == ads.ClusterURL && !seen {
@@ -133,7 +146,7 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 	for _, n := range r.RemovedResources {
 		delete(c.has[r.TypeUrl], n)
 	}
-	c.tell(r.TypeUrl, r.Nonce, len(r.Resources), r.RemovedResources)
+	c.tell(deltaResponse(r, b))
 	out := []ads.Request{{Delta: true, TypeURL: r.TypeUrl, Nonce: r.Nonce}}
 	if r.TypeUrl == ads.ClusterURL && !seen {
 		out = append(out, ads.Request{Delta: true, TypeURL: ads.ListenerURL})
@@ -142,8 +155,9 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 }
 
 // tell notes a response; the caller holds mu.
-func (c *client) tell(typeURL, nonce string, n int, removed []string) {
-	c.history = append(c.history, fmt.Sprintf("gets %s nonce %s: %d, removed %v", typeURL[strings.LastIndexByte(typeURL, '.')+1:], nonce, n, removed))
+func (c *client) tell(r response) {
+	c.got = append(c.got, r)
+	c.history = append(c.history, fmt.Sprintf("gets %s nonce %s: %d, removed %v", kindOf(r.url), r.nonce, len(r.names), r.removed))
 }
 
 func (c *client) note(format string, args ...any) {
@@ -188,20 +202,6 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 	c.has[a.TypeUrl][name] = string(a.Value)
 }
 
-func resourceName(m proto.Message) string {
-	switch m := m.(type) {
-	case *endpointv3.ClusterLoadAssignment:
-		return m.ClusterName
-	case *clusterv3.Cluster:
-		return m.Name
-	case *listenerv3.Listener:
-		return m.Name
-	case *routev3.RouteConfiguration:
-		return m.Name
-	}
-	panic(fmt.Sprintf("%T", m))
-}
-
 // follow asks for what the clusters or listeners name, if that is not what was asked for last.
 func (c *client) follow(typeURL string) []ads.Request {
 	next := map[string]string{ads.ClusterURL: ads.EndpointURL, ads.ListenerURL: ads.RouteURL}[typeURL]
@@ -241,37 +241,6 @@ func (c *client) follow(typeURL string) []ads.Request {
 	return []ads.Request{r}
 }
 
-// dependencies are the EDS names of a cluster, or the RDS names of a listener.
-func dependencies(typeURL, b string) []string {
-	if typeURL == ads.ClusterURL {
-		m := &clusterv3.Cluster{}
-		if err := proto.Unmarshal([]byte(b), m); err != nil {
-			panic(err)
-		}
-		if m.GetType() != clusterv3.Cluster_EDS {
-			return nil
-		}
-		if n := m.GetEdsClusterConfig().GetServiceName(); n != "" {
-			return []string{n}
-		}
-		return []string{m.Name}
-	}
-	m := &listenerv3.Listener{}
-	if err := proto.Unmarshal([]byte(b), m); err != nil {
-		panic(err)
-	}
-	var out []string
-	for _, fc := range append(m.GetFilterChains(), m.GetDefaultFilterChain()) {
-		for _, f := range fc.GetFilters() {
-			hcm := &hcmv3.HttpConnectionManager{}
-			if f.GetTypedConfig().MessageIs(hcm) && f.GetTypedConfig().UnmarshalTo(hcm) == nil && hcm.GetRds() != nil {
-				out = append(out, hcm.GetRds().GetRouteConfigName())
-			}
-		}
-	}
-	return out
-}
-
 // content is a copy of what the client has: type and name to bytes.
 func (c *client) content() map[string]string {
 	c.mu.Lock()
@@ -279,7 +248,7 @@ func (c *client) content() map[string]string {
 	out := map[string]string{}
 	for t, m := range c.has {
 		for n, b := range m {
-			out[t[strings.LastIndexByte(t, '.')+1:]+" "+n] = b
+			out[kindOf(t)+" "+n] = b
 		}
 	}
 	return out

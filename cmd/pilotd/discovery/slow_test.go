@@ -1,0 +1,70 @@
+package discovery
+
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// mayAsk is what the client says now: all of it, or nothing while it is slow.
+func (c *client) mayAsk(requests []ads.Request) []ads.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.slow {
+		return requests
+	}
+	c.outbox = append(c.outbox, requests...)
+	return nil
+}
+
+// stall has the client read, and say nothing until it is let.
+func (c *client) stall() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slow = true
+}
+
+// let has a slow client say the oldest thing that it has to say about a type; false is that there is nothing.
+func (c *client) let(typeURL string) bool {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.outbox, func(r ads.Request) bool { return r.TypeURL == typeURL })
+	if i < 0 {
+		c.mu.Unlock()
+		return false
+	}
+	r := c.outbox[i]
+	c.outbox = slices.Delete(c.outbox, i, i+1)
+	c.mu.Unlock()
+	c.ask(r)
+	return true
+}
+
+// resume has the client say all that waits, and answer at once from now on.
+func (c *client) resume() {
+	for {
+		c.mu.Lock()
+		if len(c.outbox) == 0 {
+			c.slow = false
+			c.mu.Unlock()
+			return
+		}
+		r := c.outbox[0]
+		c.outbox = c.outbox[1:]
+		c.mu.Unlock()
+		c.ask(r)
+	}
+}
+
+// responses are those that came after the first n.
+func (c *client) responses(n int) []response {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.got[n:])
+}
+
+// count is the number of responses so far.
+func (c *client) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.got)
+}
