@@ -1,16 +1,8 @@
 package discovery
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-
-	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/status"
@@ -81,74 +73,4 @@ func proxyType(c shard.Client) string {
 		}
 	}
 	return ""
-}
-
-// dumpedResource is a resource that a proxy was sent.
-type dumpedResource struct {
-	Name     string `json:"name"`
-	Version  string `json:"version"`
-	Resource any    `json:"resource"`
-}
-
-// dumpedType is all that a proxy was sent of a type.
-type dumpedType struct {
-	TypeURL   string           `json:"type_url"`
-	SentAt    time.Time        `json:"sent_at"`
-	Resources []dumpedResource `json:"resources"`
-}
-
-// configDump is what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not been told to drop.
-func (s *Server) configDump(r *http.Request) (any, error) {
-	id := r.FormValue("proxyID")
-	if id == "" {
-		return nil, fmt.Errorf("parameter proxyID is missing: want a node id or pod.namespace")
-	}
-	clients := s.Shards.Find(id)
-	if len(clients) == 0 {
-		return nil, fmt.Errorf("proxyID=%s: no such proxy is connected here", id)
-	}
-	c := clients[len(clients)-1]
-	dump := struct {
-		Proxy    string       `json:"proxy"`
-		Class    string       `json:"class"`
-		Revision uint64       `json:"revision"`
-		Types    []dumpedType `json:"configs"`
-	}{c.Proxy.ID, c.Class, c.Revision, nil}
-	for _, t := range []ads.Type{ads.Clusters, ads.Endpoints, ads.Listeners, ads.Routes} {
-		ts, ok := c.Types[t]
-		if !ok {
-			continue
-		}
-		d := dumpedType{TypeURL: t.URL(), SentAt: ts.Sent.Time, Resources: []dumpedResource{}}
-		for _, e := range ts.Entries {
-			content, err := decoded(e)
-			if err != nil {
-				return nil, err
-			}
-			d.Resources = append(d.Resources, dumpedResource{e.Name(), e.Version(), content})
-		}
-		dump.Types = append(dump.Types, d)
-	}
-	return dump, nil
-}
-
-// decoded is a resource as JSON, with every Any opened that this build knows.
-func decoded(e *encodecache.Entry) (any, error) {
-	var a anypb.Any
-	if err := unmarshal(e, &a); err != nil {
-		return nil, err
-	}
-	b, err := protojson.Marshal(&a)
-	if err != nil { // a type inside that this build does not know: show the bytes
-		return map[string]any{"@type": a.TypeUrl, "value": a.Value}, nil
-	}
-	return json.RawMessage(b), nil
-}
-
-func unmarshal(e *encodecache.Entry, a *anypb.Any) error {
-	var b []byte
-	for _, p := range e.Frame().Pieces {
-		b = append(b, p...)
-	}
-	return proto.Unmarshal(b, a)
 }
