@@ -40,14 +40,9 @@ type client struct {
 	got     []response                   // all responses
 	slow    bool                         // what it has to say waits in outbox until the test lets it go
 	outbox  []ads.Request
-}
-
-func connect(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
-	c, err := newClient(s, id, node, delta)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.begin(ads.Request{Delta: delta, TypeURL: ads.ClusterURL, Node: node})
+	fresh   []string     // what the response that is being read brings anew
+	warms   bool         // it ACKs clusters when their endpoints have come, as Envoy does
+	warming *ads.Request // the ACK that waits for that
 }
 
 func newClient(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
@@ -128,7 +123,7 @@ func (c *client) receive(b []byte) []ads.Request {
 	if r.TypeUrl == ads.ClusterURL && !seen {
 		out = append(out, ads.Request{TypeURL: ads.ListenerURL})
 	}
-	return append(out, c.follow(r.TypeUrl)...)
+	return c.warm(append(out, c.follow(r.TypeUrl)...))
 }
 
 func (c *client) receiveDelta(b []byte) []ads.Request {
@@ -151,11 +146,12 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 	if r.TypeUrl == ads.ClusterURL && !seen {
 		out = append(out, ads.Request{Delta: true, TypeURL: ads.ListenerURL})
 	}
-	return append(out, c.follow(r.TypeUrl)...)
+	return c.warm(append(out, c.follow(r.TypeUrl)...))
 }
 
 // tell notes a response; the caller holds mu.
 func (c *client) tell(r response) {
+	r.fresh, c.fresh = c.fresh, nil
 	c.got = append(c.got, r)
 	c.history = append(c.history, fmt.Sprintf("gets %s nonce %s: %d, removed %v", kindOf(r.url), r.nonce, len(r.names), r.removed))
 }
@@ -190,6 +186,9 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 	}
 	if had, ok := before[name]; ok && had == string(a.Value) && !root && !(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
 		c.useless = append(c.useless, a.TypeUrl+" "+name)
+	}
+	if before[name] != string(a.Value) {
+		c.fresh = append(c.fresh, name)
 	}
 	switch a.TypeUrl {
 	case ads.ClusterURL:

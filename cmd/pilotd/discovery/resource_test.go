@@ -21,6 +21,7 @@ import (
 type response struct {
 	url, version, nonce string
 	names, removed      []string
+	fresh               []string          // those of names that the client did not have like this
 	versions            map[string]string // of each resource; Delta only
 	sum                 [sha256.Size]byte // of all its bytes
 }

@@ -17,11 +17,33 @@ func (c *client) mayAsk(requests []ads.Request) []ads.Request {
 	return nil
 }
 
+// warm holds the ACK of clusters back while one of them has no endpoints; the caller holds mu.
+func (c *client) warm(requests []ads.Request) []ads.Request {
+	if !c.warms {
+		return requests
+	}
+	if r := requests[0]; r.TypeURL == ads.ClusterURL {
+		c.warming, requests = &r, requests[1:]
+	}
+	isWarming := func(name string) bool { return c.lastCDS[name] }
+	if c.warming != nil && !slices.ContainsFunc(c.asked[ads.EndpointURL], isWarming) {
+		requests = append(requests, *c.warming)
+		c.warming = nil
+	}
+	return requests
+}
+
 // stall has the client read, and say nothing until it is let.
 func (c *client) stall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slow = true
+}
+
+func (c *client) isSlow() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slow
 }
 
 // let has a slow client say the oldest thing that it has to say about a type; false is that there is nothing.

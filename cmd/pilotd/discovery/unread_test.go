@@ -166,7 +166,6 @@ func gatewayRoute(to string) ingest.Event {
 	return e
 }
 
-
 // hiddenRoute is exported to a namespace without proxies.
 func hiddenRoute() ingest.Event {
 	e := virtualService("hidden", "web", hostOf("cart"))
