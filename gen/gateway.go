@@ -3,6 +3,7 @@ package gen
 import (
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	proxyprotocolpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -17,6 +18,8 @@ type GatewayListenerKey struct {
 	Port int
 	// TLS is whether any chain looks at TLS.
 	TLS bool
+	// ProxyProtocol is whether what stands before the gateway tells the client's address first.
+	ProxyProtocol bool
 }
 
 // Name is the name of the listener.
@@ -28,8 +31,14 @@ func GatewayHeader(k GatewayListenerKey) *listenerpb.Listener {
 		Name: k.Name(), Address: SocketAddress(k.Bind, uint32(k.Port)), TrafficDirection: corepb.TrafficDirection_OUTBOUND,
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
+	if k.ProxyProtocol {
+		l.ListenerFilters = append(l.ListenerFilters, &listenerpb.ListenerFilter{
+			Name:       "envoy.filters.listener.proxy_protocol",
+			ConfigType: &listenerpb.ListenerFilter_TypedConfig{TypedConfig: anyOf(&proxyprotocolpb.ProxyProtocol{})},
+		})
+	}
 	if k.TLS {
-		l.ListenerFilters = []*listenerpb.ListenerFilter{TLSInspector(nil)}
+		l.ListenerFilters = append(l.ListenerFilters, TLSInspector(nil))
 	}
 	return l
 }
@@ -43,8 +52,9 @@ type GatewayChainKey struct {
 
 	// Mesh is set where the chain terminates TLS or serves HTTP.
 	Mesh *value.Mesh
+	// Filters are the proxy's own that a chain may have, where it serves HTTP or ends mutual TLS.
+	Filters value.Filters
 	// The rest of an HTTP chain. ServerName, where the user gave the server one, names the statistics; else StatPrefix does.
-	Filters    value.Filters
 	HTTP10     bool
 	GRPCWeb    bool
 	RouteName  string
@@ -62,7 +72,10 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 		out.TransportSocket = transportSocket("envoy.transport_sockets.tls", serverTLS(k.TLS, k.Mesh, k.RouteName == ""))
 	}
 	if k.RouteName == "" {
-		out.Filters = TCPFilters(k.TCP)
+		if k.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL { // the client is a proxy that tells who it is
+			out.Filters = inboundFirst(k.Filters)
+		}
+		out.Filters = append(out.Filters, TCPFilters(k.TCP)...)
 		return out
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{

@@ -30,7 +30,8 @@ type classKey struct {
 func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 	n := v.Snapshot
 	labels, locality, node := p.Labels, p.Locality, p.Node
-	if w := workloadOf(v, p); w != nil { // what the registry says of the workload wins over what the proxy says
+	w := workloadOf(v, p)
+	if w != nil { // what the registry says of the workload wins over what the proxy says
 		labels, locality = w.Labels, w.Locality
 		if w.Node != "" {
 			node = w.Node
@@ -40,6 +41,8 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID, Network: p.Network}
 	if p.Traits.Type != value.Router {
 		f.Sidecar = sidecarOf(n, p.Namespace, labels)
+	} else if w != nil {
+		f.NamedPorts = namedPorts(n, w)
 	}
 	if n.LocalityMatters() {
 		f.Locality = locality
@@ -82,12 +85,22 @@ func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
 	for _, t := range own.Targets {
 		fmt.Fprintf(&id, " %s:%d:%d", t.Service.ServiceKey, t.Port.Number, t.Number)
 	}
-	member := slices.ContainsFunc(own.Targets, func(t Target) bool { return t.Service.Headless })
-	if member || p.Traits.Interception == value.NoInterception || p.Traits.Type == value.Proxyless {
+	addressed := slices.ContainsFunc(own.Targets, func(t Target) bool { return t.Service.Headless }) || declaresIngress(v, p)
+	if addressed || p.Traits.Interception == value.NoInterception || p.Traits.Type == value.Proxyless {
 		own.Addresses = p.Addresses
 		fmt.Fprintf(&id, " @%s", strings.Join(p.Addresses, ","))
 	}
 	return own, id.String()
+}
+
+// declaresIngress reports whether the Sidecar object of a proxy declares its inbound ports, which are named after its address.
+func declaresIngress(v *snapshot.View, p *Proxy) bool {
+	labels := p.Labels
+	if w := workloadOf(v, p); w != nil {
+		labels = w.Labels
+	}
+	s := sidecarOf(v.Snapshot, p.Namespace, labels)
+	return s != nil && len(s.Spec.GetIngress()) > 0
 }
 
 func className(k classKey, serial int) string {

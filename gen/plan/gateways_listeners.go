@@ -12,7 +12,8 @@ import (
 
 // listener is the one of all servers at a port; nil if none of them leads anywhere.
 func (g *gatewayView) listener(p *gatewayPort) *encodecache.Entry {
-	k := gen.GatewayListenerKey{Bind: p.bind, Port: p.number}
+	topology := g.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology()
+	k := gen.GatewayListenerKey{Bind: p.bind, Port: p.number, ProxyProtocol: topology.GetProxyProtocol() != nil}
 	if k.Bind == "" {
 		k.Bind = "0.0.0.0"
 		if !g.sc.Traits.IPv4 && g.sc.Traits.IPv6 {
@@ -20,12 +21,12 @@ func (g *gatewayView) listener(p *gatewayPort) *encodecache.Entry {
 		}
 	}
 	var chains []gen.GatewayChainKey
-	if p.servers[0].protocol.IsHTTP() {
-		chains = append(chains, g.httpChain(k, p.servers[0], nil))
-	} else {
-		taken := map[string]struct{}{}
-		for _, s := range p.servers {
+	taken, plain := map[string]struct{}{}, false
+	for _, s := range p.servers {
+		if !s.protocol.IsHTTP() {
 			chains = append(chains, g.chains(k, s, taken)...)
+		} else if !plain { // one for all, with the routes of all
+			chains, plain = append(chains, g.httpChain(k, s, nil)), true
 		}
 	}
 	if len(chains) == 0 {
@@ -65,7 +66,7 @@ func (g *gatewayView) chains(l gen.GatewayListenerKey, s *gatewayServer, taken m
 	}
 	k := gen.GatewayChainKey{TCP: tcp}
 	if s.GetTls() != nil {
-		k.TLS, k.Mesh, k.ServerNames = s.GetTls(), g.n.Mesh, gen.ServerNames(s.sniHosts())
+		k.TLS, k.Mesh, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh, gen.ServerNames(s.sniHosts()), tcpFilters(g.sc)
 	}
 	return []gen.GatewayChainKey{k}
 }

@@ -47,10 +47,11 @@ type mergedGateways struct {
 	byRoute    map[string][]*gatewayServer
 	routeNames []string
 
-	plain map[int]*gatewayPort      // the ports with plain text servers
-	used  map[int]bool              // the ports with any
-	names map[sniName]struct{}      // the SNI names that are taken
-	at    map[bindPort]*gatewayPort // by address
+	plain  map[int]*gatewayServer    // the first server of each port whose first is plain text
+	used   map[int]bool              // the ports with any
+	joined map[bindPort]bool         // where others than the first server joined one with TLS
+	names  map[sniName]struct{}      // the SNI names that are taken
+	at     map[bindPort]*gatewayPort // by address
 }
 
 type bindPort struct {
@@ -66,7 +67,10 @@ type sniName struct {
 // merge merges the servers of all Gateways that select the router, the oldest Gateway's first. Of servers that cannot stand together at one
 // port the first wins.
 func (g *gatewayView) merge() *mergedGateways {
-	m := &mergedGateways{byRoute: map[string][]*gatewayServer{}, plain: map[int]*gatewayPort{}, used: map[int]bool{}, names: map[sniName]struct{}{}, at: map[bindPort]*gatewayPort{}}
+	m := &mergedGateways{
+		byRoute: map[string][]*gatewayServer{}, plain: map[int]*gatewayServer{}, used: map[int]bool{}, joined: map[bindPort]bool{},
+		names: map[sniName]struct{}{}, at: map[bindPort]*gatewayPort{},
+	}
 	var selected []*value.Gateway
 	for gw := range g.n.Gateways() {
 		if g.sc.Labels.Contains(gw.Spec.GetSelector()) {
@@ -97,11 +101,11 @@ func (g *gatewayView) server(gw *value.Gateway, s *networking.Server) *gatewaySe
 	switch {
 	case out.protocol.IsHTTP():
 		out.route = "http." + strconv.Itoa(out.port)
-		if s.GetBind() != "" {
-			out.route += "." + s.GetBind()
-		}
 	case out.terminatesHTTPS():
 		out.route = strings.Join([]string{"https", strconv.Itoa(int(s.GetPort().GetNumber())), s.GetPort().GetName(), gw.Name, gw.Namespace}, ".")
+	}
+	if out.route != "" && s.GetBind() != "" {
+		out.route += "." + s.GetBind()
 	}
 	return out
 }
@@ -139,8 +143,15 @@ func (g *gatewayView) ownPort(number int) int {
 		slices.SortFunc(g.services, OlderService)
 	}
 	for _, svc := range g.services {
-		if p := svc.PortByNumber(number); p != nil && svc.Labels[untranslated] != "true" {
+		p := svc.PortByNumber(number)
+		if _, ok := svc.Labels[untranslated]; p == nil || ok {
+			continue
+		}
+		if p.TargetName == "" {
 			return cmp.Or(p.TargetPort, p.Number)
+		}
+		if own := g.sc.Facts.namedPort(p.TargetName); own != 0 {
+			return own
 		}
 	}
 	return number
@@ -148,29 +159,15 @@ func (g *gatewayView) ownPort(number int) int {
 
 // add takes a server in, if it can stand beside those that are there.
 func (m *mergedGateways) add(s *gatewayServer) {
-	if s.GetTls() != nil && !m.claimNames(s) {
+	if s.GetTls() != nil && !m.claimNames(s) || !m.admits(s) {
 		return
 	}
 	at := bindPort{s.GetBind(), s.port}
-	plain := m.plain[s.port]
-	switch {
-	case !m.used[s.port]:
-	case plain != nil && plain.bind == at.bind && (s.route == "" || !plain.servers[0].mixes(s)):
-		return
-	case plain == nil && (s.GetTls() == nil || s.route != "" && m.byRoute[s.route] != nil):
-		return
+	if m.at[at] == nil {
+		m.at[at] = &gatewayPort{number: s.port, bind: at.bind}
+		m.ports = append(m.ports, m.at[at])
 	}
-	m.used[s.port] = true
-	p := m.at[at]
-	if p == nil {
-		p = &gatewayPort{number: s.port, bind: at.bind}
-		m.at[at] = p
-		m.ports = append(m.ports, p)
-		if plain == nil && (s.GetTls() == nil || s.protocol.IsHTTP()) {
-			m.plain[s.port] = p
-		}
-	}
-	p.servers = append(p.servers, s)
+	m.at[at].servers = append(m.at[at].servers, s)
 	if s.route != "" {
 		if m.byRoute[s.route] == nil {
 			m.routeNames = append(m.routeNames, s.route)
@@ -179,9 +176,31 @@ func (m *mergedGateways) add(s *gatewayServer) {
 	}
 }
 
-// mixes reports whether two plain text servers can share a port.
+// admits decides by the first server of the port. Beside plain text stands HTTP, and anything at another address. Beside TLS stand servers
+// with routes of their own, one at each address without TLS, if it comes before all others but the first.
+func (m *mergedGateways) admits(s *gatewayServer) bool {
+	if !m.used[s.port] {
+		m.used[s.port] = true
+		if s.GetTls() == nil || s.protocol.IsHTTP() {
+			m.plain[s.port] = s
+		}
+		return true
+	}
+	if plain := m.plain[s.port]; plain != nil {
+		return plain.GetBind() != s.GetBind() || plain.mixes(s)
+	}
+	if s.route != "" && m.byRoute[s.route] != nil {
+		return false
+	}
+	at := bindPort{s.GetBind(), s.port}
+	first := !m.joined[at]
+	m.joined[at] = true
+	return first || s.GetTls() != nil
+}
+
+// mixes reports whether two servers can share a port in plain text.
 func (s *gatewayServer) mixes(o *gatewayServer) bool {
-	return s.protocol == o.protocol || s.protocol.IsHTTP() && o.protocol.IsHTTP()
+	return s.protocol.IsHTTP() && o.protocol.IsHTTP()
 }
 
 // claimNames takes the SNI names of a server; it takes none if one is taken already.
@@ -270,6 +289,11 @@ func (g *gatewayView) virtualServices(s *gatewayServer) []*value.VirtualService 
 // shared are the hosts that a server and a VirtualService have in common: of a name and a pattern that covers it, the narrower.
 func (s *gatewayServer) shared(vs *value.VirtualService) []string {
 	var out []string
+	add := func(host string) {
+		if host = strings.ToLower(host); !slices.Contains(out, host) {
+			out = append(out, host)
+		}
+	}
 	for _, h := range s.GetHosts() {
 		ns, host := serverHost(h)
 		if ns != "*" && ns != vs.Namespace {
@@ -278,9 +302,9 @@ func (s *gatewayServer) shared(vs *value.VirtualService) []string {
 		for _, o := range vs.Spec.GetHosts() {
 			switch {
 			case value.HostMatches(o, host):
-				out = append(out, strings.ToLower(host))
+				add(host)
 			case value.HostMatches(host, o):
-				out = append(out, strings.ToLower(o))
+				add(o)
 			}
 		}
 	}

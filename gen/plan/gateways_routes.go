@@ -17,6 +17,7 @@ import (
 type gatewayHost struct {
 	port     int
 	routes   []gen.RoutesKey
+	gateways []string // from which each of the routes comes
 	redirect bool
 }
 
@@ -37,7 +38,7 @@ func (g *gatewayView) routeConfiguration(name string, servers []*gatewayServer) 
 			}
 			for _, h := range shared {
 				at := hostAt(hosts, h, s)
-				at.routes = append(at.routes, *k)
+				at.routes, at.gateways = append(at.routes, *k), append(at.gateways, s.gateway)
 			}
 		}
 		if s.GetTls().GetHttpsRedirect() {
@@ -114,12 +115,12 @@ func (g *gatewayView) destination(vs *value.VirtualService, host string) *value.
 	return g.sc.Service(g.n, host)
 }
 
-// virtualHosts encodes hosts; those with the same routes are one virtual host, named after the most specific.
+// virtualHosts encodes hosts; those with the same routes of the same Gateways are one virtual host, named after the most specific.
 func (g *gatewayView) virtualHosts(hosts map[string]*gatewayHost) VirtualHosts {
 	groups := map[routesGroup][]string{}
 	for _, h := range slices.SortedFunc(maps.Keys(hosts), bySpecificity) {
 		at := hosts[h]
-		group := routesGroup{g.list(at.routes), at.redirect, cmp.Or(at.port, 0)}
+		group := routesGroup{g.list(at.routes), at.redirect, strings.Join(at.gateways, " ")}
 		groups[group] = append(groups[group], h)
 	}
 	items := make([]chunked.Item[*encodecache.Fragment], 0, len(groups))
@@ -139,7 +140,7 @@ func (g *gatewayView) virtualHosts(hosts map[string]*gatewayHost) VirtualHosts {
 type routesGroup struct {
 	routes   *gen.RoutesLink
 	redirect bool
-	port     int
+	gateways string
 }
 
 // list interns a list of routes; nil for none.

@@ -21,6 +21,8 @@ type Facts struct {
 	Labels    string
 	ClusterID string
 	Network   string
+	// NamedPorts are those ports of a router's workload, "name=number" by spaces, that one of its own Services means by name.
+	NamedPorts string
 	// Locality and Node are set only where endpoints depend on them.
 	Locality value.Locality
 	Node     string
