@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -131,5 +130,3 @@ func (f *Fleet) Close() {
 	}
 	f.running.Wait()
 }
-
-var errEnded = errors.New("the server ended the stream")

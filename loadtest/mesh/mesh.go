@@ -6,13 +6,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
-
-	"github.com/pilotd/pilotd/ingest"
-	"github.com/pilotd/pilotd/snapshot/value"
 )
-
-// Source is the name of the source of all events.
-const Source = "mesh"
 
 // Shape is the size and kind of a mesh. Shares are parts of the Services, from 0 to 1.
 type Shape struct {
@@ -139,8 +133,3 @@ const nodes, zones = 30, 3
 func (m *Mesh) node(i int) string { return fmt.Sprintf("node-%02d", i%nodes) }
 
 func (m *Mesh) zone(i int) string { return fmt.Sprintf("region-1-%c", 'a'+i%nodes%zones) }
-
-// event is an object of a kind as the source sends it.
-func event(kind value.Kind, ns, name string, o any) ingest.Event {
-	return ingest.Event{Source: Source, Key: value.ObjectKey{Kind: kind, Namespace: ns, Name: name}, Object: o}
-}

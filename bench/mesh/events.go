@@ -1,0 +1,48 @@
+package mesh
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/loadtest/mesh"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Source is the name of the source of all events.
+const Source = "mesh"
+
+// Shape is the size and kind of a mesh.
+type Shape = mesh.Shape
+
+// Usual is the shape of design.md's budgets: services × 2 pods over ten namespaces.
+func Usual(services int) Shape { return mesh.Usual(services) }
+
+// Mesh makes the events of a Shape. Immutable.
+type Mesh struct{ *mesh.Mesh }
+
+// New is the mesh of a shape.
+func New(s Shape) *Mesh { return &Mesh{mesh.New(s)} }
+
+// Events are all objects of the mesh.
+func (m *Mesh) Events() []ingest.Event {
+	out := []ingest.Event{{Source: Source, Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
+	for _, o := range m.Objects() {
+		out = append(out, event(o))
+	}
+	return out
+}
+
+// EndpointChange is the n-th change of one endpoint: a pod of the first service stops being ready, or is again.
+func (m *Mesh) EndpointChange(n int) []ingest.Event {
+	return []ingest.Event{event(m.Slice(0, n%2 == 1))}
+}
+
+// RouteChange is the n-th edit of the first service's VirtualService: its weights.
+func (m *Mesh) RouteChange(n int) []ingest.Event { return []ingest.Event{event(m.Route(0, n+1))} }
+
+// event is an object as the source sends it.
+func event(o metav1.Object) ingest.Event {
+	kind := o.(runtime.Object).GetObjectKind().GroupVersionKind().Kind
+	return ingest.Event{Source: Source, Key: value.ObjectKey{Kind: value.Kind(kind), Namespace: o.GetNamespace(), Name: o.GetName()}, Object: o}
+}
