@@ -51,7 +51,9 @@ func (p *planned) settle(b testing.TB) { must(b, p.planner.Barrier(b.Context()))
 func (p *planned) Assigned(_ uint64, _ *plan.Class, w *plan.World) { p.last = w }
 
 // Advanced implements plan.Sink.
-func (p *planned) Advanced(worlds map[*plan.Class]*plan.World) { p.moved += len(worlds) }
+func (p *planned) Advanced(worlds map[*plan.Class]*plan.World, _ plan.Endpoints) {
+	p.moved += len(worlds)
+}
 
 // EndpointsChanged implements plan.Sink.
 func (p *planned) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"maps"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -10,7 +9,6 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
-	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -144,76 +142,6 @@ func (w *worker) handleWorld(class *plan.Class, world *plan.World, at time.Time)
 	}
 }
 
-// sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that none holds on to
-// old endpoints.
-const sweepEvery = 64
-
-// handleEndpoints tells those that subscribe to the endpoints of services that they have changed.
-func (w *worker) handleEndpoints(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}, at time.Time) {
-	first := w.endpoints == nil
-	if first || t.Revision > w.endpoints.Revision {
-		w.endpoints = t
-	}
-	if len(services) > 0 {
-		w.log.add(services)
-	}
-	if first {
-		for _, m := range w.early {
-			if m.session != nil {
-				w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
-			}
-		}
-		w.early = nil
-		return
-	}
-	names := w.resourcesOf(services)
-	all := w.log.seq%sweepEvery == 0
-	if len(names) == 0 && !all {
-		return
-	}
-	for c := range w.crews {
-		for _, group := range c.cohorts {
-			if !all && !group.wants(names) {
-				continue
-			}
-			for m := range group.members {
-				w.carryOut(m, m.session.Refresh(w.now(), w.book), at)
-			}
-		}
-	}
-}
-
-// resourcesOf are the names of the resources that the endpoints of services go into, in any World in use.
-func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]struct{} {
-	seen := make(map[*joined]struct{}, 1)
-	names := map[string]struct{}{}
-	for c := range w.crews {
-		if _, ok := seen[c.target.endpoints]; ok {
-			continue
-		}
-		seen[c.target.endpoints] = struct{}{}
-		for s := range services {
-			for _, a := range w.shards.opts.join.assignmentsOf(c.target.world, s) {
-				names[a.Name] = struct{}{}
-			}
-		}
-	}
-	return names
-}
-
-// wants reports whether the cohort subscribes to any of names.
-func (c *cohort) wants(names map[string]struct{}) bool {
-	if c.sub.All {
-		return true
-	}
-	for n := range maps.Keys(names) {
-		if c.sub.Names.Contains(n) {
-			return true
-		}
-	}
-	return false
-}
-
 // carryOut does what a Session asks for. at is when the change came that it follows from; zero for none.
 func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 	metrics := &w.shards.opts.Metrics
@@ -296,6 +224,8 @@ func (w *worker) response(b *ads.Batch) *encodecache.Response {
 		}
 		w.responses[b] = r
 		w.figures.assembled.Add(1)
+	} else if j := r.Joined(); j != r {
+		w.responses[b], r = j, j
 	}
 	return r
 }

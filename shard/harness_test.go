@@ -137,7 +137,14 @@ func (f *fleet) table(endpoints string) {
 }
 
 func (f *fleet) postTable(endpoints string) {
+	e := f.endpointsOf(endpoints)
+	f.shards.EndpointsChanged(e.Table, e.Services)
+}
+
+// endpointsOf sets endpoints and publishes nothing.
+func (f *fleet) endpointsOf(endpoints string) plan.Endpoints {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	var services []value.ServiceKey
 	for _, e := range strings.Fields(endpoints) {
 		name, text, _ := strings.Cut(e, "=")
@@ -145,14 +152,12 @@ func (f *fleet) postTable(endpoints string) {
 		services = append(services, serviceOf(name))
 	}
 	f.rev++
-	t := &snapshot.EndpointTable{Revision: f.rev}
-	f.mu.Unlock()
-	f.shards.EndpointsChanged(t, services)
+	return plan.Endpoints{Table: &snapshot.EndpointTable{Revision: f.rev}, Services: services}
 }
 
 // advance gives a class a new World.
 func (f *fleet) advance(c *plan.Class, w *plan.World) {
-	f.shards.Advanced(map[*plan.Class]*plan.World{c: w})
+	f.shards.Advanced(map[*plan.Class]*plan.World{c: w}, plan.Endpoints{})
 	synctest.Wait()
 }
 

@@ -200,8 +200,8 @@ func shardOf(c *plan.Class) int {
 	return int(h.Sum32() & (1<<30 - 1))
 }
 
-// Advanced implements plan.Sink: each worker that has members of a class gets its new World.
-func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World) {
+// Advanced implements plan.Sink: each worker that has members of a class gets its new World, and each the endpoints that go with them.
+func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) {
 	now := s.opts.Now()
 	mine := make([]map[*plan.Class]*plan.World, len(s.workers))
 	s.mu.Lock()
@@ -222,8 +222,8 @@ func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World) {
 	}
 	s.mu.Unlock()
 	for i, m := range mine {
-		if len(m) > 0 {
-			s.workers[i].postWorlds(m, now)
+		if len(m)+len(e.Services) > 0 {
+			s.workers[i].postWorlds(m, e, now)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestMembersShareAResponse(t *testing.T) {
 		for _, s := range []*fakeStream{a, b, c} {
 			s.take()
 		}
-		f.shards.Advanced(map[*plan.Class]*plan.World{one: f.world("x=2", ""), two: f.world("x=2 y=1", "")})
+		f.shards.Advanced(map[*plan.Class]*plan.World{one: f.world("x=2", ""), two: f.world("x=2 y=1", "")}, plan.Endpoints{})
 		synctest.Wait()
 		if a.got[0] != b.got[0] || a.got[0] == c.got[0] {
 			t.Error("responses are not shared as they should be")
@@ -155,7 +155,7 @@ func TestOrderOfThePlannersCalls(t *testing.T) {
 		old, now := f.world("x=1", ""), f.world("x=2", "")
 		s := f.connect("a")
 		f.shards.Assigned(s.id, c, old)
-		f.shards.Advanced(map[*plan.Class]*plan.World{c: now})
+		f.shards.Advanced(map[*plan.Class]*plan.World{c: now}, plan.Endpoints{})
 		synctest.Wait()
 		got := s.take() + s.take()
 		if got != "CDS x=2" && got != "CDS x=1CDS x=2" {
@@ -308,7 +308,7 @@ func TestEndpointLaneOvertakes(t *testing.T) {
 				}
 			}
 		}
-		f.shards.Advanced(worlds)
+		f.shards.Advanced(worlds, plan.Endpoints{})
 		synctest.Wait()
 		if len(order) != 20 || order[1] != ads.EndpointURL || order[10] != ads.EndpointURL || order[11] != ads.ClusterURL {
 			t.Errorf("order %q", order)

@@ -25,7 +25,8 @@ type worker struct {
 	// Guarded by mu: what has come and is not taken yet.
 	inbox      []*member
 	worlds     map[*plan.Class]*plan.World
-	worldsAt   time.Time // when the oldest of worlds came
+	late       lateEndpoints
+	worldsAt   time.Time // when the oldest of worlds and late came
 	table      *snapshot.EndpointTable
 	services   map[value.ServiceKey]struct{}
 	servicesAt time.Time // when the oldest of services came
@@ -40,6 +41,7 @@ type worker struct {
 	crews     map[*crew]struct{}
 	byClass   map[*plan.Class]*crew
 	endpoints *snapshot.EndpointTable // nil until the first
+	withheld  bool                    // the endpoint slot is not to be looked at now
 	log       changeLog
 	contents  contentTable
 	timers    timers
@@ -87,14 +89,18 @@ func (w *worker) postMember(m *member) {
 	w.signal()
 }
 
-// postWorlds merges new Worlds into the config slot: of each class the newest stays.
-func (w *worker) postWorlds(worlds map[*plan.Class]*plan.World, now time.Time) {
+// postWorlds merges new Worlds into the config slot, of each class the newest stays, and the endpoints that go with them.
+func (w *worker) postWorlds(worlds map[*plan.Class]*plan.World, e plan.Endpoints, now time.Time) {
 	w.mu.Lock()
+	if len(w.worlds)+len(w.late.services) == 0 {
+		w.worldsAt = now
+	}
 	if len(w.worlds) == 0 {
-		w.worlds, w.worldsAt = worlds, now
+		w.worlds = worlds
 	} else {
 		maps.Copy(w.worlds, worlds)
 	}
+	w.late.add(e)
 	w.mu.Unlock()
 	w.signal()
 }
@@ -151,7 +157,7 @@ func (w *worker) round() {
 		w.handleMail(m, m.collect())
 		w.lookAtEndpoints()
 	}
-	w.handleWorlds(in.worlds, in.worldsAt)
+	w.handleWorlds(in)
 	w.handleTimers()
 	for _, f := range in.asked {
 		f()
@@ -165,6 +171,7 @@ func (w *worker) round() {
 type taken struct {
 	inbox    []*member
 	worlds   map[*plan.Class]*plan.World
+	late     lateEndpoints
 	worldsAt time.Time
 	asked    []func()
 }
@@ -173,39 +180,32 @@ type taken struct {
 func (w *worker) take() taken {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := taken{w.inbox, w.worlds, w.worldsAt, w.asked}
-	w.inbox, w.worlds, w.asked = nil, nil, nil
+	t := taken{w.inbox, w.worlds, w.late, w.worldsAt, w.asked}
+	w.inbox, w.worlds, w.late, w.asked = nil, nil, lateEndpoints{}, nil
 	return t
 }
 
-// handleWorlds handles the config slot, class by class.
-func (w *worker) handleWorlds(worlds map[*plan.Class]*plan.World, at time.Time) {
-	if len(worlds) == 0 {
+// handleWorlds handles the config slot, class by class. While it has endpoints that go with the Worlds, a class whose World is not handled
+// yet must not be told of any: then the endpoint slot is looked at when all are.
+func (w *worker) handleWorlds(in taken) {
+	if len(in.worlds)+len(in.late.services) == 0 {
 		return
 	}
-	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(at))
+	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(in.worldsAt))
 	w.figures.lanes[ConfigLane].Add(1)
-	for class, world := range worlds {
-		w.handleWorld(class, world, at)
+	w.withheld = len(in.late.services) > 0
+	first := w.withheld && w.learn(in.late.table, in.late.services)
+	for class, world := range in.worlds {
+		w.handleWorld(class, world, in.worldsAt)
+		w.lookAtEndpoints()
+	}
+	if w.withheld {
+		w.withheld = false
+		w.tellOfEndpoints(in.late.services, first, in.worldsAt)
 		w.lookAtEndpoints()
 	}
 	w.contents.sweep()
 	w.book.Forget()
-}
-
-// lookAtEndpoints handles the endpoint slot if it has something.
-func (w *worker) lookAtEndpoints() {
-	if !w.endpointsCame.Load() {
-		return
-	}
-	w.mu.Lock()
-	t, services, at := w.table, w.services, w.servicesAt
-	w.services = nil
-	w.endpointsCame.Store(false)
-	w.mu.Unlock()
-	w.shards.opts.Metrics.Queued(EndpointLane, w.now().Sub(at))
-	w.figures.lanes[EndpointLane].Add(1)
-	w.handleEndpoints(t, services, at)
 }
 
 // handleTimers tells the time to those that are due.

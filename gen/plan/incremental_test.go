@@ -325,7 +325,7 @@ func newRecorder() *recorder {
 
 func (r *recorder) Assigned(id uint64, c *Class, w *World) { r.classes[id], r.worlds[c] = c, w }
 
-func (r *recorder) Advanced(worlds map[*Class]*World) { maps.Copy(r.worlds, worlds) }
+func (r *recorder) Advanced(worlds map[*Class]*World, _ Endpoints) { maps.Copy(r.worlds, worlds) }
 
 func (r *recorder) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
 

@@ -19,7 +19,7 @@ import (
 //	Publish ─► endpoints that need no new World ────────────────────────► Sink.EndpointsChanged
 //
 // The config goroutine owns all bases and classes. The endpoint lane does not pass through it: endpoint changes go to the Sink from within
-// Publish, except for those that need a World first (a first endpoint, a new service account), which follow that World.
+// Publish, except for those that need a World first (a first endpoint, a new service account), which go with that World.
 type Planner struct {
 	// Immutable after NewPlanner.
 	tables *Tables
@@ -116,10 +116,15 @@ func (p *Planner) moved(prev, v *snapshot.View, k value.ServiceKey) {
 	}
 }
 
-// needsWorld reports whether the change of a service's endpoints from prev to v adds something that clusters or listeners must know first.
+// needsWorld reports whether the change of a service's endpoints from prev to v adds something that clusters or listeners must know first, or
+// comes of the service being gone: it keeps its endpoints until nothing leads to it any more.
 func needsWorld(prev, v *snapshot.View, k value.ServiceKey) bool {
 	old, now := prev.Snapshot.Projection(k), v.Snapshot.Projection(k)
-	if old == now || prev.Snapshot.Service(k) == nil {
+	was, is := prev.Snapshot.Service(k) != nil, v.Snapshot.Service(k) != nil
+	if was && !is {
+		return true
+	}
+	if old == now || !was {
 		return old != now
 	}
 	for _, a := range now.ServiceAccounts {
@@ -240,9 +245,10 @@ func (p *Planner) step() {
 	}
 	if w.view != nil {
 		took := Step{}
-		if !w.delta.Empty() {
+		if !w.delta.Empty() || len(w.late) > 0 {
+			late := Endpoints{w.view.Endpoints, slices.Collect(maps.Keys(w.late))}
 			took.Waited = start.Sub(w.since)
-			took.Bases, took.Advanced = p.advance(w.view, &w.delta)
+			took.Bases, took.Advanced = p.advance(w.view, &w.delta, late)
 		}
 		p.current = w.view
 		for _, a := range w.arrived {
@@ -251,9 +257,6 @@ func (p *Planner) step() {
 			}
 		}
 		p.sweep()
-		if len(w.late) > 0 {
-			p.sink.EndpointsChanged(w.view.Endpoints, slices.Collect(maps.Keys(w.late)))
-		}
 		took.Took = p.opts.Now().Sub(start)
 		p.opts.Took(took)
 	}

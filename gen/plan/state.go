@@ -132,11 +132,13 @@ func (p *Planner) sweep() {
 	}
 }
 
-// advance brings every base and class that d touches to v, tells the Sink, and moves the clients whose facts changed.
-func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta) (bases, classes int) {
+// advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that, and moves the clients
+// whose facts changed.
+func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (bases, classes int) {
 	prev := p.current
 	p.current = v
 	if prev == nil {
+		p.sink.Advanced(nil, late)
 		return 0, 0
 	}
 	worlds := map[*Class]*World{}
@@ -151,8 +153,8 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta) (bases, classes i
 	for c := range moved {
 		p.refreshOwn(c, worlds)
 	}
-	if len(worlds) > 0 {
-		p.sink.Advanced(worlds)
+	if len(worlds)+len(late.Services) > 0 {
+		p.sink.Advanced(worlds, late)
 	}
 	for c := range moved {
 		p.classify(c)

@@ -34,15 +34,22 @@ func (w *World) AssignmentsOf(s value.ServiceKey) []*Assignment {
 
 type assignmentGroup struct{ members []*Assignment }
 
+// Endpoints are the newest EndpointTable and the services whose endpoints differ from the last one.
+type Endpoints struct {
+	Table    *snapshot.EndpointTable
+	Services []value.ServiceKey
+}
+
 // Sink receives what a Planner computes. Its methods are called by the planner's goroutines and must not block: a shard merges what it is
 // given into its slots.
 type Sink interface {
 	// Assigned tells that the proxy id is of class c, whose World is w: once after Attach, and again whenever a change moves the proxy to
 	// another class.
 	Assigned(id uint64, c *Class, w *World)
-	// Advanced gives the new Worlds of the classes that a change touched.
-	Advanced(worlds map[*Class]*World)
-	// EndpointsChanged gives the newest EndpointTable and the services whose endpoints differ from the last one. It is never called before
-	// the Worlds that the change needs (a first endpoint, a new service account) have been given to Advanced.
+	// Advanced gives the new Worlds of the classes that a change touched, and what changed of the endpoints that needs them: whoever takes
+	// the one has the other.
+	Advanced(worlds map[*Class]*World, e Endpoints)
+	// EndpointsChanged gives the newest EndpointTable and the services whose endpoints differ from the last one. It is not called
+	// for changes that need a World first (a first endpoint, a new service account): those come with Advanced.
 	EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey)
 }

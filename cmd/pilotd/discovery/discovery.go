@@ -114,7 +114,9 @@ func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 func (s *Server) Assigned(id uint64, c *plan.Class, w *plan.World) { s.Shards.Assigned(id, c, w) }
 
 // Advanced gives the Worlds that a change touched to the shards.
-func (s *Server) Advanced(worlds map[*plan.Class]*plan.World) { s.Shards.Advanced(worlds) }
+func (s *Server) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) {
+	s.Shards.Advanced(worlds, e)
+}
 
 // EndpointsChanged gives changed endpoints to the shards.
 func (s *Server) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {

@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// lateEndpoints are changes of endpoints that go with Worlds, merged.
+type lateEndpoints struct {
+	table    *snapshot.EndpointTable
+	services map[value.ServiceKey]struct{}
+}
+
+func (l *lateEndpoints) add(e plan.Endpoints) {
+	if len(e.Services) == 0 {
+		return
+	}
+	if l.services == nil {
+		l.services = make(map[value.ServiceKey]struct{}, len(e.Services))
+	}
+	for _, s := range e.Services {
+		l.services[s] = struct{}{}
+	}
+	l.table = e.Table
+}
+
+// lookAtEndpoints handles the endpoint slot if it has something.
+func (w *worker) lookAtEndpoints() {
+	if w.withheld || !w.endpointsCame.Load() {
+		return
+	}
+	w.mu.Lock()
+	t, services, at := w.table, w.services, w.servicesAt
+	w.services = nil
+	w.endpointsCame.Store(false)
+	w.mu.Unlock()
+	w.shards.opts.Metrics.Queued(EndpointLane, w.now().Sub(at))
+	w.figures.lanes[EndpointLane].Add(1)
+	w.handleEndpoints(t, services, at)
+}
+
+// sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that none holds on to
+// old endpoints.
+const sweepEvery = 64
+
+// handleEndpoints takes a change of endpoints.
+func (w *worker) handleEndpoints(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}, at time.Time) {
+	w.tellOfEndpoints(services, w.learn(t, services), at)
+}
+
+// learn takes the endpoints of services, and tells nobody; first is that they are the first of all.
+func (w *worker) learn(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}) (first bool) {
+	first = w.endpoints == nil
+	if first || t.Revision > w.endpoints.Revision {
+		w.endpoints = t
+	}
+	if len(services) > 0 {
+		w.log.add(services)
+	}
+	return first
+}
+
+// tellOfEndpoints tells those that subscribe to the endpoints of services that they have changed, or after the first all that wait.
+func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, first bool, at time.Time) {
+	if first {
+		for _, m := range w.early {
+			if m.session != nil {
+				w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
+			}
+		}
+		w.early = nil
+		return
+	}
+	names := w.resourcesOf(services)
+	all := w.log.seq%sweepEvery == 0
+	if len(names) == 0 && !all {
+		return
+	}
+	for c := range w.crews {
+		for _, group := range c.cohorts {
+			if !all && !group.wants(names) {
+				continue
+			}
+			for m := range group.members {
+				w.carryOut(m, m.session.Refresh(w.now(), w.book), at)
+			}
+		}
+	}
+}
+
+// resourcesOf are the names of the resources that the endpoints of services go into, in any World in use.
+func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]struct{} {
+	seen := make(map[*joined]struct{}, 1)
+	names := map[string]struct{}{}
+	for c := range w.crews {
+		if _, ok := seen[c.target.endpoints]; ok {
+			continue
+		}
+		seen[c.target.endpoints] = struct{}{}
+		for s := range services {
+			for _, a := range w.shards.opts.join.assignmentsOf(c.target.world, s) {
+				names[a.Name] = struct{}{}
+			}
+		}
+	}
+	return names
+}
+
+// wants reports whether the cohort subscribes to any of names.
+func (c *cohort) wants(names map[string]struct{}) bool {
+	if c.sub.All {
+		return true
+	}
+	for n := range maps.Keys(names) {
+		if c.sub.Names.Contains(n) {
+			return true
+		}
+	}
+	return false
+}
