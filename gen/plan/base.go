@@ -216,10 +216,10 @@ func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e 
 	return out
 }
 
-// servesHTTP reports whether the scope has a service with an HTTP port of that number.
+// servesHTTP reports whether the scope has a service with an HTTP port of that number, or with a sniffed one at an address that it shares.
 func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
 	for svc := range sc.ServicesOnPort(n, port) {
-		if svc.PortByNumber(port).Protocol.IsHTTP() {
+		if p := svc.PortByNumber(port).Protocol; p.IsHTTP() || p == value.Auto && sharesAddress(svc) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -191,7 +192,8 @@ func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
 }
 
 // sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those whose protocol is
-// sniffed at the service's own address; "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
+// sniffed at the service's own address or, where nothing is intercepted, at the loopback address; "outbound|port||host" of all for gRPC
+// clients. They depend on the same things as its virtual hosts.
 func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*encodecache.Entry {
 	svc := sc.Service(n, host)
 	if svc == nil || sc.Traits.Type == value.Router {
@@ -202,17 +204,25 @@ func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*
 		v := portView{n, sc, p.Number}
 		if sc.Traits.Type == value.Proxyless && p.Protocol != value.UDP {
 			out = append(out, t.soleHost(v, host, gen.ClusterName(p.Number, "", host)))
-		} else if p.Protocol == value.Auto && ownAddress(svc) {
+		} else if p.Protocol == value.Auto && (ownAddress(svc) || sc.Traits.Interception == value.NoInterception) {
 			out = append(out, t.soleHost(v, host, gen.HostPort(host, p.Number)))
 		}
 	}
 	return out
 }
 
-// ownAddress reports whether a service has listeners at addresses of its own.
+// ownAddress reports whether a service may have listeners at addresses of its own.
 func ownAddress(svc *value.Service) bool {
-	return svc.Headless || len(svc.Addresses) > 0 && !strings.Contains(svc.Addresses[0], "/")
+	return byMember(svc) || slices.ContainsFunc(svc.Addresses, func(a string) bool { return !isRange(a) })
 }
+
+// sharesAddress reports whether a service may be among those that are listened for at the wildcard address.
+func sharesAddress(svc *value.Service) bool {
+	return len(svc.Addresses) == 0 && !svc.Headless || slices.ContainsFunc(svc.Addresses, isRange)
+}
+
+// isRange reports whether an address stands for several.
+func isRange(address string) bool { return strings.Contains(single(address), "/") }
 
 // soleHost is the route configuration with the virtual host of one host only.
 func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {
