@@ -67,12 +67,12 @@ func Cluster(k ClusterKey) *clusterpb.Cluster {
 	if pattern := k.Mesh.Config.GetOutboundClusterStatName(); pattern != "" {
 		b.c.AltStatName = statName(pattern, statOf{k.Mesh, k.Service, k.Port, k.Subset, 0})
 	}
-	if KeepsDraining(k.Service) {
+	if KeepsDraining(k.Service) && k.Subset == "" {
 		b.c.CommonLbConfig.OverrideHostStatus = &corepb.HealthStatusSet{Statuses: []corepb.HealthStatus{
 			corepb.HealthStatus_HEALTHY, corepb.HealthStatus_DRAINING, corepb.HealthStatus_UNKNOWN, corepb.HealthStatus_DEGRADED}}
 	}
 	b.upgrade(k, policy.Pool)
-	b.pool(k.Mesh, policy.Pool)
+	b.pool(k.Mesh, policy)
 	b.outlier(policy.Outlier)
 	b.balance(k, policy)
 	b.security(k, policy)

@@ -69,7 +69,7 @@ func InboundCluster(k InboundClusterKey) *clusterpb.Cluster {
 	if k.Sidecar != nil {
 		own.Pool = k.Sidecar.Spec.GetInboundConnectionPool()
 	}
-	b.pool(k.Mesh, own.Pool)
+	b.pool(k.Mesh, own)
 	return b.done()
 }
 

@@ -14,6 +14,7 @@ type TrafficPolicy struct {
 	Balancer      *networking.LoadBalancerSettings
 	TLS           *networking.ClientTLSSettings
 	ProxyProtocol *networking.TrafficPolicy_ProxyProtocol
+	RetryBudget   *networking.TrafficPolicy_RetryBudget
 }
 
 // PolicyOf resolves the policy for a port of the service, or of the subset of that name.
@@ -58,6 +59,7 @@ func policyAt(p *networking.TrafficPolicy, port int) (at TrafficPolicy, ofPort b
 	}
 	return TrafficPolicy{
 		Pool: p.GetConnectionPool(), Outlier: p.GetOutlierDetection(), Balancer: p.GetLoadBalancer(), TLS: p.GetTls(), ProxyProtocol: p.GetProxyProtocol(),
+		RetryBudget: p.GetRetryBudget(),
 	}, false
 }
 
@@ -78,5 +80,26 @@ func (p TrafficPolicy) under(over TrafficPolicy, ofPort bool) TrafficPolicy {
 	if over.ProxyProtocol != nil {
 		p.ProxyProtocol = over.ProxyProtocol
 	}
+	if over.RetryBudget != nil {
+		p.RetryBudget = over.RetryBudget
+	}
 	return p
+}
+
+// endpointTLS is the TLS that decides which endpoints are marked as speaking mutual TLS: a port's own, else that of the same rule or subset.
+// Unlike the TLS of a cluster, a port takes it over from its rule, and a subset does not.
+func endpointTLS(rule *value.DestinationRule, subset string, port int) *networking.ClientTLSSettings {
+	if rule == nil {
+		return nil
+	}
+	p := rule.Spec.GetTrafficPolicy()
+	if subset != "" {
+		p = rule.Subset(subset).GetTrafficPolicy()
+	}
+	for _, s := range p.GetPortLevelSettings() {
+		if int(s.GetPort().GetNumber()) == port && s.GetTls() != nil {
+			return s.GetTls()
+		}
+	}
+	return p.GetTls()
 }

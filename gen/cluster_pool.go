@@ -6,6 +6,7 @@ import (
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	httppb "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -68,15 +69,20 @@ func (b *clusterBuilder) upgrade(k ClusterKey, pool *networking.ConnectionPoolSe
 }
 
 // pool sets timeouts, limits and keepalive. A limit of zero is none.
-func (b *clusterBuilder) pool(mesh *value.Mesh, s *networking.ConnectionPoolSettings) {
+func (b *clusterBuilder) pool(mesh *value.Mesh, p TrafficPolicy) {
+	s := p.Pool
 	b.c.ConnectTimeout = mesh.Config.GetConnectTimeout()
 	if t := s.GetTcp().GetConnectTimeout(); t != nil {
 		b.c.ConnectTimeout = t
 	}
 	b.c.CircuitBreakers = thresholds(s)
+	b.c.CircuitBreakers.Thresholds[0].RetryBudget = retryBudget(p.RetryBudget)
 	b.keepalive(mesh.Config.GetTcpKeepalive())
 	b.keepalive(s.GetTcp().GetTcpKeepalive())
 	b.connections(s)
+	if k, h2 := s.GetHttp().GetHttp2KeepAlive(), b.http2(); k != nil && h2 != nil {
+		h2.ConnectionKeepalive = &corepb.KeepaliveSettings{Interval: k.GetInterval(), Timeout: k.GetTimeout()}
+	}
 	if s.GetHttp().GetUseClientProtocol() {
 		b.useClientProtocol()
 	}
@@ -96,6 +102,22 @@ func thresholds(s *networking.ConnectionPoolSettings) *clusterpb.CircuitBreakers
 		MaxRequests:        limit(s.GetHttp().GetHttp2MaxRequests()),
 		MaxRetries:         limit(s.GetHttp().GetMaxRetries()),
 	}}}
+}
+
+// retryBudget limits retries to a part of what is under way, or is nil.
+func retryBudget(r *networking.TrafficPolicy_RetryBudget) *clusterpb.CircuitBreakers_Thresholds_RetryBudget {
+	if r == nil {
+		return nil
+	}
+	out := &clusterpb.CircuitBreakers_Thresholds_RetryBudget{
+		BudgetPercent: &typepb.Percent{Value: 20}, MinRetryConcurrency: wrapperspb.UInt32(3), BudgetInterval: r.GetBudgetInterval()}
+	if r.GetPercent() != nil {
+		out.BudgetPercent.Value = r.GetPercent().GetValue()
+	}
+	if n := r.GetMinRetryConcurrency(); n > 0 {
+		out.MinRetryConcurrency = wrapperspb.UInt32(n)
+	}
+	return out
 }
 
 // connections sets how long and for how much a connection is used.

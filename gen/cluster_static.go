@@ -43,7 +43,7 @@ func PassthroughCluster(k StaticClusterKey) *clusterpb.Cluster {
 		CommonHttpProtocolOptions: &corepb.HttpProtocolOptions{IdleTimeout: &durationpb.Duration{Seconds: 300}},
 		UpstreamProtocolOptions:   downstreamProtocol(),
 	}
-	b.pool(k.Mesh, nil)
+	b.pool(k.Mesh, TrafficPolicy{})
 	if k.MetadataExchange {
 		b.c.Filters = append(b.c.Filters, metadataExchange())
 	}

@@ -65,6 +65,9 @@ func clusterService(protocol value.Protocol) *value.Service {
 
 func speaks(tls string, addresses ...string) *value.Projection {
 	p := &value.Projection{Any: true, ServiceAccounts: []string{"td/ns/shop/sa/books"}}
+	if tls == "istio" {
+		p.MutualTLS = []string{"p"}
+	}
 	id := unique.Make(value.Identity{Namespace: "shop", Workload: "books", TLSMode: tls, Cluster: "c1", LabelsKey: "app=books,version=v1"})
 	for _, a := range addresses {
 		p.Inline = append(p.Inline, &value.Endpoint{
@@ -189,6 +192,13 @@ common_lb_config {healthy_panic_threshold:{},locality_weighted_lb_config:{}}`},
 ` + httpOptions + `/common_http_protocol_options {idle_timeout:1s}`},
 		{"idle by TCP, streams without HTTP/2", "", `{trafficPolicy: {connectionPool: {tcp: {idleTimeout: 4s}, http: {maxConcurrentStreams: 5}}}}`, "", httpOptions + `/explicit_http_config {http_protocol_options:{}}
 ` + httpOptions + `/common_http_protocol_options {idle_timeout:4s}`},
+		{"pings of HTTP/2", "", `{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 5s, timeout: 2s}}}}}`, "",
+			httpOptions + `/explicit_http_config {http2_protocol_options:{connection_keepalive:{interval:5s,timeout:2s}}}`},
+		{"retry budget", "", `{trafficPolicy: {retryBudget: {minRetryConcurrency: 7, budgetInterval: 1s}}}`, "", `
+circuit_breakers {thresholds:[{max_connections:4294967295,max_pending_requests:4294967295,max_requests:4294967295,max_retries:4294967295,` +
+			`retry_budget:{budget_interval:1s,budget_percent:{value:20},min_retry_concurrency:7}}]}`},
+		{"a port's settings have no retry budget", "", `{trafficPolicy: {retryBudget: {}, portLevelSettings: [{port: {number: 80}}]}}`, "", `
+circuit_breakers {thresholds:[{max_connections:4294967295,max_pending_requests:4294967295,max_requests:4294967295,max_retries:4294967295}]}`},
 		{"keepalive: rule over mesh", `{tcpKeepalive: {time: 60s, probes: 2}}`, `{trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {interval: 5s, probes: 9}}}}}`, "", `
 upstream_connection_options {tcp_keepalive:{keepalive_interval:5,keepalive_probes:9,keepalive_time:60}}`},
 		{"keepalive, the system's", "", `{trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {}}}}}`, "", `

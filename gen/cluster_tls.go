@@ -56,8 +56,7 @@ func autoMutual(k ClusterKey) bool {
 	if k.Service.Resolution != value.Passthrough && !passthrough(policy.GetLoadBalancer()) {
 		return true
 	}
-	eps := inlineEndpoints(k, nil)
-	return len(eps) > 0 && !slices.ContainsFunc(eps, func(e EndpointKey) bool { return e.Endpoint.Identity.Value().TLSMode != "istio" })
+	return k.Projection != nil && slices.Contains(k.Projection.MutualTLS, k.Port.Name)
 }
 
 // tlsContext is what tls means for the cluster; nil for plain text.
@@ -130,8 +129,8 @@ const spiffe = "spiffe://"
 
 // originContext is TLS that the proxy begins on behalf of the application.
 func (b *clusterBuilder) originContext(k ClusterKey, tls *networking.ClientTLSSettings) *tlspb.UpstreamTlsContext {
-	// A secret of the control plane is for routers, and for workloads that a rule selects: not for all who may see the rule.
-	if tls.GetCredentialName() != "" && k.Client.Type == value.SidecarProxy && k.Rule.Selector() == nil {
+	// A secret of the control plane is for routers, and for workloads that a rule selects: not for all who may see the rule. Roots are.
+	if tls.GetCredentialName() != "" && !strings.HasPrefix(tls.GetCredentialName(), "configmap://") && k.Client.Type == value.SidecarProxy && k.Rule.Selector() == nil {
 		return nil
 	}
 	b.serverName(tls)

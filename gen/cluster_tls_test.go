@@ -84,7 +84,13 @@ func TestClusterSecurity(t *testing.T) {
 		}, strings.TrimSuffix(strings.TrimPrefix(auto, "tlsMode-istio: "), "; tlsMode-disabled: raw_buffer")},
 		{"headless, one does not", "", "", func(k *gen.ClusterKey) {
 			k.Service.Resolution, k.Projection = value.Passthrough, speaks("istio", "10.1.1.1")
-			k.Projection.Inline = append(k.Projection.Inline, speaks("disabled", "10.1.1.2").Inline...)
+			k.Projection.MutualTLS = nil
+		}, ""},
+		{"passed through, all speak it", "", "", func(k *gen.ClusterKey) {
+			k.Rule = clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}`)
+		}, strings.TrimSuffix(strings.TrimPrefix(auto, "tlsMode-istio: "), "; tlsMode-disabled: raw_buffer")},
+		{"passed through, one does not", "", "", func(k *gen.ClusterKey) {
+			k.Rule, k.Projection = clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}`), speaks("disabled")
 		}, ""},
 		{"asked for", "", `{mode: ISTIO_MUTUAL, sni: other, subjectAltNames: [me]}`, nil, "tls sni=other alpn=istio-peer-exchange,istio cert=default roots=ROOTCA san=me"},
 		{"disabled", "", `{mode: DISABLE}`, nil, ""},
@@ -94,6 +100,7 @@ func TestClusterSecurity(t *testing.T) {
 		{"mutual without a key", "", `{mode: MUTUAL, clientCertificate: /c}`, nil, ""},
 		{"unverified", "", `{mode: SIMPLE, insecureSkipVerify: true}`, nil, "tls sni= alpn= roots="},
 		{"secret, for everybody", "", `{mode: SIMPLE, credentialName: s}`, nil, ""},
+		{"roots, for everybody", "", `{mode: SIMPLE, credentialName: "configmap://r"}`, nil, "tls sni= alpn= roots=configmap://r-cacert"},
 		{"secret, for a router", "", `{mode: MUTUAL, credentialName: s}`, func(k *gen.ClusterKey) { k.Client.Type = value.Router },
 			"tls sni= alpn= cert=kubernetes://s roots=kubernetes://s-cacert"},
 		{"gRPC client", "", "", func(k *gen.ClusterKey) { k.Client = gen.ClusterClient{Type: value.Proxyless} }, ""},

@@ -79,9 +79,10 @@ type EndpointForm struct {
 	External, Name, Revision string
 }
 
-// EndpointFormOf is how the endpoints of a service are written for clients that call it under a policy.
-func EndpointFormOf(svc *value.Service, p TrafficPolicy) EndpointForm {
-	f := EndpointForm{MutualTLS: p.TLS == nil || istioMutual(p.TLS)}
+// EndpointFormOf is how the endpoints of a service's port, or of a subset of it, are written for clients that call it under a rule.
+func EndpointFormOf(svc *value.Service, rule *value.DestinationRule, subset string, port int) EndpointForm {
+	tls := endpointTLS(rule, subset, port)
+	f := EndpointForm{MutualTLS: tls == nil || istioMutual(tls)}
 	if !svc.External {
 		return f
 	}
@@ -230,7 +231,7 @@ func inlineEndpoints(k ClusterKey, subset value.Labels) (out []EndpointKey) {
 
 // inlineAssignment is the endpoints that the cluster k carries, by locality.
 func inlineAssignment(k ClusterKey) []*endpointpb.LocalityLbEndpoints {
-	form := EndpointFormOf(k.Service, PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number))
+	form := EndpointFormOf(k.Service, k.Rule, k.Subset, k.Port.Number)
 	members := map[value.Locality][]*endpointpb.LbEndpoint{}
 	var groups []*LocalityGroup
 	for _, e := range inlineEndpoints(k, k.Rule.Subset(k.Subset).GetLabels()) {

@@ -47,21 +47,23 @@ func TestEndpointMetadata(t *testing.T) {
 
 func TestEndpointForm(t *testing.T) {
 	external := &value.Service{ServiceKey: value.ServiceKey{Namespace: "x"}, External: true, Labels: value.Labels{"service.istio.io/canonical-name": "e"}}
-	tls := func(m networking.ClientTLSSettings_TLSmode) gen.TrafficPolicy {
-		return gen.TrafficPolicy{TLS: &networking.ClientTLSSettings{Mode: m}}
-	}
-	for i, r := range []struct {
-		svc    *value.Service
-		policy gen.TrafficPolicy
-		want   gen.EndpointForm
+	const plain, mutual = "trafficPolicy: {tls: {mode: DISABLE}}\n", "trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}\n"
+	for name, r := range map[string]struct {
+		svc          *value.Service
+		rule, subset string
+		want         gen.EndpointForm
 	}{
-		{&value.Service{}, gen.TrafficPolicy{}, gen.EndpointForm{MutualTLS: true}},
-		{&value.Service{}, tls(networking.ClientTLSSettings_ISTIO_MUTUAL), gen.EndpointForm{MutualTLS: true}},
-		{&value.Service{}, tls(networking.ClientTLSSettings_DISABLE), gen.EndpointForm{}},
-		{external, tls(networking.ClientTLSSettings_SIMPLE), gen.EndpointForm{External: "x", Name: "e"}},
+		"no rule":                         {&value.Service{}, "", "", gen.EndpointForm{MutualTLS: true}},
+		"mutual":                          {&value.Service{}, mutual, "", gen.EndpointForm{MutualTLS: true}},
+		"plain":                           {&value.Service{}, plain, "", gen.EndpointForm{}},
+		"a port takes the rule's over":    {&value.Service{}, "trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [{port: {number: 80}}]}", "", gen.EndpointForm{}},
+		"a port's own":                    {&value.Service{}, "trafficPolicy: {portLevelSettings: [{port: {number: 80}, tls: {mode: DISABLE}}]}", "", gen.EndpointForm{}},
+		"a subset does not take it over":  {&value.Service{}, plain + "subsets: [{name: v1}]", "v1", gen.EndpointForm{MutualTLS: true}},
+		"a subset's own":                  {&value.Service{}, mutual + "subsets: [{name: v1, trafficPolicy: {tls: {mode: SIMPLE}}}]", "v1", gen.EndpointForm{}},
+		"outside, with a name of its own": {external, "trafficPolicy: {tls: {mode: SIMPLE}}", "", gen.EndpointForm{External: "x", Name: "e"}},
 	} {
-		if got := gen.EndpointFormOf(r.svc, r.policy); got != r.want {
-			t.Errorf("%d: %+v", i, got)
+		if got := gen.EndpointFormOf(r.svc, clusterRule(t, r.rule), r.subset, 80); got != r.want {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

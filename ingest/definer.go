@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
@@ -65,11 +66,8 @@ func (w *world) putDefiner(key value.ObjectKey, object any) {
 		for _, h := range o.Spec.GetHosts() {
 			d.hosts = append(d.hosts, value.ServiceKey{Host: hostName(h), Namespace: o.Namespace})
 		}
-		if s := o.Spec.GetWorkloadSelector(); s != nil {
-			d.selector = value.Labels{}
-			if s.GetLabels() != nil {
-				d.selector = s.GetLabels()
-			}
+		if l := o.Spec.GetWorkloadSelector().GetLabels(); len(l) > 0 { // one without labels selects nothing
+			d.selector = l
 		}
 	default:
 		return
@@ -132,13 +130,16 @@ func (w *world) definersOf(host value.ServiceKey) []*definer {
 	return out
 }
 
-// service is the service of a host: the first definer's, with the ports and addresses that only later ones have.
+// service is the service of a host: the first definer's, with the ports and addresses that only later ones have which are of its kind.
 func (w *world) service(host value.ServiceKey) *value.Service {
 	var out *value.Service
 	for _, d := range w.definersOf(host) {
 		next := d.define(w, host)
 		if out == nil {
 			out = next
+			continue
+		}
+		if !joins(out, next) {
 			continue
 		}
 		for _, p := range next.Ports {
@@ -153,6 +154,12 @@ func (w *world) service(host value.ServiceKey) *value.Service {
 		}
 	}
 	return out
+}
+
+// joins reports whether two services of a host and namespace are of one kind, so that the ports of both are those of one service.
+func joins(a, b *value.Service) bool {
+	return a.Registry == b.Registry && a.Resolution == b.Resolution && a.Export.Equal(b.Export) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Selector, b.Selector)
 }
 
 func (d *definer) define(w *world, host value.ServiceKey) *value.Service {

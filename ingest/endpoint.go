@@ -98,9 +98,28 @@ func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *
 		}
 	}
 	delete(accounts, "")
-	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts))}
+	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts)), MutualTLS: mutualTLS(endpoints)}
 	if svc.Headless || svc.Resolution == value.DNSLB || svc.Resolution == value.DNSRoundRobin {
 		p.Inline = endpoints
 	}
 	return p
+}
+
+// mutualTLS are the ports at which all endpoints speak mutual TLS.
+func mutualTLS(endpoints []*value.Endpoint) []string {
+	speak := map[string]bool{}
+	var last *value.Endpoint
+	for _, e := range endpoints {
+		if last != nil && last.Identity == e.Identity && slices.Equal(last.Ports, e.Ports) {
+			continue
+		}
+		last = e
+		tls := e.Identity.Value().TLSMode != tlsDisabled
+		for _, p := range e.Ports {
+			other, known := speak[p.Name]
+			speak[p.Name] = tls && (other || !known)
+		}
+	}
+	maps.DeleteFunc(speak, func(_ string, tls bool) bool { return !tls })
+	return slices.Sorted(maps.Keys(speak))
 }

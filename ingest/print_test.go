@@ -106,7 +106,7 @@ func showService(s *value.Service) string {
 }
 
 func showProjection(p *value.Projection) string {
-	return fmt.Sprintf("any=%v accounts=%v inline=%d", p.Any, p.ServiceAccounts, len(p.Inline))
+	return fmt.Sprintf("any=%v accounts=%v tls=%v inline=%d", p.Any, p.ServiceAccounts, p.MutualTLS, len(p.Inline))
 }
 
 func showWorkload(w *value.Workload) string {

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
@@ -49,9 +51,25 @@ func valueOf[O, V any](object any, read func(*O) *V) *V {
 func (w *world) destinationRule(o *clientnet.DestinationRule) *value.DestinationRule {
 	spec := clone(&o.Spec)
 	spec.Host = w.qualify(spec.GetHost(), o.Namespace)
-	return &value.DestinationRule{
-		Meta: metaOf(o.ObjectMeta), Spec: spec,
-		Export: value.NewVisibility(spec.GetExportTo(), w.mesh.Config.GetDefaultDestinationRuleExportTo(), o.Namespace),
-		From:   []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: o.Namespace, Name: o.Name}},
+	export := value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultDestinationRuleExportTo(), "*"), o.Namespace)
+	if spec.GetWorkloadSelector() != nil {
+		export = value.NewVisibility([]string{"."}, nil, o.Namespace) // Whatever it says: it is for workloads of its own namespace.
 	}
+	return &value.DestinationRule{
+		Meta: metaOf(o.ObjectMeta), Spec: spec, Export: export,
+		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: o.Namespace, Name: o.Name}},
+	}
+}
+
+// defaultExport is the mesh's default for objects without exportTo: of its list only "." and "*" count; without either it is rest.
+func defaultExport(list []string, rest string) []string {
+	switch {
+	case len(list) == 0:
+		return nil
+	case slices.Contains(list, "."):
+		return []string{"."}
+	case slices.Contains(list, "*"):
+		return []string{"*"}
+	}
+	return []string{rest}
 }

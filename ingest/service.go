@@ -16,7 +16,7 @@ func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *val
 	out := &value.Service{
 		ServiceKey: host, Name: s.Name, Object: value.ObjectKey{Kind: value.KindService, Namespace: s.Namespace, Name: s.Name},
 		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
-		Export:          value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]), w.mesh.Config.GetDefaultServiceExportTo(), s.Namespace),
+		Export:          value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
 		Labels:          s.Labels,
 		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		PublishNotReady: s.Spec.PublishNotReadyAddresses,
@@ -126,17 +126,7 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 	all = slices.Clone(all)
 	ports := w.kubernetesService(d.service, d.hosts[0]).Ports
 	for member := range d.members {
-		entry := w.entries[nameOf(member)]
-		e := entry.endpoint(ports, func(p *value.Port) uint32 {
-			if p.TargetName != "" {
-				return entry.ports[p.TargetName]
-			}
-			if p.TargetPort != 0 {
-				return uint32(p.TargetPort)
-			}
-			return uint32(p.Number)
-		})
-		if e != nil && usable(value.ClientSideLB, e.Addresses[0]) {
+		if e := w.entries[nameOf(member)].serviceEndpoint(ports); e != nil && selectable(value.ClientSideLB, e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}

@@ -23,7 +23,7 @@ func (w *world) externalService(e *clientnet.ServiceEntry, host value.ServiceKey
 		ServiceKey: host, Name: host.Host, Object: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: e.Namespace, Name: e.Name},
 		Created: seconds(e.ObjectMeta), Registry: value.RegistryExternal,
 		Addresses: entryAddresses(spec), Resolution: entryResolution(spec), External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
-		Export: value.NewVisibility(spec.GetExportTo(), w.mesh.Config.GetDefaultServiceExportTo(), e.Namespace), Labels: e.Labels,
+		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), e.Namespace), Labels: e.Labels,
 		Selector:            spec.GetWorkloadSelector().GetLabels(),
 		TrafficDistribution: w.distribution(nil, e.Annotations, e.Namespace),
 	}
@@ -93,7 +93,9 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 		add(at.endpoint(ports, target))
 	}
 	for member := range d.members {
-		add(w.memberEndpoint(member, ports, target))
+		if e := w.memberEndpoint(member, ports, target); e != nil && selectable(resolution, e.Addresses[0]) {
+			add(e)
+		}
 	}
 	resolved := spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
 	if resolved && len(spec.GetEndpoints()) == 0 && spec.GetWorkloadSelector() == nil {
@@ -107,6 +109,13 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 	}
 	slices.SortFunc(all, compareEndpoints)
 	return all
+}
+
+// selectable reports whether a service of that resolution may select a workload at address: only names that are resolved may have workloads
+// that have a name or a socket themselves.
+func selectable(r value.Resolution, address string) bool {
+	_, err := netip.ParseAddr(address)
+	return err == nil || r == value.DNSLB || r == value.DNSRoundRobin
 }
 
 // memberEndpoint is the endpoint at a selected workload. A pod's port is that of the container port with the service port's name, if there

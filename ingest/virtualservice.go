@@ -56,7 +56,7 @@ func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualServic
 	}
 	return &value.VirtualService{
 		Meta: metaOf(o.ObjectMeta), Spec: spec,
-		Export: value.NewVisibility(spec.GetExportTo(), w.mesh.Config.GetDefaultVirtualServiceExportTo(), ns),
+		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(), "~"), ns),
 	}
 }
 

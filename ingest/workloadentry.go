@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"istio.io/api/annotation"
 	"istio.io/api/label"
 	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
@@ -92,7 +93,7 @@ func (w *world) entryOf(e *clientnet.WorkloadEntry) *workloadEntry {
 	labels := value.Labels{}
 	maps.Copy(labels, e.Spec.GetLabels())
 	maps.Copy(labels, e.Labels)
-	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(e.Name, e.Namespace, &e.Spec, labels)}
+	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(entryName(e, labels), e.Namespace, &e.Spec, labels)}
 	out.pod = e.Namespace + "/" + e.Name
 	out.workload = &value.Workload{
 		Namespace: e.Namespace, Name: e.Name, Addresses: []string{out.address}, Labels: labels, Locality: out.locality,
@@ -102,6 +103,18 @@ func (w *world) entryOf(e *clientnet.WorkloadEntry) *workloadEntry {
 		out.workload.Addresses = nil
 	}
 	return out
+}
+
+// entryName is the name under which telemetry reports the workload of a WorkloadEntry: that of its
+// group, or what its label says.
+func entryName(e *clientnet.WorkloadEntry, labels value.Labels) string {
+	if group, ok := e.Annotations[annotation.IoIstioAutoRegistrationGroup.Name]; ok {
+		return group
+	}
+	if name, ok := labels[label.ServiceWorkloadName.Name]; ok {
+		return name
+	}
+	return e.Name
 }
 
 func entryHealthy(e *clientnet.WorkloadEntry) bool {
@@ -142,6 +155,19 @@ func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labe
 		}),
 		address: e.GetAddress(), ports: e.GetPorts(), weight: max(1, e.GetWeight()),
 	}
+}
+
+// serviceEndpoint is the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the ports: a numbered target
+// port counts as it stands, a named one is looked up among the workload's.
+func (e *workloadEntry) serviceEndpoint(ports []*value.Port) *value.Endpoint {
+	at := e.inline
+	at.ports = nil
+	return at.endpoint(ports, func(p *value.Port) uint32 {
+		if p.TargetName != "" {
+			return e.ports[p.TargetName]
+		}
+		return uint32(cmp.Or(p.TargetPort, p.Number))
+	})
 }
 
 // endpoint is the endpoint at this address, or nil if it serves no port. target says where a service port is by default: 0 for nowhere.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
@@ -18,20 +19,17 @@ type ruleIndex struct {
 	merged  chunked.Map[*RuleSet]               // namespace, host
 }
 
-// RuleSet is the DestinationRules of one namespace for one host. Those with equal visibility and without a workload selector are merged into
-// one; those with a selector stand each with the general one merged in below it. Immutable; an unchanged set keeps its pointer.
+// RuleSet is the DestinationRules of one namespace for one host, merged, as three kinds of clients find them: those of the namespace itself,
+// those of other namespaces, and, where it is the root namespace, its own. In each list rules with a workload selector come first, then general
+// ones, each oldest first. Immutable; an unchanged set keeps its pointer.
 type RuleSet struct {
-	Host  string
-	rules []*value.DestinationRule // with a selector first, then general ones, each oldest first
+	Host string
+	// local are those that hold in their own namespace, exported those that are for others too, private those that are not.
+	local, exported, private Rules
 }
 
-// Rules are the merged rules: those with a selector first, oldest first.
-func (r *RuleSet) Rules() []*value.DestinationRule {
-	if r == nil {
-		return nil
-	}
-	return r.rules
-}
+// Rules are those of one RuleSet that a client may be under.
+type Rules []*value.DestinationRule
 
 func (x ruleIndex) with(changes map[value.ObjectKey]*value.DestinationRule) ruleIndex {
 	var all, objects editList[*value.DestinationRule]
@@ -64,36 +62,68 @@ func mergeRules(rules []*value.DestinationRule) *RuleSet {
 	if len(rules) == 0 {
 		return nil
 	}
-	set := &RuleSet{Host: rules[0].Spec.GetHost()}
-	var general, selective []*value.DestinationRule
-	for _, r := range rules {
-		group := &general
-		if r.Selector() != nil {
-			group = &selective
+	slices.SortStableFunc(rules, func(a, b *value.DestinationRule) int {
+		return strings.Compare(general(a), general(b))
+	})
+	set, all := &RuleSet{Host: rules[0].Spec.GetHost()}, merged(rules)
+	pick := func(ok func(*value.DestinationRule) bool) Rules {
+		picked := slices.DeleteFunc(slices.Clone(rules), func(r *value.DestinationRule) bool { return !ok(r) })
+		if len(picked) == len(rules) {
+			return all // the same pointers for all who see the same
 		}
-		*group = mergeInto(*group, r)
+		return merged(picked)
 	}
-	for _, r := range selective {
-		for _, g := range general {
-			if sameVisibility(r.Export, g.Export) {
-				r = mergeRule(r, g)
-			}
-		}
-		set.rules = append(set.rules, r)
-	}
-	set.rules = append(set.rules, general...)
+	set.local = pick(func(r *value.DestinationRule) bool { return r.Export.VisibleTo(r.Namespace) })
+	set.exported = pick(func(r *value.DestinationRule) bool { return !private(r) })
+	set.private = pick(private)
 	return set
 }
 
-// mergeInto merges r into the first of group with the same visibility and selector, or adds it.
-func mergeInto(group []*value.DestinationRule, r *value.DestinationRule) []*value.DestinationRule {
-	for i, g := range group {
-		if sameVisibility(g.Export, r.Export) && maps.Equal(g.Selector(), r.Selector()) {
-			group[i] = mergeRule(g, r)
-			return group
+// general is "" for a rule with a workload selector, which sorts before those without.
+func general(r *value.DestinationRule) string {
+	if r.Selector() != nil {
+		return ""
+	}
+	return "general"
+}
+
+// private reports whether a rule is for its own namespace alone.
+func private(r *value.DestinationRule) bool {
+	return !r.Export.Public && len(r.Export.Namespaces) == 1 && r.Export.Namespaces[0] == r.Namespace
+}
+
+// merged goes through rules in their order and merges each into those before it whose exportTo it has, or has more of, unless both have
+// selectors and these differ. A rule that was merged last into one of its own kind is no rule of its own any more.
+func merged(rules []*value.DestinationRule) (out Rules) {
+	for _, r := range rules {
+		apart := true
+		for i, g := range out {
+			both := g.Selector() != nil && r.Selector() != nil
+			if apart = true; !covers(r, g) || both && !maps.Equal(g.Selector(), r.Selector()) {
+				continue
+			}
+			apart = (g.Selector() != nil) != (r.Selector() != nil)
+			out[i] = mergeRule(g, r)
+		}
+		if apart {
+			out = append(out, r)
 		}
 	}
-	return append(group, r)
+	return out
+}
+
+// covers reports whether the exportTo of r is that of g, as users wrote it, or more.
+func covers(r, g *value.DestinationRule) bool {
+	more, less := exportTo(r), exportTo(g)
+	return len(less) == 0 && len(more) == 0 || len(less) > 0 && !slices.ContainsFunc(less, func(e string) bool { return !slices.Contains(more, e) })
+}
+
+// exportTo is what a rule says of its visibility; one with a selector is for its own namespace whatever it says.
+func exportTo(r *value.DestinationRule) []string {
+	if r.Selector() != nil {
+		return []string{"."}
+	}
+	return r.Spec.GetExportTo()
 }
 
 // mergeRule is first with the subsets of second that it lacks, and second's traffic policy where it has none.
@@ -113,52 +143,55 @@ func mergeRule(first, second *value.DestinationRule) *value.DestinationRule {
 	return &out
 }
 
-func sameVisibility(a, b value.Visibility) bool {
-	return a.Public == b.Public && slices.Equal(a.Namespaces, b.Namespaces)
-}
-
-// RulesFor is the set of DestinationRules in force for clients in a namespace that call a service: the client's own namespace first (unless
-// it is the root namespace), then those that the service's namespace, then those that the root namespace exports to the client; in each,
-// the most specific host. nil if there is none. Which rule of the set applies to a client is for its labels to say: see Select.
-func (s *Snapshot) RulesFor(client string, svc *value.Service) *RuleSet {
+// RulesFor are the DestinationRules in force for clients in a namespace that call a service: the client's own namespace's first (in the root
+// namespace, only those that are for it alone), then those that the service's namespace, then those that the root namespace exports to the
+// client; in each, those of the most specific host. Which of them applies to a client is for its labels to say: see Select.
+func (s *Snapshot) RulesFor(client string, svc *value.Service) Rules {
 	root := s.Mesh.RootNamespace()
-	if client != root {
-		if set := s.rulesIn(client, svc.Host, func(*value.DestinationRule) bool { return true }); set != nil {
-			return set
+	own := func(set *RuleSet) Rules { return set.local }
+	if client == root {
+		own = func(set *RuleSet) Rules { return set.private }
+	}
+	if rules := s.rulesIn(client, svc.Host, own); rules != nil {
+		return rules
+	}
+	exported := func(set *RuleSet) Rules { return set.exported }
+	for _, from := range []string{svc.Namespace, root} {
+		rules := s.rulesIn(from, svc.Host, exported)
+		if slices.ContainsFunc(rules, func(r *value.DestinationRule) bool { return r.Export.VisibleTo(client) }) {
+			return rules
 		}
-	} else if set := s.rulesIn(root, svc.Host, func(r *value.DestinationRule) bool { return r.Export.Own && !r.Export.Public }); set != nil {
-		return set
 	}
-	exported := func(r *value.DestinationRule) bool { return r.Selector() == nil && r.Export.VisibleTo(client) }
-	if set := s.rulesIn(svc.Namespace, svc.Host, exported); set != nil {
-		return set
-	}
-	return s.rulesIn(root, svc.Host, exported)
+	return nil
 }
 
-// rulesIn is the most specific set of a namespace for host that has a rule which ok accepts.
-func (s *Snapshot) rulesIn(namespace, host string, ok func(*value.DestinationRule) bool) *RuleSet {
+// rulesIn are those rules of a namespace, of the kind that list picks, that have the most specific host that covers host.
+func (s *Snapshot) rulesIn(namespace, host string, list func(*RuleSet) Rules) Rules {
 	for p := range Patterns(host) {
-		if set, found := s.rules.merged.Get(key(namespace, p)); found && slices.ContainsFunc(set.rules, ok) {
-			return set
+		if set, ok := s.rules.merged.Get(key(namespace, p)); ok {
+			if rules := list(set); len(rules) > 0 {
+				return rules
+			}
 		}
 	}
 	return nil
 }
 
-// Select is the rule of the set that applies to a client: of those that its namespace may see, the first whose selector (which only counts
-// in the client's own namespace) is in labels, else the first without one. nil if there is none.
-func (r *RuleSet) Select(client string, labels value.Labels) *value.DestinationRule {
-	for _, d := range r.Rules() {
-		if !d.Export.VisibleTo(client) && d.Namespace != client {
+// Select is the rule that applies to a client: of those that its namespace may see, the first whose selector (which only counts in the
+// client's own namespace) is in labels, else the last without one. nil if there is none.
+func (r Rules) Select(client string, labels value.Labels) (last *value.DestinationRule) {
+	for _, d := range r {
+		if !d.Export.VisibleTo(client) {
 			continue
 		}
-		if sel := d.Selector(); sel != nil && (d.Namespace != client || !labels.Contains(sel)) {
-			continue
+		switch sel := d.Selector(); {
+		case sel == nil:
+			last = d
+		case d.Namespace == client && labels.Contains(sel):
+			return d
 		}
-		return d
 	}
-	return nil
+	return last
 }
 
 // DestinationRule is the object of that namespace and name as the user wrote it, or nil.

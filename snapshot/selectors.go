@@ -55,6 +55,12 @@ func count(m chunked.Map[int], add, remove []mention) chunked.Map[int] {
 // namespace's Services too, among which it finds its own.
 func (s *Snapshot) LabelsRead(namespace string, router bool, labels value.Labels) value.Labels {
 	out := value.Labels{}
+	for _, l := range s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority() {
+		k, _, _ := strings.Cut(l, "=")
+		if v, ok := labels[k]; ok {
+			out[k] = v
+		}
+	}
 	for k, v := range labels {
 		for _, reach := range []string{namespace, everywhere} {
 			_, pair := s.selectors.mentions.Get(key(reach, k, "="+v))
@@ -77,7 +83,9 @@ func (s *Snapshot) LocalityMatters() bool {
 }
 
 // NodeMatters reports whether any endpoints depend on the node that the client runs on.
-func (s *Snapshot) NodeMatters() bool { return s.locality.node > 0 }
+func (s *Snapshot) NodeMatters() bool {
+	return s.locality.node > 0 || slices.Contains(s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), nodeLabel)
+}
 
 func (x *localityIndex) count(b *Batch, prev *Snapshot) {
 	for k, svc := range b.Services {
@@ -236,5 +244,6 @@ func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 // ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class differs between them for
 // what it reads, but for routers in the namespaces of Services that changed.
 func (s *Snapshot) ReadsSame(o *Snapshot) bool {
-	return s.selectors.mentions.Same(o.selectors.mentions) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
+	return s.selectors.mentions.Same(o.selectors.mentions) && slices.Equal(
+		s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), o.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority()) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
 }

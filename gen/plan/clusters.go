@@ -119,11 +119,10 @@ func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
 
 // assignment is the key of the endpoint assignment that a cluster asks for.
 func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
-	policy := gen.PolicyOf(o.mesh, o.rule, k.Subset, k.Port.Number)
 	a := assignmentKey{name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), order: o.order(k)}
 	a.members = memberKey{
 		service: o.service.ServiceKey, port: k.Port.Name, subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
-		local: o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, policy),
+		local: o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, o.rule, k.Subset, k.Port.Number),
 		labels: a.order.Labels, once: k.Client.Type == value.Proxyless, none: o.service.Resolution == value.DNSLB || o.service.Resolution == value.DNSRoundRobin,
 	}
 	if a.members.local {

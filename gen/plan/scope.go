@@ -134,9 +134,9 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	if !found || !all && len(ports) == 0 {
 		return nil
 	}
-	var best *value.Service
+	var best *value.Service // of the client's own namespace, else of the first by name
 	for svc := range n.ServicesOfHost(host) {
-		if svc.Export.VisibleTo(sc.Namespace) && !sc.excluded(svc.Namespace, host) && (best == nil || sc.prefer(svc, best)) {
+		if svc.Export.VisibleTo(sc.Namespace) && !sc.excluded(svc.Namespace, host) && (best == nil || svc.Namespace == sc.Namespace) {
 			best = svc
 		}
 	}

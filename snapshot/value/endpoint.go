@@ -77,6 +77,8 @@ type Projection struct {
 	Any bool
 	// ServiceAccounts are the SPIFFE identities of the endpoints, sorted, without the "spiffe://" that generators add.
 	ServiceAccounts []string
+	// MutualTLS are the names of the ports all of whose endpoints speak mutual TLS, sorted.
+	MutualTLS []string
 	// Inline are the endpoints themselves, for services whose clusters carry them (DNS, static) or whose listeners bind their
 	// addresses (headless TCP), in the order in which they are served; nil for all others.
 	Inline []*Endpoint

@@ -24,7 +24,8 @@ func (w *Workload) Equal(o *Workload) bool {
 
 // Equal reports whether two projections are the same; endpoints are compared by pointer.
 func (p *Projection) Equal(o *Projection) bool {
-	return p == o || p.Any == o.Any && slices.Equal(p.ServiceAccounts, o.ServiceAccounts) && slices.Equal(p.Inline, o.Inline)
+	return p == o || p.Any == o.Any && slices.Equal(p.ServiceAccounts, o.ServiceAccounts) &&
+		slices.Equal(p.MutualTLS, o.MutualTLS) && slices.Equal(p.Inline, o.Inline)
 }
 
 // Equal reports whether two visibilities are the same.
