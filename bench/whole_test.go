@@ -47,7 +47,7 @@ func newWhole(m *mesh.Mesh) *whole {
 }
 
 func (w *whole) serve(t fleet.Transport) func() {
-	return serve(w.server.Streams.GRPC(nil, grpc.StreamInterceptor(w.intercept)), t)
+	return serve(w.server.Streams.GRPC(nil, grpc.StreamInterceptor(intercept(&w.counter))), t)
 }
 
 func (w *whole) change(n int) { w.changes(n) }
@@ -82,8 +82,10 @@ type counter struct {
 }
 
 // intercept lets a stream's handler count.
-func (c *counter) intercept(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return handler(srv, &countedStream{ServerStream: ss, counter: c})
+func intercept(c *counter) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		return handler(srv, &countedStream{ServerStream: ss, counter: c})
+	}
 }
 
 // countedStream counts a request when the next one is asked for: then it has been handed on.

@@ -126,6 +126,41 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 	return r
 }
 
+// manyPieces is how many pieces a response for one may have, that for several had better not.
+const manyPieces = 64
+
+// Joined is r in fewer pieces, for one that goes to several streams: a copy now saves each of them a list of all pieces. r itself where
+// there is little to join.
+func (r *Response) Joined() *Response {
+	n := len(r.pieces) - 1
+	if n < manyPieces {
+		return r
+	}
+	out := *r
+	out.pieces = joinPieces(r.pieces[:n])
+	if len(out.pieces) > n/2 {
+		return r
+	}
+	out.pieces = append(out.pieces, r.pieces[n])
+	return &out
+}
+
+// joinPieces is pieces with neighbours below maxJoint in one.
+func joinPieces(pieces mem.BufferSlice) (out mem.BufferSlice) {
+	for len(pieces) > 0 {
+		n := 0
+		for n < len(pieces) && pieces[n].Len() < maxJoint {
+			n++
+		}
+		if n > 1 {
+			out, pieces = append(out, mem.SliceBuffer(pieces[:n].Materialize())), pieces[n:]
+			continue
+		}
+		out, pieces = append(out, pieces[0]), pieces[1:]
+	}
+	return out
+}
+
 // Nonce is the nonce that the response carries.
 func (r *Response) Nonce() string { return r.nonce }
 

@@ -261,3 +261,27 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 }
+
+// TestJoined: a response of many small pieces is the same bytes in few, and one of few stays as it is.
+func TestJoined(t *testing.T) {
+	sizes := slices.Repeat([]int{700, 1200, 30, 40 << 10}, 50)
+	e, _ := resource(t, "many", sizes...)
+	for _, r := range []*encodecache.Response{
+		encodecache.AssembleSotW(typeURL, "v", "1", []*encodecache.Entry{e}),
+		encodecache.AssembleDelta(typeURL, "1", "", []*encodecache.Entry{e}, []string{"gone"}),
+	} {
+		j := r.Joined()
+		if j.Pieces() > r.Pieces()/2+2 || j.Len() != r.Len() || !bytes.Equal(j.Buffers().Materialize(), r.Buffers().Materialize()) {
+			t.Errorf("%d pieces of %d bytes became %d of %d", r.Pieces(), r.Len(), j.Pieces(), j.Len())
+		}
+		if j.Joined() != j {
+			t.Error("it was joined again")
+		}
+		if got := j.Tracked(nil); len(got) != j.Pieces() {
+			t.Error("what is tracked is not what is joined")
+		}
+	}
+	if r := encodecache.AssembleSotW(typeURL, "v", "1", nil); r.Joined() != r {
+		t.Error("a small one was copied")
+	}
+}
