@@ -33,6 +33,7 @@ type Planner struct {
 	delta   snapshot.Delta // from what the config goroutine has taken to view
 	since   time.Time      // when the oldest change in delta came
 	late    map[value.ServiceKey]struct{}
+	going   map[value.ServiceKey]struct{} // those of late that the config goroutine is about to give to the Sink
 	arrived []arrival
 	left    []uint64
 	waiters []chan struct{}
@@ -87,7 +88,8 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	for k := range d.Endpoints {
 		p.moved(prev, v, k)
 		_, waits := p.late[k]
-		if waits || prev == nil || d.All || needsWorld(prev, v, k) {
+		_, goes := p.going[k]
+		if waits || goes || prev == nil || d.All || needsWorld(prev, v, k) {
 			p.late[k] = struct{}{}
 		} else {
 			now = append(now, k)
@@ -232,7 +234,7 @@ func (p *Planner) take() work {
 	} else {
 		p.delta, p.late, p.arrived = snapshot.Delta{}, map[value.ServiceKey]struct{}{}, nil
 	}
-	p.left, p.waiters = nil, nil
+	p.going, p.left, p.waiters = w.late, nil, nil
 	return w
 }
 
@@ -260,6 +262,9 @@ func (p *Planner) step() {
 		took.Took = p.opts.Now().Sub(start)
 		p.opts.Took(took)
 	}
+	p.mu.Lock()
+	p.going = nil
+	p.mu.Unlock()
 	for _, done := range w.waiters {
 		close(done)
 	}

@@ -43,6 +43,7 @@ type client struct {
 	fresh   []string     // what the response that is being read brings anew
 	warms   bool         // it ACKs clusters when their endpoints have come, as Envoy does
 	warming *ads.Request // the ACK that waits for that
+	watcher func(url string)
 }
 
 func newClient(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
@@ -82,7 +83,9 @@ func (c *client) run() {
 	for {
 		select {
 		case b := <-c.inbox:
-			for _, r := range c.mayAsk(c.receive(b)) {
+			requests := c.receive(b)
+			c.tellWatcher()
+			for _, r := range c.mayAsk(requests) {
 				c.ask(r)
 			}
 			c.open.Add(-1)

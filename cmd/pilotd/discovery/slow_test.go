@@ -40,6 +40,26 @@ func (c *client) stall() {
 	c.slow = true
 }
 
+// watch has f called after each response, before it is answered.
+func (c *client) watch(f func(url string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watcher = f
+}
+
+func (c *client) tellWatcher() {
+	c.mu.Lock()
+	f, n := c.watcher, len(c.got)
+	var url string
+	if n > 0 {
+		url = c.got[n-1].url
+	}
+	c.mu.Unlock()
+	if f != nil {
+		f(url)
+	}
+}
+
 func (c *client) isSlow() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
