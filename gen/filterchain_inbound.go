@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"cmp"
+
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -31,6 +33,8 @@ type InboundChainsKey struct {
 	// Host and Port tell the service in telemetry.
 	Host string
 	Port int
+	// StatPrefix names the statistics of chains of bytes; empty: the cluster does.
+	StatPrefix string
 	// Sidecar is the Sidecar object that declares the port; zero for a service's.
 	Sidecar value.Meta
 }
@@ -164,7 +168,7 @@ func inboundFirst(f value.Filters) []*listenerpb.Filter {
 func inboundFilters(k InboundChainsKey, http bool) []*listenerpb.Filter {
 	out := inboundFirst(k.Filters)
 	if !http {
-		return append(out, TCPFilters(TCPProxyKey{StatPrefix: k.cluster(), Upstreams: Upstreams(k.cluster()), Protocol: k.Protocol})...)
+		return append(out, TCPFilters(TCPProxyKey{StatPrefix: cmp.Or(k.StatPrefix, k.cluster()), Upstreams: Upstreams(k.cluster()), Protocol: k.Protocol})...)
 	}
 	stat := "inbound_" + k.chainName(true)
 	if k.Target == 0 {

@@ -55,6 +55,22 @@ func NewTCPPolicy(d *value.DestinationRule, subset string) (p TCPPolicy) {
 	return p
 }
 
+// StatName is what a pattern of the mesh can name in the name of a chain's statistics.
+type StatName struct {
+	Mesh    *value.Mesh
+	Service *value.Service
+	Port    *value.Port
+	Subset  string
+}
+
+// Of is the name that a pattern gives; otherwise, where there is none.
+func (s StatName) Of(pattern, otherwise string) string {
+	if pattern == "" {
+		return otherwise
+	}
+	return strings.TrimSuffix(statName(pattern, statOf{s.Mesh, s.Service, s.Port, s.Subset, 0}), ";")
+}
+
 // TCPProxyKey is what the filters of a TCP filter chain are made from.
 type TCPProxyKey struct {
 	StatPrefix string

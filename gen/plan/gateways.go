@@ -34,7 +34,7 @@ func (t *Tables) gatewayConfig(n *snapshot.Snapshot, sc *Scope) (listeners, rout
 	g := &gatewayView{n: n, sc: sc, tables: t}
 	m := g.merge()
 	for _, p := range m.ports {
-		if l := g.listener(p); l != nil {
+		if l := g.listener(p); l != nil && sc.Traits.MayBind(p.number) {
 			listeners = append(listeners, l)
 		}
 	}

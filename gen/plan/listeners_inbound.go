@@ -95,7 +95,15 @@ func tcpFilters(sc *Scope) value.Filters { return sc.Traits.Filters & value.TCPM
 
 // inboundPort is the Key of the chains for ports that no service declares, and the common part of those of declared ones.
 func (t *Tables) inboundPort(n *snapshot.Snapshot, sc *Scope) gen.InboundChainsKey {
-	return gen.InboundChainsKey{Mesh: n.Mesh, Filters: sc.Traits.Filters, HTTP10: sc.Traits.HTTP10, Protocol: value.Auto}
+	return gen.InboundChainsKey{
+		Mesh: n.Mesh, Filters: sc.Traits.Filters, HTTP10: sc.Traits.HTTP10, Protocol: value.Auto,
+		StatPrefix: inboundStats(n, &value.Service{}, &value.Port{Name: gen.VirtualInboundName}),
+	}
+}
+
+// inboundStats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for them.
+func inboundStats(n *snapshot.Snapshot, svc *value.Service, port *value.Port) string {
+	return gen.StatName{Mesh: n.Mesh, Service: svc, Port: port}.Of(n.Mesh.Config.GetInboundClusterStatName(), "")
 }
 
 // targetPorts are the Keys of the workload's declared ports, in order. Of several services with one port the oldest decides.
@@ -104,6 +112,7 @@ func (t *Tables) targetPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (out []g
 	for _, target := range own.Targets {
 		k := t.inboundPort(n, sc)
 		k.Bind, k.Target, k.Protocol, k.Host, k.Port = bind, target.Number, target.Port.Protocol, target.Service.Host, target.Port.Number
+		k.StatPrefix = inboundStats(n, target.Service, target.Port)
 		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) && !ownPort(n, k.Target) {
 			out = append(out, k)
 		}

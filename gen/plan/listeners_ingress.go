@@ -22,15 +22,17 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 		k.Target, k.Port = int(i.GetPort().GetNumber()), int(i.GetPort().GetNumber())
 		k.Protocol = declaredProtocol(i.GetPort().GetProtocol())
 		k.Host = sc.Sidecar.Name + "." + sc.Sidecar.Namespace
+		k.StatPrefix = inboundStats(n, &value.Service{ServiceKey: value.ServiceKey{Host: k.Host}}, &value.Port{Name: i.GetPort().GetName(), Number: k.Port})
 		k.Sidecar = value.Meta{Namespace: sc.Sidecar.Namespace, Name: sc.Sidecar.Name}
 		if k.Bind = i.GetBind(); k.Bind == "" {
 			k.Bind = ownBind(outboundView{t, n, sc}, own)
 		}
-		if seen[k.Target] || k.Protocol == value.UDP {
+		binds := bindsPort(i.GetCaptureMode(), sc)
+		if seen[k.Target] || k.Protocol == value.UDP || binds && !sc.Traits.MayBind(k.Target) {
 			continue
 		}
 		seen[k.Target] = true
-		if bindsPort(i.GetCaptureMode(), sc) {
+		if binds {
 			bound = append(bound, k)
 		} else {
 			captured = append(captured, k)

@@ -151,6 +151,9 @@ func ownPort(n *snapshot.Snapshot, port int) bool {
 // allClaims are the claims of all services to one address that serves for every service, at a port.
 func (v outboundView) allClaims(port int) []portClaim {
 	var claims []portClaim
+	if !v.sc.Traits.MayBind(port) {
+		return nil
+	}
 	for svc := range v.sc.ServicesOnPort(v.n, port) {
 		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias && v.sc.imported(svc.Namespace, svc.Host) {
 			claims = append(claims, portClaim{svc, p, ""})

@@ -32,23 +32,24 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 		port = c.service.Ports[0].Number
 	}
 	cluster := gen.ClusterName(port, "", c.service.Host)
+	stats := gen.StatName{Mesh: v.n.Mesh, Service: c.service, Port: &value.Port{Number: port}}
 	out := gen.ChainKey{TCP: gen.TCPProxyKey{
-		StatPrefix: cluster, Upstreams: gen.Upstreams(cluster), Protocol: readsAlong(c.port.Protocol),
+		StatPrefix: stats.Of(v.n.Mesh.Config.GetOutboundClusterStatName(), cluster), Upstreams: gen.Upstreams(cluster), Protocol: readsAlong(c.port.Protocol),
 		Policy: gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
 	}}
 	if c.ranges != "" {
 		out.Prefixes = gen.Prefixes([]string{c.ranges})
 	}
 	if c.port.Protocol.IsTLS() && (c.ranges != "" || at.wildcard) {
-		out.ServerNames = gen.ServerNames(v.serverNames(c.service.Host))
+		out.ServerNames = gen.ServerNames(v.serverNames(c.service))
 	}
 	return out
 }
 
-// serverNames are the names by which clients ask for a host: its own, and all forms of those of ExternalName services that stand for it.
-func (v outboundView) serverNames(host string) []string {
-	out := []string{host}
-	for _, alias := range aliases(v.n, v.sc, host, 0) {
+// serverNames are the names by which clients ask for a service: its own, and all forms of those of ExternalName services that stand for it.
+func (v outboundView) serverNames(svc *value.Service) []string {
+	out := []string{svc.Host}
+	for _, alias := range aliases(v.n, v.sc, svc) {
 		for _, d := range (portView{n: v.n, sc: v.sc}).names(alias) {
 			out = append(out, d.name)
 		}
@@ -155,13 +156,15 @@ func (v outboundView) routed(vs *value.VirtualService, routes []*networking.Rout
 	}
 	first := routes[0].GetDestination()
 	var rule *value.DestinationRule
-	if svc := v.sc.Service(v.n, first.GetHost()); svc != nil {
-		rule = v.sc.Rule(v.n, svc)
+	svc, pattern := v.sc.Service(v.n, first.GetHost()), ""
+	if svc != nil {
+		rule, pattern = v.sc.Rule(v.n, svc), v.n.Mesh.Config.GetOutboundClusterStatName()
 	}
 	chain.TCP.Protocol = readsAlong(port.Protocol)
 	if len(routes) == 1 {
 		cluster := v.clusterOf(first, port.Number)
-		chain.TCP.StatPrefix, chain.TCP.Upstreams, chain.TCP.Policy = cluster, gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
+		chain.TCP.Upstreams, chain.TCP.Policy = gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
+		chain.TCP.StatPrefix = gen.StatName{Mesh: v.n.Mesh, Service: svc, Port: port, Subset: first.GetSubset()}.Of(pattern, cluster)
 		return chain
 	}
 	chain.TCP.StatPrefix, chain.TCP.Policy = vs.Name+"."+vs.Namespace, gen.NewTCPPolicy(rule, "")

@@ -29,7 +29,7 @@ var updateListeners = flag.Bool("update-listeners", false, "write the listeners 
 
 // TestListeners holds the listeners of a sidecar in the mesh of each testdata/listeners file against its member "listeners". The others are
 //
-//	proxy            settings: namespace=shop, v6, v4, none, tproxy, grpc, label=KEY:VALUE, address=IP
+//	proxy            settings: namespace=shop, v6, v4, none, unprivileged, tproxy, grpc, label=KEY:VALUE, address=IP
 //	services         a service a line: HOST NAMESPACE and settings (see serviceOf)
 //	virtualservice   NAMESPACE/NAME AGE, then the spec; rule NAMESPACE/NAME and sidecar NAMESPACE/NAME likewise
 //	mesh             the mesh configuration
@@ -149,6 +149,8 @@ func readProxy(t testing.TB, text string, f *Facts, labels value.Labels, own *Ow
 		case "v4":
 		case "none":
 			f.Traits.Interception = value.NoInterception
+		case "unprivileged":
+			f.Traits.Unprivileged = true
 		case "tproxy":
 			f.Traits.Interception = value.TProxy
 		case "grpc":

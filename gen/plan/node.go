@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -77,6 +78,9 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	}
 	t.Interception = interception(text(md, "INTERCEPTION_MODE"))
 	t.HTTP10 = text(md, "HTTP10") == "1" || text(md, "HTTP10") == "true"
+	if t.Type == value.Router || t.Interception == value.NoInterception { // others bind no port of a service
+		t.Unprivileged, _ = strconv.ParseBool(text(md, "UNPRIVILEGED_POD"))
+	}
 	t.Filters = filters(n)
 	return p, nil
 }

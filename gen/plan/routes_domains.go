@@ -47,7 +47,7 @@ func (v portView) asked(c claim) []domain {
 		return []domain{{name: gen.Domain(c.host)}}
 	}
 	out := v.names(c.host)
-	for _, alias := range aliases(v.n, v.sc, c.host, 0) {
+	for _, alias := range aliases(v.n, v.sc, c.service) {
 		out = append(out, v.names(alias)...)
 	}
 	if c.service.Headless {
@@ -78,13 +78,17 @@ func (v portView) names(host string) []domain {
 	return append(out, domain{rest, true}, domain{rest + ".svc", true})
 }
 
-// aliases are the hosts of the ExternalName services that stand for host, directly or by way of others.
-func aliases(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string {
+// aliases are the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as the scope imports them.
+func aliases(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []string {
+	return slices.DeleteFunc(aliasesOf(n, sc, svc.Host, 0), func(alias string) bool { return !sc.importsAlias(svc, alias) })
+}
+
+func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string {
 	const deepest = 8 // they may stand for each other
 	var out []string
 	for a := range n.AliasesOf(host) {
 		if a.Export.VisibleTo(sc.Namespace) && depth < deepest {
-			out = append(append(out, a.Host), aliases(n, sc, a.Host, depth+1)...)
+			out = append(append(out, a.Host), aliasesOf(n, sc, a.Host, depth+1)...)
 		}
 	}
 	return out

@@ -58,16 +58,17 @@ func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, va
 	for _, e := range f.Sidecar.Spec.GetEgress() {
 		for _, h := range e.GetHosts() {
 			ns, host, _ := strings.Cut(h, "/")
-			out, excluded := strings.CutPrefix(ns, "~")
-			switch {
-			case !excluded:
+			ns, excluded := strings.CutPrefix(ns, "~")
+			switch ns {
+			case "": // "~/host", no namespace, takes out of all
+				ns = "*"
+			case ".":
+				ns = f.Namespace
+			}
+			if excluded {
+				sc.exclude = append(sc.exclude, hostImport{ns, host})
+			} else {
 				sc.imports = append(sc.imports, hostImport{ns, host})
-			case out == "":
-				sc.exclude = append(sc.exclude, hostImport{"*", host})
-			case out == ".":
-				sc.exclude = append(sc.exclude, hostImport{f.Sidecar.Namespace, host})
-			default:
-				sc.exclude = append(sc.exclude, hostImport{out, host})
 			}
 		}
 	}
@@ -85,6 +86,21 @@ func (sc *Scope) imported(ns, host string) bool {
 	})
 }
 
+// importsAlias reports whether the imports by which the scope has svc name another host for it too: those of svc's namespace if one of them
+// names svc, else those of all.
+func (sc *Scope) importsAlias(svc *value.Service, alias string) bool {
+	if sc.imports == nil {
+		return true
+	}
+	by, named := svc.Namespace, func(namespace, host string) bool {
+		return slices.ContainsFunc(sc.imports, func(i hostImport) bool { return i.namespace == namespace && value.HostMatches(i.host, host) })
+	}
+	if !named(by, svc.Host) {
+		by = "*"
+	}
+	return named(by, alias)
+}
+
 func (sc *Scope) excluded(ns, host string) bool {
 	return slices.ContainsFunc(sc.exclude, func(i hostImport) bool { return i.in(ns) && value.HostMatches(i.host, host) })
 }
@@ -92,7 +108,7 @@ func (sc *Scope) excluded(ns, host string) bool {
 func (i hostImport) in(ns string) bool { return i.namespace == "*" || i.namespace == ns }
 
 // Service is the service that host means for the proxy: among those that it may see, the one of its own namespace, else Kubernetes' before
-// others, else the oldest. nil if it sees none. In an explicit scope a service that is only known as a destination of an imported
+// others, else one that is exported to some namespaces before one for all, else the oldest. nil if it sees none. In an explicit scope a service that is only known as a destination of an imported
 // VirtualService has just the ports that the destinations name.
 func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
 	var best *value.Service
@@ -113,6 +129,9 @@ func (sc *Scope) prefer(a, b *value.Service) bool {
 	}
 	if a.Registry != b.Registry {
 		return a.Registry == value.RegistryKubernetes
+	}
+	if a.Export.Public != b.Export.Public {
+		return b.Export.Public
 	}
 	if a.Created != b.Created {
 		return a.Created < b.Created

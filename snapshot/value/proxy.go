@@ -45,4 +45,9 @@ type Traits struct {
 	// IPv4 and IPv6 are the families of the proxy's own addresses.
 	IPv4, IPv6 bool
 	HTTP10     bool
+	// Unprivileged proxies cannot listen on ports below 1024.
+	Unprivileged bool
 }
+
+// MayBind reports whether the proxy can listen on a port.
+func (t Traits) MayBind(port int) bool { return !t.Unprivileged || port >= 1024 }
