@@ -31,12 +31,13 @@ func inNamespace(host, own string) string {
 	return ns + "/" + strings.ToLower(name)
 }
 
-// sidecar makes every egress host "namespace/host".
+// sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for the root namespace's.
 func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
 	for _, e := range spec.Egress {
 		for i, h := range e.Hosts {
-			e.Hosts[i] = inNamespace(h, o.Namespace)
+			ns, name, _ := strings.Cut(h, "/")
+			e.Hosts[i] = ns + "/" + strings.ToLower(name)
 		}
 	}
 	return &value.Sidecar{Meta: metaOf(o.ObjectMeta), Spec: spec}

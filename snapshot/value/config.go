@@ -49,7 +49,8 @@ type Gateway struct {
 	Spec *networking.Gateway
 }
 
-// Sidecar is a Sidecar object. Egress hosts are "namespace/host", with "." resolved; "~/…" entries are kept.
+// Sidecar is a Sidecar object. Egress hosts are "namespace/host" as users write them: "." is the namespace of the client, for that of the root
+// namespace holds in all.
 type Sidecar struct {
 	Meta
 	Spec *networking.Sidecar
