@@ -10,17 +10,20 @@ import (
 
 // Shape is the size and kind of a mesh. Shares are parts of the Services, from 0 to 1.
 type Shape struct {
-	Seed uint64
+	Seed uint64 `json:"seed"`
 	// Namespaces hold the Services in turn; Services have Pods each.
-	Namespaces, Services, Pods int
+	Namespaces int `json:"namespaces"`
+	Services   int `json:"services"`
+	Pods       int `json:"pods"`
 	// TCP have a second port, for a protocol that is not HTTP. Every Service has port 80 for HTTP.
-	TCP float64
+	TCP float64 `json:"tcp,omitempty"`
 	// VirtualServices have one, with two routes; the Services with DestinationRules have subsets, one for each version.
-	VirtualServices, DestinationRules float64
+	VirtualServices  float64 `json:"virtualServices,omitempty"`
+	DestinationRules float64 `json:"destinationRules,omitempty"`
 	// OutlierDetection is the share of the DestinationRules that have it: endpoints depend on the client's locality then.
-	OutlierDetection float64
+	OutlierDetection float64 `json:"outlierDetection,omitempty"`
 	// Extensions is how many extensions a proxy lists, as upstream Envoy does; 0 is one that lists none, as Istio's proxy.
-	Extensions int
+	Extensions int `json:"extensions,omitempty"`
 }
 
 // Usual is the shape of design.md's budgets: services × 2 pods over ten namespaces.

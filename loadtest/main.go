@@ -1,0 +1,27 @@
+// Command loadtest puts the load of a mesh on a control plane, without the mesh: it writes a mesh of a given shape for the server to read,
+// and is thousands of its sidecars. It aims at any xDS server. docs/loadtest.md says how.
+//
+//	loadtest populate --shape 1000x2 DIR
+//	loadtest run --dir DIR --target 127.0.0.1:15010 --clients 1000 --scenario endpoint,route
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{Use: "loadtest", Short: "Put the load of a mesh on a control plane", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(populateCommand(), runCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "loadtest:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,64 @@
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Latency is how long something took to reach clients: the first, the median, the 99th percentile and the last of them.
+type Latency struct {
+	Samples int           `json:"samples"`
+	First   time.Duration `json:"firstNanoseconds"`
+	Median  time.Duration `json:"medianNanoseconds"`
+	P99     time.Duration `json:"p99Nanoseconds"`
+	Last    time.Duration `json:"lastNanoseconds"`
+}
+
+// Of ranks samples, and sorts them in place.
+func Of(samples []time.Duration) Latency {
+	if len(samples) == 0 {
+		return Latency{}
+	}
+	slices.Sort(samples)
+	rank := func(share float64) time.Duration { return samples[int(share*float64(len(samples)-1)+0.5)] }
+	return Latency{Samples: len(samples), First: samples[0], Median: rank(0.5), P99: rank(0.99), Last: samples[len(samples)-1]}
+}
+
+// Typical is the median of each rank over several measurements of the same thing.
+func Typical(of []Latency) Latency {
+	middle := func(rank func(Latency) time.Duration) time.Duration {
+		var all []time.Duration
+		for _, l := range of {
+			all = append(all, rank(l))
+		}
+		return Of(all).Median
+	}
+	out := Latency{
+		First:  middle(func(l Latency) time.Duration { return l.First }),
+		Median: middle(func(l Latency) time.Duration { return l.Median }),
+		P99:    middle(func(l Latency) time.Duration { return l.P99 }),
+		Last:   middle(func(l Latency) time.Duration { return l.Last }),
+	}
+	for _, l := range of {
+		out.Samples += l.Samples
+	}
+	return out
+}
+
+func (l Latency) String() string {
+	return fmt.Sprintf("first %s, median %s, p99 %s, last %s", Short(l.First), Short(l.Median), Short(l.P99), Short(l.Last))
+}
+
+// Short is a duration with three digits or so.
+func Short(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}
