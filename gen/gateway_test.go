@@ -1,10 +1,12 @@
 package gen_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -47,5 +49,40 @@ func TestGatewayProxyProtocol(t *testing.T) {
 	l.FilterChains = []*listenerpb.FilterChain{{}}
 	if err := l.ValidateAll(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGatewayCredentials: certificates of several kinds, and which credential has the roots.
+func TestGatewayCredentials(t *testing.T) {
+	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}}
+	for _, c := range []struct{ tls, want string }{
+		{"mode: MUTUAL\ncredentialName: one", "[kubernetes://one] kubernetes://one-cacert []"},
+		{"mode: MUTUAL\ncredentialNames: [rsa, ec]", "[kubernetes://rsa kubernetes://ec] kubernetes://rsa-cacert []"},
+		{"mode: OPTIONAL_MUTUAL\ncredentialName: one\ncaCertCredentialName: roots", "[kubernetes://one] kubernetes://roots-cacert []"},
+		{"mode: SIMPLE\ncredentialName: one\nsubjectAltNames: [client]", "[kubernetes://one]  [client]"},
+		{"mode: MUTUAL\ntlsCertificates: [{serverCertificate: a, privateKey: b}, {serverCertificate: c, privateKey: d}]\ncaCertificates: ca", "[file-cert:a~b file-cert:c~d] file-root:ca []"},
+	} {
+		in := &networking.ServerTLSSettings{}
+		fromYAML(t, c.tls, in)
+		chain := gen.GatewayChain(gen.GatewayChainKey{Mesh: mesh, TLS: in, TCP: gen.TCPProxyKey{StatPrefix: "x", Upstreams: "x"}})
+		if err := chain.ValidateAll(); err != nil {
+			t.Errorf("%s: %v", c.tls, err)
+		}
+		tls := &tlspb.DownstreamTlsContext{}
+		if err := chain.GetTransportSocket().GetTypedConfig().UnmarshalTo(tls); err != nil {
+			t.Fatal(err)
+		}
+		common := tls.GetCommonTlsContext()
+		var certs, names []string
+		for _, s := range common.GetTlsCertificateSdsSecretConfigs() {
+			certs = append(certs, s.GetName())
+		}
+		//lint:ignore SA1019 what is sent
+		for _, m := range common.GetValidationContext().GetMatchSubjectAltNames() {
+			names = append(names, m.GetExact())
+		}
+		if got := fmt.Sprint(certs, " ", common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(), " ", names); got != c.want {
+			t.Errorf("%s: %s, want %s", c.tls, got, c.want)
+		}
 	}
 }

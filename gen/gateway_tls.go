@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"strings"
 
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -21,13 +22,17 @@ func serverTLS(in *networking.ServerTLSSettings, mesh *value.Mesh, bytes bool) *
 	if own && bytes {
 		common.AlpnProtocols = []string{"istio-peer-exchange", "h2", "http/1.1"}
 	}
-	cert, root := serverSecrets(in)
-	common.TlsCertificateSdsSecretConfigs = []*tlspb.SdsSecretConfig{cert}
+	certs, root := serverSecrets(in)
+	common.TlsCertificateSdsSecretConfigs = certs
 	if validates && root != nil {
 		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.GetVerifyCertificateSpki(), VerifyCertificateHash: in.GetVerifyCertificateHash()}
 		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
 		check.MatchSubjectAltNames = exactly(in.GetSubjectAltNames())
 		common.ValidationContextType = validation(check, root)
+	} else if mode == networking.ServerTLSSettings_SIMPLE && len(credentials(in)) > 0 && len(in.GetSubjectAltNames()) > 0 {
+		//lint:ignore SA1019 as above
+		check := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(in.GetSubjectAltNames())}
+		common.ValidationContextType = &tlspb.CommonTlsContext_ValidationContext{ValidationContext: check}
 	}
 	if !own {
 		common.TlsParams = serverParameters(in, mesh)
@@ -35,19 +40,36 @@ func serverTLS(in *networking.ServerTLSSettings, mesh *value.Mesh, bytes bool) *
 	return &tlspb.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
 }
 
-// serverSecrets are the secrets of the server's certificate and of the roots that it trusts: the workload's own, those of a credential of the
-// control plane, or files. Without a root it is nil.
-func serverSecrets(in *networking.ServerTLSSettings) (cert, root *tlspb.SdsSecretConfig) {
-	switch name := in.GetCredentialName(); {
-	case in.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL:
-		return workloadSecret("default"), workloadSecret("ROOTCA")
-	case name != "":
-		return credential(name), credential(strings.TrimSuffix(name, caSuffix) + caSuffix)
+// serverSecrets are the secrets of the server's certificates and of the roots that it trusts: the workload's own, those of credentials of the
+// control plane (the first of which has the roots, unless another one is named for them), or files. Without a root it is nil.
+func serverSecrets(in *networking.ServerTLSSettings) (certs []*tlspb.SdsSecretConfig, root *tlspb.SdsSecretConfig) {
+	if in.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
+		return []*tlspb.SdsSecretConfig{workloadSecret("default")}, workloadSecret("ROOTCA")
+	}
+	if names := credentials(in); len(names) > 0 {
+		for _, name := range names {
+			certs = append(certs, credential(name))
+		}
+		return certs, credential(strings.TrimSuffix(cmp.Or(in.GetCaCertCredentialName(), names[0]), caSuffix) + caSuffix)
+	}
+	for _, c := range in.GetTlsCertificates() {
+		certs = append(certs, fileSecret("file-cert:"+c.GetServerCertificate()+"~"+c.GetPrivateKey()))
+	}
+	if len(certs) == 0 {
+		certs = append(certs, fileSecret("file-cert:"+in.GetServerCertificate()+"~"+in.GetPrivateKey()))
 	}
 	if in.GetCaCertificates() != "" {
 		root = fileSecret("file-root:" + in.GetCaCertificates())
 	}
-	return fileSecret("file-cert:" + in.GetServerCertificate() + "~" + in.GetPrivateKey()), root
+	return certs, root
+}
+
+// credentials are the names of the credentials with a server's certificates: one for each kind of key, or one.
+func credentials(in *networking.ServerTLSSettings) []string {
+	if names := in.GetCredentialNames(); len(names) > 0 || in.GetCredentialName() == "" {
+		return names
+	}
+	return []string{in.GetCredentialName()}
 }
 
 // caSuffix ends the name of the secret with the roots that belong to a credential.
