@@ -29,8 +29,8 @@ type Target struct {
 	Number int
 }
 
-// targetsOf finds the service ports that the workload of a proxy serves: by selector where its pod or WorkloadEntry is known (so that a pod
-// has its listeners before it is ready), else by its address among the endpoints of services in its namespace.
+// targetsOf finds the service ports that the workload of a proxy serves: by selector where its pod is known, or what the proxy says of it (so
+// that a pod has its listeners before it is ready), else by its address among the endpoints of services in its namespace.
 func targetsOf(v *snapshot.View, p *Proxy) []Target {
 	w := workloadOf(v, p)
 	var out []Target
@@ -76,6 +76,9 @@ func servedAt(v *snapshot.View, w *value.Workload, p *Proxy, svc *value.Service,
 			number, ok := w.NamedPorts[port.TargetName]
 			return number, ok
 		}
+		return cmp.Or(port.TargetPort, port.Number), true
+	}
+	if w == nil && svc.Registry == value.RegistryKubernetes && len(svc.Selector) > 0 && p.Labels.Contains(svc.Selector) && port.TargetName == "" {
 		return cmp.Or(port.TargetPort, port.Number), true
 	}
 	for e := range endpointsAt(v, svc, p.Addresses) {
