@@ -25,6 +25,9 @@ func runCommand() *cobra.Command {
   endpoint  --changes times: an endpoint is added, and everybody gets it
   route     --changes times: a VirtualService is edited, and everybody gets it
   churn     --rate endpoint changes a second for --duration
+  stall     the same as route, while a --share of the sidecars does not read; the others are measured
+  refuse    the same as route, which a --share of the sidecars refuses; the others are measured
+  reconnect everybody hangs up and comes back with what they have
   idle      nothing happens for --duration
 
 The changes are made in --dir, which "populate" wrote and the server reads.`,
@@ -48,11 +51,12 @@ The changes are made in --dir, which "populate" wrote and the server reads.`,
 	f.IntVar(&o.Clients, "clients", 100, "how many sidecars; beyond the mesh's workloads they repeat")
 	f.BoolVar(&o.Delta, "delta", false, "speak the incremental protocol")
 	f.IntVar(&o.Dialing, "dialing", 100, "how many connect at the same moment; 0 is all")
-	f.StringSliceVar(&o.Scenarios, "scenario", nil, "what follows the connect storm: endpoint, route, churn, idle")
+	f.StringSliceVar(&o.Scenarios, "scenario", nil, "what follows the connect storm: endpoint, route, churn, stall, refuse, reconnect, idle")
 	f.StringVar(&dir, "dir", "", "directory that populate wrote")
 	f.StringVar(&shape, "shape", "small", "whose sidecars these are, without --dir")
 	f.IntVar(&o.PID, "pid", 0, "process of the server, to measure its CPU time and memory")
 	f.IntVar(&o.Changes, "changes", 5, "how many changes endpoint and route make")
+	f.Float64Var(&o.Share, "share", 0.1, "part of the sidecars that stall or refuse")
 	f.Float64Var(&o.Rate, "rate", 50, "endpoint changes a second of churn")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long churn and idle last")
 	f.DurationVar(&o.Patience, "patience", time.Minute, "how long a change, or connecting, may take to be complete")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pilotd/pilotd/loadtest/measure"
@@ -16,19 +17,26 @@ func (r *run) run(ctx context.Context, name string) error {
 	return r.measure(name, func(p *Phase) error {
 		switch name {
 		case "endpoint":
-			return r.changes(ctx, p, sidecar.Endpoint, func(_, n int) (time.Time, error) { return r.Directory.Endpoint(0, n) })
+			r.tracker.begin(sidecar.Endpoint, r.Clients, 1, r.marks, nil)
+			return r.changes(ctx, p, func(_, n int) (time.Time, error) { return r.Directory.Endpoint(0, n) })
 		case "route":
-			return r.changes(ctx, p, sidecar.Route, func(_, n int) (time.Time, error) { return r.Directory.Route(n) })
+			r.tracker.begin(sidecar.Route, r.Clients, 1, r.marks, nil)
+			return r.changes(ctx, p, r.route)
 		case "churn":
 			return r.churn(ctx, p)
+		case "stall":
+			return r.stall(ctx, p)
+		case "refuse":
+			return r.refuse(ctx, p)
+		case "reconnect":
+			return r.reconnect(ctx, p)
 		}
 		return r.idle(ctx)
 	})
 }
 
 // changes makes one change after the other, each when everybody has the one before.
-func (r *run) changes(ctx context.Context, p *Phase, of sidecar.Type, edit func(lane, n int) (time.Time, error)) error {
-	r.tracker.begin(of, r.Clients, 1, r.marks)
+func (r *run) changes(ctx context.Context, p *Phase, edit func(lane, n int) (time.Time, error)) error {
 	for range r.Changes {
 		if err := r.change(edit); err != nil {
 			return err
@@ -38,7 +46,7 @@ func (r *run) changes(ctx context.Context, p *Phase, of sidecar.Type, edit func(
 		p.Each = append(p.Each, measure.Of(latencies(samples)))
 		p.Changes++
 		if p.Missing = missing; err != nil {
-			return errors.Join(fmt.Errorf("change %d: %d sidecars lack it: %w", p.Changes, missing, err))
+			return fmt.Errorf("change %d: %d sidecars lack it: %w", p.Changes, missing, err)
 		}
 	}
 	p.Latency = measure.Typical(p.Each)
@@ -59,7 +67,7 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 	if r.Rate <= 0 {
 		return errors.New("churn needs a rate")
 	}
-	r.tracker.begin(sidecar.Endpoint, r.Clients, r.Directory.Lanes(), r.marks)
+	r.tracker.begin(sidecar.Endpoint, r.Clients, r.Directory.Lanes(), r.marks, nil)
 	start := time.Now()
 	ticks := time.NewTicker(time.Duration(float64(time.Second) / r.Rate))
 	defer ticks.Stop()
@@ -81,6 +89,78 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 	}
 	p.Latency, p.Missing = measure.Of(latencies(samples)), missing
 	return err
+}
+
+// route edits the VirtualService.
+func (r *run) route(_, n int) (time.Time, error) { return r.Directory.Route(n) }
+
+// odd reports whether a client is one of the share that misbehaves; they are spread evenly.
+func (r *run) odd(i int) bool { return int(float64(i+1)*r.Share) > int(float64(i)*r.Share) }
+
+// stall makes route changes while a share of the clients does not read, and measures the others. Then the share goes on.
+func (r *run) stall(ctx context.Context, p *Phase) error {
+	set := func(stalled bool) {
+		for i := range r.Clients {
+			if r.odd(i) {
+				r.fleet.Stall(i, stalled)
+			}
+		}
+	}
+	set(true)
+	defer set(false)
+	r.tracker.begin(sidecar.Route, r.Clients, 1, r.marks, r.odd)
+	return r.changes(ctx, p, r.route)
+}
+
+// refuse makes route changes that a share of the clients refuses, and measures the others.
+func (r *run) refuse(ctx context.Context, p *Phase) error {
+	r.tracker.begin(sidecar.Route, r.Clients, 1, r.marks, r.odd)
+	return r.changes(ctx, p, func(_, n int) (time.Time, error) {
+		for i := range r.Clients {
+			if r.odd(i) {
+				r.fleet.Refuse(i, sidecar.Route)
+			}
+		}
+		return r.Directory.Route(n)
+	})
+}
+
+// reconnect lets all clients come back with what they have, and waits until each is answered and nothing more comes.
+func (r *run) reconnect(ctx context.Context, p *Phase) error {
+	done := make(chan struct{})
+	r.mu.Lock()
+	r.began, r.ready, r.allReady = time.Now(), nil, done
+	r.mu.Unlock()
+	r.fleet.Reconnect()
+	err := r.wait(ctx, done)
+	r.mu.Lock()
+	p.Latency, p.Missing = measure.Of(slices.Clone(r.ready)), r.Clients-len(r.ready)
+	r.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%d sidecars are not answered: %w", p.Missing, err)
+	}
+	return r.quiet(ctx)
+}
+
+// quiet waits until no message has come for a second.
+func (r *run) quiet(ctx context.Context) error {
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
+	for before := int64(-1); ; {
+		now := int64(0)
+		for _, c := range r.fleet.Counts() {
+			now += c.Messages
+		}
+		if now == before {
+			return nil
+		}
+		before = now
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // idle changes nothing for the Duration.
@@ -110,7 +190,7 @@ func (r *run) sample(ctx context.Context) {
 }
 
 func (r *run) look(at time.Time) {
-	s := Sample{Seconds: at.Sub(r.began).Seconds(), Process: r.process()}
+	s := Sample{Seconds: at.Sub(r.report.Began).Seconds(), Process: r.process()}
 	for _, c := range r.fleet.Counts() {
 		s.Messages += c.Messages
 		s.Bytes += c.Bytes

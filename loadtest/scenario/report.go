@@ -46,6 +46,8 @@ type Phase struct {
 	CPU      time.Duration `json:"cpuNanoseconds,omitempty"`
 	Resident int64         `json:"residentBytes,omitempty"`
 	Peak     int64         `json:"peakBytes,omitempty"`
+	// Own is the CPU time of the load test: where it shares the machine with the server, what it takes makes latencies longer.
+	Own time.Duration `json:"ownCPUNanoseconds"`
 }
 
 // Sample is the state at one moment.
@@ -75,17 +77,17 @@ func (p *Phase) Total() (c sidecar.Count) {
 func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d sidecars on %s, %s\n\n", r.Clients, r.Target, r.Protocol)
-	fmt.Fprintln(t, "phase\tchanges\tfirst\tmedian\tp99\tlast\tmessages\tbytes\tuseless\tserver CPU\tmemory\tpeak\t")
+	fmt.Fprintln(t, "phase\tchanges\tfirst\tmedian\tp99\tlast\tmessages\tbytes\tuseless\tserver CPU\tmemory\tpeak\town CPU\t")
 	for _, p := range r.Phases {
 		c, l := p.Total(), p.Latency
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t\n", p.Name, p.Changes, measure.Short(l.First), measure.Short(l.Median),
-			measure.Short(l.P99), measure.Short(l.Last), c.Messages, Size(c.Bytes), c.Useless, measure.Short(p.CPU), Size(p.Resident), Size(p.Peak))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t\n", p.Name, p.Changes, measure.Short(l.First), measure.Short(l.Median),
+			measure.Short(l.P99), measure.Short(l.Last), c.Messages, Size(c.Bytes), c.Useless, measure.Short(p.CPU), Size(p.Resident), Size(p.Peak), measure.Short(p.Own))
 	}
-	fmt.Fprintln(t, "\nphase\ttype\tmessages\tresources\tbytes\tuseless\tof bytes\t")
+	fmt.Fprintln(t, "\nphase\ttype\tmessages\tresources\tbytes\tuseless\tof bytes\trefused\t")
 	for _, p := range r.Phases {
 		for _, name := range typeNames() {
 			if c := p.Types[name]; c.Messages > 0 {
-				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\t\n", p.Name, name, c.Messages, c.Resources, Size(c.Bytes), c.Useless, Size(c.UselessBytes))
+				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\t%d\t\n", p.Name, name, c.Messages, c.Resources, Size(c.Bytes), c.Useless, Size(c.UselessBytes), c.Refused)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ type Options struct {
 	Delta   bool
 	// Dialing is how many clients connect at the same moment; all when 0.
 	Dialing int
-	// Scenarios follow the connect storm: endpoint, route, churn, idle.
+	// Scenarios follow the connect storm: endpoint, route, churn, stall, refuse, reconnect, idle.
 	Scenarios []string
 	// Mesh has the nodes of the clients.
 	Mesh *mesh.Mesh
@@ -35,6 +36,8 @@ type Options struct {
 	PID int
 	// Changes is how many changes endpoint and route make.
 	Changes int
+	// Share of the clients do not read (stall) or refuse (refuse).
+	Share float64
 	// Rate is how many endpoint changes churn makes in a second, for Duration, which is that of idle too.
 	Rate     float64
 	Duration time.Duration
@@ -99,13 +102,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 func (r *run) check() error {
 	for _, name := range r.Scenarios {
 		switch name {
-		case "endpoint", "route", "churn":
+		case "endpoint", "route", "churn", "stall", "refuse":
 			if r.Directory == nil {
 				return fmt.Errorf("scenario %s needs a directory to edit", name)
 			}
-		case "idle":
+		case "reconnect", "idle":
 		default:
-			return fmt.Errorf("no scenario %q: there are endpoint, route, churn and idle", name)
+			return fmt.Errorf("no scenario %q: there are endpoint, route, churn, stall, refuse, reconnect and idle", name)
 		}
 	}
 	if r.Directory != nil {
@@ -196,12 +199,13 @@ func (r *run) measure(name string, act func(*Phase) error) error {
 	if r.fleet != nil {
 		counts = r.fleet.Counts()
 	}
-	before := r.process()
+	before, own := r.process(), r.own()
 	start := time.Now()
 	err := act(&p)
 	p.Took = time.Since(start)
 	time.Sleep(settling)
 	after := r.process()
+	p.Own = r.own() - own
 	p.CPU, p.Resident, p.Peak = after.CPU-before.CPU, after.Resident, after.Peak
 	if r.fleet != nil {
 		for i, c := range r.fleet.Counts() {
@@ -222,4 +226,10 @@ func (r *run) process() (p measure.Process) {
 		p, _ = measure.Read(r.PID)
 	}
 	return p
+}
+
+// own is the CPU time of the load test itself.
+func (r *run) own() time.Duration {
+	p, _ := measure.Read(os.Getpid())
+	return p.CPU
 }

@@ -17,8 +17,10 @@ type tracker struct {
 	base    int         // the number before the first change
 	written []time.Time // when change base+1+i was written
 	lanes   int
-	last    [][]int32 // by client and lane: the last change, from 1; lane+1-lanes where none
-	missing int       // pairs of client and change
+	last    [][]int32             // by client and lane: the last change, from 1; lane+1-lanes where none
+	absent  func(client int) bool // who is not waited for
+	present int                   // how many are
+	missing int                   // pairs of client and change
 	samples []sample
 	waiting chan struct{} // closed when nothing is missing
 }
@@ -29,13 +31,20 @@ type sample struct {
 	after time.Duration // since the oldest change that it had not had was written
 }
 
-// begin starts a series of changes; the first is number base+1.
-func (t *tracker) begin(of sidecar.Type, clients, lanes, base int) {
+// begin starts a series of changes; the first is number base+1. Clients that are absent are not waited for; nil is nobody.
+func (t *tracker) begin(of sidecar.Type, clients, lanes, base int, absent func(client int) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of, t.base, t.lanes, t.written, t.samples, t.missing, t.waiting = of, base, lanes, nil, nil, 0, nil
+	if t.absent = absent; absent == nil {
+		t.absent = func(int) bool { return false }
+	}
+	t.present = 0
 	t.last = make([][]int32, clients)
 	for i := range t.last {
+		if !t.absent(i) {
+			t.present++
+		}
 		t.last[i] = make([]int32, lanes)
 		for lane := range lanes {
 			t.last[i][lane] = int32(lane + 1 - lanes)
@@ -53,7 +62,7 @@ func (t *tracker) write(edit func(lane, number int) (time.Time, error)) error {
 		return err
 	}
 	t.written = append(t.written, at)
-	t.missing += len(t.last)
+	t.missing += t.present
 	return nil
 }
 
@@ -64,7 +73,7 @@ func (t *tracker) received(client int, at time.Time, r *sidecar.Receipt) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r.Type != t.of {
+	if r.Type != t.of || t.absent == nil || t.absent(client) {
 		return
 	}
 	for _, mark := range r.Marks {

@@ -12,8 +12,8 @@ type Client struct {
 	warming map[string]bool
 	// held is the ACK of the clusters, until none is warming.
 	held *Request
-	// ready: it has had all that it asked for.
-	ready bool
+	// ready: it has had all that it asked for, on this stream; back: it had on an earlier one.
+	ready, back bool
 	// refuse says which types' next response after the first is refused.
 	refuse [Types]bool
 }
@@ -39,7 +39,8 @@ type Receipt struct {
 	Resources, Useless, UselessBytes int
 	// Marks are the numbers of the changes that new resources tell of.
 	Marks []int
-	// Ready says that with this response the client has all that it asked for, for the first time on this stream.
+	// Ready says that with this response the client has all that it asked for, for the first time on this stream; a client that
+	// had it all before is ready with the first response.
 	Ready bool
 	// Refused says that the client took nothing.
 	Refused bool
@@ -55,7 +56,7 @@ func (c *Client) Refuse(t Type) { c.refuse[t] = true }
 
 // Begin is what the client sends first on a stream: all that it subscribed to before, with what it has.
 func (c *Client) Begin() []Request {
-	c.held, c.ready = nil, false
+	c.held, c.ready, c.back = nil, false, c.back || c.ready
 	clear(c.warming)
 	c.types[Cluster].open = true
 	var out []Request
@@ -250,8 +251,12 @@ func (c *Client) difference(t Type, old, n *names) []Request {
 	return []Request{r}
 }
 
-// complete reports whether the client has all that it asked for.
+// complete reports whether the client has all that it asked for. One that comes back with everything does once it is answered at all: a
+// server need not answer types of which the client has the present version.
 func (c *Client) complete() bool {
+	if c.back {
+		return c.held == nil
+	}
 	listeners, routes := &c.types[Listener], &c.types[Route]
 	if c.held != nil || !c.types[Cluster].answered || !listeners.answered {
 		return false

@@ -64,9 +64,13 @@ type member struct {
 	fleet *Fleet
 	index int
 
+	refuse [Types]atomic.Bool // the next response is refused
+
 	mu sync.Mutex
 	// Guarded by mu.
-	conn net.Conn
+	conn  net.Conn
+	again bool          // the stream is to be followed by another
+	stall chan struct{} // not nil while the member does not read; closed when it goes on
 
 	// Owned by the goroutine that runs the stream.
 	client *Client
@@ -87,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 			cancel()
 			return nil, err
 		}
-		f.members = append(f.members, &member{fleet: f, index: i, client: NewClient(f.table, o.Delta, node), parser: parser{table: f.table, delta: o.Delta}})
+		f.members = append(f.members, &member{fleet: f, index: i, client: NewClient(f.table, o.Delta, node)})
 	}
 	for _, m := range f.members {
 		f.running.Go(func() { m.run(ctx) })
@@ -111,26 +115,62 @@ func (f *Fleet) Resources() int { return f.table.Len() }
 func (f *Fleet) Close() {
 	f.closed.Store(true)
 	f.cancel()
-	for _, m := range f.members {
-		m.hangUp()
+	for i, m := range f.members {
+		f.Stall(i, false)
+		m.hangUp(false)
 	}
 	f.running.Wait()
 }
 
-// hangUp closes the member's connection.
-func (m *member) hangUp() {
+// Reconnect lets all clients hang up and come back with what they have.
+func (f *Fleet) Reconnect() {
+	for _, m := range f.members {
+		m.hangUp(true)
+	}
+}
+
+// Stall lets client i stop reading, or go on.
+func (f *Fleet) Stall(i int, stalled bool) {
+	m := f.members[i]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stall != nil {
+		close(m.stall)
+		m.stall = nil
+	}
+	if stalled {
+		m.stall = make(chan struct{})
+	}
+}
+
+// Refuse lets client i refuse the next response of a type, unless it is the first of a stream.
+func (f *Fleet) Refuse(i int, t Type) { f.members[i].refuse[t].Store(true) }
+
+// hangUp closes the member's connection; again says that it comes back.
+func (m *member) hangUp(again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.conn != nil {
+		m.again = again
 		m.conn.Close()
 	}
 }
 
-// run is a member's life: one stream.
+// run is a member's life: one stream after the other while it is told to come back.
 func (m *member) run(ctx context.Context) {
-	err := m.session(ctx)
-	if f := m.fleet; !f.closed.Load() && f.options.Ended != nil {
-		f.options.Ended(m.index, err)
+	for {
+		err := m.session(ctx)
+		m.mu.Lock()
+		again := m.again
+		m.again, m.conn = false, nil
+		m.mu.Unlock()
+		if again {
+			continue
+		}
+		if f := m.fleet; !f.closed.Load() && f.options.Ended != nil {
+			f.options.Ended(m.index, err)
+		}
+		return
 	}
 }
 
@@ -140,6 +180,7 @@ func (m *member) session(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
+	m.parser = parser{table: m.fleet.table, delta: m.fleet.options.Delta}
 	m.stream = wire.New(conn, m.fleet.options.Delta, m.data)
 	if err := m.stream.Open(); err != nil {
 		return err
@@ -182,8 +223,19 @@ func (m *member) send(requests []Request) error {
 	return nil
 }
 
+// reading waits while the member is stalled.
+func (m *member) reading() {
+	m.mu.Lock()
+	stall := m.stall
+	m.mu.Unlock()
+	if stall != nil {
+		<-stall
+	}
+}
+
 // data takes bytes of responses, and answers those that are complete.
 func (m *member) data(b []byte) error {
+	m.reading()
 	for len(b) > 0 {
 		rest, complete, err := m.parser.feed(b)
 		if err != nil {
@@ -191,6 +243,11 @@ func (m *member) data(b []byte) error {
 		}
 		if b = rest; !complete {
 			continue
+		}
+		for t := range m.refuse {
+			if m.refuse[t].CompareAndSwap(true, false) {
+				m.client.Refuse(Type(t))
+			}
 		}
 		receipt, requests := m.client.Take(&m.parser.response)
 		m.parser.reset()

@@ -50,7 +50,7 @@ type Resource struct {
 
 // Marks are what changes leave in resources: a text followed by the number of the change.
 type Marks struct {
-	// Endpoint precedes two bytes of an address, as in 198.18.1.7 for change 263.
+	// Endpoint precedes two bytes of an address, as in 198.18.101.107 for change 163.
 	Endpoint string
 	// Route precedes the number in a path.
 	Route string

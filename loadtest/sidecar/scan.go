@@ -188,7 +188,8 @@ func numberMark(b []byte, mark string) (largest int) {
 	return largest
 }
 
-// addressMark is the largest number that the last two bytes of an address after mark make.
+// addressMark is the largest number that the last two bytes of an address after mark make: each is from 100 to 255, so that all addresses are
+// equally long.
 func addressMark(b []byte, mark string) (largest int) {
 	for mark != "" {
 		i := bytes.Index(b, []byte(mark))
@@ -201,7 +202,7 @@ func addressMark(b []byte, mark string) (largest int) {
 			continue
 		}
 		low, _ := digits(b[n+1:])
-		largest = max(largest, high<<8|low)
+		largest = max(largest, (high-100)*156+low-100)
 	}
 	return largest
 }
