@@ -99,7 +99,7 @@ func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *
 	}
 	delete(accounts, "")
 	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts)), MutualTLS: mutualTLS(endpoints)}
-	if svc.Headless || svc.Resolution == value.DNSLB || svc.Resolution == value.DNSRoundRobin {
+	if svc.Resolution != value.ClientSideLB {
 		p.Inline = endpoints
 	}
 	return p

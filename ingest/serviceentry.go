@@ -131,7 +131,7 @@ func (w *world) memberEndpoint(member value.ObjectKey, ports []*value.Port, targ
 	}
 	out := at.endpoint(ports, target)
 	if out != nil {
-		out.Addresses, out.Health = p.addresses, p.health(value.Healthy)
+		out.Health = p.health(value.Healthy)
 	}
 	return out
 }

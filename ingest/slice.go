@@ -88,9 +88,6 @@ func (w *world) buildSlice(s *discovery.EndpointSlice, svc *corev1.Service) []*v
 			from := w.behind(s, e, address)
 			made := from.origin.endpoint()
 			made.Addresses, made.Ports, made.Health = []string{address}, ports, from.origin.health(health)
-			if len(from.addresses) > 1 && slices.Contains(from.addresses, address) {
-				made.Addresses = from.addresses // Both families of a pod are one endpoint.
-			}
 			out = append(out, made)
 		}
 	}

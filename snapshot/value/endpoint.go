@@ -44,7 +44,8 @@ type Identity struct {
 
 // Endpoint is one address of one service. Compared by content when an endpoint set is replaced.
 type Endpoint struct {
-	// Addresses are IPs (more than one: dual stack, the first is primary), a DNS name (DNS services), or a "unix://" path.
+	// Addresses are an IP, a DNS name (DNS services), or a "unix://" path. A pod of both families is two endpoints; more than one address here
+	// would be one endpoint that is reached at any of them.
 	Addresses []string
 	// Ports maps the service's port name to the endpoint's port, sorted by name. A port that is missing is not served.
 	Ports    []EndpointPort
@@ -80,7 +81,7 @@ type Projection struct {
 	// MutualTLS are the names of the ports all of whose endpoints speak mutual TLS, sorted.
 	MutualTLS []string
 	// Inline are the endpoints themselves, for services whose clusters carry them (DNS, static) or whose listeners bind their
-	// addresses (headless TCP), in the order in which they are served; nil for all others.
+	// addresses (headless, passed through), in the order in which they are served; nil for all others.
 	Inline []*Endpoint
 }
 
