@@ -39,5 +39,16 @@ func (s *Shards) Figures() []Figures {
 	return out
 }
 
+// Held is how much all shards hold besides: classes that somebody is of, encoded runs of resources, and nodes whose versions are not to be
+// believed. Runs leave after a garbage collection.
+type Held struct{ Classes, Runs, Doubts int }
+
+// Held is how much is held now.
+func (s *Shards) Held() Held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Held{Classes: len(s.spreads), Runs: s.blocks.Len(), Doubts: len(s.doubts.byNode)}
+}
+
 // Streams is the number of streams that are attached, placed or not.
 func (s *Shards) Streams() int { return s.members.Size() }

@@ -12,10 +12,15 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// handleMail does what came for a member. A member that is gone is dropped whatever else came.
+// handleMail does what came for a member. A member that is gone is dropped whatever else came, or comes after that: an assignment that was
+// under way, or a request whose reader must not wait for ever.
 func (w *worker) handleMail(m *member, in mail) {
-	if in.gone {
+	if m.gone = m.gone || in.gone; m.gone {
 		w.drop(m)
+		select {
+		case <-m.room:
+		default:
+		}
 		return
 	}
 	if in.assigned != nil {
@@ -89,6 +94,7 @@ func (w *worker) leaveCrew(m *member) {
 		delete(w.crews, c)
 		delete(w.byClass, c.class)
 		w.figures.classes.Add(-1)
+		w.parted = true
 	}
 }
 

@@ -28,6 +28,7 @@ type member struct {
 	posted bool    // the home's inbox has it
 
 	// Owned by the worker goroutine; nil until the first World.
+	gone    bool
 	session *ads.Session
 	crew    *crew
 	cohort  *cohort

@@ -226,13 +226,13 @@ func (l *changeLog) after(seq uint64) (services map[value.ServiceKey]struct{}, c
 	return services, true
 }
 
-// contentTable finds the Content of a section that another class has too.
+// contentTable finds the Content of a section that another class has too. It holds none, nor any resource.
 type contentTable map[contentKey][]weak.Pointer[ads.Content]
 
 type contentKey struct {
 	typ   ads.Type
 	len   int
-	first *encodecache.Entry
+	first encodecache.Sum
 }
 
 // alike is how many sections of one key are told apart.
@@ -241,7 +241,7 @@ const alike = 8
 func (t contentTable) intern(typ ads.Type, s plan.Section) *ads.Content {
 	key := contentKey{typ: typ, len: s.Len()}
 	for _, e := range s.All() {
-		key.first = e
+		key.first = e.Sum()
 		break
 	}
 	live := t[key][:0]

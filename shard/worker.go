@@ -46,6 +46,7 @@ type worker struct {
 	contents  contentTable
 	timers    timers
 	early     []*member // assigned before the first EndpointTable
+	parted    bool      // the last member of a class has left, in this round
 
 	figures figures
 }
@@ -163,6 +164,11 @@ func (w *worker) round() {
 		f()
 	}
 	w.book.Turn()
+	if w.parted {
+		w.parted = false
+		w.book.Forget()
+		w.contents.sweep()
+	}
 	clear(w.responses)
 	w.figures.rounds.Add(1)
 }

@@ -37,6 +37,7 @@ type Planner struct {
 	arrived []arrival
 	left    []uint64
 	waiters []chan struct{}
+	held    Held
 
 	state // owned by the config goroutine
 }
@@ -263,7 +264,7 @@ func (p *Planner) step() {
 		p.opts.Took(took)
 	}
 	p.mu.Lock()
-	p.going = nil
+	p.going, p.held = nil, p.counts()
 	p.mu.Unlock()
 	for _, done := range w.waiters {
 		close(done)

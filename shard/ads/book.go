@@ -45,6 +45,7 @@ func NewBook(table *NamesTable, nonce func() uint64) *Book {
 
 // Turn ends a pass: what is asked from now on gets new nonces.
 func (b *Book) Turn() {
+	clear(b.effects[:cap(b.effects)])
 	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches) == 0 {
 		return
 	}

@@ -1,0 +1,53 @@
+package plan
+
+// Held is how much a Planner holds.
+type Held struct {
+	// Clients are the proxies that are attached and answered, Classes and Bases what they share.
+	Clients, Classes, Bases int
+}
+
+// Held is how much the Planner held after its last step. Anyone may call it.
+func (p *Planner) Held() Held {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// counts runs on the config goroutine.
+func (s *state) counts() Held {
+	return Held{Clients: len(s.clients), Classes: len(s.classes), Bases: len(s.bases)}
+}
+
+// Sizes are the numbers of Keys that each table holds, by the noun: "clusters.outbound". What nobody holds leaves after a garbage
+// collection.
+func (t *Tables) Sizes() map[string]int {
+	return map[string]int{
+		"trims":                t.trims.Len(),
+		"clusters.outbound":    t.clusters.outbound.Len(),
+		"clusters.static":      t.clusters.static.Len(),
+		"clusters.inbound":     t.clusters.inbound.Len(),
+		"clusters.assignments": t.clusters.assignments.Len(),
+		"clusters.members":     t.clusters.members.Len(),
+		"listeners.outbound":   t.listeners.outbound.Len(),
+		"listeners.virtual":    t.listeners.virtual.Len(),
+		"listeners.api":        t.listeners.api.Len(),
+		"listeners.server":     t.listeners.server.Len(),
+		"listeners.chains":     t.listeners.chains.Len(),
+		"listeners.ports":      t.listeners.ports.Len(),
+		"listeners.inbound":    t.listeners.inbound.Len(),
+		"listeners.headers":    t.listeners.headers.Len(),
+		"listeners.blackholes": t.listeners.blackholes.Len(),
+		"listeners.inPorts":    t.listeners.inPorts.Len(),
+		"listeners.inChains":   t.listeners.inChains.Len(),
+		"routes.hosts":         t.routes.hosts.Len(),
+		"routes.headers":       t.routes.headers.Len(),
+		"routes.catchAlls":     t.routes.catchAlls.Len(),
+		"routes.destinations":  t.routes.destinations.Len(),
+		"routes.sniffed":       t.routes.sniffed.Len(),
+		"routes.empty":         t.routes.empty.Len(),
+		"gateways.listeners":   t.gateways.listeners.Len(),
+		"gateways.chains":      t.gateways.chains.Len(),
+		"gateways.routes":      t.gateways.routes.Len(),
+		"gateways.blackhole":   t.gateways.blackhole.Len(),
+	}
+}

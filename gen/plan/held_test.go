@@ -1,0 +1,32 @@
+package plan
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestSizesKnowEveryTable keeps a new table from being left out: invariant I9 is checked by Sizes.
+func TestSizesKnowEveryTable(t *testing.T) {
+	sizes := NewTables().Sizes()
+	n := 0
+	var look func(prefix string, typ reflect.Type)
+	look = func(prefix string, typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			switch name := strings.TrimPrefix(prefix+"."+f.Name, "."); f.Type.Kind() {
+			case reflect.Struct:
+				look(name, f.Type)
+			case reflect.Pointer:
+				n++
+				if _, ok := sizes[name]; !ok {
+					t.Errorf("Sizes does not tell of %s", name)
+				}
+			}
+		}
+	}
+	look("", reflect.TypeFor[Tables]())
+	if n != len(sizes) {
+		t.Errorf("Sizes tells of %d tables, there are %d", len(sizes), n)
+	}
+}
