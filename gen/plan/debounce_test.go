@@ -37,6 +37,7 @@ func TestDebounce(t *testing.T) {
 				b := snapshot.NewBuilder(p)
 				b.Apply(&snapshot.Batch{Mesh: testMesh(0)})
 				<-time.After(time.Minute)
+				synctest.Wait()
 				taken, start = nil, time.Now()
 				for i := range c.changes {
 					k := value.ServiceKey{Host: "a.b", Namespace: "b"}
