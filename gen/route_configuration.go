@@ -10,8 +10,6 @@ import (
 // RouteConfigurationKey is what a RouteConfiguration depends on besides its virtual hosts.
 type RouteConfigurationKey struct {
 	Name string
-	// Empty is the answer for a name that means nothing (any more).
-	Empty bool
 	// Proxyless is for gRPC clients.
 	Proxyless bool
 }
@@ -24,12 +22,10 @@ func RouteConfiguration(k RouteConfigurationKey) *routepb.RouteConfiguration {
 	if k.Proxyless {
 		return &routepb.RouteConfiguration{Name: k.Name}
 	}
-	out := &routepb.RouteConfiguration{Name: k.Name, ValidateClusters: wrapperspb.Bool(false)}
-	if !k.Empty {
-		out.MaxDirectResponseBodySizeBytes = wrapperspb.UInt32(maxDirectResponseBody)
-		out.IgnorePortInHostMatching = true
+	return &routepb.RouteConfiguration{
+		Name: k.Name, ValidateClusters: wrapperspb.Bool(false), MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponseBody),
+		IgnorePortInHostMatching: true,
 	}
-	return out
 }
 
 // CatchAllKey is what the last virtual host of a sidecar's route configuration depends on: where requests go whose host is unknown.

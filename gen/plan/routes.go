@@ -23,7 +23,6 @@ type routeTables struct {
 	catchAlls    *encodecache.Table[gen.CatchAllKey, encodecache.Fragment]
 	destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
 	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
-	empty        *encodecache.Table[string, encodecache.Entry]
 }
 
 // soleHostKey is a route configuration with one virtual host, or none.
@@ -50,9 +49,6 @@ func newRouteTables() routeTables {
 					yield(k.host)
 				}
 			})
-		}),
-		empty: encodecache.NewTable(func(name string) *encodecache.Entry {
-			return encodecache.NewLeaf(RouteType, name, encodecache.NewFragment(gen.Marshal(gen.RouteConfiguration(gen.RouteConfigurationKey{Name: name, Empty: true}))))
 		}),
 	}
 }
@@ -237,6 +233,3 @@ func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {
 	}
 	return t.routes.sniffed.Get(k)
 }
-
-// EmptyRoute is the answer for a name that a sidecar asks for and that does not exist.
-func (t *Tables) EmptyRoute(name string) *encodecache.Entry { return t.routes.empty.Get(name) }
