@@ -3,6 +3,7 @@
 //
 //	loadtest populate --shape 1000x2 DIR
 //	loadtest run --dir DIR --target 127.0.0.1:15010 --clients 1000 --scenario endpoint,route
+//	loadtest compare --dir DIR --target 127.0.0.1:15010 --pid PID
 package main
 
 import (
@@ -19,7 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{Use: "loadtest", Short: "Put the load of a mesh on a control plane", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(populateCommand(), runCommand())
+	root.AddCommand(populateCommand(), runCommand(), compareCommand(), nullCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "loadtest:", err)
 		os.Exit(1)

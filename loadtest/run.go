@@ -7,16 +7,35 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pilotd/pilotd/loadtest/directory"
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/scenario"
 )
 
+// settings are the flags of run and compare.
+type settings struct {
+	scenario.Options
+	dir, shape, out string
+	quiet           bool
+}
+
+func (s *settings) register(f *pflag.FlagSet) {
+	f.StringVar(&s.Target, "target", "127.0.0.1:15010", "host:port of the server")
+	f.IntVar(&s.Clients, "clients", 100, "how many sidecars; beyond the mesh's workloads they repeat")
+	f.BoolVar(&s.Delta, "delta", false, "speak the incremental protocol")
+	f.IntVar(&s.Dialing, "dialing", 100, "how many connect at the same moment; 0 is all")
+	f.StringVar(&s.dir, "dir", "", "directory that populate wrote")
+	f.IntVar(&s.PID, "pid", 0, "process of the server, to measure its CPU time and memory")
+	f.IntVar(&s.Changes, "changes", 5, "how many changes endpoint, route, stall and refuse make")
+	f.DurationVar(&s.Patience, "patience", time.Minute, "how long a change, or connecting, may take to be complete")
+	f.StringVar(&s.out, "out", "", "file for the report as JSON")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress")
+}
+
 func runCommand() *cobra.Command {
-	var o scenario.Options
-	var dir, shape, out string
-	var quiet bool
+	var s settings
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Be the sidecars of a mesh, and measure the server",
@@ -33,59 +52,50 @@ func runCommand() *cobra.Command {
 The changes are made in --dir, which "populate" wrote and the server reads.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := place(&o, dir, shape); err != nil {
+			if err := s.place(c); err != nil {
 				return err
 			}
-			if !quiet {
-				o.Progress = c.ErrOrStderr()
-			}
-			report, err := scenario.Run(c.Context(), o)
+			report, err := scenario.Run(c.Context(), s.Options)
 			if report == nil {
 				return err
 			}
-			return errors.Join(err, report.Write(c.OutOrStdout()), save(report, out))
+			return errors.Join(err, report.Write(c.OutOrStdout()), save(report, s.out))
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Target, "target", "127.0.0.1:15010", "host:port of the server")
-	f.IntVar(&o.Clients, "clients", 100, "how many sidecars; beyond the mesh's workloads they repeat")
-	f.BoolVar(&o.Delta, "delta", false, "speak the incremental protocol")
-	f.IntVar(&o.Dialing, "dialing", 100, "how many connect at the same moment; 0 is all")
-	f.StringSliceVar(&o.Scenarios, "scenario", nil, "what follows the connect storm: endpoint, route, churn, stall, refuse, reconnect, idle")
-	f.StringVar(&dir, "dir", "", "directory that populate wrote")
-	f.StringVar(&shape, "shape", "small", "whose sidecars these are, without --dir")
-	f.IntVar(&o.PID, "pid", 0, "process of the server, to measure its CPU time and memory")
-	f.IntVar(&o.Changes, "changes", 5, "how many changes endpoint and route make")
-	f.Float64Var(&o.Share, "share", 0.1, "part of the sidecars that stall or refuse")
-	f.Float64Var(&o.Rate, "rate", 50, "endpoint changes a second of churn")
-	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long churn and idle last")
-	f.DurationVar(&o.Patience, "patience", time.Minute, "how long a change, or connecting, may take to be complete")
-	f.StringVar(&out, "out", "", "file for the report as JSON")
-	f.BoolVarP(&quiet, "quiet", "q", false, "no progress")
+	s.register(f)
+	f.StringVar(&s.shape, "shape", "small", "whose sidecars these are, without --dir")
+	f.StringSliceVar(&s.Scenarios, "scenario", nil, "what follows the connect storm: endpoint, route, churn, stall, refuse, reconnect, idle")
+	f.Float64Var(&s.Share, "share", 0.1, "part of the sidecars that stall or refuse")
+	f.Float64Var(&s.Rate, "rate", 50, "endpoint changes a second of churn")
+	f.DurationVar(&s.Duration, "duration", 10*time.Second, "how long churn and idle last")
 	return c
 }
 
 // place finds the mesh whose sidecars run.
-func place(o *scenario.Options, dir, shape string) error {
-	if dir != "" {
-		d, err := directory.Open(dir)
+func (s *settings) place(c *cobra.Command) error {
+	if !s.quiet {
+		s.Progress = c.ErrOrStderr()
+	}
+	if s.dir != "" {
+		d, err := directory.Open(s.dir)
 		if err != nil {
 			return err
 		}
-		o.Directory, o.Mesh = d, d.Mesh()
+		s.Edits, s.Mesh = d, d.Mesh()
 		return nil
 	}
-	s, err := mesh.Named(shape)
-	o.Mesh = mesh.New(s)
+	shape, err := mesh.Named(s.shape)
+	s.Mesh = mesh.New(shape)
 	return err
 }
 
-// save writes the report as JSON.
-func save(r *scenario.Report, file string) error {
+// save writes a report as JSON.
+func save(report any, file string) error {
 	if file == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,2 @@
-// Package nullserver is the server that pilotd is measured against: a bare grpc-go server with the same transport options that sends the
-// same, already built bytes to the same number of streams and reads what comes back. It is the limit that grpc-go allows.
-//
-//	clients ──► one reader for each stream: answers the first request of each type with given bytes, then counts
-//	Broadcast(bytes) ──► SendMsg to each stream, one after the other
-//
-// It has no sessions, versions or credit. It must only be used with clients that read, for Broadcast blocks for one that does not.
+// Package nullserver is the null server (loadtest/null) with pilotd's transport options.
 package nullserver

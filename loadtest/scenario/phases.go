@@ -18,7 +18,7 @@ func (r *run) run(ctx context.Context, name string) error {
 		switch name {
 		case "endpoint":
 			r.tracker.begin(sidecar.Endpoint, r.Clients, 1, r.marks, nil)
-			return r.changes(ctx, p, func(_, n int) (time.Time, error) { return r.Directory.Endpoint(0, n) })
+			return r.changes(ctx, p, func(_, n int) (time.Time, error) { return r.Edits.Endpoint(0, n) })
 		case "route":
 			r.tracker.begin(sidecar.Route, r.Clients, 1, r.marks, nil)
 			return r.changes(ctx, p, r.route)
@@ -67,7 +67,7 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 	if r.Rate <= 0 {
 		return errors.New("churn needs a rate")
 	}
-	r.tracker.begin(sidecar.Endpoint, r.Clients, r.Directory.Lanes(), r.marks, nil)
+	r.tracker.begin(sidecar.Endpoint, r.Clients, r.Edits.Lanes(), r.marks, nil)
 	start := time.Now()
 	ticks := time.NewTicker(time.Duration(float64(time.Second) / r.Rate))
 	defer ticks.Stop()
@@ -77,7 +77,7 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := r.change(r.Directory.Endpoint); err != nil {
+		if err := r.change(r.Edits.Endpoint); err != nil {
 			return err
 		}
 		p.Changes++
@@ -92,7 +92,7 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 }
 
 // route edits the VirtualService.
-func (r *run) route(_, n int) (time.Time, error) { return r.Directory.Route(n) }
+func (r *run) route(_, n int) (time.Time, error) { return r.Edits.Route(n) }
 
 // odd reports whether a client is one of the share that misbehaves; they are spread evenly.
 func (r *run) odd(i int) bool { return int(float64(i+1)*r.Share) > int(float64(i)*r.Share) }
@@ -121,7 +121,7 @@ func (r *run) refuse(ctx context.Context, p *Phase) error {
 				r.fleet.Refuse(i, sidecar.Route)
 			}
 		}
-		return r.Directory.Route(n)
+		return r.Edits.Route(n)
 	})
 }
 

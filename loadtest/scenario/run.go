@@ -12,7 +12,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotd/pilotd/loadtest/directory"
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
@@ -30,8 +29,8 @@ type Options struct {
 	Scenarios []string
 	// Mesh has the nodes of the clients.
 	Mesh *mesh.Mesh
-	// Directory is what is edited; nil if no scenario edits.
-	Directory *directory.Directory
+	// Edits is what is edited; nil if no scenario edits.
+	Edits Edits
 	// PID is the server's process, if it is on this machine.
 	PID int
 	// Changes is how many changes endpoint and route make.
@@ -45,6 +44,16 @@ type Options struct {
 	Patience time.Duration
 	// Progress is where a line is written every second.
 	Progress io.Writer
+}
+
+// Edits makes changes that say their number, and returns when each was made. A later change of a service makes up for an earlier one.
+type Edits interface {
+	// Endpoint changes the endpoints of a service < Lanes.
+	Endpoint(service, n int) (time.Time, error)
+	Route(n int) (time.Time, error)
+	Lanes() int
+	// Restore undoes all.
+	Restore() error
 }
 
 // run is a run under way.
@@ -87,8 +96,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 		err = r.run(ctx, name)
 	}
-	if o.Directory != nil {
-		err = errors.Join(err, o.Directory.Restore())
+	if o.Edits != nil {
+		err = errors.Join(err, o.Edits.Restore())
 	}
 	if r.fleet != nil {
 		r.report.Resources = r.fleet.Resources()
@@ -103,7 +112,7 @@ func (r *run) check() error {
 	for _, name := range r.Scenarios {
 		switch name {
 		case "endpoint", "route", "churn", "stall", "refuse":
-			if r.Directory == nil {
+			if r.Edits == nil {
 				return fmt.Errorf("scenario %s needs a directory to edit", name)
 			}
 		case "reconnect", "idle":
@@ -111,8 +120,8 @@ func (r *run) check() error {
 			return fmt.Errorf("no scenario %q: there are endpoint, route, churn, stall, refuse, reconnect and idle", name)
 		}
 	}
-	if r.Directory != nil {
-		if err := r.Directory.Restore(); err != nil {
+	if r.Edits != nil {
+		if err := r.Edits.Restore(); err != nil {
 			return err
 		}
 	}

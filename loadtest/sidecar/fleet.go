@@ -25,6 +25,8 @@ type Options struct {
 	Dialing int
 	// Observe is called with everything that client i receives, by many goroutines. It must not block.
 	Observe func(i int, at time.Time, r *Receipt)
+	// Raw, if not nil, is called with the bytes that client i receives, before anything else is done with them.
+	Raw func(i int, b []byte)
 	// Ended is called when the stream of client i ends while the Fleet goes on.
 	Ended func(i int, err error)
 	// Marks are what changes leave in resources.
@@ -236,6 +238,9 @@ func (m *member) reading() {
 // data takes bytes of responses, and answers those that are complete.
 func (m *member) data(b []byte) error {
 	m.reading()
+	if raw := m.fleet.options.Raw; raw != nil {
+		raw(m.index, b)
+	}
 	for len(b) > 0 {
 		rest, complete, err := m.parser.feed(b)
 		if err != nil {

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/loadtest/mesh"
+	"github.com/pilotd/pilotd/loadtest/null"
+	"github.com/pilotd/pilotd/loadtest/scenario"
+	"github.com/pilotd/pilotd/loadtest/sidecar"
+)
+
+func nullCommand() *cobra.Command {
+	var file, listen string
+	c := &cobra.Command{
+		Use:   "null",
+		Short: "Be the null server: the recorded bytes, and nothing else",
+		Long: `Null serves the recording of a server (compare --keep writes one), prints its address, and makes the changes that lines on its standard
+input ask for, such as "endpoint 7" and "route 8". It ends with its input.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			r := new(null.Recording)
+			if err := json.Unmarshal(text, r); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			l, err := net.Listen("tcp", listen)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.OutOrStdout(), l.Addr())
+			return null.Serve(l, r, c.InOrStdin())
+		},
+	}
+	c.Flags().StringVar(&file, "recording", "", "what to serve")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve on")
+	return c
+}
+
+func compareCommand() *cobra.Command {
+	var s settings
+	var keep string
+	c := &cobra.Command{
+		Use:   "compare",
+		Short: "Run the same on a server and on the null server, and print the ratios",
+		Long: `Compare records what the server sends to one sidecar, then measures connecting, endpoint changes and route changes on the server, and the
+same on the null server: a bare gRPC server that sends the recorded bytes. The ratios say how far the server is from the limit.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.dir == "" {
+				return errors.New("compare needs --dir")
+			}
+			if err := s.place(c); err != nil {
+				return err
+			}
+			s.Scenarios = []string{"endpoint", "route"}
+			target, limit, err := compare(c.Context(), &s, keep)
+			if err != nil {
+				return err
+			}
+			w := c.OutOrStdout()
+			return errors.Join(target.Write(w), limit.Write(w), scenario.WriteRatios(w, target, limit),
+				save(map[string]*scenario.Report{"target": target, "null": limit}, s.out))
+		},
+	}
+	s.register(c.Flags())
+	c.Flags().StringVar(&keep, "keep", "", "file to keep the recording in")
+	return c
+}
+
+// compare measures the server and the null server, one after the other.
+func compare(ctx context.Context, s *settings, keep string) (target, limit *scenario.Report, err error) {
+	if keep == "" {
+		dir, err := os.MkdirTemp("", "loadtest")
+		if err != nil {
+			return nil, nil, err
+		}
+		defer os.RemoveAll(dir)
+		keep = filepath.Join(dir, "recording.json")
+	}
+	recording, err := record(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if target, err = scenario.Run(ctx, s.Options); err != nil {
+		return nil, nil, err
+	}
+	p, err := null.Spawn(recording, keep, "null", "--recording", keep)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := s.Options
+	o.Target, o.PID, o.Edits = p.Address, p.PID(), p
+	limit, err = scenario.Run(ctx, o)
+	return target, limit, errors.Join(err, p.Close())
+}
+
+// record lets the mesh's first sidecar see what the server says.
+func record(ctx context.Context, s *settings) (*null.Recording, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	if err := s.Edits.Restore(); err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	return null.Record(ctx, sidecar.Options{Delta: s.Delta,
+		Dial:  func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", s.Target) },
+		Node:  func(int) ([]byte, error) { return proto.Marshal(s.Mesh.Node(0)) },
+		Marks: sidecar.Marks{Endpoint: mesh.EndpointMark, Route: mesh.RouteMark}}, s.Edits)
+}
