@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-	"unique"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
-	typev1beta1 "istio.io/api/type/v1beta1"
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
@@ -176,84 +172,6 @@ func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
 	}
 }
 
-func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Service {
-	s := &value.Service{ServiceKey: k, Name: strings.Split(k.Host, ".")[0], Created: meta.Created, Export: exportTo(t, k.Namespace), Object: value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace, Name: meta.Name}}
-	if strings.HasSuffix(k.Host, "example.com") {
-		s.Registry, s.External = value.RegistryExternal, true
-		s.Resolution = rapid.SampledFrom([]value.Resolution{value.ClientSideLB, value.DNSLB, value.Passthrough}).Draw(t, "resolution")
-	} else {
-		s.Selector = value.Labels{"app": pick(t, "selects", "one", "two")}
-	}
-	if rapid.Bool().Draw(t, "vip") {
-		s.Addresses = []string{pick(t, "vip", "10.96.0.1", "10.96.0.2", "10.96.0.3")}
-	}
-	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 8080, 9000}), 1, 3, rapid.ID[int]).Draw(t, "ports") {
-		p := rapid.SampledFrom([]value.Protocol{value.HTTP, value.HTTP, value.TCP, value.Auto, value.TLS, value.GRPC}).Draw(t, "protocol")
-		s.Ports = append(s.Ports, &value.Port{Name: fmt.Sprint("p", n), Number: n, Protocol: p, TargetPort: n})
-	}
-	return s
-}
-
-func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
-	route := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host(t)}}}}
-	if rapid.Bool().Draw(t, "match") {
-		route.Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
-	}
-	if rapid.IntRange(0, 3).Draw(t, "source") == 0 {
-		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one", "two")}}}
-	}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
-		Hosts: rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"), Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
-		Http: []*networking.HTTPRoute{route},
-	}}
-}
-
-func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
-	d := &value.DestinationRule{Meta: meta, Export: exportTo(t, meta.Namespace), From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}}, Spec: &networking.DestinationRule{Host: hostOrPattern(t)}}
-	if rapid.Bool().Draw(t, "subset") {
-		d.Spec.Subsets = []*networking.Subset{{Name: pick(t, "subset", "v1", "v2"), Labels: map[string]string{"version": "v1"}}}
-	}
-	if rapid.Bool().Draw(t, "policy") {
-		d.Spec.TrafficPolicy = &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{MinHealthPercent: int32(rapid.IntRange(0, 2).Draw(t, "health"))}}
-	}
-	if rapid.IntRange(0, 3).Draw(t, "workload") == 0 {
-		d.Spec.WorkloadSelector = selector(t)
-	}
-	return d
-}
-
-func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
-	return &value.Gateway{Meta: meta, Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "one", "two")}, Servers: []*networking.Server{{
-		Port: &networking.Port{Number: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "port")), Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/" + hostOrPattern(t)},
-	}}}}
-}
-
-func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
-	spec := &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{pick(t, "imports", "*", "a", "b") + "/" + hostOrPattern(t)}}}}
-	if rapid.Bool().Draw(t, "selective") {
-		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one", "two")}}
-	}
-	return &value.Sidecar{Meta: meta, Spec: spec}
-}
-
-func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {
-	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", ServiceAccount: "cluster.local/ns/" + ns + "/sa/" + pick(t, "account", "x", "y"), TLSMode: "istio"})
-	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
-		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id, Labels: value.Labels{"version": "v1"},
-			Ports: []value.EndpointPort{{Name: "p80", Port: 80}, {Name: "p9000", Port: 9000}}})
-	}
-	return out
-}
-
-func projection(eps []*value.Endpoint) *value.Projection {
-	p := &value.Projection{Any: len(eps) > 0, Inline: eps}
-	for _, e := range eps {
-		p.ServiceAccounts = append(p.ServiceAccounts, e.Identity.Value().ServiceAccount)
-	}
-	p.ServiceAccounts = slices.Compact(p.ServiceAccounts)
-	return p
-}
-
 // proxy connects one, or disconnects one.
 func (m *meshMachine) proxy(t *rapid.T) {
 	if ids := slices.Sorted(maps.Keys(m.proxies)); len(ids) > 3 {
@@ -265,6 +183,7 @@ func (m *meshMachine) proxy(t *rapid.T) {
 	m.nextID++
 	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t), Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
 		ClusterID: "Kubernetes", Labels: value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)}}
+	p.Traits.Interception = rapid.SampledFrom([]value.Interception{value.Redirect, value.Redirect, value.TProxy, value.NoInterception}).Draw(t, "interception")
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router, value.Proxyless}).Draw(t, "type")
 	m.proxies[m.nextID] = p
@@ -351,7 +270,3 @@ func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]str
 }
 
 func entryVersion(e *encodecache.Entry) string { return e.Version() }
-
-func selector(t *rapid.T) *typev1beta1.WorkloadSelector {
-	return &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": pick(t, "app", "one", "two")}}
-}
