@@ -11,14 +11,15 @@ import (
 
 	"github.com/pilotd/pilotd/loadtest/directory"
 	"github.com/pilotd/pilotd/loadtest/mesh"
+	"github.com/pilotd/pilotd/loadtest/page"
 	"github.com/pilotd/pilotd/loadtest/scenario"
 )
 
 // settings are the flags of run and compare.
 type settings struct {
 	scenario.Options
-	dir, shape, out string
-	quiet           bool
+	dir, shape, out, html string
+	quiet                 bool
 }
 
 func (s *settings) register(f *pflag.FlagSet) {
@@ -59,11 +60,12 @@ The changes are made in --dir, which "populate" wrote and the server reads.`,
 			if report == nil {
 				return err
 			}
-			return errors.Join(err, report.Write(c.OutOrStdout()), save(report, s.out))
+			return errors.Join(err, report.Write(c.OutOrStdout()), save(report, s.out), savePage(report, s.html))
 		},
 	}
 	f := c.Flags()
 	s.register(f)
+	f.StringVar(&s.html, "html", "", "file for the report as a page with plots")
 	f.StringVar(&s.shape, "shape", "small", "whose sidecars these are, without --dir")
 	f.StringSliceVar(&s.Scenarios, "scenario", nil, "what follows the connect storm: endpoint, route, churn, stall, refuse, reconnect, idle")
 	f.Float64Var(&s.Share, "share", 0.1, "part of the sidecars that stall or refuse")
@@ -100,4 +102,16 @@ func save(report any, file string) error {
 		return err
 	}
 	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// savePage writes a report as HTML.
+func savePage(r *scenario.Report, file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(page.Write(f, r), f.Close())
 }

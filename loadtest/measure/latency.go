@@ -25,6 +25,19 @@ func Of(samples []time.Duration) Latency {
 	return Latency{Samples: len(samples), First: samples[0], Median: rank(0.5), P99: rank(0.99), Last: samples[len(samples)-1]}
 }
 
+// Percentiles are the 101 percentiles of samples, from the first to the last, and sorts them in place; nil of none.
+func Percentiles(samples []time.Duration) []time.Duration {
+	if len(samples) == 0 {
+		return nil
+	}
+	slices.Sort(samples)
+	out := make([]time.Duration, 101)
+	for i := range out {
+		out[i] = samples[i*(len(samples)-1)/100]
+	}
+	return out
+}
+
 // Typical is the median of each rank over several measurements of the same thing.
 func Typical(of []Latency) Latency {
 	middle := func(rank func(Latency) time.Duration) time.Duration {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pilotd/pilotd/loadtest/measure"
@@ -37,18 +36,22 @@ func (r *run) run(ctx context.Context, name string) error {
 
 // changes makes one change after the other, each when everybody has the one before.
 func (r *run) changes(ctx context.Context, p *Phase, edit func(lane, n int) (time.Time, error)) error {
+	var all []time.Duration
 	for range r.Changes {
 		if err := r.change(edit); err != nil {
 			return err
 		}
 		err := r.wait(ctx, r.tracker.all())
 		samples, missing := r.tracker.take()
-		p.Each = append(p.Each, measure.Of(latencies(samples)))
+		after := latencies(samples)
+		all = append(all, after...)
+		p.Each = append(p.Each, measure.Of(after))
 		p.Changes++
 		if p.Missing = missing; err != nil {
 			return fmt.Errorf("change %d: %d sidecars lack it: %w", p.Changes, missing, err)
 		}
 	}
+	p.rank(all)
 	p.Latency = measure.Typical(p.Each)
 	return nil
 }
@@ -60,6 +63,11 @@ func (r *run) change(edit func(lane, n int) (time.Time, error)) error {
 	}
 	r.marks++
 	return r.tracker.write(edit)
+}
+
+// rank takes the samples of the phase; their order is not kept.
+func (p *Phase) rank(samples []time.Duration) {
+	p.Latency, p.Distribution = measure.Of(samples), measure.Percentiles(samples)
 }
 
 // churn makes endpoint changes at a rate, of several services in turn, and waits until everybody has the last.
@@ -87,7 +95,8 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 	for _, s := range seconds(samples, start) {
 		p.Staleness = append(p.Staleness, measure.Of(s))
 	}
-	p.Latency, p.Missing = measure.Of(latencies(samples)), missing
+	p.rank(latencies(samples))
+	p.Missing = missing
 	return err
 }
 
@@ -134,7 +143,8 @@ func (r *run) reconnect(ctx context.Context, p *Phase) error {
 	r.fleet.Reconnect()
 	err := r.wait(ctx, done)
 	r.mu.Lock()
-	p.Latency, p.Missing = measure.Of(slices.Clone(r.ready)), r.Clients-len(r.ready)
+	p.Missing = r.Clients - len(r.ready)
+	p.rank(r.ready)
 	r.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("%d sidecars are not answered: %w", p.Missing, err)

@@ -36,6 +36,8 @@ type Phase struct {
 	Latency measure.Latency `json:"latency"`
 	// Each is the latency of each change, if they were made one after the other.
 	Each []measure.Latency `json:"each,omitempty"`
+	// Distribution is the percentiles, 0 to 100, of all latencies of all changes.
+	Distribution []time.Duration `json:"distributionNanoseconds,omitempty"`
 	// Staleness is the latency by second, under churn.
 	Staleness []measure.Latency `json:"staleness,omitempty"`
 	// Missing is how many clients did not get how many changes in time.

@@ -149,7 +149,7 @@ func (r *run) connect(ctx context.Context, started func()) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p.Missing = r.Clients - len(r.ready)
-		p.Latency = measure.Of(append([]time.Duration(nil), r.ready...))
+		p.rank(r.ready)
 		if err != nil {
 			return fmt.Errorf("connecting: %d of %d sidecars have everything: %w", len(r.ready), r.Clients, err)
 		}
