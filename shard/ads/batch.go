@@ -93,6 +93,19 @@ func (b *Batch) names(table *NamesTable) (changed, added *Names) {
 	return b.changed, b.added
 }
 
+// mentioned remembers the last answer of mention about one thing.
+type mentioned struct {
+	of  *Names
+	yes bool
+}
+
+func (m *mentioned) in(items func() []item, names *Names) bool {
+	if m.of != names {
+		m.of, m.yes = names, mention(items(), names)
+	}
+	return m.yes
+}
+
 // mentionBudget is how many bytes mention searches before it assumes the worst.
 const mentionBudget = 4 << 20
 

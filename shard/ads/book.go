@@ -100,17 +100,12 @@ type answer struct {
 	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first client may have it.
 	items []item
 	batch *Batch
-	// mentionsOf is what mentions was asked last, mentioned its answer.
-	mentionsOf *Names
-	mentioned  bool
+	mentioned
 }
 
 // mentions reports whether what is to be sent may name one of names.
 func (a *answer) mentions(names *Names) bool {
-	if a.mentionsOf != names {
-		a.mentionsOf, a.mentioned = names, mention(a.items, names)
-	}
-	return a.mentioned
+	return a.mentioned.in(func() []item { return a.items }, names)
 }
 
 // ask is the answer to q, which the pass may know already.

@@ -1,16 +1,31 @@
 package ads
 
 // firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again, with the exceptions of
-// protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the first response of the stream.
-func (t *turn) firstAnswer(typ Type, goal *Content) {
+// protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the first response of the stream. False is that
+// it may not be sent yet: routes that are new to a client with routes in use wait for new clusters as ever (protocol.md 11).
+func (t *turn) firstAnswer(typ Type, goal *Content) bool {
 	st := &t.types[typ]
-	st.first = false
+	if typ == Routes && t.renews(goal) && t.warming(t.book.whole(t.kind(typ), st.sub, goal)) {
+		st.blocked = true
+		return false
+	}
+	st.first, st.blocked = false, false
 	if t.opts.Delta {
 		t.firstDelta(typ, goal)
 	} else {
 		t.firstSotW(typ, goal)
 	}
 	st.version = ""
+	return true
+}
+
+// renews reports whether a client that connects again has older routes than goal.
+func (t *turn) renews(goal *Content) bool {
+	st := &t.types[Routes]
+	if t.opts.Delta {
+		return len(st.initial) > 0
+	}
+	return st.version != "" && st.version != t.book.whole(t.kind(Routes), st.sub, goal).sum.version()
 }
 
 // firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these versions, not that it has

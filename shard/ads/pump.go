@@ -47,8 +47,9 @@ func (t *turn) step(typ Type, target Target) {
 	}
 	goal := t.goal(typ, target)
 	if st.first {
-		t.firstAnswer(typ, goal)
-		st.at = target
+		if t.firstAnswer(typ, goal) {
+			st.at = target
+		}
 		return
 	}
 	if t.to(typ, goal, typ != Listeners) {
@@ -121,7 +122,7 @@ func (t *turn) followWhole(batch *Batch) {
 }
 
 // warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is bounded.
-func (t *turn) warming(routes *answer) bool {
+func (t *turn) warming(routes interface{ mentions(*Names) bool }) bool {
 	for _, f := range t.types[Clusters].flights {
 		if !t.now.Before(f.since.Add(CreditWait)) {
 			continue

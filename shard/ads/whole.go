@@ -8,6 +8,7 @@ type whole struct {
 	removed []string // names that do not exist
 	sum     digest   // State-of-the-World only
 	section Section  // that of the Content, if entries are all of it
+	mentioned
 }
 
 type wholeKey struct {
@@ -46,6 +47,9 @@ func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
 	known[key] = w
 	return w
 }
+
+// mentions reports whether any of it may name one of names.
+func (w *whole) mentions(names *Names) bool { return w.mentioned.in(w.items, names) }
 
 // items is what a response is about that sends all this.
 func (w *whole) items() []item {

@@ -34,6 +34,7 @@ func (r *running) again(c *client, warming bool) *client {
 	}
 	requests[0].Node = c.node
 	r.clients = append(r.clients, next)
+	next.warms = true
 	next.stall() // it asks for everything before it answers anything
 	if err := next.begin(requests[0]); err != nil {
 		r.t.Fatal(err)
