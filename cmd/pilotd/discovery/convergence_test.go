@@ -19,7 +19,6 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -38,25 +37,24 @@ var (
 // clients of both protocols come and go. After each batch every client has exactly what a server that starts now gives it, byte by byte;
 // what it got on the way passed validation, and nothing was sent twice without a reason that the protocol knows.
 func TestConvergence(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	g := generator{rand.New(rand.NewPCG(*seed, 0))}
-	run := startRun(t)
-	defer run.stop()
-	objects := map[value.ObjectKey]ingest.Event{}
-	for step := range *steps {
-		batch := make([]ingest.Event, 1+g.IntN(6))
-		for i := range batch {
-			batch[i] = g.event()
-			objects[batch[i].Key] = batch[i]
+	inBubble(t, nil, func(t *testing.T, r *running) {
+		g := generator{rand.New(rand.NewPCG(*seed, 0))}
+		objects := map[value.ObjectKey]ingest.Event{}
+		for step := range *steps {
+			batch := make([]ingest.Event, 1+g.IntN(6))
+			for i := range batch {
+				batch[i] = g.event()
+				objects[batch[i].Key] = batch[i]
+			}
+			r.server.Store.Apply(batch)
+			r.churn(g)
+			r.converge()
+			checkScratch(t, r, objects, step, batch)
+			if t.Failed() {
+				return
+			}
 		}
-		run.server.Store.Apply(batch)
-		run.churn(g)
-		run.settle()
-		checkScratch(t, run, objects, step, batch)
-		if t.Failed() {
-			return
-		}
-	}
+	})
 }
 
 // running is a server with its clients.
@@ -171,11 +169,11 @@ func checkScratch(t *testing.T, r *running, objects map[value.ObjectKey]ingest.E
 	for _, c := range r.clients {
 		fresh.connect(c.node, c.delta)
 	}
-	fresh.settle()
+	fresh.converge()
 	for i, c := range r.clients {
 		if d := difference(c.content(), fresh.clients[i].content()); d != "" {
 			r.connect(c.node, c.delta)
-			r.settle()
+			r.converge()
 			t.Log("a client that connects now has what it should have:", difference(r.clients[len(r.clients)-1].content(), fresh.clients[i].content()) == "")
 			t.Errorf("seed %d, step %d: client %d (%s, delta %v): %s\nafter %s\n%s", *seed, step, c.id, c.node.Id, c.delta, d, describe(batch), strings.Join(c.history[max(0, len(c.history)-20):], "\n"))
 		}
