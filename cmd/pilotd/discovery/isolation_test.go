@@ -17,7 +17,7 @@ import (
 
 // goodChanges reach every proxy of the sample mesh, one by one.
 func goodChanges() []ingest.Event {
-	return []ingest.Event{service("late", "10.96.0.9", 9001), pod("pod-10.10.0.9", "late", "10.10.0.9"), slice("late", "10.10.0.9"),
+	return []ingest.Event{slice("web", "10.10.0.2"), slice("web", "10.10.0.1"), service("late", "10.96.0.9", 9001), pod("pod-10.10.0.9", "late", "10.10.0.9"), slice("late", "10.10.0.9"),
 		virtualService("web", "web", hostOf("late")), gatewayRoute("late"), gone(service("other", ""))}
 }
 
@@ -114,7 +114,7 @@ func TestSourceThatGoesAway(t *testing.T) {
 		s.Store.Synced("test")
 		r.everyKindOfProxy()
 		s.Store.Reject(ingest.Rejection{Source: "silent", Where: "mesh.yaml:3", Reason: "does not parse"})
-		for _, change := range goodChanges()[:5] {
+		for _, change := range goodChanges()[2:7] {
 			before := s.Builder.View()
 			r.apply(change)
 			r.checkPrompt(t, change.Key.String())
