@@ -46,16 +46,6 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Edits makes changes that say their number, and returns when each was made. A later change of a service makes up for an earlier one.
-type Edits interface {
-	// Endpoint changes the endpoints of a service < Lanes.
-	Endpoint(service, n int) (time.Time, error)
-	Route(n int) (time.Time, error)
-	Lanes() int
-	// Restore undoes all.
-	Restore() error
-}
-
 // run is a run under way.
 type run struct {
 	Options
