@@ -25,11 +25,12 @@ func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 		prev = &joint{clean: true}
 	}
 	next := &joint{parts: map[objectName][]*value.Endpoint{}, clean: prev.clean}
+	stale := w.staleEndpoints(key, prev)
 	var out, in []*value.Endpoint
 	for name := range w.slicesByService[key] {
 		s := w.slices[name]
 		if !s.valid {
-			s.built, s.valid = keep(s.built, w.buildSlice(s.object, svc)), true
+			s.built, s.valid = keep(s.built, keep(stale, w.buildSlice(s.object, svc))), true
 		}
 		next.parts[name] = s.built
 		if was := prev.parts[name]; !sameList(was, s.built) {
@@ -49,6 +50,22 @@ func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 		delete(w.joints, key)
 	}
 	return next.list
+}
+
+// staleEndpoints are the endpoints of all slices that changed or went, in canonical order: one that Kubernetes moved from slice to slice stays
+// the same endpoint.
+func (w *world) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
+	lists := 0
+	for name, was := range prev.parts {
+		if s := w.slices[name]; s == nil || !s.valid || s.service != key {
+			out = append(out, was...)
+			lists++
+		}
+	}
+	if lists > 1 {
+		slices.SortFunc(out, compareEndpoints)
+	}
+	return out
 }
 
 // sameList reports whether a and b are the very same list.

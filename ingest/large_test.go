@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,5 +104,33 @@ func BenchmarkStart(b *testing.B) {
 				buildLarge(services, 1, 2)
 			}
 		})
+	}
+}
+
+// TestMovedEndpoints cuts the slices of a Service anew without any change of an endpoint: nobody is told, and what the slices hold are the
+// endpoints that everybody has, so that the next change is compared by pointers again.
+func TestMovedEndpoints(t *testing.T) {
+	s, d := buildLarge(1, 3, 4)
+	host := value.ServiceKey{Host: "s0.shop.svc.cluster.local", Namespace: "shop"}
+	before := d.last.Endpoints[host]
+	d.last = nil
+	var events []Event
+	whole := largeSlice(0, 0, 4, true).Object.(*discovery.EndpointSlice).DeepCopy()
+	for i := range 3 {
+		e := largeSlice(0, i, 4, true)
+		if i > 0 {
+			whole.Endpoints = append(whole.Endpoints, e.Object.(*discovery.EndpointSlice).Endpoints...)
+		}
+		e.Object = nil
+		events = append(events, e)
+	}
+	whole.Name = "s0-all"
+	key := value.ObjectKey{Kind: value.KindEndpointSlice, Namespace: "shop", Name: whole.Name}
+	s.Apply(append(events, Event{Source: "kube", Key: key, Object: whole}))
+	if d.last != nil && len(d.last.Endpoints) > 0 {
+		t.Errorf("endpoints that moved from slice to slice are told as a change: %v", d.last.Endpoints)
+	}
+	if got := s.world.joints[objectName{"shop", "s0"}].list; len(before) == 0 || !slices.Equal(got, before) {
+		t.Errorf("the slices hold copies of the %d endpoints that everybody has", len(before))
 	}
 }
