@@ -2,7 +2,6 @@ package chunked
 
 import (
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -10,76 +9,79 @@ import (
 // with m; if nothing changes at all, the result is m.
 func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 	edits = lastPerKey(edits)
-	out := make([]*Chunk[V], 0, len(m.chunks)+2)
+	groups := m.groups()
+	out := make([]*group[V], 0, len(groups)+1)
 	changed := false
-	at := 0 // the first chunk of m that is not in out yet
+	at := 0 // the first group of m that is not in out yet
 	for len(edits) > 0 {
-		n := 1
-		for n < len(edits) && initial(edits[n].Key) == initial(edits[0].Key) {
+		first, n := initial(edits[0].Key), 1
+		for n < len(edits) && initial(edits[n].Key) == first {
 			n++
 		}
-		from, to := m.alike(initial(edits[0].Key))
-		out = append(out, m.chunks[at:from]...)
-		chunks, touched := apply(m.chunks[from:to], edits[:n])
-		out = append(out, chunks...)
-		changed = changed || touched
-		at, edits = to, edits[n:]
+		to := at + findGroup(groups[at:], first)
+		out = append(out, groups[at:to]...)
+		old := &group[V]{}
+		if at = to; to < len(groups) && groups[to].initial() == first {
+			old, at = groups[to], to+1
+		}
+		next, touched := old.apply(edits[:n])
+		if next.n > 0 {
+			out = append(out, next)
+		}
+		changed, edits = changed || touched, edits[n:]
 	}
 	if !changed {
 		return m
 	}
-	next := Map[V]{chunks: append(out, m.chunks[at:]...)}
-	for _, c := range next.chunks {
-		next.n += len(c.items)
-	}
-	return next
+	return newMap(append(out, groups[at:]...))
 }
 
-// initial is the first byte of a key.
-func initial(key string) string { return key[:min(1, len(key))] }
-
-// alike are the chunks whose keys begin with a byte.
-func (m Map[V]) alike(first string) (from, to int) {
-	at := func(i int) string { return initial(m.chunks[i].items[0].Key) }
-	from = sort.Search(len(m.chunks), func(i int) bool { return at(i) >= first })
-	to = from + sort.Search(len(m.chunks)-from, func(i int) bool { return at(from+i) > first })
-	return from, to
+// apply is g with edits of keys that begin with its byte; g itself if nothing changes.
+func (g *group[V]) apply(edits []Edit[V]) (next *group[V], changed bool) {
+	chunks, changed := apply(g.chunks, edits)
+	if !changed {
+		return g, false
+	}
+	next = &group[V]{chunks: chunks}
+	for _, c := range chunks {
+		next.n += len(c.items)
+	}
+	return next, true
 }
 
 // apply is Apply for keys that begin with one byte, which are all keys of chunks.
 func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], changed bool) {
-	m := Map[V]{chunks: chunks}
-	at := 0 // the first chunk of m that is not in out yet
+	at := 0 // the first of chunks that is not in out yet
 	for len(edits) > 0 {
-		c := m.find(edits[0].Key)
-		if c == len(m.chunks) && c > 0 && !endsChunk(m.chunks[c-1].last()) {
+		c := find(chunks, edits[0].Key)
+		if c == len(chunks) && c > 0 && !endsChunk(chunks[c-1].last()) {
 			c-- // the last chunk is open at its end
 		}
 		c = max(c, at)
-		out = append(out, m.chunks[at:c]...)
+		out = append(out, chunks[at:c]...)
 		at = c
 		var items []Item[V]
 		var touched bool
-		items, at, edits, touched = m.rewrite(c, edits)
+		items, at, edits, touched = rewrite(chunks, c, edits)
 		if !touched {
-			out = append(out, m.chunks[c:at]...)
+			out = append(out, chunks[c:at]...)
 			continue
 		}
 		changed = true
 		out = appendChunks(out, items)
 	}
-	return append(out, m.chunks[at:]...), changed
+	return append(out, chunks[at:]...), changed
 }
 
-// rewrite merges edits into the chunks from c on, until what it has ends where a chunk of m ends for good. It returns the merged items, the
+// rewrite merges edits into chunks from c on, until what it has ends where one of them ends for good. It returns the merged items, the
 // first chunk that it did not read, the edits that are left, and whether anything differs.
-func (m Map[V]) rewrite(c int, edits []Edit[V]) (items []Item[V], next int, rest []Edit[V], touched bool) {
+func rewrite[V comparable](chunks []*Chunk[V], c int, edits []Edit[V]) (items []Item[V], next int, rest []Edit[V], touched bool) {
 	for {
 		var old []Item[V]
 		limit, bounded := "", false
-		if c < len(m.chunks) {
-			old = m.chunks[c].items
-			limit, bounded = m.chunks[c].last(), c+1 < len(m.chunks)
+		if c < len(chunks) {
+			old = chunks[c].items
+			limit, bounded = chunks[c].last(), c+1 < len(chunks)
 			c++
 		}
 		n := len(edits)
@@ -95,7 +97,7 @@ func (m Map[V]) rewrite(c int, edits []Edit[V]) (items []Item[V], next int, rest
 		items, diff = merge(items, old, edits[:n])
 		touched = touched || diff
 		edits = edits[n:]
-		if c >= len(m.chunks) && len(edits) == 0 || len(items) == 0 || endsChunk(items[len(items)-1].Key) {
+		if c >= len(chunks) && len(edits) == 0 || len(items) == 0 || endsChunk(items[len(items)-1].Key) {
 			return items, c, edits, touched
 		}
 		if !touched {
@@ -165,11 +167,32 @@ type Change[V comparable] struct {
 	InOld, InNew bool
 }
 
-// Diff calls f for every key whose presence or value differs between old and m, in order. Chunks that both share are skipped by pointer.
+// Diff calls f for every key whose presence or value differs between old and m, in order. Groups and chunks that both share are skipped by
+// pointer.
 func (m Map[V]) Diff(old Map[V], f func(Change[V])) {
+	a, b := old.groups(), m.groups()
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].initial() < b[0].initial():
+			diffChunks(a[0].chunks, nil, f)
+			a = a[1:]
+		case len(a) == 0 || b[0].initial() < a[0].initial():
+			diffChunks(nil, b[0].chunks, f)
+			b = b[1:]
+		default:
+			if a[0] != b[0] {
+				diffChunks(a[0].chunks, b[0].chunks, f)
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+}
+
+// diffChunks is Diff for keys that begin with one byte.
+func diffChunks[V comparable](old, now []*Chunk[V], f func(Change[V])) {
 	i, j := 0, 0
-	for i < len(old.chunks) || j < len(m.chunks) {
-		if i < len(old.chunks) && j < len(m.chunks) && old.chunks[i] == m.chunks[j] {
+	for i < len(old) || j < len(now) {
+		if i < len(old) && j < len(now) && old[i] == now[j] {
 			i, j = i+1, j+1
 			continue
 		}
@@ -177,14 +200,14 @@ func (m Map[V]) Diff(old Map[V], f func(Change[V])) {
 		for ends := false; !ends; { // read on until both sides end at the same key
 			behind := len(b) > 0 && lastKey(a) < lastKey(b)
 			switch {
-			case i < len(old.chunks) && (len(a) == 0 || behind):
-				a = append(a, old.chunks[i].items...)
+			case i < len(old) && (len(a) == 0 || behind):
+				a = append(a, old[i].items...)
 				i++
-			case j < len(m.chunks) && !behind:
-				b = append(b, m.chunks[j].items...)
+			case j < len(now) && !behind:
+				b = append(b, now[j].items...)
 				j++
-			case i < len(old.chunks):
-				a = append(a, old.chunks[i].items...)
+			case i < len(old):
+				a = append(a, old[i].items...)
 				i++
 			default:
 				ends = true

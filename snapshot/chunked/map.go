@@ -1,15 +1,15 @@
 // Package chunked is a persistent sorted map that is cheap to copy, to compare and to share.
 //
-// A Map is a list of chunks of some 64 items, sorted by key:
+// A Map is a list of groups, one for each first byte of its keys, and a group is a list of chunks of some 64 items, sorted by key:
 //
-//	Map ─┬─ chunk a…f ── items        Apply copies the list of chunk pointers and the chunks
-//	     ├─ chunk g…m ── items        that its edits fall into; all others are shared with the
-//	     └─ chunk n…z ── items        predecessor, so Diff skips them by pointer.
+//	Map ─┬─ group i ── chunk inbound|…      Apply copies the list of groups, and the chunks and the
+//	     └─ group o ─┬ chunk outbound|a…    group lists that its edits fall into; all others are
+//	                 └ chunk outbound|n…    shared with the predecessor, so Diff skips them by pointer.
 //
-// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is one before a key that begins
-// with another byte): two Maps with equal content have equal chunks however they came to be, so a digest over chunk digests is a digest of
-// the content. Keys that begin alike belong together: what one client has of its own (inbound|…, virtualInbound) gets a small chunk beside
-// those that all share.
+// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is the last of its group): two
+// Maps with equal content have equal chunks however they came to be, so a digest over chunk digests is a digest of the content. Keys that
+// begin alike belong together: what one client has of its own (inbound|…, virtualInbound) gets a small chunk beside those that all share,
+// and its Map costs the same however many those are.
 //
 // Maps and their chunks are immutable; the zero Map is empty. All functions are safe for concurrent use.
 package chunked
@@ -22,8 +22,17 @@ import (
 	"sync/atomic"
 )
 
-// Map is a sorted map from string to V. Values are compared with ==.
-type Map[V comparable] struct {
+// Map is a sorted map from string to V. Values are compared with ==. It is one pointer, for many hold several.
+type Map[V comparable] struct{ root *root[V] }
+
+// root is what a Map that is not empty points to.
+type root[V comparable] struct {
+	groups []*group[V]
+	n      int
+}
+
+// group is all items whose keys begin with the same byte. It is never empty.
+type group[V comparable] struct {
 	chunks []*Chunk[V]
 	n      int
 }
@@ -75,23 +84,64 @@ func New[V comparable](items []Item[V]) Map[V] {
 }
 
 // Len is the number of items.
-func (m Map[V]) Len() int { return m.n }
+func (m Map[V]) Len() int {
+	if m.root == nil {
+		return 0
+	}
+	return m.root.n
+}
+
+// groups are those of the Map, in order.
+func (m Map[V]) groups() []*group[V] {
+	if m.root == nil {
+		return nil
+	}
+	return m.root.groups
+}
+
+// newMap is the Map of groups.
+func newMap[V comparable](groups []*group[V]) Map[V] {
+	if len(groups) == 0 {
+		return Map[V]{}
+	}
+	r := &root[V]{groups: groups}
+	for _, g := range groups {
+		r.n += g.n
+	}
+	return Map[V]{r}
+}
 
 // Get is the value of key.
 func (m Map[V]) Get(key string) (V, bool) {
-	if c := m.find(key); c < len(m.chunks) {
-		if i, ok := m.chunks[c].find(key); ok {
-			return m.chunks[c].items[i].Value, true
+	var zero V
+	groups := m.groups()
+	at := findGroup(groups, initial(key))
+	if at == len(groups) || groups[at].initial() != initial(key) {
+		return zero, false
+	}
+	chunks := groups[at].chunks
+	if c := find(chunks, key); c < len(chunks) {
+		if i, ok := chunks[c].find(key); ok {
+			return chunks[c].items[i].Value, true
 		}
 	}
-	var zero V
 	return zero, false
 }
 
-// find is the index of the chunk that key falls into: the first whose last key is not before it.
-func (m Map[V]) find(key string) int {
-	return sort.Search(len(m.chunks), func(i int) bool { return m.chunks[i].last() >= key })
+// findGroup is the index of the first group that does not come before the one of a first byte.
+func findGroup[V comparable](groups []*group[V], first string) int {
+	return sort.Search(len(groups), func(i int) bool { return groups[i].initial() >= first })
 }
+
+// find is the index of the chunk that key falls into: the first whose last key is not before it.
+func find[V comparable](chunks []*Chunk[V], key string) int {
+	return sort.Search(len(chunks), func(i int) bool { return chunks[i].last() >= key })
+}
+
+// initial is the first byte of a key.
+func initial(key string) string { return key[:min(1, len(key))] }
+
+func (g *group[V]) initial() string { return initial(g.chunks[0].items[0].Key) }
 
 func (c *Chunk[V]) last() string { return c.items[len(c.items)-1].Key }
 
@@ -102,7 +152,7 @@ func (c *Chunk[V]) find(key string) (int, bool) {
 // All yields the items in order of their keys.
 func (m Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
-		for _, c := range m.chunks {
+		for c := range m.Chunks() {
 			for _, it := range c.items {
 				if !yield(it.Key, it.Value) {
 					return
@@ -113,7 +163,17 @@ func (m Map[V]) All() iter.Seq2[string, V] {
 }
 
 // Chunks yields the runs that the Map consists of, in order.
-func (m Map[V]) Chunks() iter.Seq[*Chunk[V]] { return slices.Values(m.chunks) }
+func (m Map[V]) Chunks() iter.Seq[*Chunk[V]] {
+	return func(yield func(*Chunk[V]) bool) {
+		for _, g := range m.groups() {
+			for _, c := range g.chunks {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Items are the items of the run, in order; read only.
 func (c *Chunk[V]) Items() []Item[V] { return c.items }
@@ -121,10 +181,13 @@ func (c *Chunk[V]) Items() []Item[V] { return c.items }
 // From yields the items whose key is start or after it, in order.
 func (m Map[V]) From(start string) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
-		for ci := m.find(start); ci < len(m.chunks); ci++ {
-			for _, it := range m.chunks[ci].items {
-				if it.Key >= start && !yield(it.Key, it.Value) {
-					return
+		groups := m.groups()
+		for _, g := range groups[findGroup(groups, initial(start)):] {
+			for _, c := range g.chunks[find(g.chunks, start):] {
+				for _, it := range c.items {
+					if it.Key >= start && !yield(it.Key, it.Value) {
+						return
+					}
 				}
 			}
 		}
@@ -133,7 +196,9 @@ func (m Map[V]) From(start string) iter.Seq2[string, V] {
 
 // Same reports whether m and o are one Map: they share every chunk. False says nothing about their content.
 func (m Map[V]) Same(o Map[V]) bool {
-	return m.n == o.n && slices.Equal(m.chunks, o.chunks)
+	return m.root == o.root || m.Len() == o.Len() && slices.EqualFunc(m.groups(), o.groups(), func(a, b *group[V]) bool {
+		return a == b || slices.Equal(a.chunks, b.chunks)
+	})
 }
 
 // Set is m with key set to v; m itself if it is so already.
@@ -145,18 +210,19 @@ func (m Map[V]) Delete(key string) Map[V] { return m.Apply([]Edit[V]{{Key: key, 
 // Digest is the digest of the whole content. item digests one item, join a sequence of digests; each chunk is digested once in its life,
 // so one Map type must always be digested with the same functions.
 func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum {
-	sums := make([]Sum, len(m.chunks))
-	for i, c := range m.chunks {
-		if s := c.sum.Load(); s != nil {
-			sums[i] = *s
-			continue
+	var sums []Sum
+	for c := range m.Chunks() {
+		sum := c.sum.Load()
+		if sum == nil {
+			parts := make([]Sum, len(c.items))
+			for j, it := range c.items {
+				parts[j] = item(it.Key, it.Value)
+			}
+			joined := join(parts)
+			sum = &joined
+			c.sum.Store(sum)
 		}
-		parts := make([]Sum, len(c.items))
-		for j, it := range c.items {
-			parts[j] = item(it.Key, it.Value)
-		}
-		sums[i] = join(parts)
-		c.sum.Store(&sums[i])
+		sums = append(sums, *sum)
 	}
 	return join(sums)
 }
@@ -165,7 +231,7 @@ func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum
 // function.
 func (m Map[V]) Weigh(weigh func(v V) int) int {
 	total := 0
-	for _, c := range m.chunks {
+	for c := range m.Chunks() {
 		w := c.weight.Load()
 		if w == 0 {
 			w = 1

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -55,8 +56,8 @@ func checkContent(t *rapid.T, model map[string]int, m Map[int]) {
 		t.Fatalf("%d items, Len %d, want %d", i, m.Len(), len(items))
 	}
 	fresh := New(items)
-	if len(fresh.chunks) != len(m.chunks) {
-		t.Fatalf("%d chunks, from nothing %d", len(m.chunks), len(fresh.chunks))
+	if len(chunksOf(fresh)) != len(chunksOf(m)) {
+		t.Fatalf("%d chunks, from nothing %d", len(chunksOf(m)), len(chunksOf(fresh)))
 	}
 	if a, b := digest(m), digest(fresh); a != b {
 		t.Fatalf("digest depends on history")
@@ -114,13 +115,13 @@ func TestSharing(t *testing.T) {
 	}
 	next := m.Set("key-05000", -1)
 	shared := 0
-	for _, c := range next.chunks {
-		if slices.Contains(m.chunks, c) {
+	for _, c := range chunksOf(next) {
+		if slices.Contains(chunksOf(m), c) {
 			shared++
 		}
 	}
-	if shared < len(m.chunks)-1 {
-		t.Errorf("%d of %d chunks are shared", shared, len(m.chunks))
+	if shared < len(chunksOf(m))-1 {
+		t.Errorf("%d of %d chunks are shared", shared, len(chunksOf(m)))
 	}
 }
 
@@ -149,15 +150,52 @@ func TestOwnChunk(t *testing.T) {
 	}
 	base := New(append(items, Item[int]{Key: "Blackhole"}))
 	own := base.Set("inbound|8080", 1)
-	if len(own.chunks) != len(base.chunks)+1 {
-		t.Fatalf("%d chunks, were %d", len(own.chunks), len(base.chunks))
+	if len(chunksOf(own)) != len(chunksOf(base))+1 {
+		t.Fatalf("%d chunks, were %d", len(chunksOf(own)), len(chunksOf(base)))
 	}
-	for i, c := range base.chunks[1:] {
-		if own.chunks[i+2] != c {
+	for i, c := range chunksOf(base)[1:] {
+		if chunksOf(own)[i+2] != c {
 			t.Fatalf("chunk %d was copied", i)
 		}
 	}
 	if !base.Same(base.Set("outbound|7", 0)) {
 		t.Fatal("an edit that changes nothing made another Map")
 	}
+}
+
+func chunksOf[V comparable](m Map[V]) []*Chunk[V] { return slices.Collect(m.Chunks()) }
+
+// TestOwnCosts: a Map with something of its own beside what it shares costs the same however much that is, also once it is digested.
+func TestOwnCosts(t *testing.T) {
+	cost := func(shared int) float64 {
+		var items []Item[int]
+		for i := range shared {
+			items = append(items, Item[int]{Key: fmt.Sprint("outbound|", i)})
+		}
+		base := New(items)
+		digest(base)
+		const owners = 1000
+		all := make([]Map[int], owners)
+		before := allocated()
+		for i := range all {
+			all[i] = base.Set("inbound|8080", 1)
+			digest(all[i])
+		}
+		grown := allocated() - before
+		runtime.KeepAlive(all)
+		return float64(grown) / owners
+	}
+	few, many := cost(100), cost(10000)
+	if many > few+32 {
+		t.Fatalf("%.0f bytes beside 100 items, %.0f beside 10,000", few, many)
+	}
+}
+
+// allocated is the live heap.
+func allocated() int64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
 }
