@@ -169,7 +169,7 @@ func (c *client) names(list []string) *ads.Names {
 	if len(list) == 0 {
 		return nil
 	}
-	return c.server.names.Of(list)
+	return c.server.Names.Of(list)
 }
 
 // put takes one resource, checks it, and notes whether it repeats what the client has without one of the reasons that the protocol knows.

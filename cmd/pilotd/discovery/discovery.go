@@ -58,7 +58,7 @@ type Server struct {
 	Streams *grpcstream.Server
 	Metrics *status.Metrics
 	Tables  *plan.Tables
-	names   *ads.NamesTable
+	Names   *ads.NamesTable
 	log     *slog.Logger
 
 	// ready is closed when the first View is published.
@@ -68,19 +68,19 @@ type Server struct {
 
 // New puts a Server together. Nothing is answered before Run is called and every source is Synced.
 func New(o Options) *Server {
-	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), names: ads.NewNamesTable(), log: o.Log, ready: make(chan struct{})}
+	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log, ready: make(chan struct{})}
 	s.Planner = plan.NewPlanner(s.Tables, s, plan.Options{
 		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,
 	})
 	s.Builder = snapshot.NewBuilder(s)
 	s.Shards = shard.New(shard.Options{
-		Workers: o.Shards, Planner: s.Planner, Names: s.names, MaxNames: o.Limits.Subscriptions, Now: time.Now, After: time.After,
+		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, Now: time.Now, After: time.After,
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})
 	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Log: o.Log.With("scope", "config"), Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
-		ParseNode: plan.ParseNode, Names: s.names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
+		ParseNode: plan.ParseNode, Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
 		Stuck: o.Stuck, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 	})
 	s.gauges()

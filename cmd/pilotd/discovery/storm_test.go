@@ -81,7 +81,7 @@ func (r *running) holdings() map[string]int {
 	p, s := r.server.Planner.Held(), r.server.Shards.Held()
 	out["planner.clients"], out["planner.classes"], out["planner.bases"] = p.Clients, p.Classes, p.Bases
 	out["shards.streams"], out["shards.classes"], out["shards.runs"], out["shards.doubts"] = r.server.Shards.Streams(), s.Classes, s.Runs, s.Doubts
-	out["names"] = r.server.names.Len()
+	out["names"] = r.server.Names.Len()
 	for _, f := range r.server.Shards.Figures() {
 		out["shards.members"] += f.Members
 		out["shards.cohorts"] += f.Cohorts
