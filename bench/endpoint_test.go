@@ -12,21 +12,6 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// sliceSize is how many endpoints Kubernetes puts into a slice.
-const sliceSize = 100
-
-// slices are the slices of the first service, as the controller of Kubernetes cuts them.
-func slicesOf(m *mesh.Mesh) (out []*discoveryv1.EndpointSlice) {
-	whole := m.Slice(0, true)
-	for first := 0; first < len(whole.Endpoints); first += sliceSize {
-		part := whole.DeepCopy()
-		part.Name = fmt.Sprintf("%s-%d", whole.Name, first)
-		part.Endpoints = part.Endpoints[first:min(first+sliceSize, len(part.Endpoints))]
-		out = append(out, part)
-	}
-	return out
-}
-
 // flipped is a slice whose last endpoint is ready or not.
 func flipped(s *discoveryv1.EndpointSlice, ready bool) ingest.Event {
 	s = s.DeepCopy()
@@ -46,13 +31,7 @@ func BenchmarkEndpoint(b *testing.B) {
 			m := mesh.New(mesh.Shape{Seed: 1, Namespaces: 1, Services: 1, Pods: endpoints})
 			p := newPlanned(m)
 			defer p.stop()
-			parts := slicesOf(m)
-			whole := m.Slice(0, true)
-			events := []ingest.Event{{Source: mesh.Source, Key: sliceEvent(whole).Key}} // the one slice goes, its parts come
-			for _, s := range parts {
-				events = append(events, sliceEvent(s))
-			}
-			p.store.Apply(events)
+			parts := m.Slices(0)
 			p.attach(b, 0)
 			p.settle(b)
 			var assignment *plan.Assignment

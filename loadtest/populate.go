@@ -18,7 +18,7 @@ func populateCommand() *cobra.Command {
 		Short: "Write a mesh as a directory of YAML",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := mesh.Named(name)
+			s, err := mesh.Find(name)
 			if err != nil {
 				return err
 			}

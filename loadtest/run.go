@@ -87,7 +87,7 @@ func (s *settings) place(c *cobra.Command) error {
 		s.Edits, s.Mesh = d, d.Mesh()
 		return nil
 	}
-	shape, err := mesh.Named(s.shape)
+	shape, err := mesh.Find(s.shape)
 	s.Mesh = mesh.New(shape)
 	return err
 }

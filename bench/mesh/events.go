@@ -1,9 +1,6 @@
 package mesh
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -27,7 +24,7 @@ func New(s Shape) *Mesh { return &Mesh{mesh.New(s)} }
 // Events are all objects of the mesh.
 func (m *Mesh) Events() []ingest.Event {
 	out := []ingest.Event{{Source: Source, Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
-	for _, o := range m.Objects() {
+	for o := range m.Objects() {
 		out = append(out, event(o))
 	}
 	return out
@@ -42,7 +39,7 @@ func (m *Mesh) EndpointChange(n int) []ingest.Event {
 func (m *Mesh) RouteChange(n int) []ingest.Event { return []ingest.Event{event(m.Route(0, n+1))} }
 
 // event is an object as the source sends it.
-func event(o metav1.Object) ingest.Event {
-	kind := o.(runtime.Object).GetObjectKind().GroupVersionKind().Kind
+func event(o mesh.Object) ingest.Event {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
 	return ingest.Event{Source: Source, Key: value.ObjectKey{Kind: value.Kind(kind), Namespace: o.GetNamespace(), Name: o.GetName()}, Object: o}
 }

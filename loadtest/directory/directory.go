@@ -5,25 +5,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-const shapeFile = "loadtest.shape"
-
-// Lanes is how many services have an EndpointSlice that is edited while a test runs, at most.
-const Lanes = 50
+const (
+	shapeFile = "loadtest.shape"
+	liveDir   = "live"
+)
 
 // Directory is a mesh in a directory. It is for use by one goroutine.
 type Directory struct {
-	// Immutable after Write or Open.
-	path  string
-	mesh  *mesh.Mesh
-	edits map[string]string // the files of the objects that are edited
+	*mesh.Editor
+	path string // immutable after Write or Open
 }
 
 // Write makes the directory of a mesh; one that was there before must be a mesh's too, and is replaced.
@@ -37,27 +35,11 @@ func Write(path string, s mesh.Shape) (*Directory, error) {
 		}
 	}
 	d := newDirectory(path, s)
-	if err := os.MkdirAll(filepath.Join(path, "live"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(path, liveDir), 0o755); err != nil {
 		return nil, err
 	}
-	files := map[string]*bytes.Buffer{}
-	for _, o := range d.mesh.Objects() {
-		name := d.file(o)
-		text, err := yaml.Marshal(o)
-		if err != nil {
-			return nil, err
-		}
-		if files[name] == nil {
-			files[name] = &bytes.Buffer{}
-		} else {
-			files[name].WriteString("---\n")
-		}
-		files[name].Write(text)
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(path, name), text.Bytes(), 0o644); err != nil {
-			return nil, err
-		}
+	if err := d.write(); err != nil {
+		return nil, err
 	}
 	text, err := yaml.Marshal(s)
 	if err != nil {
@@ -66,84 +48,116 @@ func Write(path string, s mesh.Shape) (*Directory, error) {
 	return d, os.WriteFile(filepath.Join(path, shapeFile), text, 0o644)
 }
 
+// write writes all objects.
+func (d *Directory) write() error {
+	live := map[string]bool{}
+	for o := range d.Reset().Objects() {
+		live[liveFile(o)] = true
+	}
+	files := collected{dir: d.path, texts: map[string]*bytes.Buffer{}}
+	for o := range d.Mesh().Objects() {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if name := liveFile(o); live[name] {
+			err = os.WriteFile(filepath.Join(d.path, name), text, 0o644)
+		} else {
+			err = files.add(file(o), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return files.flush()
+}
+
 // Open finds the mesh of a directory.
 func Open(path string) (*Directory, error) {
-	text, err := os.ReadFile(filepath.Join(path, shapeFile))
+	name := filepath.Join(path, shapeFile)
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := mesh.Parse(text)
+	s, err := mesh.Parse(name, text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, shapeFile), err)
+		return nil, err
 	}
 	return newDirectory(path, s), nil
 }
 
 func newDirectory(path string, s mesh.Shape) *Directory {
-	d := &Directory{path: path, mesh: mesh.New(s)}
-	d.edits = d.live()
+	d := &Directory{path: path}
+	d.Editor = mesh.NewEditor(mesh.New(s), d)
 	return d
 }
 
-// file is where an object is.
-func (d *Directory) file(o metav1.Object) string {
-	if name, ok := d.edits[key(o)]; ok {
-		return name
-	}
+// file is where objects are that nobody edits.
+func file(o mesh.Object) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return ns + ".yaml"
 	}
 	return "cluster.yaml"
 }
 
-// Mesh is the mesh of the directory.
-func (d *Directory) Mesh() *mesh.Mesh { return d.mesh }
+// liveFile is where an object is that is edited.
+func liveFile(o mesh.Object) string {
+	kind := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind)
+	return filepath.Join(liveDir, fmt.Sprintf("%s-%s-%s.yaml", kind, o.GetNamespace(), o.GetName()))
+}
 
-// Lanes is how many services' endpoints can be edited.
-func (d *Directory) Lanes() int { return min(Lanes, d.mesh.Services) }
-
-// Endpoint edits the endpoints of service s < Lanes, so that they say n, and returns the moment.
-func (d *Directory) Endpoint(s, n int) (time.Time, error) { return d.edit(d.mesh.MarkedSlice(s, n)) }
-
-// Route edits the VirtualService of the first service, so that it says n, and returns the moment.
-func (d *Directory) Route(n int) (time.Time, error) { return d.edit(d.mesh.MarkedRoute(n)) }
-
-// Restore undoes all edits.
-func (d *Directory) Restore() error {
-	objects := []metav1.Object{d.mesh.MarkedRoute(0)}
-	for s := range d.Lanes() {
-		objects = append(objects, d.mesh.MarkedSlice(s, 0))
+// Write implements mesh.Place.
+func (d *Directory) Write(c mesh.Change) (at time.Time, err error) {
+	for i, w := range c.Writes {
+		var now time.Time
+		if w.Delete {
+			now, err = time.Now(), os.Remove(filepath.Join(d.path, liveFile(w.Object)))
+		} else {
+			now, err = d.replace(w.Object)
+		}
+		if err != nil {
+			return at, err
+		}
+		if i == c.Mark {
+			at = now
+		}
 	}
-	for _, o := range objects {
+	return at, nil
+}
+
+// Restore undoes all edits, also those of a run that came to no end.
+func (d *Directory) Restore() error {
+	known := map[string]bool{}
+	for o := range d.Reset().Objects() {
+		name := liveFile(o)
+		known[name] = true
 		text, err := yaml.Marshal(o)
 		if err != nil {
 			return err
 		}
-		if now, err := os.ReadFile(filepath.Join(d.path, d.file(o))); err == nil && bytes.Equal(now, text) {
+		if now, err := os.ReadFile(filepath.Join(d.path, name)); err == nil && bytes.Equal(now, text) {
 			continue
 		}
-		if _, err := d.edit(o); err != nil {
+		if _, err := d.replace(o); err != nil {
 			return err
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(d.path, liveDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if name := filepath.Join(liveDir, e.Name()); !known[name] {
+			if err := os.Remove(filepath.Join(d.path, name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// live are the files of the objects that are edited.
-func (d *Directory) live() map[string]string {
-	out := map[string]string{}
-	route := d.mesh.MarkedRoute(0)
-	out[key(route)] = filepath.Join("live", "route.yaml")
-	for s := range d.Lanes() {
-		out[key(d.mesh.Slice(s, true))] = filepath.Join("live", fmt.Sprintf("endpoints-%05d.yaml", s))
-	}
-	return out
-}
-
-func key(o metav1.Object) string { return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()) }
-
-// edit puts an object in place of its predecessor.
-func (d *Directory) edit(o metav1.Object) (time.Time, error) {
+// replace puts an object in place of its predecessor, and returns the moment.
+func (d *Directory) replace(o mesh.Object) (time.Time, error) {
 	text, err := yaml.Marshal(o)
 	if err != nil {
 		return time.Time{}, err
@@ -153,5 +167,5 @@ func (d *Directory) edit(o metav1.Object) (time.Time, error) {
 		return time.Time{}, err
 	}
 	at := time.Now()
-	return at, os.Rename(draft, filepath.Join(d.path, d.file(o)))
+	return at, os.Rename(draft, filepath.Join(d.path, liveFile(o)))
 }

@@ -49,7 +49,7 @@ func TestDirectoryIsAFunctionOfItsShape(t *testing.T) {
 		must(t, err)
 	}
 	first, second := contents(t, a), contents(t, b)
-	if len(first) != len(second) || len(first) != 2+s.Namespaces+1+s.Services {
+	if len(first) != len(second) || len(first) != 2+s.Namespaces+1+s.Services*(1+s.Pods) {
 		t.Error(len(first), "and", len(second), "files")
 	}
 	for name, text := range first {
@@ -87,7 +87,7 @@ func TestEditsAreMarkedAndRestored(t *testing.T) {
 	_, err = d.Route(13)
 	must(t, err)
 	now := contents(t, dir)
-	for name, mark := range map[string]string{"live/endpoints-00003.yaml": mesh.Address(12), "live/route.yaml": mesh.Path(13)} {
+	for name, mark := range map[string]string{"live/endpointslice-team-003-service-00003-a1b2c.yaml": mesh.Address(12), "live/virtualservice-team-000-service-00000.yaml": mesh.Path(13)} {
 		if !bytes.Contains([]byte(now[name]), []byte(mark)) || strings.Contains(before[name], mark) {
 			t.Errorf("%s does not say %s", name, mark)
 		}

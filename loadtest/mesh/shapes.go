@@ -2,22 +2,39 @@ package mesh
 
 import (
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 //go:embed shapes/*.yaml
 var shapes embed.FS
 
+// Find is the shape of that name, or that of a file of the user's.
+func Find(name string) (Shape, error) {
+	s, err := Named(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	text, failed := os.ReadFile(name)
+	if errors.Is(failed, fs.ErrNotExist) {
+		return s, fmt.Errorf("no shape and no file %q: there are %s", name, strings.Join(Names(), ", "))
+	}
+	if failed != nil {
+		return s, failed
+	}
+	return Parse(name, text)
+}
+
 // Named is the shape of a file in shapes.
 func Named(name string) (Shape, error) {
 	text, err := shapes.ReadFile("shapes/" + name + ".yaml")
 	if err != nil {
-		return Shape{}, fmt.Errorf("no shape %q: there are %s", name, strings.Join(Names(), ", "))
+		return Shape{}, fmt.Errorf("no shape %q: there are %s (%w)", name, strings.Join(Names(), ", "), fs.ErrNotExist)
 	}
-	return Parse(text)
+	return Parse(name+".yaml", text)
 }
 
 // Names are the shapes that there are.
@@ -30,16 +47,4 @@ func Names() (out []string) {
 		out = append(out, strings.TrimSuffix(f.Name(), ".yaml"))
 	}
 	return out
-}
-
-// Parse reads a shape from YAML.
-func Parse(text []byte) (Shape, error) {
-	var s Shape
-	if err := yaml.UnmarshalStrict(text, &s); err != nil {
-		return s, err
-	}
-	if s.Namespaces < 1 || s.Services < 1 || s.Pods < 1 {
-		return s, fmt.Errorf("a shape needs namespaces, services and pods")
-	}
-	return s, nil
 }

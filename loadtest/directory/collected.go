@@ -1,0 +1,54 @@
+package directory
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// collected are texts on their way into files, each of which has many. For use by one goroutine.
+type collected struct {
+	dir   string
+	texts map[string]*bytes.Buffer // by file: what is not written yet
+}
+
+// enough is how much is collected of a file before it is written.
+const enough = 1 << 20
+
+// add adds a document to a file.
+func (c *collected) add(file string, text []byte) error {
+	b := c.texts[file]
+	if b == nil {
+		b = &bytes.Buffer{}
+		c.texts[file] = b
+	} else {
+		b.WriteString("---\n")
+	}
+	b.Write(text)
+	if b.Len() < enough {
+		return nil
+	}
+	return c.write(file)
+}
+
+// write appends to a file what was collected of it.
+func (c *collected) write(file string) error {
+	f, err := os.OpenFile(filepath.Join(c.dir, file), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(c.texts[file].Bytes())
+	c.texts[file].Reset()
+	return errors.Join(err, f.Close())
+}
+
+// flush writes all that is left.
+func (c *collected) flush() error {
+	for file := range c.texts {
+		if err := c.write(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package mesh
+
+import (
+	"fmt"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Place is where the objects of a mesh are.
+type Place interface {
+	// Write makes the writes of a change, in order, and returns when it made the one that says the number.
+	Write(Change) (time.Time, error)
+}
+
+// Editor edits a mesh in some place. Every edit says a number from 1 to LastMark, and returns when it was made. It is for use by one
+// goroutine.
+type Editor struct {
+	// Immutable after NewEditor.
+	mesh  *Mesh
+	place Place
+
+	// Owned by the goroutine.
+	live *Live
+}
+
+// NewEditor edits a mesh that is in a place as it was before any edit.
+func NewEditor(m *Mesh, p Place) *Editor { return &Editor{mesh: m, place: p, live: m.Live()} }
+
+// Mesh is the mesh before any edit.
+func (e *Editor) Mesh() *Mesh { return e.mesh }
+
+// Lanes is how many services can be edited: the first ones.
+func (e *Editor) Lanes() int { return e.mesh.Lanes() }
+
+// Reset forgets all edits: whoever calls it has made the place so.
+func (e *Editor) Reset() *Live {
+	e.live = e.mesh.Live()
+	return e.live
+}
+
+// Edit makes an edit.
+func (e *Editor) Edit(edit Edit) (time.Time, error) {
+	c, err := e.live.Edit(edit)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return e.place.Write(c)
+}
+
+// Endpoint gives a service < Lanes an endpoint whose address says n.
+func (e *Editor) Endpoint(service, n int) (time.Time, error) {
+	return e.Edit(Edit{Kind: Endpoint, Service: service, Number: n})
+}
+
+// Route edits the VirtualService of the first service: a path says n.
+func (e *Editor) Route(n int) (time.Time, error) { return e.Edit(Edit{Kind: Route, Number: n}) }
+
+// AddRoute makes a VirtualService for a service that has none; its path says n.
+func (e *Editor) AddRoute(n int) (time.Time, error) { return e.Edit(Edit{Kind: AddRoute, Number: n}) }
+
+// RemoveRoute removes it.
+func (e *Editor) RemoveRoute(n int) (time.Time, error) {
+	return e.Edit(Edit{Kind: RemoveRoute, Number: n})
+}
+
+// Replace puts a new pod in the place of workload i, whose service must be < Lanes.
+func (e *Editor) Replace(i, n int) (time.Time, error) {
+	if i < 0 || i >= e.mesh.Workloads() {
+		return time.Time{}, fmt.Errorf("replace: workload %d of %d", i, e.mesh.Workloads())
+	}
+	s, pod := e.mesh.place(i)
+	return e.Edit(Edit{Kind: Replace, Service: s, Pod: pod, Number: n})
+}
+
+// Scale lets a service < Lanes have so many pods.
+func (e *Editor) Scale(service, pods, n int) (time.Time, error) {
+	return e.Edit(Edit{Kind: Scale, Service: service, Pods: pods, Number: n})
+}
+
+// Successor is the node of the sidecar in the pod that Replace(i, n) makes.
+func (e *Editor) Successor(i, n int) *corev3.Node {
+	s, pod := e.mesh.place(i)
+	return e.mesh.sidecarNode(s, instance{place: pod, number: n, marked: true})
+}
