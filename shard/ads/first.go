@@ -40,9 +40,9 @@ func (t *turn) firstSotW(typ Type, goal *Content) {
 	}
 	sum := t.book.whole(k, st.sub, goal).sum
 	knows := st.version == sum.version() && !st.doubt && (st.sub.All || !t.answered)
-	if knows && !st.full && t.sends > 0 {
+	if knows && !st.full && t.proves(typ, goal) {
 		st.have, st.sum, st.accepted = goal, sum, had{goal, st.sub}
-		t.to(typ, goal, false) // the endpoints of clusters that have just changed
+		t.to(typ, goal, false) // the endpoints of clusters that have just changed, or the proof
 		return
 	}
 	batch := t.book.wholeBatch(k, st.sub, goal) // also when nothing of these names exists: the answer tells so

@@ -99,6 +99,9 @@ func (c *client) check(target *meshTarget) {
 	if c.session.Pending() {
 		c.t.Fatal("something is pending for ever")
 	}
+	if c.session.sends == 0 && (c.delta || target.contents[Clusters].Section.Len()+target.contents[Listeners].Section.Len() > 0) {
+		c.t.Fatal("the stream got no response")
+	}
 }
 
 func show(e *encodecache.Entry) string {

@@ -96,6 +96,7 @@ func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
 	st.have, st.sum, st.force, st.blocked = to, sum, nil, false
 	st.nonce, st.waiting = batch.Nonce, true
 	t.sends++
+	t.proveBy = time.Time{}
 	if len(st.flights) == maxFlights {
 		st.flights = append(st.flights[:0:0], st.flights[1:]...)
 	}

@@ -44,14 +44,11 @@ func (t *turn) amend(typ Type, r *Request) {
 	st := &t.types[typ]
 	old := st.sub
 	st.sub = t.subscribed(old, r)
-	if st.first {
-		return
-	}
 	send := slices.Clone(r.Subscribe)
 	if st.sub.All && old.All {
 		send = append(send, r.Unsubscribe...)
 	}
-	if st.sub.All && slices.Contains(r.Subscribe, wildcard) {
+	if st.sub.All && slices.Contains(r.Subscribe, wildcard) && !st.first {
 		st.have, st.force = nil, nil
 		return
 	}

@@ -54,6 +54,7 @@ type Session struct {
 	answered bool      // the client has ACKed or refused one of them
 	now      time.Time // of the last call
 	removeBy time.Time // when what is kept goes in any case; zero while nothing is kept
+	proveBy  time.Time // when the stream's first response goes in any case; zero while nothing is owed
 }
 
 // state is a Session's knowledge of one type.
@@ -212,6 +213,7 @@ func (s *Session) Tick(now time.Time, b *Book) []Effect {
 		st.waiting = false
 	}
 	t.pump()
+	t.overdue()
 	return t.effects()
 }
 
@@ -239,6 +241,7 @@ func (s *Session) Deadline() time.Time {
 		consider(st.newest().since.Add(CreditWait))
 	}
 	consider(s.removeBy)
+	consider(s.proveBy)
 	if st := &s.types[Clusters]; st.waiting && st.blocked {
 		if at := st.newest().since.Add(CreditWait); next.IsZero() || at.Before(next) {
 			return at

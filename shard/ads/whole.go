@@ -8,6 +8,7 @@ type whole struct {
 	removed []string // names that do not exist
 	sum     digest   // State-of-the-World only
 	section Section  // that of the Content, if entries are all of it
+	least   *Names   // the smallest of them, once somebody asked
 	mentioned
 }
 
