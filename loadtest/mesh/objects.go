@@ -53,7 +53,7 @@ func (m *Mesh) serviceObjects(yield func(Object) bool) bool {
 			if !yield(m.serviceEntry(s)) {
 				return false
 			}
-		} else if !yield(m.Service(s)) || !m.sliceObjects(s, yield) {
+		} else if !yield(m.serviceObject(s)) || !m.sliceObjects(s, yield) {
 			return false
 		}
 		if m.routed(s) && !yield(m.Route(s, 0)) || m.ruled(s) && !yield(m.rule(s)) {

@@ -32,8 +32,8 @@ func servicePort(name string, port, target int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Port: port, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(target)}
 }
 
-// Service is service s.
-func (m *Mesh) Service(s int) *corev1.Service {
+// serviceObject is service s.
+func (m *Mesh) serviceObject(s int) *corev1.Service {
 	o := &corev1.Service{TypeMeta: core("Service"), ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
 	o.Spec.ClusterIP = clusterIP(s)
 	if m.headless(s) {
