@@ -28,7 +28,7 @@ func admitKind(kind value.Kind, object any) *problem {
 	case value.KindNode:
 		return typed[corev1.Node](object, nil)
 	case value.KindPod:
-		return typed[corev1.Pod](object, nil)
+		return typed[Pod](object, nil)
 	case value.KindService:
 		return typed(object, checkService)
 	case value.KindEndpointSlice:

@@ -7,7 +7,6 @@ import (
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
 )
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -33,26 +32,6 @@ func checkService(o *corev1.Service) *problem {
 		}
 	}
 	c.that(o.Spec.Type != corev1.ServiceTypeExternalName || o.Spec.ExternalName != "", "spec.externalName", "expected a host name for type ExternalName")
-	return c.first
-}
-
-// checkSlice keeps addresses out that a proxy would refuse, and with them all endpoints of the service.
-func checkSlice(o *discovery.EndpointSlice) *problem {
-	c := &check{}
-	for i, p := range o.Ports {
-		if p.Port != nil {
-			c.within(item("ports", i)+".port", int64(*p.Port), 1, 65535)
-		}
-	}
-	if o.AddressType == discovery.AddressTypeFQDN {
-		return c.first
-	}
-	for i, e := range o.Endpoints {
-		c.that(len(e.Addresses) > 0, item("endpoints", i)+".addresses", "expected at least one address")
-		for j, a := range e.Addresses {
-			c.address(item(item("endpoints", i)+".addresses", j), a)
-		}
-	}
 	return c.first
 }
 

@@ -30,7 +30,7 @@ func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 	for name := range w.slicesByService[key] {
 		s := w.slices[name]
 		if !s.valid {
-			s.built, s.valid = keep(s.built, keep(stale, w.buildSlice(s.object, svc))), true
+			s.built, s.valid = keep(s.built, keep(stale, w.buildSlice(s.Slice, svc))), true
 		}
 		next.parts[name] = s.built
 		if was := prev.parts[name]; !sameList(was, s.built) {

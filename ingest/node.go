@@ -29,7 +29,7 @@ func (w *world) putNode(name string, object any) {
 		return
 	}
 	for p := range w.podsByNode[name] {
-		w.derivePod(p, w.pods[p].object)
+		w.derivePod(p, w.pods[p].Pod)
 	}
 }
 

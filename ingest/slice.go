@@ -1,20 +1,16 @@
 package ingest
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // slice is an EndpointSlice in force.
 type slice struct {
-	object *discovery.EndpointSlice
-	// service is whose endpoints they are.
-	service objectName
+	*Slice
 	// built are the endpoints in canonical order: as they are while valid, else as they were. Immutable.
 	built []*value.Endpoint
 	valid bool
@@ -22,41 +18,34 @@ type slice struct {
 
 func (w *world) putSlice(name objectName, object any) {
 	var built []*value.Endpoint
-	if prev := w.slices[name]; prev != nil {
+	prev := w.slices[name]
+	if prev != nil {
 		built = prev.built
 		w.indexSlice(name, prev, false)
 		delete(w.slices, name)
 	}
-	s, ok := object.(*discovery.EndpointSlice)
-	if !ok || s.AddressType == discovery.AddressTypeFQDN || s.Labels[discovery.LabelServiceName] == "" {
+	s, ok := object.(*Slice)
+	if !ok || s.names || s.service.name == "" {
 		return
 	}
-	next := &slice{object: s, service: objectName{s.Namespace, s.Labels[discovery.LabelServiceName]}, built: built}
+	next := &slice{Slice: s, built: built}
 	w.slices[name] = next
 	w.indexSlice(name, next, true)
 }
 
 func (w *world) indexSlice(name objectName, s *slice, in bool) {
 	change(w.slicesByService, s.service, name, in)
-	for i := range s.object.Endpoints {
-		e := &s.object.Endpoints[i]
-		if p, ok := podRef(s.object, e); ok {
-			change(w.slicesByPod, p, name, in)
+	for i := range s.endpoints {
+		e := &s.endpoints[i]
+		if e.pod != (objectName{}) {
+			change(w.slicesByPod, e.pod, name, in)
 			continue
 		}
-		for _, a := range e.Addresses {
+		for _, a := range e.addresses {
 			change(w.slicesByAddress, objectName{name.namespace, a}, name, in)
 		}
 	}
 	w.marks.sets.add(w.hostOf(s.service))
-}
-
-// podRef is the pod that an endpoint names.
-func podRef(s *discovery.EndpointSlice, e *discovery.Endpoint) (objectName, bool) {
-	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
-		return objectName{}, false
-	}
-	return objectName{cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name}, true
 }
 
 // sliceStale marks a slice whose pods changed.
@@ -72,22 +61,23 @@ func (w *world) hostOf(service objectName) value.ServiceKey {
 }
 
 // buildSlice makes the endpoints of one slice.
-func (w *world) buildSlice(s *discovery.EndpointSlice, svc *corev1.Service) []*value.Endpoint {
-	ports := slicePorts(s)
+func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
+	ports := s.endpointPorts()
 	if len(ports) == 0 {
 		return nil
 	}
 	var out []*value.Endpoint
-	for i := range s.Endpoints {
-		e := &s.Endpoints[i]
-		health, served := healthOf(e.Conditions, svc)
+	for i := range s.endpoints {
+		e := &s.endpoints[i]
+		health, served := e.health(svc)
 		if !served {
 			continue
 		}
-		for _, address := range e.Addresses {
-			from := w.behind(s, e, address)
+		for j := range e.addresses {
+			address := e.addresses[j : j+1 : j+1]
+			from := w.behind(s, e, address[0])
 			made := from.origin.endpoint()
-			made.Addresses, made.Ports, made.Health = []string{address}, ports, from.origin.health(health)
+			made.Addresses, made.Ports, made.Health = address, ports, from.origin.health(health)
 			out = append(out, made)
 		}
 	}
@@ -96,12 +86,12 @@ func (w *world) buildSlice(s *discovery.EndpointSlice, svc *corev1.Service) []*v
 }
 
 // behind is the pod behind an address of a slice. A pod that is not known (yet), or none, has no labels and speaks no mutual TLS.
-func (w *world) behind(s *discovery.EndpointSlice, e *discovery.Endpoint, address string) *pod {
-	if name, ok := podRef(s, e); ok {
-		if p := w.pods[name]; p != nil {
+func (w *world) behind(s *Slice, e *sliceEndpoint, address string) *pod {
+	if e.pod != (objectName{}) {
+		if p := w.pods[e.pod]; p != nil {
 			return p
 		}
-	} else if p := w.podAt(s.Namespace, address); p != nil {
+	} else if p := w.podAt(s.service.namespace, address); p != nil {
 		return p
 	}
 	network := w.network("")
@@ -112,44 +102,9 @@ func (w *world) behind(s *discovery.EndpointSlice, e *discovery.Endpoint, addres
 func (w *world) podAt(namespace, address string) *pod {
 	var best *pod
 	for _, name := range w.podsByAddress[address] {
-		if p := w.pods[name]; name.namespace == namespace && (best == nil || p.before(best)) {
+		if p := w.pods[name]; name.namespace == namespace && (best == nil || p.before(best.Pod)) {
 			best = p
 		}
 	}
 	return best
-}
-
-// healthOf reads the conditions of an endpoint. An absent condition is what the Kubernetes API says: ready, serving, not terminating.
-func healthOf(c discovery.EndpointConditions, svc *corev1.Service) (h value.Health, served bool) {
-	is := func(b *bool, absent bool) bool { return b == nil && absent || b != nil && *b }
-	switch {
-	case is(c.Ready, true):
-		return value.Healthy, true
-	case !is(c.Terminating, false):
-		return value.Unhealthy, true
-	case keepsSessions(svc) && is(c.Serving, true):
-		return value.Draining, true
-	}
-	return value.Terminating, false
-}
-
-// keepsSessions reports whether a Service's sessions stay with their endpoints, which then drain.
-func keepsSessions(svc *corev1.Service) bool {
-	return svc.Labels["istio.io/persistent-session"] != "" || svc.Labels["istio.io/persistent-session-header"] != ""
-}
-
-func slicePorts(s *discovery.EndpointSlice) []value.EndpointPort {
-	var out []value.EndpointPort
-	for _, p := range s.Ports {
-		if p.Port == nil {
-			continue // All ports: nothing that a cluster could be sent to.
-		}
-		port := value.EndpointPort{Port: uint32(*p.Port)}
-		if p.Name != nil {
-			port.Name = *p.Name
-		}
-		out = append(out, port)
-	}
-	slices.SortFunc(out, comparePorts)
-	return out
 }

@@ -111,6 +111,7 @@ func (s *Store) Ready() bool {
 // take brings one key to what its sources hold after e. Called under mu.
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
+	e.Object = Trim(e.Object)
 	key := e.Key
 	if key.Kind == value.KindMeshConfig {
 		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.

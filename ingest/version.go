@@ -55,7 +55,7 @@ func (s *Store) version(held versions, e Event) versions {
 	if p := admit(e.Key, e.Object); p != nil {
 		held[i].refused = s.refuse(e, *p)
 	} else {
-		held[i].good, held[i].refused = e.Object, nil
+		held[i].good, held[i].refused = kept(held[i].good, e.Object), nil
 	}
 	s.standing(was, held[i].refused)
 	return held

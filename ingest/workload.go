@@ -84,7 +84,7 @@ func (w *world) account(namespace, name string) string {
 func (w *world) workloadAt(address string) *value.Workload {
 	var best *pod
 	for _, name := range w.podsByAddress[address] {
-		if p := w.pods[name]; best == nil || p.before(best) {
+		if p := w.pods[name]; best == nil || p.before(best.Pod) {
 			best = p
 		}
 	}

@@ -90,7 +90,7 @@ func (w *world) put(key value.ObjectKey, object any) {
 // refresh marks and derives everything anew, after a change of what all of it depends on.
 func (w *world) refresh() {
 	for name, p := range w.pods {
-		w.derivePod(name, p.object)
+		w.derivePod(name, p.Pod)
 	}
 	for name, e := range w.entries {
 		w.deriveEntry(name, e.object)

@@ -1,9 +1,6 @@
 package kube
 
 import (
-	"fmt"
-
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pilotd/pilotd/ingest"
@@ -26,7 +23,7 @@ func newCollector(k kind, o *outbox) *collector {
 
 // Transformer makes the reflector cut objects down as they arrive, not when the list is complete.
 func (c *collector) Transformer() cache.TransformFunc {
-	return func(o any) (any, error) { return c.kind.keep(o), nil }
+	return func(o any) (any, error) { return c.kind.arrive(o) }
 }
 
 // Add takes a new object.
@@ -88,22 +85,16 @@ func (c *collector) put(o any) error {
 
 // take writes the letter for a version of an object.
 func (c *collector) take(o any, letters map[value.ObjectKey]letter) error {
-	o = c.kind.keep(o)
-	m, err := accessor(o)
+	a, err := c.kind.arrive(o)
 	if err != nil {
 		return err
 	}
-	key := c.kind.key(m)
-	l := letter{accept: c.known[key]}
-	object, bad := c.kind.read(o)
-	if bad != nil {
-		bad.Source, bad.Key = SourceName, key
-		l.reject = bad
-	} else {
-		l.event = &ingest.Event{Source: SourceName, Key: key, Object: object}
+	l := letter{accept: c.known[a.key], reject: a.bad}
+	if a.bad == nil {
+		l.event = &ingest.Event{Source: SourceName, Key: a.key, Object: a.object}
 	}
-	c.known[key] = bad != nil
-	letters[key] = l
+	c.known[a.key] = a.bad != nil
+	letters[a.key] = l
 	return nil
 }
 
@@ -111,15 +102,4 @@ func (c *collector) take(o any, letters map[value.ObjectKey]letter) error {
 func (c *collector) end(key value.ObjectKey, letters map[value.ObjectKey]letter) {
 	letters[key] = letter{event: &ingest.Event{Source: SourceName, Key: key}, accept: c.known[key]}
 	delete(c.known, key)
-}
-
-func accessor(o any) (meta.Object, error) {
-	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = gone.Obj
-	}
-	m, ok := o.(meta.Object)
-	if !ok {
-		return nil, fmt.Errorf("kube: %T is no object", o)
-	}
-	return m, nil
 }

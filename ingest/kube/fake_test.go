@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +26,8 @@ type fakeAPI struct {
 	watches   map[string][]chan event      // by path
 	asked     map[string]*http.Request     // the last request, by path
 	held      map[string]chan struct{}     // requests for a path wait for it
+	old       bool                         // watches do not begin with what there is
+	pages     int                          // lists that were cut short
 }
 
 // object is an object in JSON.
@@ -166,20 +170,28 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	first := make([]object, 0, len(objects))
-	for _, o := range objects {
-		first = append(first, o)
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		first = append(first, objects[name])
 	}
 	version := strconv.Itoa(f.version)
 	kind, apiVersion := kindAt(path)
-	if r.URL.Query().Get("watch") == "" {
+	q := r.URL.Query()
+	if q.Get("watch") == "" {
+		first, next := f.page(q, first)
 		f.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(object{"kind": kind + "List", "apiVersion": apiVersion, "metadata": object{"resourceVersion": version}, "items": first})
+		_ = json.NewEncoder(w).Encode(object{"kind": kind + "List", "apiVersion": apiVersion, "metadata": object{"resourceVersion": version, "continue": next}, "items": first})
+		return
+	}
+	if f.old && q.Get("resourceVersionMatch") != "" {
+		f.mu.Unlock()
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
 		return
 	}
 	events := make(chan event, 1000)
 	f.watches[path] = append(f.watches[path], events)
 	f.mu.Unlock()
-	if r.URL.Query().Get("sendInitialEvents") == "true" {
+	if q.Get("sendInitialEvents") == "true" {
 		for _, o := range first {
 			_ = json.NewEncoder(w).Encode(event{"ADDED", o})
 		}
@@ -188,6 +200,18 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}}})
 	}
 	stream(w, r, events)
+}
+
+// page is the part of a list that a request asks for, and the mark of the next; as a real server, it cuts lists of the newest state alone.
+// Called under mu.
+func (f *fakeAPI) page(q url.Values, all []object) (part []object, next string) {
+	from, _ := strconv.Atoi(q.Get("continue"))
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	if part = all[from:]; limit > 0 && len(part) > limit && q.Get("resourceVersion") == "" {
+		f.pages++
+		return part[:limit], strconv.Itoa(from + limit)
+	}
+	return part, ""
 }
 
 func stream(w http.ResponseWriter, r *http.Request, events chan event) {

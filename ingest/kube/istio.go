@@ -33,7 +33,7 @@ func istioKinds(s scope) map[string]kind {
 	} {
 		kinds[resource+"."+istioGroup] = kind{
 			name: name, resource: resource, namespace: s.namespace, list: func() runtime.Object { return &unreadList{} },
-			keep: func(o any) any { return keepIstio(name, o) }, read: readIstio,
+			read: func(o any) (any, *ingest.Rejection) { return readIstio(name, o) },
 		}
 	}
 	return kinds
@@ -45,8 +45,6 @@ type unread struct {
 	meta.ObjectMeta `json:"metadata,omitempty"`
 	Spec            json.RawMessage `json:"spec,omitempty"`
 	Status          json.RawMessage `json:"status,omitempty"`
-
-	reason string // why it did not decode
 }
 
 // DeepCopyObject is what makes it an object to client-go.
@@ -88,26 +86,18 @@ func istioCodecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// keepIstio decodes an object of Istio's. One that does not decode stays as it is, with the reason.
-func keepIstio(name value.Kind, o any) any {
+// readIstio decodes an object of Istio's.
+func readIstio(name value.Kind, o any) (any, *ingest.Rejection) {
 	u, ok := o.(*unread)
-	if !ok || u.reason != "" {
-		return o
+	if !ok {
+		return o, nil
 	}
 	keepMeta(&u.ObjectMeta)
 	typed, err := decode(name, u)
 	if err != nil {
-		u.reason, u.Spec, u.Status = err.Error(), nil, nil
-		return u
+		return nil, &ingest.Rejection{Field: "spec", Reason: err.Error()}
 	}
-	return typed
-}
-
-func readIstio(o any) (any, *ingest.Rejection) {
-	if u, ok := o.(*unread); ok {
-		return nil, &ingest.Rejection{Field: "spec", Reason: u.reason}
-	}
-	return o, nil
+	return typed, nil
 }
 
 func decode(name value.Kind, u *unread) (meta.Object, error) {

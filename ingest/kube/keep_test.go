@@ -52,7 +52,6 @@ metadata:
   namespace: b
   generateName: a-
   labels: {app: a}
-  annotations: {sidecar.istio.io/status: x}
   ownerReferences: [{kind: ReplicaSet, name: a-1}]
 spec:
   nodeName: n
@@ -68,11 +67,25 @@ status:
   podIPs: [{ip: 10.0.0.1}]
   conditions: [{type: Ready, status: "True"}]
 `)
-	for range 2 { // The second call finds what the first one left.
-		if got := keepPod(pod); !reflect.DeepEqual(got, want) {
-			t.Errorf("kept %v\nwant %v", got, want)
+	if got, want := arrived(t, pod), arrived(t, want); !reflect.DeepEqual(got, want) {
+		t.Errorf("kept %v\nwant %v", got, want)
+	}
+}
+
+// arrived is what is kept of a Pod.
+func arrived(t *testing.T, p *core.Pod) *arrival {
+	t.Helper()
+	for _, k := range coreKinds(newScope(Options{})) {
+		if k.resource == "pods" {
+			a, err := k.arrive(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
 		}
 	}
+	t.Fatal("no kind of pods")
+	return nil
 }
 
 func TestKeepIsTotal(t *testing.T) {
@@ -81,8 +94,8 @@ func TestKeepIsTotal(t *testing.T) {
 		if _, ok := list.(meta.ListInterface); !ok {
 			t.Errorf("%s: %T is no list", k.name, list)
 		}
-		if got := k.keep(&meta.PartialObjectMetadata{}); got == nil {
-			t.Errorf("%s: lost an object of another type", k.name)
+		if a, err := k.arrive(&meta.PartialObjectMetadata{}); err != nil || a.object == nil {
+			t.Errorf("%s: lost an object of another type: %v", k.name, err)
 		}
 	}
 }

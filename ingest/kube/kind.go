@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 
 	core "k8s.io/api/core/v1"
@@ -24,9 +25,7 @@ type kind struct {
 	list     func() runtime.Object
 	// namespace and fields limit the request.
 	namespace, fields string
-	// keep cuts an object down to the used fields. It may be called again with its result.
-	keep func(any) any
-	// read makes the event's object of what keep kept.
+	// read makes the event's object of one that was decoded just now and belongs to nobody else: it keeps the used fields alone.
 	read func(any) (any, *ingest.Rejection)
 }
 
@@ -54,20 +53,20 @@ func coreKinds(s scope) []kind {
 		namespaces = "metadata.name=" + s.namespace
 	}
 	return []kind{
-		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, keep: keepNamespace, read: asIs},
-		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, keep: keepNode, read: asIs},
+		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace},
+		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, read: keepNode},
 		{
-			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, keep: keepPod, read: asIs,
+			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, read: trim,
 			fields: "status.phase!=Failed,status.phase!=Succeeded", // They have given up their address.
 		},
-		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace, list: func() runtime.Object { return &core.ServiceList{} }, keep: keepService, read: asIs},
+		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace, list: func() runtime.Object { return &core.ServiceList{} }, read: keepService},
 		{
 			name: value.KindEndpointSlice, group: discovery.SchemeGroupVersion, resource: "endpointslices", namespace: s.namespace,
-			list: func() runtime.Object { return &discovery.EndpointSliceList{} }, keep: keepEndpointSlice, read: asIs,
+			list: func() runtime.Object { return &discovery.EndpointSliceList{} }, read: trim,
 		},
 		{
 			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root, fields: "metadata.name=" + s.meshConfigMap,
-			list: func() runtime.Object { return &core.ConfigMapList{} }, keep: keepConfigMap, read: readMesh,
+			list: func() runtime.Object { return &core.ConfigMapList{} }, read: readMesh,
 		},
 	}
 }
@@ -80,15 +79,23 @@ func (k kind) key(m meta.Object) value.ObjectKey {
 	return value.ObjectKey{Kind: k.name, Namespace: m.GetNamespace(), Name: m.GetName()}
 }
 
-// requests are how a reflector lists and watches the kind.
+// page is how many objects a list asks for at a time.
+const page = 500
+
+// requests are how a reflector lists and watches the kind. A list is what servers are asked for that have no stream of what there is. It comes
+// in pages, of which each is cut down before the next is asked for: a server gives pages of the newest state alone.
 func (k kind) requests(c rest.Interface) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
 		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.resource).VersionedParams(o, meta.ParameterCodec)
 	}
 	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+		o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", cmp.Or(o.Limit, page)
 		found := k.list()
-		return found, request(&o).Do(ctx).Into(found)
+		if err := request(&o).Do(ctx).Into(found); err != nil {
+			return nil, err
+		}
+		return k.arriveAll(found)
 	}
 	follow := func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
 		o.Watch = true
@@ -97,13 +104,17 @@ func (k kind) requests(c rest.Interface) (cache.ListWithContextFunc, cache.Watch
 	return list, follow
 }
 
-func asIs(o any) (any, *ingest.Rejection) { return o, nil }
+func trim(o any) (any, *ingest.Rejection) { return ingest.Trim(o), nil }
 
 // readMesh takes the mesh configuration out of its ConfigMap.
 func readMesh(o any) (any, *ingest.Rejection) {
-	text, ok := o.(*core.ConfigMap).Data["mesh"]
+	c, ok := o.(*core.ConfigMap)
 	if !ok {
-		return nil, &ingest.Rejection{Field: "data.mesh", Reason: "is missing in ConfigMap " + o.(*core.ConfigMap).Name + ": expected a MeshConfig in YAML"}
+		return o, nil
+	}
+	text, ok := c.Data["mesh"]
+	if !ok {
+		return nil, &ingest.Rejection{Field: "data.mesh", Reason: "is missing in ConfigMap " + c.Name + ": expected a MeshConfig in YAML"}
 	}
 	return text, nil
 }

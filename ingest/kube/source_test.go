@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -165,6 +166,25 @@ func TestAnObjectThatDoesNotDecodeHurtsOnlyItself(t *testing.T) {
 	api.put(vsPath, vs("v1", "x", "x3.com"))
 	api.delete(vsPath, "default/bad")
 	r.Until(t, "the repair", func(told *sinktest.Told) bool { return host(told, "x") == "x3.com" && len(told.Rejected) == 0 })
+}
+
+func TestServerWithoutStreamsIsListedInPages(t *testing.T) {
+	api := newFakeAPI(t)
+	api.old = true
+	const services, path = 2*page + 1, "/api/v1/services"
+	put := func(i int) {
+		api.put(path, fmt.Sprintf(`{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"a","name":"s%04d"}}`, i))
+	}
+	for i := range services {
+		put(i)
+	}
+	r := start(t, Options{Config: api.config()})
+	r.Until(t, "sync", synced)
+	if n := len(r.Now().Objects); n != services || api.pages != 2 {
+		t.Errorf("%d objects after %d pages that had a next", n, api.pages)
+	}
+	put(services)
+	r.Until(t, "one more", func(told *sinktest.Told) bool { return len(told.Objects) == services+1 })
 }
 
 func TestMeshConfigMap(t *testing.T) {

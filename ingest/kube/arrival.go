@@ -1,0 +1,87 @@
+package kube
+
+import (
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// arrival is an object on its way to the sink: what is used of it, or why it is refused. It is an object to client-go, which holds the
+// first ones until all are there. Immutable.
+type arrival struct {
+	key    value.ObjectKey
+	object any
+	bad    *ingest.Rejection
+}
+
+// GetObjectMeta tells the names by which client-go tells objects apart.
+func (a *arrival) GetObjectMeta() meta.Object {
+	return &meta.ObjectMeta{Namespace: a.key.Namespace, Name: a.key.Name}
+}
+
+// GetObjectKind says nothing: nobody asks.
+func (a *arrival) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject is itself, which never changes.
+func (a *arrival) DeepCopyObject() runtime.Object { return a }
+
+// arrivals is a page of them.
+type arrivals struct {
+	meta.TypeMeta
+	meta.ListMeta
+	Items []*arrival
+}
+
+// DeepCopyObject is what makes it a list to client-go.
+func (l *arrivals) DeepCopyObject() runtime.Object {
+	c := *l
+	return &c // Nobody writes the items.
+}
+
+// arrive reads an object that was decoded just now.
+func (k kind) arrive(o any) (*arrival, error) {
+	if a, ok := o.(*arrival); ok {
+		return a, nil
+	}
+	m, err := accessor(o)
+	if err != nil {
+		return nil, err
+	}
+	a := &arrival{key: k.key(m)}
+	if a.object, a.bad = k.read(o); a.bad != nil {
+		a.bad.Source, a.bad.Key = SourceName, a.key
+	}
+	return a, nil
+}
+
+// arriveAll reads a list that was decoded just now.
+func (k kind) arriveAll(list runtime.Object) (runtime.Object, error) {
+	m, err := apimeta.ListAccessor(list)
+	if err != nil {
+		return nil, fmt.Errorf("kube: %T is no list: %w", list, err)
+	}
+	out := &arrivals{ListMeta: meta.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, Items: make([]*arrival, 0, apimeta.LenList(list))}
+	return out, apimeta.EachListItem(list, func(o runtime.Object) error {
+		a, err := k.arrive(o)
+		out.Items = append(out.Items, a)
+		return err
+	})
+}
+
+func accessor(o any) (meta.Object, error) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	m, ok := o.(meta.Object)
+	if !ok {
+		return nil, fmt.Errorf("kube: %T is no object", o)
+	}
+	return m, nil
+}

@@ -1,0 +1,129 @@
+package ingest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Pod is what the Store keeps of a Kubernetes Pod: some hundred bytes of the thousands that one of two containers takes. Immutable.
+type Pod struct {
+	namespace, name string
+	labels          value.Labels
+	// workload is the name under which telemetry reports the pod.
+	workload, account, node string
+	hostName, subDomain     string
+	// addresses are the pod's, the primary first; none once it has ended.
+	addresses []string
+	ports     map[string]int
+	created   int64
+	// ready pods are endpoints of the ServiceEntries that select them.
+	ready       bool
+	alive       bool // not being deleted
+	hostNetwork bool
+}
+
+func newPod(p *corev1.Pod) *Pod {
+	out := &Pod{
+		namespace: same(p.Namespace), name: p.Name, labels: sameLabels(p.Labels), workload: same(workloadName(p)), node: same(p.Spec.NodeName),
+		account: same(cmp.Or(p.Spec.ServiceAccountName, "default")), ports: namedPorts(p), created: seconds(p.ObjectMeta),
+		alive: p.DeletionTimestamp == nil, hostNetwork: p.Spec.HostNetwork,
+	}
+	if out.subDomain = p.Spec.Subdomain; out.subDomain != "" {
+		out.hostName = cmp.Or(p.Spec.Hostname, p.Name)
+	}
+	if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		out.addresses = podAddresses(p)
+	}
+	out.ready = out.alive && len(out.addresses) > 0 && isReady(p)
+	return out
+}
+
+func (p *Pod) equal(o *Pod) bool {
+	return p.namespace == o.namespace && p.name == o.name && p.workload == o.workload && p.account == o.account && p.node == o.node &&
+		p.hostName == o.hostName && p.subDomain == o.subDomain && p.created == o.created && p.ready == o.ready && p.alive == o.alive &&
+		p.hostNetwork == o.hostNetwork && slices.Equal(p.addresses, o.addresses) && maps.Equal(p.labels, o.labels) && maps.Equal(p.ports, o.ports)
+}
+
+// before says which of two pods is asked about an address that both have.
+func (p *Pod) before(o *Pod) bool {
+	return cmp.Or(
+		compareBool(p.alive, o.alive), compareBool(!p.hostNetwork, !o.hostNetwork), compareBool(p.ready, o.ready),
+		cmp.Compare(o.created, p.created), cmp.Compare(p.namespace, o.namespace), cmp.Compare(p.name, o.name)) < 0
+}
+
+func podAddresses(p *corev1.Pod) []string {
+	var out []string
+	if p.Status.PodIP != "" {
+		out = append(out, p.Status.PodIP)
+	}
+	for _, ip := range p.Status.PodIPs {
+		if ip.IP != "" && !slices.Contains(out, ip.IP) {
+			out = append(out, ip.IP)
+		}
+	}
+	return out
+}
+
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func namedPorts(p *corev1.Pod) map[string]int {
+	out := map[string]int{}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if _, taken := out[port.Name]; port.Name != "" && !taken {
+				out[same(port.Name)] = int(port.ContainerPort)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// workloadName is the name under which telemetry reports a pod: that of what made it, seen through the ReplicaSet or Job in between.
+func workloadName(p *corev1.Pod) string {
+	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
+		return name
+	}
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil || p.GenerateName == "" {
+		return p.Name
+	}
+	switch owner.Kind {
+	case "ReplicaSet":
+		for _, hash := range []string{p.Labels["pod-template-hash"], p.Labels["rollouts-pod-template-hash"]} {
+			if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+				return name
+			}
+		}
+	case "ReplicationController":
+		return cmp.Or(p.Labels["deploymentconfig"], owner.Name)
+	case "Job":
+		return cronJob(owner.Name)
+	}
+	return cmp.Or(owner.Name, p.Name)
+}
+
+// cronJob is the name of the CronJob that a Job's name ends with a time of, or the Job's own.
+func cronJob(job string) string {
+	i := strings.LastIndexByte(job, '-')
+	if i <= 0 {
+		return job
+	}
+	if digits := job[i+1:]; len(digits) < 8 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+		return job
+	}
+	return job[:i]
+}

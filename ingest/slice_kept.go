@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Slice is what the Store keeps of an EndpointSlice. Immutable.
+type Slice struct {
+	// service is whose endpoints they are; without a name the slice is nobody's.
+	service objectName
+	names   bool // its addresses are host names, which nobody uses
+	ports   []slicePort
+	// endpoints in the order of the object.
+	endpoints []sliceEndpoint
+}
+
+// slicePort is a port of all endpoints; all ports where it has no number.
+type slicePort struct {
+	name   string
+	number int32
+	all    bool
+}
+
+// sliceEndpoint is one endpoint. Conditions that are absent are what the Kubernetes API says: ready, serving, not terminating.
+type sliceEndpoint struct {
+	addresses []string
+	// pod is the pod that the endpoint names, if any.
+	pod                         objectName
+	ready, serving, terminating bool
+}
+
+func newSlice(s *discovery.EndpointSlice) *Slice {
+	out := &Slice{
+		service: objectName{same(s.Namespace), same(s.Labels[discovery.LabelServiceName])}, names: s.AddressType == discovery.AddressTypeFQDN,
+		ports: make([]slicePort, 0, len(s.Ports)), endpoints: make([]sliceEndpoint, 0, len(s.Endpoints)),
+	}
+	for _, p := range s.Ports {
+		port := slicePort{all: p.Port == nil}
+		if p.Name != nil {
+			port.name = same(*p.Name)
+		}
+		if p.Port != nil {
+			port.number = *p.Port
+		}
+		out.ports = append(out.ports, port)
+	}
+	is := func(b *bool, absent bool) bool { return b == nil && absent || b != nil && *b }
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		kept := sliceEndpoint{addresses: e.Addresses, ready: is(e.Conditions.Ready, true), serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
+		if r := e.TargetRef; r != nil && r.Kind == "Pod" {
+			kept.pod = objectName{same(cmp.Or(r.Namespace, s.Namespace)), same(r.Name)}
+		}
+		out.endpoints = append(out.endpoints, kept)
+	}
+	return out
+}
+
+func (s *Slice) equal(o *Slice) bool {
+	return s.service == o.service && s.names == o.names && slices.Equal(s.ports, o.ports) && slices.EqualFunc(s.endpoints, o.endpoints, sliceEndpoint.equal)
+}
+
+func (e sliceEndpoint) equal(o sliceEndpoint) bool {
+	return e.pod == o.pod && e.ready == o.ready && e.serving == o.serving && e.terminating == o.terminating && slices.Equal(e.addresses, o.addresses)
+}
+
+// health is what clients should think of an endpoint of a Service, and whether it is served at all.
+func (e *sliceEndpoint) health(svc *corev1.Service) (h value.Health, served bool) {
+	switch {
+	case e.ready:
+		return value.Healthy, true
+	case !e.terminating:
+		return value.Unhealthy, true
+	case keepsSessions(svc) && e.serving:
+		return value.Draining, true
+	}
+	return value.Terminating, false
+}
+
+// keepsSessions reports whether a Service's sessions stay with their endpoints, which then drain.
+func keepsSessions(svc *corev1.Service) bool {
+	return svc.Labels["istio.io/persistent-session"] != "" || svc.Labels["istio.io/persistent-session-header"] != ""
+}
+
+// endpointPorts are the ports of all endpoints in canonical order, without those that no cluster could be sent to.
+func (s *Slice) endpointPorts() []value.EndpointPort {
+	var out []value.EndpointPort
+	for _, p := range s.ports {
+		if !p.all {
+			out = append(out, value.EndpointPort{Name: p.name, Port: uint32(p.number)})
+		}
+	}
+	slices.SortFunc(out, comparePorts)
+	return out
+}
+
+// checkSlice keeps addresses out that a proxy would refuse, and with them all endpoints of the service.
+func checkSlice(s *Slice) *problem {
+	c := &check{}
+	for i, p := range s.ports {
+		if !p.all {
+			c.within(item("ports", i)+".port", int64(p.number), 1, 65535)
+		}
+	}
+	if s.names {
+		return c.first
+	}
+	for i, e := range s.endpoints {
+		c.that(len(e.addresses) > 0, item("endpoints", i)+".addresses", "expected at least one address")
+		for j, a := range e.addresses {
+			c.address(item(item("endpoints", i)+".addresses", j), a)
+		}
+	}
+	return c.first
+}
