@@ -39,6 +39,11 @@ func (o object) name() string {
 	return ns + "/" + m["name"].(string)
 }
 
+func (o object) version() int {
+	v, _ := strconv.Atoi(o["metadata"].(map[string]any)["resourceVersion"].(string))
+	return v
+}
+
 // event is an event of a watch.
 type event struct {
 	Type   string `json:"type"`
@@ -198,6 +203,13 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(event{"BOOKMARK", object{"kind": kind, "apiVersion": apiVersion, "metadata": object{
 			"resourceVersion": version, "annotations": object{"k8s.io/initial-events-end": "true"},
 		}}})
+	} else {
+		since, _ := strconv.Atoi(q.Get("resourceVersion"))
+		for _, o := range first {
+			if o.version() > since {
+				_ = json.NewEncoder(w).Encode(event{"ADDED", o})
+			}
+		}
 	}
 	stream(w, r, events)
 }
