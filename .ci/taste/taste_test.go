@@ -18,7 +18,7 @@ func TestRules(t *testing.T) {
 		{"package doc", "gen/a.go", "package p\n", []string{"gen: no package doc"}},
 		{"import up", "gen/a.go", doc + `import _ "github.com/pilotd/pilotd/shard"`, []string{"gen/a.go:3: gen must not import shard"}},
 		{"import down", "shard/a.go", doc + `import _ "github.com/pilotd/pilotd/gen/plan"`, nil},
-		{"client-go", "shard/a.go", doc + `import _ "k8s.io/client-go/rest"`, []string{"shard/a.go:3: only ingest/kube imports client-go"}},
+		{"client-go", "shard/a.go", doc + `import _ "k8s.io/client-go/rest"`, []string{"shard/a.go:3: only ingest/kube and loadtest/cluster import client-go"}},
 		{"client-go at home", "ingest/kube/a.go", doc + `import _ "k8s.io/client-go/rest"`, nil},
 		{"variable", "gen/a.go", doc + "var cache map[string]int\n", []string{"gen/a.go:3: package-level variable cache"}},
 		{"error", "gen/a.go", doc + "var errX = errors.New(\"x\")\nvar _ I = T{}\n", nil},

@@ -42,6 +42,9 @@ func (m *Mesh) routed(s int) bool { return s == 0 || m.chance(virtualService, s,
 
 func (m *Mesh) ruled(s int) bool { return m.chance(destinationRule, s, m.DestinationRules) }
 
+// Size is the number of services of workloads.
+func (m *Mesh) Size() int { return m.services() }
+
 // services is how many there are. The large ones come first, then the ordinary ones, then the headless ones.
 func (m *Mesh) services() int { return m.Large.Services + m.Services + m.Headless.Services }
 
