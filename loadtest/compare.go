@@ -5,21 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotd/pilotd/loadtest/mesh"
+	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/null"
 	"github.com/pilotd/pilotd/loadtest/scenario"
-	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
 func nullCommand() *cobra.Command {
 	var file, listen string
+	var secure bool
 	c := &cobra.Command{
 		Use:   "null",
 		Short: "Be the null server: the recorded bytes, and nothing else",
@@ -40,10 +41,11 @@ input ask for, such as "endpoint 7" and "route 8". It ends with its input.`,
 				return err
 			}
 			fmt.Fprintln(c.OutOrStdout(), l.Addr())
-			return null.Serve(l, r, c.InOrStdin())
+			return serveNull(l, r, c.InOrStdin(), secure)
 		},
 	}
 	c.Flags().StringVar(&file, "recording", "", "what to serve")
+	c.Flags().BoolVar(&secure, "tls", false, "serve with TLS, and a certificate that is made for it")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve on")
 	return c
 }
@@ -61,7 +63,7 @@ same on the null server: a bare gRPC server that sends the recorded bytes. The r
 			if s.dir == "" {
 				return errors.New("compare needs --dir")
 			}
-			if err := s.place(c); err != nil {
+			if err := s.complete(c); err != nil {
 				return err
 			}
 			s.Scenarios = []string{"endpoint", "route"}
@@ -96,12 +98,22 @@ func compare(ctx context.Context, s *settings, keep string) (target, limit *scen
 	if target, err = scenario.Run(ctx, s.Options); err != nil {
 		return nil, nil, err
 	}
-	p, err := null.Spawn(recording, keep, "null", "--recording", keep)
+	args := []string{"null", "--recording", keep}
+	if s.tls {
+		args = append(args, "--tls")
+	}
+	p, err := null.Spawn(recording, keep, args...)
 	if err != nil {
 		return nil, nil, err
 	}
 	o := s.Options
-	o.Target, o.PID, o.Edits = p.Address, p.PID(), p
+	o.Server, o.Edits = measure.Local(p.PID()), p
+	o.Targets = []wire.Endpoint{wire.At(p.Address)}
+	if s.tls { // its certificate is its own
+		if o.Targets[0], err = o.Targets[0].Secure(wire.Secrets{Insecure: true}); err != nil {
+			return nil, nil, errors.Join(err, p.Close())
+		}
+	}
 	limit, err = scenario.Run(ctx, o)
 	return target, limit, errors.Join(err, p.Close())
 }
@@ -113,9 +125,18 @@ func record(ctx context.Context, s *settings) (*null.Recording, error) {
 	if err := s.Edits.Restore(); err != nil {
 		return nil, err
 	}
-	var dialer net.Dialer
-	return null.Record(ctx, sidecar.Options{Delta: s.Delta,
-		Dial:  func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", s.Target) },
-		Node:  func(int) ([]byte, error) { return proto.Marshal(s.Mesh.Node(0)) },
-		Marks: sidecar.Marks{Endpoint: mesh.EndpointMark, Route: mesh.RouteMark}}, s.Edits)
+	one := scenario.Clients{Sidecars: 1, Delta: s.Delta}
+	return null.Record(ctx, one.Fleet(s.Mesh, s.Targets), s.Edits)
+}
+
+// serveNull serves the recording, in plain text or with TLS.
+func serveNull(l net.Listener, r *null.Recording, in io.Reader, secure bool) error {
+	if !secure {
+		return null.Serve(l, r, in)
+	}
+	credentials, err := null.Credentials()
+	if err != nil {
+		return err
+	}
+	return null.Serve(l, r, in, credentials)
 }

@@ -15,37 +15,18 @@ type Latency struct {
 	Last    time.Duration `json:"lastNanoseconds"`
 }
 
-// Of ranks samples, and sorts them in place.
-func Of(samples []time.Duration) Latency {
-	if len(samples) == 0 {
-		return Latency{}
-	}
-	slices.Sort(samples)
-	rank := func(share float64) time.Duration { return samples[int(share*float64(len(samples)-1)+0.5)] }
-	return Latency{Samples: len(samples), First: samples[0], Median: rank(0.5), P99: rank(0.99), Last: samples[len(samples)-1]}
-}
-
-// Percentiles are the 101 percentiles of samples, from the first to the last, and sorts them in place; nil of none.
-func Percentiles(samples []time.Duration) []time.Duration {
-	if len(samples) == 0 {
-		return nil
-	}
-	slices.Sort(samples)
-	out := make([]time.Duration, 101)
-	for i := range out {
-		out[i] = samples[i*(len(samples)-1)/100]
-	}
-	return out
-}
-
 // Typical is the median of each rank over several measurements of the same thing.
 func Typical(of []Latency) Latency {
 	middle := func(rank func(Latency) time.Duration) time.Duration {
+		if len(of) == 0 {
+			return 0
+		}
 		var all []time.Duration
 		for _, l := range of {
 			all = append(all, rank(l))
 		}
-		return Of(all).Median
+		slices.Sort(all)
+		return all[len(all)/2]
 	}
 	out := Latency{
 		First:  middle(func(l Latency) time.Duration { return l.First }),

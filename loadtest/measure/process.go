@@ -15,7 +15,9 @@ type Process struct {
 	CPU time.Duration `json:"cpuNanoseconds"`
 	// Resident is its memory in bytes, Peak the most that it ever was.
 	Resident int64 `json:"residentBytes"`
-	Peak     int64 `json:"peakBytes"`
+	Peak     int64 `json:"peakBytes,omitempty"`
+	// Heap is the part of it that Go's heap is, where the process says so itself.
+	Heap int64 `json:"heapBytes,omitempty"`
 }
 
 // tick is the unit of CPU times in /proc, the same on all Linux systems that Go runs on.

@@ -62,6 +62,15 @@ func (m *Mesh) Lanes() int { return min(maxLanes, m.services()) }
 // Replicas is how many pods a lane has before any edit.
 func (m *Mesh) Replicas(service int) int { return m.replicas(service) }
 
+// Unrouted is the service whose VirtualService AddRoute makes; -1 if there is none.
+func (m *Mesh) Unrouted() int { return m.unrouted() }
+
+// ServiceOf is the service that workload i is of.
+func (m *Mesh) ServiceOf(i int) int {
+	s, _ := m.place(i)
+	return s
+}
+
 // unrouted is the first service without a VirtualService; -1 if every one has.
 func (m *Mesh) unrouted() int {
 	for s := range m.services() {

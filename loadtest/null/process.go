@@ -11,11 +11,13 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 // Serve is a null server on l that plays a recording. It returns when in ends.
-func Serve(l net.Listener, r *Recording, in io.Reader) error {
-	s := New(r.Opening)
+func Serve(l net.Listener, r *Recording, in io.Reader, options ...grpc.ServerOption) error {
+	s := New(r.Opening, options...)
 	served := make(chan error, 1)
 	go func() { served <- s.GRPC().Serve(l) }()
 	err := s.play(r, in)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -86,8 +87,11 @@ func (b *broadcasts) Route(n int) (time.Time, error) {
 func (b *broadcasts) Restore() error { b.restored = true; return nil }
 
 func options(l *bufconn.Listener) sidecar.Options {
-	return sidecar.Options{Dial: func(ctx context.Context) (net.Conn, error) { return l.DialContext(ctx) },
-		Node:  func(int) ([]byte, error) { return nil, nil },
+	return sidecar.Options{Dial: func(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
+		conn, err := l.DialContext(ctx)
+		return conn, wire.Header{}, err
+	},
+		Spec:  func(int) (sidecar.Spec, error) { return sidecar.Spec{}, nil },
 		Marks: sidecar.Marks{Endpoint: mesh.EndpointMark, Route: mesh.RouteMark}}
 }
 
@@ -149,7 +153,10 @@ func TestRecordingIsPlayed(t *testing.T) {
 }
 
 func TestRecordSaysWhatIsMissing(t *testing.T) {
-	o := sidecar.Options{Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("nobody there") }, Node: func(int) ([]byte, error) { return nil, nil }}
+	o := sidecar.Options{Dial: func(context.Context, int) (net.Conn, wire.Header, error) {
+		return nil, wire.Header{}, errors.New("nobody there")
+	},
+		Spec: func(int) (sidecar.Spec, error) { return sidecar.Spec{}, nil }}
 	if _, err := Record(t.Context(), o, &broadcasts{}); err == nil || !strings.Contains(err.Error(), "nobody there") {
 		t.Error(err)
 	}

@@ -1,15 +1,40 @@
 package sidecar
 
-// Client is the xDS side of one Envoy, without its connection. It is not for use by several goroutines.
+import "slices"
+
+// Kind is what a client is.
+type Kind int
+
+// The kinds of clients. Sidecars and gateways are Envoys; proxyless ones are gRPC's own clients.
+const (
+	Sidecar Kind = iota
+	Gateway
+	Proxyless
+	Kinds int = iota
+)
+
+func (k Kind) String() string { return [...]string{"sidecar", "gateway", "proxyless"}[k] }
+
+// Spec is what a client is and says of itself.
+type Spec struct {
+	Kind Kind
+	// Node is encoded.
+	Node []byte
+	// Delta chooses the incremental protocol. Proxyless clients do not speak it.
+	Delta bool
+	// Listeners are the names that a proxyless client asks for.
+	Listeners []string
+}
+
+// Client is the xDS side of one proxy or proxyless client, without its connection. It is not for use by several goroutines.
 type Client struct {
 	// Immutable after NewClient.
 	table *Table
-	delta bool
-	node  []byte
+	spec  Spec
 
 	types [Types]subscription
-	// warming are the endpoints that changed clusters wait for.
-	warming map[string]bool
+	// warming are the endpoints that changed clusters wait for: numbers of names, sorted.
+	warming []uint32
 	// held is the ACK of the clusters, until none is warming.
 	held *Request
 	// ready: it has had all that it asked for, on this stream; back: it had on an earlier one.
@@ -24,7 +49,7 @@ type subscription struct {
 	answered bool   // on this stream
 	again    bool   // the next response answers a changed subscription or a refusal
 	names    *names // nil is all
-	have     set
+	have     *set
 	version  string
 	nonce    string
 }
@@ -37,8 +62,8 @@ type Receipt struct {
 	Bytes int
 	// Resources came, of which Useless, of UselessBytes, were equal to what the client had, and none of protocol's reasons to send them held.
 	Resources, Useless, UselessBytes int
-	// Marks are the numbers of the changes that new resources tell of.
-	Marks []int
+	// Marks are the numbers of the changes that new resources tell of, Lost those that the resources before them told of and nothing does now.
+	Marks, Lost []int
 	// Ready says that with this response the client has all that it asked for, for the first time on this stream; a client that
 	// had it all before is ready with the first response.
 	Ready bool
@@ -46,10 +71,21 @@ type Receipt struct {
 	Refused bool
 }
 
-// NewClient is a client that has nothing; node is its encoded node.
-func NewClient(t *Table, delta bool, node []byte) *Client {
-	return &Client{table: t, delta: delta, node: node, warming: map[string]bool{}}
+// NewClient is a client that has nothing.
+func NewClient(t *Table, s Spec) *Client {
+	s.Delta = s.Delta && s.Kind != Proxyless
+	c := &Client{table: t, spec: s}
+	for i := range c.types {
+		c.types[i].have = t.none
+	}
+	if s.Kind == Proxyless {
+		c.types[Listener].names = t.names(Listener, s.Listeners)
+	}
+	return c
 }
+
+// form is how the client reads resources.
+func (c *Client) form() form { return form{delta: c.spec.Delta, deep: c.spec.Kind == Proxyless} }
 
 // Refuse lets the client refuse the next response of a type, unless it is the first of a stream.
 func (c *Client) Refuse(t Type) { c.refuse[t] = true }
@@ -57,8 +93,12 @@ func (c *Client) Refuse(t Type) { c.refuse[t] = true }
 // Begin is what the client sends first on a stream: all that it subscribed to before, with what it has.
 func (c *Client) Begin() []Request {
 	c.held, c.ready, c.back = nil, false, c.back || c.ready
-	clear(c.warming)
-	c.types[Cluster].open = true
+	c.warming = nil
+	if c.spec.Kind == Proxyless {
+		c.types[Listener].open = true
+	} else {
+		c.types[Cluster].open = true
+	}
 	var out []Request
 	for t := range Type(Types) {
 		s := &c.types[t]
@@ -68,11 +108,11 @@ func (c *Client) Begin() []Request {
 		}
 		r := c.request(t)
 		r.version = s.version
-		if c.delta {
-			r.initial = s.have
+		if c.spec.Delta {
+			r.initial = s.have.list
 		}
 		if len(out) == 0 {
-			r.node = c.node
+			r.node = c.spec.Node
 		}
 		out = append(out, r)
 	}
@@ -81,10 +121,9 @@ func (c *Client) Begin() []Request {
 
 // request begins a request that names all that is subscribed to.
 func (c *Client) request(t Type) Request {
-	s := &c.types[t]
-	r := Request{Type: t, url: t.URL(), delta: c.delta}
-	if s.names != nil {
-		r.names = s.names.encoded
+	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta}
+	if n := c.types[t].names; n != nil {
+		r.names = n.encoded
 	}
 	return r
 }
@@ -92,8 +131,8 @@ func (c *Client) request(t Type) Request {
 // answer is an ACK, or the refusal of a response.
 func (c *Client) answer(t Type, refusal string) Request {
 	s := &c.types[t]
-	r := Request{Type: t, url: t.URL(), delta: c.delta, version: s.version, nonce: s.nonce, refusal: refusal}
-	if !c.delta && s.names != nil {
+	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta, version: s.version, nonce: s.nonce, refusal: refusal}
+	if !c.spec.Delta && s.names != nil {
 		r.names = s.names.encoded
 	}
 	return r
@@ -103,7 +142,7 @@ func (c *Client) answer(t Type, refusal string) Request {
 func (c *Client) Take(r *Response) (Receipt, []Request) {
 	receipt := Receipt{Type: r.Type, Known: r.Known && c.types[r.Type].open, Bytes: r.Bytes, Resources: len(r.resources)}
 	if !receipt.Known {
-		return receipt, []Request{{url: r.url, delta: c.delta, version: r.version, nonce: r.nonce}}
+		return receipt, []Request{{url: r.url, delta: c.spec.Delta, version: r.version, nonce: r.nonce}}
 	}
 	s := &c.types[r.Type]
 	if c.refuse[r.Type] && s.answered {
@@ -111,22 +150,19 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 		return receipt, []Request{c.answer(r.Type, "refused by the load test")}
 	}
 	s.version, s.nonce = r.version, r.nonce
-	root := !c.delta && (r.Type == Cluster || r.Type == Listener)
+	root := !c.spec.Delta && (r.Type == Cluster || r.Type == Listener)
+	removed := c.table.numbered(r.Type, r.removed)
 	var ch change
 	if root {
-		ch = replace(s.have, r.resources)
+		ch = c.table.replace(s.have, r.resources)
 	} else {
-		ch = update(s.have, r.resources, r.removed)
+		ch = c.table.update(s.have, r.resources, removed)
 	}
 	s.have = ch.next
-	c.judge(&receipt, ch, root)
+	c.judge(&receipt, &ch, root)
 	s.answered, s.again = true, false
-	for _, f := range ch.fresh {
-		if f.Mark > 0 {
-			receipt.Marks = append(receipt.Marks, f.Mark)
-		}
-	}
-	out := c.follow(r, ch)
+	receipt.Marks, receipt.Lost = ch.marks, ch.lost
+	out := c.follow(r, &ch, removed)
 	if !c.ready && c.complete() {
 		c.ready, receipt.Ready = true, true
 	}
@@ -135,14 +171,16 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 
 // judge counts what was useless of a response. What answers a new stream, a changed subscription or a refusal never is, nor endpoints that a
 // cluster waits for, nor what a root repeats beside something new.
-func (c *Client) judge(receipt *Receipt, ch change, root bool) {
+func (c *Client) judge(receipt *Receipt, ch *change, root bool) {
 	s := &c.types[receipt.Type]
 	if !s.answered || s.again || root && len(ch.fresh)+ch.gone > 0 {
 		return
 	}
 	for _, r := range ch.same {
-		if receipt.Type == Endpoint && c.warming[r.Name] {
-			continue
+		if receipt.Type == Endpoint {
+			if _, waiting := slices.BinarySearch(c.warming, r.number); waiting {
+				continue
+			}
 		}
 		receipt.Useless++
 		receipt.UselessBytes += r.Size
@@ -150,16 +188,20 @@ func (c *Client) judge(receipt *Receipt, ch change, root bool) {
 }
 
 // follow is what a response of a type that the client knows leads to.
-func (c *Client) follow(r *Response, ch change) []Request {
+func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
+	if c.spec.Kind == Proxyless {
+		return append([]Request{c.answer(r.Type, "")}, c.resolve(r.Type)...)
+	}
 	switch r.Type {
 	case Cluster:
 		return c.clusters(ch)
 	case Endpoint:
-		for _, e := range r.resources {
-			delete(c.warming, e.Name)
-		}
-		for _, name := range r.removed {
-			delete(c.warming, name)
+		if len(c.warming) > 0 {
+			for _, e := range r.resources {
+				removed = append(removed, e.number)
+			}
+			slices.Sort(removed)
+			c.warming = subtract(c.warming, removed)
 		}
 		return c.warm([]Request{c.answer(Endpoint, "")})
 	case Listener:
@@ -169,23 +211,56 @@ func (c *Client) follow(r *Response, ch change) []Request {
 	return []Request{c.answer(r.Type, "")}
 }
 
-// clusters follows a response of clusters: new and changed ones wait for their endpoints, and the ACK waits for them.
-func (c *Client) clusters(ch change) []Request {
-	for _, r := range ch.fresh {
-		for _, name := range r.uses {
-			c.warming[name] = true
-		}
+// resolve asks for what the resources of a type lead a proxyless client to: listeners to routes, routes to clusters, clusters to endpoints.
+func (c *Client) resolve(t Type) []Request {
+	if t == Endpoint {
+		return nil
 	}
+	return c.subscribe(t.uses(), c.table.uses(c.types[t].have), false)
+}
+
+// clusters follows a response of clusters: new and changed ones wait for their endpoints, and the ACK waits for them.
+func (c *Client) clusters(ch *change) []Request {
 	uses := c.table.uses(ch.next)
-	for name := range c.warming {
-		if uses == nil || !uses.has[name] {
-			delete(c.warming, name)
+	switch {
+	case uses == nil:
+		c.warming = nil
+	case len(ch.fresh) == len(ch.next.list):
+		c.warming = uses.numbers
+	default:
+		var fresh []uint32
+		for _, r := range ch.fresh {
+			fresh = append(fresh, r.used...)
 		}
+		c.warming = within(slices.Sorted(slices.Values(append(fresh, c.warming...))), uses.numbers)
 	}
 	out := c.subscribe(Endpoint, uses, len(c.warming) > 0)
 	ack := c.answer(Cluster, "")
 	c.held = &ack
 	return c.warm(out)
+}
+
+// subtract is sorted numbers without others, sorted too.
+func subtract(from, others []uint32) (out []uint32) {
+	for _, n := range from {
+		for len(others) > 0 && others[0] < n {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0] != n {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// within is those of sorted numbers that are among others, each once.
+func within(list, others []uint32) (out []uint32) {
+	for i, n := range list {
+		if _, ok := slices.BinarySearch(others, n); ok && (i == 0 || list[i-1] != n) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // warm adds to out what waited for the clusters to be warm, if they are: their ACK, and the first request for listeners.
@@ -200,66 +275,4 @@ func (c *Client) warm(out []Request) []Request {
 		out = append(out, c.request(Listener))
 	}
 	return out
-}
-
-// subscribe changes the names of a type; repeat asks again for the same, as the State-of-the-World protocol wants it for changed clusters.
-func (c *Client) subscribe(t Type, n *names, repeat bool) []Request {
-	s := &c.types[t]
-	old := s.names
-	if n == nil && old == nil || n == old && (c.delta || !repeat) {
-		return nil
-	}
-	if n == nil {
-		n = &names{}
-	}
-	s.names = n
-	if n != old {
-		s.have = s.have.only(n)
-	}
-	if c.delta {
-		return c.difference(t, old, n)
-	}
-	s.again = true
-	s.open = true
-	return []Request{c.answer(t, "")}
-}
-
-// difference is the request of the incremental protocol that makes n of old.
-func (c *Client) difference(t Type, old, n *names) []Request {
-	s := &c.types[t]
-	r := Request{Type: t, url: t.URL(), delta: true}
-	if old == nil {
-		r.names = n.encoded
-		s.again = true
-	} else {
-		for _, name := range n.list {
-			if !old.has[name] {
-				r.names = appendString(r.names, requestNames, name)
-				s.again = true
-			}
-		}
-		for _, name := range old.list {
-			if !n.has[name] {
-				r.names = appendString(r.names, requestUnsubscribe, name)
-			}
-		}
-	}
-	s.open = true
-	if len(r.names) == 0 {
-		return nil
-	}
-	return []Request{r}
-}
-
-// complete reports whether the client has all that it asked for. One that comes back with everything does once it is answered at all: a
-// server need not answer types of which the client has the present version.
-func (c *Client) complete() bool {
-	if c.back {
-		return c.held == nil
-	}
-	listeners, routes := &c.types[Listener], &c.types[Route]
-	if c.held != nil || !c.types[Cluster].answered || !listeners.answered {
-		return false
-	}
-	return routes.names == nil || len(routes.have) >= len(routes.names.list)
 }

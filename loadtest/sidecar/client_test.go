@@ -28,7 +28,7 @@ func converse(t *testing.T, delta bool) *conversation {
 	table := NewTable(Marks{Endpoint: "198.18.", Route: "/change-"})
 	node, err := proto.Marshal(node("n"))
 	must(t, err)
-	return &conversation{t: t, client: NewClient(table, delta, node), parser: parser{table: table, delta: delta}}
+	return &conversation{t: t, client: NewClient(table, Spec{Node: node, Delta: delta}), parser: parser{table: table, form: form{delta: delta}}}
 }
 
 // say gives the client a response, byte by byte, and returns what it says of it and sends.
@@ -36,7 +36,7 @@ func (c *conversation) say(of Type, removed []string, resources ...proto.Message
 	c.t.Helper()
 	c.nonce++
 	var m proto.Message
-	if c.client.delta {
+	if c.client.spec.Delta {
 		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(c.nonce), RemovedResources: removed}
 		for _, r := range resources {
 			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: "ignored", Version: "1", Resource: wrap(c.t, r)})
@@ -75,7 +75,7 @@ func (c *conversation) print(requests []Request) string {
 				line = append(line, what+s)
 			}
 		}
-		if c.client.delta {
+		if c.client.spec.Delta {
 			var r discoveryv3.DeltaDiscoveryRequest
 			must(c.t, proto.Unmarshal(b, &r))
 			add("", short(r.TypeUrl))

@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -15,19 +14,21 @@ import (
 type Options struct {
 	// Clients is how many.
 	Clients int
-	// Dial makes the connection of one client.
-	Dial func(ctx context.Context) (net.Conn, error)
-	// Delta chooses the incremental protocol.
-	Delta bool
-	// Node is the encoded node of client i.
-	Node func(i int) ([]byte, error)
-	// Dialing is how many clients may be connecting at the same moment; all when 0.
+	// PerConnection is how many share one connection; 1 by default, as proxies do.
+	PerConnection int
+	// Targets is how many servers there are; 1 by default. Connections are spread over them, and move to the next when one fails.
+	Targets int
+	// Dial makes a connection to a server.
+	Dial func(ctx context.Context, target int) (net.Conn, wire.Header, error)
+	// Spec is what client i is.
+	Spec func(i int) (Spec, error)
+	// Dialing is how many connections may be made at the same moment; all when 0.
 	Dialing int
 	// Observe is called with everything that client i receives, by many goroutines. It must not block.
 	Observe func(i int, at time.Time, r *Receipt)
 	// Raw, if not nil, is called with the bytes that client i receives, before anything else is done with them.
 	Raw func(i int, b []byte)
-	// Ended is called when the stream of client i ends while the Fleet goes on.
+	// Ended is called when the stream of client i, or its attempt to have one, ends though it should not. The client tries again by itself.
 	Ended func(i int, err error)
 	// Marks are what changes leave in resources.
 	Marks Marks
@@ -38,13 +39,16 @@ type Fleet struct {
 	// Immutable after Start.
 	options Options
 	table   *Table
+	buffers *wire.Buffers
 	members []*member
+	links   []*link
+	ctx     context.Context
 	cancel  context.CancelFunc
 	dialing chan struct{}
-	running sync.WaitGroup
-	closed  atomic.Bool
 
-	counts [Types + 1]counters
+	running sync.WaitGroup
+	streams atomic.Int64
+	counts  [Types + 1]counters
 }
 
 // counters are of one type; the last of a Fleet's are of unknown types.
@@ -60,43 +64,31 @@ type Count struct {
 	Refused      int64 `json:"refused"`
 }
 
-// member is one client with its connection.
-type member struct {
-	// Immutable.
-	fleet *Fleet
-	index int
-
-	refuse [Types]atomic.Bool // the next response is refused
-
-	mu sync.Mutex
-	// Guarded by mu.
-	conn  net.Conn
-	again bool          // the stream is to be followed by another
-	stall chan struct{} // not nil while the member does not read; closed when it goes on
-
-	// Owned by the goroutine that runs the stream.
-	client *Client
-	stream *wire.Stream
-	parser parser
-}
-
 // Start connects all clients; it does not wait for answers.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{options: o, table: NewTable(o.Marks), cancel: cancel}
+	o.PerConnection, o.Targets = max(o.PerConnection, 1), max(o.Targets, 1)
+	f := &Fleet{options: o, table: NewTable(o.Marks), buffers: wire.NewBuffers()}
 	if o.Dialing > 0 {
 		f.dialing = make(chan struct{}, o.Dialing)
 	}
 	for i := range o.Clients {
-		node, err := o.Node(i)
+		if i%o.PerConnection == 0 {
+			l := &link{fleet: f, wake: make(chan struct{})}
+			l.target.Store(int64(len(f.links)))
+			f.links = append(f.links, l)
+		}
+		s, err := o.Spec(i)
 		if err != nil {
-			cancel()
 			return nil, err
 		}
-		f.members = append(f.members, &member{fleet: f, index: i, client: NewClient(f.table, o.Delta, node)})
+		l := f.links[len(f.links)-1]
+		m := &member{link: l, index: i, client: NewClient(f.table, s)}
+		l.members = append(l.members, m)
+		f.members = append(f.members, m)
 	}
-	for _, m := range f.members {
-		f.running.Go(func() { m.run(ctx) })
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	for _, l := range f.links {
+		f.running.Go(l.run)
 	}
 	return f, nil
 }
@@ -110,159 +102,67 @@ func (f *Fleet) Counts() (out [Types + 1]Count) {
 	return out
 }
 
-// Resources is how many different resources the clients have got.
+// Resources is how many different resources the clients have now.
 func (f *Fleet) Resources() int { return f.table.Len() }
+
+// Streams is how many streams are open now.
+func (f *Fleet) Streams() int { return int(f.streams.Load()) }
+
+// Destinations are those that client i asks for now.
+func (f *Fleet) Destinations(i int) Destinations {
+	m := f.members[i]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.client.Destinations()
+}
+
+// Connection is the number of the connection that client i uses: those with the same number stall, slow down and leave together.
+func (f *Fleet) Connection(i int) int { return i / f.options.PerConnection }
+
+// Target is the server that client i is with, or tries.
+func (f *Fleet) Target(i int) int { return int(f.members[i].link.target.Load()) % f.options.Targets }
 
 // Close ends all clients.
 func (f *Fleet) Close() {
-	f.closed.Store(true)
 	f.cancel()
-	for i, m := range f.members {
-		f.Stall(i, false)
-		m.hangUp(false)
+	for _, l := range f.links {
+		l.close()
 	}
 	f.running.Wait()
 }
 
 // Reconnect lets all clients hang up and come back with what they have.
 func (f *Fleet) Reconnect() {
-	for _, m := range f.members {
-		m.hangUp(true)
+	for _, l := range f.links {
+		l.hangUp(Orderly, soon)
 	}
 }
 
-// Stall lets client i stop reading, or go on.
-func (f *Fleet) Stall(i int, stalled bool) {
+// Stall lets the connection of client i stop reading, or go on.
+func (f *Fleet) Stall(i int, stalled bool) { f.members[i].link.setStalled(stalled) }
+
+// Slow lets the connection of client i read so many bytes a second; 0 is as many as come.
+func (f *Fleet) Slow(i, rate int) { f.members[i].link.setRate(rate) }
+
+// Refuse lets client i refuse the next response of a type, unless it is the first of a stream.
+func (f *Fleet) Refuse(i int, t Type) {
 	m := f.members[i]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stall != nil {
-		close(m.stall)
-		m.stall = nil
-	}
-	if stalled {
-		m.stall = make(chan struct{})
-	}
+	m.client.Refuse(t)
 }
 
-// Refuse lets client i refuse the next response of a type, unless it is the first of a stream.
-func (f *Fleet) Refuse(i int, t Type) { f.members[i].refuse[t].Store(true) }
+// Leave lets the connection of client i end, until Return.
+func (f *Fleet) Leave(i int, how Parting) { f.members[i].link.hangUp(how, stay) }
 
-// hangUp closes the member's connection; again says that it comes back.
-func (m *member) hangUp(again bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.conn != nil {
-		m.again = again
-		m.conn.Close()
-	}
-}
+// Return lets the connection of client i, which left, come back with what its clients have.
+func (f *Fleet) Return(i int) { f.members[i].link.comeBack() }
 
-// run is a member's life: one stream after the other while it is told to come back.
-func (m *member) run(ctx context.Context) {
-	for {
-		err := m.session(ctx)
-		m.mu.Lock()
-		again := m.again
-		m.again, m.conn = false, nil
-		m.mu.Unlock()
-		if again {
-			continue
-		}
-		if f := m.fleet; !f.closed.Load() && f.options.Ended != nil {
-			f.options.Ended(m.index, err)
-		}
-		return
-	}
-}
+// Cut breaks the connection of client i, as a network does: it comes back with what its clients have, after their back-off.
+func (f *Fleet) Cut(i int) { f.members[i].link.hangUp(Abrupt, later) }
 
-func (m *member) session(ctx context.Context) error {
-	conn, err := m.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	m.parser = parser{table: m.fleet.table, delta: m.fleet.options.Delta}
-	m.stream = wire.New(conn, m.fleet.options.Delta, m.data)
-	if err := m.stream.Open(); err != nil {
-		return err
-	}
-	if err := m.send(m.client.Begin()); err != nil {
-		return err
-	}
-	return m.stream.Run()
-}
-
-func (m *member) dial(ctx context.Context) (net.Conn, error) {
-	if d := m.fleet.dialing; d != nil {
-		select {
-		case d <- struct{}{}:
-			defer func() { <-d }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	conn, err := m.fleet.options.Dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.conn = conn
-	if m.fleet.closed.Load() {
-		conn.Close()
-		return nil, errors.New("the fleet is closed")
-	}
-	return conn, nil
-}
-
-func (m *member) send(requests []Request) error {
-	for i := range requests {
-		if err := m.stream.Send(requests[i].Append); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reading waits while the member is stalled.
-func (m *member) reading() {
-	m.mu.Lock()
-	stall := m.stall
-	m.mu.Unlock()
-	if stall != nil {
-		<-stall
-	}
-}
-
-// data takes bytes of responses, and answers those that are complete.
-func (m *member) data(b []byte) error {
-	m.reading()
-	if raw := m.fleet.options.Raw; raw != nil {
-		raw(m.index, b)
-	}
-	for len(b) > 0 {
-		rest, complete, err := m.parser.feed(b)
-		if err != nil {
-			return err
-		}
-		if b = rest; !complete {
-			continue
-		}
-		for t := range m.refuse {
-			if m.refuse[t].CompareAndSwap(true, false) {
-				m.client.Refuse(Type(t))
-			}
-		}
-		receipt, requests := m.client.Take(&m.parser.response)
-		m.parser.reset()
-		if err := m.send(requests); err != nil {
-			return err
-		}
-		m.fleet.received(m.index, &receipt)
-	}
-	return nil
-}
+// Replace lets client i vanish, and another, which has nothing, begin in its place.
+func (f *Fleet) Replace(i int, s Spec) { f.members[i].replace(s) }
 
 // received counts what a client got.
 func (f *Fleet) received(i int, r *Receipt) {
@@ -281,4 +181,10 @@ func (f *Fleet) received(i int, r *Receipt) {
 	if f.options.Observe != nil {
 		f.options.Observe(i, time.Now(), r)
 	}
+}
+
+// Since is what came after before was counted.
+func (c Count) Since(before Count) Count {
+	return Count{c.Messages - before.Messages, c.Bytes - before.Bytes, c.Resources - before.Resources,
+		c.Useless - before.Useless, c.UselessBytes - before.UselessBytes, c.Refused - before.Refused}
 }

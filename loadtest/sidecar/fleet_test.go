@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,8 +66,14 @@ func TestFleetConnects(t *testing.T) {
 
 	ready := make(chan int, clients)
 	f, err := Start(t.Context(), Options{Clients: clients, Dialing: 3,
-		Dial: func(ctx context.Context) (net.Conn, error) { return l.DialContext(ctx) },
-		Node: func(i int) ([]byte, error) { return proto.Marshal(node(fmt.Sprint("n", i))) },
+		Dial: func(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
+			conn, err := l.DialContext(ctx)
+			return conn, wire.Header{Authority: "test"}, err
+		},
+		Spec: func(i int) (Spec, error) {
+			b, err := proto.Marshal(node(fmt.Sprint("n", i)))
+			return Spec{Node: b}, err
+		},
 		Observe: func(i int, _ time.Time, r *Receipt) {
 			if r.Ready {
 				ready <- i

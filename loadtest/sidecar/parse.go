@@ -25,29 +25,35 @@ const (
 	responseVersion, responseResources, responseURL, responseNonce, responseRemoved = 1, 2, 4, 5, 6
 )
 
-// What a client keeps for the next response instead of making it anew, at most.
-const (
-	keptBytes     = 4 << 10
-	keptResources = 64
-)
+// keptResources is how many a parser keeps room for between responses.
+const keptResources = 16
 
-// parser finds responses in the bytes of a stream, as they come. It holds one field at a time.
+// parser finds responses in the bytes of a stream, as they come. It holds one field at a time, and of a big resource a block.
 type parser struct {
 	// Immutable.
 	table *Table
-	delta bool
+	form  form
 
 	response Response
 	started  bool   // the length of the message is known
 	left     int    // bytes of the message still to come
 	head     []byte // the beginning of a message or field that is not complete yet
 	field    protowire.Number
-	need     int    // bytes of the field still to come; the others are in buf
-	buf      []byte // part of a field
+	need     int            // bytes of the field still to come
+	part     []byte         // those that came, if it is not complete
+	borrowed *[bigSize]byte // where part is, if it is of a resource
+	big      *big           // takes the field, if it is a big resource
+	space    [headSize]byte // of head
 }
+
+// headSize is the length of the longest key and length of a field.
+const headSize = 20
 
 // feed takes bytes up to the end of the message at most, and returns the others and whether the response is complete.
 func (p *parser) feed(b []byte) (rest []byte, complete bool, err error) {
+	if p.head == nil {
+		p.head = p.space[:0]
+	}
 	for len(b) > 0 || p.started && p.left == 0 {
 		switch {
 		case !p.started:
@@ -86,9 +92,12 @@ func (p *parser) feed(b []byte) (rest []byte, complete bool, err error) {
 
 // begin begins a field when its key and its length are there.
 func (p *parser) begin() error {
+	if len(p.head) > headSize {
+		return fmt.Errorf("a field without an end to its key")
+	}
 	num, kind, n := protowire.ConsumeTag(p.head)
 	if n < 0 {
-		return nil // Not complete: what is malformed grows until the message ends.
+		return nil // Not complete: what is malformed grows until it is too long or the message ends.
 	}
 	v, m := protowire.ConsumeVarint(p.head[n:])
 	if m < 0 {
@@ -103,6 +112,9 @@ func (p *parser) begin() error {
 			return fmt.Errorf("field %d is longer than its message", num)
 		}
 		p.field, p.need = num, int(v)
+		if num == responseResources && v > bigSize {
+			p.big = &big{table: p.table, form: p.form, size: p.need}
+		}
 		return nil
 	}
 	return fmt.Errorf("field %d is of wire type %d", num, kind)
@@ -114,22 +126,40 @@ func (p *parser) content(b []byte) ([]byte, error) {
 	part, rest := b[:n], b[n:]
 	p.need -= n
 	p.left -= n
-	if p.need > 0 {
-		if p.buf == nil {
-			p.buf = make([]byte, 0, n+p.need)
+	switch {
+	case p.big != nil:
+		p.big.write(part)
+		if p.need > 0 {
+			return rest, nil
 		}
-		p.buf = append(p.buf, part...)
+		r, err := p.big.done()
+		p.big = nil
+		if r != nil {
+			p.response.resources = append(p.response.resources, r)
+		}
+		return rest, err
+	case p.need > 0:
+		if p.part == nil && p.field == responseResources {
+			p.borrowed = p.table.buffers.Get().(*[bigSize]byte)
+			p.part = p.borrowed[:0]
+		}
+		p.part = append(p.part, part...)
 		return rest, nil
-	}
-	if len(p.buf) > 0 {
-		p.buf = append(p.buf, part...)
-		part = p.buf
+	case len(p.part) > 0:
+		p.part = append(p.part, part...)
+		part = p.part
 	}
 	err := p.take(part)
-	if p.buf = p.buf[:0]; cap(p.buf) > keptBytes {
-		p.buf = nil
-	}
+	p.release()
 	return rest, err
+}
+
+// release gives back what held the field.
+func (p *parser) release() {
+	if p.borrowed != nil {
+		p.table.buffers.Put(p.borrowed)
+	}
+	p.part, p.borrowed = nil, nil
 }
 
 // take takes a complete field.
@@ -143,11 +173,11 @@ func (p *parser) take(b []byte) error {
 	case responseNonce:
 		r.nonce = string(b)
 	case responseRemoved:
-		if p.delta {
+		if p.form.delta {
 			r.removed = append(r.removed, string(b))
 		}
 	case responseResources:
-		resource, err := p.table.resource(b, p.delta)
+		resource, err := p.table.resource(b, p.form)
 		if err != nil {
 			return err
 		}
@@ -160,9 +190,10 @@ func (p *parser) take(b []byte) error {
 
 // reset makes ready for the next response.
 func (p *parser) reset() {
-	kept := p.response.resources[:0]
+	kept := p.response.resources
 	if cap(kept) > keptResources {
 		kept = nil
 	}
-	p.response = Response{resources: kept}
+	clear(kept)
+	p.response = Response{resources: kept[:0]}
 }

@@ -11,9 +11,9 @@ type Request struct {
 	url  string
 
 	delta   bool
-	node    []byte // encoded; the first of a stream alone has it
-	names   []byte // encoded
-	initial set    // what the client has, in the first request of a stream
+	node    []byte      // encoded; the first of a stream alone has it
+	names   []byte      // encoded
+	initial []*Resource // what the client has, in the first request of a stream
 	version string
 	nonce   string
 	refusal string // why the response of the nonce is refused

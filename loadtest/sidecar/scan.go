@@ -2,7 +2,7 @@ package sidecar
 
 import (
 	"bytes"
-	"hash/maphash"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -67,25 +67,21 @@ func each(b []byte, path []protowire.Number, with func([]byte)) error {
 	return err
 }
 
-// scan reads a resource that is seen for the first time.
-func (t *Table) scan(b []byte, delta bool) (*Resource, error) {
-	r := &Resource{Size: len(b)}
-	message := b
-	if delta {
-		message = nil
-		err := fields(b, func(num protowire.Number, value []byte, _ uint64) {
-			switch num {
-			case resourceVersion:
-				r.version = string(value)
-			case resourceAny:
-				message = value
-			}
-		})
-		if err != nil {
-			return nil, err
+// unwrap takes a Resource of the incremental protocol apart.
+func unwrap(b []byte) (message, version []byte, err error) {
+	err = fields(b, func(num protowire.Number, value []byte, _ uint64) {
+		switch num {
+		case resourceVersion:
+			version = value
+		case resourceAny:
+			message = value
 		}
-	}
-	r.body = maphash.Bytes(t.seed, message)
+	})
+	return message, version, err
+}
+
+// scan reads a resource that is seen for the first time.
+func (t *Table) scan(message []byte, deep bool) (*Resource, error) {
 	var url, value []byte
 	err := fields(message, func(num protowire.Number, v []byte, _ uint64) {
 		switch num {
@@ -99,31 +95,44 @@ func (t *Table) scan(b []byte, delta bool) (*Resource, error) {
 	if err != nil || !known {
 		return nil, err
 	}
-	r.Type = of
-	return r, t.read(r, value)
+	r := &Resource{Type: of, Marks: t.marks.in(of, value, len(value), nil)}
+	return r, r.read(value, deep)
 }
 
 // read takes from a resource what the client acts on.
-func (t *Table) read(r *Resource, b []byte) error {
+func (r *Resource) read(b []byte, deep bool) error {
 	err := fields(b, func(num protowire.Number, value []byte, _ uint64) {
 		if num == resourceName {
 			r.Name = string(value)
 		}
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	switch r.Type {
-	case Cluster:
+	case r.Type == Cluster:
 		return r.readCluster(b)
-	case Endpoint:
-		r.Mark = addressMark(b, t.marks.Endpoint)
-	case Listener:
+	case r.Type == Listener:
 		return r.readListener(b)
-	case Route:
-		r.Mark = numberMark(b, t.marks.Route)
+	case r.Type == Route && deep:
+		return r.readRoutes(b)
 	}
 	return nil
+}
+
+// use adds a name to those that the resource uses.
+func (r *Resource) use(name []byte) {
+	if !slices.Contains(r.uses, string(name)) && len(name) > 0 {
+		r.uses = append(r.uses, string(name))
+	}
+}
+
+// readRoutes finds the clusters that the routes of a client without a proxy lead to.
+func (r *Resource) readRoutes(b []byte) error {
+	const hosts, routes, action, cluster, weighted, clusters, name = 2, 3, 2, 1, 3, 1, 1
+	if err := each(b, []protowire.Number{hosts, routes, action, cluster}, r.use); err != nil {
+		return err
+	}
+	return each(b, []protowire.Number{hosts, routes, action, weighted, clusters, name}, r.use)
 }
 
 func (r *Resource) readCluster(b []byte) error {
@@ -156,7 +165,7 @@ func (r *Resource) readListener(b []byte) error {
 			if !bytes.Contains(config, []byte("HttpConnectionManager")) {
 				return
 			}
-			_ = each(config, []protowire.Number{anyValue, connectionManagerRDS, rdsName}, func(name []byte) { r.uses = append(r.uses, string(name)) })
+			_ = each(config, []protowire.Number{anyValue, connectionManagerRDS, rdsName}, r.use)
 		})
 		if err != nil {
 			return err
@@ -174,35 +183,27 @@ func digits(b []byte) (n, length int) {
 	return n, length
 }
 
-// numberMark is the largest number that follows mark.
-func numberMark(b []byte, mark string) (largest int) {
-	for mark != "" {
-		i := bytes.Index(b, []byte(mark))
-		if i < 0 {
+// find adds to known the numbers that follow a mark that begins before limit.
+func find(b []byte, mark string, limit int, known []int, number func([]byte) (int, bool)) []int {
+	for at := 0; mark != ""; {
+		i := bytes.Index(b[at:], []byte(mark))
+		if i < 0 || at+i >= limit {
 			break
 		}
-		b = b[i+len(mark):]
-		n, _ := digits(b)
-		largest = max(largest, n)
+		at += i + len(mark)
+		if n, ok := number(b[at:]); ok && n > 0 && !slices.Contains(known, n) {
+			known = append(known, n)
+		}
 	}
-	return largest
+	return known
 }
 
-// addressMark is the largest number that the last two bytes of an address after mark make: each is from 100 to 255, so that all addresses are
-// equally long.
-func addressMark(b []byte, mark string) (largest int) {
-	for mark != "" {
-		i := bytes.Index(b, []byte(mark))
-		if i < 0 {
-			break
-		}
-		b = b[i+len(mark):]
-		high, n := digits(b)
-		if n == 0 || n >= len(b) || b[n] != '.' {
-			continue
-		}
-		low, _ := digits(b[n+1:])
-		largest = max(largest, (high-100)*156+low-100)
+// address reads the last two bytes of an address as a number: each is from 100 to 255, so that all addresses are equally long.
+func address(b []byte) (int, bool) {
+	high, n := digits(b)
+	if n == 0 || n >= len(b) || b[n] != '.' {
+		return 0, false
 	}
-	return largest
+	low, _ := digits(b[n+1:])
+	return (high-100)*156 + low - 100, true
 }

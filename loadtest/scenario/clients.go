@@ -1,0 +1,68 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotd/pilotd/loadtest/mesh"
+	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/loadtest/wire"
+)
+
+// Fleet are the options of a fleet of these clients: of the mesh's workloads, then of its gateways, then of its workloads again without
+// proxies. Beyond the mesh's own they repeat.
+func (c *Clients) Fleet(m *mesh.Mesh, targets []wire.Endpoint) sidecar.Options {
+	return sidecar.Options{Clients: c.Total(), PerConnection: c.PerConnection, Targets: len(targets),
+		Dial: func(ctx context.Context, target int) (net.Conn, wire.Header, error) {
+			header, err := targets[target].Header()
+			if err != nil {
+				return nil, header, err
+			}
+			conn, err := targets[target].Dial(ctx)
+			return conn, header, err
+		},
+		Spec:  func(i int) (sidecar.Spec, error) { return c.spec(m, i) },
+		Marks: sidecar.Marks{Endpoint: mesh.EndpointMark, Route: mesh.RouteMark}}
+}
+
+// kind is that of client i.
+func (c *Clients) kind(i int) sidecar.Kind {
+	switch {
+	case i < c.Sidecars:
+		return sidecar.Sidecar
+	case i < c.Sidecars+c.Gateways:
+		return sidecar.Gateway
+	}
+	return sidecar.Proxyless
+}
+
+func (c *Clients) spec(m *mesh.Mesh, i int) (s sidecar.Spec, err error) {
+	s = sidecar.Spec{Kind: c.kind(i), Delta: c.Delta}
+	var node *corev3.Node
+	switch s.Kind {
+	case sidecar.Sidecar:
+		node = m.Node(i % m.Workloads())
+	case sidecar.Gateway:
+		if m.Gateways() == 0 {
+			return s, errors.New("this mesh has no gateways")
+		}
+		node = m.GatewayNode((i - c.Sidecars) % m.Gateways())
+	default:
+		i = (i - c.Sidecars - c.Gateways) % m.Workloads()
+		node = m.Node(i)
+		node.Metadata.Fields["GENERATOR"] = structpb.NewStringValue("grpc")
+		node.UserAgentName = "gRPC Go"
+		node.ClientFeatures = []string{"envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw"}
+		for d := range max(1, c.Destinations) {
+			s.Listeners = append(s.Listeners, fmt.Sprintf("%s:80", m.Host((i+d)%m.Lanes())))
+		}
+	}
+	s.Node, err = proto.Marshal(node)
+	return s, err
+}

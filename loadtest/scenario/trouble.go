@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/loadtest/sidecar"
+)
+
+// odd reports whether a client is one of the share that misbehaves; they are spread evenly. Those that share a connection do together.
+func (r *run) odd(client int) bool {
+	i := float64(r.fleet.Connection(client))
+	return int((i+1)*r.Share) > int(i*r.Share)
+}
+
+// each calls with one client of each odd connection, or of all.
+func (r *run) each(all bool, with func(client int)) {
+	for i := 0; i < r.Total(); i += max(1, r.PerConnection) {
+		if all || r.odd(i) {
+			with(i)
+		}
+	}
+}
+
+// stall makes route changes while a share of the clients does not read, and measures the others. Then the share goes on.
+func (r *run) stall(ctx context.Context, p *Phase) error {
+	r.each(false, func(i int) { r.fleet.Stall(i, true) })
+	defer r.each(false, func(i int) { r.fleet.Stall(i, false) })
+	return r.routeWithout(ctx, p, r.odd)
+}
+
+// slow makes route changes while a share of the clients reads slowly, and measures the others.
+func (r *run) slow(ctx context.Context, p *Phase) error {
+	r.each(false, func(i int) { r.fleet.Slow(i, r.ReadRate) })
+	defer r.each(false, func(i int) { r.fleet.Slow(i, 0) })
+	return r.routeWithout(ctx, p, r.odd)
+}
+
+// refuse makes route changes that a share of the clients refuses, and measures the others.
+func (r *run) refuse(ctx context.Context, p *Phase) error {
+	r.follow(series{of: sidecar.Route}, []int{0}, r.odd)
+	return typical(p, r.changes(ctx, p, func(_, mark int) (time.Time, error) {
+		for i := range r.Total() {
+			if r.odd(i) {
+				r.fleet.Refuse(i, sidecar.Route)
+			}
+		}
+		return r.Edits.Route(mark)
+	}))
+}
+
+// vanish makes route changes after a share of the clients has gone without a word, half of them with their connections left open, and
+// measures the others. Then the share comes back.
+func (r *run) vanish(ctx context.Context, p *Phase) error {
+	how := sidecar.Silent
+	r.each(false, func(i int) {
+		r.fleet.Leave(i, how)
+		how = sidecar.Silent + sidecar.Abrupt - how
+	})
+	err := r.routeWithout(ctx, p, r.odd)
+	r.coming.expect(r.Total(), r.odd)
+	r.each(false, func(i int) { r.fleet.Return(i) })
+	if err != nil {
+		return err
+	}
+	return r.arrive(ctx, &Phase{})
+}
+
+// reconnect lets all clients come back with what they have, and waits until each is answered and nothing more comes.
+func (r *run) reconnect(ctx context.Context, p *Phase) error {
+	r.coming.expect(r.Total(), nil)
+	r.fleet.Reconnect()
+	if err := r.arrive(ctx, p); err != nil {
+		return err
+	}
+	return r.quiet(ctx)
+}
+
+// cut breaks all connections at once, as a network does: all come back with what they have, after their back-off.
+func (r *run) cut(ctx context.Context, p *Phase) error {
+	r.coming.expect(r.Total(), nil)
+	r.each(true, func(i int) { r.fleet.Cut(i) })
+	if err := r.arrive(ctx, p); err != nil {
+		return err
+	}
+	return r.quiet(ctx)
+}
+
+// rolling replaces pods one after the other, as a rolling restart does: the sidecar of each vanishes, and the new pod's connects. Each is
+// replaced when everybody has the endpoints with the pod before, and that pod's own sidecar has everything.
+func (r *run) rolling(ctx context.Context, p *Phase) error {
+	edits := r.Edits.(Restarts)
+	for n := range r.Changes {
+		i, err := r.workload(n)
+		if err != nil {
+			return err
+		}
+		client := i % max(1, r.Sidecars)
+		replaced := func(c int) bool { return r.Sidecars > 0 && c == client }
+		r.follow(series{of: sidecar.Endpoint}, []int{r.Mesh.ServiceOf(i)}, replaced)
+		r.coming.expect(r.Total(), replaced)
+		err = r.step(ctx, p, func(_, mark int) (time.Time, error) {
+			at, err := edits.Replace(i, mark)
+			if err != nil || r.Sidecars == 0 {
+				return at, err
+			}
+			node, err := proto.Marshal(edits.Successor(i, mark))
+			if err == nil {
+				r.fleet.Replace(client, sidecar.Spec{Node: node, Delta: r.Delta})
+			}
+			return at, err
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.wait(ctx, r.coming.all()); err != nil {
+			return fmt.Errorf("the sidecar of pod %d: %w", p.Changes, err)
+		}
+	}
+	return typical(p, nil)
+}
+
+// workload is the n-th to be replaced: those of services that can be edited, in order.
+func (r *run) workload(n int) (int, error) {
+	for i := range r.Mesh.Workloads() {
+		if r.Mesh.ServiceOf(i) >= r.Edits.Lanes() {
+			continue
+		}
+		if n == 0 {
+			return i, nil
+		}
+		n--
+	}
+	return 0, fmt.Errorf("the mesh has no %d pods more that can be replaced", n+1)
+}

@@ -1,0 +1,97 @@
+package sidecar
+
+import (
+	"slices"
+	"strings"
+)
+
+// subscribe changes the names of a type; repeat asks again for the same, as the State-of-the-World protocol wants it for changed clusters.
+func (c *Client) subscribe(t Type, n *names, repeat bool) []Request {
+	s := &c.types[t]
+	old := s.names
+	if n == nil && old == nil || n == old && (c.spec.Delta || !repeat) {
+		return nil
+	}
+	if n == nil {
+		n = &names{}
+	}
+	s.names = n
+	if n != old {
+		s.have = c.table.only(s.have, n)
+	}
+	if c.spec.Delta {
+		return c.difference(t, old, n)
+	}
+	s.again = true
+	s.open = true
+	return []Request{c.answer(t, "")}
+}
+
+// difference is the request of the incremental protocol that makes n of old.
+func (c *Client) difference(t Type, old, n *names) []Request {
+	s := &c.types[t]
+	r := Request{Type: t, url: t.URL(), delta: true}
+	if old == nil {
+		r.names = n.encoded
+		s.again = true
+	} else {
+		for _, name := range n.without(old) {
+			r.names = appendString(r.names, requestNames, name)
+			s.again = true
+		}
+		for _, name := range old.without(n) {
+			r.names = appendString(r.names, requestUnsubscribe, name)
+		}
+	}
+	s.open = true
+	if len(r.names) == 0 {
+		return nil
+	}
+	return []Request{r}
+}
+
+// without are the names that another list of the same type lacks.
+func (n *names) without(other *names) (out []string) {
+	lacks := map[string]bool{}
+	for _, name := range n.list {
+		lacks[name] = true
+	}
+	for _, name := range other.list {
+		delete(lacks, name)
+	}
+	for _, name := range n.list {
+		if lacks[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// complete reports whether the client has all that it asked for. One that comes back with everything does once it is answered at all: a
+// server need not answer types of which the client has the present version.
+func (c *Client) complete() bool {
+	if c.back {
+		return c.held == nil
+	}
+	has := func(t Type) bool {
+		s := &c.types[t]
+		return s.names == nil || len(s.have.list) >= len(s.names.list)
+	}
+	if c.spec.Kind == Proxyless {
+		return has(Listener) && has(Route) && has(Cluster) && has(Endpoint) && c.types[Cluster].answered
+	}
+	return c.held == nil && c.types[Cluster].answered && c.types[Listener].answered && has(Route)
+}
+
+// Destinations are what the client has endpoints of. They may be used by other goroutines.
+type Destinations struct{ names *names }
+
+// Destinations are those that it asks for now.
+func (c *Client) Destinations() Destinations { return Destinations{c.types[Endpoint].names} }
+
+// Of reports whether an endpoint resource of a host is among them: one whose name, as Istio makes it, ends with the host.
+func (d Destinations) Of(host string) bool {
+	return d.names != nil && slices.ContainsFunc(d.names.list, func(name string) bool {
+		return strings.HasSuffix(name, host) && strings.HasSuffix(strings.TrimSuffix(name, host), "|")
+	})
+}

@@ -1,0 +1,207 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"golang.org/x/net/http2"
+)
+
+// ErrEnded says that the server ended the stream.
+var ErrEnded = errors.New("the server ended the stream")
+
+// Handler is who a stream belongs to. The goroutine that runs the connection calls it.
+type Handler interface {
+	// Data takes bytes of responses, as they come; they are its only during the call. An error resets the stream.
+	Data(b []byte) error
+	// Ended is called when the stream ends while the connection goes on, and says why.
+	Ended(err error)
+}
+
+// Header is what the streams of a connection say of it.
+type Header struct {
+	Authority string
+	// Secure says that the connection is one of TLS.
+	Secure bool
+	// Token is that of the bearer; "" is none.
+	Token string
+}
+
+// Conn is one HTTP/2 connection.
+type Conn struct {
+	// Immutable after NewConn.
+	conn    net.Conn
+	raw     syscall.RawConn // nil where the system does not read for us
+	header  Header
+	buffers *Buffers
+
+	mu sync.Mutex
+	// Guarded by mu.
+	out      *bytes.Buffer // frames to be written; nil when there are none
+	streams  map[uint32]*Stream
+	lastID   uint32 // 1 is the first
+	window   int    // what the server lets the connection send
+	initialW int    // the window that the server gives to streams
+	ended    error  // why no stream can be opened any more
+
+	// Owned by the goroutine that calls Run.
+	head    [headerSize]byte
+	have    int // bytes of head
+	frame   frameHeader
+	left    int    // bytes of the frame still to come
+	tail    int    // bytes of padding at its end
+	padded  bool   // the next byte says how many
+	control []byte // of a frame that is not data
+	block   []byte // of headers that are not complete
+	last    bool   // they end their stream
+	taken   int    // bytes received since the window was last refilled
+	small   [64]byte
+}
+
+// Stream is one stream of the aggregated discovery service.
+type Stream struct {
+	// Immutable.
+	conn    *Conn
+	id      uint32
+	handler Handler
+
+	// Guarded by the connection's mu.
+	pending []byte // of requests that do not fit the windows
+	window  int
+
+	// Owned by the goroutine that runs the connection.
+	taken int
+}
+
+// NewConn begins a connection; nothing is sent before Flush or Run.
+func NewConn(conn net.Conn, h Header, b *Buffers) *Conn {
+	c := &Conn{conn: conn, header: h, buffers: b, streams: map[uint32]*Stream{}, lastID: ^uint32(0), window: initialWindow, initialW: initialWindow}
+	if sc, ok := conn.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.raw = raw
+		}
+	}
+	c.queue(func(b []byte) []byte {
+		b = append(b, http2.ClientPreface...)
+		b = appendSettings(b, http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0},
+			http2.Setting{ID: http2.SettingEnablePush, Val: 0})
+		return appendNumber(b, http2.FrameWindowUpdate, 0, maxWindow-initialWindow)
+	})
+	return c
+}
+
+// Open opens a stream of either protocol. Its handler may be called as soon as this is flushed.
+func (c *Conn) Open(delta bool, h Handler) (*Stream, error) {
+	method, scheme := "StreamAggregatedResources", "http"
+	if delta {
+		method = "DeltaAggregatedResources"
+	}
+	if c.header.Secure {
+		scheme = "https"
+	}
+	fields := [][2]string{{":method", "POST"}, {":scheme", scheme}, {":authority", c.header.Authority}, {":path", service + method},
+		{"content-type", "application/grpc"}, {"te", "trailers"}}
+	if c.header.Token != "" {
+		fields = append(fields, [2]string{"authorization", "Bearer " + c.header.Token})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended != nil {
+		return nil, c.ended
+	}
+	id := c.lastID + 2
+	opening, err := appendOpening(nil, id, fields)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{conn: c, id: id, handler: h, window: c.initialW}
+	c.lastID, c.streams[id] = id, s
+	c.queueLocked(func(b []byte) []byte { return append(b, opening...) })
+	return s, nil
+}
+
+// Send sends a gRPC message, made by build, as soon as the server's windows allow: with the next Flush, or when Run has handled all that came.
+func (s *Stream) Send(build func([]byte) []byte) {
+	b := s.conn.buffers.take()
+	defer s.conn.buffers.give(b)
+	b.Write(build(append(b.AvailableBuffer(), 0, 0, 0, 0, 0)))
+	message := b.Bytes()
+	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-5))
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	if len(s.pending) > 0 {
+		s.pending = append(s.pending, message...)
+		return
+	}
+	if n := s.fits(len(message)); n < len(message) {
+		s.pending = append(s.pending, message[n:]...)
+		message = message[:n]
+	}
+	s.conn.queueLocked(func(b []byte) []byte { return appendData(b, s.id, message) })
+}
+
+// fits takes up to n bytes of the windows. The caller holds mu.
+func (s *Stream) fits(n int) int {
+	n = max(0, min(n, s.window, s.conn.window))
+	s.window -= n
+	s.conn.window -= n
+	return n
+}
+
+// resume queues what the windows have room for by now. The caller holds mu.
+func (s *Stream) resume() {
+	n := s.fits(len(s.pending))
+	if n == 0 {
+		return
+	}
+	s.conn.queueLocked(func(b []byte) []byte { return appendData(b, s.id, s.pending[:n]) })
+	if s.pending = s.pending[n:]; len(s.pending) == 0 {
+		s.pending = nil
+	}
+}
+
+// Reset ends the stream from this side; the handler is not called any more. Only from the goroutine that runs the connection, or for a
+// handler that bears calls until then.
+func (s *Stream) Reset() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	if s.conn.streams[s.id] == s {
+		delete(s.conn.streams, s.id)
+		s.conn.queueLocked(func(b []byte) []byte { return appendNumber(b, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeCancel)) })
+	}
+}
+
+func (c *Conn) queue(build func([]byte) []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queueLocked(build)
+}
+
+// queueLocked is queue for who holds mu.
+func (c *Conn) queueLocked(build func([]byte) []byte) {
+	if c.out == nil {
+		c.out = c.buffers.take()
+	}
+	c.out.Write(build(c.out.AvailableBuffer()))
+}
+
+// Flush writes what is queued.
+func (c *Conn) Flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out == nil {
+		return nil
+	}
+	_, err := c.conn.Write(c.out.Bytes())
+	c.buffers.give(c.out)
+	c.out = nil
+	if err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}

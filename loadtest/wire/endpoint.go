@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// Endpoint is where a server is and how it is reached. Immutable once it is used.
+type Endpoint struct {
+	Network, Address string
+	// Authority is what streams say whom they want; the address's host by default.
+	Authority string
+	// TLS is nil for plain text.
+	TLS *tls.Config
+	// TokenFile holds the bearer's token; it is read for every connection, for tokens are renewed. "" is none.
+	TokenFile string
+}
+
+// Secrets are the files and names of a TLS connection.
+type Secrets struct {
+	// CA is a file of certificates that are trusted; those of the system by default.
+	CA string
+	// Cert and Key are the files of the client's certificate.
+	Cert, Key string
+	// ServerName is whom the server's certificate must be for, and SNI; the target's host by default.
+	ServerName string
+	// Insecure takes any certificate.
+	Insecure bool
+}
+
+// At is the plain endpoint of a target: host:port, or unix:PATH.
+func At(target string) Endpoint {
+	if path, ok := strings.CutPrefix(target, "unix:"); ok {
+		if p, ok := strings.CutPrefix(path, "//"); ok {
+			path = p
+		}
+		return Endpoint{Network: "unix", Address: path, Authority: "localhost"}
+	}
+	return Endpoint{Network: "tcp", Address: target, Authority: target}
+}
+
+// Secure is the endpoint with TLS.
+func (e Endpoint) Secure(s Secrets) (Endpoint, error) {
+	config := &tls.Config{ServerName: s.ServerName, InsecureSkipVerify: s.Insecure, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12} //nolint:gosec // asked for
+	if host, _, err := net.SplitHostPort(e.Address); err == nil && config.ServerName == "" {
+		config.ServerName = host
+	}
+	if s.CA != "" {
+		text, err := os.ReadFile(s.CA)
+		if err != nil {
+			return e, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return e, fmt.Errorf("%s holds no certificate", s.CA)
+		}
+	}
+	if (s.Cert == "") != (s.Key == "") {
+		return e, errors.New("a client certificate needs its key, and a key its certificate")
+	}
+	if s.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+		if err != nil {
+			return e, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	e.TLS = config
+	return e, nil
+}
+
+// Dial connects.
+func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, e.Network, e.Address)
+	if err != nil || e.TLS == nil {
+		return conn, err
+	}
+	secure := tls.Client(conn, e.TLS)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	if p := secure.ConnectionState().NegotiatedProtocol; p != "h2" {
+		conn.Close()
+		return nil, fmt.Errorf("TLS: the server speaks %q, not h2", p)
+	}
+	return secure, nil
+}
+
+// Header is what streams to the endpoint say.
+func (e *Endpoint) Header() (Header, error) {
+	h := Header{Authority: e.Authority, Secure: e.TLS != nil}
+	if e.TokenFile != "" {
+		text, err := os.ReadFile(e.TokenFile)
+		if err != nil {
+			return h, err
+		}
+		h.Token = strings.TrimSpace(string(text))
+	}
+	return h, nil
+}
+
+// Abort closes a connection as a host that is gone does, without an orderly end, where the network allows it.
+func Abort(conn net.Conn) {
+	plain := conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		plain = secure.NetConn()
+	}
+	if t, ok := plain.(*net.TCPConn); ok {
+		_ = t.SetLinger(0)
+	}
+	plain.Close()
+}

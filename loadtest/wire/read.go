@@ -1,0 +1,311 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// readSize is how much is read at once.
+const readSize = 64 << 10
+
+// Buffers are what connections share, so that only those have one that read or write.
+type Buffers struct{ read, write sync.Pool }
+
+// NewBuffers are none yet.
+func NewBuffers() *Buffers {
+	return &Buffers{read: sync.Pool{New: func() any { return new([readSize]byte) }}, write: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+}
+
+func (p *Buffers) take() *bytes.Buffer { return p.write.Get().(*bytes.Buffer) }
+
+func (p *Buffers) give(b *bytes.Buffer) {
+	if b.Cap() <= 4*readSize {
+		b.Reset()
+		p.write.Put(b)
+	}
+}
+
+// Run reads until the connection ends, and says why. Handlers are not told.
+func (c *Conn) Run() error {
+	err := c.Flush()
+	for err == nil {
+		if err = c.read(); err == nil {
+			err = c.Flush()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams, c.ended = nil, err
+	return err
+}
+
+// read reads once, and handles what came. While there is nothing to read it holds no buffer.
+func (c *Conn) read() error {
+	if c.raw == nil {
+		return c.readPlain()
+	}
+	var buf *[readSize]byte
+	var n int
+	var failure error
+	err := c.raw.Read(func(fd uintptr) bool {
+		buf = c.buffers.read.Get().(*[readSize]byte)
+		for {
+			n, failure = syscall.Read(int(fd), buf[:])
+			if !errors.Is(failure, syscall.EINTR) {
+				break
+			}
+		}
+		if errors.Is(failure, syscall.EAGAIN) {
+			c.buffers.read.Put(buf)
+			buf = nil
+			return false
+		}
+		return true
+	})
+	if buf == nil {
+		return err
+	}
+	defer c.buffers.read.Put(buf)
+	switch {
+	case failure != nil:
+		return fmt.Errorf("reading: %w", failure)
+	case n <= 0:
+		return io.EOF
+	}
+	return c.consume(buf[:n])
+}
+
+// readPlain reads where only the connection itself can, as with TLS: it waits with a few bytes, and takes more when there is more.
+func (c *Conn) readPlain() error {
+	n, err := c.conn.Read(c.small[:])
+	if n > 0 {
+		if failure := c.consume(c.small[:n]); failure != nil {
+			return failure
+		}
+	}
+	if n < len(c.small) || err != nil {
+		return err
+	}
+	buf := c.buffers.read.Get().(*[readSize]byte)
+	defer c.buffers.read.Put(buf)
+	n, err = c.conn.Read(buf[:])
+	if failure := c.consume(buf[:n]); failure != nil {
+		return failure
+	}
+	return err
+}
+
+// consume takes bytes of frames.
+func (c *Conn) consume(b []byte) error {
+	for len(b) > 0 {
+		if c.left == 0 {
+			n := copy(c.head[c.have:], b)
+			c.have += n
+			if b = b[n:]; c.have < headerSize {
+				return nil
+			}
+			c.begin()
+		}
+		n := min(c.left, len(b))
+		c.left -= n
+		if err := c.payload(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// begin begins a frame.
+func (c *Conn) begin() {
+	c.have = 0
+	c.frame = parseHeader(c.head[:])
+	c.left, c.tail = c.frame.length, 0
+	c.padded = c.frame.kind == http2.FrameData && c.frame.flags.Has(http2.FlagDataPadded)
+}
+
+// payload takes bytes of the present frame; those of data go on at once, others when the frame is complete.
+func (c *Conn) payload(b []byte) error {
+	if c.frame.kind == http2.FrameData {
+		return c.data(b)
+	}
+	if len(c.control)+c.left > maxControl {
+		return fmt.Errorf("a %s frame of %d bytes", c.frame.kind, c.frame.length)
+	}
+	if c.left > 0 {
+		c.control = append(c.control, b...)
+		return nil
+	}
+	if len(c.control) > 0 {
+		b = append(c.control, b...)
+	}
+	c.control = nil
+	return c.complete(b)
+}
+
+// data takes bytes of a data frame.
+func (c *Conn) data(b []byte) error {
+	c.mu.Lock()
+	s := c.streams[c.frame.stream]
+	c.mu.Unlock()
+	c.refill(&c.taken, 0, len(b))
+	if s != nil {
+		c.refill(&s.taken, s.id, len(b))
+	}
+	if c.padded && len(b) > 0 {
+		c.padded, c.tail = false, int(b[0])
+		b = b[1:]
+	}
+	if over := c.tail - c.left; over > 0 {
+		b = b[:max(0, len(b)-over)]
+	}
+	if s == nil {
+		return nil // it was reset
+	}
+	if len(b) > 0 {
+		if err := s.handler.Data(b); err != nil {
+			s.Reset()
+			s.handler.Ended(err)
+			return c.gone()
+		}
+	}
+	if c.left == 0 && c.frame.flags.Has(http2.FlagDataEndStream) {
+		return c.end(s.id, ErrEnded)
+	}
+	return nil
+}
+
+// refill opens a window again after n more bytes.
+func (c *Conn) refill(taken *int, stream uint32, n int) {
+	if *taken += n; *taken > maxWindow/2 {
+		n := uint32(*taken)
+		c.queue(func(b []byte) []byte { return appendNumber(b, http2.FrameWindowUpdate, stream, n) })
+		*taken = 0
+	}
+}
+
+// end forgets a stream, and tells its handler.
+func (c *Conn) end(id uint32, why error) error {
+	c.mu.Lock()
+	s := c.streams[id]
+	delete(c.streams, id)
+	c.mu.Unlock()
+	if s != nil {
+		s.handler.Ended(why)
+	}
+	return c.gone()
+}
+
+// gone says why the connection is of no use any more: the server goes away, and the last stream has ended.
+func (c *Conn) gone() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.streams) > 0 {
+		return nil
+	}
+	return c.ended
+}
+
+// complete handles a frame that is not data.
+func (c *Conn) complete(b []byte) error {
+	switch h := c.frame; h.kind {
+	case http2.FrameSettings:
+		if !h.flags.Has(http2.FlagSettingsAck) {
+			c.settings(b)
+		}
+	case http2.FrameWindowUpdate:
+		if len(b) == 4 {
+			c.opened(h.stream, int(binary.BigEndian.Uint32(b)&^(1<<31)))
+		}
+	case http2.FramePing:
+		if !h.flags.Has(http2.FlagPingAck) {
+			c.queue(func(out []byte) []byte {
+				return append(appendHeader(out, frameHeader{length: len(b), kind: http2.FramePing, flags: http2.FlagPingAck}), b...)
+			})
+		}
+	case http2.FrameHeaders, http2.FrameContinuation:
+		return c.headers(b)
+	case http2.FrameRSTStream:
+		if len(b) == 4 {
+			return c.end(h.stream, fmt.Errorf("%w: %s", ErrEnded, http2.ErrCode(binary.BigEndian.Uint32(b))))
+		}
+	case http2.FrameGoAway:
+		c.mu.Lock()
+		c.ended = fmt.Errorf("%w: it goes away", ErrEnded)
+		c.mu.Unlock()
+		return c.gone()
+	}
+	return nil
+}
+
+// opened widens a window of the server, and sends what waited.
+func (c *Conn) opened(stream uint32, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.streams[stream]; s != nil {
+		s.window += n
+		s.resume()
+		return
+	}
+	if stream == 0 {
+		c.window += n
+		for _, s := range c.streams {
+			s.resume()
+		}
+	}
+}
+
+// settings takes the server's settings.
+func (c *Conn) settings(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ; len(b) >= 6; b = b[6:] {
+		if http2.SettingID(binary.BigEndian.Uint16(b)) != http2.SettingInitialWindowSize {
+			continue
+		}
+		v := int(binary.BigEndian.Uint32(b[2:]))
+		for _, s := range c.streams {
+			s.window += v - c.initialW
+			s.resume()
+		}
+		c.initialW = v
+	}
+	c.queueLocked(func(out []byte) []byte {
+		return appendHeader(out, frameHeader{kind: http2.FrameSettings, flags: http2.FlagSettingsAck})
+	})
+}
+
+// headers takes those of responses, which say nothing if all is well, and those that end a stream.
+func (c *Conn) headers(b []byte) error {
+	if c.frame.kind == http2.FrameHeaders {
+		var err error
+		if b, err = content(c.frame, b); err != nil {
+			return err
+		}
+		c.block = c.block[:0]
+		c.last = c.frame.flags.Has(http2.FlagHeadersEndStream)
+	}
+	c.block = append(c.block, b...)
+	if !c.frame.flags.Has(http2.FlagHeadersEndHeaders) {
+		return nil
+	}
+	var said []string
+	dec := hpack.NewDecoder(0, func(f hpack.HeaderField) { said = append(said, f.Name+"="+f.Value) })
+	_, err := dec.Write(c.block)
+	c.block = nil
+	if err != nil {
+		return fmt.Errorf("headers: %w", err)
+	}
+	if c.last {
+		return c.end(c.frame.stream, fmt.Errorf("%w: %v", ErrEnded, said))
+	}
+	return nil
+}
