@@ -49,32 +49,22 @@ const sweepEvery = 64
 
 // handleEndpoints takes a change of endpoints.
 func (w *worker) handleEndpoints(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}, at time.Time) {
-	w.tellOfEndpoints(services, w.learn(t, services), at)
+	w.learn(t, services)
+	w.tellOfEndpoints(services, at)
 }
 
-// learn takes the endpoints of services, and tells nobody; first is that they are the first of all.
-func (w *worker) learn(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}) (first bool) {
-	first = w.endpoints == nil
-	if first || t.Revision > w.endpoints.Revision {
+// learn takes the endpoints of services, and tells nobody.
+func (w *worker) learn(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}) {
+	if w.endpoints == nil || t.Revision > w.endpoints.Revision {
 		w.endpoints = t
 	}
 	if len(services) > 0 {
 		w.log.add(services)
 	}
-	return first
 }
 
-// tellOfEndpoints tells those that subscribe to the endpoints of services that they have changed, or after the first all that wait.
-func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, first bool, at time.Time) {
-	if first {
-		for _, m := range w.early {
-			if m.session != nil {
-				w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
-			}
-		}
-		w.early = nil
-		return
-	}
+// tellOfEndpoints tells those that subscribe to the endpoints of services that they have changed.
+func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time.Time) {
 	names := w.resourcesOf(services)
 	all := w.log.seq%sweepEvery == 0
 	if len(names) == 0 && !all {

@@ -5,6 +5,7 @@ import "sync/atomic"
 // figures are what a worker counts, read by others.
 type figures struct {
 	classes, cohorts, members atomic.Int64
+	connecting                atomic.Int64
 	sent, assembled, rounds   atomic.Uint64
 	lanes                     [2]atomic.Uint64
 }
@@ -16,6 +17,8 @@ type Figures struct {
 	// Inbox, Worlds and Services are what has come and is not taken yet: members with mail, classes with a new World, services with new
 	// endpoints.
 	Inbox, Worlds, Services int
+	// Connecting are the members that wait for their turn to be answered for the first time, or for the first time of a type.
+	Connecting int
 	// Sent counts responses for each client, Assembled those that were made: Sent/Assembled clients share one.
 	Sent, Assembled uint64
 	// Rounds counts the worker's rounds; ConfigTakes and EndpointTakes how often it took something from each lane.
@@ -29,7 +32,7 @@ func (s *Shards) Figures() []Figures {
 		f := &w.figures
 		out[i] = Figures{
 			Classes: int(f.classes.Load()), Cohorts: int(f.cohorts.Load()), Members: int(f.members.Load()),
-			Sent: f.sent.Load(), Assembled: f.assembled.Load(),
+			Connecting: int(f.connecting.Load()), Sent: f.sent.Load(), Assembled: f.assembled.Load(),
 			Rounds: f.rounds.Load(), ConfigTakes: f.lanes[ConfigLane].Load(), EndpointTakes: f.lanes[EndpointLane].Load(),
 		}
 		w.mu.Lock()
@@ -49,6 +52,9 @@ func (s *Shards) Held() Held {
 	defer s.mu.Unlock()
 	return Held{Classes: len(s.spreads), Runs: s.blocks.Len(), Doubts: len(s.doubts.byNode)}
 }
+
+// Planning is how many proxies wait until the planner may be asked for them.
+func (s *Shards) Planning() int { return s.queue.len() }
 
 // Streams is the number of streams that are attached, placed or not.
 func (s *Shards) Streams() int { return s.members.Size() }

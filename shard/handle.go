@@ -26,14 +26,23 @@ func (w *worker) handleMail(m *member, in mail) {
 	if in.assigned != nil {
 		w.assign(m, in.assigned, in.request)
 	}
-	if in.request != nil {
-		w.carryOut(m, m.session.Receive(w.now(), w.book, in.request), m.since)
-		w.muster(m)
-		<-m.room
+	switch {
+	case in.request == nil:
+	case m.opens(in.request):
+		w.queue(m, in.request)
+	default:
+		w.decide(m, in.request)
 	}
 }
 
-// assign puts a member into the crew of its class. The first World waits for the first EndpointTable.
+// decide answers a request.
+func (w *worker) decide(m *member, r *ads.Request) {
+	w.carryOut(m, m.session.Receive(w.now(), w.book, r), m.since)
+	w.muster(m)
+	<-m.room
+}
+
+// assign puts a member into the crew of its class. One that has not been answered yet waits for its turn.
 func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 	if m.session == nil {
 		m.session = ads.New(ads.Options{
@@ -42,6 +51,7 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 			MaxNames: w.shards.opts.MaxNames,
 			Doubt:    a.doubt,
 		})
+		m.doubted = a.doubt != 0
 		w.figures.members.Add(1)
 	}
 	if w.endpoints == nil {
@@ -62,17 +72,17 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 	w.leaveCrew(m)
 	m.crew = c
 	c.members[m] = struct{}{}
-	w.muster(m)
-	if w.endpoints == nil {
-		w.early = append(w.early, m)
-		return
+	if m.entered {
+		w.muster(m)
+		w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), w.now())
 	}
-	w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), w.now())
 }
 
 // drop forgets a member.
 func (w *worker) drop(m *member) {
 	w.timers.remove(m)
+	w.unqueue(m)
+	w.shards.budget.settle(m)
 	if m.session == nil {
 		return
 	}
@@ -178,7 +188,16 @@ func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 		}
 		m.since = time.Time{}
 	}
-	w.timers.set(m, m.session.Deadline())
+	w.setTimer(m)
+}
+
+// setTimer has the worker look at a member when its Session asks for it, or when what it owes is forgiven.
+func (w *worker) setTimer(m *member) {
+	at := m.session.Deadline()
+	if !m.limit.IsZero() && (at.IsZero() || m.limit.Before(at)) {
+		at = m.limit
+	}
+	w.timers.set(m, at)
 }
 
 // send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read gets none.
@@ -190,6 +209,7 @@ func (w *worker) send(m *member, e ads.Effect, at time.Time) {
 	r := w.response(e.Batch)
 	m.stream.Send(e.TypeURL, r)
 	w.figures.sent.Add(1)
+	w.given += r.Len()
 	if served {
 		w.shards.opts.Metrics.Sent(e.Type, r.Len(), w.sinceChange(at))
 	}

@@ -3,6 +3,8 @@ package shard
 import (
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
@@ -41,20 +43,70 @@ func (s *Shards) Find(proxyID string) []Client {
 	}, true)
 }
 
-// look asks every worker about its members.
-func (s *Shards) look(want func(*member) bool, entries bool) []Client {
-	answers := make(chan []Client, len(s.workers))
-	for _, w := range s.workers {
-		w.postQuery(func() { answers <- w.tell(want, entries) })
+// Waiting is a proxy that has connected and waits for an answer.
+type Waiting struct {
+	Proxy *plan.Proxy
+	// Need is how much it needs it, Planned whether it is known already what it should have. Since is when it connected.
+	Need    Need
+	Planned bool
+	Since   time.Time
+	claim   claim
+}
+
+// Waiting tells about all proxies that wait for an answer, the one that is to be answered next first.
+func (s *Shards) Waiting() []Waiting {
+	var mu sync.Mutex
+	out := s.queue.tell()
+	complete := s.each(func(w *worker) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, p := range w.connecting.heap {
+			out = append(out, Waiting{Proxy: p.member.proxy, Need: p.need, Planned: true, Since: p.member.came, claim: p.claim})
+		}
+	})
+	if !complete {
+		return nil
 	}
-	var out []Client
+	slices.SortFunc(out, func(a, b Waiting) int {
+		if a.claim.before(b.claim) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// Underway are the bytes of answers to proxies that connect which are not written yet, and how many there may be before others wait.
+func (s *Shards) Underway() (bytes, limit int) { return s.budget.bytes(), s.budget.most }
+
+// each has f called on every worker's goroutine, and reports whether all have done so.
+func (s *Shards) each(f func(*worker)) bool {
+	done := make(chan struct{}, len(s.workers))
+	for _, w := range s.workers {
+		w.postQuery(func() { f(w); done <- struct{}{} })
+	}
 	for range s.workers {
 		select {
-		case some := <-answers:
-			out = append(out, some...)
+		case <-done:
 		case <-s.stopped:
-			return nil
+			return false
 		}
+	}
+	return true
+}
+
+// look asks every worker about its members.
+func (s *Shards) look(want func(*member) bool, entries bool) []Client {
+	var mu sync.Mutex
+	var out []Client
+	complete := s.each(func(w *worker) {
+		some := w.tell(want, entries)
+		mu.Lock()
+		defer mu.Unlock()
+		out = append(out, some...)
+	})
+	if !complete {
+		return nil
 	}
 	slices.SortFunc(out, func(a, b Client) int {
 		if c := strings.Compare(a.Proxy.ID, b.Proxy.ID); c != 0 {

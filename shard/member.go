@@ -2,6 +2,7 @@ package shard
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pilotd/pilotd/gen/plan"
@@ -15,6 +16,16 @@ type member struct {
 	stream Stream
 	proxy  *plan.Proxy
 	room   chan struct{} // holds a token while a request is undecided
+	came   time.Time
+
+	// Guarded by the planQueue's mu.
+	waits *place // until the planner may have it
+	asked bool   // the planner has been asked for its first World and has not answered
+
+	// owes is set while debt is not zero, so that looking costs no lock.
+	owes atomic.Bool
+	// Guarded by the budget's mu.
+	debt int // bytes that it was given and that count in the budget
 
 	// Guarded by the Shards' mu.
 	class  *plan.Class
@@ -30,10 +41,16 @@ type member struct {
 	// Owned by the worker goroutine; nil until the first World.
 	gone    bool
 	session *ads.Session
+	entered bool         // its first request has been answered
+	doubted bool         // its versions are not to be believed
+	need    Need         // when it came
+	turn    *place       // in the worker's line of those that connect
+	first   *ads.Request // a type's first, while it stands there
 	crew    *crew
 	cohort  *cohort
 	since   time.Time // of the oldest change that has not all been sent
-	due     time.Time // when the session's timer is set for
+	due     time.Time // when the timer is set for
+	limit   time.Time // when what it owes is forgiven; zero for never
 	heap    int       // where it is in the timers; -1 when not
 }
 
@@ -51,8 +68,8 @@ type assignment struct {
 	doubt ads.TypeSet
 }
 
-func newMember(st Stream, p *plan.Proxy, first ads.Request) *member {
-	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), heap: -1}
+func newMember(st Stream, p *plan.Proxy, first ads.Request, now time.Time) *member {
+	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now, heap: -1}
 	m.room <- struct{}{}
 	m.mail.request = &first
 	return m

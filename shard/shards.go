@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -35,6 +36,11 @@ type Options struct {
 	Assembler *encodecache.Assembler
 	// MaxNames limits the names of one type that a stream may subscribe to; 0 is no limit.
 	MaxNames int
+	// Planning is how many proxies the planner is asked for at once; 0 is 16 for each core. The others wait their turn.
+	Planning int
+	// Underway bounds the bytes of answers to proxies that connect which are not written to their sockets yet; 0 is 256 MiB. Who connects
+	// then waits.
+	Underway int
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
@@ -59,6 +65,8 @@ type Shards struct {
 	members *xsync.MapOf[uint64, *member]
 	stopped chan struct{}
 	blocks  *encodecache.Table[blockKey, encodecache.Block]
+	queue   planQueue
+	budget  budget
 
 	nonces atomic.Uint64
 
@@ -93,8 +101,11 @@ func New(o Options) *Shards {
 		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(),
 	}
+	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))
+	s.budget.most, s.budget.waiting = cmp.Or(o.Underway, 256<<20), make([]claim, o.Workers)
 	for i := range o.Workers {
-		s.workers = append(s.workers, newWorker(s, i))
+		w := newWorker(s, i)
+		s.workers, s.budget.wake = append(s.workers, w), append(s.budget.wake, w.signal)
 	}
 	return s
 }
@@ -109,16 +120,16 @@ func (s *Shards) Run(ctx context.Context) {
 	close(s.stopped)
 }
 
-// Attach begins a stream with its first request.
+// Attach begins a stream with its first request. Its answer comes when it is the proxy's turn: see Need.
 func (s *Shards) Attach(st Stream, p *plan.Proxy, first ads.Request) error {
 	select {
 	case <-s.stopped:
 		return ErrStopped
 	default:
 	}
-	m := newMember(st, p, first)
+	m := newMember(st, p, first, s.opts.Now())
 	s.members.Store(m.id, m)
-	s.opts.Planner.Attach(m.id, p)
+	s.queue.join(m, firstNeed(&first))
 	return nil
 }
 
@@ -141,7 +152,7 @@ func (s *Shards) Detach(id uint64) {
 	if !ok {
 		return
 	}
-	s.opts.Planner.Detach(id)
+	s.queue.leave(m)
 	m.post(func(in *mail) { in.gone = true })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,12 +163,20 @@ func (s *Shards) Detach(id uint64) {
 	m.left = true
 }
 
+// Drained is to be called when all that a stream was given to Send has been written. It does not block.
+func (s *Shards) Drained(id uint64) {
+	if m, ok := s.members.Load(id); ok {
+		s.budget.settle(m)
+	}
+}
+
 // Assigned implements plan.Sink: it places a proxy, or moves it to another class.
 func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.World) {
 	m, ok := s.members.Load(id)
 	if !ok {
 		return
 	}
+	s.queue.answered(m)
 	s.mu.Lock()
 	if m.left {
 		s.mu.Unlock()

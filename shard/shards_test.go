@@ -270,8 +270,8 @@ func TestNothingIsLeft(t *testing.T) {
 		f.shards.Assigned(all[0].id, class("late"), w)
 		synctest.Wait()
 		for i, w := range f.shards.workers {
-			if len(w.crews)+len(w.byClass)+len(w.timers.heap)+len(w.early) != 0 {
-				t.Errorf("shard %d has %d crews, %d timers, %d early", i, len(w.crews), len(w.timers.heap), len(w.early))
+			if len(w.crews)+len(w.byClass)+len(w.timers.heap)+w.connecting.len() != 0 {
+				t.Errorf("shard %d has %d crews, %d timers, %d connecting", i, len(w.crews), len(w.timers.heap), w.connecting.len())
 			}
 			if fig := f.shards.Figures()[i]; fig.Members+fig.Cohorts+fig.Classes != 0 {
 				t.Errorf("shard %d counts %+v", i, fig)

@@ -44,6 +44,8 @@ type Metrics struct {
 	// Expired is told of requests with the nonce of an older response, Unserved of those for types that nobody serves.
 	Expired  func(t ads.Type)
 	Unserved func(typeURL string)
+	// Admitted is told when a proxy that connects gets its first answer, and how long it has waited for it.
+	Admitted func(n Need, waited time.Duration)
 	// Refused is told of refusals.
 	Refused func(r Refusal)
 }
@@ -90,6 +92,9 @@ func (m Metrics) filled() Metrics {
 	}
 	if m.Unserved == nil {
 		m.Unserved = func(string) {}
+	}
+	if m.Admitted == nil {
+		m.Admitted = func(Need, time.Duration) {}
 	}
 	if m.Refused == nil {
 		m.Refused = func(Refusal) {}

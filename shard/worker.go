@@ -32,21 +32,23 @@ type worker struct {
 	servicesAt time.Time // when the oldest of services came
 	asked      []func()
 
-	// endpointsCame is set while the endpoint slot has something, so that looking costs no lock.
-	endpointsCame atomic.Bool
+	// endpointsCame and worldsCame are set while the slots have something, so that looking costs no lock.
+	endpointsCame, worldsCame atomic.Bool
 
 	// Owned by the worker goroutine.
-	book      *ads.Book
-	responses map[*ads.Batch]*encodecache.Response // of this round
-	crews     map[*crew]struct{}
-	byClass   map[*plan.Class]*crew
-	endpoints *snapshot.EndpointTable // nil until the first
-	withheld  bool                    // the endpoint slot is not to be looked at now
-	log       changeLog
-	contents  contentTable
-	timers    timers
-	early     []*member // assigned before the first EndpointTable
-	parted    bool      // the last member of a class has left, in this round
+	book       *ads.Book
+	responses  map[*ads.Batch]*encodecache.Response // of this round
+	crews      map[*crew]struct{}
+	byClass    map[*plan.Class]*crew
+	endpoints  *snapshot.EndpointTable // nil until the first
+	withheld   bool                    // the endpoint slot is not to be looked at now
+	log        changeLog
+	contents   contentTable
+	timers     timers
+	connecting line // members with a type's first request, which are answered one by one
+	parted     bool // the last member of a class has left, in this round
+	crowded    bool // several have come in this round
+	given      int  // bytes of responses, ever
 
 	figures figures
 }
@@ -102,6 +104,7 @@ func (w *worker) postWorlds(worlds map[*plan.Class]*plan.World, e plan.Endpoints
 		maps.Copy(w.worlds, worlds)
 	}
 	w.late.add(e)
+	w.worldsCame.Store(true)
 	w.mu.Unlock()
 	w.signal()
 }
@@ -154,12 +157,14 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) round() {
 	in := w.take()
 	w.lookAtEndpoints()
+	w.crowded = len(in.inbox) > 1 || w.connecting.len() > 0
 	for _, m := range in.inbox {
 		w.handleMail(m, m.collect())
 		w.lookAtEndpoints()
 	}
 	w.handleWorlds(in)
 	w.handleTimers()
+	w.welcome()
 	for _, f := range in.asked {
 		f()
 	}
@@ -188,6 +193,7 @@ func (w *worker) take() taken {
 	defer w.mu.Unlock()
 	t := taken{w.inbox, w.worlds, w.late, w.worldsAt, w.asked}
 	w.inbox, w.worlds, w.late, w.asked = nil, nil, lateEndpoints{}, nil
+	w.worldsCame.Store(false)
 	return t
 }
 
@@ -200,14 +206,16 @@ func (w *worker) handleWorlds(in taken) {
 	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(in.worldsAt))
 	w.figures.lanes[ConfigLane].Add(1)
 	w.withheld = len(in.late.services) > 0
-	first := w.withheld && w.learn(in.late.table, in.late.services)
+	if w.withheld {
+		w.learn(in.late.table, in.late.services)
+	}
 	for class, world := range in.worlds {
 		w.handleWorld(class, world, in.worldsAt)
 		w.lookAtEndpoints()
 	}
 	if w.withheld {
 		w.withheld = false
-		w.tellOfEndpoints(in.late.services, first, in.worldsAt)
+		w.tellOfEndpoints(in.late.services, in.worldsAt)
 		w.lookAtEndpoints()
 	}
 	w.contents.sweep()
@@ -218,6 +226,10 @@ func (w *worker) handleWorlds(in taken) {
 func (w *worker) handleTimers() {
 	now := w.now()
 	for m := w.timers.pop(now); m != nil; m = w.timers.pop(now) {
+		if !m.limit.IsZero() && !now.Before(m.limit) {
+			m.limit = time.Time{}
+			w.shards.budget.settle(m)
+		}
 		if m.backlogged() {
 			m.session.Stalled(now)
 		}

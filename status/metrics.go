@@ -27,6 +27,7 @@ type Metrics struct {
 	Standing       prometheus.Gauge         // pilot_total_rejected_configs
 	Convergence    prometheus.Histogram     // pilot_proxy_convergence_time
 	QueueTime      prometheus.Histogram     // pilot_proxy_queue_time
+	Admission      *prometheus.HistogramVec // pilotd_xds_admission_seconds{need}
 	Debounce       prometheus.Histogram     // pilot_debounce_time
 	PlanTime       prometheus.Histogram     // pilot_pushcontext_init_seconds
 	Bases          prometheus.Histogram     // pilotd_plan_bases_advanced
@@ -60,6 +61,7 @@ func NewMetrics(build string) *Metrics {
 		Standing:       f.gauge("pilot_total_rejected_configs", "Objects of which the newest version is refused now."),
 		Convergence:    f.histogram("pilot_proxy_convergence_time", "Seconds from a change to the last response for it, per proxy."),
 		QueueTime:      f.histogram("pilot_proxy_queue_time", "Seconds that a change waited for its shard."),
+		Admission:      f.histograms("pilotd_xds_admission_seconds", "Seconds from a proxy's connecting to its first answer, by its need.", wide(), "need"),
 		Debounce:       f.histogram("pilot_debounce_time", "Seconds that a configuration change waited before it was planned."),
 		PlanTime:       f.histogram("pilot_pushcontext_init_seconds", "Seconds that it took to plan a change for all classes."),
 		Bases:          f.histogram("pilotd_plan_bases_advanced", "Plans that one change was worked into."),
@@ -73,6 +75,11 @@ func NewMetrics(build string) *Metrics {
 // Gauge registers a figure that is read when it is scraped.
 func (m *Metrics) Gauge(name, help string, read func() float64) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// Counter registers a count that is read when it is scraped.
+func (m *Metrics) Counter(name, help string, read func() float64) {
+	m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
 }
 
 // Uptime registers istiod_uptime_seconds.

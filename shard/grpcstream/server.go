@@ -40,6 +40,8 @@ type Options struct {
 
 	// Stuck is how long a client may leave responses waiting without reading any; 0 means for ever.
 	Stuck time.Duration
+	// Drained is told when all that a stream was given to Send has been written. It must not block; nil is told nothing.
+	Drained func(id uint64)
 	// Drain is the time over which Shutdown spreads the ends of streams.
 	Drain time.Duration
 	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck and Drain are not observed.
@@ -114,6 +116,15 @@ func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.Serv
 
 // Streams is the number of open streams.
 func (s *Server) Streams() int { return int(s.open.Load()) }
+
+// Unwritten are the bytes of responses that are not written to their streams' connections yet. Most of them are shared by many streams.
+func (s *Server) Unwritten() (n int) {
+	s.streams.Range(func(_ uint64, st *stream) bool {
+		n += int(st.owed.Load())
+		return true
+	})
+	return n
+}
 
 // Stats are counts since the start.
 type Stats struct {

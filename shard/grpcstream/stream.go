@@ -28,8 +28,9 @@ type stream struct {
 	server *Server
 	grpc   grpc.ServerStream
 
-	// unsent are the bytes that grpc has been given and has not written. Raised under mu, lowered by grpc's goroutines.
-	unsent atomic.Int64
+	// unsent are the bytes that grpc has been given and has not written, owed those and what waits for the writer. Raised under mu, lowered by
+	// grpc's goroutines. When a stream has ended, they mean nothing: grpc does not tell of all that it drops.
+	unsent, owed atomic.Int64
 	// progress counts the messages that grpc has written.
 	progress atomic.Uint64
 
@@ -55,19 +56,17 @@ func (s *stream) Send(_ string, r *encodecache.Response) {
 	switch {
 	case s.ended:
 	case !s.writing && s.unsent.Load() < quota && r.Pieces() <= fewPieces:
+		s.owed.Add(int64(r.Len() + headerLen))
 		s.server.stats.direct.Add(1)
 		s.give(r)
 	default:
+		s.owed.Add(int64(r.Len() + headerLen))
 		s.enqueue(r)
 	}
 }
 
 // Backlogged reports whether something that was given to Send has not been written yet.
-func (s *stream) Backlogged() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.unsent.Load() > 0 || len(s.queue) > 0
-}
+func (s *stream) Backlogged() bool { return s.owed.Load() > 0 }
 
 // give hands r to grpc. The caller is the only one that sends: it holds mu while no writer runs, or it is the writer.
 func (s *stream) give(r *encodecache.Response) {
@@ -81,6 +80,9 @@ func (s *stream) give(r *encodecache.Response) {
 func (s *stream) written(n int64) {
 	s.unsent.Add(-n)
 	s.progress.Add(1)
+	if s.owed.Add(-n) == 0 && s.server.options.Drained != nil {
+		s.server.options.Drained(s.id)
+	}
 }
 
 // enqueue leaves r to a writer, which it starts if there is none. The caller holds mu.

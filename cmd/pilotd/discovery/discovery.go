@@ -37,6 +37,8 @@ type Options struct {
 	DebounceAfter, DebounceMax time.Duration
 	// Limits bound what one client can cost.
 	Limits grpcstream.Limits
+	// Underway bounds what all that connect at once can cost: see shard.Options.
+	Underway int
 	// Keepalive are pings and the maximum age of connections, Enforcement how often clients may ping.
 	Keepalive   keepalive.ServerParameters
 	Enforcement keepalive.EnforcementPolicy
@@ -74,14 +76,14 @@ func New(o Options) *Server {
 	})
 	s.Builder = snapshot.NewBuilder(s)
 	s.Shards = shard.New(shard.Options{
-		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, Now: time.Now, After: time.After,
+		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, Underway: o.Underway, Now: time.Now, After: time.After,
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})
 	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Log: o.Log.With("scope", "config"), Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		ParseNode: plan.ParseNode, Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
-		Stuck: o.Stuck, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+		Stuck: o.Stuck, Drained: s.Shards.Drained, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 	})
 	s.gauges()
 	return s

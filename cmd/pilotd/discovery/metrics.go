@@ -34,6 +34,10 @@ func (s *Server) shardMetrics() shard.Metrics {
 	sizes := served(func(l string) prometheus.Observer { return m.ConfigSize.WithLabelValues(l) })
 	expired := served(func(l string) prometheus.Counter { return m.ExpiredNonce.WithLabelValues(l) })
 	rejects := served(func(l string) prometheus.Counter { return m.Rejects.WithLabelValues(l) })
+	var waits [shard.Needs]prometheus.Observer
+	for n := range waits {
+		waits[n] = m.Admission.WithLabelValues(shard.Need(n).String())
+	}
 	log := s.log.With("scope", "ads")
 	return shard.Metrics{
 		Sent: func(t ads.Type, bytes int, since time.Duration) {
@@ -45,6 +49,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 		},
 		Converged: func(since time.Duration) { m.Convergence.Observe(since.Seconds()) },
 		Queued:    func(_ shard.Lane, waited time.Duration) { m.QueueTime.Observe(waited.Seconds()) },
+		Admitted:  func(n shard.Need, waited time.Duration) { waits[n].Observe(waited.Seconds()) },
 		Expired:   func(t ads.Type) { expired[t].Inc() },
 		Unserved:  func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
 		Refused: func(r shard.Refusal) {
@@ -121,10 +126,17 @@ func (s *Server) gauges() {
 	m.Gauge("pilotd_destination_rules", "DestinationRules known.", counts(value.KindDestinationRule))
 	m.Gauge("pilot_xds", "Streams attached.", func() float64 { return float64(s.Shards.Streams()) })
 	m.Gauge("pilotd_xds_streams_open", "Streams open, attached or not.", func() float64 { return float64(s.Streams.Streams()) })
+	m.Gauge("pilotd_xds_admission_planning", "Proxies that have connected and wait to be planned for.", func() float64 { return float64(s.Shards.Planning()) })
+	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers to proxies that connect, not written yet.", func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
+	m.Gauge("pilotd_xds_admission_limit_bytes", "Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.", func() float64 { _, n := s.Shards.Underway(); return float64(n) })
+	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.", func() float64 { return float64(s.Streams.Unwritten()) })
+	m.Counter("pilotd_xds_streams_refused", "Streams ended over a limit.", func() float64 { return float64(s.Streams.Stats().Refused) })
+	m.Counter("pilotd_xds_streams_stuck", "Streams cut off because their client did not read.", func() float64 { return float64(s.Streams.Stats().Stuck) })
 	for name, read := range map[string]func(shard.Figures) float64{
 		"pilotd_shard_members":          func(f shard.Figures) float64 { return float64(f.Members) },
 		"pilotd_shard_classes":          func(f shard.Figures) float64 { return float64(f.Classes) },
 		"pilotd_shard_cohorts":          func(f shard.Figures) float64 { return float64(f.Cohorts) },
+		"pilotd_shard_connecting":       func(f shard.Figures) float64 { return float64(f.Connecting) },
 		"pilotd_shard_inbox":            func(f shard.Figures) float64 { return float64(f.Inbox) },
 		"pilotd_shard_worlds_waiting":   func(f shard.Figures) float64 { return float64(f.Worlds) },
 		"pilotd_shard_services_waiting": func(f shard.Figures) float64 { return float64(f.Services) },

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
@@ -16,7 +17,7 @@ func (s *Server) Pages() map[string]status.Page {
 		"registryz":   status.Registry(s.Builder.View),
 		"endpointz":   status.Endpoints(s.Builder.View),
 		"rejectionsz": func(*http.Request) (any, error) { return s.Store.Rejections(), nil },
-		"shardz":      func(*http.Request) (any, error) { return s.Shards.Figures(), nil },
+		"shardz":      s.shardz,
 	}
 }
 
@@ -73,4 +74,39 @@ func proxyType(c shard.Client) string {
 		}
 	}
 	return ""
+}
+
+// shardStatus is what the shards do, and who waits to be answered.
+type shardStatus struct {
+	Shards []shard.Figures `json:"shards"`
+	// UnwrittenBytes are those of all responses that are not written yet. UnderwayBytes are those of answers to proxies that connect, of which
+	// there may be UnderwayLimit before others wait.
+	UnwrittenBytes int `json:"unwritten_bytes"`
+	UnderwayBytes  int `json:"underway_bytes"`
+	UnderwayLimit  int `json:"underway_limit"`
+	// Waiting are the proxies that wait, the next one first, as far as maxListed; WaitingFor counts all by their need.
+	WaitingFor map[string]int  `json:"waiting_for"`
+	Waiting    []waitingStatus `json:"waiting"`
+}
+
+type waitingStatus struct {
+	ProxyID string    `json:"proxy"`
+	Need    string    `json:"need"`
+	Planned bool      `json:"planned"`
+	Since   time.Time `json:"since"`
+}
+
+// maxListed is how many of those that wait are listed.
+const maxListed = 100
+
+func (s *Server) shardz(*http.Request) (any, error) {
+	out := shardStatus{Shards: s.Shards.Figures(), UnwrittenBytes: s.Streams.Unwritten(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
+	out.UnderwayBytes, out.UnderwayLimit = s.Shards.Underway()
+	for _, w := range s.Shards.Waiting() {
+		out.WaitingFor[w.Need.String()]++
+		if len(out.Waiting) < maxListed {
+			out.Waiting = append(out.Waiting, waitingStatus{w.Proxy.Name + "." + w.Proxy.Namespace, w.Need.String(), w.Planned, w.Since})
+		}
+	}
+	return out, nil
 }

@@ -1,0 +1,97 @@
+package shard
+
+import "sync"
+
+// budget bounds the bytes of answers to proxies that connect, from when they are given to streams until they are written or the client has
+// had its time to read them. Workers that find it used up wait; the one with the oldest claim goes on first.
+type budget struct {
+	// Immutable after New.
+	most int
+	wake []func() // the workers
+
+	mu sync.Mutex
+	// Guarded by mu.
+	used    int
+	waiting []claim // of each worker; zero when it does not wait
+}
+
+// ask reports whether a worker may answer the proxy of that claim now. If not, the worker is woken when it may.
+func (b *budget) ask(worker int, c claim) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting[worker] = c
+	if b.used < b.most && b.first() == worker {
+		b.waiting[worker] = claim{}
+		b.next()
+		return true
+	}
+	b.next()
+	return false
+}
+
+// withdraw is that a worker has nobody to answer any more.
+func (b *budget) withdraw(worker int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting[worker] != (claim{}) {
+		b.waiting[worker] = claim{}
+		b.next()
+	}
+}
+
+// full reports whether somebody has to wait.
+func (b *budget) full() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used >= b.most
+}
+
+// spend counts n bytes that a member was given.
+func (b *budget) spend(m *member, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m.owes.Store(true)
+	m.debt += n
+	b.used += n
+}
+
+// settle is that a member has what it was given, or has had its time.
+func (b *budget) settle(m *member) {
+	if !m.owes.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m.owes.Store(false)
+	b.used -= m.debt
+	m.debt = 0
+	b.next()
+}
+
+// next wakes the worker that may go on. The caller holds mu.
+func (b *budget) next() {
+	if b.used >= b.most {
+		return
+	}
+	if w := b.first(); w >= 0 {
+		b.wake[w]()
+	}
+}
+
+// first is the waiting worker with the oldest claim, or -1. The caller holds mu.
+func (b *budget) first() int {
+	first := -1
+	for w, c := range b.waiting {
+		if c != (claim{}) && (first < 0 || c.before(b.waiting[first])) {
+			first = w
+		}
+	}
+	return first
+}
+
+// bytes are those that are under way.
+func (b *budget) bytes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}

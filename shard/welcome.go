@@ -1,0 +1,107 @@
+package shard
+
+import (
+	"time"
+
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// A proxy that connects asks for one type after the other, and the first answer to each is its most costly one. These answers are given one
+// by one, in the order of claims, when all else that has come is done: acknowledgements, subscriptions, Worlds, timers. After each of them
+// the endpoint slot is looked at, and a new World interrupts them. A proxy that has begun keeps its claim, so those that came first are
+// done first.
+
+const (
+	// stint is how long a worker welcomes before it looks at its inbox again.
+	stint = 5 * time.Millisecond
+	// grace is how long what a client was given counts in the budget while the client does not read.
+	grace = 2 * time.Second
+)
+
+// opens reports whether r is the first request of the stream, or the first of one of its types.
+func (m *member) opens(r *ads.Request) bool {
+	if !m.entered {
+		return true
+	}
+	typ, served := ads.TypeOf(r.TypeURL)
+	return served && r.Nonce == "" && m.session.Subscription(typ).None()
+}
+
+// queue has a member wait for its turn.
+func (w *worker) queue(m *member, r *ads.Request) {
+	if m.turn != nil {
+		panic("shard: a member waits with two requests")
+	}
+	if !m.entered {
+		m.need = w.needOf(m, r)
+	}
+	m.first, m.turn = r, &place{member: m, claim: claimOf(m, m.need), need: m.need}
+	w.connecting.push(m.turn)
+	w.figures.connecting.Add(1)
+}
+
+// unqueue takes a member out of the line, if it is there.
+func (w *worker) unqueue(m *member) {
+	if m.turn == nil {
+		return
+	}
+	w.connecting.remove(m.turn)
+	w.figures.connecting.Add(-1)
+	m.first, m.turn = nil, nil
+}
+
+// needOf is the need of a member by its first request. Alone, it need not be known.
+func (w *worker) needOf(m *member, r *ads.Request) Need {
+	switch need := firstNeed(r); {
+	case need == NewProxy || !w.crowded && !w.shards.budget.full():
+		return need
+	case !m.doubted && ads.Current(r, m.crew.target):
+		return CurrentProxy
+	}
+	return StaleProxy
+}
+
+// welcome answers those that connect, until something else comes or too many bytes are under way.
+func (w *worker) welcome() {
+	if w.endpoints == nil { // never from half a world
+		return
+	}
+	for begin := w.now(); w.connecting.len() > 0; {
+		if w.worldsCame.Load() || !w.shards.budget.ask(w.index, w.connecting.heap[0].claim) {
+			return
+		}
+		w.enter(w.connecting.heap[0].member)
+		w.lookAtEndpoints()
+		if w.now().Sub(begin) > stint {
+			w.signal()
+			return
+		}
+	}
+	w.shards.budget.withdraw(w.index)
+}
+
+// enter answers the request that a member waits with.
+func (w *worker) enter(m *member) {
+	r, before := m.first, w.given
+	w.unqueue(m)
+	if !m.entered {
+		m.entered = true
+		w.shards.opts.Metrics.Admitted(m.need, w.now().Sub(m.came))
+		w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
+	}
+	w.decide(m, r)
+	if n := w.given - before; n > 0 && m.backlogged() {
+		w.charge(m, n)
+	}
+}
+
+// charge counts n bytes that a member was given and has not taken. Written meanwhile, they are taken off again.
+func (w *worker) charge(m *member, n int) {
+	w.shards.budget.spend(m, n)
+	if !m.backlogged() {
+		w.shards.budget.settle(m)
+		return
+	}
+	m.limit = w.now().Add(grace)
+	w.setTimer(m)
+}
