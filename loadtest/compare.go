@@ -60,11 +60,11 @@ func compareCommand() *cobra.Command {
 same on the null server: a bare gRPC server that sends the recorded bytes. The ratios say how far the server is from the limit.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if s.dir == "" {
-				return errors.New("compare needs --dir")
-			}
 			if err := s.complete(c); err != nil {
 				return err
+			}
+			if s.Edits == nil {
+				return errors.New("compare needs a mesh that it can edit: --dir or --kubeconfig")
 			}
 			s.Scenarios = []string{"endpoint", "route"}
 			target, limit, err := compare(c.Context(), &s, keep)

@@ -34,7 +34,7 @@ func runCommand() *cobra.Command {
   kill      the first server is killed; its clients come back when it is there again, or move to the other --target servers
   idle      nothing happens for --duration
 
-The changes are made in --dir, which "populate" wrote and the server reads.`,
+The changes are made in --dir, or in the API server of --kubeconfig, which "populate" filled and the server reads.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.complete(c); err != nil {

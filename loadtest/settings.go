@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pilotd/pilotd/loadtest/cluster"
 	"github.com/pilotd/pilotd/loadtest/directory"
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/mesh"
@@ -26,6 +28,7 @@ type settings struct {
 	token, authority string
 	clients          string
 	dir, shape       string
+	cluster          cluster.Options
 	out, html        string
 	quiet            bool
 }
@@ -46,6 +49,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.authority, "authority", "", "whom streams say that they want; the target by default")
 	f.StringVar(&s.token, "token-file", "", "file of the token that the clients show")
 	f.StringVar(&s.dir, "dir", "", "directory that populate wrote")
+	registerCluster(f, &s.cluster)
 	f.IntSliceVar(&s.pids, "pid", nil, "process of a server, to measure its CPU time and memory")
 	f.StringSliceVar(&s.metrics, "metrics", nil, "URL of a server's metrics, to measure the same where it is no process of this machine")
 	f.IntVar(&s.Changes, "changes", 5, "how many changes scenarios make that make one after the other")
@@ -60,7 +64,7 @@ func (s *settings) registerRun(f *pflag.FlagSet) {
 	f.IntVar(&s.Proxyless, "proxyless", 0, "how many proxyless gRPC clients")
 	f.IntVar(&s.Destinations, "destinations", 3, "how many services each proxyless client calls")
 	f.StringVar(&s.html, "html", "", "file for the report as a page with plots")
-	f.StringVar(&s.shape, "shape", "small", "whose proxies these are, without --dir")
+	f.StringVar(&s.shape, "shape", "small", "whose proxies these are, without --dir and --kubeconfig: the name of a shape, or a file of yours")
 	f.Float64Var(&s.Share, "share", 0.1, "part of the clients that misbehaves")
 	f.IntVar(&s.ReadRate, "read-rate", 64<<10, "bytes a second that slow clients read")
 	f.Float64Var(&s.Rate, "rate", 50, "endpoint changes a second of churn and soak")
@@ -105,7 +109,7 @@ func (s *settings) complete(c *cobra.Command) error {
 	if len(s.pids) > 0 {
 		s.Kill.PID = s.pids[0]
 	}
-	return s.place()
+	return s.place(c)
 }
 
 // count says how many clients of each kind there are.
@@ -132,8 +136,19 @@ func (s *settings) count() error {
 }
 
 // place finds the mesh whose proxies run.
-func (s *settings) place() error {
-	if s.dir != "" {
+func (s *settings) place(c *cobra.Command) error {
+	inCluster := c.Flags().Changed("kubeconfig") || c.Flags().Changed("context")
+	switch {
+	case inCluster && s.dir != "":
+		return errors.New("the mesh is in --dir or in the API server of --kubeconfig, not in both")
+	case inCluster:
+		edits, err := cluster.Open(c.Context(), s.cluster)
+		if err != nil {
+			return err
+		}
+		s.Edits, s.Mesh = edits, edits.Mesh()
+		return nil
+	case s.dir != "":
 		d, err := directory.Open(s.dir)
 		if err != nil {
 			return err
@@ -141,7 +156,7 @@ func (s *settings) place() error {
 		s.Edits, s.Mesh = d, d.Mesh()
 		return nil
 	}
-	shape, err := mesh.Named(s.shape)
+	shape, err := mesh.Find(s.shape)
 	s.Mesh = mesh.New(shape)
 	return err
 }
