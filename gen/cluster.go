@@ -62,7 +62,7 @@ func Cluster(k ClusterKey) *clusterpb.Cluster {
 	}
 	b := newCluster(ClusterName(k.Port.Number, k.Subset, k.Service.Host), k.createdAs())
 	b.resolve(k)
-	b.protocol(k.Port, k.Client.Type)
+	b.protocol(k.Port.Protocol, k.Client.Type)
 	b.c.Metadata = outboundMetadata(k, policy)
 	if pattern := k.Mesh.Config.GetOutboundClusterStatName(); pattern != "" {
 		b.c.AltStatName = statName(pattern, statOf{k.Mesh, k.Service, k.Port, k.Subset, 0})

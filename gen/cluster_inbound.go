@@ -1,8 +1,8 @@
 package gen
 
 import (
+	"cmp"
 	"strconv"
-	"strings"
 
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,58 +14,83 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// InboundClusterKey is the whole input of the cluster of one of the workload's own ports.
+// InboundClusterKey is what the cluster of one of the workload's own ports is made from, but for its InboundClusterNames.
 type InboundClusterKey struct {
-	Mesh *value.Mesh
-	// Service and Port are those that decide, of several at one target port.
-	Service *value.Service
-	Port    *value.Port
-	// Target is the workload's port.
-	Target int
-	// Services are all at this target port with the same service port, for telemetry: see JoinServices.
-	Services string
-	// Rule is the DestinationRule of the service; nil if it says nothing of connections.
+	Mesh     *value.Mesh
+	Protocol value.Protocol
+	// Rule is the DestinationRule of the service, for its port Port; nil if it says nothing of connections.
 	Rule *value.DestinationRule
+	Port int
 	// Sidecar is set if it has connection limits of its own.
 	Sidecar *value.Sidecar
 	// IPv4: the proxy has an IPv4 address.
 	IPv4 bool
 }
 
+// InboundClusterNames are what such a cluster is called. All else in it is the same for every port and workload of an equal kind.
+type InboundClusterNames struct {
+	// Services are all at this target port with the same service port, for telemetry; the first decides.
+	Services []*value.Service
+	// Rule is that of the Key, and IPv4 too.
+	Rule *value.DestinationRule
+	IPv4 bool
+	// Target is the workload's port.
+	Target int32
+	// Stat is the name of statistics by the mesh's pattern; empty where it has none.
+	Stat string
+}
+
+// The texts of InboundClusterNames.
+const (
+	ClusterTextName = iota
+	ClusterTextStat
+	ClusterTextMetadata // encoded
+	ClusterTextAddress  // the encoded socket address of the application
+)
+
+// Texts are the texts that the names make.
+func (n InboundClusterNames) Texts() []string {
+	return []string{
+		ClusterTextName: InboundClusterName(int(n.Target)), ClusterTextStat: n.stat(),
+		ClusterTextMetadata: string(MarshalSorted(n.metadata())), ClusterTextAddress: string(Marshal(n.address().GetSocketAddress())),
+	}
+}
+
+func (n InboundClusterNames) stat() string {
+	return cmp.Or(n.Stat, InboundClusterName(int(n.Target))+";")
+}
+
 // InboundClusterName is the name of the cluster of a workload's port.
 func InboundClusterName(target int) string { return "inbound|" + strconv.Itoa(target) + "||" }
 
-// JoinServices is a comparable list of services.
-func JoinServices(services []*value.Service) string {
-	var out []string
-	for _, s := range services {
-		out = append(out, s.Host+"\n"+s.Name+"\n"+s.Namespace)
+// InboundClusterStat is the name that the mesh's pattern gives the statistics of a cluster; empty where it has none.
+func InboundClusterStat(m *value.Mesh, svc *value.Service, port *value.Port, target int) string {
+	if pattern := m.Config.GetInboundClusterStatName(); pattern != "" {
+		return statName(pattern, statOf{m, svc, port, "", target})
 	}
-	return strings.Join(out, "\n")
+	return ""
 }
 
 // cleanupNever is the longest interval that Envoy can hold: 292 years.
 const cleanupNever = 9223372035
 
 // InboundCluster leads from the proxy to its own application.
-func InboundCluster(k InboundClusterKey) *clusterpb.Cluster {
-	local := k.Mesh.Config.GetInboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST
-	b := newCluster(InboundClusterName(k.Target), clusterpb.Cluster_ORIGINAL_DST)
-	if local {
+func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Cluster {
+	b := newCluster(InboundClusterName(int(n.Target)), clusterpb.Cluster_ORIGINAL_DST)
+	if k.Mesh.Config.GetInboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST {
 		b.c.ClusterDiscoveryType = &clusterpb.Cluster_Type{Type: clusterpb.Cluster_STATIC}
-		b.c.LoadAssignment = k.localhost()
+		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name, Endpoints: []*endpointpb.LocalityLbEndpoints{{
+			LbEndpoints: []*endpointpb.LbEndpoint{{HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: n.address()}}}}}}}
 	} else {
 		b.c.CleanupInterval = &durationpb.Duration{Seconds: cleanupNever}
 		b.c.LbPolicy = clusterpb.Cluster_CLUSTER_PROVIDED
 		b.c.UpstreamBindConfig = inboundBind(k.IPv4)
 	}
-	b.protocol(k.Port, value.SidecarProxy)
-	b.c.Metadata = k.metadata()
-	if pattern := k.Mesh.Config.GetInboundClusterStatName(); pattern != "" {
-		b.c.AltStatName = statName(pattern, statOf{k.Mesh, k.Service, k.Port, "", k.Target})
-	}
+	b.protocol(k.Protocol, value.SidecarProxy)
+	b.c.Metadata = n.metadata()
+	b.c.AltStatName = n.stat()
 	// The limits of the service are the server's too: else Envoy's defaults would refuse what clients may send.
-	own, _ := ownPolicy(k.Rule, k.Port.Number)
+	own, _ := ownPolicy(k.Rule, k.Port)
 	if k.Sidecar != nil {
 		own.Pool = k.Sidecar.Spec.GetInboundConnectionPool()
 	}
@@ -73,25 +98,23 @@ func InboundCluster(k InboundClusterKey) *clusterpb.Cluster {
 	return b.done()
 }
 
-func (k InboundClusterKey) metadata() *corepb.Metadata {
+func (n InboundClusterNames) metadata() *corepb.Metadata {
 	var services []*structpb.Value
-	for list := strings.Split(k.Services, "\n"); len(list) >= 3; list = list[3:] {
-		services = append(services, serviceValue(list[0], list[1], list[2]))
+	for _, s := range n.Services {
+		services = append(services, serviceValue(s.Host, s.Name, s.Namespace))
 	}
 	fields := map[string]*structpb.Value{"services": listValue(services...)}
-	if k.Rule != nil {
-		fields["config"] = configValue(k.Rule)
+	if n.Rule != nil {
+		fields["config"] = configValue(n.Rule)
 	}
 	return istioMetadata(fields)
 }
 
-// localhost is the application's loopback address.
-func (k InboundClusterKey) localhost() *endpointpb.ClusterLoadAssignment {
-	address := "127.0.0.1"
-	if !k.IPv4 {
-		address = "::1"
+// address is the application's on the loopback interface.
+func (n InboundClusterNames) address() *corepb.Address {
+	host := "127.0.0.1"
+	if !n.IPv4 {
+		host = "::1"
 	}
-	return &endpointpb.ClusterLoadAssignment{ClusterName: InboundClusterName(k.Target), Endpoints: []*endpointpb.LocalityLbEndpoints{{
-		LbEndpoints: []*endpointpb.LbEndpoint{{HostIdentifier: &endpointpb.LbEndpoint_Endpoint{
-			Endpoint: &endpointpb.Endpoint{Address: endpointAddress(address, uint32(k.Target))}}}}}}}
+	return endpointAddress(host, uint32(n.Target))
 }

@@ -43,11 +43,11 @@ func (b *clusterBuilder) http2() *corepb.Http2ProtocolOptions {
 }
 
 // protocol sets what is spoken at a port. A sidecar that sniffs the client's protocol goes on with it; a router does not sniff.
-func (b *clusterBuilder) protocol(port *value.Port, client value.NodeType) {
+func (b *clusterBuilder) protocol(port value.Protocol, client value.NodeType) {
 	switch {
-	case port.Protocol.IsHTTP2():
+	case port.IsHTTP2():
 		b.useHTTP2()
-	case port.Protocol == value.Auto && client == value.SidecarProxy:
+	case port == value.Auto && client == value.SidecarProxy:
 		b.useClientProtocol()
 	}
 }

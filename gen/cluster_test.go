@@ -286,9 +286,10 @@ func TestTargetOfPassedConnections(t *testing.T) {
 
 func TestInboundCluster(t *testing.T) {
 	s := clusterService(value.GRPC)
-	k := gen.InboundClusterKey{Mesh: clusterMesh(t, ""), Service: s, Port: s.Ports[0], Target: 8080, Services: gen.JoinServices([]*value.Service{s, s}), IPv4: true,
+	k := gen.InboundClusterKey{Mesh: clusterMesh(t, ""), Protocol: value.GRPC, IPv4: true,
 		Rule: clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: RANDOM}, tls: {mode: DISABLE}, connectionPool: {http: {maxConcurrentStreams: 3, h2UpgradePolicy: UPGRADE}}}}`)}
-	c := valid(t, gen.InboundCluster(k))
+	names := gen.InboundClusterNames{Services: []*value.Service{s, s}, Rule: k.Rule, Target: 8080}
+	c := valid(t, gen.InboundCluster(k, names))
 	want := `name inbound|8080||
 type ORIGINAL_DST
 lb_policy CLUSTER_PROVIDED
@@ -302,7 +303,7 @@ metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/sh
 		t.Errorf("%d services", n)
 	}
 	k.Mesh, k.IPv4 = clusterMesh(t, `{inboundTrafficPolicy: {mode: LOCALHOST}}`), false
-	c = valid(t, gen.InboundCluster(k))
+	c = valid(t, gen.InboundCluster(k, names))
 	if got := fieldsOf(t, c, "type", "upstream_bind_config"); got != "type STATIC\nupstream_bind_config null" {
 		t.Error(got)
 	}

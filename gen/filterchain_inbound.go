@@ -1,8 +1,6 @@
 package gen
 
 import (
-	"cmp"
-
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -105,7 +103,7 @@ func InboundChains(k InboundChainsKey) []*listenerpb.FilterChain {
 	var out []*listenerpb.FilterChain
 	for _, m := range inboundMatches(k) {
 		chain := &listenerpb.FilterChain{
-			Name: k.chainName(m.http),
+			Name: k.names().chain(m.http),
 			FilterChainMatch: &listenerpb.FilterChainMatch{
 				ApplicationProtocols: m.alpn, TransportProtocol: m.transport,
 			},
@@ -139,24 +137,6 @@ func InboundBlackhole(m *value.Mesh, filters value.Filters) *listenerpb.FilterCh
 	}
 }
 
-func (k InboundChainsKey) chainName(http bool) string {
-	switch {
-	case k.Target != 0:
-		return ListenerName(k.Bind, k.Target)
-	case http:
-		return "virtualInbound-catchall-http"
-	}
-	return "virtualInbound"
-}
-
-// cluster is where the chains forward to.
-func (k InboundChainsKey) cluster() string {
-	if k.Target == 0 {
-		return "InboundPassthroughCluster"
-	}
-	return InboundClusterName(k.Target)
-}
-
 // inboundFirst are the filters that stand before all others of an inbound chain.
 func inboundFirst(f value.Filters) []*listenerpb.Filter {
 	if !f.Has(value.TCPMetadataExchange) {
@@ -168,14 +148,10 @@ func inboundFirst(f value.Filters) []*listenerpb.Filter {
 func inboundFilters(k InboundChainsKey, http bool) []*listenerpb.Filter {
 	out := inboundFirst(k.Filters)
 	if !http {
-		return append(out, TCPFilters(TCPProxyKey{StatPrefix: cmp.Or(k.StatPrefix, k.cluster()), Upstreams: Upstreams(k.cluster()), Protocol: k.Protocol})...)
-	}
-	stat := "inbound_" + k.chainName(true)
-	if k.Target == 0 {
-		stat = k.cluster()
+		return append(out, TCPFilters(TCPProxyKey{StatPrefix: k.names().tcpStat(), Upstreams: Upstreams(k.names().cluster()), Protocol: k.Protocol})...)
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{
-		Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: stat,
+		Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: k.names().httpStat(),
 		GRPCWeb: k.Protocol == value.GRPCWeb, HTTP2: k.Protocol.IsHTTP2(),
 	})
 	m.RouteSpecifier = inboundRoutes(k)

@@ -1,7 +1,6 @@
 package gen
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,7 +143,7 @@ func inspection(needs map[int][2]bool, order []int, i int, optIn bool) (out Insp
 func inboundRoutes(k InboundChainsKey) *hcmpb.HttpConnectionManager_RouteConfig {
 	forever := durationpb.New(0)
 	action := &routepb.RouteAction{
-		ClusterSpecifier:  &routepb.RouteAction_Cluster{Cluster: k.cluster()},
+		ClusterSpecifier:  &routepb.RouteAction_Cluster{Cluster: k.names().cluster()},
 		Timeout:           forever,
 		MaxStreamDuration: &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: forever, GrpcTimeoutHeaderMax: forever},
 	}
@@ -152,15 +151,15 @@ func inboundRoutes(k InboundChainsKey) *hcmpb.HttpConnectionManager_RouteConfig 
 		action.RetryPolicy = &routepb.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(2)}
 	}
 	return &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: &routepb.RouteConfiguration{
-		Name:             k.cluster(),
+		Name:             k.names().cluster(),
 		ValidateClusters: wrapperspb.Bool(false),
 		VirtualHosts: []*routepb.VirtualHost{{
-			Name:    fmt.Sprintf("inbound|http|%d", k.Port),
+			Name:    k.names().virtualHost(),
 			Domains: []string{"*"},
 			Routes: []*routepb.Route{{
 				Name:      "default",
 				Match:     &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}},
-				Decorator: &routepb.Decorator{Operation: fmt.Sprintf("%s:%d/*", k.Host, k.Port)},
+				Decorator: &routepb.Decorator{Operation: k.names().operation()},
 				Action:    &routepb.Route_Route{Route: action},
 			}},
 		}},

@@ -246,28 +246,6 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, 
 	}
 }
 
-// inbound is what a class has of its own: put in place of, or left out of, what its base has.
-type inbound struct{ clusters, listeners edit[*encodecache.Entry] }
-
-// inboundOf computes the own part of a class.
-func (t *Tables) inboundOf(b *base, own *Own) *inbound {
-	in := &inbound{edit[*encodecache.Entry]{}, edit[*encodecache.Entry]{}}
-	if b.scope.Traits.Type == value.Router {
-		return in
-	}
-	for _, c := range t.inboundClusters(b.snap, b.scope, own) {
-		in.clusters.put(c.Name(), c)
-	}
-	add, omit := t.inboundListeners(b.snap, b.scope, own)
-	for _, name := range omit {
-		in.listeners.drop(name)
-	}
-	for _, l := range add {
-		in.listeners.put(l.Name(), l)
-	}
-	return in
-}
-
 // world is what the proxies of a class should have. prev, which may be nil, is the World that the class had of the base old with the same
 // own part: what the two bases share is taken from it.
 func (b *base) world(in *inbound, old *base, prev *World) *World {
@@ -275,12 +253,12 @@ func (b *base) world(in *inbound, old *base, prev *World) *World {
 	if prev != nil && b.clusters.Same(old.clusters) {
 		w.Clusters = prev.Clusters
 	} else {
-		w.Clusters = in.clusters.apply(b.clusters)
+		w.Clusters = b.clusters.Apply(in.edits(ClusterType))
 	}
 	if prev != nil && b.listeners.Same(old.listeners) {
 		w.Listeners = prev.Listeners
 	} else {
-		w.Listeners = in.listeners.apply(b.listeners)
+		w.Listeners = b.listeners.Apply(in.edits(ListenerType))
 	}
 	return w
 }

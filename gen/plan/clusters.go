@@ -13,7 +13,7 @@ import (
 type clusterTables struct {
 	outbound    *encodecache.Table[gen.ClusterKey, encodecache.Entry]
 	static      *encodecache.Table[staticCluster, encodecache.Entry]
-	inbound     *encodecache.Table[gen.InboundClusterKey, encodecache.Entry]
+	inbound     *encodecache.Table[gen.InboundClusterKey, encodecache.Stencil]
 	assignments *encodecache.Table[assignmentKey, Assignment]
 	members     *encodecache.Table[memberKey, members]
 }
@@ -29,7 +29,7 @@ func newClusterTables() clusterTables {
 	return clusterTables{
 		outbound: encodecache.NewTable(func(k gen.ClusterKey) *encodecache.Entry { return clusterEntry(gen.Cluster(k)) }),
 		static:   encodecache.NewTable(func(k staticCluster) *encodecache.Entry { return clusterEntry(k.make()) }),
-		inbound:  encodecache.NewTable(func(k gen.InboundClusterKey) *encodecache.Entry { return clusterEntry(gen.InboundCluster(k)) }),
+		inbound:  encodecache.NewTable(newInboundClusters),
 		assignments: encodecache.NewTable(func(k assignmentKey) *Assignment {
 			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
 		}),
@@ -147,45 +147,4 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.
 		get(gen.PassthroughOut, gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
-}
-
-// inboundClusters are those of a proxy's own ports. Without interception there are none: the proxy would have to listen where the application does.
-func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out []*encodecache.Entry) {
-	if sc.Traits.Type != value.SidecarProxy || sc.Traits.Interception == value.NoInterception {
-		return nil
-	}
-	seen := map[int]bool{}
-	for _, first := range own.Targets {
-		if seen[first.Number] {
-			continue
-		}
-		seen[first.Number] = true
-		out = append(out, t.clusters.inbound.Get(inboundKey(n, sc, own, first)))
-	}
-	return out
-}
-
-// inboundKey is that of the cluster at the target port of first, which decides over the others there.
-func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) gen.InboundClusterKey {
-	var services []*value.Service
-	hosts := map[string]bool{}
-	for _, t := range own.Targets {
-		if t.Number == first.Number && t.Port.Number == first.Port.Number && !hosts[t.Service.Host] {
-			hosts[t.Service.Host] = true
-			services = append(services, t.Service)
-		}
-	}
-	k := gen.InboundClusterKey{
-		Mesh: n.Mesh, Service: first.Service, Port: first.Port, Target: first.Number, Services: gen.JoinServices(services), IPv4: sc.Traits.IPv4,
-	}
-	// Selectors choose clients; what a rule says to servers is said to all.
-	if sc.Service(n, first.Service.Host) != nil {
-		if r := n.RulesFor(sc.Namespace, first.Service).Select(sc.Namespace, nil); r != nil && r.Spec.GetTrafficPolicy() != nil {
-			k.Rule = r
-		}
-	}
-	if sc.Sidecar != nil && sc.Sidecar.Spec.GetInboundConnectionPool() != nil {
-		k.Sidecar = sc.Sidecar
-	}
-	return k
 }

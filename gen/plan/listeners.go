@@ -19,12 +19,10 @@ type listenerTables struct {
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
 	ports  *encodecache.Table[portKey, portServices]
 
-	// Inbound listeners are a header and the chains of each port.
-	inbound    *encodecache.Table[inboundListenerKey, encodecache.Entry]
-	headers    *encodecache.Table[gen.InboundListenerKey, encodecache.Fragment]
-	blackholes *encodecache.Table[blackholeKey, encodecache.Fragment]
-	inPorts    *encodecache.Table[gen.InboundChainsKey, encodecache.Fragment]
-	inChains   *encodecache.Table[fragmentList, fragmentList]
+	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all share the stencils.
+	headers *encodecache.Table[gen.InboundListenerKey, encodecache.Fragment]
+	inFixed *encodecache.Table[gen.InboundChainsKey, encodecache.Fragment]
+	inPorts *encodecache.Table[gen.InboundChainsKey, encodecache.Stencil]
 }
 
 func newListenerTables() listenerTables {
@@ -41,19 +39,18 @@ func newListenerTables() listenerTables {
 		server: encodecache.NewTable(func(k gen.ServerListenerKey) *encodecache.Entry {
 			return listenerLeaf(k.Name(), gen.Marshal(gen.ServerListener(k)))
 		}),
-		chains:  encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
-		ports:   encodecache.NewTable(newPortServices),
-		inbound: encodecache.NewTable(newInboundEntry),
+		chains: encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
+		ports:  encodecache.NewTable(newPortServices),
 		headers: encodecache.NewTable(func(k gen.InboundListenerKey) *encodecache.Fragment {
 			return encodecache.NewFragment(gen.Marshal(gen.InboundListener(k)))
 		}),
-		blackholes: encodecache.NewTable(func(k blackholeKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.InboundChainFields([]*listenerpb.FilterChain{gen.InboundBlackhole(k.mesh, k.filters)}))
+		inFixed: encodecache.NewTable(func(k gen.InboundChainsKey) *encodecache.Fragment {
+			chains := append([]*listenerpb.FilterChain{gen.InboundBlackhole(k.Mesh, k.Filters)}, gen.InboundChains(k)...)
+			return encodecache.NewFragment(gen.InboundChainFields(chains))
 		}),
-		inPorts: encodecache.NewTable(func(k gen.InboundChainsKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.InboundChainFields(gen.InboundChains(k)))
+		inPorts: encodecache.NewTable(func(k gen.InboundChainsKey) *encodecache.Stencil {
+			return encodecache.NewStencil(gen.InboundChainFields(gen.InboundChains(k)), inboundHoles())
 		}),
-		inChains: encodecache.NewTable(func(k fragmentList) *fragmentList { return &k }),
 	}
 }
 

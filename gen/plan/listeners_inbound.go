@@ -10,33 +10,75 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// inboundListenerKey is an inbound listener of a header and the chains of its ports.
-type inboundListenerKey struct {
-	name   string
-	header *encodecache.Fragment
-	chains *fragmentList
+// inboundPort is the chains of one port: those that all ports of its kind share, and their names.
+type inboundPort struct {
+	chains *encodecache.Stencil
+	names  gen.InboundNames
 }
 
-// fragmentList is a list of Fragments. Interned: equal lists are one pointer.
-type fragmentList struct {
-	fragment *encodecache.Fragment
-	next     *fragmentList
+// inboundContent is an inbound listener: its header, the chains that are the same for all workloads (nil where it has none of those), and
+// those of the workload's own ports. It is one workload's, so that it holds no bytes but their names: they are put together when it is sent.
+type inboundContent struct {
+	header, fixed *encodecache.Fragment
+	ports         []inboundPort
 }
 
-// blackholeKey is what the chain for virtualInbound's own port is made from.
-type blackholeKey struct {
-	mesh    *value.Mesh
-	filters value.Filters
-}
-
-func newInboundEntry(k inboundListenerKey) *encodecache.Entry {
-	return encodecache.NewComposite(ListenerType, k.name, k.header, func(yield func(*encodecache.Fragment) bool) {
-		for c := k.chains; c != nil; c = c.next {
-			if !yield(c.fragment) {
-				return
+// entry is the listener as a resource.
+func (c *inboundContent) entry(name string) *encodecache.Entry {
+	size := 0
+	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
+		for _, f := range []*encodecache.Fragment{c.header, c.fixed} {
+			if f != nil {
+				size += len(f.Bytes())
+				_ = yield(f.Sum())
 			}
 		}
+		for i := range c.ports {
+			texts := c.ports[i].names.Texts()
+			size += c.ports[i].chains.Len(texts)
+			_ = yield(c.ports[i].chains.Sum(texts))
+		}
 	})
+	return encodecache.NewEntry(ListenerType, name, version, size, c.fragments)
+}
+
+// fragments yields what the listener is made of.
+func (c *inboundContent) fragments(yield func(*encodecache.Fragment) bool) {
+	if !yield(c.header) || c.fixed != nil && !yield(c.fixed) {
+		return
+	}
+	for i := range c.ports {
+		if !yield(c.ports[i].chains.Fill(c.ports[i].names.Texts())) {
+			return
+		}
+	}
+}
+
+// inboundHoles are where encoded chains have their names, in the fields of a listener.
+func inboundHoles() []encodecache.Hole {
+	const anyURL = "type.googleapis.com/envoy.extensions.filters.network."
+	fields := func(numbers ...int) (path []encodecache.Step) {
+		for _, n := range numbers {
+			path = append(path, encodecache.Step{Field: n})
+		}
+		return path
+	}
+	filter := func(typ string, numbers ...int) []encodecache.Step {
+		return slices.Concat(fields(3, 3, 4), []encodecache.Step{{Field: 2, Any: anyURL + typ}}, fields(numbers...))
+	}
+	const hcm, tcp, mongo = "http_connection_manager.v3.HttpConnectionManager", "tcp_proxy.v3.TcpProxy", "mongo_proxy.v3.MongoProxy"
+	return []encodecache.Hole{
+		{Path: fields(3, 7), Text: gen.ChainName},
+		{Path: fields(3, 1, 8), Text: gen.ChainPort}, // of the match
+		{Path: filter(hcm, 2), Text: gen.ChainHTTPStat},
+		{Path: filter(hcm, 4, 1), Text: gen.ChainCluster},            // names the route configuration
+		{Path: filter(hcm, 4, 2, 1), Text: gen.ChainVirtualHost},     // its virtual host,
+		{Path: filter(hcm, 4, 2, 3, 5, 1), Text: gen.ChainOperation}, // whose route has a decorator
+		{Path: filter(hcm, 4, 2, 3, 2, 1), Text: gen.ChainCluster},   // and an action
+		{Path: filter(tcp, 1), Text: gen.ChainTCPStat},
+		{Path: filter(tcp, 2), Text: gen.ChainCluster},
+		{Path: filter(mongo, 1), Text: gen.ChainTCPStat},
+	}
 }
 
 // inboundListeners are virtualInbound, or with interception mode NONE the listeners at the workload's real ports. omit are the names of
@@ -80,14 +122,13 @@ func ownMemberListeners(own *Own) (names []string) {
 func (t *Tables) virtualInbound(n *snapshot.Snapshot, sc *Scope, declared []gen.InboundChainsKey) *encodecache.Entry {
 	port := int(n.Mesh.Config.GetProxyInboundListenPort())
 	bind := outboundView{t, n, sc}.everywhere().bind
-	ports := append([]gen.InboundChainsKey{t.inboundPort(n, sc)}, declared...)
+	rest := t.inboundPort(n, sc)
 	header := gen.InboundListenerKey{
 		Mesh: n.Mesh, Name: gen.VirtualInboundName, Bind: bind, Port: port, Captured: true, Transparent: sc.Traits.Interception == value.TProxy,
 	}
-	header.TLS, header.HTTP = gen.Inspections(ports, port)
-	chains := t.inboundChains(ports)
-	chains = t.listeners.inChains.Get(fragmentList{t.listeners.blackholes.Get(blackholeKey{n.Mesh, tcpFilters(sc)}), chains})
-	return t.listeners.inbound.Get(inboundListenerKey{header.Name, t.listeners.headers.Get(header), chains})
+	header.TLS, header.HTTP = gen.Inspections(append([]gen.InboundChainsKey{rest}, declared...), port)
+	c := &inboundContent{t.listeners.headers.Get(header), t.listeners.inFixed.Get(rest), t.inboundPorts(declared)}
+	return c.entry(header.Name)
 }
 
 // tcpFilters are those of the proxy's own filters that a chain without HTTP may have.
@@ -123,10 +164,12 @@ func (t *Tables) targetPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (out []g
 
 func byTarget(a, b gen.InboundChainsKey) int { return cmp.Compare(a.Target, b.Target) }
 
-// inboundChains are the chains of ports, each a Fragment.
-func (t *Tables) inboundChains(ports []gen.InboundChainsKey) (list *fragmentList) {
-	for _, k := range slices.Backward(ports) {
-		list = t.listeners.inChains.Get(fragmentList{t.listeners.inPorts.Get(k), list})
+// inboundPorts are the chains of declared ports.
+func (t *Tables) inboundPorts(declared []gen.InboundChainsKey) []inboundPort {
+	out := make([]inboundPort, 0, len(declared))
+	for _, k := range declared {
+		shared, names := k.Split()
+		out = append(out, inboundPort{t.listeners.inPorts.Get(shared), names})
 	}
-	return list
+	return out
 }

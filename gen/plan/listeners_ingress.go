@@ -46,7 +46,8 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 func (t *Tables) boundListener(k gen.InboundChainsKey) *encodecache.Entry {
 	header := gen.InboundListenerKey{Mesh: k.Mesh, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind, Port: k.Target}
 	header.TLS, header.HTTP = gen.Inspections([]gen.InboundChainsKey{k}, 0)
-	return t.listeners.inbound.Get(inboundListenerKey{header.Name, t.listeners.headers.Get(header), t.inboundChains([]gen.InboundChainsKey{k})})
+	c := &inboundContent{header: t.listeners.headers.Get(header), ports: t.inboundPorts([]gen.InboundChainsKey{k})}
+	return c.entry(header.Name)
 }
 
 // ownBind is the proxy's own address where it is known, else the wildcard.

@@ -101,7 +101,7 @@ func (p *Planner) classify(c *client) {
 			p.interest.add(bs)
 		}
 		p.serial++
-		cs = &classState{class: &Class{Name: className(k, p.serial), Type: facts.Traits.Type, key: k}, base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own)}
+		cs = &classState{class: &Class{Name: className(k, p.serial), Type: facts.Traits.Type, key: k}, base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own, nil)}
 		cs.world = bs.base.world(cs.inbound, nil, nil)
 		p.classes[k] = cs
 		bs.classes[cs] = struct{}{}
@@ -187,7 +187,7 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, w
 
 // renew computes the own part of a class anew.
 func (p *Planner) renew(cs *classState, worlds map[*Class]*World) {
-	cs.inbound = p.tables.inboundOf(cs.base.base, cs.own)
+	cs.inbound = p.tables.inboundOf(cs.base.base, cs.own, cs.inbound)
 	cs.give(cs.base.base.world(cs.inbound, nil, nil), worlds)
 }
 

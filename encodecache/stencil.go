@@ -1,0 +1,171 @@
+package encodecache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"iter"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Stencil is an encoded run of protobuf fields with holes, for what many resources have alike but for a few texts: names, say, deep inside.
+// Each of them keeps the texts alone; filled in, with the lengths of all that encloses them, they make the bytes that an encoder would.
+// Immutable.
+type Stencil struct {
+	cuts []cut
+	uses []int // the texts that go into its holes, in order
+	sum  Sum
+}
+
+// cut is a run of bytes and the content of the length-delimited field whose tag ends it. The length is written when that is known.
+type cut struct {
+	raw   []byte
+	inner []cut // nil: the field is a hole
+	text  int   // of a hole: which text; noText: the run is the last of its message
+}
+
+const noText = -1
+
+// Step leads from a message into those of its fields that have a number.
+type Step struct {
+	Field int
+	// Any is the type URL that the message, an Any, must have; empty for other messages.
+	Any string
+}
+
+// Hole is where a text goes: in place of what the fields at the end of Path hold.
+type Hole struct {
+	Path []Step
+	Text int
+}
+
+// NewStencil makes a Stencil out of encoded fields, which hold something in every hole that is to be there. The caller must not write b again.
+func NewStencil(b []byte, holes []Hole) *Stencil {
+	h := sha256.Sum256(b)
+	s := &Stencil{cuts: cutAt(b, holes), sum: Sum(h[:16])}
+	s.uses = slices.Compact(slices.Sorted(textsOf(s.cuts)))
+	return s
+}
+
+// textsOf yields the texts that go into cuts.
+func textsOf(cuts []cut) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, c := range cuts {
+			for t := range textsOf(c.inner) {
+				if !yield(t) {
+					return
+				}
+			}
+			if c.text != noText && !yield(c.text) {
+				return
+			}
+		}
+	}
+}
+
+// cutAt cuts a message at its holes.
+func cutAt(b []byte, holes []Hole) (out []cut) {
+	from := 0 // of what is in no cut yet
+	for at := 0; at < len(b); {
+		num, typ, n := protowire.ConsumeTag(b[at:])
+		m := protowire.ConsumeFieldValue(num, typ, b[at+n:])
+		if n < 0 || m < 0 {
+			panic("encodecache: stencil: not an encoded message")
+		}
+		if typ == protowire.BytesType {
+			content, _ := protowire.ConsumeBytes(b[at+n:])
+			if c, ok := cutField(content, behind(b, holes, int(num))); ok {
+				c.raw = b[from : at+n]
+				out, from = append(out, c), at+n+m
+			}
+		}
+		at += n + m
+	}
+	return append(out, cut{raw: b[from:], text: noText})
+}
+
+// cutField cuts the content of a field at the holes in it; false if there are none.
+func cutField(content []byte, holes []Hole) (c cut, ok bool) {
+	for _, h := range holes {
+		if len(h.Path) == 0 {
+			return cut{text: h.Text}, true
+		}
+	}
+	if len(holes) == 0 {
+		return cut{}, false
+	}
+	inner := cutAt(content, holes)
+	return cut{inner: inner, text: noText}, len(inner) > 1
+}
+
+// behind are the holes in the fields num of message b, with their paths from there on.
+func behind(b []byte, holes []Hole, num int) (out []Hole) {
+	for _, h := range holes {
+		if s := h.Path[0]; s.Field == num && (s.Any == "" || bytes.HasPrefix(b, anyHead(s.Any))) {
+			out = append(out, Hole{h.Path[1:], h.Text})
+		}
+	}
+	return out
+}
+
+// anyHead is how an Any of a type begins.
+func anyHead(typeURL string) []byte {
+	return append(appendVarint([]byte{anyTypeURL<<3 | 2}, uint64(len(typeURL))), typeURL...)
+}
+
+// Fill is the Fragment with these texts in the holes, made anew.
+func (s *Stencil) Fill(texts []string) *Fragment {
+	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts)}
+}
+
+// Len is the number of bytes with these texts.
+func (s *Stencil) Len(texts []string) int { return filled(s.cuts, texts) }
+
+// Sum is the hash of the content with these texts: of the encoded fields, and of the texts in their holes.
+func (s *Stencil) Sum(texts []string) Sum {
+	b := slices.Clone(s.sum[:])
+	for _, i := range s.uses {
+		t := texts[i]
+		b = append(appendVarint(b, uint64(len(t))), t...)
+	}
+	h := sha256.Sum256(b)
+	return Sum(h[:16])
+}
+
+func (c *cut) len(texts []string) int {
+	if c.inner != nil {
+		return filled(c.inner, texts)
+	}
+	return len(texts[c.text])
+}
+
+func (c *cut) last() bool { return c.inner == nil && c.text == noText }
+
+func filled(cuts []cut, texts []string) (n int) {
+	for i := range cuts {
+		c := &cuts[i]
+		n += len(c.raw)
+		if !c.last() {
+			n += sizeField(c.len(texts)) - 1 // the tag is in raw
+		}
+	}
+	return n
+}
+
+func fill(b []byte, cuts []cut, texts []string) []byte {
+	for i := range cuts {
+		c := &cuts[i]
+		b = append(b, c.raw...)
+		if c.last() {
+			continue
+		}
+		b = appendVarint(b, uint64(c.len(texts)))
+		if c.inner != nil {
+			b = fill(b, c.inner, texts)
+		} else {
+			b = append(b, texts[c.text]...)
+		}
+	}
+	return b
+}

@@ -1,0 +1,107 @@
+package encodecache_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/encodecache"
+)
+
+const assignmentURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+// holed is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a text of its own.
+func holed(a, b string, localities int, other string) []byte {
+	c := &clusterpb.Cluster{Name: a, AltStatName: other, LoadAssignment: &endpointpb.ClusterLoadAssignment{ClusterName: a}}
+	for i := range localities {
+		c.LoadAssignment.Endpoints = append(c.LoadAssignment.Endpoints, &endpointpb.LocalityLbEndpoints{
+			Priority: uint32(i), Locality: &corepb.Locality{Region: other, Zone: b},
+		})
+	}
+	inner, err := proto.MarshalOptions{Deterministic: true}.Marshal(&endpointpb.ClusterLoadAssignment{ClusterName: b})
+	if err != nil {
+		panic(err)
+	}
+	c.Filters = []*clusterpb.Filter{
+		{Name: "same type", TypedConfig: &anypb.Any{TypeUrl: assignmentURL, Value: inner}},
+		{Name: "another type", TypedConfig: &anypb.Any{TypeUrl: assignmentURL + "x", Value: []byte("\x0a\x01x")}},
+	}
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func holes() []encodecache.Hole {
+	path := func(fields ...int) (out []encodecache.Step) {
+		for _, f := range fields {
+			out = append(out, encodecache.Step{Field: f})
+		}
+		return out
+	}
+	return []encodecache.Hole{
+		{Path: path(1), Text: 0},
+		{Path: path(33, 1), Text: 0},
+		{Path: path(33, 2, 1, 2), Text: 1},
+		{Path: append(path(40, 2), encodecache.Step{Field: 2, Any: assignmentURL}, encodecache.Step{Field: 1}), Text: 1},
+	}
+}
+
+// TestStencilIsTheEncoder: what is filled in is what the encoder makes of the whole message, byte by byte, whatever lengths change.
+func TestStencilIsTheEncoder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(label string) string {
+			return strings.Repeat(rapid.StringMatching("[a-z]{1,4}").Draw(t, label), rapid.SampledFrom([]int{1, 20, 40, 5000}).Draw(t, label+" times"))
+		}
+		localities, other := rapid.IntRange(0, 5).Draw(t, "localities"), text("other")
+		s := encodecache.NewStencil(holed("x", "y", localities, other), holes())
+		texts := []string{text("a"), text("b"), "unused"}
+		want := holed(texts[0], texts[1], localities, other)
+		f := s.Fill(texts)
+		if !bytes.Equal(f.Bytes(), want) {
+			t.Fatalf("got %x\nwant %x", f.Bytes(), want)
+		}
+		if s.Len(texts) != len(want) || f.Sum() != s.Sum(texts) {
+			t.Fatal("length or sum is another")
+		}
+	})
+}
+
+// TestStencilSum: equal content has one sum, also of two stencils and with other texts that have no hole; other content another.
+func TestStencilSum(t *testing.T) {
+	sum := func(other string, texts ...string) string {
+		return encodecache.NewStencil(holed("x", "y", 2, other), holes()).Sum(texts).String()
+	}
+	same := sum("o", "a", "b", "c")
+	if same != sum("o", "a", "b", "d") {
+		t.Error("a text without a hole counts")
+	}
+	seen := []string{same}
+	for _, s := range []string{sum("p", "a", "b", "c"), sum("o", "b", "a", "c"), sum("o", "ab", "", "c"), sum("o", "", "ab", "c")} {
+		if slices.Contains(seen, s) {
+			t.Error("two contents, one sum")
+		}
+		seen = append(seen, s)
+	}
+}
+
+func BenchmarkStencil(b *testing.B) {
+	s := encodecache.NewStencil(holed("x", "y", 10, strings.Repeat("o", 300)), holes())
+	texts := []string{"outbound|80||web.shop.svc.cluster.local", "zone"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(s.Fill(texts).Bytes()) == 0 {
+			b.Fatal(fmt.Sprint("nothing"))
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// newInboundClusters makes what all inbound clusters of a kind share.
+func newInboundClusters(k gen.InboundClusterKey) *encodecache.Stencil {
+	path := func(numbers ...int) (out []encodecache.Step) {
+		for _, n := range numbers {
+			out = append(out, encodecache.Step{Field: n})
+		}
+		return out
+	}
+	return encodecache.NewStencil(gen.MarshalSorted(gen.InboundCluster(k, gen.InboundClusterNames{IPv4: k.IPv4})), []encodecache.Hole{
+		{Path: path(1), Text: gen.ClusterTextName},
+		{Path: path(25), Text: gen.ClusterTextMetadata},
+		{Path: path(28), Text: gen.ClusterTextStat},
+		{Path: path(33, 1), Text: gen.ClusterTextName},                // of its own assignment,
+		{Path: path(33, 2, 2, 1, 1, 1), Text: gen.ClusterTextAddress}, // whose one endpoint has an address
+	})
+}
+
+// inboundCluster is one of the workload's own clusters: what all of its kind share, and its names. It holds no bytes: they are put together
+// when it is sent.
+type inboundCluster struct {
+	shared *encodecache.Stencil
+	names  gen.InboundClusterNames
+}
+
+// entry is the cluster as a resource.
+func (c *inboundCluster) entry() *encodecache.Entry {
+	texts := c.names.Texts()
+	return encodecache.NewEntry(ClusterType, texts[gen.ClusterTextName], c.shared.Sum(texts), c.shared.Len(texts), c.fragments)
+}
+
+// fragments yields the one that the cluster is made of.
+func (c *inboundCluster) fragments(yield func(*encodecache.Fragment) bool) {
+	yield(c.shared.Fill(c.names.Texts()))
+}
+
+// inboundClusters are those of a proxy's own ports. Without interception there are none: the proxy would have to listen where the application does.
+func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out []*encodecache.Entry) {
+	if sc.Traits.Type != value.SidecarProxy || sc.Traits.Interception == value.NoInterception {
+		return nil
+	}
+	seen := map[int]bool{}
+	for _, first := range own.Targets {
+		if seen[first.Number] {
+			continue
+		}
+		seen[first.Number] = true
+		k, names := inboundKey(n, sc, own, first)
+		out = append(out, (&inboundCluster{t.clusters.inbound.Get(k), names}).entry())
+	}
+	return out
+}
+
+// inboundKey is that of the cluster at the target port of first, which decides over the others there.
+func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
+	k := gen.InboundClusterKey{Mesh: n.Mesh, Protocol: first.Port.Protocol, IPv4: sc.Traits.IPv4}
+	// Selectors choose clients; what a rule says to servers is said to all.
+	if sc.Service(n, first.Service.Host) != nil {
+		if r := n.RulesFor(sc.Namespace, first.Service).Select(sc.Namespace, nil); r != nil && r.Spec.GetTrafficPolicy() != nil {
+			k.Rule, k.Port = r, first.Port.Number
+		}
+	}
+	if sc.Sidecar != nil && sc.Sidecar.Spec.GetInboundConnectionPool() != nil {
+		k.Sidecar = sc.Sidecar
+	}
+	names := gen.InboundClusterNames{
+		Rule: k.Rule, IPv4: k.IPv4, Target: int32(first.Number), Stat: gen.InboundClusterStat(n.Mesh, first.Service, first.Port, first.Number),
+	}
+	hosts := map[string]bool{}
+	for _, t := range own.Targets {
+		if t.Number == first.Number && t.Port.Number == first.Port.Number && !hosts[t.Service.Host] {
+			hosts[t.Service.Host] = true
+			names.Services = append(names.Services, t.Service)
+		}
+	}
+	return k, names
+}
