@@ -4,8 +4,9 @@
 //	apiserver --dir DIR
 //
 // It owns DIR: etcd's data, the keys that it makes, and DIR/kubeconfig, which gives
-// an administrator's rights. One line, "ready KUBECONFIG", is printed on standard
-// output when /readyz says ok. It lives as long as its standard input is open (so it
+// an administrator's rights. Two lines are printed on standard output: "etcd URL", the
+// address of the store, for tests that fill it past the API, and "ready KUBECONFIG" when
+// /readyz says ok. It lives as long as its standard input is open (so it
 // never outlives the test that started it) and ends on SIGTERM and SIGINT too.
 //
 // It is a module of its own, so that the product does not depend on k8s.io/kubernetes.
@@ -47,7 +48,9 @@ func run(ctx context.Context, dir string) error {
 	}
 	defer etcd.Close()
 
-	api, err := newKubeAPI(dir, etcd.Config().AdvertiseClientUrls[0].String())
+	store := etcd.Config().AdvertiseClientUrls[0].String()
+	fmt.Println("etcd", store)
+	api, err := newKubeAPI(dir, store)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ type APIServer struct {
 	*Process
 	// Immutable after StartAPIServer.
 	Kubeconfig string
+	// Etcd is the address of its store.
+	Etcd string
 }
 
 // StartAPIServer starts an empty API server and waits until it is ready.
@@ -28,16 +30,19 @@ func StartAPIServer(t testing.TB) *APIServer {
 		t.Fatal(err)
 	}
 	api := &APIServer{Process: startProcess(t, launch{name: "apiserver", cmd: cmd, pipe: true})}
-	ready := make(chan string, 1)
+	ready := make(chan struct{})
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if path, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
-				ready <- path
+			if url, ok := strings.CutPrefix(lines.Text(), "etcd "); ok {
+				api.Etcd = url
+			} else if path, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
+				api.Kubeconfig = path
+				close(ready)
 			}
 		}
 	}()
 	select {
-	case api.Kubeconfig = <-ready:
+	case <-ready:
 	case <-api.ended:
 		t.Fatalf("apiserver ended: %v\n%s", api.err, api.LogTail(4000))
 	case <-time.After(2 * time.Minute):
