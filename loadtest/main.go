@@ -13,12 +13,15 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	klog.SetLogger(logr.Discard()) // What goes wrong is said once, by whoever asked for it.
 	root := &cobra.Command{Use: "loadtest", Short: "Put the load of a mesh on a control plane", SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(populateCommand(), runCommand(), compareCommand(), nullCommand())
 	if err := root.ExecuteContext(ctx); err != nil {

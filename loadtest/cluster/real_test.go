@@ -1,0 +1,332 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/loadtest/mesh"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// world is a real API server.
+type world struct {
+	t       *testing.T
+	options Options
+	api     *api
+	objects *parts.Cluster
+}
+
+func newWorld(t *testing.T) *world {
+	if _, err := os.Stat(os.Getenv("APISERVER")); err != nil {
+		t.Fatalf("APISERVER names no API server (%v): `make unit` builds one and sets it", err)
+	}
+	server := parts.StartAPIServer(t)
+	w := &world{t: t, options: Options{Kubeconfig: server.Kubeconfig, Workers: 16}, objects: parts.NewBareCluster(t, server)}
+	var err error
+	w.api, err = connect(w.options)
+	must(t, err)
+	return w
+}
+
+func shape(t *testing.T, name string) mesh.Shape {
+	t.Helper()
+	s, err := mesh.Named(name)
+	must(t, err)
+	return s
+}
+
+func (w *world) populate(s mesh.Shape) Progress {
+	w.t.Helper()
+	p, err := Populate(w.t.Context(), w.options, s)
+	must(w.t, err)
+	return p
+}
+
+func (w *world) open() *Cluster {
+	w.t.Helper()
+	c, err := Open(w.t.Context(), w.options)
+	must(w.t, err)
+	must(w.t, c.Restore())
+	return c
+}
+
+// there are the names of all that load tests made, by kind.
+func (w *world) there() map[string][]string {
+	w.t.Helper()
+	found, err := w.api.inventory(w.t.Context(), label)
+	must(w.t, err)
+	return named(found)
+}
+
+func named(found inventory) map[string][]string {
+	out := map[string][]string{}
+	for kind, objects := range found {
+		for n := range objects {
+			out[kind] = append(out[kind], n.namespace+"/"+n.name)
+		}
+		slices.Sort(out[kind])
+	}
+	return out
+}
+
+// want are the names of all that a shape is made of.
+func want(s mesh.Shape) map[string][]string {
+	found := inventory{"ConfigMap": {{homeNamespace, shapeName}: {}}}
+	for o := range objects(mesh.New(s), s) {
+		if found[kindOf(o)] == nil {
+			found[kindOf(o)] = map[name]state{}
+		}
+		found[kindOf(o)][nameOf(o)] = state{}
+	}
+	return named(found)
+}
+
+// holds fails unless what load tests made is the mesh of a shape.
+func (w *world) holds(s mesh.Shape) {
+	w.t.Helper()
+	if there, want := w.there(), want(s); !maps.EqualFunc(there, want, slices.Equal) {
+		for kind := range want {
+			if !slices.Equal(there[kind], want[kind]) {
+				w.t.Errorf("%s: %d objects, want %d", kind, len(there[kind]), len(want[kind]))
+			}
+		}
+	}
+	if p := w.populate(s); p.Written != 0 || p.Removed != 0 || p.Kept != p.Total {
+		w.t.Errorf("the second time: %+v", p)
+	}
+}
+
+// pods are all pods of the mesh.
+func (w *world) pods() map[string]*corev1.Pod {
+	w.t.Helper()
+	var list corev1.PodList
+	must(w.t, w.api.clients[corev1.SchemeGroupVersion].Get().Resource("pods").VersionedParams(&metav1.ListOptions{LabelSelector: label}, metav1.ParameterCodec).Do(w.t.Context()).Into(&list))
+	out := map[string]*corev1.Pod{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out
+}
+
+// endpoints are all addresses in EndpointSlices.
+func (w *world) endpoints() (out []string) {
+	w.t.Helper()
+	var list discoveryv1.EndpointSliceList
+	must(w.t, w.api.clients[discoveryv1.SchemeGroupVersion].Get().Resource("endpointslices").VersionedParams(&metav1.ListOptions{LabelSelector: label}, metav1.ParameterCodec).Do(w.t.Context()).Into(&list))
+	for _, s := range list.Items {
+		for _, e := range s.Endpoints {
+			out = append(out, e.Addresses...)
+		}
+	}
+	return out
+}
+
+// text is an object of Istio's as JSON, or why there is none.
+func (w *world) text(resource, namespace, name string) string {
+	b, err := w.api.raw.Get().AbsPath("/apis/networking.istio.io/v1/namespaces", namespace, resource, name).Do(w.t.Context()).Raw()
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func TestRealServer(t *testing.T) {
+	w := newWorld(t)
+	everything := shape(t, "everything")
+	if _, err := Open(t.Context(), w.options); err == nil || !strings.Contains(err.Error(), "populate it first") {
+		t.Error("there is no mesh, and it opens: ", err)
+	}
+	told := 0
+	w.options.Progress = func(Progress) { told++ }
+	if p := w.populate(everything); p.Written != p.Total || p.Kept+p.Removed != 0 {
+		t.Errorf("%+v", p)
+	}
+	w.options.Progress = nil
+	w.holds(everything)
+	w.checkPods(mesh.New(everything))
+	t.Run("edits", func(t *testing.T) { w.edits(t, everything) })
+	t.Run("what others did meanwhile", func(t *testing.T) { w.meddled(t, everything) })
+	t.Run("another shape", func(t *testing.T) { w.another(t) })
+	t.Run("what is not ours", func(t *testing.T) { w.foreign(t) })
+	t.Run("Istio's own definitions", func(t *testing.T) { w.strict(t) })
+}
+
+// checkPods looks at whether pods are complete, and say what their sidecars say.
+func (w *world) checkPods(m *mesh.Mesh) {
+	w.t.Helper()
+	pods := w.pods()
+	if len(pods) != m.Workloads()+m.Gateways() {
+		w.t.Fatalf("%d pods", len(pods))
+	}
+	for i := range m.Workloads() {
+		node := m.Node(i).Metadata.Fields
+		o := pods[node["NAME"].GetStringValue()]
+		if o == nil || o.Status.Phase != corev1.PodRunning || o.Status.PodIP != node["INSTANCE_IPS"].GetStringValue() || len(o.Status.Conditions) != 4 ||
+			len(o.Status.ContainerStatuses) != 2 || len(o.OwnerReferences) != 1 || o.Spec.Containers[1].Name != "istio-proxy" {
+			w.t.Fatalf("pod of workload %d: %+v", i, o)
+		}
+		for k, v := range node["LABELS"].GetStructValue().Fields {
+			if o.Labels[k] != v.GetStringValue() {
+				w.t.Errorf("%s: label %s is %q", o.Name, k, o.Labels[k])
+			}
+		}
+	}
+}
+
+// edits are written as they say, at the moment that they say, and are undone, also by somebody else.
+func (w *world) edits(t *testing.T, s mesh.Shape) {
+	c := w.open()
+	m := c.Mesh()
+	edit := func(at time.Time, err error) {
+		t.Helper()
+		must(t, err)
+		if since := time.Since(at); since < 0 || since > time.Minute {
+			t.Errorf("made %v ago", since)
+		}
+	}
+	edit(c.Endpoint(3, 1))
+	edit(c.Route(2))
+	edit(c.AddRoute(3))
+	edit(c.Replace(5, 4))
+	edit(c.Scale(0, 230, 5))
+	edit(c.Scale(9, 0, 6))
+	ends := w.endpoints()
+	for _, n := range []int{1, 4, 5} {
+		if !slices.Contains(ends, mesh.Address(n)) {
+			t.Errorf("no endpoint says %d", n)
+		}
+	}
+	pods := w.pods()
+	successor := pods[c.Successor(5, 4).Metadata.Fields["NAME"].GetStringValue()]
+	if successor == nil || successor.Status.PodIP != mesh.Address(4) || pods[m.Node(5).Metadata.Fields["NAME"].GetStringValue()] != nil {
+		t.Errorf("pod of workload 5: %v", successor)
+	}
+	if got, want := len(pods), m.Workloads()+m.Gateways()+110-2; got != want || len(ends) != want+1 {
+		t.Errorf("%d pods, %d endpoints, want %d", got, len(ends), want)
+	}
+	first, added := strings.Split(m.Host(0), "."), strings.Split(m.Host(m.Unrouted()), ".")
+	if !strings.Contains(w.text("virtualservices", first[1], first[0]), mesh.Path(2)) || !strings.Contains(w.text("virtualservices", added[1], added[0]+"-added"), mesh.Path(3)) {
+		t.Error("the routes do not say 2 and 3")
+	}
+	edit(c.RemoveRoute(7))
+	if got := w.text("virtualservices", added[1], added[0]+"-added"); !strings.Contains(got, "not find") {
+		t.Error("the added route is still there: ", got)
+	}
+	edit(c.AddRoute(8))
+	w.open() // of a run that came to no end
+	w.holds(s)
+}
+
+// meddled lets others write what is edited: the edit comes through.
+func (w *world) meddled(t *testing.T, s mesh.Shape) {
+	a, b := w.open(), w.open()
+	for n, c := range []*Cluster{a, b, a} {
+		for _, edit := range []func(int) (time.Time, error){c.Route, func(n int) (time.Time, error) { return c.Endpoint(1, n) }} {
+			_, err := edit(n + 1)
+			must(t, err)
+		}
+	}
+	m := a.Mesh()
+	slice := m.Slices(1)[0]
+	must(t, a.api.remove(t.Context(), a.api.kinds["EndpointSlice"], slice))
+	_, err := a.Endpoint(1, 9)
+	must(t, err)
+	if !slices.Contains(w.endpoints(), mesh.Address(9)) {
+		t.Error("what was deleted is not there again")
+	}
+	must(t, a.Restore())
+	// A pod whose status nobody wrote is not complete.
+	pod := dress(m.Pod(0)).(*corev1.Pod)
+	must(t, a.api.remove(t.Context(), a.api.kinds["Pod"], pod))
+	_, err = sign(pod, live)
+	must(t, err)
+	must(t, a.api.clients[corev1.SchemeGroupVersion].Post().Namespace(pod.Namespace).Resource("pods").Body(pod).Do(t.Context()).Error())
+	if p := w.populate(s); p.Written != 1 || w.pods()[pod.Name].Status.Phase != corev1.PodRunning {
+		t.Errorf("%+v %s", p, w.pods()[pod.Name].Status.Phase)
+	}
+	w.holds(s)
+}
+
+func (w *world) another(t *testing.T) {
+	small := shape(t, "small")
+	small.Seed = 7
+	if p := w.populate(small); p.Removed == 0 || p.Written == 0 {
+		t.Errorf("%+v", p)
+	}
+	w.holds(small)
+	entries := shape(t, "entries")
+	entries.Services, entries.ServiceEntries = 60, mesh.ServiceEntries{Workloads: 1, Endpoints: 1}
+	w.populate(entries)
+	w.holds(entries)
+	c := w.open()
+	_, err := c.Endpoint(2, 5)
+	must(t, err)
+	_, err = c.Replace(1, 6)
+	must(t, err)
+	w.open()
+	w.holds(entries)
+}
+
+// foreign objects stop a populate that would write them, and outlive a delete.
+func (w *world) foreign(t *testing.T) {
+	if _, err := Delete(t.Context(), w.options); err != nil {
+		t.Fatal(err)
+	}
+	for kind, names := range w.there() {
+		t.Errorf("%s is left: %v", kind, names)
+	}
+	if err := w.api.served(soon(t)); err == nil {
+		t.Error("the definitions are left")
+	}
+	const theirs = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-001}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: mine, namespace: default}\nspec: {ports: [{port: 80}]}\n"
+	w.objects.Apply(theirs)
+	_, err := Populate(t.Context(), w.options, shape(t, "small"))
+	if !errors.Is(err, errForeign) || !strings.Contains(fmt.Sprint(err), "Namespace team-001") {
+		t.Error(err)
+	}
+	_, err = Delete(t.Context(), w.options)
+	must(t, err)
+	for _, path := range []string{"/api/v1/namespaces/team-001", "/api/v1/namespaces/default/services/mine"} {
+		if err := w.api.raw.Get().AbsPath(path).Do(t.Context()).Error(); err != nil {
+			t.Error(err)
+		}
+	}
+	w.objects.Delete("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-001}\n")
+	must(t, w.api.finalize(t.Context(), "team-001"))
+}
+
+// strict is a server with Istio's own definitions, which says of every object whether it is valid. They are left as they are.
+func (w *world) strict(t *testing.T) {
+	w.objects.InstallCRDs()
+	s := shape(t, "everything")
+	w.populate(s)
+	w.holds(s)
+	_, err := Delete(t.Context(), w.options)
+	must(t, err)
+	must(t, w.api.served(t.Context()))
+}
+
+// soon is a context that ends before anybody would wait for what does not come.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
