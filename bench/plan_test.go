@@ -25,11 +25,17 @@ type planned struct {
 }
 
 func newPlanned(m *mesh.Mesh) *planned {
-	p := &planned{mesh: m}
+	p := newPlannedOf(m.Events())
+	p.mesh = m
+	return p
+}
+
+func newPlannedOf(objects []ingest.Event) *planned {
+	p := &planned{}
 	p.planner = plan.NewPlanner(plan.NewTables(), p, plan.Options{Now: time.Now, After: time.After})
 	p.builder = snapshot.NewBuilder(p.planner)
 	p.store = ingest.NewStore(p.builder, ingest.Settings{}, mesh.Source)
-	p.store.Apply(m.Events())
+	p.store.Apply(objects)
 	p.store.Synced(mesh.Source)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -15,6 +15,7 @@ type virtualIndex struct {
 	byHost        chunked.Map[*value.VirtualService] // host or pattern, age
 	byGateway     chunked.Map[*value.VirtualService] // gateway ("mesh" or "namespace/name"), age
 	byDestination chunked.Map[*value.VirtualService] // destination host, age
+	bound         chunked.Map[*value.VirtualService] // gateway but "mesh", kind of routes, bucket of a host, age
 }
 
 // age is a key part that sorts older objects first, and tells all apart.
@@ -23,7 +24,7 @@ func age(m value.Meta) string {
 }
 
 func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) virtualIndex {
-	var all, host, gateway, dest editList[*value.VirtualService]
+	var all, host, gateway, dest, bound editList[*value.VirtualService]
 	put := func(vs *value.VirtualService, del bool) {
 		for _, h := range vs.Spec.GetHosts() {
 			host.set(key(h, age(vs.Meta)), vs, del)
@@ -33,6 +34,9 @@ func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) vi
 		}
 		for d := range Destinations(vs) {
 			dest.set(key(d, age(vs.Meta)), vs, del)
+		}
+		for b := range bindings(vs) {
+			bound.set(key(b, age(vs.Meta)), vs, del)
 		}
 	}
 	for k, vs := range changes {
@@ -44,7 +48,10 @@ func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) vi
 			put(vs, false)
 		}
 	}
-	return virtualIndex{all: x.all.Apply(all), byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway), byDestination: x.byDestination.Apply(dest)}
+	return virtualIndex{
+		all: x.all.Apply(all), byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway), byDestination: x.byDestination.Apply(dest),
+		bound: x.bound.Apply(bound),
+	}
 }
 
 // Destinations yields the hosts that a VirtualService routes to, mirrors included; a host may come more than once.

@@ -19,6 +19,8 @@ type base struct {
 	groups                      chunked.Map[*assignmentGroup]
 	// hosts are the virtual hosts of each shared HTTP port, by port.
 	hosts chunked.Map[*portHosts]
+	// router is what the listeners and routes of a router are made of; nil for others.
+	router *router
 }
 
 // portHosts are the virtual hosts of one port's route configuration.
@@ -71,7 +73,7 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 	switch b.scope.Traits.Type {
 	case value.Router:
 		t.advanceServices(b, n, touch, e)
-		t.advanceGateways(b, n, touch, e)
+		next.router = t.advanceGateways(b, n, touch, e)
 	default:
 		t.advanceServices(b, n, touch, e)
 		t.advanceSniffed(b, n, touch, e)
@@ -224,26 +226,6 @@ func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
 		}
 	}
 	return false
-}
-
-// advanceGateways recomputes a router's listeners and routes, whose virtual hosts are found in the tables if they did not change.
-func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	if !touch.all && !touch.routers {
-		return
-	}
-	for name := range b.listeners.All() {
-		e.listeners.drop(name)
-	}
-	for name := range b.routes.All() {
-		e.routes.drop(name)
-	}
-	listeners, routes := t.gatewayConfig(n, b.scope)
-	for _, l := range listeners {
-		e.listeners.put(l.Name(), l)
-	}
-	for _, r := range routes {
-		e.routes.put(r.Name(), r)
-	}
 }
 
 // world is what the proxies of a class should have. prev, which may be nil, is the World that the class had of the base old with the same

@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"fmt"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // gatewayTables hold the listeners and route configurations of routers. Their virtual hosts stand among those of sidecars.
@@ -29,17 +33,262 @@ func newGatewayTables() gatewayTables {
 	}
 }
 
-// gatewayConfig are the listeners and route configurations of a router: of all Gateways whose selector its labels satisfy, merged.
-func (t *Tables) gatewayConfig(n *snapshot.Snapshot, sc *Scope) (listeners, routes []*encodecache.Entry) {
-	g := &gatewayView{n: n, sc: sc, tables: t}
-	m := g.merge()
-	for _, p := range m.ports {
-		if l := g.listener(p); l != nil && sc.Traits.MayBind(p.number) {
-			listeners = append(listeners, l)
+// router is what the listeners and route configurations of one class of routers are made of:
+//
+//	Gateways ─► servers ─► ports: who stands beside whom ─┬─► listeners ─ units ─► filter chains
+//	                                                      └─► routes ─ hosts ─► groups ─► virtual hosts
+//
+// Immutable. A gatewayStep makes the next one and looks only at what a change touches: the servers of the Gateways that changed and what they
+// conflict with, the hosts that a VirtualService has at any server, the chains that it has a part in.
+type router struct {
+	own       []*value.Service              // its own Services, oldest first
+	ports     chunked.Map[*gatewayPort]     // number
+	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, place: of all servers that have their port
+	listeners chunked.Map[*gatewayListener] // port, bind
+	routes    chunked.Map[*gatewayRoutes]   // name
+}
+
+// gatewayStep brings a router from one Snapshot to the next. It lives for one computation.
+type gatewayStep struct {
+	tables *Tables
+	sc     *Scope
+	old, n *snapshot.Snapshot
+	was    *router
+	router // what becomes of it
+
+	listenerEdits map[bindPort]*listenerEdit
+	routeEdits    map[string]*routesEdit
+	known         map[boundService]*gen.RoutesKey
+}
+
+// advanceGateways brings the listeners and routes of a router to n.
+func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, e *edits) *router {
+	s := &gatewayStep{
+		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router,
+		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{}, known: map[boundService]*gen.RoutesKey{},
+	}
+	if touch.all || b.router == nil || s.ownTouched(touch) && !s.sc.translateAlike(s.was.own, ownServices(n, s.sc)) {
+		s.begin(e, b)
+	} else {
+		s.router = *s.was
+		if s.ownTouched(touch) {
+			s.own = ownServices(n, s.sc)
+		}
+		s.touch(touch)
+	}
+	s.finish(e)
+	return &s.router
+}
+
+// begin starts from nothing: every Gateway comes.
+func (s *gatewayStep) begin(e *edits, b *base) {
+	for name := range b.listeners.All() {
+		e.listeners.drop(name)
+	}
+	for name := range b.routes.All() {
+		e.routes.drop(name)
+	}
+	s.was, s.own = &router{}, ownServices(s.n, s.sc)
+	s.old = &snapshot.Snapshot{Mesh: s.n.Mesh}
+	var come []gatewayChange
+	for gw := range s.n.Gateways() {
+		if s.selects(gw) {
+			come = append(come, gatewayChange{nil, gw})
 		}
 	}
-	for _, name := range m.routeNames {
-		routes = append(routes, g.routeConfiguration(name, m.byRoute[name]))
+	s.changeGateways(come)
+}
+
+// gatewayChange is a Gateway of the router that comes (no old), goes (no new), or is another one now.
+type gatewayChange struct{ old, new *value.Gateway }
+
+func (s *gatewayStep) selects(gw *value.Gateway) bool {
+	return gw != nil && s.sc.Labels.Contains(gw.Spec.GetSelector())
+}
+
+// ownTouched reports whether a Service of the router itself may be another one.
+func (s *gatewayStep) ownTouched(touch *touched) bool {
+	for host := range touch.hosts {
+		k := value.ServiceKey{Host: host, Namespace: s.sc.Namespace}
+		if old, now := s.old.Service(k), s.n.Service(k); old != now && (s.sc.owns(old) || s.sc.owns(now)) {
+			return true
+		}
 	}
-	return listeners, routes
+	return false
+}
+
+// changeGateways replaces the servers of Gateways, and what is made of those that have their port, before and after.
+func (s *gatewayStep) changeGateways(changes []gatewayChange) {
+	byPort := map[int][]serverChange{}
+	for _, c := range changes {
+		for _, sc := range s.serverChanges(c) {
+			if sc.old != nil {
+				byPort[sc.old.port] = append(byPort[sc.old.port], sc)
+			} else {
+				byPort[sc.new.port] = append(byPort[sc.new.port], sc)
+			}
+		}
+	}
+	asked := edit[*serverHost]{}
+	for number, changes := range byPort {
+		key := fmt.Sprintf("%05d", number)
+		p, ok := s.ports.Get(key)
+		if !ok {
+			p = &gatewayPort{}
+		}
+		p, admitted := p.change(changes)
+		if p.servers.Len() > 0 {
+			s.ports = s.ports.Set(key, p)
+		} else {
+			s.ports = s.ports.Delete(key)
+		}
+		for _, c := range admitted {
+			for _, h := range c.old.hosts() {
+				asked.drop(h.indexed())
+			}
+			for _, h := range c.new.hosts() {
+				asked.put(h.indexed(), h)
+			}
+			s.replaceRoutes(c)
+			s.replaceChains(c)
+		}
+	}
+	s.asked = asked.apply(s.asked)
+}
+
+// hosts are those that a server asks for; none of no server.
+func (s *gatewayServer) hosts() []*serverHost {
+	if s == nil {
+		return nil
+	}
+	return s.asks
+}
+
+// indexed is the key of a server's host among those of its Gateway.
+func (h *serverHost) indexed() string {
+	return indexKey(h.server.gateway, snapshot.Bucket(h.host), h.place)
+}
+
+// serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those that stay are left out.
+func (s *gatewayStep) serverChanges(c gatewayChange) (out []serverChange) {
+	before := s.serversBefore(c.old)
+	after := s.sc.serversOf(s.own, c.new, before)
+	for i := range max(len(before), len(after)) {
+		var sc serverChange
+		if i < len(before) {
+			sc.old = before[i]
+		}
+		if i < len(after) {
+			sc.new = after[i]
+		}
+		switch {
+		case sc.old == sc.new:
+		case sc.old != nil && sc.new != nil && (sc.old.port != sc.new.port || sc.old.rank != sc.new.rank):
+			out = append(out, serverChange{old: sc.old}, serverChange{new: sc.new})
+		default:
+			out = append(out, sc)
+		}
+	}
+	return out
+}
+
+// serversBefore are the servers of a Gateway of the router as they are known.
+func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
+	if gw == nil {
+		return nil
+	}
+	rank := gatewayRank(gw)
+	for i, spec := range gw.Spec.GetServers() {
+		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", s.sc.ownPort(s.was.own, int(spec.GetPort().GetNumber()))))
+		if !ok {
+			continue
+		}
+		if had, ok := p.servers.Get(indexKey(rank, fmt.Sprintf("%05d", i))); ok {
+			out = append(out, had)
+		}
+	}
+	return out
+}
+
+// finish carries the edits out.
+func (s *gatewayStep) finish(e *edits) {
+	s.finishListeners(e)
+	routes := edit[*gatewayRoutes]{}
+	for name, edit := range s.routeEdits {
+		old, _ := s.was.routes.Get(name)
+		next := s.changeRoutes(name, old, edit)
+		if next == nil {
+			routes.drop(name)
+			e.routes.drop(name)
+			continue
+		}
+		routes.put(name, next)
+		if old == nil || next.virtual.Len() == 0 || !old.virtual.Same(next.virtual) {
+			e.routes.put(name, s.routesEntry(next))
+		}
+	}
+	s.routes = routes.apply(s.routes)
+}
+
+func (s *gatewayStep) finishListeners(e *edits) {
+	listeners := edit[*gatewayListener]{}
+	changed := map[bindPort]struct{}{}
+	for at, edit := range s.listenerEdits {
+		old := s.was.listener(at)
+		next := s.changeListener(old, edit)
+		if listeners.drop(at.key()); next != nil {
+			listeners.put(at.key(), next)
+		}
+		if old == nil || next == nil || !old.chains.Same(next.chains) || s.was.listener(s.twin(at)) != nil {
+			changed[at] = struct{}{}
+		}
+	}
+	s.listeners = listeners.apply(s.listeners)
+	for at := range changed {
+		name := s.header(at).Name()
+		e.listeners.drop(name)
+		if l := s.listenerAt(at); l != nil {
+			e.listeners.put(name, l)
+		}
+	}
+}
+
+// key is that of a listener in its index.
+func (at bindPort) key() string { return indexKey(fmt.Sprintf("%05d", at.port), at.bind) }
+
+// listener is the one at an address, or nil.
+func (r *router) listener(at bindPort) *gatewayListener {
+	l, _ := r.listeners.Get(at.key())
+	return l
+}
+
+// twin is where a listener of the same name listens: servers ask for all addresses in two ways. There is none of another address.
+func (s *gatewayStep) twin(at bindPort) bindPort {
+	switch any := s.anyAddress(); at.bind {
+	case "":
+		return bindPort{any, at.port}
+	case any:
+		return bindPort{"", at.port}
+	}
+	return bindPort{}
+}
+
+// listenerAt is the listener at an address, or nil: of two of one name that of which the first server is the younger.
+func (s *gatewayStep) listenerAt(at bindPort) *encodecache.Entry {
+	twin := s.twin(at)
+	a, b := s.listenerEntry(at), s.listenerEntry(twin)
+	if a == nil || b != nil && s.firstRank(at) < s.firstRank(twin) {
+		return b
+	}
+	return a
+}
+
+// firstRank is the rank of the first server that has a port at an address.
+func (r *router) firstRank(at bindPort) string {
+	if p, ok := r.ports.Get(fmt.Sprintf("%05d", at.port)); ok {
+		for _, s := range below(p.admitted, at.bind) {
+			return s.rank
+		}
+	}
+	return ""
 }

@@ -1,143 +1,274 @@
 package plan
 
 import (
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// listener is the one of all servers at a port; nil if none of them leads anywhere.
-func (g *gatewayView) listener(p *gatewayPort) *encodecache.Entry {
-	topology := g.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology()
-	k := gen.GatewayListenerKey{Bind: p.bind, Port: p.number, ProxyProtocol: topology.GetProxyProtocol() != nil}
-	if k.Bind == "" {
-		k.Bind = "0.0.0.0"
-		if !g.sc.Traits.IPv4 && g.sc.Traits.IPv6 {
-			k.Bind = "::"
-		}
-	}
-	var chains []gen.GatewayChainKey
-	taken, plain := map[string]struct{}{}, false
-	for _, s := range p.servers {
-		if !s.protocol.IsHTTP() {
-			chains = append(chains, g.chains(k, s, taken)...)
-		} else if !plain { // one for all, with the routes of all
-			chains, plain = append(chains, g.httpChain(k, s, nil)), true
-		}
-	}
-	if len(chains) == 0 {
-		return nil
-	}
-	var parts []*encodecache.Fragment
-	for _, c := range chains {
-		k.TLS = k.TLS || c.ServerNames != "" || c.TLS != nil
-		parts = append(parts, g.tables.gateways.chains.Get(c))
-	}
-	return encodecache.NewComposite(ListenerType, k.Name(), g.tables.gateways.listeners.Get(k), slices.Values(parts))
+// gatewayListener is what listens at one address and port: the filter chains of all servers there. Immutable.
+type gatewayListener struct {
+	open  chunked.Map[*gatewayServer] // rank: those that serve plain HTTP, and share the chain of the first
+	units chunked.Map[*chainUnit]     // rank and further parts: all chains that servers want
+	names chunked.Map[*chainUnit]     // SNI name, key of the unit: those that claim names beside those of their server
+	held  chunked.Map[*chainUnit]     // key of the chain, key of the unit: those that the listener has
+	// chains are sorted by what they match, and not by whose they are: an older or a younger Gateway makes no other listener.
+	chains chunked.Map[*encodecache.Fragment]
 }
 
-// httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
-func (g *gatewayView) httpChain(l gen.GatewayListenerKey, s *gatewayServer, tls *networking.ServerTLSSettings) gen.GatewayChainKey {
-	k := gen.GatewayChainKey{
-		Mesh: g.n.Mesh, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10, GRPCWeb: s.protocol == value.GRPCWeb, TLS: tls,
-		RouteName: s.route, StatPrefix: "outbound_" + l.Name(),
-	}
-	if tls != nil {
-		k.ServerNames, k.ServerName = gen.ServerNames(s.sniHosts()), s.GetName()
-	}
-	return k
+// chainUnit is one filter chain of a server.
+type chainUnit struct {
+	key      string // orders units as conflicts are decided
+	fragment *encodecache.Fragment
+	chain    string   // key among the chains
+	claims   []string // SNI names; of units that claim one the first has it
 }
 
-// chains are the chains of a server that is no plain HTTP. taken are the SNI names of the routes of servers that pass TLS through.
-func (g *gatewayView) chains(l gen.GatewayListenerKey, s *gatewayServer, taken map[string]struct{}) []gen.GatewayChainKey {
+// Prefixes of the keys of chains, by whether they look at TLS.
+const (
+	tlsChain  = "t"
+	openChain = "o"
+)
+
+// openUnit is the key of the unit of all servers of plain HTTP, serverUnits the common first part of those of another server.
+const openUnit = "open"
+
+func serverUnits(s *gatewayServer) string { return indexKey("server", s.rank) }
+
+func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, claims ...string) *chainUnit {
+	f := s.tables.gateways.chains.Get(k)
+	kind, sum := openChain, f.Sum()
+	if k.ServerNames != "" || k.TLS != nil {
+		kind = tlsChain
+	}
+	return &chainUnit{key: key, fragment: f, chain: indexKey(kind, k.ServerNames, hex.EncodeToString(sum[:])), claims: claims}
+}
+
+// listenerEdit is what changes of one gatewayListener.
+type listenerEdit struct {
+	open  edit[*gatewayServer]
+	units edit[*chainUnit]
+}
+
+func (s *gatewayStep) editListener(at bindPort) *listenerEdit {
+	e := s.listenerEdits[at]
+	if e == nil {
+		e = &listenerEdit{edit[*gatewayServer]{}, edit[*chainUnit]{}}
+		s.listenerEdits[at] = e
+	}
+	return e
+}
+
+// replaceChains puts the chains of a server that has its port now in place of those of one that had it.
+func (s *gatewayStep) replaceChains(c serverChange) {
+	if old := c.old; old != nil {
+		e := s.editListener(old.at())
+		if old.protocol.IsHTTP() {
+			e.open.drop(old.rank)
+		} else if l := s.was.listener(old.at()); l != nil {
+			for key := range below(l.units, serverUnits(old)) {
+				e.units.drop(key)
+			}
+		}
+	}
+	if c.new == nil {
+		return
+	}
+	e := s.editListener(c.new.at())
+	if c.new.protocol.IsHTTP() {
+		e.open.put(c.new.rank, c.new)
+		return
+	}
+	for _, u := range s.unitsOf(c.new) {
+		e.units.put(u.key, u)
+	}
+}
+
+// unitsOf are the chains that a server wants which is no plain HTTP.
+func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
+	key := indexKey(serverUnits(srv), "")
 	switch {
-	case s.terminatesHTTPS():
-		return []gen.GatewayChainKey{g.httpChain(l, s, s.GetTls())}
-	case s.passthrough():
-		return g.passthroughChains(s, taken)
-	}
-	tcp, ok := g.tcpRoute(s)
-	if !ok {
-		return nil
-	}
-	k := gen.GatewayChainKey{TCP: tcp}
-	if s.GetTls() != nil {
-		k.TLS, k.Mesh, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh, gen.ServerNames(s.sniHosts()), tcpFilters(g.sc)
-	}
-	return []gen.GatewayChainKey{k}
-}
-
-// tcpRoute is what the first VirtualService with a TCP route for a server forwards to.
-func (g *gatewayView) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
-	for _, vs := range g.virtualServices(s) {
-		if !s.takes(vs) {
-			continue
+	case srv.terminatesHTTPS():
+		return []*chainUnit{s.unit(key, s.httpChain(srv, srv.GetTls()))}
+	case srv.passthrough():
+		for _, vs := range s.streams(srv, snapshot.TLSRoutes) {
+			out = append(out, s.passthroughUnits(srv, vs)...)
 		}
-		for _, r := range vs.Spec.GetTcp() {
-			matches := len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
-				return s.matches(m.GetPort(), m.GetGateways())
-			})
-			if matches && len(r.GetRoute()) > 0 {
-				return g.forward(s, vs, r.GetRoute()), true
-			}
-		}
+		return out
 	}
-	return gen.TCPProxyKey{}, false
-}
-
-// passthroughChains are those of the TLS routes for a server: one for each match, by its SNI names.
-func (g *gatewayView) passthroughChains(s *gatewayServer, taken map[string]struct{}) []gen.GatewayChainKey {
-	var out []gen.GatewayChainKey
-	for _, vs := range g.virtualServices(s) {
-		if !s.takes(vs) {
-			continue
-		}
-		for _, r := range vs.Spec.GetTls() {
-			for _, m := range r.GetMatch() {
-				if len(r.GetRoute()) == 0 || !s.matches(m.GetPort(), m.GetGateways()) || !take(taken, s.GetBind(), m.GetSniHosts()) {
-					continue
-				}
-				out = append(out, gen.GatewayChainKey{ServerNames: gen.ServerNames(m.GetSniHosts()), TCP: g.forward(s, vs, r.GetRoute())})
-			}
-		}
+	if k, ok := s.tcpChain(srv); ok {
+		out = append(out, s.unit(key, k))
 	}
 	return out
 }
 
-// take claims SNI names; it claims none if one is claimed already, for two chains with one name make the whole listener invalid.
-func take(taken map[string]struct{}, bind string, names []string) bool {
+// httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
+func (s *gatewayStep) httpChain(srv *gatewayServer, tls *networking.ServerTLSSettings) gen.GatewayChainKey {
+	t := s.sc.Traits
+	k := gen.GatewayChainKey{
+		Mesh: s.n.Mesh, Filters: t.Filters, HTTP10: t.HTTP10, GRPCWeb: srv.protocol == value.GRPCWeb, TLS: tls,
+		RouteName: srv.route, StatPrefix: "outbound_" + s.header(srv.at()).Name(),
+	}
+	if tls != nil {
+		k.ServerNames, k.ServerName = gen.ServerNames(srv.sniHosts()), srv.GetName()
+	}
+	return k
+}
+
+// header is the listener at an address but for its chains.
+func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
+	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port, ProxyProtocol: s.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil}
+	if k.Bind == "" {
+		k.Bind = s.anyAddress()
+	}
+	return k
+}
+
+// anyAddress is where servers without an address listen.
+func (s *gatewayStep) anyAddress() string {
+	if t := s.sc.Traits; !t.IPv4 && t.IPv6 {
+		return "::"
+	}
+	return "0.0.0.0"
+}
+
+// change is l with an edit; nil if no chain is left. l may be nil.
+func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatewayListener {
+	if l == nil {
+		l = &gatewayListener{}
+	}
+	next := *l
+	if next.open = e.open.apply(l.open); len(e.open) > 0 {
+		e.units.drop(openUnit)
+		for _, first := range next.open.All() {
+			e.units.put(openUnit, s.unit(openUnit, s.httpChain(first, nil)))
+			break
+		}
+	}
+	var old, now []*chainUnit
+	names := edit[*chainUnit]{}
+	for key, u := range e.units {
+		if had, ok := l.units.Get(key); ok {
+			old = append(old, had)
+			for _, n := range had.claims {
+				names.drop(indexKey(n, key))
+			}
+		}
+		if u != nil {
+			now = append(now, u)
+			for _, n := range u.claims {
+				names.put(indexKey(n, key), u)
+			}
+		}
+	}
+	next.units, next.names = e.units.apply(l.units), names.apply(l.names)
+	next.hold(l, old, now)
+	if next.chains.Len() == 0 && next.units.Len() == 0 {
+		return nil
+	}
+	return &next
+}
+
+// hold decides which units have their chains in l after those of old went and those of now came.
+func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
+	held, chains := edit[*chainUnit]{}, edit[*encodecache.Fragment]{}
+	touched := map[string]struct{}{}
+	remove := func(u *chainUnit) {
+		held.drop(indexKey(u.chain, u.key))
+		touched[u.chain] = struct{}{}
+	}
+	put := func(u *chainUnit) {
+		held.put(indexKey(u.chain, u.key), u)
+		touched[u.chain] = struct{}{}
+	}
+	for _, u := range old {
+		remove(u)
+	}
+	rivals := l.rivals(old, now)
+	taken := map[string]struct{}{}
+	for _, u := range rivals {
+		if take(taken, u.claims) {
+			put(u)
+		} else {
+			remove(u)
+		}
+	}
+	for _, u := range now {
+		if len(u.claims) == 0 {
+			put(u)
+		}
+	}
+	l.held = held.apply(before.held)
+	for c := range touched {
+		chains.drop(c)
+		for _, u := range below(l.held, c) {
+			chains.put(c, u.fragment)
+			break
+		}
+	}
+	l.chains = chains.apply(before.chains)
+}
+
+// rivals are the units that claim a name about which one of old or now conflicts, directly or by way of others, in their order.
+func (l *gatewayListener) rivals(old, now []*chainUnit) (out []*chainUnit) {
+	seen, known := map[*chainUnit]struct{}{}, map[string]struct{}{}
+	queue := slices.Concat(old, now)
+	for _, u := range now {
+		if seen[u] = struct{}{}; len(u.claims) > 0 {
+			out = append(out, u)
+		}
+	}
+	for len(queue) > 0 {
+		u := queue[0]
+		queue = queue[1:]
+		for _, n := range u.claims {
+			if _, ok := known[n]; ok {
+				continue
+			}
+			known[n] = struct{}{}
+			for _, o := range below(l.names, n) {
+				if _, ok := seen[o]; !ok {
+					seen[o] = struct{}{}
+					queue, out = append(queue, o), append(out, o)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *chainUnit) int { return strings.Compare(a.key, b.key) })
+	return out
+}
+
+// take claims names; it claims none if one is claimed already, for two chains with one name make the whole listener invalid.
+func take(taken map[string]struct{}, names []string) bool {
 	for _, n := range names {
-		if _, ok := taken[bind+"/"+n]; ok {
+		if _, ok := taken[n]; ok {
 			return false
 		}
 	}
 	for _, n := range names {
-		taken[bind+"/"+n] = struct{}{}
+		taken[n] = struct{}{}
 	}
 	return true
 }
 
-// takes reports whether a server has a host in common with a VirtualService.
-func (s *gatewayServer) takes(vs *value.VirtualService) bool {
-	return slices.ContainsFunc(s.GetHosts(), func(h string) bool {
-		ns, host := serverHost(h)
-		return (ns == "*" || ns == vs.Namespace) && slices.ContainsFunc(vs.Spec.GetHosts(), func(o string) bool {
-			return value.HostMatches(host, o) || value.HostMatches(o, host)
-		})
-	})
-}
-
-// matches reports whether a match of a TCP or TLS route is for a server.
-func (s *gatewayServer) matches(port uint32, gateways []string) bool {
-	return (port == 0 || port == s.GetPort().GetNumber()) && (len(gateways) == 0 || slices.Contains(gateways, s.gateway))
-}
-
-// forward is where the destinations of a TCP or TLS route lead.
-func (g *gatewayView) forward(s *gatewayServer, vs *value.VirtualService, routes []*networking.RouteDestination) gen.TCPProxyKey {
-	port := &value.Port{Name: s.GetPort().GetName(), Number: int(s.GetPort().GetNumber()), Protocol: s.protocol}
-	return outboundView{g.tables, g.n, g.sc}.routed(vs, routes, port).TCP
+// entry is the listener at an address; nil if the router cannot listen there or nothing leads anywhere.
+func (s *gatewayStep) listenerEntry(at bindPort) *encodecache.Entry {
+	l := s.listener(at)
+	if l == nil || l.chains.Len() == 0 || !s.sc.Traits.MayBind(at.port) {
+		return nil
+	}
+	k := s.header(at)
+	for range below(l.chains, tlsChain) {
+		k.TLS = true
+		break
+	}
+	return composeOf(ListenerType, k.Name(), [2]*encodecache.Fragment{s.tables.gateways.listeners.Get(k)}, l.chains)
 }

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,151 +11,301 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayHost is a virtual host of a gateway in the making.
+// gatewayRoutes is the route configuration of the servers that share it. Immutable.
+type gatewayRoutes struct {
+	name     string
+	servers  chunked.Map[*gatewayServer] // rank
+	profiles chunked.Map[int]            // gateway, profile: how many of the servers
+	asked    chunked.Map[*serverHost]    // bucket of the host, place
+	hosts    chunked.Map[*gatewayHost]   // host
+	groups   chunked.Map[*gatewayHost]   // group, specificity of the host
+	virtual  VirtualHosts
+}
+
+// gatewayHost is one host of a route configuration: the routes of all VirtualServices that have it at any of the servers, one after the other.
 type gatewayHost struct {
+	host string
+	// group tells hosts apart that do not have the same routes of the same Gateways; those that do are one virtual host.
+	group    string
 	port     int
-	routes   []gen.RoutesKey
-	gateways []string // from which each of the routes comes
 	redirect bool
+	routes   *gen.RoutesLink
 }
 
-// routeConfiguration is the one that a few servers share: for each host that they and VirtualServices have in common, the routes of all of
-// these, one after the other.
-func (g *gatewayView) routeConfiguration(name string, servers []*gatewayServer) *encodecache.Entry {
-	hosts := map[string]*gatewayHost{}
-	known := map[boundService]*gen.RoutesKey{}
-	for _, s := range servers {
-		for _, vs := range g.virtualServices(s) {
-			shared := s.shared(vs)
-			if len(shared) == 0 {
-				continue
-			}
-			k := g.routesOf(known, s, vs)
-			if k == nil {
-				continue
-			}
-			for _, h := range shared {
-				at := hostAt(hosts, h, s)
-				at.routes, at.gateways = append(at.routes, *k), append(at.gateways, s.gateway)
+func (h *gatewayHost) same(o *gatewayHost) bool { return h == o || h != nil && o != nil && *h == *o }
+
+// routesEdit is what changes of one gatewayRoutes.
+type routesEdit struct {
+	changes []serverChange
+	hosts   map[string]struct{} // whose routes may be others
+}
+
+func (s *gatewayStep) editRoutes(name string) *routesEdit {
+	e := s.routeEdits[name]
+	if e == nil {
+		e = &routesEdit{hosts: map[string]struct{}{}}
+		s.routeEdits[name] = e
+	}
+	return e
+}
+
+// replaceRoutes notes that a server has its port now in place of one that had it.
+func (s *gatewayStep) replaceRoutes(c serverChange) {
+	if c.old != nil && c.new != nil && c.old.routesAlike(c.new) {
+		if c.new.route != "" {
+			e := s.editRoutes(c.new.route)
+			e.changes = append(e.changes, c)
+		}
+		return
+	}
+	for _, one := range []serverChange{{old: c.old}, {new: c.new}} {
+		srv := one.old
+		if srv == nil {
+			srv = one.new
+		}
+		if srv == nil || srv.route == "" {
+			continue
+		}
+		e := s.editRoutes(srv.route)
+		e.changes = append(e.changes, one)
+		s.markServer(srv)
+	}
+}
+
+// markServer marks the hosts that a server may have.
+func (s *gatewayStep) markServer(srv *gatewayServer) {
+	hosts := s.editRoutes(srv.route).hosts
+	for _, h := range srv.asks {
+		hosts[h.host] = struct{}{}
+		if !strings.HasPrefix(h.host, "*") {
+			continue
+		}
+		for vs := range s.n.RoutesOf(srv.gateway, snapshot.HTTPRoutes) {
+			for _, o := range vs.Spec.GetHosts() {
+				if value.HostMatches(h.host, o) {
+					hosts[o] = struct{}{}
+				}
 			}
 		}
-		if s.GetTls().GetHttpsRedirect() {
-			for _, h := range s.sniHosts() {
-				hostAt(hosts, strings.ToLower(h), s).redirect = true
+	}
+}
+
+// change is r with other servers; r may be nil. The hosts are not looked at yet.
+func (r *gatewayRoutes) change(name string, changes []serverChange) *gatewayRoutes {
+	next := &gatewayRoutes{name: name}
+	if r != nil {
+		*next = *r
+	}
+	servers, asked, counts := edit[*gatewayServer]{}, edit[*serverHost]{}, map[string]int{}
+	for _, c := range changes {
+		if s := c.old; s != nil {
+			servers.drop(s.rank)
+			counts[indexKey(s.gateway, s.profile())]--
+			for _, h := range s.asks {
+				asked.drop(indexKey(snapshot.Bucket(h.host), h.place))
+			}
+		}
+		if s := c.new; s != nil {
+			servers.put(s.rank, s)
+			counts[indexKey(s.gateway, s.profile())]++
+			for _, h := range s.asks {
+				asked.put(indexKey(snapshot.Bucket(h.host), h.place), h)
 			}
 		}
 	}
-	header := g.tables.routes.headers.Get(gen.RouteConfigurationKey{Name: name})
-	if len(hosts) == 0 {
-		return compose(name, header, VirtualHosts{}, g.tables.gateways.blackhole.Get(int(servers[0].GetPort().GetNumber())))
+	profiles := edit[int]{}
+	for k, d := range counts {
+		if n, _ := next.profiles.Get(k); d != 0 {
+			profiles[k] = n + d // zero deletes
+		}
 	}
-	return compose(name, header, g.virtualHosts(hosts), nil)
+	next.servers, next.asked, next.profiles = servers.apply(next.servers), asked.apply(next.asked), profiles.apply(next.profiles)
+	return next
 }
 
-func hostAt(hosts map[string]*gatewayHost, host string, s *gatewayServer) *gatewayHost {
-	if hosts[host] == nil {
-		hosts[host] = &gatewayHost{port: int(s.GetPort().GetNumber())}
+// profileOf is that of all servers of a Gateway; not uniform, if they have several. No profile, if it has none.
+func (r *gatewayRoutes) profileOf(gateway string) (profile string, uniform bool) {
+	if r == nil {
+		return "", true
 	}
-	hosts[host].redirect = hosts[host].redirect || s.GetTls().GetHttpsRedirect()
-	return hosts[host]
+	for k := range below(r.profiles, gateway) {
+		if profile != "" {
+			return "", false
+		}
+		profile = strings.TrimPrefix(k, gateway+indexSep)
+	}
+	return profile, true
 }
 
-// boundService is a VirtualService as one Gateway has it.
+// markAnchors marks all hosts of the Gateways of which the first server that has a VirtualService may now be one of another profile.
+func (s *gatewayStep) markAnchors(old, now *gatewayRoutes, changes []serverChange) {
+	done := map[string]struct{}{}
+	for _, c := range changes {
+		for _, srv := range []*gatewayServer{c.old, c.new} {
+			if srv == nil {
+				continue
+			}
+			if _, ok := done[srv.gateway]; ok {
+				continue
+			}
+			done[srv.gateway] = struct{}{}
+			was, alike := old.profileOf(srv.gateway)
+			is, uniform := now.profileOf(srv.gateway)
+			if alike && uniform && (was == is || was == "" || is == "") {
+				continue
+			}
+			for o := range now.serversOf(srv) {
+				s.markServer(o)
+			}
+		}
+	}
+}
+
+// serversOf yields the servers of the Gateway of srv, by rank.
+func (r *gatewayRoutes) serversOf(srv *gatewayServer) func(yield func(*gatewayServer) bool) {
+	return func(yield func(*gatewayServer) bool) {
+		for _, o := range below(r.servers, srv.rank[:strings.LastIndex(srv.rank, indexSep)]) {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// hostOf works out one host of a route configuration; nil if nobody has it.
+func (s *gatewayStep) hostOf(r *gatewayRoutes, host string) *gatewayHost {
+	var asks []*serverHost
+	for p := range snapshot.Patterns(host) {
+		for _, h := range below(r.asked, p) {
+			if value.HostMatches(h.host, host) {
+				asks = append(asks, h)
+			}
+		}
+	}
+	slices.SortFunc(asks, func(a, b *serverHost) int { return strings.Compare(a.place, b.place) })
+	out := &hostInMaking{gatewayHost: gatewayHost{host: host}}
+	for len(asks) > 0 {
+		n := 1
+		for n < len(asks) && asks[n].server == asks[0].server {
+			n++
+		}
+		s.addServer(out, r, asks[:n])
+		asks = asks[n:]
+	}
+	if !out.there {
+		return nil
+	}
+	out.group = indexKey(append(out.from, map[bool]string{true: "redirects", false: ""}[out.redirect])...)
+	out.routes = s.tables.listRoutes(out.list)
+	return &out.gatewayHost
+}
+
+// hostInMaking collects what servers give to a host.
+type hostInMaking struct {
+	gatewayHost
+	there bool
+	list  []gen.RoutesKey
+	from  []string
+}
+
+// addServer adds the routes that one server gives to a host. asks are those of its hosts that the host falls under.
+func (s *gatewayStep) addServer(out *hostInMaking, r *gatewayRoutes, asks []*serverHost) {
+	srv := asks[0].server
+	exact := slices.ContainsFunc(asks, func(h *serverHost) bool { return h.host == out.host })
+	touch := func() {
+		if !out.there {
+			out.there, out.port = true, srv.number()
+		}
+		out.redirect = out.redirect || srv.redirects()
+	}
+	for _, vs := range s.claimants(srv, out.host, exact) {
+		if !slices.ContainsFunc(asks, func(h *serverHost) bool { return h.gives(vs, out.host) }) {
+			continue
+		}
+		if k := s.routesOf(r, srv, vs); k != nil {
+			touch()
+			out.list, out.from = append(out.list, *k), append(out.from, srv.gateway, vs.Namespace+"/"+vs.Name)
+		}
+	}
+	if srv.redirects() && exact {
+		touch()
+	}
+}
+
+// gives reports whether host, which falls under h, is the narrower of h and a host of a VirtualService that h takes.
+func (h *serverHost) gives(vs *value.VirtualService, host string) bool {
+	return h.takes(vs) && slices.ContainsFunc(vs.Spec.GetHosts(), func(o string) bool {
+		n, ok := narrower(h.host, o)
+		return ok && n == host
+	})
+}
+
+// claimants are the VirtualServices of a server's Gateway that may have a host there, in order of precedence. exact: the server has the host
+// itself, so that any pattern that covers it will do.
+func (s *gatewayStep) claimants(srv *gatewayServer, host string, exact bool) (out []*value.VirtualService) {
+	add := func(bucket string) {
+		for vs := range s.n.RoutesAt(srv.gateway, snapshot.HTTPRoutes, bucket) {
+			if vs.Export.VisibleTo(s.sc.Namespace) && !slices.Contains(out, vs) {
+				out = append(out, vs)
+			}
+		}
+	}
+	if !exact {
+		add(snapshot.Bucket(host))
+	} else {
+		for p := range snapshot.Patterns(host) {
+			add(p)
+		}
+	}
+	slices.SortFunc(out, s.sc.byPrecedence)
+	return out
+}
+
+// boundService is a VirtualService as one Gateway has it, in one route configuration.
 type boundService struct {
-	gateway string
-	service *value.VirtualService
+	route, gateway string
+	service        *value.VirtualService
 }
 
 // routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route configuration it is
-// the same for all servers of the Gateway.
-func (g *gatewayView) routesOf(known map[boundService]*gen.RoutesKey, s *gatewayServer, vs *value.VirtualService) *gen.RoutesKey {
-	id := boundService{s.gateway, vs}
-	if k, ok := known[id]; ok {
+// that of the Gateway's first server that has the VirtualService.
+func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.VirtualService) *gen.RoutesKey {
+	id := boundService{r.name, srv.gateway, vs}
+	if k, ok := s.known[id]; ok {
 		return k
 	}
-	known[id] = nil
-	port := int(s.GetPort().GetNumber())
-	if refused, routed := g.sc.verdicts(vs, port, s.gateway); routed {
-		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused, Destinations: g.destinationsOf(vs), TLS: s.GetTls() != nil}
-	}
-	return known[id]
-}
-
-// destinationsOf is what there is to know of the hosts that a VirtualService routes to.
-func (g *gatewayView) destinationsOf(vs *value.VirtualService) *gen.DestinationLink {
-	var list *gen.DestinationLink
-	for host := range distinct(snapshot.Destinations(vs)) {
-		svc := g.destination(vs, host)
-		if svc == nil {
-			continue
-		}
-		d := gen.Destination{Host: host, Target: svc.ExternalName}
-		if len(svc.Ports) == 1 {
-			d.Port = svc.Ports[0].Number
-		}
-		if r := g.sc.Rule(g.n, svc); gen.Hashes(r) {
-			d.Rule = r
-		}
-		if d != (gen.Destination{Host: host}) {
-			list = g.tables.routes.destinations.Get(gen.DestinationLink{Destination: d, Next: list})
+	anchor := srv
+	if _, uniform := r.profileOf(srv.gateway); !uniform {
+		for o := range r.serversOf(srv) {
+			if o.meets(vs) {
+				anchor = o
+				break
+			}
 		}
 	}
-	return list
-}
-
-// destination is the service that a VirtualService means by host: that of its own namespace if the router may see it, else the one that the
-// router means.
-func (g *gatewayView) destination(vs *value.VirtualService, host string) *value.Service {
-	svc := g.n.Service(value.ServiceKey{Host: host, Namespace: vs.Namespace})
-	if svc != nil && svc.Export.VisibleTo(g.sc.Namespace) {
-		return svc
+	s.known[id] = nil
+	if refused, routed := s.sc.verdicts(vs, anchor.number(), anchor.gateway); routed {
+		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.number(), Refused: refused, Destinations: s.destinationsOf(vs), TLS: anchor.GetTls() != nil}
 	}
-	return g.sc.Service(g.n, host)
+	return s.known[id]
 }
 
-// virtualHosts encodes hosts; those with the same routes of the same Gateways are one virtual host, named after the most specific.
-func (g *gatewayView) virtualHosts(hosts map[string]*gatewayHost) VirtualHosts {
-	groups := map[routesGroup][]string{}
-	for _, h := range slices.SortedFunc(maps.Keys(hosts), bySpecificity) {
-		at := hosts[h]
-		group := routesGroup{g.list(at.routes), at.redirect, strings.Join(at.gateways, " ")}
-		groups[group] = append(groups[group], h)
-	}
-	items := make([]chunked.Item[*encodecache.Fragment], 0, len(groups))
-	for group, names := range groups {
-		k := gen.VirtualHostKey{
-			Host: names[0], Port: hosts[names[0]].port, Domains: strings.Join(names, " "), Mesh: g.n.Mesh, RequireTLS: group.redirect, Bare: true,
-		}
-		if group.routes != nil {
-			k.Routes, k.More = group.routes.RoutesKey, group.routes.Next
-		}
-		items = append(items, chunked.Item[*encodecache.Fragment]{Key: names[0], Value: g.tables.routes.hosts.Get(k)})
-	}
-	return chunked.New(items)
-}
-
-// routesGroup are the hosts that have the same routes.
-type routesGroup struct {
-	routes   *gen.RoutesLink
-	redirect bool
-	gateways string
-}
-
-// list interns a list of routes; nil for none.
-func (g *gatewayView) list(routes []gen.RoutesKey) (out *gen.RoutesLink) {
+// listRoutes interns a list of routes; nil for none.
+func (t *Tables) listRoutes(routes []gen.RoutesKey) (out *gen.RoutesLink) {
 	for _, k := range slices.Backward(routes) {
-		out = g.tables.gateways.routes.Get(gen.RoutesLink{RoutesKey: k, Next: out})
+		out = t.gateways.routes.Get(gen.RoutesLink{RoutesKey: k, Next: out})
 	}
 	return out
 }
 
-// bySpecificity orders names before patterns, longer ones first.
-func bySpecificity(a, b string) int {
-	if wa, wb := strings.HasPrefix(a, "*"), strings.HasPrefix(b, "*"); wa != wb {
-		if wa {
-			return 1
-		}
-		return -1
+// routesEntry is a route configuration: the virtual hosts, or the one that stands for none.
+func (s *gatewayStep) routesEntry(r *gatewayRoutes) *encodecache.Entry {
+	header := s.tables.routes.headers.Get(gen.RouteConfigurationKey{Name: r.name})
+	if r.virtual.Len() > 0 {
+		return compose(r.name, header, r.virtual, nil)
 	}
-	return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+	for _, first := range r.servers.All() {
+		return compose(r.name, header, r.virtual, s.tables.gateways.blackhole.Get(first.number()))
+	}
+	return nil
 }

@@ -23,10 +23,10 @@ func TestServersAtOnePort(t *testing.T) {
 		"7000/REDIRECT/*/a;7000/HTTP/*/a;7000/REDIRECT/*/a;7000/HTTPS/*/a": "[HTTP HTTP]",
 	} {
 		n := meshOf(t, mesh+"gateway gw/one app=edge server="+servers)
-		g := &gatewayView{n: n, sc: newScope(Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}}, value.Labels{"app": "edge"}, nil)}
+		b := NewTables().newBase(n, Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}}, value.Labels{"app": "edge"})
 		var got []string
-		for _, p := range g.merge().ports {
-			for _, s := range p.servers {
+		for _, p := range b.router.ports.All() {
+			for _, s := range p.admitted.All() {
 				got = append(got, string(s.protocol))
 			}
 		}
@@ -56,10 +56,9 @@ func TestNamedGatewayPort(t *testing.T) {
 	for named, want := range map[string]int{"web": 8080, "other": 80} {
 		w := &value.Workload{Namespace: "gw", Pod: true, Labels: labels, NamedPorts: map[string]int{named: 8080, "unread": 9}}
 		f := Facts{Namespace: "gw", NamedPorts: namedPorts(n, w), Traits: value.Traits{Type: value.Router, IPv4: true}}
-		g := &gatewayView{n: n, sc: newScope(f, labels, nil)}
 		var got []int
-		for _, p := range g.merge().ports {
-			got = append(got, p.number)
+		for _, p := range NewTables().newBase(n, f, labels).router.ports.All() {
+			got = append(got, p.mode().first.port)
 		}
 		if !slices.Equal(got, []int{want}) {
 			t.Errorf("named %s: %v, want %d", named, got, want)

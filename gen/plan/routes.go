@@ -135,6 +135,12 @@ func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, h
 
 // compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
 func compose(name string, header *encodecache.Fragment, hosts VirtualHosts, last *encodecache.Fragment) *encodecache.Entry {
+	return composeOf(RouteType, name, [2]*encodecache.Fragment{header, last}, hosts)
+}
+
+// composeOf is a resource of many parts between a first one and a last one, which may be nil.
+func composeOf(typeURL, name string, ends [2]*encodecache.Fragment, hosts chunked.Map[*encodecache.Fragment]) *encodecache.Entry {
+	header, last := ends[0], ends[1]
 	if last == nil {
 		last = encodecache.NewFragment(nil)
 	}
@@ -142,7 +148,7 @@ func compose(name string, header *encodecache.Fragment, hosts VirtualHosts, last
 		_ = yield(header.Sum()) && yield(encodecache.Sum(hosts.Digest(fragmentSum, joinSums))) && yield(last.Sum())
 	})
 	size := len(header.Bytes()) + len(last.Bytes()) + hosts.Weigh(func(f *encodecache.Fragment) int { return len(f.Bytes()) })
-	return encodecache.NewEntry(RouteType, name, version, size, func(yield func(*encodecache.Fragment) bool) {
+	return encodecache.NewEntry(typeURL, name, version, size, func(yield func(*encodecache.Fragment) bool) {
 		if !yield(header) {
 			return
 		}

@@ -17,8 +17,8 @@ type touched struct {
 	hosts, routes map[string]struct{}
 	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any port.
 	wide bool
-	// routers: something differs that the listeners and routes of routers are made from.
-	routers bool
+	// delta is what differs; nil if anything may.
+	delta *snapshot.Delta
 }
 
 // touchedBy works out what d, the difference between old and n, touches.
@@ -26,7 +26,7 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 	if d.All || old.Mesh == nil {
 		return &touched{all: true}
 	}
-	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}}, t, old, n}
+	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d}, t, old, n}
 	for k := range d.Services {
 		s.service(k)
 	}
@@ -38,8 +38,6 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 		case value.KindDestinationRule:
 			s.rule(old.DestinationRule(k.Namespace, k.Name))
 			s.rule(n.DestinationRule(k.Namespace, k.Name))
-		case value.KindGateway:
-			s.routers = true
 		}
 	}
 	for h := range s.routes {
@@ -91,7 +89,6 @@ func (s *step) route(host string) { s.routes[host] = struct{}{} }
 // service marks a service and what else is made from it: the virtual hosts that route to it, ExternalName services that stand for it,
 // services that share an address with it, and patterns of VirtualServices that cover it.
 func (s *step) service(k value.ServiceKey) {
-	s.routers = true
 	s.host(k.Host)
 	s.both(func(n *snapshot.Snapshot) {
 		s.callers(n, k.Host)
@@ -117,6 +114,9 @@ func (s *step) service(k value.ServiceKey) {
 // callers marks the hosts of the VirtualServices that route to host.
 func (s *step) callers(n *snapshot.Snapshot, host string) {
 	for vs := range n.VirtualServicesTo(host) {
+		if !snapshot.BoundToSidecars(vs) {
+			continue // routers find out by themselves what they have of it
+		}
 		for _, h := range vs.Spec.GetHosts() {
 			s.covered(n, h, s.route)
 		}
@@ -137,10 +137,9 @@ func (s *step) covered(n *snapshot.Snapshot, host string, mark func(string)) {
 }
 
 func (s *step) virtualService(vs *value.VirtualService) {
-	if vs == nil {
-		return
+	if vs == nil || !snapshot.BoundToSidecars(vs) {
+		return // routers find out by themselves what they have of it
 	}
-	s.routers = true
 	s.both(func(n *snapshot.Snapshot) {
 		for _, h := range vs.Spec.GetHosts() {
 			s.covered(n, h, s.host)
@@ -155,7 +154,6 @@ func (s *step) rule(d *value.DestinationRule) {
 	if d == nil {
 		return
 	}
-	s.routers = true
 	s.both(func(n *snapshot.Snapshot) {
 		s.covered(n, d.Spec.GetHost(), func(h string) {
 			s.host(h)

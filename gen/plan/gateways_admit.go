@@ -1,0 +1,247 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot/chunked"
+)
+
+// gatewayPort is one port of a router with all servers that want it, and those of them that have it. Of servers that cannot stand together the
+// first by rank wins. Immutable; what does not conflict with a change is not looked at.
+type gatewayPort struct {
+	servers  chunked.Map[*gatewayServer] // rank
+	stakes   chunked.Map[*gatewayServer] // what servers may conflict about, rank
+	admitted chunked.Map[*gatewayServer] // bind, rank
+}
+
+// serverChange is a server that comes (no old), goes (no new), or is another one now. Both have the same rank and port.
+type serverChange struct{ old, new *gatewayServer }
+
+// portMode is how a port decides about servers: by the first of all.
+type portMode struct {
+	first *gatewayServer
+	// plain: beside the first stands HTTP if it is HTTP too, and anything at another address. Else beside it stand servers with routes of their
+	// own, and one at each address without TLS, if it comes before all others there but the first.
+	plain bool
+}
+
+func (p *gatewayPort) mode() portMode {
+	for _, s := range p.servers.All() {
+		return portMode{s, s.GetTls() == nil || s.protocol.IsHTTP()}
+	}
+	return portMode{}
+}
+
+// same reports whether two modes decide alike about all other servers.
+func (m portMode) same(o portMode) bool {
+	if m.first == nil || o.first == nil || m.plain != o.plain || m.first.rank != o.first.rank || m.first.GetBind() != o.first.GetBind() {
+		return false
+	}
+	return m.first.protocol.IsHTTP() == o.first.protocol.IsHTTP()
+}
+
+// nameStake is a host that a server that looks at TLS claims at its address, routeStake the name of a route configuration, openStake the place
+// of a server without TLS.
+func nameStake(bind, host string) string { return indexKey("name", bind, host) }
+func routeStake(route string) string     { return indexKey("route", route) }
+func openStake(bind string) string       { return indexKey("open", bind) }
+
+// holds are the stakes that a server has.
+func (s *gatewayServer) holds() (out []string) {
+	if s.GetTls() == nil {
+		out = append(out, openStake(s.GetBind()))
+	} else {
+		for _, h := range s.GetHosts() {
+			out = append(out, nameStake(s.GetBind(), h))
+		}
+	}
+	if s.route != "" {
+		out = append(out, routeStake(s.route))
+	}
+	return out
+}
+
+// disturbs are the stakes about which a server may conflict with others.
+func (m portMode) disturbs(s *gatewayServer) []string {
+	if !m.plain {
+		out := s.holds()
+		if s.GetTls() != nil {
+			out = append(out, openStake(s.GetBind()))
+		}
+		return out
+	}
+	return slices.DeleteFunc(s.holds(), func(stake string) bool { return !strings.HasPrefix(stake, "name") })
+}
+
+// change is p after servers come and go, and the changes that this makes to those that have the port.
+func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChange) {
+	next := &gatewayPort{servers: p.servers, stakes: p.stakes, admitted: p.admitted}
+	servers, stakes := edit[*gatewayServer]{}, edit[*gatewayServer]{}
+	for _, c := range changes {
+		if c.old != nil {
+			servers.drop(c.old.rank)
+			for _, h := range c.old.holds() {
+				stakes.drop(indexKey(h, c.old.rank))
+			}
+		}
+		if c.new != nil {
+			servers.put(c.new.rank, c.new)
+			for _, h := range c.new.holds() {
+				stakes.put(indexKey(h, c.new.rank), c.new)
+			}
+		}
+	}
+	next.servers, next.stakes = servers.apply(p.servers), stakes.apply(p.stakes)
+	mode := next.mode()
+	var open []*gatewayServer
+	if mode.same(p.mode()) {
+		open = next.disturbed(mode, changes)
+	} else {
+		for _, s := range next.servers.All() {
+			open = append(open, s)
+		}
+	}
+	return next, next.decide(mode, open, p, changes)
+}
+
+// disturbed are the servers of p about which must be decided anew after changes, by rank: those that came, and those that conflict with any
+// that came or went, or with one of these.
+func (p *gatewayPort) disturbed(mode portMode, changes []serverChange) []*gatewayServer {
+	seen := map[*gatewayServer]struct{}{}
+	known := map[string]struct{}{}
+	var queue, out []*gatewayServer
+	for _, c := range changes {
+		if c.old != nil {
+			queue = append(queue, c.old)
+		}
+		if c.new != nil {
+			seen[c.new] = struct{}{}
+			queue, out = append(queue, c.new), append(out, c.new)
+		}
+	}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		for _, stake := range mode.disturbs(s) {
+			if _, ok := known[stake]; ok {
+				continue
+			}
+			known[stake] = struct{}{}
+			for _, o := range below(p.stakes, stake) {
+				if _, ok := seen[o]; !ok {
+					seen[o] = struct{}{}
+					queue, out = append(queue, o), append(out, o)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, byRank)
+	return out
+}
+
+func byRank(a, b *gatewayServer) int { return strings.Compare(a.rank, b.rank) }
+
+// verdicts collect who has what while servers are decided about in the order of their ranks.
+type serverVerdicts struct {
+	mode   portMode
+	names  map[string]struct{}
+	routes map[string]struct{}
+	joined map[string]struct{} // binds at which another than the first server stands
+}
+
+// decide decides about the open servers; the others of before stay as they are. It sets who is admitted and returns what changed of that.
+func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatewayPort, changes []serverChange) []serverChange {
+	v := &serverVerdicts{mode, map[string]struct{}{}, map[string]struct{}{}, map[string]struct{}{}}
+	undecided := map[*gatewayServer]struct{}{}
+	for _, s := range open {
+		undecided[s] = struct{}{}
+	}
+	for _, c := range changes {
+		if c.old != nil {
+			undecided[c.old] = struct{}{}
+		}
+	}
+	byRank := map[string]serverChange{}
+	note := func(s *gatewayServer, admitted bool) {
+		c := byRank[s.rank]
+		if admitted {
+			c.new = s
+		}
+		byRank[s.rank] = c
+	}
+	for s := range undecided {
+		if old, ok := before.admitted.Get(indexKey(s.GetBind(), s.rank)); ok && old == s {
+			byRank[s.rank] = serverChange{old: s}
+		}
+	}
+	for _, s := range open {
+		note(s, v.admit(s, func() bool { return before.joinedBefore(s, mode, undecided) }))
+	}
+	var out []serverChange
+	admitted := edit[*gatewayServer]{}
+	for rank, c := range byRank {
+		if c.old == c.new {
+			continue
+		}
+		if c.old != nil {
+			admitted.drop(indexKey(c.old.GetBind(), rank))
+		}
+		if c.new != nil {
+			admitted.put(indexKey(c.new.GetBind(), rank), c.new)
+		}
+		out = append(out, c)
+	}
+	p.admitted = admitted.apply(p.admitted)
+	return out
+}
+
+// joinedBefore reports whether a server that is decided about already stands at the address of s, before s but not first of all.
+func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided map[*gatewayServer]struct{}) bool {
+	for _, o := range below(p.admitted, s.GetBind()) {
+		if o.rank >= s.rank {
+			return false
+		}
+		if _, ok := undecided[o]; !ok && o.rank != mode.first.rank {
+			return true
+		}
+	}
+	return false
+}
+
+// admit takes a server in if it can stand beside those before it. joined tells whether one that is decided about already stands there.
+func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
+	if s.GetTls() != nil && !v.claimNames(s) {
+		return false
+	}
+	if s == v.mode.first {
+		v.routes[s.route] = struct{}{}
+		return true
+	}
+	if first := v.mode.first; v.mode.plain {
+		return first.GetBind() != s.GetBind() || first.protocol.IsHTTP() && s.protocol.IsHTTP()
+	}
+	if _, taken := v.routes[s.route]; taken && s.route != "" {
+		return false
+	}
+	_, before := v.joined[s.GetBind()]
+	v.joined[s.GetBind()] = struct{}{}
+	if s.GetTls() == nil && (before || joined()) {
+		return false
+	}
+	v.routes[s.route] = struct{}{}
+	return true
+}
+
+// claimNames takes the hosts of a server at its address; it takes none if one is taken already.
+func (v *serverVerdicts) claimNames(s *gatewayServer) bool {
+	for _, h := range s.GetHosts() {
+		if _, ok := v.names[nameStake(s.GetBind(), h)]; ok {
+			return false
+		}
+	}
+	for _, h := range s.GetHosts() {
+		v.names[nameStake(s.GetBind(), h)] = struct{}{}
+	}
+	return true
+}

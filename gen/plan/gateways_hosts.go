@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
+)
+
+// changeRoutes is a route configuration with an edit; nil if no server has it any more. r may be nil.
+func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit) *gatewayRoutes {
+	next := r.change(name, e.changes)
+	s.markAnchors(r, next, e.changes)
+	if next.servers.Len() == 0 {
+		return nil
+	}
+	hosts, groups := edit[*gatewayHost]{}, edit[*gatewayHost]{}
+	touched := map[string]struct{}{}
+	for host := range e.hosts {
+		old, _ := next.hosts.Get(host)
+		now := s.hostOf(next, host)
+		if old.same(now) {
+			continue
+		}
+		if old != nil {
+			hosts.drop(host)
+			groups.drop(indexKey(old.group, specificity(host)))
+			touched[old.group] = struct{}{}
+		}
+		if now != nil {
+			hosts.put(host, now)
+			groups.put(indexKey(now.group, specificity(host)), now)
+			touched[now.group] = struct{}{}
+		}
+	}
+	before := next.groups
+	next.hosts, next.groups = hosts.apply(next.hosts), groups.apply(next.groups)
+	virtual := edit[*encodecache.Fragment]{}
+	for group := range touched {
+		for _, h := range below(before, group) {
+			virtual.drop(h.host)
+			break
+		}
+		if key, f := s.virtualHost(next, group); f != nil {
+			virtual.put(key, f)
+		}
+	}
+	next.virtual = virtual.apply(next.virtual)
+	return next
+}
+
+// virtualHost encodes the hosts of a group as one virtual host, named after the most specific; nil if the group is empty.
+func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f *encodecache.Fragment) {
+	var first *gatewayHost
+	var names []string
+	for _, h := range below(r.groups, group) {
+		if first == nil {
+			first = h
+		}
+		names = append(names, h.host)
+	}
+	if first == nil {
+		return "", nil
+	}
+	k := gen.VirtualHostKey{
+		Host: first.host, Port: first.port, Domains: strings.Join(names, " "), Mesh: s.n.Mesh, RequireTLS: first.redirect, Bare: true,
+	}
+	if first.routes != nil {
+		k.Routes, k.More = first.routes.RoutesKey, first.routes.Next
+	}
+	return first.host, s.tables.routes.hosts.Get(k)
+}
+
+// specificity orders names before patterns, longer ones first.
+func specificity(host string) string {
+	kind := "0"
+	if strings.HasPrefix(host, "*") {
+		kind = "1"
+	}
+	return fmt.Sprintf("%s%05d%s", kind, 99999-len(host), host)
+}

@@ -1,0 +1,222 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// gatewayServer is one server of a Gateway, at one port of the router's own. Immutable; one that did not change keeps its pointer.
+type gatewayServer struct {
+	*networking.Server
+	// gateway is "namespace/name".
+	gateway string
+	// rank orders servers as conflicts are decided: the oldest Gateway's first, in each as they stand there.
+	rank     string
+	protocol value.Protocol
+	// port is where the router listens; Server.Port is where clients call.
+	port int
+	// route is the name of its route configuration; empty if it serves no HTTP.
+	route string
+	asks  []*serverHost
+}
+
+// serverHost is one host of a server: a name or a pattern, for VirtualServices of a namespace, or of all ("*").
+type serverHost struct {
+	server          *gatewayServer
+	namespace, host string
+	place           string // tells it from the others of its server
+}
+
+// takes reports whether a host of a server is for VirtualServices of that namespace.
+func (h *serverHost) takes(vs *value.VirtualService) bool {
+	return h.namespace == "*" || h.namespace == vs.Namespace
+}
+
+// bindPort is where a listener listens.
+type bindPort struct {
+	bind string
+	port int
+}
+
+func (s *gatewayServer) at() bindPort { return bindPort{s.GetBind(), s.port} }
+
+// number is the port that clients call.
+func (s *gatewayServer) number() int { return int(s.GetPort().GetNumber()) }
+
+func (s *gatewayServer) redirects() bool { return s.GetTls().GetHttpsRedirect() }
+
+// gatewayRank is the common first part of the ranks of a Gateway's servers.
+func gatewayRank(gw *value.Gateway) string {
+	return indexKey(fmt.Sprintf("%012d", gw.Created), gw.Name, gw.Namespace)
+}
+
+// indexSep joins the parts of an index key; it sorts before all characters of names.
+const indexSep = "\x00"
+
+func indexKey(parts ...string) string { return strings.Join(parts, indexSep) }
+
+// below yields the items whose key starts with prefix and a further part, in order.
+func below[V comparable](m chunked.Map[V], prefix string) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		prefix := prefix + indexSep
+		for k, v := range m.From(prefix) {
+			if !strings.HasPrefix(k, prefix) || !yield(k, v) {
+				return
+			}
+		}
+	}
+}
+
+// ownServices are the Services of a router itself, oldest first.
+func ownServices(n *snapshot.Snapshot, sc *Scope) []*value.Service {
+	out := []*value.Service{}
+	for svc := range n.ServicesIn(sc.Namespace) {
+		if sc.owns(svc) {
+			out = append(out, svc)
+		}
+	}
+	slices.SortFunc(out, OlderService)
+	return out
+}
+
+// owns reports whether a Service is one of the router itself; nil is none.
+func (sc *Scope) owns(svc *value.Service) bool {
+	return svc != nil && len(svc.Selector) > 0 && svc.Registry == value.RegistryKubernetes && sc.Labels.Contains(svc.Selector)
+}
+
+// ownPort is the port at which the router listens for calls to a port of its Services; that port itself if it has none.
+func (sc *Scope) ownPort(own []*value.Service, number int) int {
+	const untranslated = "experimental.istio.io/disable-gateway-port-translation"
+	for _, svc := range own {
+		p := svc.PortByNumber(number)
+		if _, ok := svc.Labels[untranslated]; p == nil || ok {
+			continue
+		}
+		if p.TargetName == "" {
+			return cmp.Or(p.TargetPort, p.Number)
+		}
+		if own := sc.Facts.namedPort(p.TargetName); own != 0 {
+			return own
+		}
+	}
+	return number
+}
+
+// translateAlike reports whether two lists of a router's own Services send all ports to the same ones of the router.
+func (sc *Scope) translateAlike(a, b []*value.Service) bool {
+	for _, svc := range slices.Concat(a, b) {
+		for _, p := range svc.Ports {
+			if sc.ownPort(a, p.Number) != sc.ownPort(b, p.Number) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank, are taken over.
+func (sc *Scope) serversOf(own []*value.Service, gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
+	if gw == nil {
+		return nil
+	}
+	rank := gatewayRank(gw)
+	byName := map[string]*gatewayServer{}
+	for _, s := range before {
+		byName[s.GetPort().GetName()] = s
+	}
+	out := make([]*gatewayServer, len(gw.Spec.GetServers()))
+	for i, spec := range gw.Spec.GetServers() {
+		var had *gatewayServer
+		if had = byName[spec.GetPort().GetName()]; i < len(before) && before[i].GetPort().GetName() == spec.GetPort().GetName() {
+			had = before[i]
+		}
+		at := indexKey(rank, fmt.Sprintf("%05d", i))
+		if had != nil && proto.Equal(had.Server, spec) {
+			if had.rank == at {
+				out[i] = had
+				continue
+			}
+			spec = had.Server // what is made of it is found by its pointers
+		}
+		out[i] = newGatewayServer(gw, spec, at, sc.ownPort(own, int(spec.GetPort().GetNumber())))
+	}
+	return out
+}
+
+func newGatewayServer(gw *value.Gateway, spec *networking.Server, rank string, port int) *gatewayServer {
+	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, rank: rank, protocol: serverProtocol(spec.GetPort().GetProtocol()), port: port}
+	switch {
+	case s.protocol.IsHTTP():
+		s.route = "http." + strconv.Itoa(s.port)
+	case s.terminatesHTTPS():
+		s.route = strings.Join([]string{"https", strconv.Itoa(s.number()), s.GetPort().GetName(), gw.Name, gw.Namespace}, ".")
+	}
+	if s.route != "" && s.GetBind() != "" {
+		s.route += "." + s.GetBind()
+	}
+	for i, h := range s.GetHosts() {
+		ns, host := splitServerHost(h)
+		s.asks = append(s.asks, &serverHost{s, ns, host, indexKey(rank, fmt.Sprintf("%05d", i))})
+	}
+	return s
+}
+
+// splitServerHost splits a host of a server into the namespace whose VirtualServices it takes, "*" for all, and the host.
+func splitServerHost(h string) (namespace, host string) {
+	ns, host, ok := strings.Cut(h, "/")
+	if !ok {
+		return "*", h
+	}
+	return ns, host
+}
+
+// serverProtocol reads the protocol of a Gateway's port.
+func serverProtocol(name string) value.Protocol {
+	for _, p := range []value.Protocol{value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP, value.TLS, value.Mongo, value.Redis, value.MySQL} {
+		if strings.EqualFold(name, string(p)) {
+			return p
+		}
+	}
+	return value.TCP
+}
+
+func (s *gatewayServer) terminatesHTTPS() bool {
+	return s.protocol == value.HTTPS && s.GetTls() != nil && !s.passthrough()
+}
+
+// passthrough reports whether the server leaves TLS to the backends.
+func (s *gatewayServer) passthrough() bool {
+	mode := s.GetTls().GetMode()
+	return s.GetTls() != nil && (mode == networking.ServerTLSSettings_PASSTHROUGH || mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH)
+}
+
+// routesAlike reports whether two servers have the same routes.
+func (s *gatewayServer) routesAlike(o *gatewayServer) bool {
+	return s.route == o.route && s.gateway == o.gateway && s.rank == o.rank && s.profile() == o.profile() && s.redirects() == o.redirects() &&
+		slices.Equal(s.GetHosts(), o.GetHosts())
+}
+
+// profile is what the routes of a VirtualService depend on about the server that has them.
+func (s *gatewayServer) profile() string {
+	return indexKey(strconv.Itoa(s.number()), strconv.FormatBool(s.GetTls() != nil))
+}
+
+// sniHosts are the host names of a server, without namespaces.
+func (s *gatewayServer) sniHosts() []string {
+	out := make([]string, 0, len(s.asks))
+	for _, h := range s.asks {
+		out = append(out, h.host)
+	}
+	return out
+}

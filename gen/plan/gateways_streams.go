@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// streams are the VirtualServices with routes of a kind that are bound to a server's Gateway and have a host in common with it, in order of
+// precedence.
+func (s *gatewayStep) streams(srv *gatewayServer, kind snapshot.RouteKind) (out []*value.VirtualService) {
+	seen := map[*value.VirtualService]struct{}{}
+	add := func(vs *value.VirtualService) {
+		if _, ok := seen[vs]; !ok && srv.meets(vs) && vs.Export.VisibleTo(s.sc.Namespace) {
+			out = append(out, vs)
+		}
+		seen[vs] = struct{}{}
+	}
+	for _, h := range srv.asks {
+		if strings.HasPrefix(h.host, "*") {
+			for vs := range s.n.RoutesOf(srv.gateway, kind) {
+				add(vs)
+			}
+			break
+		}
+		for p := range snapshot.Patterns(h.host) {
+			for vs := range s.n.RoutesAt(srv.gateway, kind, p) {
+				add(vs)
+			}
+		}
+	}
+	slices.SortFunc(out, s.sc.byPrecedence)
+	return out
+}
+
+// byPrecedence orders the VirtualServices that claim one host at a gateway: by how far they are exported, then by age.
+func (sc *Scope) byPrecedence(a, b *value.VirtualService) int {
+	return cmp.Or(cmp.Compare(sc.reach(a), sc.reach(b)), compareAge(a.Meta, b.Meta))
+}
+
+// meets reports whether a server has a host in common with a VirtualService.
+func (srv *gatewayServer) meets(vs *value.VirtualService) bool {
+	return slices.ContainsFunc(srv.asks, func(h *serverHost) bool {
+		return h.takes(vs) && slices.ContainsFunc(vs.Spec.GetHosts(), func(o string) bool { _, ok := narrower(h.host, o); return ok })
+	})
+}
+
+// narrower is, of two hosts of which one falls under the other, that one.
+func narrower(a, b string) (string, bool) {
+	switch {
+	case value.HostMatches(b, a):
+		return a, true
+	case value.HostMatches(a, b):
+		return b, true
+	}
+	return "", false
+}
+
+// tcpChain is the chain that forwards the bytes of a server: by the first VirtualService with a TCP route for it.
+func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bool) {
+	for _, vs := range s.streams(srv, snapshot.TCPRoutes) {
+		for _, r := range vs.Spec.GetTcp() {
+			matches := len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
+				return srv.matches(m.GetPort(), m.GetGateways())
+			})
+			if !matches || len(r.GetRoute()) == 0 {
+				continue
+			}
+			k.TCP = s.forward(srv, vs, r.GetRoute())
+			if srv.GetTls() != nil {
+				k.TLS, k.Mesh, k.ServerNames, k.Filters = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts()), tcpFilters(s.sc)
+			}
+			return k, true
+		}
+	}
+	return k, false
+}
+
+// passthroughUnits are the chains of the TLS routes of a VirtualService for a server: one for each match, by its SNI names.
+func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualService) (out []*chainUnit) {
+	for i, r := range vs.Spec.GetTls() {
+		for j, m := range r.GetMatch() {
+			if len(r.GetRoute()) == 0 || !srv.matches(m.GetPort(), m.GetGateways()) {
+				continue
+			}
+			k := gen.GatewayChainKey{ServerNames: gen.ServerNames(m.GetSniHosts()), TCP: s.forward(srv, vs, r.GetRoute())}
+			out = append(out, s.unit(indexKey(s.unitsFor(srv, vs), fmt.Sprintf("%05d", i), fmt.Sprintf("%05d", j)), k, m.GetSniHosts()...))
+		}
+	}
+	return out
+}
+
+// unitsFor is the common first part of the keys of the units that a VirtualService has at a server that passes TLS through.
+func (s *gatewayStep) unitsFor(srv *gatewayServer, vs *value.VirtualService) string {
+	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name, vs.Namespace)
+}
+
+// matches reports whether a match of a TCP or TLS route is for a server.
+func (srv *gatewayServer) matches(port uint32, gateways []string) bool {
+	return (port == 0 || port == srv.GetPort().GetNumber()) && (len(gateways) == 0 || slices.Contains(gateways, srv.gateway))
+}
+
+// forward is where the destinations of a TCP or TLS route lead.
+func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService, routes []*networking.RouteDestination) gen.TCPProxyKey {
+	port := &value.Port{Name: srv.GetPort().GetName(), Number: srv.number(), Protocol: srv.protocol}
+	return outboundView{s.tables, s.n, s.sc}.routed(vs, routes, port).TCP
+}
+
+// restream makes the chains of a server anew that a VirtualService has a part in: old as it was, now as it is; either may be nil.
+func (s *gatewayStep) restream(srv *gatewayServer, old, now *value.VirtualService) {
+	e := s.editListener(srv.at())
+	if srv.passthrough() {
+		if l := s.was.listener(srv.at()); old != nil && l != nil {
+			for key := range below(l.units, s.unitsFor(srv, old)) {
+				e.units.drop(key)
+			}
+		}
+		if s.bears(now) && slices.Contains(now.Spec.GetGateways(), srv.gateway) && srv.meets(now) {
+			for _, u := range s.passthroughUnits(srv, now) {
+				e.units.put(u.key, u)
+			}
+		}
+		return
+	}
+	key := indexKey(serverUnits(srv), "")
+	e.units.drop(key)
+	if k, ok := s.tcpChain(srv); ok {
+		e.units.put(key, s.unit(key, k))
+	}
+}
