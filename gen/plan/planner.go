@@ -230,7 +230,7 @@ func (p *Planner) take() work {
 	defer p.mu.Unlock()
 	w := work{p.view, p.delta, p.since, p.late, p.arrived, p.left, p.waiters}
 	if w.view == nil { // nothing can be answered yet
-		p.arrived = slices.DeleteFunc(p.arrived, func(a arrival) bool { return slices.Contains(w.left, a.id) })
+		p.arrived = slices.DeleteFunc(p.arrived, w.gone)
 		w.arrived = nil
 	} else {
 		p.delta, p.late, p.arrived = snapshot.Delta{}, map[value.ServiceKey]struct{}{}, nil
@@ -238,6 +238,29 @@ func (p *Planner) take() work {
 	p.going, p.left, p.waiters = w.late, nil, nil
 	return w
 }
+
+// stint is how long a step answers those who are new, before it looks at what has changed.
+const stint = 5 * time.Millisecond
+
+// welcome answers who is new; those that a step has no time for are for the next one.
+func (p *Planner) welcome(w *work, start time.Time) {
+	for i, a := range w.arrived {
+		if i > 0 && p.opts.Now().Sub(start) > stint {
+			p.mu.Lock()
+			p.arrived = append(slices.DeleteFunc(w.arrived[i:], w.gone), p.arrived...)
+			p.waiters, w.waiters = append(w.waiters, p.waiters...), nil
+			p.mu.Unlock()
+			p.signal()
+			return
+		}
+		if !w.gone(a) {
+			p.attach(a)
+		}
+	}
+}
+
+// gone reports whether an arrival has left already.
+func (w *work) gone(a arrival) bool { return slices.Contains(w.left, a.id) }
 
 // step brings everything to the newest View, then answers who is new.
 func (p *Planner) step() {
@@ -254,11 +277,7 @@ func (p *Planner) step() {
 			took.Bases, took.Advanced = p.advance(w.view, &w.delta, late)
 		}
 		p.current = w.view
-		for _, a := range w.arrived {
-			if !slices.Contains(w.left, a.id) {
-				p.attach(a)
-			}
-		}
+		p.welcome(&w, start)
 		p.sweep()
 		took.Took = p.opts.Now().Sub(start)
 		p.opts.Took(took)

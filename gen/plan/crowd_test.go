@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// slowSink takes its time to be told of a proxy, and notes in which order it is told of what.
+type slowSink struct {
+	*recorder
+	takes time.Duration
+	told  []string
+	then  func() // called after the first proxy
+}
+
+func (s *slowSink) Assigned(id uint64, c *Class, w *World) {
+	s.recorder.Assigned(id, c, w)
+	s.told = append(s.told, fmt.Sprint(id))
+	<-time.After(s.takes)
+	if then := s.then; then != nil {
+		s.then = nil
+		then()
+	}
+}
+
+func (s *slowSink) Advanced(worlds map[*Class]*World, e Endpoints) {
+	s.recorder.Advanced(worlds, e)
+	s.told = append(s.told, "change")
+}
+
+// A change does not wait until all who have come are planned for, and a Barrier does.
+func TestChangeOvertakesArrivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &slowSink{recorder: newRecorder(), takes: 2 * time.Millisecond}
+		p, stop := start(sink)
+		defer stop()
+		b := snapshot.NewBuilder(p)
+		b.Apply(&snapshot.Batch{Mesh: testMesh(0)})
+		synctest.Wait()
+		sink.told = nil
+		sink.then = func() {
+			k := value.ServiceKey{Host: "a.b", Namespace: "b"}
+			b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k, Export: value.Visibility{Public: true}, Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}}})
+			p.Detach(8)
+		}
+		for i := range uint64(9) {
+			p.Attach(i+1, &Proxy{ID: fmt.Sprint(i), Namespace: "b", Addresses: []string{fmt.Sprint("10.0.0.", i)}})
+		}
+		if err := p.Barrier(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(sink.told), "[1 2 3 change 4 5 6 7 9]"; got != want {
+			t.Errorf("told of %s, want %s", got, want)
+		}
+	})
+}
