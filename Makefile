@@ -5,7 +5,7 @@
 #   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
 #   make bench   the benchmarks
 #
-# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER and SAMPLE likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
+# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE and LOADTEST likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
 
 CACHE := $(CURDIR)/.cache
 BIN := $(CACHE)/bin
@@ -20,7 +20,8 @@ ENVOY ?= $(CACHE)/envoy/envoy
 APISERVER ?= $(BIN)/apiserver
 PILOTD ?= $(BIN)/pilotd
 SAMPLE ?= $(BIN)/run
-export ENVOY APISERVER PILOTD SAMPLE
+LOADTEST ?= $(BIN)/loadtest
+export ENVOY APISERVER PILOTD SAMPLE LOADTEST
 
 # The race detector needs a C compiler; a machine without one tests without it, and says so.
 RACE := $(if $(or $(shell command -v cc),$(shell command -v gcc)),-race,)
@@ -37,7 +38,7 @@ K8S_LDFLAGS := -s -w \
 all: build
 
 build:
-	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./examples/run
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./examples/run ./loadtest
 
 run: build $(ENVOY)
 	@exec $(SAMPLE) -pilotd $(PILOTD) -envoy $(ENVOY) -logs $(CACHE)/run
