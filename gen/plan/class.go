@@ -16,14 +16,6 @@ type Class struct {
 	Name string
 	// Type is the kind of its proxies.
 	Type value.NodeType
-
-	key classKey
-}
-
-// classKey is the identity of a class.
-type classKey struct {
-	facts Facts
-	own   string
 }
 
 // factsOf are the Facts of a proxy under a View: what nothing reads is left out.
@@ -103,7 +95,10 @@ func declaresIngress(v *snapshot.View, p *Proxy) bool {
 	return s != nil && len(s.Spec.GetIngress()) > 0
 }
 
-func className(k classKey, serial int) string {
-	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router", value.Proxyless: "grpc"}[k.facts.Traits.Type]
-	return fmt.Sprintf("%s %s%s #%d", kind, k.facts.Namespace, k.own, serial)
+// newClass is a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
+func newClass(f *Facts, id string, serial int) (c Class, same string) {
+	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router", value.Proxyless: "grpc"}[f.Traits.Type]
+	before := kind + " " + f.Namespace
+	c = Class{Name: fmt.Sprintf("%s%s #%d", before, id, serial), Type: f.Traits.Type}
+	return c, c.Name[len(before):][:len(id)]
 }

@@ -15,7 +15,7 @@ func (p *Planner) Held() Held {
 
 // counts runs on the config goroutine.
 func (s *state) counts() Held {
-	return Held{Clients: len(s.clients), Classes: len(s.classes), Bases: len(s.bases)}
+	return Held{Clients: len(s.clients), Classes: s.classes, Bases: len(s.bases)}
 }
 
 // Sizes are the numbers of Keys that each table holds, by the noun: "clusters.outbound". What nobody holds leaves after a garbage

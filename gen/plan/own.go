@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Own is what a proxy's own, inbound configuration depends on. Interned by content: equal, one pointer.
+// Own is what a proxy's own, inbound configuration depends on. Immutable.
 type Own struct {
 	// Targets are the service ports that the proxy's workload serves, those of Kubernetes first, then oldest service first; of several at
 	// one target port the first decides its protocol.

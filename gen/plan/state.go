@@ -12,11 +12,13 @@ import (
 type state struct {
 	current *snapshot.View
 	clients map[uint64]*client
-	// byAddress and byNamespace find the clients that a change of a workload or of a service may move to another class.
-	byAddress   map[string]map[uint64]*client
-	byNamespace map[string]map[uint64]*client
-	classes     map[classKey]*classState
+	// byAddress and byNamespace find the clients that a change of a workload or of a service may move to another class. Rarely two have
+	// one address.
+	byAddress   map[string][]*client
+	byNamespace map[string]map[*client]struct{}
 	bases       map[Facts]*baseState
+	classes     int           // of all bases
+	emptied     []*classState // those that lost their last member, though they may have another by now
 	interest    interest
 	serial      int
 }
@@ -27,8 +29,10 @@ type client struct {
 	class *classState
 }
 
+// classState is a class in use. There are nearly as many as workloads.
 type classState struct {
-	class   *Class
+	class   Class
+	id      string // what tells it from the other classes of its base
 	base    *baseState
 	own     *Own
 	inbound *inbound
@@ -36,16 +40,17 @@ type classState struct {
 	members int
 }
 
+// baseState is a base in use.
 type baseState struct {
 	base    *base
 	facts   Facts
-	classes map[*classState]struct{}
+	classes map[string]*classState // by id
 }
 
 func newState() state {
 	return state{
-		clients: map[uint64]*client{}, byAddress: map[string]map[uint64]*client{}, byNamespace: map[string]map[uint64]*client{},
-		classes: map[classKey]*classState{}, bases: map[Facts]*baseState{}, interest: newInterest(),
+		clients: map[uint64]*client{}, byAddress: map[string][]*client{}, byNamespace: map[string]map[*client]struct{}{},
+		bases: map[Facts]*baseState{}, interest: newInterest(),
 	}
 }
 
@@ -54,24 +59,14 @@ func (p *Planner) attach(a arrival) {
 	c := &client{id: a.id, proxy: a.proxy}
 	p.clients[a.id] = c
 	for _, addr := range a.proxy.Addresses {
-		index(p.byAddress, addr, c)
+		p.byAddress[addr] = append(p.byAddress[addr], c)
 	}
-	index(p.byNamespace, a.proxy.Namespace, c)
+	ns := a.proxy.Namespace
+	if p.byNamespace[ns] == nil {
+		p.byNamespace[ns] = map[*client]struct{}{}
+	}
+	p.byNamespace[ns][c] = struct{}{}
 	p.classify(c)
-}
-
-func index(m map[string]map[uint64]*client, k string, c *client) {
-	if m[k] == nil {
-		m[k] = map[uint64]*client{}
-	}
-	m[k][c.id] = c
-}
-
-func unindex(m map[string]map[uint64]*client, k string, c *client) {
-	delete(m[k], c.id)
-	if len(m[k]) == 0 {
-		delete(m, k)
-	}
 }
 
 func (p *Planner) detach(id uint64) {
@@ -81,55 +76,73 @@ func (p *Planner) detach(id uint64) {
 	}
 	delete(p.clients, id)
 	for _, addr := range c.proxy.Addresses {
-		unindex(p.byAddress, addr, c)
+		if left := slices.DeleteFunc(p.byAddress[addr], func(o *client) bool { return o == c }); len(left) > 0 {
+			p.byAddress[addr] = left
+		} else {
+			delete(p.byAddress, addr)
+		}
 	}
-	unindex(p.byNamespace, c.proxy.Namespace, c)
-	c.class.members--
+	ns := c.proxy.Namespace
+	delete(p.byNamespace[ns], c)
+	if len(p.byNamespace[ns]) == 0 {
+		delete(p.byNamespace, ns)
+	}
+	p.leave(c)
+}
+
+// leave takes a client out of its class.
+func (p *Planner) leave(c *client) {
+	if c.class == nil {
+		return
+	}
+	if c.class.members--; c.class.members == 0 {
+		p.emptied = append(p.emptied, c.class)
+	}
 }
 
 // classify finds the class of a client under the current View, and tells the Sink if it is another than before.
 func (p *Planner) classify(c *client) {
 	facts, labels := factsOf(p.current, c.proxy)
 	own, id := ownOf(p.current, c.proxy)
-	k := classKey{facts, id}
-	cs := p.classes[k]
+	bs := p.bases[facts]
+	if bs == nil {
+		bs = &baseState{base: p.tables.newBase(p.current.Snapshot, facts, labels), facts: facts, classes: map[string]*classState{}}
+		p.bases[facts] = bs
+		p.interest.add(bs)
+	}
+	cs := bs.classes[id]
 	if cs == nil {
-		bs := p.bases[facts]
-		if bs == nil {
-			bs = &baseState{base: p.tables.newBase(p.current.Snapshot, facts, labels), facts: facts, classes: map[*classState]struct{}{}}
-			p.bases[facts] = bs
-			p.interest.add(bs)
-		}
 		p.serial++
-		cs = &classState{class: &Class{Name: className(k, p.serial), Type: facts.Traits.Type, key: k}, base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own, nil)}
+		cs = &classState{base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own, nil)}
+		cs.class, cs.id = newClass(&facts, id, p.serial)
 		cs.world = bs.base.world(cs.inbound, nil, nil)
-		p.classes[k] = cs
-		bs.classes[cs] = struct{}{}
+		bs.classes[cs.id] = cs
+		p.classes++
 	}
 	if cs == c.class {
 		return
 	}
-	if c.class != nil {
-		c.class.members--
-	}
+	p.leave(c)
 	cs.members++
 	c.class = cs
-	p.sink.Assigned(c.id, cs.class, cs.world)
+	p.sink.Assigned(c.id, &cs.class, cs.world)
 }
 
 // sweep drops classes without members and bases without classes.
 func (p *Planner) sweep() {
-	for k, cs := range p.classes {
-		if cs.members > 0 {
+	for _, cs := range p.emptied {
+		bs := cs.base
+		if cs.members > 0 || bs.classes[cs.id] != cs {
 			continue
 		}
-		delete(p.classes, k)
-		delete(cs.base.classes, cs)
-		if len(cs.base.classes) == 0 {
-			delete(p.bases, cs.base.facts)
-			p.interest.remove(cs.base)
+		delete(bs.classes, cs.id)
+		p.classes--
+		if len(bs.classes) == 0 {
+			delete(p.bases, bs.facts)
+			p.interest.remove(bs)
 		}
 	}
+	p.emptied = nil
 }
 
 // advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that, and moves the clients
@@ -172,7 +185,7 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, w
 		bs.base = p.tables.advance(old, v.Snapshot, touch)
 	}
 	same := old.equal(bs.base)
-	for cs := range bs.classes {
+	for _, cs := range bs.classes {
 		stale := touch.all || slices.ContainsFunc(cs.own.Targets, func(t Target) bool {
 			_, ok := touch.hosts[t.Service.Host]
 			return ok
@@ -194,7 +207,7 @@ func (p *Planner) renew(cs *classState, worlds map[*Class]*World) {
 // give makes w the World of the class, and notes it if it differs.
 func (cs *classState) give(w *World, worlds map[*Class]*World) {
 	if !w.equal(cs.world) {
-		worlds[cs.class] = w
+		worlds[&cs.class] = w
 	}
 	cs.world = w
 }
@@ -202,7 +215,7 @@ func (cs *classState) give(w *World, worlds map[*Class]*World) {
 // refreshOwn renews the World of a client's class if the values behind its own ports are others now, while they are the same ports.
 func (p *Planner) refreshOwn(c *client, worlds map[*Class]*World) {
 	own, id := ownOf(p.current, c.proxy)
-	if id != c.class.class.key.own || slices.Equal(own.Targets, c.class.own.Targets) {
+	if id != c.class.id || slices.Equal(own.Targets, c.class.own.Targets) {
 		return // it moves to another class, or another member of the class has renewed it
 	}
 	c.class.own = own
@@ -224,7 +237,7 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 		}
 	}
 	for k := range d.Services {
-		for _, c := range p.byNamespace[k.Namespace] {
+		for c := range p.byNamespace[k.Namespace] {
 			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || serves(prev, c, k) || serves(v, c, k)) {
 				out[c] = struct{}{}
 			}
@@ -236,7 +249,7 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 		}
 		for ns := range maps.Keys(p.byNamespace) {
 			if ns == k.Namespace || k.Namespace == v.Snapshot.Mesh.RootNamespace() {
-				for _, c := range p.byNamespace[ns] {
+				for c := range p.byNamespace[ns] {
 					out[c] = struct{}{}
 				}
 			}
