@@ -35,7 +35,7 @@ type Client struct {
 	types [Types]subscription
 	// warming are the endpoints that changed clusters wait for: numbers of names, sorted.
 	warming []uint32
-	// held is the ACK of the clusters, until none is warming.
+	// held is the ACK of the clusters, or on a new stream the first request for them, until none is warming.
 	held *Request
 	// ready: it has had all that it asked for, on this stream; back: it had on an earlier one.
 	ready, back bool
@@ -46,6 +46,7 @@ type Client struct {
 // subscription is what a client knows of one type.
 type subscription struct {
 	open     bool
+	begun    bool   // it was answered once, on whatever stream
 	answered bool   // on this stream
 	again    bool   // the next response answers a changed subscription or a refusal
 	names    *names // nil is all
@@ -90,10 +91,10 @@ func (c *Client) form() form { return form{delta: c.spec.Delta, deep: c.spec.Kin
 // Refuse lets the client refuse the next response of a type, unless it is the first of a stream.
 func (c *Client) Refuse(t Type) { c.refuse[t] = true }
 
-// Begin is what the client sends first on a stream: all that it subscribed to before, with what it has.
+// Begin is what the client sends first on a stream: all that it subscribed to before, with what it has. While clusters wait for their
+// endpoints it does not ask for clusters.
 func (c *Client) Begin() []Request {
 	c.held, c.ready, c.back = nil, false, c.back || c.ready
-	c.warming = nil
 	if c.spec.Kind == Proxyless {
 		c.types[Listener].open = true
 	} else {
@@ -110,6 +111,10 @@ func (c *Client) Begin() []Request {
 		r.version = s.version
 		if c.spec.Delta {
 			r.initial = s.have.list
+		}
+		if t == Cluster && len(c.warming) > 0 {
+			c.held = &r
+			continue
 		}
 		if len(out) == 0 {
 			r.node = c.spec.Node
@@ -160,7 +165,7 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 	}
 	s.have = ch.next
 	c.judge(&receipt, &ch, root)
-	s.answered, s.again = true, false
+	s.answered, s.begun, s.again = true, true, false
 	receipt.Marks, receipt.Lost = ch.marks, ch.lost
 	out := c.follow(r, &ch, removed)
 	if !c.ready && c.complete() {

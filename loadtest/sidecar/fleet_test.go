@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"testing"
@@ -18,7 +19,10 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the transcripts anew")
+	goleak.VerifyTestMain(m)
+}
 
 func node(id string) *corev3.Node { return &corev3.Node{Id: id} }
 
@@ -53,10 +57,10 @@ func (s *server) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryServ
 
 func TestFleetConnects(t *testing.T) {
 	const clients = 20
-	big := cluster("a", 1)
+	big := cluster("a", "1")
 	big.Metadata = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"x": {Value: make([]byte, 40_000)}}}
 	s := &server{opening: map[string][]*anypb.Any{Cluster.URL(): {wrap(t, big)}, Endpoint.URL(): {wrap(t, endpoints("a", "10.0.0.1"))},
-		Listener.URL(): {wrap(t, listener(t, "l", "80"))}, Route.URL(): {wrap(t, routes("80", "x"))}}}
+		Listener.URL(): {wrap(t, listener(t, "l", "80", false))}, Route.URL(): {wrap(t, routes("80", "x"))}}}
 	g := grpc.NewServer()
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, s)
 	l := bufconn.Listen(64 << 10)

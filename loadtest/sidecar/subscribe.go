@@ -78,9 +78,9 @@ func (c *Client) complete() bool {
 		return s.names == nil || len(s.have.list) >= len(s.names.list)
 	}
 	if c.spec.Kind == Proxyless {
-		return has(Listener) && has(Route) && has(Cluster) && has(Endpoint) && c.types[Cluster].answered
+		return has(Listener) && has(Route) && has(Cluster) && has(Endpoint) && c.types[Cluster].begun
 	}
-	return c.held == nil && c.types[Cluster].answered && c.types[Listener].answered && has(Route)
+	return c.held == nil && c.types[Cluster].begun && c.types[Listener].begun && has(Route)
 }
 
 // Destinations are what the client has endpoints of. They may be used by other goroutines.

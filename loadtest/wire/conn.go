@@ -88,7 +88,7 @@ func NewConn(conn net.Conn, h Header, b *Buffers) *Conn {
 	}
 	c.queue(func(b []byte) []byte {
 		b = append(b, http2.ClientPreface...)
-		b = appendSettings(b, http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0},
+		b = appendSettings(b, http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0},
 			http2.Setting{ID: http2.SettingEnablePush, Val: 0})
 		return appendNumber(b, http2.FrameWindowUpdate, 0, maxWindow-initialWindow)
 	})

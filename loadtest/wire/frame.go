@@ -14,9 +14,10 @@ import (
 const (
 	headerSize    = 9
 	maxFrame      = 16 << 10
-	maxControl    = 1 << 20 // of a frame that is not data
-	maxWindow     = math.MaxInt32
-	initialWindow = 65535 // of HTTP/2
+	maxControl    = 1 << 20       // of a frame that is not data
+	maxWindow     = math.MaxInt32 // of connections
+	streamWindow  = 1 << 20       // of streams, as Istio's agent has it
+	initialWindow = 65535         // of HTTP/2
 	service       = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 )
 

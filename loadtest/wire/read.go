@@ -156,9 +156,13 @@ func (c *Conn) data(b []byte) error {
 	c.mu.Lock()
 	s := c.streams[c.frame.stream]
 	c.mu.Unlock()
-	c.refill(&c.taken, 0, len(b))
+	if c.taken += len(b); c.taken > maxWindow/2 {
+		c.refill(&c.taken, 0)
+	}
 	if s != nil {
-		c.refill(&s.taken, s.id, len(b))
+		if s.taken += len(b); s.taken > streamWindow/4 {
+			c.refill(&s.taken, s.id)
+		}
 	}
 	if c.padded && len(b) > 0 {
 		c.padded, c.tail = false, int(b[0])
@@ -183,13 +187,11 @@ func (c *Conn) data(b []byte) error {
 	return nil
 }
 
-// refill opens a window again after n more bytes.
-func (c *Conn) refill(taken *int, stream uint32, n int) {
-	if *taken += n; *taken > maxWindow/2 {
-		n := uint32(*taken)
-		c.queue(func(b []byte) []byte { return appendNumber(b, http2.FrameWindowUpdate, stream, n) })
-		*taken = 0
-	}
+// refill opens a window again after what was taken of it.
+func (c *Conn) refill(taken *int, stream uint32) {
+	n := uint32(*taken)
+	c.queue(func(b []byte) []byte { return appendNumber(b, http2.FrameWindowUpdate, stream, n) })
+	*taken = 0
 }
 
 // end forgets a stream, and tells its handler.
