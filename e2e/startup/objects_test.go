@@ -42,10 +42,10 @@ func managed(by string) meta.ManagedFieldsEntry {
 	now := meta.NewTime(time.Unix(1_700_000_000, 0))
 	return meta.ManagedFieldsEntry{
 		Manager: by, Operation: meta.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1",
-		FieldsV1: &meta.FieldsV1{Raw: []byte(`{"f:metadata":{"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{},"f:version":{}},` +
+		FieldsV1: meta.NewFieldsV1(`{"f:metadata":{"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{},"f:version":{}},` +
 			`"f:ownerReferences":{".":{},"k:{\"uid\":\"0d0dd5e1-52ac-4f60-8c0a-6c6d21fdf7a4\"}":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{".":{},` +
 			`"f:env":{".":{},"k:{\"name\":\"LOG_LEVEL\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:ports":{".":{}},` +
-			`"f:resources":{".":{},"f:limits":{".":{},"f:cpu":{},"f:memory":{}}}}},"f:dnsPolicy":{},"f:restartPolicy":{},"f:schedulerName":{}}}`)},
+			`"f:resources":{".":{},"f:limits":{".":{},"f:cpu":{},"f:memory":{}}}}},"f:dnsPolicy":{},"f:restartPolicy":{},"f:schedulerName":{}}}`),
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 
 // content is what a file says. Owned by the goroutine that calls Run.
 type content struct {
+	path     string
+	age      int64       // grows in path order; see order
 	info     fs.FileInfo // of the reading; nil when the file is to be read again
 	readAt   time.Time
 	sum      [sha256.Size]byte
@@ -32,27 +34,30 @@ type content struct {
 	gone     time.Time // when the file was first missed; zero while it is there
 }
 
-// refresh brings c up to date with the file. It returns false, and leaves c as it is, when the file is being written or replaced.
-func (c *content) refresh(f found, mesh value.ObjectKey) bool {
-	if c.unchanged(f.info) {
-		return true
+// refresh brings c up to date with the file, and reports whether c is another then. It is not done, and leaves c as it is, when the file is
+// being written or replaced.
+func (c *content) refresh(now fs.FileInfo, mesh value.ObjectKey) (changed, done bool) {
+	if c.unchanged(now) {
+		return false, true
 	}
 	at := time.Now()
-	data, finished, err := readFinished(f.path, len(c.objects) > 0)
+	data, finished, err := readFinished(c.path, len(c.objects) > 0)
 	if !finished || errors.Is(err, fs.ErrNotExist) {
-		return false
+		return false, false
 	}
 	if err != nil {
 		c.info, c.sum = nil, [sha256.Size]byte{}
-		c.problems = []problem{{path: f.path, reason: fmt.Sprintf("cannot be read: %v", err)}}
-		return true
+		c.problems = []problem{{path: c.path, reason: fmt.Sprintf("cannot be read: %v", err)}}
+		return true, true
 	}
-	c.info, c.readAt = f.info, at
-	if sum := sha256.Sum256(data); sum != c.sum {
-		c.sum = sum
-		c.replace(f.path, data, mesh)
+	c.info, c.readAt = now, at
+	sum := sha256.Sum256(data)
+	if sum == c.sum {
+		return false, true
 	}
-	return true
+	c.sum = sum
+	c.replace(data, mesh)
+	return true, true
 }
 
 func (c *content) unchanged(now fs.FileInfo) bool {
@@ -61,8 +66,8 @@ func (c *content) unchanged(now fs.FileInfo) bool {
 }
 
 // replace puts in force what data says; what does not parse keeps what was.
-func (c *content) replace(path string, data []byte, mesh value.ObjectKey) {
-	p := parser{path: path, mesh: mesh, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
+func (c *content) replace(data []byte, mesh value.ObjectKey) {
+	p := parser{path: c.path, mesh: mesh, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
 	p.parse(data)
 	c.problems = p.problems
 	if p.broken && len(c.objects) > 0 {

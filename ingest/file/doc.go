@@ -1,12 +1,13 @@
 // Package file is the source that reads objects from a directory tree of YAML and JSON files, and the mesh configuration from one file.
 //
-//	fsnotify ──► Run ──► tree: which files ──► content: what is in each ──► merge: one object per key ──► one Apply per scan
-//	             ▲  │                            (unchanged texts keep their objects)                     Reject, Accept per file
-//	             └──┘ events that come while a scan runs merge into the next one
+//	fsnotify ──► follow ─┬─ look: the files where something happened ─┬─► content: what is in each ──► claims: one object per key ──► one Apply
+//	             ▲  │     └─ scan: the whole tree ─────────────────────┘   (unchanged texts keep their objects)        Reject, Accept per file
+//	             └──┘ events that come meanwhile merge into the next one
 //
-// The state is a function of the files: a scan looks at the whole tree and hands over what differs from the scan before, in one call, so that
-// objects that are edited together become visible together. An event only says that it is time to look; a lost one costs nothing once
-// another comes, and where watching is impossible the tree is looked at every second.
+// The state is a function of the files, however it was come by: a change of a file costs what the file costs, whatever else there is. Where an
+// event does not tell which files it is about (a directory comes, moves or goes, events are lost, there are links, by which a file has several
+// names), the whole tree is scanned, and what differs from before is handed over. Files that changed together become visible together, in one
+// call. Where watching is impossible the tree is scanned every second.
 //
 // What is never done: acting on a file that is being written. A file that a process has open for writing is left as it was and looked at
 // again within milliseconds; so is one that vanished, because editors move a file away before they write its successor. Where the

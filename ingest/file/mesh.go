@@ -43,13 +43,20 @@ func (m *Mesh) Name() string { return m.path }
 
 // Run reads the file and follows it until ctx ends. It returns nil then; nothing else ends it.
 func (m *Mesh) Run(ctx context.Context) error {
-	follow(ctx, m.path, m.log, m.scan)
+	follow(ctx, m.path, m.log, m)
 	return nil
 }
 
-func (m *Mesh) scan(watch func(dir string)) (again time.Duration) {
-	watch(m.path)
-	watch(filepath.Dir(m.path)) // Where a mounted ConfigMap swaps its symlink.
+func (m *Mesh) look([]string) (next, bool) { return next{}, false }
+
+func (m *Mesh) scan(watch func(dir, path string)) next {
+	watch(m.path, "")
+	watch(filepath.Dir(m.path), "") // Where a mounted ConfigMap swaps its symlink.
+	return next{after: m.again(), scan: true}
+}
+
+// again reads the file, and says when to do so again without an event.
+func (m *Mesh) again() (again time.Duration) {
 	data, finished, err := readFinished(m.path, m.text != "")
 	switch {
 	case !finished:

@@ -2,9 +2,12 @@ package file
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pilotd/pilotd/ingest"
@@ -12,7 +15,7 @@ import (
 )
 
 const (
-	// soon is when a file that was being written, or that vanished, is looked at again.
+	// soon is how long a file that vanished may take to come back, and the longest time between two looks at one that is being written.
 	soon = 20 * time.Millisecond
 	// unwatched is how often the tree is looked at where it cannot be watched.
 	unwatched = time.Second
@@ -40,10 +43,20 @@ type Source struct {
 
 	// Owned by the goroutine that calls Run.
 	files    map[string]*content // by path
-	inForce  map[value.ObjectKey]*object
+	order    order
+	claims   claims
+	inForce  map[value.ObjectKey]sent
+	failed   map[string]error     // what could not be looked at
 	reported map[string][]problem // by place
-	synced   bool
-	skipped  int
+	changes  changes
+	// dirs and plain are of the last scan's tree. lost says that it had no root.
+	dirs        map[string]bool
+	plain, lost bool
+	// unsettled are files that were being written or vanished; tries is how often they were looked at since.
+	unsettled map[string]bool
+	tries     int
+	synced    bool
+	skipped   int // objects of kinds that are not used
 }
 
 // New makes the source of a directory. The directory need not exist yet: nothing is synced until it does.
@@ -52,13 +65,16 @@ func New(o Options) *Source {
 		o.Log = slog.Default()
 	}
 	return &Source{
-		dir:      filepath.Clean(o.Dir),
-		sink:     o.Sink,
-		log:      o.Log.With("source", o.Dir),
-		mesh:     value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"), Name: or(o.MeshConfigMap, "istio")},
-		files:    map[string]*content{},
-		inForce:  map[value.ObjectKey]*object{},
-		reported: map[string][]problem{},
+		dir:       filepath.Clean(o.Dir),
+		sink:      o.Sink,
+		log:       o.Log.With("source", o.Dir),
+		mesh:      value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"), Name: or(o.MeshConfigMap, "istio")},
+		files:     map[string]*content{},
+		claims:    claims{},
+		inForce:   map[value.ObjectKey]sent{},
+		reported:  map[string][]problem{},
+		changes:   newChanges(),
+		unsettled: map[string]bool{},
 	}
 }
 
@@ -67,96 +83,98 @@ func (s *Source) Name() string { return s.dir }
 
 // Run reads the directory and follows it until ctx ends. It returns nil then; nothing else ends it.
 func (s *Source) Run(ctx context.Context) error {
-	follow(ctx, s.dir, s.log, s.scan)
+	follow(ctx, s.dir, s.log, s)
 	return nil
 }
 
-// scan brings the sink up to date with the tree. The result says what is to be watched, and when to look again without an event.
-func (s *Source) scan(watch func(dir string)) (again time.Duration) {
-	t := walk(s.dir, watch)
-	again = s.read(t)
-	objects, problems := merge(t, s.files, len(s.inForce))
-	s.report(problems)
-	if events := s.diff(objects); len(events) > 0 {
-		s.sink.Apply(events)
-		s.log.Debug("directory read", "files", len(t.files), "changed", len(events), "skipped", s.skipped)
+// scan brings the sink up to date with the whole tree.
+func (s *Source) scan(watch func(dir, path string)) next {
+	t, now := walk(s.dir, watch), time.Now()
+	s.tries = 0
+	clear(s.unsettled)
+	present := make(map[string]bool, len(t.files))
+	for _, f := range t.files {
+		present[f.path] = true
+		s.read(f.path, f.info)
 	}
-	if t.err != nil {
-		return sooner(again, unwatched) // There may be nothing yet that could be watched.
+	for path, c := range s.files {
+		if t.unreadable(path) {
+			s.found(c)
+		} else if !present[path] {
+			s.missing(c, now)
+		}
 	}
-	if !s.synced && again == 0 {
+	for _, failed := range []map[string]error{s.failed, t.failed} {
+		for path := range failed {
+			s.changes.places[path] = struct{}{}
+		}
+	}
+	s.failed, s.dirs, s.plain, s.lost = t.failed, t.dirs, t.plain, t.err != nil
+	return s.tell()
+}
+
+// look brings the sink up to date with the files of those paths, and those that are unsettled.
+func (s *Source) look(paths []string) (next, bool) {
+	if !s.plain || s.lost {
+		return next{}, false
+	}
+	if s.tries++; len(paths) > 0 {
+		s.tries = 0
+	}
+	for _, path := range paths {
+		s.unsettled[path] = true
+	}
+	now, all := time.Now(), sortedKeys(s.unsettled)
+	clear(s.unsettled)
+	for _, path := range all {
+		if !s.lookAt(path, now) {
+			return next{}, false // The scan tells what changed up to here.
+		}
+	}
+	return s.tell(), true
+}
+
+// lookAt looks at what is at a path. It reports false when that is not just a file that came, changed or went.
+func (s *Source) lookAt(path string, now time.Time) bool {
+	if strings.HasPrefix(filepath.Base(path), ".") {
+		return true
+	}
+	c := s.files[path]
+	info, err := os.Lstat(path)
+	switch {
+	case s.dirs[path]:
+		return false
+	case errors.Is(err, fs.ErrNotExist) && c == nil:
+		return true
+	case errors.Is(err, fs.ErrNotExist):
+		s.missing(c, now)
+		_, err := os.Lstat(filepath.Dir(path))
+		return err == nil
+	case err != nil || info.IsDir() || info.Mode()&fs.ModeSymlink != 0:
+		return false
+	case !readable(path):
+		return true
+	case !info.Mode().IsRegular() || linked(info):
+		return false
+	}
+	s.read(path, info)
+	return true
+}
+
+// tell hands over what changed, and says when to look again.
+func (s *Source) tell() next {
+	s.hand()
+	if s.lost {
+		return next{after: unwatched, scan: true} // There may be nothing yet that could be watched.
+	}
+	if len(s.unsettled) > 0 {
+		return next{after: min(time.Millisecond<<min(s.tries, 10), soon)}
+	}
+	if !s.synced {
 		s.synced = true
 		s.sink.Synced(s.dir)
 	}
-	return again
-}
-
-// read brings s.files up to date with the tree.
-func (s *Source) read(t *tree) (again time.Duration) {
-	now := time.Now()
-	present := make(map[string]bool, len(t.files))
-	s.skipped = 0
-	for _, f := range t.files {
-		present[f.path] = true
-		c := s.files[f.path]
-		if c == nil {
-			c = &content{}
-			s.files[f.path] = c
-		}
-		if !c.refresh(f, s.mesh) {
-			again = soon
-		}
-		s.skipped += c.skipped
-	}
-	for path, c := range s.files {
-		switch {
-		case present[path] || t.unreadable(path):
-			c.gone = time.Time{}
-		case c.gone.IsZero():
-			c.gone, again = now, soon
-		case now.Sub(c.gone) >= soon:
-			delete(s.files, path)
-		default:
-			again = soon
-		}
-	}
-	return again
-}
-
-// diff makes the events that lead from what is in force to next, and puts that in force.
-func (s *Source) diff(next map[value.ObjectKey]*object) []ingest.Event {
-	var events []ingest.Event
-	for key, o := range next {
-		if old, ok := s.inForce[key]; !ok || old.typed != o.typed || old.age != o.age {
-			events = append(events, ingest.Event{Source: s.dir, Key: key, Object: o.aged(), Where: o.where()})
-		}
-	}
-	for key, o := range s.inForce {
-		if _, ok := next[key]; !ok {
-			events = append(events, ingest.Event{Source: s.dir, Key: key, Where: o.where()})
-		}
-	}
-	s.inForce = next
-	return events
-}
-
-// report tells what is wrong now where that differs from what was told before.
-func (s *Source) report(problems map[string][]problem) {
-	for _, place := range sortedKeys(s.reported) {
-		if !equalProblems(s.reported[place], problems[place]) {
-			s.sink.Accept(s.dir, place)
-			delete(s.reported, place)
-		}
-	}
-	for _, place := range sortedKeys(problems) {
-		if _, ok := s.reported[place]; ok {
-			continue
-		}
-		for _, p := range problems[place] {
-			s.sink.Reject(p.rejection(s.dir))
-		}
-		s.reported[place] = problems[place]
-	}
+	return next{}
 }
 
 func or(s, otherwise string) string {

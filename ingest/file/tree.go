@@ -18,8 +18,13 @@ type tree struct {
 	// err is why the root could not be read; nil when it was.
 	err error
 
+	// dirs are the directories.
+	dirs map[string]bool
+	// plain says that every file has one name: there are no links.
+	plain bool
+
 	root  string
-	watch func(dir string)
+	watch func(dir, path string)
 	// above are the directories above the one that is read, to end circles of symlinks.
 	above []fs.FileInfo
 }
@@ -31,9 +36,9 @@ type found struct {
 }
 
 // walk lists the files below root, follows symlinks, and asks to watch each directory before it is read, and the place of every file that is
-// a symlink. Names that start with a dot belong to editors, to version control, and to the way in which Kubernetes mounts a ConfigMap.
-func walk(root string, watch func(dir string)) *tree {
-	t := &tree{root: root, watch: watch, failed: map[string]error{}}
+// a symlink, where nothing is known by its path. Names that start with a dot belong to editors, to version control, and to the way in which Kubernetes mounts a ConfigMap.
+func walk(root string, watch func(dir, path string)) *tree {
+	t := &tree{root: root, watch: watch, failed: map[string]error{}, dirs: map[string]bool{}, plain: true}
 	t.walk(root)
 	t.err = t.failed[root]
 	slices.SortFunc(t.files, func(a, b found) int { return strings.Compare(a.path, b.path) })
@@ -49,7 +54,8 @@ func (t *tree) walk(dir string) {
 	if slices.ContainsFunc(t.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
 		return
 	}
-	t.watch(dir)
+	t.dirs[dir] = true
+	t.watch(dir, dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.fail(dir, err)
@@ -66,6 +72,9 @@ func (t *tree) walk(dir string) {
 }
 
 func (t *tree) entry(path string, e fs.DirEntry) {
+	if e.Type()&fs.ModeSymlink != 0 {
+		t.plain = false
+	}
 	if !e.IsDir() && e.Type()&fs.ModeSymlink == 0 && !readable(path) {
 		return
 	}
@@ -77,8 +86,9 @@ func (t *tree) entry(path string, e fs.DirEntry) {
 		t.walk(path)
 	case info.Mode().IsRegular() && readable(path):
 		if e.Type()&fs.ModeSymlink != 0 {
-			t.watch(path)
+			t.watch(path, "")
 		}
+		t.plain = t.plain && !linked(info)
 		t.files = append(t.files, found{path: path, info: info})
 	}
 }

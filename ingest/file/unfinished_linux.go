@@ -2,7 +2,9 @@ package file
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +20,10 @@ func leased(f *os.File, read func()) (writing, known bool) {
 	read()
 	_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 	return false, true
+}
+
+// linked reports whether a file has other names, under which it may be written.
+func linked(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && s.Nlink > 1
 }

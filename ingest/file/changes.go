@@ -1,0 +1,132 @@
+package file
+
+import (
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// changes are what the sink is to be told anew.
+type changes struct {
+	keys   map[value.ObjectKey]struct{}
+	places map[string]struct{} // paths of files whose problems may be others
+	all    bool                // every file has another age
+}
+
+func newChanges() changes {
+	return changes{keys: map[value.ObjectKey]struct{}{}, places: map[string]struct{}{}}
+}
+
+// objects notes objects of a file.
+func (c *changes) objects(file *content, objects []object) {
+	c.places[file.path] = struct{}{}
+	for i := range objects {
+		c.keys[objects[i].key] = struct{}{}
+	}
+}
+
+// read brings the content of a file that is there up to date.
+func (s *Source) read(path string, info fs.FileInfo) {
+	c := s.files[path]
+	if c == nil {
+		c = &content{path: path}
+		s.files[path] = c
+		s.changes.all = s.order.add(c) || s.changes.all
+	}
+	s.found(c)
+	before, skipped := c.objects, c.skipped
+	changed, done := c.refresh(info, s.mesh)
+	if !done {
+		s.unsettled[path] = true
+	}
+	if changed {
+		s.skipped += c.skipped - skipped
+		s.claims.remove(c, before)
+		s.claims.add(c)
+		s.changes.objects(c, before)
+		s.changes.objects(c, c.objects)
+	}
+}
+
+// found notes that a file is there.
+func (s *Source) found(c *content) {
+	if !c.gone.IsZero() {
+		c.gone = time.Time{}
+		s.changes.objects(c, c.objects)
+	}
+}
+
+// missing notes that a file is not there. It is forgotten once it stayed away for a moment: its successor may be on the way.
+func (s *Source) missing(c *content, now time.Time) {
+	switch {
+	case c.gone.IsZero():
+		c.gone = now
+		s.changes.objects(c, c.objects)
+	case now.Sub(c.gone) >= soon:
+		delete(s.files, c.path)
+		s.skipped -= c.skipped
+		s.order.remove(c)
+		s.claims.remove(c, c.objects)
+		s.changes.objects(c, c.objects)
+		return
+	}
+	s.unsettled[c.path] = true
+}
+
+// hand tells the sink what changed, all of it in one call.
+func (s *Source) hand() {
+	c := s.changes
+	s.changes = newChanges()
+	if c.all {
+		for key := range s.claims {
+			c.keys[key] = struct{}{}
+		}
+	}
+	for key := range c.keys {
+		for _, d := range s.claims[key] {
+			c.places[d.file.path] = struct{}{}
+		}
+	}
+	s.report(c.places)
+	if events := s.settle(c.keys); len(events) > 0 {
+		s.sink.Apply(events)
+		s.log.Debug("directory read", "files", len(s.files), "changed", len(events), "skipped", s.skipped)
+	}
+}
+
+// report tells what is wrong now with places where that differs from what was told before.
+func (s *Source) report(places map[string]struct{}) {
+	bad := map[string][]problem{}
+	for _, place := range sortedKeys(places) {
+		problems := s.problems(place)
+		if equalProblems(s.reported[place], problems) {
+			continue
+		}
+		if _, ok := s.reported[place]; ok {
+			s.sink.Accept(s.dir, place)
+			delete(s.reported, place)
+		}
+		if len(problems) > 0 {
+			bad[place] = problems
+		}
+	}
+	for _, place := range sortedKeys(bad) {
+		for _, p := range bad[place] {
+			s.sink.Reject(p.rejection(s.dir))
+		}
+		s.reported[place] = bad[place]
+	}
+}
+
+// problems are what is wrong with a place.
+func (s *Source) problems(place string) (out []problem) {
+	if err, ok := s.failed[place]; ok {
+		out = append(out, problem{path: place, reason: fmt.Sprintf("cannot be read: %v", err)})
+	}
+	if c := s.files[place]; c != nil {
+		out = append(out, s.claims.problems(c)...)
+	}
+	return out
+}
