@@ -22,15 +22,15 @@ func application(app string) corev1.Container {
 	}
 }
 
-// proxy is the sidecar.
-func proxy(o *corev1.Pod) corev1.Container {
+// proxy is the container of a sidecar, or of a gateway.
+func proxy(o *corev1.Pod, kind string) corev1.Container {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 	}
 	user, yes, no := int64(1337), true, false
 	return corev1.Container{
 		Name: "istio-proxy", Image: "docker.io/istio/proxyv2:1.30.0", ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: []string{"proxy", "sidecar", "--domain", "$(POD_NAMESPACE).svc.cluster.local", "--proxyLogLevel=warning", "--log_output_level=default:info"},
+		Args: []string{"proxy", kind, "--domain", "$(POD_NAMESPACE).svc.cluster.local", "--proxyLogLevel=warning", "--log_output_level=default:info"},
 		Env: []corev1.EnvVar{
 			{Name: "PILOT_CERT_PROVIDER", Value: "istiod"}, {Name: "CA_ADDR", Value: "istiod.istio-system.svc:15012"},
 			field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace"), field("INSTANCE_IP", "status.podIP"),

@@ -47,7 +47,7 @@ func dressNode(o *corev1.Node) {
 // start is when everything began.
 func start() metav1.Time { return metav1.Unix(1_700_000_000, 0) }
 
-// dressPod makes a pod what the injection of a sidecar, the scheduler and a kubelet make of it.
+// dressPod makes a pod what the injection of a proxy, the scheduler and a kubelet make of it.
 func dressPod(o *corev1.Pod) {
 	app, hash := o.Labels["app"], o.Labels["pod-template-hash"]
 	owner := fmt.Sprintf("%s-%s-%s", app, o.Labels["version"], hash)
@@ -60,8 +60,12 @@ func dressPod(o *corev1.Pod) {
 		"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["workload-socket","istio-envoy","istio-data","istio-podinfo","istio-token","istiod-ca-cert"],"revision":"default"}`,
 	}
 	seconds := int64(30)
-	o.Spec.Containers = []corev1.Container{application(app), proxy(o)}
-	o.Spec.InitContainers = []corev1.Container{redirection()}
+	if o.Labels["sidecar.istio.io/inject"] == "false" {
+		o.Spec.Containers = []corev1.Container{proxy(o, "router")}
+	} else {
+		o.Spec.Containers = []corev1.Container{application(app), proxy(o, "sidecar")}
+		o.Spec.InitContainers = []corev1.Container{redirection()}
+	}
 	o.Spec.Volumes = volumes()
 	o.Spec.RestartPolicy, o.Spec.DNSPolicy, o.Spec.SchedulerName = corev1.RestartPolicyAlways, corev1.DNSClusterFirst, corev1.DefaultSchedulerName
 	o.Spec.TerminationGracePeriodSeconds = &seconds

@@ -176,6 +176,9 @@ func (w *world) checkPods(m *mesh.Mesh) {
 	if len(pods) != m.Workloads()+m.Gateways() {
 		w.t.Fatalf("%d pods", len(pods))
 	}
+	if o := pods[m.GatewayNode(0).Metadata.Fields["NAME"].GetStringValue()]; len(o.Spec.Containers) != 1 || o.Spec.Containers[0].Args[1] != "router" {
+		w.t.Errorf("the pod of a gateway: %+v", o.Spec.Containers)
+	}
 	for i := range m.Workloads() {
 		node := m.Node(i).Metadata.Fields
 		o := pods[node["NAME"].GetStringValue()]

@@ -35,7 +35,7 @@ func (m *Mesh) gatewayNames() (out []string) {
 // gatewayWorkload is the i-th gateway. Consecutive ones are of different deployments.
 func (m *Mesh) gatewayWorkload(i int) workload {
 	n := m.Workloads() + i
-	w := workload{namespace: gatewayNamespace, app: gatewayName(i % m.Gateway.Deployments), version: version(0), address: address(n), hash: m.hash(n, 0), number: n}
+	w := workload{namespace: gatewayNamespace, app: gatewayName(i % m.Gateway.Deployments), version: version(0), address: address(n), hash: m.hash(n, 0), number: n, router: true}
 	w.name = w.podName()
 	return w
 }
@@ -93,7 +93,7 @@ func (m *Mesh) gatewaySlices(d int) (out []*discoveryv1.EndpointSlice) {
 
 func (m *Mesh) gateway(d int) *networkingv1.Gateway {
 	o := &networkingv1.Gateway{TypeMeta: networking("Gateway"), ObjectMeta: meta(gatewayNamespace, gatewayName(d), m.created(m.services()))}
-	o.Spec = meshv1.Gateway{Selector: map[string]string{"app": gatewayName(d)}, Servers: []*meshv1.Server{
+	o.Spec = meshv1.Gateway{Selector: map[string]string{"istio": gatewayName(d)}, Servers: []*meshv1.Server{
 		{Port: &meshv1.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*.example.com"}},
 	}}
 	return o

@@ -55,3 +55,15 @@ func TestShapesAreFound(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What docs/loadtest.md shows is a shape.
+func TestDocumentedShapeIsOne(t *testing.T) {
+	page, err := os.ReadFile("../../docs/loadtest.md")
+	must(t, err)
+	_, block, _ := strings.Cut(string(page), "\n    namespaces:")
+	block, _, _ = strings.Cut("    namespaces:"+block, "\n\n")
+	s, err := Parse("docs/loadtest.md", []byte(block))
+	if err != nil || s.Gateway.Routes != 5000 || !s.Entries {
+		t.Errorf("%+v %v", s, err)
+	}
+}

@@ -32,6 +32,7 @@ type workload struct {
 
 	hash   string // of the pod's template
 	number int    // decides the node
+	router bool   // a gateway: it has no sidecar, it is one
 }
 
 // hash of the template of pod i, as an edit left it.
@@ -60,11 +61,15 @@ func (m *Mesh) at(s int, p instance) workload {
 
 // labels of a workload.
 func (w *workload) labels() map[string]string {
-	return map[string]string{
+	labels := map[string]string{
 		"app": w.app, "version": w.version, "pod-template-hash": w.hash, "workload": w.name,
 		"service.istio.io/canonical-name": w.deployment(), "service.istio.io/canonical-revision": w.version,
 		"security.istio.io/tlsMode": "istio", "sidecar.istio.io/inject": "true", "team": w.namespace,
 	}
+	if w.router {
+		labels["istio"], labels["sidecar.istio.io/inject"] = w.app, "false"
+	}
+	return labels
 }
 
 // Pod is the pod of workload i before any edit.
