@@ -12,7 +12,7 @@ func TestAgesGrowInPathOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var o order
 		there, ages := map[string]*content{}, map[string]int64{}
-		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			// Few first letters: new files crowd between the same neighbours.
 			path := rapid.StringMatching("[ab]{0,2}[a-z]{0,20}").Draw(t, "path")
 			if c := there[path]; c != nil {

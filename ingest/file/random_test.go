@@ -22,7 +22,7 @@ import (
 // scans says, and, as long as no text is broken, what one says that comes fresh.
 func TestLooksEqualScans(t *testing.T) {
 	looks := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			h := newHistory(t, dir, seed)
@@ -33,7 +33,7 @@ func TestLooksEqualScans(t *testing.T) {
 			looks += h.looks
 		})
 	}
-	if looks < 60*20 {
+	if looks < 30*20 {
 		t.Errorf("%d looks: nearly everything needed a scan", looks)
 	}
 }
