@@ -23,6 +23,7 @@ type settings struct {
 	scenario.Options
 	targets, metrics []string
 	pids             []int
+	receive          int
 	secrets          wire.Secrets
 	tls              bool
 	token, authority string
@@ -52,6 +53,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	registerCluster(f, &s.cluster)
 	f.IntSliceVar(&s.pids, "pid", nil, "process of a server, to measure its CPU time and memory")
 	f.StringSliceVar(&s.metrics, "metrics", nil, "URL of a server's metrics, to measure the same where it is no process of this machine")
+	f.IntVar(&s.receive, "receive-buffer", 0, "bytes that the system keeps of a connection until they are read; 0 is its own choice")
 	f.IntVar(&s.Changes, "changes", 5, "how many changes scenarios make that make one after the other")
 	f.DurationVar(&s.Patience, "patience", time.Minute, "how long a change, or connecting, may take to be complete")
 	f.StringVar(&s.out, "out", "", "file for the report as JSON")
@@ -93,7 +95,7 @@ func (s *settings) complete(c *cobra.Command) error {
 		if s.authority != "" {
 			e.Authority = s.authority
 		}
-		e.TokenFile = s.token
+		e.TokenFile, e.ReceiveBuffer = s.token, s.receive
 		s.Targets = append(s.Targets, e)
 	}
 	var sources []measure.Source

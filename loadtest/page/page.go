@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/pilotd/pilotd/loadtest/measure"
@@ -15,63 +14,50 @@ import (
 //go:embed page.html
 var files embed.FS
 
+// table is a table of the page.
+type table struct {
+	Columns []string
+	Rows    [][]string
+}
+
 // Write writes the page of a report.
 func Write(w io.Writer, r *scenario.Report) error {
 	t, err := template.ParseFS(files, "page.html")
 	if err != nil {
 		return err
 	}
-	var tables strings.Builder
-	if err := r.Write(&tables); err != nil {
-		return err
-	}
-	return t.Execute(w, map[string]any{"Report": r, "Tables": tables.String(), "Plots": plots(r)})
+	return t.Execute(w, map[string]any{"Report": r, "Phases": table{scenario.PhaseColumns(), r.PhaseRows()},
+		"Types": table{scenario.TypeColumns(), r.TypeRows()}, "Remarks": r.Remarks(),
+		"Latencies": draw(latencies(r)), "Staleness": draw(stale(r)), "Times": draw(times(r))})
 }
 
-// plots are those for which the report has data.
-func plots(r *scenario.Report) (out []template.HTML) {
-	add := func(p plot) {
-		if len(p.lines) > 0 {
-			out = append(out, template.HTML(p.svg())) //nolint:gosec // made of numbers and of names that svg escapes
-		}
+// draw draws plots.
+func draw(plots []plot) (out []template.HTML) {
+	for i := range plots {
+		out = append(out, template.HTML(plots[i].svg())) //nolint:gosec // made of numbers and of names that svg escapes
 	}
-	latency := plot{title: "Latency of each phase", x: "% of the sidecars", y: "ms"}
-	for _, p := range r.Phases {
-		if len(p.Distribution) > 0 {
-			l := line{name: p.Name}
-			for percent, d := range p.Distribution {
-				l.points = append(l.points, point{float64(percent), milliseconds(d)})
-			}
-			latency.lines = append(latency.lines, l)
-		}
-	}
-	add(latency)
-	for _, p := range r.Phases {
-		if len(p.Staleness) > 0 {
-			add(staleness(p))
-		}
-	}
-	cpu, memory := plot{title: "CPU of the server", x: "s", y: "cores"}, plot{title: "Memory of the server", x: "s", y: "MiB"}
-	var used, resident []point
-	for i, s := range r.Samples {
-		if s.Resident == 0 {
-			continue
-		}
-		resident = append(resident, point{s.Seconds, float64(s.Resident) / (1 << 20)})
-		if i > 0 {
-			before := r.Samples[i-1]
-			used = append(used, point{s.Seconds, (s.CPU - before.CPU).Seconds() / (s.Seconds - before.Seconds)})
-		}
-	}
-	if len(used) > 0 {
-		cpu.lines, memory.lines = []line{{"CPU", used}}, []line{{"resident", resident}}
-	}
-	add(cpu)
-	add(memory)
 	return out
 }
 
-func staleness(p scenario.Phase) plot {
+// latencies are the distributions of those phases that have one.
+func latencies(r *scenario.Report) (out []plot) {
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		if len(p.Distribution) < 2 {
+			continue
+		}
+		l := line{}
+		for percent, d := range p.Distribution {
+			l.points = append(l.points, point{d.Seconds(), float64(percent) * 100 / float64(len(p.Distribution)-1)})
+		}
+		about := fmt.Sprintf("median %s, p99 %s, last %s", measure.Short(p.Latency.Median), measure.Short(p.Latency.P99), measure.Short(p.Latency.Last))
+		out = append(out, plot{title: p.Name, about: about, width: 400, height: 190, x: axis{kind: duration}, y: axis{kind: percent, most: 100}, lines: []line{l}})
+	}
+	return out
+}
+
+// stale is the staleness by second of those phases whose changes did not wait for each other.
+func stale(r *scenario.Report) (out []plot) {
 	ranks := []struct {
 		name string
 		of   func(measure.Latency) time.Duration
@@ -80,60 +66,81 @@ func staleness(p scenario.Phase) plot {
 		{"p99", func(l measure.Latency) time.Duration { return l.P99 }},
 		{"last", func(l measure.Latency) time.Duration { return l.Last }},
 	}
-	out := plot{title: "Staleness under " + p.Name, x: "s", y: "ms"}
-	for _, rank := range ranks {
-		l := line{name: rank.name}
-		for second, s := range p.Staleness {
-			if s.Samples > 0 {
-				l.points = append(l.points, point{float64(second), milliseconds(rank.of(s))})
-			}
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		if len(p.Staleness) == 0 {
+			continue
 		}
-		out.lines = append(out.lines, l)
+		drawn := plot{title: "Staleness under " + p.Name, about: "of the receipts of each second", width: 620, height: 230, x: axis{kind: seconds}, y: axis{kind: duration}}
+		for _, rank := range ranks {
+			l := line{name: rank.name}
+			for second, s := range p.Staleness {
+				if s.Samples > 0 {
+					l.points = append(l.points, point{float64(second), rank.of(s).Seconds()})
+				}
+			}
+			drawn.lines = append(drawn.lines, l)
+		}
+		out = append(out, drawn)
 	}
 	return out
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }
-
-// plot is a few lines over the same axes.
-type plot struct {
-	title, x, y string
-	lines       []line
-}
-
-type line struct {
-	name   string
-	points []point
-}
-
-type point struct{ x, y float64 }
-
-const width, height, left, bottom = 640, 260, 60, 40
-
-// svg draws the plot; both axes begin at 0.
-func (p *plot) svg() string {
-	maxX, maxY := 1e-9, 1e-9
-	for _, l := range p.lines {
-		for _, at := range l.points {
-			maxX, maxY = max(maxX, at.x), max(maxY, at.y)
+// times is what was seen every second.
+func times(r *scenario.Report) (out []plot) {
+	if len(r.Samples) < 2 {
+		return nil
+	}
+	var cpu, resident, heap, received, streams line
+	resident.name, heap.name = "resident", "Go's heap"
+	for i, s := range r.Samples {
+		streams.add(s.Seconds, float64(s.Streams))
+		if s.Resident > 0 {
+			resident.add(s.Seconds, float64(s.Resident))
+		}
+		if s.Heap > 0 {
+			heap.add(s.Seconds, float64(s.Heap))
+		}
+		if i == 0 {
+			continue
+		}
+		before := r.Samples[i-1]
+		span := s.Seconds - before.Seconds
+		if span <= 0 {
+			continue
+		}
+		received.add(s.Seconds, float64(s.Bytes-before.Bytes)/span)
+		if s.CPU >= before.CPU && before.CPU > 0 {
+			cpu.add(s.Seconds, (s.CPU-before.CPU).Seconds()/span)
 		}
 	}
-	x := func(v float64) float64 { return left + v/maxX*(width-left-20) }
-	y := func(v float64) float64 { return height - bottom - v/maxY*(height-bottom-30) }
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img"><text x="%d" y="16" class="title">%s</text>`, width, height, left, template.HTMLEscapeString(p.title))
-	for i := range 5 {
-		vx, vy := maxX*float64(i)/4, maxY*float64(i)/4
-		fmt.Fprintf(&b, `<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%.3g</text><text class="x" x="%.1f" y="%d">%.3g</text>`,
-			left, y(vy), width-20, left-6, y(vy)+4, vy, x(vx), height-bottom+16, vx)
-	}
-	fmt.Fprintf(&b, `<text class="y" x="%d" y="16">%s</text><text class="x" x="%d" y="%d">%s</text>`, left-6, template.HTMLEscapeString(p.y), width/2, height-6, template.HTMLEscapeString(p.x))
-	for i, l := range p.lines {
-		var path []string
-		for _, at := range l.points {
-			path = append(path, fmt.Sprintf("%.1f,%.1f", x(at.x), y(at.y)))
+	for _, p := range []plot{
+		{title: "CPU of the server", about: "cores", y: axis{kind: number}, lines: []line{cpu}},
+		{title: "Memory of the server", y: axis{kind: bytes}, lines: []line{resident, heap}},
+		{title: "Received by the clients", about: "each second", y: axis{kind: bytes}, lines: []line{received}},
+		{title: "Streams", about: "open", y: axis{kind: number}, lines: []line{streams}},
+	} {
+		p.width, p.height, p.x, p.bands = 1260, 200, axis{kind: seconds}, bands(r)
+		if p.drop(); len(p.lines) > 0 {
+			out = append(out, p)
 		}
-		fmt.Fprintf(&b, `<polyline class="line c%d" points="%s"/><text class="c%d" x="%d" y="%d">%s</text>`, i%6, strings.Join(path, " "), i%6, left+8, 34+14*i, template.HTMLEscapeString(l.name))
 	}
-	return b.String() + "</svg>"
+	return out
+}
+
+// bands are the phases over time.
+func bands(r *scenario.Report) (out []band) {
+	for i, s := range r.Samples {
+		if n := len(out); n == 0 || out[n-1].name != s.Phase {
+			from := s.Seconds
+			if i == 0 {
+				from = 0
+			} else {
+				out[n-1].to = from
+			}
+			out = append(out, band{name: s.Phase, from: from})
+		}
+		out[len(out)-1].to = s.Seconds
+	}
+	return out
 }

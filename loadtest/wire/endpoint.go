@@ -20,6 +20,9 @@ type Endpoint struct {
 	TLS *tls.Config
 	// TokenFile holds the bearer's token; it is read for every connection, for tokens are renewed. "" is none.
 	TokenFile string
+	// ReceiveBuffer is how many bytes the system keeps for a connection that are not read yet; 0 is what it chooses. With thousands of
+	// connections its own choice can be more than it has for all.
+	ReceiveBuffer int
 }
 
 // Secrets are the files and names of a TLS connection.
@@ -79,8 +82,17 @@ func (e Endpoint) Secure(s Secrets) (Endpoint, error) {
 func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, e.Network, e.Address)
-	if err != nil || e.TLS == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := conn.(interface{ SetReadBuffer(int) error }); ok && e.ReceiveBuffer > 0 {
+		if err := b.SetReadBuffer(e.ReceiveBuffer); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	if e.TLS == nil {
+		return conn, nil
 	}
 	secure := tls.Client(conn, e.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
