@@ -21,7 +21,9 @@ type Snapshot struct {
 	projections chunked.Map[*value.Projection] // by ServiceKey.String()
 
 	services  serviceIndex
+	ports     portIndex
 	virtual   virtualIndex
+	patterns  patternIndex
 	rules     ruleIndex
 	gateways  chunked.Map[*value.Gateway] // namespace, name
 	sidecars  chunked.Map[*value.Sidecar] // namespace, name

@@ -61,8 +61,7 @@ func newEdits() *edits {
 // newBase computes a base from nothing: everything is touched.
 func (t *Tables) newBase(n *snapshot.Snapshot, f Facts, labels value.Labels) *base {
 	empty := &base{scope: newScope(f, labels, t.trims), snap: &snapshot.Snapshot{Mesh: n.Mesh}}
-	all := &touched{all: true}
-	return t.advance(empty, n, all)
+	return t.advance(empty, n, everything(n, empty.scope))
 }
 
 // advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
@@ -153,7 +152,7 @@ func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service,
 
 // advanceSniffed replaces the route configurations that services have of their own.
 func (t *Tables) advanceSniffed(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	for host := range touch.eachRouted(b.snap, n) {
+	for host := range touch.eachSniffed(b, n) {
 		for _, r := range t.sniffedRoutes(b.snap, b.scope, host) {
 			e.routes.drop(r.Name())
 		}
@@ -165,7 +164,7 @@ func (t *Tables) advanceSniffed(b *base, n *snapshot.Snapshot, touch *touched, e
 
 // advanceListeners replaces the wildcard listeners of the touched ports.
 func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	for port := range touch.eachPort(b, n) {
+	for port := range touch.eachPort(n) {
 		for _, l := range t.wildcardListeners(b.snap, b.scope, port) {
 			e.listeners.drop(l.Name())
 		}
@@ -181,30 +180,30 @@ func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e 
 	for port := range touch.eachRoutePort(b, n) {
 		k := fmt.Sprintf("%05d", port)
 		had, ok := b.hosts.Get(k)
-		if !b.scope.servesHTTP(n, port) {
-			if ok {
+		if serves := ok; touch.services() {
+			if serves = b.scope.servesHTTP(n, port); !serves && ok {
 				out = out.Delete(k)
 				e.routes.drop(fmt.Sprint(port))
 			}
+			if !serves {
+				continue
+			}
+		} else if !serves {
 			continue
 		}
 		var hosts VirtualHosts
-		list := edit[*encodecache.Fragment]{}
+		seen := touch
 		if ok {
 			hosts = had.hosts
-			for host := range touch.eachRouteHost(b, n, port) {
-				for _, h := range t.virtualHostsOf(b.snap, b.scope, port, host) {
-					list.drop(h.key)
-				}
-			}
+		} else {
+			seen = everything(n, b.scope)
 		}
-		seen := touch
-		if !ok {
-			seen = &touched{all: true}
-		}
-		for host := range seen.eachRouteHost(b, n, port) {
-			for _, h := range t.virtualHostsOf(n, b.scope, port, host) {
-				list.put(h.key, h.fragment)
+		list := edit[*encodecache.Fragment]{}
+		for host := range seen.eachRouteHost(b.scope, n, port) {
+			if f := t.virtualHostOf(n, b.scope, port, host); f != nil {
+				list.put(host, f)
+			} else {
+				list.drop(host)
 			}
 		}
 		next := list.apply(hosts)
@@ -216,16 +215,6 @@ func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e 
 		e.routes.put(r.Name(), r)
 	}
 	return out
-}
-
-// servesHTTP reports whether the scope has a service with an HTTP port of that number, or with a sniffed one at an address that it shares.
-func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
-	for svc := range sc.ServicesOnPort(n, port) {
-		if p := svc.PortByNumber(port).Protocol; p.IsHTTP() || p == value.Auto && sharesAddress(svc) {
-			return true
-		}
-	}
-	return false
 }
 
 // world is what the proxies of a class should have. prev, which may be nil, is the World that the class had of the base old with the same

@@ -33,7 +33,6 @@ func (t *Tables) Sizes() map[string]int {
 		"listeners.api":        t.listeners.api.Len(),
 		"listeners.server":     t.listeners.server.Len(),
 		"listeners.chains":     t.listeners.chains.Len(),
-		"listeners.ports":      t.listeners.ports.Len(),
 		"listeners.headers":    t.listeners.headers.Len(),
 		"listeners.inFixed":    t.listeners.inFixed.Len(),
 		"listeners.inPorts":    t.listeners.inPorts.Len(),

@@ -79,7 +79,7 @@ func host(t *rapid.T) string {
 
 func hostOrPattern(t *rapid.T) string {
 	if rapid.IntRange(0, 4).Draw(t, "pattern") == 0 {
-		return pick(t, "pattern", "*.example.com", "*.a.svc.cluster.local", "*.ext.example.com", "*")
+		return pick(t, "pattern", "*.example.com", "*.a.svc.cluster.local", "*.ext.example.com", "*", "*xt.example.com")
 	}
 	return host(t)
 }

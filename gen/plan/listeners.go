@@ -15,9 +15,8 @@ type listenerTables struct {
 	virtual  *encodecache.Table[gen.VirtualOutboundKey, encodecache.Entry]
 	api      *encodecache.Table[gen.APIListenerKey, encodecache.Entry]
 	server   *encodecache.Table[gen.ServerListenerKey, encodecache.Entry]
-	// chains are the interned lists of outbound chains, ports the listening services of each port of a Snapshot.
+	// chains are the interned lists of outbound chains.
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
-	ports  *encodecache.Table[portKey, portServices]
 
 	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all share the stencils.
 	headers *encodecache.Table[gen.InboundListenerKey, encodecache.Fragment]
@@ -40,7 +39,6 @@ func newListenerTables() listenerTables {
 			return listenerLeaf(k.Name(), gen.Marshal(gen.ServerListener(k)))
 		}),
 		chains: encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
-		ports:  encodecache.NewTable(newPortServices),
 		headers: encodecache.NewTable(func(k gen.InboundListenerKey) *encodecache.Fragment {
 			return encodecache.NewFragment(gen.Marshal(gen.InboundListener(k)))
 		}),

@@ -102,7 +102,7 @@ func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, o
 		return nil, false
 	}
 	for _, e := range v.n.Projection(svc.ServiceKey).Inline {
-		if !servesPort(e, p) || slices.ContainsFunc(e.Addresses, func(a string) bool { _, err := netip.ParseAddr(a); return err != nil }) {
+		if !e.Serves(p) || slices.ContainsFunc(e.Addresses, func(a string) bool { _, err := netip.ParseAddr(a); return err != nil }) {
 			continue
 		}
 		at := place{bind: e.Addresses[0], also: strings.Join(e.Addresses[1:], ",")}
@@ -117,10 +117,4 @@ func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, o
 }
 
 // byMember reports whether a service has no address of its own and its connections go where they were made to.
-func byMember(svc *value.Service) bool {
-	return len(svc.Addresses) == 0 && (svc.Headless || svc.Resolution == value.Passthrough)
-}
-
-func servesPort(e *value.Endpoint, p *value.Port) bool {
-	return slices.ContainsFunc(e.Ports, func(ep value.EndpointPort) bool { return ep.Name == p.Name })
-}
+func byMember(svc *value.Service) bool { return svc.ByMember() }

@@ -4,70 +4,10 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
-
-// portKey is a port in a Snapshot.
-type portKey struct {
-	snapshot *snapshot.Snapshot
-	port     int
-}
-
-// portServices are those of the services with one port that can meet others in one listener, whoever sees them. Worked out once for each
-// Snapshot, so that a scope need not walk all services of the port. Each list is in the order in which conflicts are decided.
-type portServices struct {
-	// http are the services whose port is HTTP, those that only some namespaces see apart.
-	http, httpSome []*value.Service
-	// wild are the others that have no address of their own, or a range of addresses.
-	wild []*value.Service
-	// shared are the services at addresses of endpoints that several headless services have.
-	shared map[string][]*value.Service
-}
-
-func newPortServices(k portKey) *portServices {
-	out := &portServices{}
-	members := map[string][]*value.Service{}
-	for svc := range k.snapshot.ServicesOnPort(k.port) {
-		p := svc.PortByNumber(k.port)
-		switch {
-		case p.Protocol == value.UDP || svc.Resolution == value.Alias:
-		case p.Protocol.IsHTTP() && svc.Export.Public:
-			out.http = append(out.http, svc)
-		case p.Protocol.IsHTTP():
-			out.httpSome = append(out.httpSome, svc)
-		case len(svc.Addresses) == 0 || slices.ContainsFunc(svc.Addresses, func(a string) bool { return strings.Contains(a, "/") }):
-			out.wild = append(out.wild, svc)
-			if byMember(svc) {
-				eachMember(k.snapshot, svc, p, func(address string) { members[address] = append(members[address], svc) })
-			}
-		}
-	}
-	for _, l := range [][]*value.Service{out.http, out.httpSome, out.wild} {
-		slices.SortFunc(l, OlderService)
-	}
-	for address, l := range members {
-		if len(l) > 1 {
-			if out.shared == nil {
-				out.shared = map[string][]*value.Service{}
-			}
-			out.shared[address] = l
-		}
-	}
-	return out
-}
-
-func eachMember(n *snapshot.Snapshot, svc *value.Service, p *value.Port, f func(address string)) {
-	last := ""
-	for _, e := range n.Projection(svc.ServiceKey).Inline {
-		if servesPort(e, p) && e.Addresses[0] != last {
-			last = e.Addresses[0]
-			f(last)
-		}
-	}
-}
 
 // seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a scope knows only as a
 // destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
@@ -104,9 +44,8 @@ func (v outboundView) wildcardClaims(port int) []portClaim {
 	if ownPort(v.n, port) {
 		return nil
 	}
-	all := v.t.listeners.ports.Get(portKey{v.n, port})
-	claims := v.firstHTTP(all, port)
-	for _, svc := range all.wild {
+	claims := v.firstHTTP(port)
+	for svc := range v.sc.candidates(v.n, port, snapshot.Wild) {
 		s, p := v.seen(svc, port)
 		if p == nil {
 			continue
@@ -122,19 +61,21 @@ func (v outboundView) wildcardClaims(port int) []portClaim {
 }
 
 // firstHTTP is the first of the services of a port that are HTTP.
-func (v outboundView) firstHTTP(all *portServices, port int) (first []portClaim) {
-	for _, svc := range all.httpSome {
-		if s, p := v.seen(svc, port); p != nil && (len(first) == 0 || v.before(portClaim{s, p, ""}, first[0]) < 0) {
-			first = []portClaim{{s, p, ""}}
+func (v outboundView) firstHTTP(port int) (first []portClaim) {
+	take := func(class snapshot.PortClass) {
+		for _, run := range v.sc.runs(v.n, port, class) {
+			for svc := range run {
+				if len(first) > 0 && class == snapshot.PublicHTTP && OlderService(first[0].service, svc) < 0 {
+					break // the rest of the run is younger
+				}
+				if s, p := v.seen(svc, port); p != nil && (len(first) == 0 || v.before(portClaim{s, p, ""}, first[0]) < 0) {
+					first = []portClaim{{s, p, ""}}
+				}
+			}
 		}
 	}
-	for _, svc := range all.http {
-		if len(first) > 0 {
-			break
-		}
-		if s, p := v.seen(svc, port); p != nil {
-			first = []portClaim{{s, p, ""}}
-		}
+	if take(snapshot.SomeHTTP); len(first) == 0 {
+		take(snapshot.PublicHTTP)
 	}
 	return first
 }
@@ -179,7 +120,7 @@ func (v outboundView) sharing(at place, own portClaim) []portClaim {
 		}
 	}
 	if byMember(own.service) {
-		for _, svc := range v.t.listeners.ports.Get(portKey{v.n, own.port.Number}).shared[at.bind] {
+		for svc := range v.n.WithMember(own.port.Number, at.bind) {
 			add(svc)
 		}
 	} else {

@@ -45,10 +45,8 @@ func covered(n *snapshot.Snapshot, host string) (hosts []string) {
 	if !strings.HasPrefix(host, "*") {
 		return []string{host}
 	}
-	for svc := range n.Services() {
-		if value.HostMatches(host, svc.Host) {
-			hosts = append(hosts, svc.Host)
-		}
+	for svc := range n.ServicesUnder(host) {
+		hosts = append(hosts, svc.Host)
 	}
 	return hosts
 }
@@ -62,15 +60,13 @@ func (t *Tables) sharers(n *snapshot.Snapshot, svc *value.Service) (hosts []stri
 		if p.Protocol.IsHTTP() {
 			continue
 		}
-		shared := t.listeners.ports.Get(portKey{n, p.Number}).shared
-		if len(shared) == 0 {
-			continue
-		}
-		eachMember(n, svc, p, func(address string) {
-			for _, o := range shared[address] {
-				hosts = append(hosts, o.Host)
+		for address := range n.Members(svc, p) {
+			for o := range n.WithMember(p.Number, address) {
+				if o.ServiceKey != svc.ServiceKey {
+					hosts = append(hosts, o.Host)
+				}
 			}
-		})
+		}
 	}
 	return hosts
 }

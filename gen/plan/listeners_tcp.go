@@ -201,18 +201,18 @@ func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) 
 		}
 	}
 	if svc.Wildcard() {
-		for vs := range v.n.VirtualServicesOfGateway("mesh") {
-			if slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool {
-				return value.HostMatches(h, svc.Host) || value.HostMatches(svc.Host, h)
-			}) {
+		for vs := range v.n.VirtualServicesUnder(svc.Host) {
+			add(vs)
+		}
+		for vs := range v.n.VirtualServicesOfOddPatterns() {
+			if slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool { return value.HostMatches(h, svc.Host) }) {
 				add(vs)
 			}
 		}
-	} else {
-		for p := range snapshot.Patterns(svc.Host) {
-			for vs := range v.n.VirtualServicesOfHost(p) {
-				add(vs)
-			}
+	}
+	for p := range snapshot.Patterns(svc.Host) {
+		for vs := range v.n.VirtualServicesOfHost(p) {
+			add(vs)
 		}
 	}
 	slices.SortFunc(out, func(a, b *value.VirtualService) int {

@@ -97,11 +97,21 @@ func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
 }
 
 func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
-	spec := &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{pick(t, "imports", "*", "a", "b") + "/" + hostOrPattern(t)}}}}
+	imports := rapid.SliceOfN(rapid.Custom(egressHost), 1, 4).Draw(t, "imports")
+	spec := &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: imports}}}
 	if rapid.Bool().Draw(t, "selective") {
 		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one", "two")}}
 	}
 	return &value.Sidecar{Meta: meta, Spec: spec}
+}
+
+// egressHost is one line of a Sidecar: an import of a host or a pattern from a namespace, the client's own, or all; now and then an exclusion.
+func egressHost(t *rapid.T) string {
+	ns := pick(t, "imported namespace", "*", ".", "a", "b", "root")
+	if rapid.IntRange(0, 5).Draw(t, "excluded") == 0 {
+		ns = pick(t, "excluded namespace", "~", "~*", "~a", "~b")
+	}
+	return ns + "/" + hostOrPattern(t)
 }
 
 func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {

@@ -53,18 +53,12 @@ func newRouteTables() routeTables {
 	}
 }
 
-// VirtualHosts are the encoded virtual hosts of one route configuration, in the order in which they are sent.
+// VirtualHosts are the encoded virtual hosts of one route configuration, in the order in which they are sent: by host.
 type VirtualHosts = chunked.Map[*encodecache.Fragment]
 
-// virtualHost is one of them: the key that orders it, unique in its route configuration, and the encoded field.
-type virtualHost struct {
-	key      string
-	fragment *encodecache.Fragment
-}
-
-// virtualHostsOf are the virtual hosts of one host (a service's, or one that only a VirtualService names, patterns included) in the route
-// configuration of a shared HTTP port.
-func (t *Tables) virtualHostsOf(n *snapshot.Snapshot, sc *Scope, port int, host string) []virtualHost {
+// virtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns included) in the route
+// configuration of a shared HTTP port, where it is ordered by the host; nil if it has none there.
+func (t *Tables) virtualHostOf(n *snapshot.Snapshot, sc *Scope, port int, host string) *encodecache.Fragment {
 	v := portView{n, sc, port}
 	c, ok := v.claim(host)
 	if !ok {
@@ -74,7 +68,7 @@ func (t *Tables) virtualHostsOf(n *snapshot.Snapshot, sc *Scope, port int, host 
 	if len(domains) == 0 {
 		return nil
 	}
-	return []virtualHost{{host, t.routes.hosts.Get(t.virtualHostKey(v, c, strings.Join(domains, " ")))}}
+	return t.routes.hosts.Get(t.virtualHostKey(v, c, strings.Join(domains, " ")))
 }
 
 // virtualHostKey is the Key of the virtual host of a claim.

@@ -80,10 +80,7 @@ func (v portView) reachesService(vs *value.VirtualService) bool {
 
 // covers reports whether a service of the port falls under a pattern; with a VirtualService, whether one does that it governs.
 func (v portView) covers(pattern string, by *value.VirtualService) bool {
-	for svc := range v.n.ServicesOnPort(v.port) {
-		if !value.HostMatches(pattern, svc.Host) {
-			continue
-		}
+	for svc := range v.n.ServicesUnder(pattern) {
 		seen := v.service(svc.Host)
 		if seen == nil {
 			continue

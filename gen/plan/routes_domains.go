@@ -252,14 +252,14 @@ func domainsAnywhere(n *snapshot.Snapshot, host string) []string {
 }
 
 // namesakes are the services of all namespaces that clients there may call by a name without dots. Hosts and patterns that are such names
-// are rare: only where one exists is the mesh walked.
+// are rare: only where one exists are they looked for.
 func namesakes(n *snapshot.Snapshot, short string) []string {
 	if !hasService(n, short) && !hasRule(n, short) && !hasRule(n, "*."+short) {
 		return nil
 	}
 	var out []string
-	for svc := range n.Services() {
-		if strings.HasPrefix(svc.Host, short+".") && strings.HasSuffix(svc.Host, ".svc."+n.Mesh.DomainSuffix) {
+	for svc := range n.ServicesBeginning(short + ".") {
+		if strings.HasSuffix(svc.Host, ".svc."+n.Mesh.DomainSuffix) {
 			out = append(out, svc.Host)
 		}
 	}

@@ -316,8 +316,8 @@ func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *Scope, port int) map[strin
 		}
 	}
 	for h := range hosts {
-		for _, v := range tables.virtualHostsOf(n, sc, port, h) {
-			out[h] = v.fragment.Sum()
+		if f := tables.virtualHostOf(n, sc, port, h); f != nil {
+			out[h] = f.Sum()
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -167,13 +168,26 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 
 // Services yields the services that the proxy sees, one for each host, by host.
 func (sc *Scope) Services(n *snapshot.Snapshot) iter.Seq[*value.Service] {
-	return sc.each(n, n.Services())
+	if sc.Wide() {
+		return sc.each(n, n.Services())
+	}
+	return func(yield func(*value.Service) bool) {
+		for _, host := range slices.Sorted(maps.Keys(sc.hosts(n))) {
+			if svc := sc.Service(n, host); svc != nil && !yield(svc) {
+				return
+			}
+		}
+	}
 }
 
 // ServicesOnPort yields the services that the proxy sees and that have a port of that number, by host.
 func (sc *Scope) ServicesOnPort(n *snapshot.Snapshot, port int) iter.Seq[*value.Service] {
+	services := sc.Services(n)
+	if sc.Wide() {
+		services = sc.each(n, n.ServicesOnPort(port))
+	}
 	return func(yield func(*value.Service) bool) {
-		for svc := range sc.each(n, n.ServicesOnPort(port)) {
+		for svc := range services {
 			if svc.PortByNumber(port) != nil && !yield(svc) {
 				return
 			}

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/pilotd/pilotd/snapshot"
@@ -12,9 +10,13 @@ import (
 // touched is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two Snapshots for some
 // scope. It is worked out once for each step and then asked by every base.
 type touched struct {
+	// all: anything may differ. Then hosts and routes are nil, for those that there are, or what one explicit scope may see.
 	all bool
 	// hosts are those whose clusters and listeners may differ; routes those whose virtual hosts may, patterns of VirtualServices included.
 	hosts, routes map[string]struct{}
+	// ports and routePorts are those of the services of hosts and of routes; sniffed those of routes with a service that has a sniffed port.
+	ports, routePorts map[int]struct{}
+	sniffed           map[string]struct{}
 	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any port.
 	wide bool
 	// delta is what differs; nil if anything may.
@@ -26,15 +28,14 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 	if d.All || old.Mesh == nil {
 		return &touched{all: true}
 	}
-	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d}, t, old, n}
+	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d}, t, old, n, map[string]struct{}{}}
 	for k := range d.Services {
 		s.service(k)
 	}
 	for k := range d.Objects {
 		switch k.Kind {
 		case value.KindVirtualService:
-			s.virtualService(old.VirtualService(k.Namespace, k.Name))
-			s.virtualService(n.VirtualService(k.Namespace, k.Name))
+			s.virtualService(old.VirtualService(k.Namespace, k.Name), n.VirtualService(k.Namespace, k.Name))
 		case value.KindDestinationRule:
 			s.rule(old.DestinationRule(k.Namespace, k.Name))
 			s.rule(n.DestinationRule(k.Namespace, k.Name))
@@ -45,6 +46,7 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 			s.wide = true
 		}
 	}
+	s.findPorts(old, n)
 	return &s.touched
 }
 
@@ -60,6 +62,7 @@ type step struct {
 	touched
 	tables *Tables
 	old, n *snapshot.Snapshot
+	done   map[string]struct{} // whose virtual hosts are marked, with those that depend on them
 }
 
 func (s *step) both(f func(*snapshot.Snapshot)) {
@@ -73,13 +76,24 @@ func (s *step) host(host string) {
 		return
 	}
 	s.hosts[host] = struct{}{}
+	s.virtualHosts(host)
+	s.both(func(n *snapshot.Snapshot) {
+		for _, h := range s.tables.relatedListeners(n, host) {
+			s.host(h)
+		}
+	})
+}
+
+// virtualHosts marks those of a host, and those that depend on them.
+func (s *step) virtualHosts(host string) {
+	if _, ok := s.done[host]; ok {
+		return
+	}
+	s.done[host] = struct{}{}
 	s.route(host)
 	s.both(func(n *snapshot.Snapshot) {
 		for _, h := range s.tables.relatedHosts(n, host) {
 			s.route(h)
-		}
-		for _, h := range s.tables.relatedListeners(n, host) {
-			s.host(h)
 		}
 	})
 }
@@ -108,6 +122,13 @@ func (s *step) service(k value.ServiceKey) {
 				break
 			}
 		}
+		for vs := range n.VirtualServicesOfOddPatterns() {
+			for _, h := range vs.Spec.GetHosts() {
+				if value.HostMatches(h, k.Host) {
+					s.route(h)
+				}
+			}
+		}
 	})
 }
 
@@ -129,25 +150,34 @@ func (s *step) covered(n *snapshot.Snapshot, host string, mark func(string)) {
 	if !strings.HasPrefix(host, "*") {
 		return
 	}
-	for svc := range n.Services() {
-		if value.HostMatches(host, svc.Host) {
-			mark(svc.Host)
-		}
+	for svc := range n.ServicesUnder(host) {
+		mark(svc.Host)
 	}
 }
 
-func (s *step) virtualService(vs *value.VirtualService) {
-	if vs == nil || !snapshot.BoundToSidecars(vs) {
-		return // routers find out by themselves what they have of it
+// virtualService marks what a VirtualService makes another of. One of HTTP routes alone decides nothing about clusters and listeners, but
+// that explicit scopes see the services that it routes to.
+func (s *step) virtualService(old, now *value.VirtualService) {
+	mark, alike := s.virtualHosts, leadsAlike(old, now)
+	if hasStreams(old) || hasStreams(now) {
+		mark = s.host
 	}
-	s.both(func(n *snapshot.Snapshot) {
-		for _, h := range vs.Spec.GetHosts() {
-			s.covered(n, h, s.host)
+	for _, vs := range []*value.VirtualService{old, now} {
+		if vs == nil || !snapshot.BoundToSidecars(vs) {
+			continue // routers find out by themselves what they have of it
 		}
-		for h := range snapshot.Destinations(vs) { // an explicit scope sees them because of this object
+		s.both(func(n *snapshot.Snapshot) {
+			for _, h := range vs.Spec.GetHosts() {
+				s.covered(n, h, mark)
+			}
+		})
+		if alike {
+			continue
+		}
+		for h := range snapshot.Destinations(vs) {
 			s.host(h)
 		}
-	})
+	}
 }
 
 func (s *step) rule(d *value.DestinationRule) {
@@ -160,109 +190,4 @@ func (s *step) rule(d *value.DestinationRule) {
 			s.callers(n, h)
 		})
 	})
-}
-
-// eachHost yields the hosts whose clusters and listeners may differ.
-func (t *touched) eachHost(old, n *snapshot.Snapshot) iter.Seq[string] {
-	return t.each(t.hosts, old, n)
-}
-
-// eachRouted yields the hosts of services whose routes may differ.
-func (t *touched) eachRouted(old, n *snapshot.Snapshot) iter.Seq[string] {
-	return t.each(t.routes, old, n)
-}
-
-// each yields hosts, or those of all services if anything may differ.
-func (t *touched) each(hosts map[string]struct{}, old, n *snapshot.Snapshot) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if t.all {
-			hosts = map[string]struct{}{}
-			for _, s := range []*snapshot.Snapshot{old, n} {
-				for svc := range s.Services() {
-					hosts[svc.Host] = struct{}{}
-				}
-			}
-		}
-		for h := range hosts {
-			if !yield(h) {
-				return
-			}
-		}
-	}
-}
-
-// eachPort yields the ports of the services of touched hosts.
-func (t *touched) eachPort(b *base, n *snapshot.Snapshot) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for p := range t.ports(b.snap, n, t.hosts) {
-			if !yield(p) {
-				return
-			}
-		}
-	}
-}
-
-func (t *touched) ports(old, n *snapshot.Snapshot, hosts map[string]struct{}) map[int]struct{} {
-	out := map[int]struct{}{}
-	for _, s := range []*snapshot.Snapshot{old, n} {
-		if t.all {
-			for p := range s.Ports() {
-				out[p] = struct{}{}
-			}
-			continue
-		}
-		for h := range hosts {
-			for svc := range s.ServicesOfHost(h) {
-				for _, p := range svc.Ports {
-					out[p.Number] = struct{}{}
-				}
-			}
-		}
-	}
-	return out
-}
-
-// anyHostPort is the port on which VirtualServices have virtual hosts for all their hosts, whether a service there has the port or not.
-const anyHostPort = 80
-
-// eachRoutePort yields the ports whose route configurations may differ.
-func (t *touched) eachRoutePort(b *base, n *snapshot.Snapshot) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		ports := t.ports(b.snap, n, t.routes)
-		ports[anyHostPort] = struct{}{}
-		if t.wide {
-			for k := range b.hosts.All() {
-				p, _ := strconv.Atoi(k)
-				ports[p] = struct{}{}
-			}
-		}
-		for p := range ports {
-			if !yield(p) {
-				return
-			}
-		}
-	}
-}
-
-// eachRouteHost yields the hosts whose virtual hosts on a port may differ.
-func (t *touched) eachRouteHost(b *base, n *snapshot.Snapshot, port int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		hosts := t.routes
-		if t.all {
-			hosts = map[string]struct{}{}
-			for svc := range b.scope.ServicesOnPort(n, port) {
-				hosts[svc.Host] = struct{}{}
-			}
-			for vs := range n.VirtualServicesOfGateway("mesh") {
-				for _, h := range vs.Spec.GetHosts() {
-					hosts[h] = struct{}{}
-				}
-			}
-		}
-		for h := range hosts {
-			if !yield(h) {
-				return
-			}
-		}
-	}
 }

@@ -65,6 +65,16 @@ type Endpoint struct {
 	HostName, SubDomain string
 }
 
+// Serves reports whether the endpoint has a port of a service.
+func (e *Endpoint) Serves(p *Port) bool {
+	for _, ep := range e.Ports {
+		if ep.Name == p.Name {
+			return true
+		}
+	}
+	return false
+}
+
 // EndpointPort is the port at which an endpoint serves the service port of that name.
 type EndpointPort struct {
 	Name string

@@ -127,6 +127,11 @@ type Port struct {
 // Wildcard reports whether the host is a pattern such as *.example.com.
 func (s *Service) Wildcard() bool { return strings.HasPrefix(s.Host, "*") }
 
+// ByMember reports whether a service has no address of its own and its connections go where they were made to.
+func (s *Service) ByMember() bool {
+	return len(s.Addresses) == 0 && (s.Headless || s.Resolution == Passthrough)
+}
+
 // PortByNumber is the port with that number, or nil.
 func (s *Service) PortByNumber(n int) *Port {
 	for _, p := range s.Ports {

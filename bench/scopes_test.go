@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/pilotd/pilotd/snapshot"
+)
+
+// meshSizes are the numbers of services at which growth is read.
+func meshSizes(b *testing.B) []int {
+	if testing.Short() {
+		return []int{100, 1000}
+	}
+	return []int{100, 1000, 10000, 100000}
+}
+
+// BenchmarkSnapshot is the next Snapshot for one changed object, by kind.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, services := range meshSizes(b) {
+		m := valueMesh{services: services, namespaces: 10}
+		builder := snapshot.NewBuilder(nil)
+		builder.Apply(m.all())
+		for _, e := range edits() {
+			b.Run(fmt.Sprintf("%s/services=%d", e.kind, services), func(b *testing.B) {
+				b.ReportAllocs()
+				for n := 0; b.Loop(); n++ {
+					builder.Apply(e.make(m, n))
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkEdit is a change of one object, by kind, until the Worlds of ten classes are there, each of the default scope of another namespace.
+func BenchmarkEdit(b *testing.B) {
+	for _, services := range meshSizes(b) {
+		p := planValues(valueMesh{services: services, namespaces: 10})
+		p.attach(b, 10)
+		for _, e := range edits() {
+			b.Run(fmt.Sprintf("%s/services=%d", e.kind, services), func(b *testing.B) { p.bench(b, e) })
+		}
+		p.stop()
+	}
+}
+
+// bench repeats an edit.
+func (p *valuePlanner) bench(b *testing.B, e edit) {
+	p.apply(b, e)
+	p.moved = 0
+	n := p.n
+	b.ReportAllocs()
+	for b.Loop() {
+		p.apply(b, e)
+	}
+	b.ReportMetric(float64(p.moved)/float64(p.n-n), "classes/op")
+}
+
+// BenchmarkScopes is a change of one object among many Sidecar objects, each of which imports its own namespace, istio-system and three hosts: of
+// what none of them imports, with and without clients, and of what all import.
+func BenchmarkScopes(b *testing.B) {
+	unseen, seen := routeEdit("unseen", 0), routeEdit("seen", 5)
+	for _, sidecars := range []int{1, 10, 100, 1000, 10000} {
+		p := planValues(valueMesh{services: 2000, namespaces: 100, sidecars: sidecars})
+		p.attach(b, 1)
+		b.Run(fmt.Sprintf("unconnected/sidecars=%d", sidecars), func(b *testing.B) { p.bench(b, unseen) })
+		p.attach(b, sidecars)
+		for _, e := range append([]edit{unseen, seen}, edits()[4:]...) {
+			b.Run(fmt.Sprintf("%s/sidecars=%d", e.kind, sidecars), func(b *testing.B) { p.bench(b, e) })
+		}
+		p.stop()
+	}
+}
+
+// BenchmarkScopeMemory is what a connected Scope takes: 1,000 of them, beyond the mesh itself; and the time until it has its World.
+func BenchmarkScopeMemory(b *testing.B) {
+	for _, services := range []int{1000, 10000, 100000} {
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
+			const scopes = 1000
+			var bytes float64
+			for b.Loop() {
+				b.StopTimer()
+				p := planValues(valueMesh{services: services, namespaces: services / 20, sidecars: scopes})
+				p.attach(b, 1)
+				before := liveHeap()
+				b.StartTimer()
+				p.attach(b, scopes)
+				b.StopTimer()
+				bytes += float64(liveHeap()-before) / scopes
+				p.stop()
+				runtime.KeepAlive(p)
+				b.StartTimer()
+			}
+			b.ReportMetric(bytes/float64(b.N), "B/scope")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/scopes, "ns/scope")
+		})
+	}
+}
+
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkFirst is the first plan of all in a mesh, when everything is generated: of a proxy that sees everything, and of one whose Sidecar
+// imports some thirty services.
+func BenchmarkFirst(b *testing.B) {
+	for _, services := range meshSizes(b) {
+		for _, sidecars := range []int{0, 1} {
+			name := map[int]string{0: "wide", 1: "scoped"}[sidecars]
+			b.Run(fmt.Sprintf("%s/services=%d", name, services), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					b.StopTimer()
+					p := planValues(valueMesh{services: services, namespaces: max(10, services/20), sidecars: sidecars})
+					b.StartTimer()
+					p.attach(b, 1)
+					b.StopTimer()
+					p.stop()
+					b.StartTimer()
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// TestReachIsAllThatIsSeen holds what a scope finds by its imports against what it sees of a walk over the whole mesh, after random changes.
+func TestReachIsAllThatIsSeen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMesh(t)
+		defer m.stop()
+		tables := NewTables()
+		t.Repeat(map[string]func(*rapid.T){"batch": m.batch, "": func(t *rapid.T) {
+			n := m.builder.View().Snapshot
+			meta := value.Meta{Namespace: namespace(t), Name: "asked"}
+			f := Facts{Namespace: meta.Namespace, Sidecar: randomSidecar(t, meta), Traits: value.Traits{IPv4: true}}
+			sc := newScope(f, value.Labels{"app": "one"}, tables.trims)
+			checkReach(t, n, sc)
+			f.Sidecar = nil
+			for _, sc := range []*Scope{sc, newScope(f, value.Labels{"app": "one"}, tables.trims)} {
+				checkPorts(t, n, sc, tables)
+			}
+		}})
+	})
+}
+
+func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {
+	hosts := sc.hosts(n)
+	for svc := range n.Services() {
+		if _, ok := hosts[svc.Host]; !ok && sc.Service(n, svc.Host) != nil {
+			t.Fatalf("%v sees %s, which is not in reach: %v", sc.imports, svc.Host, hosts)
+		}
+	}
+	for vs := range n.VirtualServices() {
+		if !sc.SeesVirtualService(vs) {
+			continue
+		}
+		for _, h := range vs.Spec.GetHosts() {
+			if _, ok := hosts[h]; !ok {
+				t.Fatalf("%v sees %s of VirtualService %s/%s, which is not in reach: %v", sc.imports, h, vs.Namespace, vs.Name, hosts)
+			}
+		}
+	}
+}
+
+// checkPorts holds the services that claim a port against all that the scope sees there.
+func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *Scope, tables *Tables) {
+	v := outboundView{tables, n, sc}
+	for _, port := range []int{80, 443, 8080, 9000} {
+		var first []portClaim
+		serves := false
+		for svc := range n.Services() {
+			if s := sc.Service(n, svc.Host); s != nil && s.PortByNumber(port) != nil {
+				p := s.PortByNumber(port).Protocol
+				serves = serves || p.IsHTTP() || p == value.Auto && sharesAddress(s)
+			}
+			s, p := v.seen(svc, port)
+			if p == nil {
+				continue
+			}
+			class := snapshot.ClassOn(svc, port)
+			if class != 0 && !slices.Contains(slices.Collect(sc.candidates(n, port, class)), svc) {
+				t.Fatalf("%v: %s is no candidate of class %c on %d", sc.imports, svc.ServiceKey, class, port)
+			}
+			if c := (portClaim{s, p, ""}); p.Protocol.IsHTTP() && s.Resolution != value.Alias && (len(first) == 0 || v.before(c, first[0]) < 0) {
+				first = []portClaim{c}
+			}
+		}
+		if got := v.firstHTTP(port); len(got) != len(first) || len(got) > 0 && got[0] != first[0] {
+			t.Fatalf("%v: first on %d is %v, want %v", sc.imports, port, got, first)
+		}
+		if got := sc.servesHTTP(n, port); got != serves {
+			t.Fatalf("%v: HTTP on %d: %v, want %v", sc.imports, port, got, serves)
+		}
+		checkMembers(t, n, port)
+	}
+}
+
+// checkMembers holds the index of endpoints' addresses against a walk.
+func checkMembers(t *rapid.T, n *snapshot.Snapshot, port int) {
+	for _, address := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+		var want []value.ServiceKey
+		for svc := range n.Services() {
+			p := svc.PortByNumber(port)
+			if p == nil || p.Protocol.IsHTTP() || p.Protocol == value.UDP || svc.Resolution == value.Alias || !byMember(svc) {
+				continue
+			}
+			if slices.ContainsFunc(n.Projection(svc.ServiceKey).Inline, func(e *value.Endpoint) bool { return e.Serves(p) && e.Addresses[0] == address }) {
+				want = append(want, svc.ServiceKey)
+			}
+		}
+		var got []value.ServiceKey
+		for svc := range n.WithMember(port, address) {
+			if n.Service(svc.ServiceKey) != svc {
+				t.Fatalf("%s: an old version has an endpoint at %s", svc.ServiceKey, address)
+			}
+			got = append(got, svc.ServiceKey)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("on %d at %s: %v, want %v", port, address, got, want)
+		}
+	}
+}
