@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -85,12 +87,12 @@ func (a *api) of(k kind, namespace string) metadata.ResourceInterface {
 	return r.Namespace(namespace)
 }
 
-// attempts is how often a write is tried again that somebody else's came before.
-const attempts = 5
+// attempts is how often a write is tried: somebody else's may come before, or the server may have too much to do.
+const attempts = 8
 
 // put makes an object so, and returns its version. before is the version that is there, as far as is known.
 func (a *api) put(ctx context.Context, k kind, o mesh.Object, before string) (version string, err error) {
-	for range attempts {
+	for n := range attempts {
 		if k.frozen && before != "" {
 			if err = a.remove(ctx, k, o); err != nil {
 				return "", err
@@ -108,11 +110,29 @@ func (a *api) put(ctx context.Context, k kind, o mesh.Object, before string) (ve
 			if before, err = a.present(ctx, k, o); err != nil {
 				return "", err
 			}
+		case transient(err):
+			pause(ctx, n)
 		default:
 			return "", describe(k, o, err)
 		}
 	}
 	return "", describe(k, o, err)
+}
+
+// transient tells whether an error is one of a server that may do better later. What was asked for may have been done.
+func transient(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsInternalError(err) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+// pause waits before the attempt after the n-th.
+func pause(ctx context.Context, n int) {
+	timer := time.NewTimer(100 * time.Millisecond << n)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // send creates or updates an object, and writes its status.
@@ -158,9 +178,15 @@ func (a *api) present(ctx context.Context, k kind, o mesh.Object) (string, error
 // remove deletes an object, at once. One that is gone already is no error.
 func (a *api) remove(ctx context.Context, k kind, o metav1.Object) error {
 	var now int64
-	err := a.of(k, o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
-	if apierrors.IsNotFound(err) {
-		return nil
+	var err error
+	for n := range attempts {
+		if err = a.of(k, o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now}); err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !transient(err) {
+			break
+		}
+		pause(ctx, n)
 	}
 	return describe(k, o, err)
 }
