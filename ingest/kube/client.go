@@ -8,7 +8,6 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,7 +38,7 @@ func newClients(o Options) (*clients, error) {
 	c := &clients{http: transport, rest: map[schema.GroupVersion]rest.Interface{}}
 	kubernetes := rest.CopyConfig(cfg)
 	kubernetes.ContentType, kubernetes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	kubernetes.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	kubernetes.NegotiatedSerializer = coreCodecs().WithoutConversion()
 	istio := rest.CopyConfig(cfg)
 	istio.ContentType = runtime.ContentTypeJSON
 	istio.NegotiatedSerializer = istioCodecs().WithoutConversion()

@@ -104,7 +104,15 @@ func (k kind) requests(c rest.Interface) (cache.ListWithContextFunc, cache.Watch
 	return list, follow
 }
 
-func trim(o any) (any, *ingest.Rejection) { return ingest.Trim(o), nil }
+func trim(o any) (any, *ingest.Rejection) {
+	switch whole := o.(type) {
+	case *pod:
+		o = &whole.Pod
+	case *slice:
+		o = &whole.EndpointSlice
+	}
+	return ingest.Trim(o), nil
+}
 
 // readMesh takes the mesh configuration out of its ConfigMap.
 func readMesh(o any) (any, *ingest.Rejection) {

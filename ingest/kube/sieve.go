@@ -1,0 +1,131 @@
+package kube
+
+import (
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// sieve says which fields of a message are used, by number, and which of theirs; of a field with a nil sieve everything is.
+type sieve map[protowire.Number]sieve
+
+// keep appends to out what is used of an encoded message. Most of a Pod is not, and costs more to decode than all the rest.
+func (s sieve) keep(out, message []byte) ([]byte, error) {
+	for len(message) > 0 {
+		num, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return nil, protowire.ParseError(tag)
+		}
+		size := protowire.ConsumeFieldValue(num, kind, message[tag:])
+		if size < 0 {
+			return nil, protowire.ParseError(size)
+		}
+		field := message[:tag+size]
+		message = message[tag+size:]
+		inner, used := s[num]
+		switch {
+		case !used:
+		case inner == nil || kind != protowire.BytesType:
+			out = append(out, field...)
+		default:
+			var err error
+			if out, err = inner.nested(append(out, field[:tag]...), field[tag:]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// nested appends what is used of a message that has its length before it.
+func (s sieve) nested(out, field []byte) ([]byte, error) {
+	message, n := protowire.ConsumeBytes(field)
+	if n < 0 {
+		return nil, protowire.ParseError(n)
+	}
+	at := len(out)
+	out, err := s.keep(out, message)
+	if err != nil {
+		return nil, err
+	}
+	size := uint64(len(out) - at)
+	room := protowire.SizeVarint(size)
+	out = append(out, make([]byte, room)...)
+	copy(out[at+room:], out[at:])
+	protowire.AppendVarint(out[:at], size)
+	return out, nil
+}
+
+// sieveMeta keeps what keepMeta keeps, without annotations, and the owners.
+func sieveMeta() sieve {
+	return sieve{1: nil, 2: nil, 3: nil, 6: nil, 7: nil, 8: nil, 9: nil, 11: nil, 13: nil}
+}
+
+// sievePod keeps what ingest.Trim reads of a Pod.
+func sievePod() sieve {
+	return sieve{
+		1: sieveMeta(),
+		// spec: containers (their ports), serviceAccountName, nodeName, hostNetwork, hostname, subdomain
+		2: {2: {6: nil}, 8: nil, 10: nil, 11: nil, 16: nil, 17: nil},
+		// status: phase, conditions (type, status), podIP, podIPs
+		3: {1: nil, 2: {1: nil, 2: nil}, 6: nil, 12: nil},
+	}
+}
+
+// sieveSlice keeps what ingest.Trim reads of an EndpointSlice.
+func sieveSlice() sieve {
+	// endpoints (addresses, conditions, targetRef), ports, addressType
+	return sieve{1: sieveMeta(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}
+}
+
+// pod is a Pod that decodes what is used of it.
+type pod struct {
+	core.Pod `json:",inline"`
+}
+
+// Unmarshal is what the decoder of protobuf calls.
+func (p *pod) Unmarshal(message []byte) error {
+	kept, err := sievePod().keep(make([]byte, 0, len(message)/2), message)
+	if err != nil {
+		return err
+	}
+	if err := p.Pod.Unmarshal(kept); err != nil || p.Name != "" {
+		return err
+	}
+	p.Reset()
+	return p.Pod.Unmarshal(message) // No Pod: a bookmark, which says in an annotation what it means.
+}
+
+// slice is an EndpointSlice that decodes what is used of it.
+type slice struct {
+	discovery.EndpointSlice `json:",inline"`
+}
+
+// Unmarshal is what the decoder of protobuf calls.
+func (s *slice) Unmarshal(message []byte) error {
+	kept, err := sieveSlice().keep(make([]byte, 0, len(message)), message)
+	if err != nil {
+		return err
+	}
+	if err := s.EndpointSlice.Unmarshal(kept); err != nil || s.Name != "" {
+		return err
+	}
+	s.Reset()
+	return s.EndpointSlice.Unmarshal(message)
+}
+
+// coreCodecs read Kubernetes's own kinds.
+func coreCodecs() serializer.CodecFactory {
+	scheme, v1 := runtime.NewScheme(), core.SchemeGroupVersion
+	scheme.AddKnownTypes(v1, &core.Namespace{}, &core.NamespaceList{}, &core.Node{}, &core.NodeList{}, &core.PodList{}, &core.Service{}, &core.ServiceList{}, &core.ConfigMap{}, &core.ConfigMapList{})
+	scheme.AddKnownTypeWithName(v1.WithKind("Pod"), &pod{})
+	scheme.AddKnownTypes(discovery.SchemeGroupVersion, &discovery.EndpointSliceList{})
+	scheme.AddKnownTypeWithName(discovery.SchemeGroupVersion.WithKind("EndpointSlice"), &slice{})
+	meta.AddToGroupVersion(scheme, v1)
+	meta.AddToGroupVersion(scheme, discovery.SchemeGroupVersion)
+	return serializer.NewCodecFactory(scheme)
+}
