@@ -41,6 +41,9 @@ type Options struct {
 	// Underway bounds the bytes of answers to proxies that connect which are not written to their sockets yet; 0 is 256 MiB. Who connects
 	// then waits.
 	Underway int
+	// Unanswered is how long a client may leave a response of endpoints, listeners or routes unanswered while another one waits for that; 0 is
+	// for ever.
+	Unanswered time.Duration
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time

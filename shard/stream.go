@@ -46,6 +46,8 @@ type Metrics struct {
 	Unserved func(typeURL string)
 	// Admitted is told when a proxy that connects gets its first answer, and how long it has waited for it.
 	Admitted func(n Need, waited time.Duration)
+	// Unanswered is told of streams that end because their client has not answered a response.
+	Unanswered func(t ads.Type)
 	// Refused is told of refusals.
 	Refused func(r Refusal)
 }
@@ -95,6 +97,9 @@ func (m Metrics) filled() Metrics {
 	}
 	if m.Admitted == nil {
 		m.Admitted = func(Need, time.Duration) {}
+	}
+	if m.Unanswered == nil {
+		m.Unanswered = func(ads.Type) {}
 	}
 	if m.Refused == nil {
 		m.Refused = func(Refusal) {}

@@ -45,6 +45,7 @@ type worker struct {
 	log        changeLog
 	contents   contentTable
 	timers     timers
+	inspectAt  time.Time // when to look for clients that do not answer; zero while there are none
 	connecting line // members with a type's first request, which are answered one by one
 	parted     bool // the last member of a class has left, in this round
 	crowded    bool // several have come in this round
@@ -147,10 +148,19 @@ func (w *worker) run(ctx context.Context) {
 			timer, armed = nil, time.Time{}
 		}
 		w.round()
-		if next := w.timers.next(); !next.IsZero() && (armed.IsZero() || next.Before(armed)) {
+		if next := w.next(); !next.IsZero() && (armed.IsZero() || next.Before(armed)) {
 			timer, armed = w.shards.opts.After(next.Sub(w.shards.opts.Now())), next
 		}
 	}
+}
+
+// next is when the worker has something to do if nothing comes; zero for never.
+func (w *worker) next() time.Time {
+	next := w.timers.next()
+	if at := w.inspectAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		return at
+	}
+	return next
 }
 
 // round does all that has come. What comes meanwhile is for the next round, but for endpoints, which are looked at after every Cohort.
@@ -165,6 +175,7 @@ func (w *worker) round() {
 	w.handleWorlds(in)
 	w.handleTimers()
 	w.welcome()
+	w.inspect()
 	for _, f := range in.asked {
 		f()
 	}

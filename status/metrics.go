@@ -27,6 +27,7 @@ type Metrics struct {
 	Standing       prometheus.Gauge         // pilot_total_rejected_configs
 	Convergence    prometheus.Histogram     // pilot_proxy_convergence_time
 	QueueTime      prometheus.Histogram     // pilot_proxy_queue_time
+	Unanswered     *prometheus.CounterVec   // pilotd_xds_streams_unanswered{type}
 	Admission      *prometheus.HistogramVec // pilotd_xds_admission_seconds{need}
 	Debounce       prometheus.Histogram     // pilot_debounce_time
 	PlanTime       prometheus.Histogram     // pilot_pushcontext_init_seconds
@@ -61,6 +62,7 @@ func NewMetrics(build string) *Metrics {
 		Standing:       f.gauge("pilot_total_rejected_configs", "Objects of which the newest version is refused now."),
 		Convergence:    f.histogram("pilot_proxy_convergence_time", "Seconds from a change to the last response for it, per proxy."),
 		QueueTime:      f.histogram("pilot_proxy_queue_time", "Seconds that a change waited for its shard."),
+		Unanswered:     f.counters("pilotd_xds_streams_unanswered", "Streams cut off because their client did not answer a response while changes waited, by type.", "type"),
 		Admission:      f.histograms("pilotd_xds_admission_seconds", "Seconds from a proxy's connecting to its first answer, by its need.", wide(), "need"),
 		Debounce:       f.histogram("pilot_debounce_time", "Seconds that a configuration change waited before it was planned."),
 		PlanTime:       f.histogram("pilot_pushcontext_init_seconds", "Seconds that it took to plan a change for all classes."),

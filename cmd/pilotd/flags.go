@@ -29,6 +29,7 @@ type options struct {
 	keepaliveMaxAge, shutdownDuration   time.Duration
 	maxRecvSize, maxStreams             int
 	maxSubscriptions, maxBytesHeld      int
+	maxBytesUnderway, maxBytesHeldInAll int
 	stuckAfter                          time.Duration
 	debounceAfter, debounceMax          time.Duration
 	logLevel                            string
@@ -66,10 +67,12 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.keepaliveMaxAge, "keepaliveMaxServerConnectionAge", 0, "age at which a connection is closed gracefully, with jitter; never when 0")
 	f.DurationVar(&o.shutdownDuration, "shutdownDuration", 10*time.Second, "time over which streams are drained when pilotd ends")
 	f.IntVar(&o.maxRecvSize, "maxRecvSize", 4<<20, "largest request, in bytes (ISTIO_GPRC_MAXRECVMSGSIZE)")
-	f.IntVar(&o.maxStreams, "maxStreams", 100000, "most streams at once (ISTIO_GPRC_MAXSTREAMS)")
+	f.IntVar(&o.maxStreams, "maxStreams", 100000, "most streams at once, fewer where file descriptors or memory are short (ISTIO_GPRC_MAXSTREAMS)")
 	f.IntVar(&o.maxSubscriptions, "maxSubscriptions", 200000, "most resource names that one stream may subscribe to, over all types")
 	f.IntVar(&o.maxBytesHeld, "maxBytesHeld", 512<<20, "most bytes that may wait for one stream")
-	f.DurationVar(&o.stuckAfter, "stuckAfter", time.Minute, "time after which a client that stopped reading is cut off")
+	f.IntVar(&o.maxBytesUnderway, "maxBytesUnderway", 0, "bytes of answers to proxies that connect, not written yet, from which on others wait; a 16th of the memory limit when 0")
+	f.IntVar(&o.maxBytesHeldInAll, "maxBytesHeldInAll", 0, "bytes that may wait for all streams before clients that do not read are cut off at once; a 4th of the memory limit when 0")
+	f.DurationVar(&o.stuckAfter, "stuckAfter", time.Minute, "time after which a client is cut off that does not read, or does not answer while changes wait for that")
 	f.StringVar(&o.logLevel, "log_output_level", "default:info", "least level that is logged, by scope: default:info,ads:debug")
 	f.BoolVar(&o.logJSON, "log_as_json", false, "log as JSON")
 
@@ -120,6 +123,14 @@ func (o *options) environment() error {
 	return nil
 }
 
+// ignored are variables of istiod that mean nothing here, with what stands in their place.
+func ignored() map[string]string {
+	return map[string]string{
+		"PILOT_MAX_REQUESTS_PER_SECOND": "proxies that connect are not refused at a rate; they wait their turn, by need and cost: see --maxBytesUnderway",
+		"PILOT_PUSH_THROTTLE":           "pushes to proxies wait for none of each other",
+	}
+}
+
 // kubernetes reports whether objects are read from an API server.
 func (o *options) kubernetes() bool {
 	return slices.ContainsFunc(o.registries, func(r string) bool { return strings.EqualFold(r, "Kubernetes") })
@@ -158,6 +169,11 @@ func discoveryCommand() *cobra.Command {
 			log, err := newLog(cmd.ErrOrStderr(), o.logLevel, o.logJSON)
 			if err != nil {
 				return err
+			}
+			for name, instead := range ignored() {
+				if os.Getenv(name) != "" {
+					log.Warn("environment variable has no effect: "+instead, "variable", name)
+				}
 			}
 			for _, f := range unknownFlags(cmd.Flags(), os.Args[1:]) {
 				log.Warn("flag is not known here and has no effect", "flag", f)

@@ -42,6 +42,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 		names = append(names, s.Name())
 	}
 	server := discovery.New(discoveryOptions(o, log, names))
+	_, underway := server.Shards.Underway()
+	log.Info("limits", "memory", memoryLimit(), "streams", o.maxStreams, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
 	late.Store = server.Store
 	xds, err := listen("--grpcAddr", o.grpcAddr)
 	if err != nil {
@@ -95,10 +97,14 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
 	host, _ := os.Hostname() // only a name for people
+	o.limit(memoryLimit(), openFiles())
 	return discovery.Options{
 		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID,
 		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
-		Limits: grpcstream.Limits{RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld},
+		Limits: grpcstream.Limits{
+			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
+		},
+		Underway: o.maxBytesUnderway,
 		Keepalive: keepalive.ServerParameters{
 			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
 		},

@@ -19,6 +19,6 @@
 // the mutex when it finds none. So there is one sender at any time, responses keep their order, and whoever sends under the mutex does not
 // wait there: Send and Close never block.
 //
-// A stream ends once: by its client, by Close, by a limit, by Shutdown, or because its writer was stuck too long. From then on nothing is
+// A stream ends once: by its client, by Close, by a limit, by Shutdown, or because its client did not read for too long. From then on nothing is
 // sent. The handler returns when the writer is gone, so that no goroutine outlives its stream, and only then tells the Backend.
 package grpcstream

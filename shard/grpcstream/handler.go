@@ -81,6 +81,7 @@ func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
 	}
 	st := &stream{id: s.lastID.Add(1), server: s, grpc: ss}
 	s.streams.Store(st.id, st)
+	s.patrol.begin()
 	in.stream, in.scanner = st, s.newScanner(delta)
 	if err := s.awaitReady(ss.Context()); err != nil {
 		return in, err

@@ -21,6 +21,9 @@ type Limits struct {
 	// HeldBytes is what may wait for one stream: responses that the client has not taken from us; 0 means 256 MiB. Most of it is shared
 	// with other streams.
 	HeldBytes int
+	// HeldInAll is what may wait for all streams together before those whose clients do not read are cut off without having their time; 0 is
+	// no limit. What is shared counts once for each stream.
+	HeldInAll int
 }
 
 // withDefaults is l with its zeros filled in.
@@ -44,6 +47,10 @@ func (l *Limits) subscriptions(n int) error { return exceeded("resource names", 
 func (l *Limits) node(n int) error { return exceeded("bytes of the node", n, l.NodeBytes) }
 
 func (l *Limits) held(n int) error { return exceeded("bytes waiting for this stream", n, l.HeldBytes) }
+
+func (l *Limits) heldInAll(n int) error {
+	return exceeded("bytes waiting for all streams, and this client does not read", n, l.HeldInAll)
+}
 
 func (l *Limits) streams(n int) error { return exceeded("streams", n, l.Streams) }
 

@@ -60,6 +60,7 @@ type Server struct {
 	lastID  atomic.Uint64
 	open    atomic.Int64
 	stats   stats
+	patrol  *patrol
 	// draining is closed when Shutdown begins.
 	draining chan struct{}
 	drain    sync.Once
@@ -74,7 +75,7 @@ func New(backend Backend, o Options) *Server {
 	if o.Names == nil {
 		o.Names = ads.NewNamesTable()
 	}
-	return &Server{
+	s := &Server{
 		options:  o,
 		limits:   o.Limits.withDefaults(),
 		backend:  backend,
@@ -82,6 +83,8 @@ func New(backend Backend, o Options) *Server {
 		streams:  xsync.NewMapOf[uint64, *stream](),
 		draining: make(chan struct{}),
 	}
+	s.patrol = newPatrol(s)
+	return s
 }
 
 // GRPC makes a grpc server with the service in it and the options that it needs; creds are nil for plaintext. The caller may register
@@ -130,16 +133,17 @@ func (s *Server) Unwritten() (n int) {
 type Stats struct {
 	// Direct and Queued are the responses sent by workers themselves and through writers; Writers the writer goroutines started.
 	Direct, Queued, Writers uint64
-	// Stuck are the streams cut off for not reading, Refused those ended over a limit.
-	Stuck, Refused uint64
+	// Stuck are the streams cut off for not reading, Shed those that were given no time to, because too much waited for all. Refused are all
+	// that ended over a limit, those that were shed among them.
+	Stuck, Shed, Refused uint64
 }
 
-type stats struct{ direct, queued, writers, stuck, refused atomic.Uint64 }
+type stats struct{ direct, queued, writers, stuck, shed, refused atomic.Uint64 }
 
 // Stats are the counts so far.
 func (s *Server) Stats() Stats {
 	c := &s.stats
-	return Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(), Refused: c.refused.Load()}
+	return Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(), Shed: c.shed.Load(), Refused: c.refused.Load()}
 }
 
 // Shutdown refuses new streams, ends the open ones over the Drain time so that their clients do not all reconnect at once, and returns

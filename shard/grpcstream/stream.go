@@ -34,6 +34,9 @@ type stream struct {
 	// progress counts the messages that grpc has written.
 	progress atomic.Uint64
 
+	// Owned by the patrol.
+	gaze gaze
+
 	// writer is done when no writer goroutine runs.
 	writer sync.WaitGroup
 
@@ -102,7 +105,6 @@ func (s *stream) enqueue(r *encodecache.Response) {
 
 // write is the writer goroutine: it sends what waits, and ends when nothing does.
 func (s *stream) write() {
-	defer watch(s).stop()
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 || s.ended {

@@ -42,7 +42,7 @@ type Options struct {
 	// Keepalive are pings and the maximum age of connections, Enforcement how often clients may ping.
 	Keepalive   keepalive.ServerParameters
 	Enforcement keepalive.EnforcementPolicy
-	// Stuck is how long a client may leave responses unread; Drain the time over which streams end at shutdown.
+	// Stuck is how long a client may leave responses unread, or unanswered while changes wait for that; Drain the time over which streams end at shutdown.
 	Stuck, Drain time.Duration
 	// Log is the logger.
 	Log *slog.Logger
@@ -76,7 +76,7 @@ func New(o Options) *Server {
 	})
 	s.Builder = snapshot.NewBuilder(s)
 	s.Shards = shard.New(shard.Options{
-		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, Underway: o.Underway, Now: time.Now, After: time.After,
+		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, Underway: o.Underway, Unanswered: o.Stuck, Now: time.Now, After: time.After,
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})

@@ -34,6 +34,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 	sizes := served(func(l string) prometheus.Observer { return m.ConfigSize.WithLabelValues(l) })
 	expired := served(func(l string) prometheus.Counter { return m.ExpiredNonce.WithLabelValues(l) })
 	rejects := served(func(l string) prometheus.Counter { return m.Rejects.WithLabelValues(l) })
+	unanswered := served(func(l string) prometheus.Counter { return m.Unanswered.WithLabelValues(l) })
 	var waits [shard.Needs]prometheus.Observer
 	for n := range waits {
 		waits[n] = m.Admission.WithLabelValues(shard.Need(n).String())
@@ -47,11 +48,12 @@ func (s *Server) shardMetrics() shard.Metrics {
 				times[t].Observe(since.Seconds())
 			}
 		},
-		Converged: func(since time.Duration) { m.Convergence.Observe(since.Seconds()) },
-		Queued:    func(_ shard.Lane, waited time.Duration) { m.QueueTime.Observe(waited.Seconds()) },
-		Admitted:  func(n shard.Need, waited time.Duration) { waits[n].Observe(waited.Seconds()) },
-		Expired:   func(t ads.Type) { expired[t].Inc() },
-		Unserved:  func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
+		Converged:  func(since time.Duration) { m.Convergence.Observe(since.Seconds()) },
+		Queued:     func(_ shard.Lane, waited time.Duration) { m.QueueTime.Observe(waited.Seconds()) },
+		Admitted:   func(n shard.Need, waited time.Duration) { waits[n].Observe(waited.Seconds()) },
+		Unanswered: func(t ads.Type) { unanswered[t].Inc() },
+		Expired:    func(t ads.Type) { expired[t].Inc() },
+		Unserved:   func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
 		Refused: func(r shard.Refusal) {
 			rejects[r.Type].Inc()
 			log.Warn("a client refused resources", "proxy", r.Proxy.ID, "type", short(r.Type), "resources", strings.Join(r.Names, " "), "error", r.Message)
@@ -131,6 +133,7 @@ func (s *Server) gauges() {
 	m.Gauge("pilotd_xds_admission_limit_bytes", "Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.", func() float64 { _, n := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.", func() float64 { return float64(s.Streams.Unwritten()) })
 	m.Counter("pilotd_xds_streams_refused", "Streams ended over a limit.", func() float64 { return float64(s.Streams.Stats().Refused) })
+	m.Counter("pilotd_xds_streams_shed", "Streams of clients that did not read, cut off because too much waited for all.", func() float64 { return float64(s.Streams.Stats().Shed) })
 	m.Counter("pilotd_xds_streams_stuck", "Streams cut off because their client did not read.", func() float64 { return float64(s.Streams.Stats().Stuck) })
 	for name, read := range map[string]func(shard.Figures) float64{
 		"pilotd_shard_members":          func(f shard.Figures) float64 { return float64(f.Members) },

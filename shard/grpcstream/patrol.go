@@ -1,0 +1,112 @@
+package grpcstream
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// patrol looks at all streams now and then, while there are any, and cuts off clients that do not read: those for which a whole Stuck limit
+// passes in which not one response is written, though some wait; and when more bytes wait for all clients than HeldInAll allows, those that
+// have read nothing since the last look, the longest first.
+type patrol struct {
+	// Immutable after newPatrol.
+	server *Server
+	every  time.Duration // zero for never
+
+	mu sync.Mutex
+	// Guarded by mu.
+	walking bool
+}
+
+// pace is the longest time between two looks.
+const pace = 5 * time.Second
+
+func newPatrol(s *Server) *patrol {
+	p := &patrol{server: s}
+	if o := &s.options; o.AfterFunc != nil && (o.Stuck > 0 || s.limits.HeldInAll > 0) {
+		p.every = pace
+		if o.Stuck > 0 {
+			p.every = min(pace, o.Stuck/4)
+		}
+	}
+	return p
+}
+
+// begin sees to it that a look is taken; it is called for each stream that opens.
+func (p *patrol) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.walking && p.every > 0 {
+		p.walking = true
+		p.server.options.AfterFunc(p.every, p.look)
+	}
+}
+
+// gaze is what the patrol knows of a stream. Owned by it.
+type gaze struct {
+	mark  uint64 // one more than the stream's progress when last looked at; zero when it owed nothing
+	still int    // looks since it has progressed
+}
+
+// look is called by the timer.
+func (p *patrol) look() {
+	var idle []*stream
+	all := 0
+	p.server.streams.Range(func(_ uint64, s *stream) bool {
+		owed := int(s.owed.Load())
+		all += owed
+		if g := &s.gaze; g.see(owed, s.progress.Load()) {
+			idle = append(idle, s)
+		}
+		return true
+	})
+	p.cutOff(idle, all)
+	p.mu.Lock()
+	p.walking = false
+	p.mu.Unlock()
+	if p.server.Streams() > 0 {
+		p.begin()
+	}
+}
+
+// see reports whether the stream has owed something since the last look and made no progress.
+func (g *gaze) see(owed int, progress uint64) bool {
+	switch {
+	case owed <= 0:
+		*g = gaze{}
+	case g.mark != progress+1:
+		*g = gaze{mark: progress + 1}
+	default:
+		g.still++
+	}
+	return g.still > 0
+}
+
+// cutOff ends idle streams that are stuck, and others while too many bytes of all streams wait.
+func (p *patrol) cutOff(idle []*stream, all int) {
+	s := p.server
+	slices.SortFunc(idle, func(a, b *stream) int {
+		return cmp.Or(cmp.Compare(b.gaze.still, a.gaze.still), cmp.Compare(a.id, b.id))
+	})
+	for _, st := range idle {
+		stuck := s.options.Stuck > 0 && time.Duration(st.gaze.still)*p.every >= s.options.Stuck
+		over := s.limits.HeldInAll > 0 && all > s.limits.HeldInAll
+		switch {
+		case stuck:
+			s.stats.stuck.Add(1)
+			st.Close(status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v", s.options.Stuck))
+		case over:
+			s.stats.shed.Add(1)
+			st.Close(s.limits.heldInAll(all))
+		default:
+			continue
+		}
+		all -= int(st.owed.Load())
+		st.disconnect()
+	}
+}
