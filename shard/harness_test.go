@@ -245,7 +245,7 @@ func (s *fakeStream) ask(r ads.Request) *fakeStream {
 
 // endpoints subscribes to endpoints.
 func (s *fakeStream) endpoints(names ...string) *fakeStream {
-	return s.ask(ads.Request{TypeURL: ads.EndpointURL, Subscribe: names})
+	return s.ask(ads.Request{TypeURL: ads.EndpointURL, Subscribe: s.fleet.shards.opts.Names.Of(names)})
 }
 
 // take is what has come since the last call, each response as "CDS a=1 b=1 -gone", and ACKs it.

@@ -53,7 +53,7 @@ func claimOf(m *member, n Need) claim {
 
 // firstNeed is what is known of a stream by its first request alone.
 func firstNeed(r *ads.Request) Need {
-	if r.Version == "" && len(r.Initial) == 0 {
+	if r.Version == "" && r.Initial == nil {
 		return NewProxy
 	}
 	return ReturningProxy

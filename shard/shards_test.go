@@ -111,7 +111,7 @@ func TestFloodDelaysOnlyItsSender(t *testing.T) {
 		go func() {
 			defer close(done)
 			for range 50 {
-				f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.ClusterURL, Subscribe: []string{"x"}})
+				f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.ClusterURL, Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 				sent++
 			}
 		}()
@@ -230,7 +230,7 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 		f.lastID++
 		again := &fakeStream{fleet: f, id: f.lastID}
 		v := f.entry(ads.ClusterURL, "x", "1").Version()
-		first := ads.Request{Delta: true, TypeURL: ads.ClusterURL, Initial: map[string]string{"x": v, "y": f.entry(ads.ClusterURL, "y", "1").Version()}}
+		first := ads.Request{Delta: true, TypeURL: ads.ClusterURL, Initial: f.shards.opts.Names.VersionsOf(map[string]string{"x": v, "y": f.entry(ads.ClusterURL, "y", "1").Version()})}
 		if err := f.shards.Attach(again, &plan.Proxy{ID: "a"}, first); err != nil {
 			t.Fatal(err)
 		}

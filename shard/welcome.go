@@ -55,7 +55,7 @@ func (w *worker) needOf(m *member, r *ads.Request) Need {
 	switch need := firstNeed(r); {
 	case need == NewProxy || !w.crowded && !w.shards.budget.full():
 		return need
-	case !m.doubted && ads.Current(r, m.crew.target):
+	case !m.doubted && w.book.Current(r, m.crew.target):
 		return CurrentProxy
 	}
 	return StaleProxy

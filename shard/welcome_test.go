@@ -41,17 +41,17 @@ func withDoor(t *testing.T, f func(*door)) {
 }
 
 // has are the versions of a client that has those clusters, "name=text …".
-func (f *fleet) has(clusters string) map[string]string {
+func (f *fleet) has(clusters string) *ads.Versions {
 	out := map[string]string{}
 	for _, c := range strings.Fields(clusters) {
 		name, text, _ := strings.Cut(c, "=")
 		out[name] = f.entry(ads.ClusterURL, name, text).Version()
 	}
-	return out
+	return f.shards.opts.Names.VersionsOf(out)
 }
 
 // attach attaches a stream of a client that has something, and waits for nothing.
-func (f *fleet) attach(node string, initial map[string]string) *fakeStream {
+func (f *fleet) attach(node string, initial *ads.Versions) *fakeStream {
 	f.lastID++
 	s := &fakeStream{fleet: f, id: f.lastID}
 	r := ads.Request{Delta: true, TypeURL: ads.ClusterURL, Initial: initial}
@@ -62,7 +62,7 @@ func (f *fleet) attach(node string, initial map[string]string) *fakeStream {
 }
 
 // comes is a client that reads nothing and is planned for.
-func (d *door) comes(node string, initial map[string]string) *fakeStream {
+func (d *door) comes(node string, initial *ads.Versions) *fakeStream {
 	s := d.attach(node, initial)
 	s.backlog = true
 	s.onReceive = func() {
@@ -197,7 +197,7 @@ func TestBytesUnderWay(t *testing.T) {
 				s.setBacklog(true)
 				f.shards.Drained(s.id)
 				if first {
-					f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: []string{"x"}})
+					f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 				}
 			}
 			if !progress {

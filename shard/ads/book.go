@@ -22,9 +22,11 @@ type Book struct {
 	empties map[string]*encodecache.Entry
 	unions  map[[2]*Names]*Names
 	batches map[wholeKey]*Batch
+	gaps    map[gap]*Batch
 
 	// Owned by the worker goroutine: what is remembered beyond the pass.
 	wholes [numTypes]map[wholeKey]*whole
+	claims map[*chunked.Chunk[*encodecache.Entry]]claim
 
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
@@ -35,7 +37,7 @@ type Book struct {
 
 // NewBook makes the Book of one worker. nonce counts the responses of the process; table interns its subscriptions.
 func NewBook(table *NamesTable, nonce func() uint64) *Book {
-	b := &Book{table: table, nonce: nonce}
+	b := &Book{table: table, nonce: nonce, claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
 	for t := range b.wholes {
 		b.wholes[t] = map[wholeKey]*whole{}
 	}
@@ -46,12 +48,12 @@ func NewBook(table *NamesTable, nonce func() uint64) *Book {
 // Turn ends a pass: what is asked from now on gets new nonces.
 func (b *Book) Turn() {
 	clear(b.effects[:cap(b.effects)])
-	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches) == 0 {
+	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches)+len(b.gaps) == 0 {
 		return
 	}
 	b.answers, b.masked = map[question]*answer{}, map[maskKey]*Content{}
 	b.digests, b.empties = map[digestKey]digest{}, map[string]*encodecache.Entry{}
-	b.unions, b.batches = map[[2]*Names]*Names{}, map[wholeKey]*Batch{}
+	b.unions, b.batches, b.gaps = map[[2]*Names]*Names{}, map[wholeKey]*Batch{}, map[gap]*Batch{}
 }
 
 // union is the names of both, worked out once in a pass.

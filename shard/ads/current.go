@@ -2,22 +2,14 @@ package ads
 
 // Current reports whether a client proves by the first request of its stream to have what target says: all clusters, or all listeners, at
 // their versions. One that asks for endpoints or routes first has something that waits for them (protocol.md 1).
-func Current(r *Request, target Target) bool {
+func (b *Book) Current(r *Request, target Target) bool {
 	typ, served := TypeOf(r.TypeURL)
-	if !served || !typ.root() || r.Names != nil || len(r.Subscribe) > 0 && r.Subscribe[0] != wildcard {
+	if !served || !typ.root() || r.Names != nil || r.Subscribe != nil && !r.Subscribe.Contains(wildcard) {
 		return false
 	}
 	section := target.Content(typ, Subscription{All: true}).section()
 	if !r.Delta {
 		return r.Version == digestOfSection(section).version()
 	}
-	if len(r.Initial) != section.Len() {
-		return false
-	}
-	for name, e := range section.All() {
-		if r.Initial[name] != e.Version() {
-			return false
-		}
-	}
-	return true
+	return r.Initial != nil && r.Initial.claim == b.claimOfSection(section)
 }

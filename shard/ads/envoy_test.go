@@ -86,13 +86,13 @@ func (c *client) ask(typ Type, add, remove []string, refuse *statuspb.Status) {
 		r.Nonce, r.Version = ct.nonce, ct.version
 		r.Names = c.table.Of(slices.Collect(maps.Keys(ct.wants)))
 	} else if !ct.asked {
-		r.Initial = map[string]string{}
+		initial := map[string]string{}
 		for name, e := range ct.has {
-			r.Initial[name] = e.Version()
+			initial[name] = e.Version()
 		}
-		r.Subscribe = slices.Collect(maps.Keys(ct.wants))
+		r.Initial, r.Subscribe = c.table.VersionsOf(initial), c.table.Of(slices.Collect(maps.Keys(ct.wants)))
 	} else {
-		r.Subscribe, r.Unsubscribe = add, remove
+		r.Subscribe, r.Unsubscribe = c.table.Of(add), c.table.Of(remove)
 	}
 	ct.asked = true
 	c.do(c.session.Receive(c.now, c.book, &r))

@@ -1,5 +1,7 @@
 package ads
 
+import "slices"
+
 // firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again, with the exceptions of
 // protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the first response of the stream. False is that
 // it may not be sent yet: routes that are new to a client with routes in use wait for new clusters as ever (protocol.md 11).
@@ -23,7 +25,7 @@ func (t *turn) firstAnswer(typ Type, goal *Content) bool {
 func (t *turn) renews(goal *Content) bool {
 	st := &t.types[Routes]
 	if t.opts.Delta {
-		return len(st.initial) > 0
+		return st.initial != nil
 	}
 	return st.version != "" && st.version != t.book.whole(t.kind(Routes), st.sub, goal).sum.version()
 }
@@ -56,7 +58,7 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	var batch *Batch
-	whole := len(st.initial) == 0
+	whole := st.initial == nil
 	if whole {
 		if !t.book.whole(k, st.sub, goal).none() {
 			batch = t.book.wholeBatch(k, st.sub, goal)
@@ -64,7 +66,7 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 	} else {
 		batch = t.reconcile(typ, goal)
 	}
-	if batch == nil && len(st.initial) > 0 {
+	if batch == nil && !whole {
 		st.accepted, st.initial = had{goal, st.sub}, nil
 	}
 	if batch == nil && t.sends == 0 {
@@ -94,33 +96,56 @@ func (b *Book) nothing(k kind) *Batch {
 	return a.batch
 }
 
-// reconcile is what a Delta client lacks that says what it has; nil when nothing. The names that it has are not what it subscribes to;
-// those that no longer exist are removed.
+// reconcile is what a Delta client lacks that says what it has; nil when nothing.
 func (t *turn) reconcile(typ Type, goal *Content) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
-	out := &Batch{TypeURL: typ.URL(), Delta: true}
-	believe := !st.doubt && !st.full
-	for _, e := range t.book.whole(k, st.sub, goal).entries {
-		version, claims := st.initial[e.Name()]
-		if believe && claims && version == e.Version() && !st.force.Contains(e.Name()) {
+	w := t.book.whole(k, st.sub, goal)
+	g := gap{wholeKey{k, st.sub, goal}, st.initial.claim, st.force, !st.doubt && !st.full}
+	if g.believe && g.force == nil && len(w.removed) == 0 && g.claim == t.book.claimOfWhole(w) {
+		return nil
+	}
+	batch, known := t.book.gaps[g]
+	if !known {
+		batch = t.book.fill(g, w, st.initial.All())
+		t.book.gaps[g] = batch
+	}
+	return batch
+}
+
+// gap is what a Delta client that comes back has and should have: those with equal ones share the response.
+type gap struct {
+	wholeKey
+	claim   claim
+	force   *Names
+	believe bool
+}
+
+// fill is the response that brings a client with those versions to all of w; nil when it has that. The names that it has are not what it
+// subscribes to; those that no longer exist are removed.
+func (b *Book) fill(g gap, w *whole, has map[string]string) *Batch {
+	out := &Batch{TypeURL: g.kind.typ.URL(), Delta: true}
+	for _, e := range w.entries {
+		version, claims := has[e.Name()]
+		if g.believe && claims && version == e.Version() && !g.force.Contains(e.Name()) {
 			continue
 		}
 		out.items = append(out.items, item{name: e.Name(), new: e, had: claims})
 		out.Entries = append(out.Entries, e)
 	}
-	claimed := make([]string, 0, len(st.initial))
-	for name := range st.initial {
-		claimed = append(claimed, name)
-	}
-	for name := range t.book.table.Edit(st.sub.Names, claimed, nil).All() {
-		if t.book.lookup(k, st.sub, goal, name) == nil {
+	out.Removed = slices.Clone(w.removed)
+	for name := range has {
+		if b.lookup(g.kind, g.sub, g.of, name) == nil {
 			out.Removed = append(out.Removed, name)
-			out.items = append(out.items, item{name: name})
 		}
+	}
+	slices.Sort(out.Removed)
+	out.Removed = slices.Compact(out.Removed)
+	for _, name := range out.Removed {
+		out.items = append(out.items, item{name: name})
 	}
 	if len(out.items) == 0 {
 		return nil
 	}
-	return t.book.finish(out, digest{})
+	return b.finish(out, digest{})
 }

@@ -90,9 +90,9 @@ func (d *dice) request(table *NamesTable, delta bool, last uint64) Request {
 		r.Error = &statuspb.Status{Message: []string{"", "a is bad", "b: bad, c: bad"}[d.roll(3)]}
 	}
 	if delta {
-		r.Subscribe, r.Unsubscribe = d.names(), d.names()
+		r.Subscribe, r.Unsubscribe = table.Of(d.names()), table.Of(d.names())
 		if d.roll(3) == 0 {
-			r.Initial = map[string]string{d.name(): "x", d.name(): "y"}
+			r.Initial = table.VersionsOf(map[string]string{d.name(): "x", d.name(): "y"})
 		}
 		return r
 	}

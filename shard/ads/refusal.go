@@ -104,7 +104,7 @@ func (t *turn) suspects(typ Type, f flight) []suspect {
 		if old, ok := st.refusal.bad[it.name]; ok && old.refused == h.refused {
 			continue // it was not in the response: it is held
 		}
-		if _, claimed := st.initial[it.name]; claimed {
+		if st.initial.has(it.name) {
 			h.good, h.leave = nil, true // it has a good version, but not one that is known here
 		} else if h.good != nil && h.good.Sum() == h.refused {
 			continue // it is what the client accepted before

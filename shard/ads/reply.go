@@ -34,18 +34,16 @@ func (t *turn) reply(typ Type, r *Request) bool {
 func (t *turn) accepted(typ Type, f flight) {
 	st := &t.types[typ]
 	st.accepted = f.to
-	if len(st.initial) > 0 {
-		for _, it := range f.batch.about() {
-			delete(st.initial, it.name)
-		}
-	}
 	t.retry(typ, f)
 	st.log.acked(f.batch, t.now, st.refusal.holds == nil)
 	if st.doubt && len(st.flights) == 0 && st.force == nil {
 		st.doubt = false
 		t.emit(Effect{Kind: Certain, Type: typ})
 	}
-	if !st.doubt {
+	switch {
+	case !st.doubt:
 		st.initial = nil
+	case st.initial != nil:
+		st.initial.forget(f.batch.about())
 	}
 }

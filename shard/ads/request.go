@@ -23,9 +23,9 @@ type Request struct {
 	Names *Names
 
 	// Subscribe and Unsubscribe change the subscription, Delta only.
-	Subscribe, Unsubscribe []string
-	// Initial are initial_resource_versions, Delta only: what the client has from an earlier stream. The map goes to the Session.
-	Initial map[string]string
+	Subscribe, Unsubscribe *Names
+	// Initial are initial_resource_versions, Delta only: what the client has from an earlier stream. They go to the Session.
+	Initial *Versions
 }
 
 // Type is a served resource type, in the order in which types are sent.

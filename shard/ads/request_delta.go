@@ -1,7 +1,5 @@
 package ads
 
-import "slices"
-
 // wildcard is the name that subscribes to all resources of a type.
 const wildcard = "*"
 
@@ -11,7 +9,7 @@ func (t *turn) delta(typ Type, r *Request) {
 	if !st.watched {
 		t.watch(typ, r)
 		st.initial = r.Initial
-		st.sub = t.subscribed(Subscription{All: len(r.Subscribe) == 0}, r)
+		st.sub = t.subscribed(Subscription{All: r.Subscribe == nil}, r)
 		if t.within(typ) {
 			t.pump()
 		}
@@ -20,7 +18,7 @@ func (t *turn) delta(typ Type, r *Request) {
 	if r.Nonce != "" && !t.reply(typ, r) {
 		t.emit(Effect{Kind: Expired, Type: typ, TypeURL: r.TypeURL})
 	}
-	if len(r.Subscribe)+len(r.Unsubscribe) > 0 {
+	if r.Subscribe != nil || r.Unsubscribe != nil {
 		t.amend(typ, r)
 	}
 	if t.within(typ) {
@@ -30,12 +28,18 @@ func (t *turn) delta(typ Type, r *Request) {
 
 // subscribed is sub with what r subscribes to and unsubscribes from.
 func (t *turn) subscribed(sub Subscription, r *Request) Subscription {
-	isAll := func(name string) bool { return name == wildcard }
-	sub.All = (sub.All || slices.ContainsFunc(r.Subscribe, isAll)) && !slices.ContainsFunc(r.Unsubscribe, isAll)
-	add := slices.DeleteFunc(slices.Clone(r.Subscribe), isAll)
-	remove := slices.DeleteFunc(slices.Clone(r.Unsubscribe), isAll)
-	sub.Names = t.book.table.Edit(sub.Names, add, remove)
+	table := t.book.table
+	sub.All = (sub.All || r.Subscribe.Contains(wildcard)) && !r.Unsubscribe.Contains(wildcard)
+	sub.Names = table.Minus(t.book.union(sub.Names, table.proper(r.Subscribe)), r.Unsubscribe)
 	return sub
+}
+
+// proper are the names but the wildcard.
+func (t *NamesTable) proper(n *Names) *Names {
+	if !n.Contains(wildcard) {
+		return n
+	}
+	return t.Edit(n, nil, []string{wildcard})
 }
 
 // amend changes a Delta subscription. A name that is subscribed to is sent, also when it was so before; one that is unsubscribed from while
@@ -44,14 +48,16 @@ func (t *turn) amend(typ Type, r *Request) {
 	st := &t.types[typ]
 	old := st.sub
 	st.sub = t.subscribed(old, r)
-	send := slices.Clone(r.Subscribe)
-	if st.sub.All && old.All {
-		send = append(send, r.Unsubscribe...)
-	}
-	if st.sub.All && slices.Contains(r.Subscribe, wildcard) && !st.first {
+	if st.sub.All && r.Subscribe.Contains(wildcard) && !st.first {
 		st.have, st.force = nil, nil
 		return
 	}
-	send = slices.DeleteFunc(send, func(name string) bool { return !st.sub.Has(name) || name == wildcard })
-	st.force = t.book.union(st.force, t.book.table.Of(send))
+	send := r.Subscribe
+	switch {
+	case !st.sub.All:
+		send = t.book.table.Minus(send, r.Unsubscribe)
+	case old.All:
+		send = t.book.union(send, r.Unsubscribe)
+	}
+	st.force = t.book.union(st.force, t.book.table.proper(send))
 }

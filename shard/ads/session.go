@@ -65,8 +65,8 @@ type state struct {
 	named   bool // it has named resources of this type, State-of-the-World: an empty list is no wildcard any more
 	full    bool // EDS: it is answered in full, whatever versions it reports
 	sub     Subscription
-	version string            // its version_info when it came
-	initial map[string]string // its initial_resource_versions: of what it has not accepted here yet
+	version string    // its version_info when it came
+	initial *Versions // its initial_resource_versions: of what it has not accepted here yet
 
 	// What it should have and has.
 	at    Target   // the Target that have is of
@@ -260,7 +260,7 @@ func (t *turn) unserved(r *Request) {
 		return
 	}
 	out := &Batch{TypeURL: r.TypeURL, Delta: true}
-	for _, name := range r.Subscribe {
+	for name := range r.Subscribe.All() {
 		if name != wildcard {
 			out.Removed = append(out.Removed, name)
 		}

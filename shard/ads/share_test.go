@@ -19,7 +19,7 @@ func TestSessionsShareABatch(t *testing.T) {
 		s.Retarget(now, book, first)
 		r := &Request{Delta: true, TypeURL: ClusterURL}
 		if i == 3 {
-			r.Subscribe = []string{"a", "b"}
+			r.Subscribe = table.Of([]string{"a", "b"})
 		}
 		sent := s.Receive(now, book, r)[0].Batch
 		if i != 2 { // the straggler
@@ -72,7 +72,7 @@ func BenchmarkConnect(b *testing.B) {
 				book.Turn()
 				eds := &Request{Delta: delta, TypeURL: EndpointURL}
 				if delta {
-					eds.Subscribe = names
+					eds.Subscribe = table.Of(names)
 				} else {
 					eds.Names = table.Of(names)
 				}

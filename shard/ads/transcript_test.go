@@ -173,29 +173,31 @@ func (r *script) request(verb string, args []string) {
 			req.Nonce = ""
 		}
 	}
-	var names []string
+	var names, subscribe, unsubscribe []string
+	var initial map[string]string
 	has := false
 	for _, a := range args[1:] {
 		name, text, isPair := strings.Cut(a, "=")
 		switch {
 		case a == "has":
 			has = true
-			req.Initial = map[string]string{}
+			initial = map[string]string{}
 		case name == "nonce" && isPair:
 			req.Nonce = text
 		case name == "version" && isPair:
 			req.Version = r.aliases.version(text)
 		case has:
-			req.Initial[name] = r.mesh.entry(typ, name, text).Version()
+			initial[name] = r.mesh.entry(typ, name, text).Version()
 		case a[0] == '+':
-			req.Subscribe = append(req.Subscribe, a[1:])
+			subscribe = append(subscribe, a[1:])
 		case a[0] == '-':
-			req.Unsubscribe = append(req.Unsubscribe, a[1:])
+			unsubscribe = append(unsubscribe, a[1:])
 		default:
 			names = append(names, a)
 		}
 	}
 	req.Names = r.table.Of(names)
+	req.Subscribe, req.Unsubscribe, req.Initial = r.table.Of(subscribe), r.table.Of(unsubscribe), r.table.VersionsOf(initial)
 	r.names[typ] = req.Names
 	r.say(r.session.Receive(r.now, r.book, &req))
 }

@@ -9,6 +9,8 @@ type whole struct {
 	sum     digest   // State-of-the-World only
 	section Section  // that of the Content, if entries are all of it
 	least   *Names   // the smallest of them, once somebody asked
+	claim   claim    // of a Delta client that has them, once somebody came back: then claimed
+	claimed bool
 	mentioned
 }
 
@@ -99,6 +101,7 @@ func (b *Book) Forget() {
 	for _, known := range b.wholes {
 		clear(known)
 	}
+	clear(b.claims)
 }
 
 type digestKey struct {

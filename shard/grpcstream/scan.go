@@ -111,13 +111,13 @@ func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err err
 	if n := r[names].count + r[unsubscribe].count + r[initial].count; n > s.limits.Subscriptions {
 		return s.limits.subscriptions(n)
 	}
-	if req.Subscribe, err = r[names].texts(b); err != nil {
+	if req.Subscribe, err = s.names.Intern(r[names].run(b)); err != nil {
 		return err
 	}
-	if req.Unsubscribe, err = r[unsubscribe].texts(b); err != nil {
+	if req.Unsubscribe, err = s.names.Intern(r[unsubscribe].run(b)); err != nil {
 		return err
 	}
-	req.Initial, err = r[initial].pairs(b)
+	req.Initial, err = s.names.Versions(r[initial].run(b))
 	return err
 }
 

@@ -26,7 +26,8 @@ func decoded(table *ads.NamesTable, delta bool, b []byte) (ads.Request, error) {
 		var m discoveryv3.DeltaDiscoveryRequest
 		err := proto.Unmarshal(b, &m)
 		return ads.Request{Delta: true, TypeURL: m.TypeUrl, Node: m.Node, Nonce: m.ResponseNonce, Error: m.ErrorDetail,
-			Subscribe: m.ResourceNamesSubscribe, Unsubscribe: m.ResourceNamesUnsubscribe, Initial: m.InitialResourceVersions}, err
+			Subscribe: table.Of(m.ResourceNamesSubscribe), Unsubscribe: table.Of(m.ResourceNamesUnsubscribe),
+			Initial: table.VersionsOf(m.InitialResourceVersions)}, err
 	}
 	var m discoveryv3.DiscoveryRequest
 	err := proto.Unmarshal(b, &m)
@@ -51,11 +52,11 @@ func difference(got, want ads.Request) string {
 		return "Error"
 	case got.Names != want.Names:
 		return "Names"
-	case !slices.Equal(got.Subscribe, want.Subscribe):
+	case got.Subscribe != want.Subscribe:
 		return "Subscribe"
-	case !slices.Equal(got.Unsubscribe, want.Unsubscribe):
+	case got.Unsubscribe != want.Unsubscribe:
 		return "Unsubscribe"
-	case !maps.Equal(got.Initial, want.Initial):
+	case (got.Initial == nil) != (want.Initial == nil) || !maps.Equal(got.Initial.All(), want.Initial.All()):
 		return "Initial"
 	}
 	return ""

@@ -51,7 +51,8 @@ func TestDelta(t *testing.T) {
 	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.RouteURL, ResourceNamesSubscribe: []string{"80", "*"},
 		ResourceNamesUnsubscribe: []string{"x"}, InitialResourceVersions: map[string]string{"80": "v"}}))
 	e := h.backend.next(t, "attach")
-	if !e.req.Delta || !slices.Equal(e.req.Subscribe, []string{"80", "*"}) || !slices.Equal(e.req.Unsubscribe, []string{"x"}) || e.req.Initial["80"] != "v" {
+	if !e.req.Delta || !slices.Equal(slices.Collect(e.req.Subscribe.All()), []string{"*", "80"}) ||
+		!slices.Equal(slices.Collect(e.req.Unsubscribe.All()), []string{"x"}) || e.req.Initial.All()["80"] != "v" {
 		t.Errorf("first request: %+v", e.req)
 	}
 	e.stream.Send(ads.RouteURL, encodecache.AssembleDelta(ads.RouteURL, "7", "sys", []*encodecache.Entry{leaf("80", 10)}, []string{"gone"}))

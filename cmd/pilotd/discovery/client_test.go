@@ -96,7 +96,8 @@ func (c *client) run() {
 }
 
 func (c *client) ask(r ads.Request) {
-	c.note("asks %s nonce %s +%v -%v names %d", kindOf(r.TypeURL), r.Nonce, r.Subscribe, r.Unsubscribe, r.Names.Len())
+	c.note("asks %s nonce %s +%v -%v names %d", kindOf(r.TypeURL), r.Nonce,
+		slices.Collect(r.Subscribe.All()), slices.Collect(r.Unsubscribe.All()), r.Names.Len())
 	c.server.Shards.Receive(c.id, r)
 }
 
@@ -187,7 +188,8 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 	if asked, ok := c.asked[a.TypeUrl]; ok && !slices.Contains(asked, name) {
 		return // it was under way when the client lost interest
 	}
-	if had, ok := before[name]; ok && had == string(a.Value) && !root && !(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
+	proof := !c.delta && len(c.got) == 0 // a new stream's first response
+	if had, ok := before[name]; ok && had == string(a.Value) && !root && !proof && !(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
 		c.useless = append(c.useless, a.TypeUrl+" "+name)
 	}
 	if before[name] != string(a.Value) {
@@ -229,18 +231,9 @@ func (c *client) follow(typeURL string) []ads.Request {
 	if !c.delta {
 		return []ads.Request{{TypeURL: next, Version: c.last[next][0], Nonce: c.last[next][1], Names: c.names(names)}}
 	}
-	r := ads.Request{Delta: true, TypeURL: next}
-	for _, n := range names {
-		if !slices.Contains(old, n) {
-			r.Subscribe = append(r.Subscribe, n)
-		}
-	}
-	for _, n := range old {
-		if !slices.Contains(names, n) {
-			r.Unsubscribe = append(r.Unsubscribe, n)
-		}
-	}
-	return []ads.Request{r}
+	wants, had := c.names(names), c.names(old)
+	table := c.server.Names
+	return []ads.Request{{Delta: true, TypeURL: next, Subscribe: table.Minus(wants, had), Unsubscribe: table.Minus(had, wants)}}
 }
 
 // content is a copy of what the client has: type and name to bytes.

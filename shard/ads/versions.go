@@ -1,0 +1,211 @@
+package ads
+
+import (
+	"bytes"
+	"hash/maphash"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+)
+
+// Versions are initial_resource_versions: what a Delta client has of a type from an earlier stream. Most clients that come back have exactly
+// what they should have, and that their claim tells; the names are decoded for the others alone.
+type Versions struct {
+	// Immutable.
+	claim claim
+	n     int
+
+	// Owned by the worker goroutine of the Session that they went to.
+	raw    []byte            // until they are decoded
+	byName map[string]string // nil until then
+}
+
+// claim is a hash of a set of (name, version), whatever its order (each Envoy has one of its own): the sum of the members' hashes, keyed by
+// the seeds of a table, so that nobody can claim another's set with other names.
+type claim [2]uint64
+
+func (c claim) plus(o claim) claim { return claim{c[0] + o[0], c[1] + o[1]} }
+
+// Numbers of the fields of an entry of initial_resource_versions.
+const (
+	entryName    = 1
+	entryVersion = 2
+)
+
+// Versions are those in raw, a run of length-delimited fields (tag, length, entry) as a request carries its initial_resource_versions. raw
+// is copied. Nil when there are none.
+func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	v := &Versions{}
+	var room [256]byte
+	err := eachPair(raw, func(name, version []byte) {
+		v.n++
+		v.claim = v.claim.plus(t.claimOf(appendPair(room[:0], name, version)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.raw = bytes.Clone(raw)
+	return v, nil
+}
+
+// VersionsOf are those of a map from name to version, which it keeps.
+func (t *NamesTable) VersionsOf(byName map[string]string) *Versions {
+	if len(byName) == 0 {
+		return nil
+	}
+	v := &Versions{n: len(byName), byName: byName}
+	for name, version := range byName {
+		v.claim = v.claim.plus(t.claimOf(appendPair(nil, []byte(name), []byte(version))))
+	}
+	return v
+}
+
+// eachPair calls f with each entry of raw; what it is given is part of raw.
+func eachPair(raw []byte, f func(name, version []byte)) error {
+	for at := 0; at < len(raw); {
+		_, kind, n := protowire.ConsumeTag(raw[at:])
+		if n < 0 || kind != protowire.BytesType {
+			return ErrNames
+		}
+		entry, m := protowire.ConsumeBytes(raw[at+n:])
+		if m < 0 {
+			return ErrNames
+		}
+		at += n + m
+		name, version, err := pairOf(entry)
+		if err != nil {
+			return err
+		}
+		f(name, version)
+	}
+	return nil
+}
+
+// pairOf are key and value of an entry of a map of strings. What is missing is empty, and of what comes twice the last counts.
+func pairOf(entry []byte) (name, version []byte, err error) {
+	for at := 0; at < len(entry); {
+		num, kind, n := protowire.ConsumeTag(entry[at:])
+		if n < 0 {
+			return nil, nil, ErrNames
+		}
+		at += n
+		if kind != protowire.BytesType || num != entryName && num != entryVersion {
+			if n = protowire.ConsumeFieldValue(num, kind, entry[at:]); n < 0 {
+				return nil, nil, ErrNames
+			}
+			at += n
+			continue
+		}
+		text, n := protowire.ConsumeBytes(entry[at:])
+		if n < 0 || !utf8.Valid(text) {
+			return nil, nil, ErrNames
+		}
+		at += n
+		if num == entryName {
+			name = text
+		} else {
+			version = text
+		}
+	}
+	return name, version, nil
+}
+
+// appendPair appends the form of a pair that is hashed.
+func appendPair(b, name, version []byte) []byte {
+	b = protowire.AppendVarint(b, uint64(len(name)))
+	return append(append(b, name...), version...)
+}
+
+func (t *NamesTable) claimOf(pair []byte) claim {
+	return claim{maphash.Bytes(t.seeds[0], pair), maphash.Bytes(t.seeds[1], pair)}
+}
+
+// Len is the number of names.
+func (v *Versions) Len() int {
+	if v == nil {
+		return 0
+	}
+	return v.n
+}
+
+// All are the versions by name.
+func (v *Versions) All() map[string]string {
+	if v == nil {
+		return nil
+	}
+	if v.byName == nil {
+		v.byName = make(map[string]string, v.n)
+		// One string that all names are parts of. It was read before: there is no error.
+		_ = eachPair(v.raw, func(name, version []byte) { v.byName[string(name)] = string(version) })
+		v.raw = nil
+	}
+	return v.byName
+}
+
+// has reports whether name is among them.
+func (v *Versions) has(name string) bool {
+	_, ok := v.All()[name]
+	return ok
+}
+
+// forget takes out what the client has been sent meanwhile.
+func (v *Versions) forget(items []item) {
+	for _, it := range items {
+		delete(v.All(), it.name)
+	}
+}
+
+// claimOfWhole is the claim of a client that has all of w.
+func (b *Book) claimOfWhole(w *whole) claim {
+	if w.claimed {
+		return w.claim
+	}
+	w.claimed = true
+	if w.section.Len() == 0 {
+		w.claim = b.claimOfEntries(w.entries)
+		return w.claim
+	}
+	w.claim = b.claimOfSection(w.section)
+	return w.claim
+}
+
+// maxClaims bounds the chunks of which a Book remembers the claims.
+const maxClaims = 1 << 14
+
+// claimOfSection is that of all members of s. Its chunks are in the Sections of many classes.
+func (b *Book) claimOfSection(s Section) (sum claim) {
+	if len(b.claims) > maxClaims {
+		clear(b.claims)
+	}
+	for c := range s.Chunks() {
+		sum = sum.plus(b.claimOfChunk(c))
+	}
+	return sum
+}
+
+func (b *Book) claimOfChunk(c *chunked.Chunk[*encodecache.Entry]) claim {
+	sum, ok := b.claims[c]
+	if !ok {
+		entries := make([]*encodecache.Entry, 0, len(c.Items()))
+		for _, it := range c.Items() {
+			entries = append(entries, it.Value)
+		}
+		sum = b.claimOfEntries(entries)
+		b.claims[c] = sum
+	}
+	return sum
+}
+
+func (b *Book) claimOfEntries(entries []*encodecache.Entry) (sum claim) {
+	var room [256]byte
+	for _, e := range entries {
+		sum = sum.plus(b.table.claimOf(appendPair(room[:0], []byte(e.Name()), []byte(e.Version()))))
+	}
+	return sum
+}
