@@ -128,7 +128,7 @@ func (e edge) router(b testing.TB, i int) *plan.Proxy {
 	node.Id = fmt.Sprintf("router~10.200.%d.%d~front-%d.edge~edge.svc.cluster.local", i/250, i%250+1, i)
 	proxy, err := plan.ParseNode(node)
 	must(b, err)
-	proxy.Namespace, proxy.Labels, proxy.Addresses = "edge", value.Labels{"istio": "front"}, []string{fmt.Sprintf("10.200.%d.%d", i/250, i%250+1)}
+	proxy.Namespace, proxy.Labels, proxy.Addresses = "edge", plan.PackLabels(value.Labels{"istio": "front"}), []string{fmt.Sprintf("10.200.%d.%d", i/250, i%250+1)}
 	proxy.Network = fmt.Sprint("net-", i)
 	return proxy
 }

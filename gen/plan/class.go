@@ -21,10 +21,11 @@ type Class struct {
 // factsOf are the Facts of a proxy under a View: what nothing reads is left out.
 func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 	n := v.Snapshot
-	labels, locality, node := p.Labels, p.Locality, p.Node
+	locality, node := p.Locality, p.Node
 	w := workloadOf(v, p)
+	labels := labelsNow(w, p)
 	if w != nil { // what the registry says of the workload wins over what the proxy says
-		labels, locality = w.Labels, w.Locality
+		locality = w.Locality
 		if w.Node != "" {
 			node = w.Node
 		}
@@ -43,6 +44,14 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 		f.Node = node
 	}
 	return f, read
+}
+
+// labelsNow are the labels of a proxy whose workload is w, nil if it is not known.
+func labelsNow(w *value.Workload, p *Proxy) value.Labels {
+	if w != nil {
+		return w.Labels
+	}
+	return p.Labels.Unpack()
 }
 
 // sidecarOf is the Sidecar object in force for a workload: one of its namespace whose selector it satisfies, else its namespace's without a
@@ -87,11 +96,7 @@ func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
 
 // declaresIngress reports whether the Sidecar object of a proxy declares its inbound ports, which are named after its address.
 func declaresIngress(v *snapshot.View, p *Proxy) bool {
-	labels := p.Labels
-	if w := workloadOf(v, p); w != nil {
-		labels = w.Labels
-	}
-	s := sidecarOf(v.Snapshot, p.Namespace, labels)
+	s := sidecarOf(v.Snapshot, p.Namespace, labelsNow(workloadOf(v, p), p))
 	return s != nil && len(s.Spec.GetIngress()) > 0
 }
 

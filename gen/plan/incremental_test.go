@@ -182,7 +182,7 @@ func (m *meshMachine) proxy(t *rapid.T) {
 	}
 	m.nextID++
 	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t), Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
-		ClusterID: "Kubernetes", Labels: value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)}}
+		ClusterID: "Kubernetes", Labels: PackLabels(value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)})}
 	p.Traits.Interception = rapid.SampledFrom([]value.Interception{value.Redirect, value.Redirect, value.TProxy, value.NoInterception}).Draw(t, "interception")
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router, value.Proxyless}).Draw(t, "type")

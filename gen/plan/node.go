@@ -26,7 +26,7 @@ type Proxy struct {
 	Version string
 	// Addresses are the INSTANCE_IPS, or the address in the id; the first is the primary one.
 	Addresses []string
-	Labels    value.Labels
+	Labels    NodeLabels
 	Locality  value.Locality
 	// Node is the Kubernetes node (NODE_NAME).
 	Node    string
@@ -46,7 +46,7 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	md := n.GetMetadata().GetFields()
 	p := &Proxy{
 		ID: n.GetId(), Namespace: text(md, "NAMESPACE"), ClusterID: text(md, "CLUSTER_ID"), Version: text(md, "ISTIO_VERSION"),
-		Labels: labels(md["LABELS"]), Node: text(md, "NODE_NAME"), Network: text(md, "NETWORK"), Account: text(md, "SERVICE_ACCOUNT"),
+		Labels: PackLabels(labels(md["LABELS"])), Node: text(md, "NODE_NAME"), Network: text(md, "NETWORK"), Account: text(md, "SERVICE_ACCOUNT"),
 		Locality: value.Locality{Region: n.GetLocality().GetRegion(), Zone: n.GetLocality().GetZone(), SubZone: n.GetLocality().GetSubZone()},
 	}
 	pod, ns, _ := strings.Cut(parts[2], ".")
