@@ -60,6 +60,7 @@ type Conn struct {
 	block   []byte // of headers that are not complete
 	last    bool   // they end their stream
 	taken   int    // bytes received since the window was last refilled
+	more    bool   // there was more to read than was taken
 	small   [64]byte
 }
 

@@ -85,19 +85,15 @@ func (c *Conn) read() error {
 
 // readPlain reads where only the connection itself can, as with TLS: it waits with a few bytes, and takes more when there is more.
 func (c *Conn) readPlain() error {
-	n, err := c.conn.Read(c.small[:])
-	if n > 0 {
-		if failure := c.consume(c.small[:n]); failure != nil {
-			return failure
-		}
+	b := c.small[:]
+	if c.more {
+		buf := c.buffers.read.Get().(*[readSize]byte)
+		defer c.buffers.read.Put(buf)
+		b = buf[:]
 	}
-	if n < len(c.small) || err != nil {
-		return err
-	}
-	buf := c.buffers.read.Get().(*[readSize]byte)
-	defer c.buffers.read.Put(buf)
-	n, err = c.conn.Read(buf[:])
-	if failure := c.consume(buf[:n]); failure != nil {
+	n, err := c.conn.Read(b)
+	c.more = n == len(b)
+	if failure := c.consume(b[:n]); failure != nil {
 		return failure
 	}
 	return err
