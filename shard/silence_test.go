@@ -22,7 +22,7 @@ func TestUnanswered(t *testing.T) {
 			s := f.connect(name).place(c, w)
 			s.take()
 			s.endpoints("x").take()
-			s.ask(ads.Request{TypeURL: ads.RouteURL, Subscribe: []string{"r"}}).take()
+			s.ask(ads.Request{TypeURL: ads.RouteURL, Subscribe: f.shards.opts.Names.Of([]string{"r"})}).take()
 			return s
 		}
 		good, warming, mute, idle := join("good"), join("warming"), join("mute"), join("idle")
