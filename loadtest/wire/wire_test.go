@@ -242,10 +242,17 @@ func TestHeaders(t *testing.T) {
 func TestServerGoesAway(t *testing.T) {
 	l := bufconn.Listen(64 << 10)
 	s := grpc.NewServer(grpc.ForceServerCodecV2(raw{}))
-	begun, end := make(chan struct{}), make(chan struct{})
+	begun, end := make(chan struct{}, 1), make(chan struct{})
 	s.RegisterService(&grpc.ServiceDesc{ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService", HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{StreamName: "StreamAggregatedResources", ServerStreams: true, ClientStreams: true,
-			Handler: func(any, grpc.ServerStream) error { close(begun); <-end; return nil }}}}, nil)
+			Handler: func(any, grpc.ServerStream) error {
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+				<-end
+				return nil
+			}}}}, nil)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	conn, err := l.Dial()
