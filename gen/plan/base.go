@@ -72,7 +72,7 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 	switch b.scope.Traits.Type {
 	case value.Router:
 		t.advanceServices(b, n, touch, e)
-		next.router = t.advanceGateways(b, n, touch, e)
+		next.router = t.advanceGateways(b, n, touch)
 	default:
 		t.advanceServices(b, n, touch, e)
 		t.advanceSniffed(b, n, touch, e)
@@ -87,6 +87,9 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 	next.routes = e.routes.apply(b.routes)
 	next.assignments = e.assignments.apply(b.assignments)
 	next.groups = e.groups.apply(b.groups)
+	if next.router != nil {
+		next.listeners, next.routes = next.router.made.listeners, next.router.made.routes
+	}
 	return &next
 }
 

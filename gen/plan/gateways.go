@@ -16,6 +16,7 @@ type gatewayTables struct {
 	chains    *encodecache.Table[gen.GatewayChainKey, encodecache.Fragment]
 	routes    *encodecache.Table[gen.RoutesLink, gen.RoutesLink]
 	blackhole *encodecache.Table[int, encodecache.Fragment]
+	routers   *routerMemory
 }
 
 func newGatewayTables() gatewayTables {
@@ -30,6 +31,7 @@ func newGatewayTables() gatewayTables {
 		blackhole: encodecache.NewTable(func(port int) *encodecache.Fragment {
 			return encodecache.NewFragment(gen.BlackholeField(port))
 		}),
+		routers: &routerMemory{},
 	}
 }
 
@@ -46,7 +48,11 @@ type router struct {
 	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, place: of all servers that have their port
 	listeners chunked.Map[*gatewayListener] // port, bind
 	routes    chunked.Map[*gatewayRoutes]   // name
+	made      routerResources
 }
+
+// routerResources are the listeners and route configurations of a router.
+type routerResources struct{ listeners, routes Section }
 
 // gatewayStep brings a router from one Snapshot to the next. It lives for one computation.
 type gatewayStep struct {
@@ -56,19 +62,25 @@ type gatewayStep struct {
 	was    *router
 	router // what becomes of it
 
+	edits         *edits
 	listenerEdits map[bindPort]*listenerEdit
 	routeEdits    map[string]*routesEdit
 	known         map[boundService]*gen.RoutesKey
 }
 
-// advanceGateways brings the listeners and routes of a router to n.
-func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, e *edits) *router {
+// advanceGateways is the router of a base brought to n. Routers that differ in what only clusters and endpoints depend on are one.
+func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) *router {
+	f := b.scope.Facts
+	f.ClusterID, f.Network, f.Node, f.Locality = "", "", "", value.Locality{}
+	if r := t.gateways.routers.find(n, f); r != nil {
+		return r
+	}
 	s := &gatewayStep{
-		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router,
+		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router, edits: newEdits(),
 		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{}, known: map[boundService]*gen.RoutesKey{},
 	}
 	if touch.all || b.router == nil || s.ownTouched(touch) && !s.sc.translateAlike(s.was.own, ownServices(n, s.sc)) {
-		s.begin(e, b)
+		s.begin()
 	} else {
 		s.router = *s.was
 		if s.ownTouched(touch) {
@@ -76,18 +88,14 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched, 
 		}
 		s.touch(touch)
 	}
-	s.finish(e)
-	return &s.router
+	s.finish()
+	out := s.router // and not a part of the step, which holds what was before
+	t.gateways.routers.note(n, f, &out)
+	return &out
 }
 
 // begin starts from nothing: every Gateway comes.
-func (s *gatewayStep) begin(e *edits, b *base) {
-	for name := range b.listeners.All() {
-		e.listeners.drop(name)
-	}
-	for name := range b.routes.All() {
-		e.routes.drop(name)
-	}
+func (s *gatewayStep) begin() {
 	s.was, s.own = &router{}, ownServices(s.n, s.sc)
 	s.old = &snapshot.Snapshot{Mesh: s.n.Mesh}
 	var come []gatewayChange
@@ -211,26 +219,27 @@ func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
 }
 
 // finish carries the edits out.
-func (s *gatewayStep) finish(e *edits) {
-	s.finishListeners(e)
+func (s *gatewayStep) finish() {
+	s.finishListeners()
 	routes := edit[*gatewayRoutes]{}
 	for name, edit := range s.routeEdits {
 		old, _ := s.was.routes.Get(name)
 		next := s.changeRoutes(name, old, edit)
 		if next == nil {
 			routes.drop(name)
-			e.routes.drop(name)
+			s.edits.routes.drop(name)
 			continue
 		}
 		routes.put(name, next)
 		if old == nil || next.virtual.Len() == 0 || !old.virtual.Same(next.virtual) {
-			e.routes.put(name, s.routesEntry(next))
+			s.edits.routes.put(name, s.routesEntry(next))
 		}
 	}
 	s.routes = routes.apply(s.routes)
+	s.made = routerResources{s.edits.listeners.apply(s.was.made.listeners), s.edits.routes.apply(s.was.made.routes)}
 }
 
-func (s *gatewayStep) finishListeners(e *edits) {
+func (s *gatewayStep) finishListeners() {
 	listeners := edit[*gatewayListener]{}
 	changed := map[bindPort]struct{}{}
 	for at, edit := range s.listenerEdits {
@@ -246,9 +255,9 @@ func (s *gatewayStep) finishListeners(e *edits) {
 	s.listeners = listeners.apply(s.listeners)
 	for at := range changed {
 		name := s.header(at).Name()
-		e.listeners.drop(name)
+		s.edits.listeners.drop(name)
 		if l := s.listenerAt(at); l != nil {
-			e.listeners.put(name, l)
+			s.edits.listeners.put(name, l)
 		}
 	}
 }

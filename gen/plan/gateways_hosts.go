@@ -15,10 +15,10 @@ func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit)
 	if next.servers.Len() == 0 {
 		return nil
 	}
-	hosts, groups := edit[*gatewayHost]{}, edit[*gatewayHost]{}
+	hosts, groups := edit[string]{}, edit[*gatewayHost]{}
 	touched := map[string]struct{}{}
 	for host := range e.hosts {
-		old, _ := next.hosts.Get(host)
+		old := next.host(host)
 		now := s.hostOf(next, host)
 		if old.same(now) {
 			continue
@@ -29,7 +29,7 @@ func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit)
 			touched[old.group] = struct{}{}
 		}
 		if now != nil {
-			hosts.put(host, now)
+			hosts.put(host, now.group)
 			groups.put(indexKey(now.group, specificity(host)), now)
 			touched[now.group] = struct{}{}
 		}
@@ -48,6 +48,16 @@ func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit)
 	}
 	next.virtual = virtual.apply(next.virtual)
 	return next
+}
+
+// host is a host of a route configuration, or nil.
+func (r *gatewayRoutes) host(host string) *gatewayHost {
+	group, ok := r.hosts.Get(host)
+	if !ok {
+		return nil
+	}
+	h, _ := r.groups.Get(indexKey(group, specificity(host)))
+	return h
 }
 
 // virtualHost encodes the hosts of a group as one virtual host, named after the most specific; nil if the group is empty.

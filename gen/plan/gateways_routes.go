@@ -17,7 +17,7 @@ type gatewayRoutes struct {
 	servers  chunked.Map[*gatewayServer] // rank
 	profiles chunked.Map[int]            // gateway, profile: how many of the servers
 	asked    chunked.Map[*serverHost]    // bucket of the host, place
-	hosts    chunked.Map[*gatewayHost]   // host
+	hosts    chunked.Map[string]         // host: its group
 	groups   chunked.Map[*gatewayHost]   // group, specificity of the host
 	virtual  VirtualHosts
 }

@@ -45,5 +45,6 @@ func (t *Tables) Sizes() map[string]int {
 		"gateways.chains":      t.gateways.chains.Len(),
 		"gateways.routes":      t.gateways.routes.Len(),
 		"gateways.blackhole":   t.gateways.blackhole.Len(),
+		"gateways.routers":     t.gateways.routers.Len(),
 	}
 }

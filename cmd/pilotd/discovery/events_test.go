@@ -56,9 +56,7 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 	case value.KindDestinationRule:
 		return g.rule(m)
 	case value.KindGateway:
-		m.Name = oneOf(g, "front", "back")
-		return &networkingv1.Gateway{ObjectMeta: *m, Spec: meshv1.Gateway{Selector: map[string]string{"app": oneOf(g, "gateway", "other")}, Servers: []*meshv1.Server{{
-			Port: &meshv1.Port{Number: oneOf[uint32](g, 80, 8080), Name: "http", Protocol: "HTTP"}, Hosts: []string{oneOf(g, "*", "web.example.com", "shop/*")}}}}}
+		return g.gateway(m)
 	case value.KindSidecar:
 		m.Name = oneOf(g, "default", "web")
 		s := &networkingv1.Sidecar{ObjectMeta: *m, Spec: meshv1.Sidecar{Egress: []*meshv1.IstioEgressListener{{Hosts: []string{oneOf(g, "./*", "shop/*", "*/*", "*/web.shop.svc.cluster.local")}}}}}
@@ -175,8 +173,12 @@ func (g generator) virtualService(m *metav1.ObjectMeta) any {
 	vs := &networkingv1.VirtualService{ObjectMeta: *m, Spec: meshv1.VirtualService{
 		Hosts: []string{oneOf(g, "web", "cart", "web.shop.svc.cluster.local", "web.example.com", "*.example.com", "*.shop.svc.cluster.local")}, Http: []*meshv1.HTTPRoute{r},
 	}}
-	if g.IntN(3) == 0 {
+	switch g.IntN(5) {
+	case 0:
 		vs.Spec.Gateways = []string{"front", "mesh"}
+	case 1:
+		vs.Spec.Gateways = []string{"istio-system/front", "istio-system/back"}
+		g.edgeHosts(&vs.Spec)
 	}
 	if g.IntN(4) == 0 {
 		vs.Spec.ExportTo = []string{oneOf(g, ".", "shop")}

@@ -1,0 +1,48 @@
+package plan
+
+import (
+	"sync"
+	"weak"
+
+	"github.com/pilotd/pilotd/snapshot"
+)
+
+// routerMemory finds the router that another base has of the same Snapshot already, while anyone holds it. Safe for concurrent use.
+type routerMemory struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	of      weak.Pointer[snapshot.Snapshot]
+	routers map[Facts]weak.Pointer[router]
+}
+
+// find is the router with some Facts of a Snapshot, or nil.
+func (m *routerMemory) find(n *snapshot.Snapshot, f Facts) *router {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of.Value() != n {
+		return nil
+	}
+	return m.routers[f].Value()
+}
+
+// note remembers a router; those of other Snapshots are forgotten.
+func (m *routerMemory) note(n *snapshot.Snapshot, f Facts, r *router) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of.Value() != n {
+		m.of, m.routers = weak.Make(n), map[Facts]weak.Pointer[router]{}
+	}
+	m.routers[f] = weak.Make(r)
+}
+
+// Len is the number of routers that it remembers and somebody still has.
+func (m *routerMemory) Len() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.routers {
+		if r.Value() != nil {
+			n++
+		}
+	}
+	return n
+}
