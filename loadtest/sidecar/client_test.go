@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,7 +193,8 @@ func message(t *testing.T, of Type, delta bool, nonce int, removed []string, res
 // print decodes requests with the generated code.
 func (c *conversation) print(requests []Request) {
 	for i := range requests {
-		b := requests[i].Append(nil)
+		head, names, tail := requests[i].Parts()
+		b := slices.Concat(head, names, tail)
 		line := " "
 		add := func(what string, v any) {
 			if s := fmt.Sprint(v); s != "" && s != "[]" && s != "map[]" {

@@ -62,7 +62,7 @@ func (m *member) openLocked(conn *wire.Conn) error {
 // send queues requests. The caller holds mu.
 func (s *session) send(requests []Request) {
 	for i := range requests {
-		s.stream.Send(requests[i].Append)
+		s.stream.Send(requests[i].Parts())
 	}
 }
 

@@ -27,25 +27,19 @@ const (
 	mapKey, mapValue                                            protowire.Number = 1, 2
 )
 
-// Append encodes the request.
-func (r *Request) Append(b []byte) []byte {
+// Parts encodes the request, in three parts; the names, which can be many, are those of all clients that ask for the same.
+func (r *Request) Parts() (head, names, tail []byte) {
 	if r.delta {
-		b = appendBytes(b, deltaNode, r.node)
-		b = appendText(b, deltaURL, r.url)
-		b = append(b, r.names...)
+		head = appendText(appendBytes(nil, deltaNode, r.node), deltaURL, r.url)
 		for _, have := range r.initial {
 			entry := appendString(appendString(nil, mapKey, have.Name), mapValue, have.version)
-			b = appendBytes(b, deltaInitial, entry)
+			tail = appendBytes(tail, deltaInitial, entry)
 		}
-		b = appendText(b, deltaNonceAt, r.nonce)
-		return r.appendRefusal(b, deltaError)
+		return head, r.names, r.appendRefusal(appendText(tail, deltaNonceAt, r.nonce), deltaError)
 	}
-	b = appendText(b, sotwVersion, r.version)
-	b = appendBytes(b, sotwNode, r.node)
-	b = append(b, r.names...)
-	b = appendText(b, sotwURL, r.url)
-	b = appendText(b, sotwNonce, r.nonce)
-	return r.appendRefusal(b, sotwError)
+	head = appendBytes(appendText(nil, sotwVersion, r.version), sotwNode, r.node)
+	tail = appendText(appendText(nil, sotwURL, r.url), sotwNonce, r.nonce)
+	return head, r.names, r.appendRefusal(tail, sotwError)
 }
 
 func (r *Request) appendRefusal(b []byte, num protowire.Number) []byte {

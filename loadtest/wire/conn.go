@@ -72,7 +72,7 @@ type Stream struct {
 	handler Handler
 
 	// Guarded by the connection's mu.
-	pending []byte // of requests that do not fit the windows
+	pending [][]byte // of requests that do not fit the windows
 	window  int
 
 	// Owned by the goroutine that runs the connection.
@@ -126,44 +126,54 @@ func (c *Conn) Open(delta bool, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// Send sends a gRPC message, made by build, as soon as the server's windows allow: with the next Flush, or when Run has handled all that came.
-func (s *Stream) Send(build func([]byte) []byte) {
-	b := s.conn.buffers.take()
-	defer s.conn.buffers.give(b)
-	b.Write(build(append(b.AvailableBuffer(), 0, 0, 0, 0, 0)))
-	message := b.Bytes()
-	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-5))
+// Send sends a gRPC message, which is parts together, as soon as the server's windows allow: with the next Flush, or when Run has handled all
+// that came. The parts must not change any more: what has to wait is not copied.
+func (s *Stream) Send(parts ...[]byte) {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
-	if len(s.pending) > 0 {
-		s.pending = append(s.pending, message...)
-		return
-	}
-	if n := s.fits(len(message)); n < len(message) {
-		s.pending = append(s.pending, message[n:]...)
-		message = message[:n]
-	}
-	s.conn.queueLocked(func(b []byte) []byte { return appendData(b, s.id, message) })
-}
-
-// fits takes up to n bytes of the windows. The caller holds mu.
-func (s *Stream) fits(n int) int {
-	n = max(0, min(n, s.window, s.conn.window))
-	s.window -= n
-	s.conn.window -= n
-	return n
+	s.pending = append(append(s.pending, binary.BigEndian.AppendUint32([]byte{0}, uint32(size))), parts...)
+	s.resume()
 }
 
 // resume queues what the windows have room for by now. The caller holds mu.
 func (s *Stream) resume() {
-	n := s.fits(len(s.pending))
-	if n == 0 {
-		return
+	size := 0
+	for _, p := range s.pending {
+		size += len(p)
 	}
-	s.conn.queueLocked(func(b []byte) []byte { return appendData(b, s.id, s.pending[:n]) })
-	if s.pending = s.pending[n:]; len(s.pending) == 0 {
+	size = min(size, s.window, s.conn.window)
+	for size > 0 {
+		n := min(size, maxFrame)
+		s.window -= n
+		s.conn.window -= n
+		size -= n
+		s.conn.queueLocked(func(b []byte) []byte { return s.frame(b, n) })
+	}
+	for len(s.pending) > 0 && len(s.pending[0]) == 0 {
+		s.pending = s.pending[1:]
+	}
+	if len(s.pending) == 0 {
 		s.pending = nil
 	}
+}
+
+// frame appends a frame of the first n bytes that are pending. The caller holds mu.
+func (s *Stream) frame(b []byte, n int) []byte {
+	b = appendHeader(b, frameHeader{length: n, kind: http2.FrameData, stream: s.id})
+	for n > 0 {
+		part := s.pending[0]
+		taken := min(n, len(part))
+		b = append(b, part[:taken]...)
+		n -= taken
+		if s.pending[0] = part[taken:]; taken == len(part) {
+			s.pending = s.pending[1:]
+		}
+	}
+	return b
 }
 
 // Reset ends the stream from this side; the handler is not called any more. Only from the goroutine that runs the connection, or for a

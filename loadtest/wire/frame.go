@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/http2"
@@ -50,15 +49,6 @@ func appendSettings(b []byte, settings ...http2.Setting) []byte {
 func appendNumber(b []byte, kind http2.FrameType, stream, n uint32) []byte {
 	b = appendHeader(b, frameHeader{length: 4, kind: kind, stream: stream})
 	return binary.BigEndian.AppendUint32(b, n)
-}
-
-// appendData appends the beginning of a message's bytes as data frames.
-func appendData(b []byte, stream uint32, message []byte) []byte {
-	for part := range slices.Chunk(message, maxFrame) {
-		b = appendHeader(b, frameHeader{length: len(part), kind: http2.FrameData, stream: stream})
-		b = append(b, part...)
-	}
-	return b
 }
 
 // appendOpening appends the headers that open a stream. No field enters the server's table.

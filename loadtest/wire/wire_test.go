@@ -135,7 +135,7 @@ func run(t *testing.T, conn net.Conn, h wire.Header) *connection {
 
 func (c *connection) send(t *testing.T, s *wire.Stream, message []byte) {
 	t.Helper()
-	s.Send(func(b []byte) []byte { return append(b, message...) })
+	s.Send(message[:len(message)/2], message[len(message)/2:])
 	must(t, c.Flush())
 }
 
