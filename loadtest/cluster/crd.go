@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
-	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,59 +32,99 @@ func (a *api) define(ctx context.Context, file string) error {
 		return err
 	}
 	for _, d := range definitions {
-		_, err := a.metadata.Resource(definitionsResource()).Get(ctx, d.GetName(), metav1.GetOptions{})
-		if err == nil {
-			continue
-		}
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("definition %s: %w", d.GetName(), err)
-		}
-		labels := d.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[label] = still
-		d.SetLabels(labels)
-		text, err := json.Marshal(d)
-		if err != nil {
-			return err
-		}
-		err = a.raw.Post().AbsPath(definitionsPath).SetHeader("Content-Type", "application/json").Body(text).Do(ctx).Error()
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := a.defineOne(ctx, d); err != nil {
 			return fmt.Errorf("definition %s: %w", d.GetName(), err)
 		}
 	}
 	return a.served(ctx)
 }
 
-// servedPatience is how long a server may take to serve what was defined.
+// defineOne makes a definition, unless it is there. One that is on its way out is waited for.
+func (a *api) defineOne(ctx context.Context, d *unstructured.Unstructured) error {
+	got, err := a.metadata.Resource(definitionsResource()).Get(ctx, d.GetName(), metav1.GetOptions{})
+	if err == nil && got.DeletionTimestamp == nil {
+		return nil
+	}
+	if err == nil {
+		err = a.gone(ctx, d.GetName())
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	labels := map[string]string{label: still}
+	for k, v := range d.GetLabels() {
+		labels[k] = v
+	}
+	d.SetLabels(labels)
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	err = a.raw.Post().AbsPath(definitionsPath).SetHeader("Content-Type", "application/json").Body(text).Do(ctx).Error()
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// gone waits until a deleted definition is no more: the server deletes the objects first.
+func (a *api) gone(ctx context.Context, name string) error {
+	return poll(ctx, func() (bool, error) {
+		_, err := a.metadata.Resource(definitionsResource()).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+// poll asks again and again until the answer is yes, or patience ends.
+func poll(ctx context.Context, ask func() (bool, error)) error {
+	every := time.NewTicker(100 * time.Millisecond)
+	defer every.Stop()
+	for began := time.Now(); ; {
+		done, err := ask()
+		if done || err != nil {
+			return err
+		}
+		if time.Since(began) > servedPatience {
+			return errPatience
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// errPatience says that something took too long.
+var errPatience = errors.New("the API server takes too long")
+
+// servedPatience is how long a server may take to serve what was defined, or to forget it.
 const servedPatience = time.Minute
 
 // served waits until the server serves all of Istio's kinds.
 func (a *api) served(ctx context.Context) error {
-	every := time.NewTicker(100 * time.Millisecond)
-	defer every.Stop()
-	began := time.Now()
 	for _, k := range kinds() {
-		for k.group == networkingv1.SchemeGroupVersion {
+		if k.defined() == "" {
+			continue
+		}
+		err := poll(ctx, func() (bool, error) {
 			_, err := a.metadata.Resource(k.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
-			if err == nil {
-				break
+			if apierrors.IsNotFound(err) {
+				return false, nil
 			}
-			if !apierrors.IsNotFound(err) || time.Since(began) > servedPatience {
-				return fmt.Errorf("the API server does not serve %s in %s: %w", k.resource, k.group, err)
-			}
-			select {
-			case <-every.C:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+			return err == nil, err
+		})
+		if err != nil {
+			return fmt.Errorf("the API server does not serve %s in %s: %w", k.resource, k.group, err)
 		}
 	}
 	return nil
 }
 
-// definitions are those of a file, or ones of our own.
+// definitions are those of a file, as far as they are of kinds that are written, or ones of our own.
 func definitions(file string) ([]*unstructured.Unstructured, error) {
 	if file == "" {
 		return ownDefinitions(), nil
@@ -103,7 +143,7 @@ func definitions(file string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if d.GetKind() == "CustomResourceDefinition" {
+		if d.GetKind() == "CustomResourceDefinition" && slices.ContainsFunc(kinds(), func(k kind) bool { return k.defined() == d.GetName() }) {
 			out = append(out, d)
 		}
 	}
@@ -112,7 +152,7 @@ func definitions(file string) ([]*unstructured.Unstructured, error) {
 // ownDefinitions let any content in: enough to store Istio's objects where Istio is not installed.
 func ownDefinitions() (out []*unstructured.Unstructured) {
 	for _, k := range kinds() {
-		if k.group == networkingv1.SchemeGroupVersion {
+		if k.defined() != "" {
 			out = append(out, k.definition())
 		}
 	}
@@ -132,7 +172,7 @@ func (k kind) definition() *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": k.resource + "." + k.group.Group},
+		"metadata": map[string]any{"name": k.defined()},
 		"spec": map[string]any{
 			"group": k.group.Group, "scope": "Namespaced", "versions": versions,
 			"names": map[string]any{"kind": k.name, "listKind": k.name + "List", "plural": k.resource, "singular": strings.ToLower(k.name)},
@@ -140,16 +180,36 @@ func (k kind) definition() *unstructured.Unstructured {
 	}}
 }
 
-// undefine removes the definitions that a load test made.
+// undefine removes the definitions that a load test made, but for those of which there are objects of others.
 func (a *api) undefine(ctx context.Context) error {
 	r := a.metadata.Resource(definitionsResource())
 	found, err := r.List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
 		return fmt.Errorf("definitions: %w", err)
 	}
+	ours := map[string]bool{}
 	for i := range found.Items {
-		if err := r.Delete(ctx, found.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("definition %s: %w", found.Items[i].Name, err)
+		ours[found.Items[i].Name] = true
+	}
+	var gone []string
+	for _, k := range kinds() {
+		if !ours[k.defined()] {
+			continue
+		}
+		if left, err := a.list(ctx, k, metav1.ListOptions{}); err != nil || len(left) > 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.Delete(ctx, k.defined(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("definition %s: %w", k.defined(), err)
+		}
+		gone = append(gone, k.defined())
+	}
+	for _, name := range gone {
+		if err := a.gone(ctx, name); err != nil {
+			return fmt.Errorf("definition %s: %w", name, err)
 		}
 	}
 	return nil
