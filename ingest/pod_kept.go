@@ -29,10 +29,10 @@ type Pod struct {
 	hostNetwork bool
 }
 
-func newPod(p *corev1.Pod) *Pod {
+func (t *Trimmer) pod(p *corev1.Pod) *Pod {
 	out := &Pod{
-		namespace: same(p.Namespace), name: p.Name, labels: sameLabels(p.Labels), workload: same(workloadName(p)), node: same(p.Spec.NodeName),
-		account: same(cmp.Or(p.Spec.ServiceAccountName, "default")), ports: namedPorts(p), created: seconds(p.ObjectMeta),
+		namespace: t.same(p.Namespace), name: p.Name, labels: t.labels(p.Labels), workload: t.same(workloadName(p)), node: t.same(p.Spec.NodeName),
+		account: t.same(cmp.Or(p.Spec.ServiceAccountName, "default")), ports: t.namedPorts(p), created: seconds(p.ObjectMeta),
 		alive: p.DeletionTimestamp == nil, hostNetwork: p.Spec.HostNetwork,
 	}
 	if out.subDomain = p.Spec.Subdomain; out.subDomain != "" {
@@ -77,12 +77,12 @@ func isReady(p *corev1.Pod) bool {
 	})
 }
 
-func namedPorts(p *corev1.Pod) map[string]int {
+func (t *Trimmer) namedPorts(p *corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
 			if _, taken := out[port.Name]; port.Name != "" && !taken {
-				out[same(port.Name)] = int(port.ContainerPort)
+				out[t.same(port.Name)] = int(port.ContainerPort)
 			}
 		}
 	}

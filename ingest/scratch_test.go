@@ -53,7 +53,7 @@ func (r remains) take(e Event) {
 	if r[id] == nil {
 		r[id] = &remnant{}
 	}
-	if r[id].bad = nil; admit(e.Key, Trim(e.Object)) != nil {
+	if r[id].bad = nil; admit(e.Key, new(Trimmer).Trim(e.Object)) != nil {
 		r[id].bad = &e
 	} else {
 		r[id].good = &e

@@ -35,15 +35,15 @@ type sliceEndpoint struct {
 	ready, serving, terminating bool
 }
 
-func newSlice(s *discovery.EndpointSlice) *Slice {
+func (t *Trimmer) slice(s *discovery.EndpointSlice) *Slice {
 	out := &Slice{
-		service: objectName{same(s.Namespace), same(s.Labels[discovery.LabelServiceName])}, names: s.AddressType == discovery.AddressTypeFQDN,
+		service: objectName{t.same(s.Namespace), t.same(s.Labels[discovery.LabelServiceName])}, names: s.AddressType == discovery.AddressTypeFQDN,
 		ports: make([]slicePort, 0, len(s.Ports)), endpoints: make([]sliceEndpoint, 0, len(s.Endpoints)),
 	}
 	for _, p := range s.Ports {
 		port := slicePort{all: p.Port == nil}
 		if p.Name != nil {
-			port.name = same(*p.Name)
+			port.name = t.same(*p.Name)
 		}
 		if p.Port != nil {
 			port.number = *p.Port
@@ -55,7 +55,7 @@ func newSlice(s *discovery.EndpointSlice) *Slice {
 		e := &s.Endpoints[i]
 		kept := sliceEndpoint{addresses: e.Addresses, ready: is(e.Conditions.Ready, true), serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
 		if r := e.TargetRef; r != nil && r.Kind == "Pod" {
-			kept.pod = objectName{same(cmp.Or(r.Namespace, s.Namespace)), same(r.Name)}
+			kept.pod = objectName{t.same(cmp.Or(r.Namespace, s.Namespace)), t.same(r.Name)}
 		}
 		out.endpoints = append(out.endpoints, kept)
 	}

@@ -52,6 +52,7 @@ type Store struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
+	trimmer    Trimmer
 	world      *world
 	objects    map[value.ObjectKey]versions
 	unreadable map[place][]Rejection
@@ -111,7 +112,7 @@ func (s *Store) Ready() bool {
 // take brings one key to what its sources hold after e. Called under mu.
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
-	e.Object = Trim(e.Object)
+	e.Object = s.trimmer.Trim(e.Object)
 	key := e.Key
 	if key.Kind == value.KindMeshConfig {
 		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.

@@ -1,7 +1,7 @@
 package ingest
 
 import (
-	"unique"
+	"hash/maphash"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -9,20 +9,53 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+// Trimmer cuts objects down to what the Store keeps of them. It remembers some of the texts that it saw last: each object is decoded into texts
+// of its own, and most of them are those of its neighbours. The zero value is ready; it is not for use by several goroutines.
+type Trimmer struct {
+	seed maphash.Seed
+	seen []string // by hash; those that came last
+}
+
+// remembered is how many texts a Trimmer remembers.
+const remembered = 1 << 10
+
 // Trim is what the Store keeps of an object: a *Pod of a Pod, a *Slice of an EndpointSlice, the object itself of all others and of what is
 // trimmed already. The Store does it to every object; a source that holds many before it hands them over does it first.
-func Trim(object any) any {
+func (t *Trimmer) Trim(object any) any {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		if o != nil {
-			return newPod(o)
+			return t.pod(o)
 		}
 	case *discovery.EndpointSlice:
 		if o != nil {
-			return newSlice(o)
+			return t.slice(o)
 		}
 	}
 	return object
+}
+
+// same is s, in the memory of an equal text that came before.
+func (t *Trimmer) same(s string) string {
+	if t.seen == nil {
+		t.seed, t.seen = maphash.MakeSeed(), make([]string, remembered)
+	}
+	at := &t.seen[maphash.String(t.seed, s)%remembered]
+	if *at != s {
+		*at = s
+	}
+	return *at
+}
+
+func (t *Trimmer) labels(all map[string]string) value.Labels {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make(value.Labels, len(all))
+	for k, v := range all {
+		out[t.same(k)] = t.same(v)
+	}
+	return out
 }
 
 // kept is next, or before where the used fields of both are equal.
@@ -38,18 +71,4 @@ func kept(before, next any) any {
 		}
 	}
 	return next
-}
-
-// same is s in memory that equal texts share: each object is decoded into texts of its own.
-func same(s string) string { return unique.Make(s).Value() }
-
-func sameLabels(all map[string]string) value.Labels {
-	if len(all) == 0 {
-		return nil
-	}
-	out := make(value.Labels, len(all))
-	for k, v := range all {
-		out[same(k)] = same(v)
-	}
-	return out
 }

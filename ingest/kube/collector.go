@@ -38,9 +38,8 @@ func (c *collector) Delete(o any) error {
 	if err != nil {
 		return err
 	}
-	letters := map[value.ObjectKey]letter{}
-	c.end(c.kind.key(m), letters)
-	c.outbox.put(letters)
+	key := c.kind.key(m)
+	c.outbox.post(key, c.end(key))
 	return nil
 }
 
@@ -48,13 +47,15 @@ func (c *collector) Delete(o any) error {
 func (c *collector) Replace(objects []any, _ string) error {
 	letters := make(map[value.ObjectKey]letter, len(objects))
 	for _, o := range objects {
-		if err := c.take(o, letters); err != nil {
+		key, l, err := c.take(o)
+		if err != nil {
 			return err
 		}
+		letters[key] = l
 	}
 	for key := range c.known {
 		if _, ok := letters[key]; !ok {
-			c.end(key, letters)
+			letters[key] = c.end(key)
 		}
 	}
 	c.outbox.put(letters)
@@ -69,37 +70,36 @@ func (c *collector) Resync() error { return nil }
 func (c *collector) clear() {
 	letters := map[value.ObjectKey]letter{}
 	for key := range c.known {
-		c.end(key, letters)
+		letters[key] = c.end(key)
 	}
 	c.outbox.put(letters)
 }
 
 func (c *collector) put(o any) error {
-	letters := make(map[value.ObjectKey]letter, 1)
-	if err := c.take(o, letters); err != nil {
-		return err
+	key, l, err := c.take(o)
+	if err == nil {
+		c.outbox.post(key, l)
 	}
-	c.outbox.put(letters)
-	return nil
+	return err
 }
 
 // take writes the letter for a version of an object.
-func (c *collector) take(o any, letters map[value.ObjectKey]letter) error {
+func (c *collector) take(o any) (value.ObjectKey, letter, error) {
 	a, err := c.kind.arrive(o)
 	if err != nil {
-		return err
+		return value.ObjectKey{}, letter{}, err
 	}
 	l := letter{accept: c.known[a.key], reject: a.bad}
 	if a.bad == nil {
 		l.event = &ingest.Event{Source: SourceName, Key: a.key, Object: a.object}
 	}
 	c.known[a.key] = a.bad != nil
-	letters[a.key] = l
-	return nil
+	return a.key, l, nil
 }
 
 // end writes the letter for the end of an object.
-func (c *collector) end(key value.ObjectKey, letters map[value.ObjectKey]letter) {
-	letters[key] = letter{event: &ingest.Event{Source: SourceName, Key: key}, accept: c.known[key]}
+func (c *collector) end(key value.ObjectKey) letter {
+	l := letter{event: &ingest.Event{Source: SourceName, Key: key}, accept: c.known[key]}
 	delete(c.known, key)
+	return l
 }

@@ -51,7 +51,7 @@ type event struct {
 }
 
 // newFakeAPI starts a server with Kubernetes's own kinds and no CRDs.
-func newFakeAPI(t *testing.T) *fakeAPI {
+func newFakeAPI(t testing.TB) *fakeAPI {
 	f := &fakeAPI{
 		version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, asked: map[string]*http.Request{}, held: map[string]chan struct{}{},
 	}

@@ -56,13 +56,13 @@ func coreKinds(s scope) []kind {
 		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace},
 		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, read: keepNode},
 		{
-			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, read: trim,
+			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, read: trimmed(),
 			fields: "status.phase!=Failed,status.phase!=Succeeded", // They have given up their address.
 		},
 		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace, list: func() runtime.Object { return &core.ServiceList{} }, read: keepService},
 		{
 			name: value.KindEndpointSlice, group: discovery.SchemeGroupVersion, resource: "endpointslices", namespace: s.namespace,
-			list: func() runtime.Object { return &discovery.EndpointSliceList{} }, read: trim,
+			list: func() runtime.Object { return &discovery.EndpointSliceList{} }, read: trimmed(),
 		},
 		{
 			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root, fields: "metadata.name=" + s.meshConfigMap,
@@ -104,14 +104,18 @@ func (k kind) requests(c rest.Interface) (cache.ListWithContextFunc, cache.Watch
 	return list, follow
 }
 
-func trim(o any) (any, *ingest.Rejection) {
-	switch whole := o.(type) {
-	case *pod:
-		o = &whole.Pod
-	case *slice:
-		o = &whole.EndpointSlice
+// trimmed is a read of its own for one kind, which one reflector calls.
+func trimmed() func(any) (any, *ingest.Rejection) {
+	var t ingest.Trimmer
+	return func(o any) (any, *ingest.Rejection) {
+		switch whole := o.(type) {
+		case *pod:
+			o = &whole.Pod
+		case *slice:
+			o = &whole.EndpointSlice
+		}
+		return t.Trim(o), nil
 	}
-	return ingest.Trim(o), nil
 }
 
 // readMesh takes the mesh configuration out of its ConfigMap.

@@ -60,12 +60,25 @@ func (o *outbox) put(objects map[value.ObjectKey]letter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, l := range objects {
-		if first, ok := o.pending.objects[key]; ok {
-			l = l.merge(first)
-		}
-		o.pending.objects[key] = l
+		o.add(key, l)
 	}
 	o.signal()
+}
+
+// post is put of one letter.
+func (o *outbox) post(key value.ObjectKey, l letter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.add(key, l)
+	o.signal()
+}
+
+// add is called under mu.
+func (o *outbox) add(key value.ObjectKey, l letter) {
+	if first, ok := o.pending.objects[key]; ok {
+		l = l.merge(first)
+	}
+	o.pending.objects[key] = l
 }
 
 // expect makes Synced wait for arrived of the same resource.

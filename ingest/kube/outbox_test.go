@@ -29,7 +29,11 @@ func TestOutboxMergesWithoutLoss(t *testing.T) {
 			}
 			bad[key] = l.reject != nil
 			letters{objects: map[value.ObjectKey]letter{key: l}}.tell(one)
-			o.put(map[value.ObjectKey]letter{key: l})
+			if rapid.Bool().Draw(t, "alone") {
+				o.post(key, l)
+			} else {
+				o.put(map[value.ObjectKey]letter{key: l})
+			}
 			if rapid.Bool().Draw(t, "deliver") {
 				o.take().tell(merged)
 			}

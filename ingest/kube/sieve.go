@@ -65,7 +65,7 @@ func sieveMeta() sieve {
 	return sieve{1: nil, 2: nil, 3: nil, 6: nil, 7: nil, 8: nil, 9: nil, 11: nil, 13: nil}
 }
 
-// sievePod keeps what ingest.Trim reads of a Pod.
+// sievePod keeps what ingest.Trimmer reads of a Pod.
 func sievePod() sieve {
 	return sieve{
 		1: sieveMeta(),
@@ -76,7 +76,7 @@ func sievePod() sieve {
 	}
 }
 
-// sieveSlice keeps what ingest.Trim reads of an EndpointSlice.
+// sieveSlice keeps what ingest.Trimmer reads of an EndpointSlice.
 func sieveSlice() sieve {
 	// endpoints (addresses, conditions, targetRef), ports, addressType
 	return sieve{1: sieveMeta(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}

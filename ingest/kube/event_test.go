@@ -1,0 +1,79 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+
+	discovery "k8s.io/api/discovery/v1"
+
+	"github.com/pilotd/pilotd/ingest"
+)
+
+// counter is a Sink that counts events.
+type counter struct {
+	applied chan int
+	synced  chan struct{}
+}
+
+func (c *counter) Apply(events []ingest.Event) { c.applied <- len(events) }
+func (c *counter) Reject(ingest.Rejection)     {}
+func (c *counter) Accept(string, string)       {}
+func (c *counter) Synced(string)               { close(c.synced) }
+
+// One change of an EndpointSlice: from what the decoder made of it to what the Sink is told, without a server.
+func BenchmarkCollect(b *testing.B) {
+	for _, n := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("endpoints=%d", n), func(b *testing.B) {
+			o := newOutbox()
+			c := newCollector(endpointSlices(b), o)
+			sink := &counter{applied: make(chan int, 1)}
+			s := usualSlice(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.Update(s); err != nil {
+					b.Fatal(err)
+				}
+				o.take().tell(sink)
+				<-sink.applied
+			}
+		})
+	}
+}
+
+// endpointSlices is the kind of EndpointSlices.
+func endpointSlices(t testing.TB) kind {
+	for _, k := range coreKinds(newScope(Options{})) {
+		if k.resource == "endpointslices" {
+			return k
+		}
+	}
+	t.Fatal("no kind of slices")
+	return kind{}
+}
+
+// One change after the other, each from the write into the server to the Sink; the server is one of the test's.
+func BenchmarkChange(b *testing.B) {
+	api := newFakeAPI(b)
+	sink := &counter{applied: make(chan int, 100), synced: make(chan struct{})}
+	source, err := New(Options{Config: api.config(), Sink: sink, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- source.Run(ctx) }()
+	<-sink.synced
+	path, edit := "/apis/"+discovery.SchemeGroupVersion.String()+"/endpointslices", 0
+	b.ReportAllocs()
+	for b.Loop() {
+		edit++
+		api.put(path, fmt.Sprintf(`{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"namespace":"a","name":"s","labels":{"kubernetes.io/service-name":"s"}},`+
+			`"addressType":"IPv4","ports":[{"name":"http","port":80}],"endpoints":[{"addresses":["10.0.%d.%d"]}]}`, edit>>8&255, edit&255))
+		<-sink.applied
+	}
+	cancel()
+	<-done
+}
