@@ -105,7 +105,7 @@ func (m valueMesh) sidecar(j, n int) *value.Sidecar {
 func (m valueMesh) proxy(j int) *plan.Proxy {
 	ns := fmt.Sprintf("ns-%d", j%m.namespaces)
 	p := &plan.Proxy{ID: fmt.Sprintf("sidecar~10.0.0.1~w-%d.%s~", j, ns), Name: fmt.Sprintf("w-%d", j), Namespace: ns, ClusterID: "Kubernetes",
-		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", j/65536, j/256%256, j%256)}, Labels: value.Labels{"workload": fmt.Sprint(j)}}
+		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", j/65536, j/256%256, j%256)}, Labels: plan.PackLabels(value.Labels{"workload": fmt.Sprint(j)})}
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	return p
 }
