@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -65,6 +66,13 @@ func (a *arrivals) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.left
+}
+
+// first is the first client that is missing; 0 if none is.
+func (a *arrivals) first() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(0, slices.Index(a.missing, true))
 }
 
 // end fills in a phase.

@@ -16,7 +16,8 @@ type edit func(lane, mark int) (time.Time, error)
 func nobody(int) bool { return false }
 
 // follow begins a series of changes in lanes services; clients that are absent are not waited for, nor those that a change does not concern:
-// only who asks for endpoints of a service knows of it, and gateways know no routes of the mesh.
+// who asks for no endpoints of a service knows nothing
+// of it, and gateways know no routes of the mesh.
 func (r *run) follow(s series, lanes []int, absent func(client int) bool) {
 	s.base, s.lanes, s.start = r.marks, len(lanes), time.Now()
 	type pair struct {
@@ -35,7 +36,7 @@ func (r *run) follow(s series, lanes []int, absent func(client int) bool) {
 		p := pair{all[client], lanes[lane]}
 		concerns, ok := known[p]
 		if !ok {
-			concerns = p.of.Of(r.Mesh.Host(p.lane))
+			concerns = p.of.Of(r.Mesh.Host(p.lane), s.of == sidecar.Route)
 			known[p] = concerns
 		}
 		return concerns

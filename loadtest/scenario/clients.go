@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -59,10 +60,25 @@ func (c *Clients) spec(m *mesh.Mesh, i int) (s sidecar.Spec, err error) {
 		node.Metadata.Fields["GENERATOR"] = structpb.NewStringValue("grpc")
 		node.UserAgentName = "gRPC Go"
 		node.ClientFeatures = []string{"envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw"}
-		for d := range max(1, c.Destinations) {
-			s.Listeners = append(s.Listeners, fmt.Sprintf("%s:80", m.Host((i+d)%m.Lanes())))
-		}
+		s.Listeners = c.listeners(m, i)
 	}
 	s.Node, err = proto.Marshal(node)
 	return s, err
+}
+
+// listeners are those that the proxyless client of workload i asks for: of its own service, and of others in its namespace, which it sees
+// whatever the mesh's Sidecars of namespaces say; those of workloads let in their own service alone.
+func (c *Clients) listeners(m *mesh.Mesh, i int) (out []string) {
+	n := max(1, c.Destinations)
+	if m.Sidecars.Workloads > 0 {
+		n = 1
+	}
+	own := max(0, m.ServiceOf(i)-m.Large.Services)
+	for d := range n {
+		name := fmt.Sprintf("%s:80", m.Host(m.Large.Services+(own+d*m.Namespaces)%m.Services))
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }

@@ -108,7 +108,8 @@ func (r *run) arrive(ctx context.Context, p *Phase) error {
 	err := r.wait(ctx, r.coming.all())
 	r.coming.end(p)
 	if err != nil {
-		return fmt.Errorf("%d of the clients do not have everything: %w", p.Missing, err)
+		i := r.coming.first()
+		return fmt.Errorf("%d of the clients do not have everything; the first, %s %d, lacks %s: %w", p.Missing, r.kind(i), i, r.fleet.Lacks(i), err)
 	}
 	return nil
 }

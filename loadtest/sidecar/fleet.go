@@ -116,6 +116,14 @@ func (f *Fleet) Destinations(i int) Destinations {
 	return m.client.Destinations()
 }
 
+// Lacks says what client i has asked for and does not have.
+func (f *Fleet) Lacks(i int) string {
+	m := f.members[i]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.client.Lacks()
+}
+
 // Connection is the number of the connection that client i uses: those with the same number stall, slow down and leave together.
 func (f *Fleet) Connection(i int) int { return i / f.options.PerConnection }
 

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -83,15 +84,50 @@ func (c *Client) complete() bool {
 	return c.held == nil && c.types[Cluster].begun && c.types[Listener].begun && has(Route)
 }
 
+// Lacks says what the client has asked for and does not have, by type; of many names one stands for all.
+func (c *Client) Lacks() string {
+	var out []string
+	for t := range Type(Types) {
+		s := &c.types[t]
+		switch {
+		case !s.open:
+		case !s.begun:
+			out = append(out, fmt.Sprintf("any answer of %s", t))
+		case s.names != nil:
+			if missing := s.names.beyond(s.have); len(missing) > 0 {
+				out = append(out, fmt.Sprintf("%d of %s such as %s", len(missing), t, missing[0]))
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// beyond are the names that no resource of a set has.
+func (n *names) beyond(s *set) (out []string) {
+	has := map[string]bool{}
+	for _, r := range s.list {
+		has[r.Name] = true
+	}
+	for _, name := range n.list {
+		if !has[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Destinations are what the client has endpoints of. They may be used by other goroutines.
 type Destinations struct{ names *names }
 
 // Destinations are those that it asks for now.
 func (c *Client) Destinations() Destinations { return Destinations{c.types[Endpoint].names} }
 
-// Of reports whether an endpoint resource of a host is among them: one whose name, as Istio makes it, ends with the host.
-func (d Destinations) Of(host string) bool {
-	return d.names != nil && slices.ContainsFunc(d.names.list, func(name string) bool {
-		return strings.HasSuffix(name, host) && strings.HasSuffix(strings.TrimSuffix(name, host), "|")
-	})
+// Of reports whether endpoint resources of a host are among them, whose names, as Istio makes them, end with the host: those of the whole host,
+// or also of a subset of it.
+func (d Destinations) Of(host string, subsets bool) bool {
+	end := "||" + host
+	if subsets {
+		end = "|" + host
+	}
+	return d.names != nil && slices.ContainsFunc(d.names.list, func(name string) bool { return strings.HasSuffix(name, end) })
 }
