@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"testing"
 
+	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discoverypb "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -120,6 +125,36 @@ func TestRouterEditIsFlat(t *testing.T) {
 		if many[kind] > 1.5*few[kind]+50 {
 			t.Errorf("%s: %.0f allocations among 100 hosts, %.0f among 2000", kind, few[kind], many[kind])
 		}
+	}
+}
+
+// TestRouterRoutesAreOneResource: one edited host of many resends one route configuration, whole, as a list of pieces that were there.
+func TestRouterRoutesAreOneResource(t *testing.T) {
+	m := edgeMesh(500)
+	before := m.bases[0].routes
+	m.putService(edgeRoute(7, 1, "gw/all", "gw/t7"))
+	var changed []*encodecache.Entry
+	m.bases[0].routes.Diff(before, func(c chunked.Change[*encodecache.Entry]) { changed = append(changed, c.New) })
+	if len(changed) != 2 || changed[0].Name() != "http.80" {
+		t.Fatalf("%d route configurations changed", len(changed))
+	}
+	sotw, delta := &discoverypb.DiscoveryResponse{}, &discoverypb.DeltaDiscoveryResponse{}
+	for response, into := range map[*encodecache.Response]proto.Message{
+		encodecache.AssembleSotW(RouteType, "v", "n", changed[:1]): sotw, encodecache.AssembleDelta(RouteType, "n", "v", changed[:1], nil): delta,
+	} {
+		if err := proto.Unmarshal(response.Buffers().Materialize(), into); err != nil {
+			t.Fatal(err)
+		}
+		if n := response.Pieces(); n < 4 || n > 500 {
+			t.Errorf("%T in %d pieces", into, n)
+		}
+	}
+	if len(sotw.GetResources()) != 1 || len(delta.GetResources()) != 1 || !proto.Equal(sotw.GetResources()[0], delta.GetResources()[0].GetResource()) {
+		t.Error("not the same single resource in both protocols")
+	}
+	rc := &routepb.RouteConfiguration{}
+	if err := sotw.GetResources()[0].UnmarshalTo(rc); err != nil || len(rc.GetVirtualHosts()) != 500 {
+		t.Errorf("%d virtual hosts, %v", len(rc.GetVirtualHosts()), err)
 	}
 }
 
