@@ -11,78 +11,78 @@ import (
 // client is one stream on one connection.
 type client struct {
 	// Immutable after newClient.
-	fleet  *Fleet
-	conn   net.Conn
-	stream *wire.Stream
-	subs   []encodedSubscription
-	delta  bool
+	fleet *Fleet
+	conn  net.Conn
+	subs  []encodedSubscription
+	delta bool
 
 	// Owned by the client's goroutine.
-	made int // subscriptions made so far
-	skim skimmer
+	stream *wire.Stream
+	made   int // subscriptions made so far
+	skim   skimmer
+	failed error // why the server ended the stream
 }
 
 func newClient(f *Fleet, conn net.Conn, subs []encodedSubscription, delta bool) *client {
-	c := &client{fleet: f, conn: conn, subs: subs, delta: delta}
-	c.stream = wire.New(conn, delta, c.data)
-	return c
+	return &client{fleet: f, conn: conn, subs: subs, delta: delta}
 }
 
 // run is the client's life; node is its encoded node.
-func (c *client) run(node []byte) error {
-	if err := c.stream.Open(); err != nil {
+func (c *client) run(node []byte) (err error) {
+	streams := wire.NewConn(c.conn, wire.Header{Authority: "bench"}, c.fleet.buffers)
+	if c.stream, err = streams.Open(c.delta, c); err != nil {
 		return err
 	}
-	if err := c.subscribe(node); err != nil {
-		return err
+	c.subscribe(node)
+	err = streams.Run()
+	if c.failed != nil {
+		return c.failed
 	}
-	return c.stream.Run()
+	return err
 }
 
 // subscribe makes the next subscription, if there is another.
-func (c *client) subscribe(node []byte) error {
+func (c *client) subscribe(node []byte) {
 	if c.made == len(c.subs) {
-		return nil
+		return
 	}
 	s := &c.subs[c.made]
 	c.made++
-	return c.stream.Send(func(b []byte) []byte { return s.first(b, node, c.delta) })
+	c.stream.Send(s.first(node, c.delta)...)
 }
 
-// data takes bytes of responses, and answers those that are complete.
-func (c *client) data(b []byte) error {
+// Ended implements wire.Handler.
+func (c *client) Ended(err error) {
+	c.failed = err
+	c.conn.Close()
+}
+
+// Data implements wire.Handler: it answers responses that are complete.
+func (c *client) Data(b []byte) error {
 	for len(b) > 0 {
 		b = c.skim.feed(b)
-		if !c.skim.complete() {
-			continue
-		}
-		if err := c.answer(); err != nil {
-			return err
+		if c.skim.complete() {
+			c.answer()
 		}
 	}
 	return nil
 }
 
 // answer ACKs the response that was skimmed.
-func (c *client) answer() error {
+func (c *client) answer() {
 	s := &c.skim
 	for i := range c.subs {
 		if sub := &c.subs[i]; string(s.typeURL) == sub.url {
-			if err := c.stream.Send(func(b []byte) []byte { return sub.ack(b, s.version, s.nonce, c.delta) }); err != nil {
-				return err
-			}
+			c.stream.Send(sub.ack(s.version, s.nonce, c.delta)...)
 		}
 	}
 	size := s.size
 	firstOfType := c.made > 0 && c.made < len(c.subs) && string(s.typeURL) == c.subs[c.made-1].url
 	s.reset()
 	if firstOfType {
-		if err := c.subscribe(nil); err != nil {
-			return err
-		}
+		c.subscribe(nil)
 	}
 	c.fleet.received(size)
-	return nil
 }
 
 // encodedSubscription is a Subscription as requests carry it; both kinds have names in field 3.
@@ -112,26 +112,18 @@ func appendField(b []byte, num protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
 }
 
-// first is the request that subscribes.
-func (s *encodedSubscription) first(b, node []byte, delta bool) []byte {
+// first is the request that subscribes, in parts: the names are the same for all clients.
+func (s *encodedSubscription) first(node []byte, delta bool) [][]byte {
 	if delta {
-		b = appendField(b, deltaNode, node)
-		b = appendField(b, deltaType, []byte(s.url))
-		return append(b, s.names...)
+		return [][]byte{appendField(appendField(nil, deltaNode, node), deltaType, []byte(s.url)), s.names}
 	}
-	b = appendField(b, sotwNode, node)
-	b = append(b, s.names...)
-	return appendField(b, sotwType, []byte(s.url))
+	return [][]byte{appendField(nil, sotwNode, node), s.names, appendField(nil, sotwType, []byte(s.url))}
 }
 
-// ack answers a response.
-func (s *encodedSubscription) ack(b, version, nonce []byte, delta bool) []byte {
+// ack answers a response, in parts.
+func (s *encodedSubscription) ack(version, nonce []byte, delta bool) [][]byte {
 	if delta {
-		b = appendField(b, deltaType, []byte(s.url))
-		return appendField(b, deltaNonce, nonce)
+		return [][]byte{appendField(appendField(nil, deltaType, []byte(s.url)), deltaNonce, nonce)}
 	}
-	b = appendField(b, sotwVersion, version)
-	b = append(b, s.names...)
-	b = appendField(b, sotwType, []byte(s.url))
-	return appendField(b, sotwNonce, nonce)
+	return [][]byte{appendField(nil, sotwVersion, version), s.names, appendField(appendField(nil, sotwType, []byte(s.url)), sotwNonce, nonce)}
 }

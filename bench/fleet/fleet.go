@@ -8,6 +8,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
 // Subscription is what a client asks for of one type.
@@ -33,7 +35,10 @@ type Options struct {
 
 // Fleet is a number of running clients.
 type Fleet struct {
+	// Immutable after Start.
 	clients []*client
+	buffers *wire.Buffers
+
 	running sync.WaitGroup
 
 	mu sync.Mutex
@@ -47,7 +52,7 @@ type Fleet struct {
 
 // Start connects all clients; it does not wait for answers.
 func Start(o Options) (*Fleet, error) {
-	f := &Fleet{}
+	f := &Fleet{buffers: wire.NewBuffers()}
 	subs := make([]encodedSubscription, len(o.Subscriptions))
 	for i, s := range o.Subscriptions {
 		subs[i] = encode(s, o.Delta)
