@@ -40,6 +40,26 @@ func TestStormLeavesNothing(t *testing.T) {
 	r.awaitHoldings(t, before)
 }
 
+// TestStormsLeaveNoMemory: after one storm or after many, what is live is the same, and so are the goroutines.
+func TestStormsLeaveNoMemory(t *testing.T) {
+	r := startRun(t)
+	defer r.stop()
+	after := func(storms int) (live, goroutines int) {
+		for i := range storms {
+			r.storm(generator{rand.New(rand.NewPCG(*seed, uint64(20+i)))})
+			r.leaveAll()
+		}
+		r.awaitHoldings(t, map[string]int{})
+		return liveBytes(), runtime.NumGoroutine()
+	}
+	after(1)
+	live, goroutines := after(1)
+	liveLater, goroutinesLater := after(2)
+	if liveLater > live+live/50+256<<10 || goroutinesLater > goroutines {
+		t.Errorf("%d KiB were live with %d goroutines, two storms later %d KiB with %d", live>>10, goroutines, liveLater>>10, goroutinesLater)
+	}
+}
+
 // storm lets clients come and go while objects change, and ends with no object but those of before.
 func (r *running) storm(g generator) {
 	seen := map[value.ObjectKey]ingest.Event{}
@@ -82,7 +102,10 @@ func (r *running) holdings() map[string]int {
 	out["planner.clients"], out["planner.classes"], out["planner.bases"] = p.Clients, p.Classes, p.Bases
 	out["shards.streams"], out["shards.classes"], out["shards.runs"], out["shards.doubts"] = r.server.Shards.Streams(), s.Classes, s.Runs, s.Doubts
 	out["names"] = r.server.Names.Len()
+	out["shards.underway"], _ = r.server.Shards.Underway()
+	out["shards.planning"] = r.server.Shards.Planning()
 	for _, f := range r.server.Shards.Figures() {
+		out["shards.connecting"] += f.Connecting
 		out["shards.members"] += f.Members
 		out["shards.cohorts"] += f.Cohorts
 		out["shards.crews"] += f.Classes
