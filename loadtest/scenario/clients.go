@@ -73,9 +73,13 @@ func (c *Clients) listeners(m *mesh.Mesh, i int) (out []string) {
 	if m.Sidecars.Workloads > 0 {
 		n = 1
 	}
-	own := max(0, m.ServiceOf(i)-m.Large.Services)
+	own := m.ServiceOf(i)
 	for d := range n {
-		name := fmt.Sprintf("%s:80", m.Host(m.Large.Services+(own+d*m.Namespaces)%m.Services))
+		service := own
+		if d > 0 || own >= m.Large.Services+m.Services {
+			service = m.Large.Services + (max(0, own-m.Large.Services)+d*m.Namespaces)%m.Services
+		}
+		name := fmt.Sprintf("%s:80", m.Host(service))
 		if !slices.Contains(out, name) {
 			out = append(out, name)
 		}

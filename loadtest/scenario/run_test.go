@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"flag"
 	"net"
 	"slices"
 	"strings"
@@ -18,7 +19,10 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the report anew")
+	goleak.VerifyTestMain(m)
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
