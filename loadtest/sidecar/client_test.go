@@ -169,7 +169,7 @@ func (c *conversation) resource(of Type, name, text string) proto.Message {
 }
 
 // message is a response as gRPC sends it.
-func message(t *testing.T, of Type, delta bool, nonce int, removed []string, resources []proto.Message) []byte {
+func message(t testing.TB, of Type, delta bool, nonce int, removed []string, resources []proto.Message) []byte {
 	t.Helper()
 	var m proto.Message
 	if delta {
@@ -232,7 +232,7 @@ func short(url string) string {
 	return url
 }
 
-func wrap(t *testing.T, m proto.Message) *anypb.Any {
+func wrap(t testing.TB, m proto.Message) *anypb.Any {
 	t.Helper()
 	a, err := anypb.New(m)
 	must(t, err)
@@ -247,7 +247,7 @@ func endpoints(name, address string) *endpointv3.ClusterLoadAssignment {
 	return &endpointv3.ClusterLoadAssignment{ClusterName: name, NamedEndpoints: map[string]*endpointv3.Endpoint{address: {Hostname: address}}}
 }
 
-func listener(t *testing.T, name, routes string, api bool) *listenerv3.Listener {
+func listener(t testing.TB, name, routes string, api bool) *listenerv3.Listener {
 	config := wrap(t, &hcmv3.HttpConnectionManager{StatPrefix: "x", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: routes}}})
 	if api {
 		return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: config}}

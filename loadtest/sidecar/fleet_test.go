@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 func node(id string) *corev3.Node { return &corev3.Node{Id: id} }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
