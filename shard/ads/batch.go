@@ -21,6 +21,8 @@ type Batch struct {
 	// Removed are the removed_resources; Delta only.
 	Removed []string
 
+	// label is what those who were sent the response keep of it.
+	label *label
 	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more. Those of a whole are worked out
 	// on demand: see about.
 	items []item

@@ -266,6 +266,7 @@ func (b *Book) finish(out *Batch, sum digest) *Batch {
 	if !out.Delta {
 		out.Version = sum.version()
 	}
+	out.label = &label{nonce: out.Nonce, version: out.Version}
 	return out
 }
 

@@ -62,14 +62,14 @@ func (t *turn) goal(typ Type, target Target) *Content {
 	st := &t.types[typ]
 	content := target.Content(typ, st.sub)
 	t.release(typ, content)
-	return t.book.mask(content, st.refusal.holds)
+	return t.book.mask(content, st.refusal.held())
 }
 
 // to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be sent yet.
 func (t *turn) to(typ Type, goal *Content, keep bool) bool {
 	st := &t.types[typ]
 	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, keep: keep, sum: st.sum}
-	if h := st.refusal.holds; h != nil {
+	if h := st.refusal.held(); h != nil {
 		q.skip = h.left
 	}
 	a := t.book.ask(q)
@@ -94,7 +94,7 @@ func (t *turn) to(typ Type, goal *Content, keep bool) bool {
 func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
 	st := &t.types[typ]
 	st.have, st.sum, st.force, st.blocked = to, sum, nil, false
-	st.nonce, st.waiting = batch.Nonce, true
+	st.waiting = true
 	t.sends++
 	t.proveBy = time.Time{}
 	if len(st.flights) == maxFlights {

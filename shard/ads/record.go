@@ -2,17 +2,35 @@ package ads
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// record is what is told about one type of a stream to people.
+// record is what is told about one type of a stream to people. Every stream has one of each type: it is small, and what most do not need
+// it points to.
 type record struct {
-	Sent, Acked         Mark
-	Refused             Mark
-	RefusedWith         string
-	Responses, Refusals int
+	sentLast, ackedLast stamp
+	responses           int
+	refusals            *refusals // nil until the first
+}
+
+// refusals are what is told about what was refused.
+type refusals struct {
+	last    stamp // none when nothing is held back any more
+	message string
+	count   int
+}
+
+// label is what a response is known by, shared by all that were sent it.
+type label struct{ nonce, version string }
+
+// stamp is a response and when something was said of it, in nanoseconds of Unix time. Its label is nil for none.
+type stamp struct {
+	label *label
+	at    int64
 }
 
 // Mark is one response: its nonce, the version that State-of-the-World gave it, and when.
@@ -21,26 +39,44 @@ type Mark struct {
 	Time           time.Time
 }
 
+func (s stamp) mark() Mark {
+	if s.label == nil {
+		return Mark{}
+	}
+	return Mark{s.label.nonce, s.label.version, time.Unix(0, s.at)}
+}
+
 // maxRecorded is how much of an error is kept.
 const maxRecorded = 4 << 10
 
+// nonce is that of the newest response; empty before the first.
+func (r *record) nonce() string {
+	if r.sentLast.label == nil {
+		return ""
+	}
+	return r.sentLast.label.nonce
+}
+
 func (r *record) sent(b *Batch, now time.Time) {
-	r.Sent = Mark{b.Nonce, b.Version, now}
-	r.Responses++
+	r.sentLast = stamp{b.label, now.UnixNano()}
+	r.responses++
 }
 
 // acked notes an ACK; whole is that nothing of the type is held back any more.
 func (r *record) acked(b *Batch, now time.Time, whole bool) {
-	r.Acked = Mark{b.Nonce, b.Version, now}
-	if whole {
-		r.RefusedWith, r.Refused = "", Mark{}
+	r.ackedLast = stamp{b.label, now.UnixNano()}
+	if whole && r.refusals != nil {
+		r.refusals.last, r.refusals.message = stamp{}, ""
 	}
 }
 
 func (r *record) refused(b *Batch, now time.Time, message string) {
-	r.Refused = Mark{b.Nonce, b.Version, now}
-	r.RefusedWith = message[:min(len(message), maxRecorded)]
-	r.Refusals++
+	if r.refusals == nil {
+		r.refusals = &refusals{}
+	}
+	r.refusals.last = stamp{b.label, now.UnixNano()}
+	r.refusals.message = message[:min(len(message), maxRecorded)]
+	r.refusals.count++
 }
 
 // Status is what is to be told about one type of a Session.
@@ -68,12 +104,14 @@ func (s *Session) Status(t Type) Status {
 	st := &s.types[t]
 	out := Status{
 		Watched: st.watched, Wildcard: st.sub.All, Names: st.sub.Names.Len(),
-		Sent: st.log.Sent, Acked: st.log.Acked, Refused: st.log.Refused, Error: st.log.RefusedWith,
-		Responses: st.log.Responses, Refusals: st.log.Refusals,
+		Sent: st.log.sentLast.mark(), Acked: st.log.ackedLast.mark(), Responses: st.log.responses,
 		Waiting: len(st.flights) > 0, Pending: st.blocked,
 	}
-	for name := range st.refusal.bad {
-		out.Held = append(out.Held, name)
+	if r := st.log.refusals; r != nil {
+		out.Refused, out.Error, out.Refusals = r.last.mark(), r.message, r.count
+	}
+	if st.refusal != nil {
+		out.Held = slices.Sorted(maps.Keys(st.refusal.bad))
 	}
 	return out
 }

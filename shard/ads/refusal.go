@@ -26,6 +26,22 @@ type refusal struct {
 	streak int             // refusals since the last ACK
 }
 
+// held is what is held back now.
+func (r *refusal) held() *Holds {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}
+
+// of is what is known of the resource of that name, if it is bad.
+func (r *refusal) of(name string) (h held, bad bool) {
+	if r != nil {
+		h, bad = r.bad[name]
+	}
+	return h, bad
+}
+
 // group are resources that are not decided about; bad is that one of them at least is.
 type group struct {
 	items []suspect
@@ -49,7 +65,10 @@ func (t *turn) refused(typ Type, f flight, message string) {
 	}
 	suspects := t.suspects(typ, f)
 	named := t.named(typ, message, f.batch, suspects)
-	r := &st.refusal
+	if st.refusal == nil {
+		st.refusal = &refusal{}
+	}
+	r := st.refusal
 	r.streak++
 	report := Effect{Kind: Refused, Type: typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: message}
 	switch {
@@ -101,7 +120,7 @@ func (t *turn) suspects(typ Type, f flight) []suspect {
 			continue
 		}
 		h := held{refused: it.new.Sum(), good: st.accepted.get(it.name)}
-		if old, ok := st.refusal.bad[it.name]; ok && old.refused == h.refused {
+		if old, ok := st.refusal.of(it.name); ok && old.refused == h.refused {
 			continue // it was not in the response: it is held
 		}
 		if st.initial.has(it.name) {
@@ -116,7 +135,10 @@ func (t *turn) suspects(typ Type, f flight) []suspect {
 
 // retry goes on with a search after the ACK of f.
 func (t *turn) retry(typ Type, f flight) {
-	r := &t.types[typ].refusal
+	r := t.types[typ].refusal
+	if r == nil {
+		return
+	}
 	r.streak = 0
 	if !r.searching() || f.seq <= r.asOf {
 		return
@@ -202,8 +224,8 @@ func (r *refusal) condemn(bad []suspect) {
 // tried like anything else; what is not subscribed to any more is forgotten.
 func (t *turn) release(typ Type, content *Content) {
 	st := &t.types[typ]
-	r := &st.refusal
-	if r.holds == nil && !r.searching() && len(r.bad) == 0 {
+	r := st.refusal
+	if r == nil || r.holds == nil && !r.searching() && len(r.bad) == 0 {
 		return
 	}
 	settled := func(s suspect) bool {
@@ -255,7 +277,7 @@ func (t *turn) named(typ Type, message string, batch *Batch, suspects []suspect)
 			continue
 		}
 		h := held{refused: e.Sum()}
-		if before, ok := t.types[typ].refusal.bad[e.Name()]; ok {
+		if before, ok := t.types[typ].refusal.of(e.Name()); ok {
 			h.refused = before.refused // what it was given instead is no better
 		}
 		out = append(out, suspect{e.Name(), h})

@@ -8,7 +8,7 @@ func (t *turn) reply(typ Type, r *Request) bool {
 		i--
 	}
 	if i < 0 {
-		return r.Nonce == st.nonce // a further request about a response that was ACKed before
+		return r.Nonce == st.log.nonce() // a further request about a response that was ACKed before
 	}
 	f := st.flights[i]
 	t.answered = true
@@ -35,7 +35,7 @@ func (t *turn) accepted(typ Type, f flight) {
 	st := &t.types[typ]
 	st.accepted = f.to
 	t.retry(typ, f)
-	st.log.acked(f.batch, t.now, st.refusal.holds == nil)
+	st.log.acked(f.batch, t.now, st.refusal.held() == nil)
 	if st.doubt && len(st.flights) == 0 && st.force == nil {
 		st.doubt = false
 		t.emit(Effect{Kind: Certain, Type: typ})

@@ -13,7 +13,7 @@ func (t *turn) sotw(typ Type, r *Request) {
 		}
 		return
 	}
-	if !st.first && r.Nonce != st.nonce {
+	if !st.first && r.Nonce != st.log.nonce() {
 		// About an older response: of one that was sent when the credit came back by time it still tells whether it was taken. What
 		// else it says is repeated in the answer to the newest.
 		if !t.reply(typ, r) {

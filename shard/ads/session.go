@@ -80,11 +80,10 @@ type state struct {
 	flights []flight // un-ACKed responses, oldest first
 	waiting bool     // the newest of them has the credit
 	blocked bool     // something is to be sent and may not be yet
-	nonce   string   // of the newest response
 
 	// What it accepted and refused.
-	accepted had // as of its last ACK
-	refusal  refusal
+	accepted had      // as of its last ACK
+	refusal  *refusal // nil until the first
 	log      record
 }
 
