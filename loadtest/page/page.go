@@ -50,7 +50,8 @@ func latencies(r *scenario.Report) (out []plot) {
 		for percent, d := range p.Distribution {
 			l.points = append(l.points, point{d.Seconds(), float64(percent) * 100 / float64(len(p.Distribution)-1)})
 		}
-		about := fmt.Sprintf("median %s, p99 %s, last %s", measure.Short(p.Latency.Median), measure.Short(p.Latency.P99), measure.Short(p.Latency.Last))
+		last := len(p.Distribution) - 1
+		about := fmt.Sprintf("median %s, p99 %s, last %s", measure.Short(p.Distribution[last/2]), measure.Short(p.Distribution[last*99/100]), measure.Short(p.Distribution[last]))
 		out = append(out, plot{title: p.Name, about: about, width: 400, height: 190, x: axis{kind: duration}, y: axis{kind: percent, most: 100}, lines: []line{l}})
 	}
 	return out

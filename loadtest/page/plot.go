@@ -32,7 +32,7 @@ type band struct {
 }
 
 // Margins.
-const left, right, top, bottom = 62, 14, 40, 24
+const left, right, top, bottom = 62, 26, 40, 24
 
 // letter is about as wide as one letter of a label.
 const letter = 6.2
