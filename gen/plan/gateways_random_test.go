@@ -38,7 +38,6 @@ type routerMachine struct {
 	tables  *Tables
 	builder *snapshot.Builder
 	bases   []*base
-	batches []string
 }
 
 // Publish implements snapshot.Listener.
