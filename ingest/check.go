@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func (c *check) that(ok bool, field, expected string, args ...any) {
 	}
 }
 
-func item(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 func (c *check) port(field string, n uint32) {
 	c.that(n >= 1 && n <= 65535, field, "expected a port from 1 to 65535, got %d", n)

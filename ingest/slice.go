@@ -66,7 +66,8 @@ func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
 	if len(ports) == 0 {
 		return nil
 	}
-	var out []*value.Endpoint
+	var nobody *origin
+	out := make([]*value.Endpoint, 0, len(s.endpoints))
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
 		health, served := e.health(svc)
@@ -75,9 +76,15 @@ func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
 		}
 		for j := range e.addresses {
 			address := e.addresses[j : j+1 : j+1]
-			from := w.behind(s, e, address[0])
-			made := from.origin.endpoint()
-			made.Addresses, made.Ports, made.Health = address, ports, from.origin.health(health)
+			from := nobody
+			if p := w.behind(s, e, address[0]); p != nil {
+				from = &p.origin
+			} else if nobody == nil {
+				nobody = w.nobody()
+				from = nobody
+			}
+			made := from.endpoint()
+			made.Addresses, made.Ports, made.Health = address, ports, from.health(health)
 			out = append(out, made)
 		}
 	}
@@ -85,17 +92,18 @@ func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
 	return out
 }
 
-// behind is the pod behind an address of a slice. A pod that is not known (yet), or none, has no labels and speaks no mutual TLS.
+// behind is the pod behind an address of a slice; nil if it is not known (yet), or there is none.
 func (w *world) behind(s *Slice, e *sliceEndpoint, address string) *pod {
 	if e.pod != (objectName{}) {
-		if p := w.pods[e.pod]; p != nil {
-			return p
-		}
-	} else if p := w.podAt(s.service.namespace, address); p != nil {
-		return p
+		return w.pods[e.pod]
 	}
-	network := w.network("")
-	return &pod{origin: w.origin(person{Identity: value.Identity{TLSMode: tlsDisabled, Network: network}})}
+	return w.podAt(s.service.namespace, address)
+}
+
+// nobody is where an endpoint comes from that has no pod: it has no labels and speaks no mutual TLS.
+func (w *world) nobody() *origin {
+	o := w.origin(person{Identity: value.Identity{TLSMode: tlsDisabled, Network: w.network("")}})
+	return &o
 }
 
 // podAt is the pod of a namespace that has an address.

@@ -58,17 +58,15 @@ func (t *Trimmer) labels(all map[string]string) value.Labels {
 	return out
 }
 
-// kept is next, or before where the used fields of both are equal.
-func kept(before, next any) any {
+// same reports whether the used fields of two trimmed objects are equal.
+func same(before, next any) bool {
 	switch o := next.(type) {
 	case *Pod:
-		if b, ok := before.(*Pod); ok && o.equal(b) {
-			return before
-		}
+		b, ok := before.(*Pod)
+		return ok && o.equal(b)
 	case *Slice:
-		if b, ok := before.(*Slice); ok && o.equal(b) {
-			return before
-		}
+		b, ok := before.(*Slice)
+		return ok && o.equal(b)
 	}
-	return next
+	return false
 }

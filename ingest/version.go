@@ -52,10 +52,12 @@ func (s *Store) version(held versions, e Event) versions {
 		i = find()
 	}
 	was := held[i].refused
-	if p := admit(e.Key, e.Object); p != nil {
+	if same(held[i].good, e.Object) {
+		held[i].refused = nil
+	} else if p := admit(e.Key, e.Object); p != nil {
 		held[i].refused = s.refuse(e, *p)
 	} else {
-		held[i].good, held[i].refused = kept(held[i].good, e.Object), nil
+		held[i].good, held[i].refused = e.Object, nil
 	}
 	s.standing(was, held[i].refused)
 	return held

@@ -76,20 +76,23 @@ func (p *pilotd) stop() (cpu time.Duration, peak int64) {
 	return s.UserTime() + s.SystemTime(), s.SysUsage().(*syscall.Rusage).Maxrss << 10
 }
 
-// ready is when /ready says so.
-func (p *pilotd) ready() time.Duration {
-	p.t.Helper()
-	for time.Since(p.began) < patience {
-		if resp, err := http.Get("http://" + p.http + "/ready"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return time.Since(p.began)
+// ready tells when /ready says so.
+func (p *pilotd) ready() <-chan time.Duration {
+	ready := make(chan time.Duration, 1)
+	go func() {
+		for time.Since(p.began) < patience {
+			if resp, err := http.Get("http://" + p.http + "/ready"); err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					ready <- time.Since(p.began)
+					return
+				}
 			}
+			time.Sleep(10 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	p.t.Fatal("pilotd is not ready")
-	return 0
+		close(ready)
+	}()
+	return ready
 }
 
 // usage is what the process has used up to now.

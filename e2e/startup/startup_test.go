@@ -30,14 +30,18 @@ func TestStartUp(t *testing.T) {
 	}
 	for run := range number(t, "STARTUP_RUNS", 2) {
 		p := start(t, api.Kubeconfig)
-		got := p.client(m)
-		ready, first := p.ready(), p.usage()
+		becomes := p.ready()
+		got, ready := p.client(m), <-becomes
+		if ready == 0 {
+			t.Fatal("pilotd is not ready")
+		}
+		first := p.usage()
 		complete(t, p, m, got)
 		time.Sleep(settle(t))
 		later := p.usage()
 		p.stop()
-		t.Logf("run %d: first clusters %v, all %v, ready by %v; CPU %v; memory then %s, peak %s; after %v %s, CPU %v", run+1,
-			got.clusters.Round(time.Millisecond), got.complete.Round(time.Millisecond), ready.Round(time.Millisecond), first.CPU,
+		t.Logf("run %d: ready %v, first clusters %v, all %v; CPU %v; memory then %s, peak %s; after %v %s, CPU %v", run+1,
+			ready.Round(time.Millisecond), got.clusters.Round(time.Millisecond), got.complete.Round(time.Millisecond), first.CPU,
 			mega(first.Resident), mega(first.Peak), settle(t), mega(later.Resident), later.CPU)
 	}
 }
