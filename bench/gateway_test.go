@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -145,16 +146,21 @@ func BenchmarkGatewayFirst(b *testing.B) {
 	edges(func(name string, e edge) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			n, used := 0, time.Duration(0)
 			for b.Loop() {
 				b.StopTimer()
 				p := e.planned(b, 0)
+				runtime.GC()
 				b.StartTimer()
+				cpu := cpuTime()
 				p.planner.Attach(1, e.router(b, 0))
 				p.settle(b)
 				b.StopTimer()
+				n, used = n+1, used+cpuTime()-cpu
 				p.stop()
 				b.StartTimer()
 			}
+			b.ReportMetric(float64(used.Microseconds())/float64(n), "cpu-µs/op")
 		})
 	})
 }
@@ -185,13 +191,53 @@ func BenchmarkGatewayEdit(b *testing.B) {
 				p := e.planned(b, 1)
 				defer p.stop()
 				b.ReportAllocs()
-				n := 0
+				n, cpu := 0, cpuTime()
 				for b.Loop() {
 					p.store.Apply([]ingest.Event{edits[kind](n)})
 					p.settle(b)
 					n++
 				}
+				b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(n), "cpu-µs/op")
 			})
 		}
+	})
+}
+
+// BenchmarkGatewayClasses is an edit of a route that routers in as many networks have, each of which is a class of its own.
+func BenchmarkGatewayClasses(b *testing.B) {
+	for _, routers := range []int{1, 10} {
+		b.Run(fmt.Sprintf("hosts=1000/classes=%d", routers), func(b *testing.B) {
+			e := edge{hosts: 1000}
+			p := e.planned(b, routers)
+			defer p.stop()
+			b.ReportAllocs()
+			n, cpu := 0, cpuTime()
+			for b.Loop() {
+				p.store.Apply([]ingest.Event{e.route(7, n+1)})
+				p.settle(b)
+				n++
+			}
+			b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(n), "cpu-µs/op")
+		})
+	}
+}
+
+// BenchmarkGatewayMemory is what a router holds beside the mesh: the first, and one more that is of a class of its own.
+func BenchmarkGatewayMemory(b *testing.B) {
+	edges(func(name string, e edge) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p := e.planned(b, 0)
+				empty := liveHeap()
+				p.planner.Attach(1, e.router(b, 0))
+				p.settle(b)
+				first := liveHeap()
+				p.planner.Attach(2, e.router(b, 1))
+				p.settle(b)
+				b.ReportMetric((float64(first)-float64(empty))/1024, "first-KiB")
+				b.ReportMetric((float64(liveHeap())-float64(first))/1024, "second-KiB")
+				p.stop()
+			}
+		})
 	})
 }
