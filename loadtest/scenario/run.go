@@ -27,6 +27,7 @@ type run struct {
 	peak   int64
 	lost   int            // streams that ended in this phase
 	source measure.Source // of the server's process; nil if it is not known
+	said   bool           // that a stream ended
 }
 
 // Run runs the scenarios, in order.

@@ -34,6 +34,10 @@ func (r *run) look(ctx context.Context, at time.Time) {
 	r.peak = max(r.peak, s.Resident)
 	r.report.Samples = append(r.report.Samples, s)
 	if r.Progress != nil {
+		if r.report.Ended > 0 && !r.said {
+			r.said = true
+			fmt.Fprintf(r.Progress, "a stream ended: %s\n", r.report.FirstError)
+		}
 		fmt.Fprintf(r.Progress, "%6.1fs  %-9s  %d/%d have everything, %d streams, %d ended  %d messages, %s  server: CPU %s, memory %s\n", s.Seconds, s.Phase,
 			s.Ready, r.Total(), s.Streams, r.report.Ended, s.Messages, Size(s.Bytes), measure.Short(s.CPU), Size(s.Resident))
 	}

@@ -35,7 +35,6 @@ type world struct {
 	streams map[discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer]map[string]bool // the types that each asked for
 	address []string                                                                                   // by service
 	path    string
-	deaf    func(node string) bool // who gets no pushes
 	calls   []string
 	nodes   []string
 }
