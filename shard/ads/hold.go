@@ -103,3 +103,19 @@ func (b *Book) mask(c *Content, h *Holds) *Content {
 	b.masked[key] = m
 	return m
 }
+
+// held is what is held back now.
+func (r *refusal) held() *Holds {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}
+
+// of is what is known of the resource of that name, if it is bad.
+func (r *refusal) of(name string) (h held, bad bool) {
+	if r != nil {
+		h, bad = r.bad[name]
+	}
+	return h, bad
+}

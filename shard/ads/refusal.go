@@ -26,22 +26,6 @@ type refusal struct {
 	streak int             // refusals since the last ACK
 }
 
-// held is what is held back now.
-func (r *refusal) held() *Holds {
-	if r == nil {
-		return nil
-	}
-	return r.holds
-}
-
-// of is what is known of the resource of that name, if it is bad.
-func (r *refusal) of(name string) (h held, bad bool) {
-	if r != nil {
-		h, bad = r.bad[name]
-	}
-	return h, bad
-}
-
 // group are resources that are not decided about; bad is that one of them at least is.
 type group struct {
 	items []suspect
