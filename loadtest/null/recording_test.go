@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -159,5 +160,49 @@ func TestRecordSaysWhatIsMissing(t *testing.T) {
 		Spec: func(int) (sidecar.Spec, error) { return sidecar.Spec{}, nil }}
 	if _, err := Record(t.Context(), o, &broadcasts{}); err == nil || !strings.Contains(err.Error(), "nobody there") {
 		t.Error(err)
+	}
+}
+
+// With TLS the same is played; its certificate is taken by those alone who take any.
+func TestSecureServer(t *testing.T) {
+	credentials, err := Credentials()
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	in, end := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(l, &Recording{Opening: map[string][]byte{sidecar.Cluster.URL(): response(t, sidecar.Cluster, "")}}, in, credentials)
+	}()
+	defer func() { must(t, end.Close()); must(t, <-served) }()
+	for _, insecure := range []bool{false, true} {
+		e, err := wire.At(l.Addr().String()).Secure(wire.Secrets{Insecure: insecure})
+		must(t, err)
+		came, failed := make(chan struct{}), make(chan error, 1)
+		f, err := sidecar.Start(t.Context(), sidecar.Options{Clients: 1,
+			Dial: func(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
+				conn, err := e.Dial(ctx)
+				return conn, wire.Header{Secure: true}, err
+			},
+			Spec:    func(int) (sidecar.Spec, error) { return sidecar.Spec{}, nil },
+			Observe: func(int, time.Time, *sidecar.Receipt) { close(came) },
+			Ended: func(_ int, err error) {
+				select {
+				case failed <- err:
+				default:
+				}
+			}})
+		must(t, err)
+		select {
+		case <-came:
+			if !insecure {
+				t.Error("a certificate that nobody vouches for is taken")
+			}
+		case err := <-failed:
+			if insecure || !strings.Contains(err.Error(), "certificate") {
+				t.Error(err)
+			}
+		}
+		f.Close()
 	}
 }
