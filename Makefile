@@ -3,15 +3,18 @@
 #   make run     the sample mesh on loopback: pilotd, two backends, an Envoy; Ctrl-C ends it
 #   make test    everything, against a real API server and a real Envoy
 #   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
-#   make bench   the benchmarks
+#   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
-# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE and LOADTEST likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`.
+# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE and LOADTEST likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`;
+# BENCH=Storm, COUNT=10 and PKG choose benchmarks and how often they run. Their output is what benchstat reads.
 
 CACHE := $(CURDIR)/.cache
 BIN := $(CACHE)/bin
 TAGS := vtprotobuf
 PKG ?=
 RUN ?= .
+BENCH ?= .
+COUNT ?= 1
 GO ?= go
 PYTHON ?= python3
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -33,7 +36,7 @@ K8S_LDFLAGS := -s -w \
   -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) \
   -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 
-.PHONY: all build run test unit e2e lint bench parts clean
+.PHONY: all build run test unit e2e lint bench bench-full parts clean
 
 all: build
 
@@ -51,7 +54,7 @@ unit: parts
 
 # -count=1: the result depends on programs that go test does not see.
 e2e: build parts
-	$(GO) test -tags $(TAGS) -count=1 -timeout 20m -run '$(RUN)' ./e2e/...
+	$(GO) test -tags $(TAGS) -count=1 -timeout 20m -run '$(RUN)' $(or $(filter ./e2e%,$(PKG)),./e2e/...)
 
 lint:
 	$(GO) vet -tags $(TAGS) ./...
@@ -59,8 +62,14 @@ lint:
 	$(GO) run ./.ci/taste
 	$(GO) run $(STATICCHECK) -tags $(TAGS) ./...
 
+BENCHMARKS = $(GO) test -tags $(TAGS) -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT)
+
+# One package after the other: they share the processors.
 bench:
-	$(GO) test -tags $(TAGS) -run '^$$' -bench . -benchmem ./bench/...
+	$(BENCHMARKS) -p 1 -short -benchtime 0.2s -timeout 1h $(UNIT)
+
+bench-full:
+	$(BENCHMARKS) -p 1 -timeout 0 $(UNIT)
 
 parts: $(ENVOY) $(APISERVER)
 
