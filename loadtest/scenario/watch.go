@@ -43,6 +43,9 @@ func (r *run) look(ctx context.Context, at time.Time) {
 	}
 }
 
+// enough is how many samples tell a slope: those of a minute.
+const enough = 60
+
 // growth is how fast memory grows in a phase, in bytes a second: the slope of the line through the second half of its samples.
 func growth(samples []Sample, phase string) float64 {
 	end := len(samples)
@@ -51,7 +54,7 @@ func growth(samples []Sample, phase string) float64 {
 		begin--
 	}
 	half := samples[(begin+end)/2 : end]
-	if len(half) < 10 {
+	if len(half) < enough {
 		return 0
 	}
 	var n, x, y, xx, xy float64

@@ -45,6 +45,7 @@ type Conn struct {
 	out      *bytes.Buffer // frames to be written; nil when there are none
 	streams  map[uint32]*Stream
 	lastID   uint32 // 1 is the first
+	waiting  bool   // some stream has more to send when out is written
 	window   int    // what the server lets the connection send
 	initialW int    // the window that the server gives to streams
 	ended    error  // why no stream can be opened any more
@@ -146,6 +147,9 @@ func (s *Stream) resume() {
 		size += len(p)
 	}
 	size = min(size, s.window, s.conn.window)
+	if room := s.conn.room(); size > room {
+		size, s.conn.waiting = room, true
+	}
 	for size > 0 {
 		n := min(size, maxFrame)
 		s.window -= n
@@ -159,6 +163,14 @@ func (s *Stream) resume() {
 	if len(s.pending) == 0 {
 		s.pending = nil
 	}
+}
+
+// room is how many bytes of requests may still be queued before a Flush: what does not fit is not copied yet. The caller holds mu.
+func (c *Conn) room() int {
+	if c.out == nil {
+		return maxQueued
+	}
+	return max(0, maxQueued-c.out.Len())
 }
 
 // frame appends a frame of the first n bytes that are pending. The caller holds mu.
@@ -205,14 +217,19 @@ func (c *Conn) queueLocked(build func([]byte) []byte) {
 func (c *Conn) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.out == nil {
-		return nil
-	}
-	_, err := c.conn.Write(c.out.Bytes())
-	c.buffers.give(c.out)
-	c.out = nil
-	if err != nil {
-		return fmt.Errorf("writing: %w", err)
+	for c.out != nil {
+		_, err := c.conn.Write(c.out.Bytes())
+		c.buffers.give(c.out)
+		c.out = nil
+		if err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		if c.waiting {
+			c.waiting = false
+			for _, s := range c.streams {
+				s.resume()
+			}
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 const (
 	headerSize    = 9
 	maxFrame      = 16 << 10
+	maxQueued     = 32 << 10      // of requests, until they are written
 	maxControl    = 1 << 20       // of a frame that is not data
 	maxWindow     = math.MaxInt32 // of connections
 	streamWindow  = 1 << 20       // of streams, as Istio's agent has it
