@@ -74,6 +74,7 @@ func (s *Snapshot) with(b *Batch) *Snapshot {
 	next.patterns = s.patterns.with(b, s)
 	next.rules = s.rules.with(b.DestinationRules)
 	next.selectors = s.selectors.with(b, s)
+	next.selected = s.selected.with(b, s)
 	next.locality.count(b, s)
 	return &next
 }

@@ -28,6 +28,7 @@ type Snapshot struct {
 	gateways  chunked.Map[*value.Gateway] // namespace, name
 	sidecars  chunked.Map[*value.Sidecar] // namespace, name
 	selectors selectorIndex
+	selected  selectedIndex
 	locality  localityIndex
 }
 

@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
-	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -23,52 +20,22 @@ type base struct {
 	router *router
 }
 
-// portHosts are the virtual hosts of one port's route configuration.
-type portHosts struct{ hosts VirtualHosts }
-
-// edits collects what differs between two bases.
-type edits struct {
-	clusters, listeners, routes edit[*encodecache.Entry]
-	assignments                 edit[*Assignment]
-	groups                      edit[*assignmentGroup]
-}
-
-// edit is a set of keyed replacements: what is put wins over what is dropped, in whichever order they come.
-type edit[V comparable] map[string]V
-
-func (e edit[V]) drop(k string) {
-	if _, ok := e[k]; !ok {
-		var zero V
-		e[k] = zero
-	}
-}
-
-func (e edit[V]) put(k string, v V) { e[k] = v }
-
-func (e edit[V]) apply(m chunked.Map[V]) chunked.Map[V] {
-	var zero V
-	list := make([]chunked.Edit[V], 0, len(e))
-	for k, v := range e {
-		list = append(list, chunked.Edit[V]{Key: k, Value: v, Delete: v == zero})
-	}
-	return m.Apply(list)
-}
-
-func newEdits() *edits {
-	return &edits{edit[*encodecache.Entry]{}, edit[*encodecache.Entry]{}, edit[*encodecache.Entry]{}, edit[*Assignment]{}, edit[*assignmentGroup]{}}
-}
-
 // newBase computes a base from nothing: everything is touched.
 func (t *Tables) newBase(n *snapshot.Snapshot, f Facts, labels value.Labels) *base {
-	empty := &base{scope: newScope(f, labels, t.trims), snap: &snapshot.Snapshot{Mesh: n.Mesh}}
-	return t.advance(empty, n, everything(n, empty.scope))
+	return t.baseOf(newKnown(n), f, labels)
+}
+
+// baseOf is newBase with what is known of the Snapshot.
+func (t *Tables) baseOf(k *known, f Facts, labels value.Labels) *base {
+	empty := &base{scope: newScope(f, labels, t.trims), snap: &snapshot.Snapshot{Mesh: k.n.Mesh}}
+	return t.advance(empty, k.n, everything(k, empty.scope))
 }
 
 // advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
 func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 	next := *b
 	next.snap = n
-	e := newEdits()
+	e := &edits{}
 	switch b.scope.Traits.Type {
 	case value.Router:
 		t.advanceServices(b, n, touch, e)
@@ -153,18 +120,6 @@ func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service,
 	}
 }
 
-// advanceSniffed replaces the route configurations that services have of their own.
-func (t *Tables) advanceSniffed(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	for host := range touch.eachSniffed(b, n) {
-		for _, r := range t.sniffedRoutes(b.snap, b.scope, host) {
-			e.routes.drop(r.Name())
-		}
-		for _, r := range t.sniffedRoutes(n, b.scope, host) {
-			e.routes.put(r.Name(), r)
-		}
-	}
-}
-
 // advanceListeners replaces the wildcard listeners of the touched ports.
 func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
 	for port := range touch.eachPort(n) {
@@ -175,49 +130,6 @@ func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched,
 			e.listeners.put(l.Name(), l)
 		}
 	}
-}
-
-// advanceRoutes replaces the virtual hosts of the touched hosts, and the route configurations of the ports in which one changed.
-func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e *edits) chunked.Map[*portHosts] {
-	out := b.hosts
-	for port := range touch.eachRoutePort(b, n) {
-		k := fmt.Sprintf("%05d", port)
-		had, ok := b.hosts.Get(k)
-		if serves := ok; touch.services() {
-			if serves = b.scope.servesHTTP(n, port); !serves && ok {
-				out = out.Delete(k)
-				e.routes.drop(fmt.Sprint(port))
-			}
-			if !serves {
-				continue
-			}
-		} else if !serves {
-			continue
-		}
-		var hosts VirtualHosts
-		seen := touch
-		if ok {
-			hosts = had.hosts
-		} else {
-			seen = everything(n, b.scope)
-		}
-		list := edit[*encodecache.Fragment]{}
-		for host := range seen.eachRouteHost(b.scope, n, port) {
-			if f := t.virtualHostOf(n, b.scope, port, host); f != nil {
-				list.put(host, f)
-			} else {
-				list.drop(host)
-			}
-		}
-		next := list.apply(hosts)
-		if ok && next.Same(hosts) && !touch.all {
-			continue
-		}
-		out = out.Set(k, &portHosts{next})
-		r := t.routeConfiguration(n, b.scope, port, next)
-		e.routes.put(r.Name(), r)
-	}
-	return out
 }
 
 // world is what the proxies of a class should have. prev, which may be nil, is the World that the class had of the base old with the same

@@ -56,23 +56,21 @@ func labelsNow(w *value.Workload, p *Proxy) value.Labels {
 
 // sidecarOf is the Sidecar object in force for a workload: one of its namespace whose selector it satisfies, else its namespace's without a
 // selector, else the root namespace's without one. Of several the oldest.
-func sidecarOf(n *snapshot.Snapshot, namespace string, labels value.Labels) *value.Sidecar {
-	pick := func(ns string, selected bool) (best *value.Sidecar) {
-		for s := range n.SidecarsIn(ns) {
-			sel := s.Selector()
-			if (len(sel) > 0) == selected && labels.Contains(sel) && (best == nil || s.Older(best.Meta)) {
-				best = s
-			}
+func sidecarOf(n *snapshot.Snapshot, namespace string, labels value.Labels) (best *value.Sidecar) {
+	for s := range n.SidecarsSelecting(namespace, labels) {
+		if best == nil || s.Older(best.Meta) {
+			best = s
 		}
+	}
+	if best != nil {
 		return best
 	}
-	if s := pick(namespace, true); s != nil {
-		return s
+	for _, ns := range []string{namespace, n.Mesh.RootNamespace()} {
+		for s := range n.SidecarsOfAll(ns) {
+			return s
+		}
 	}
-	if s := pick(namespace, false); s != nil {
-		return s
-	}
-	return pick(n.Mesh.RootNamespace(), false)
+	return nil
 }
 
 // ownOf is what the proxy's own configuration depends on, and the part of the class's identity that it makes.

@@ -76,7 +76,7 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) 
 		return r
 	}
 	s := &gatewayStep{
-		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router, edits: newEdits(),
+		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router, edits: &edits{},
 		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{}, known: map[boundService]*gen.RoutesKey{},
 	}
 	if touch.all || b.router == nil || s.ownTouched(touch) && !s.sc.translateAlike(s.was.own, ownServices(n, s.sc)) {

@@ -34,15 +34,23 @@ type Target struct {
 func targetsOf(v *snapshot.View, p *Proxy) []Target {
 	w := workloadOf(v, p)
 	var out []Target
-	for svc := range v.Snapshot.ServicesIn(p.Namespace) {
-		for _, port := range svc.Ports {
-			if port.Protocol == value.UDP {
-				continue
-			}
-			if number, ok := servedAt(v, w, p, svc, port); ok {
-				out = append(out, Target{svc, port, number})
+	add := func(services iter.Seq[*value.Service]) {
+		for svc := range services {
+			for _, port := range svc.Ports {
+				if port.Protocol == value.UDP {
+					continue
+				}
+				if number, ok := servedAt(v, w, p, svc, port); ok {
+					out = append(out, Target{svc, port, number})
+				}
 			}
 		}
+	}
+	if w != nil && w.Pod { // of Kubernetes' only those that select it
+		add(v.Snapshot.ServicesSelecting(p.Namespace, w.Labels))
+		add(v.Snapshot.OtherServicesIn(p.Namespace))
+	} else {
+		add(v.Snapshot.ServicesIn(p.Namespace))
 	}
 	slices.SortStableFunc(out, func(a, b Target) int {
 		if a.Service.Registry != b.Service.Registry {

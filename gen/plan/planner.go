@@ -283,7 +283,9 @@ func (p *Planner) step() {
 		p.opts.Took(took)
 	}
 	p.mu.Lock()
-	p.going, p.held = nil, p.counts()
+	if p.going, p.held = nil, p.counts(); len(p.arrived) == 0 {
+		p.known = nil
+	}
 	p.mu.Unlock()
 	for _, done := range w.waiters {
 		close(done)

@@ -58,24 +58,23 @@ type VirtualHosts = chunked.Map[*encodecache.Fragment]
 
 // virtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns included) in the route
 // configuration of a shared HTTP port, where it is ordered by the host; nil if it has none there.
-func (t *Tables) virtualHostOf(n *snapshot.Snapshot, sc *Scope, port int, host string) *encodecache.Fragment {
-	v := portView{n, sc, port}
+func (t *Tables) virtualHostOf(v portView, host string) *encodecache.Fragment {
 	c, ok := v.claim(host)
 	if !ok {
 		return nil
 	}
-	domains := v.domains(c)
-	if len(domains) == 0 {
+	domains := v.domainList(c)
+	if domains == "" {
 		return nil
 	}
-	return t.routes.hosts.Get(t.virtualHostKey(v, c, strings.Join(domains, " ")))
+	return t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
 }
 
 // virtualHostKey is the Key of the virtual host of a claim.
 func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.VirtualHostKey {
 	k := gen.VirtualHostKey{Host: c.host, Port: v.port, Domains: domains, Mesh: v.n.Mesh, Proxyless: v.sc.Traits.Type == value.Proxyless}
 	if c.rule == nil {
-		if r := v.sc.Rule(v.n, c.service); gen.Hashes(r) {
+		if r := v.ruleOf(c.service); gen.Hashes(r) {
 			k.Rule = r
 		}
 		return k
@@ -92,8 +91,8 @@ func (t *Tables) destinationsOf(v portView, vs *value.VirtualService) *gen.Desti
 		if svc := v.service(host); svc != nil {
 			d.Target = svc.ExternalName
 		}
-		if svc := v.sc.Service(v.n, host); svc != nil {
-			if r := v.sc.Rule(v.n, svc); gen.Hashes(r) {
+		if svc := v.meant(host); svc != nil {
+			if r := v.ruleOf(svc); gen.Hashes(r) {
 				d.Rule = r
 			}
 		}
@@ -197,7 +196,7 @@ func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*
 	}
 	var out []*encodecache.Entry
 	for _, p := range svc.Ports {
-		v := portView{n, sc, p.Number}
+		v := portView{n, sc, p.Number, nil}
 		if sc.Traits.Type == value.Proxyless && p.Protocol != value.UDP {
 			out = append(out, t.soleHost(v, host, gen.ClusterName(p.Number, "", host)))
 		} else if p.Protocol == value.Auto && (ownAddress(svc) || sc.Traits.Interception == value.NoInterception) {

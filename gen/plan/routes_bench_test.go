@@ -42,7 +42,7 @@ func benchMesh(n int) *snapshot.Snapshot {
 func allHosts(t *Tables, n *snapshot.Snapshot, sc *Scope) VirtualHosts {
 	var items []chunked.Item[*encodecache.Fragment]
 	for svc := range n.Services() {
-		if f := t.virtualHostOf(n, sc, 80, svc.Host); f != nil {
+		if f := t.virtualHostOf(portView{n, sc, 80, nil}, svc.Host); f != nil {
 			items = append(items, chunked.Item[*encodecache.Fragment]{Key: svc.Host, Value: f})
 		}
 	}
@@ -54,11 +54,12 @@ func BenchmarkVirtualHostOf(b *testing.B) {
 	n, t := benchMesh(1000), NewTables()
 	sc := newScope(Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
 	hosts := allHosts(t, n, sc)
+	k := newKnown(n)
 	for kind, host := range map[string]string{"plain": "svc1.ns1.svc.cluster.local", "routes": "svc2.ns2.svc.cluster.local"} {
 		b.Run(kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				t.virtualHostOf(n, sc, 80, host)
+				t.virtualHostOf(portView{n, sc, 80, k}, host)
 			}
 		})
 	}

@@ -14,6 +14,8 @@ type portView struct {
 	n    *snapshot.Snapshot
 	sc   *Scope
 	port int
+	// known is what was found out for other scopes; may be nil.
+	known *known
 }
 
 // claim is what stands behind a virtual host: a service, a VirtualService, or both.
@@ -29,7 +31,7 @@ func routable(p value.Protocol) bool { return p.IsHTTP() || p == value.Auto }
 
 // service is the service of host that the scope imports, if it has the port. One that is only known as a destination is none.
 func (v portView) service(host string) *value.Service {
-	svc := v.sc.Service(v.n, host)
+	svc := v.meant(host)
 	if svc == nil || svc.PortByNumber(v.port) == nil || !v.sc.imported(svc.Namespace, host) {
 		return nil
 	}
@@ -105,11 +107,11 @@ func (v portView) governing(host string) (*value.VirtualService, gen.Verdicts) {
 // first are the VirtualServices that may govern a host: those that name it, in order; if none does, the first of those with the most
 // specific pattern.
 func (v portView) first(host string) []*value.VirtualService {
-	for p := range snapshot.Patterns(host) {
-		rules := v.rules(p)
+	for _, at := range v.known.host(v.n, host).named {
+		rules := v.visible(at.rules)
 		switch {
 		case len(rules) == 0:
-		case strings.HasPrefix(p, "*"):
+		case strings.HasPrefix(at.pattern, "*"):
 			return rules[:1]
 		default:
 			return rules
@@ -118,12 +120,20 @@ func (v portView) first(host string) []*value.VirtualService {
 	return nil
 }
 
-// rules are the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in order of precedence: those
-// that only the client's namespace may see first, then those exported to it by name, then public ones; in each, the oldest first.
+// rules are the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in order of precedence.
 func (v portView) rules(host string) []*value.VirtualService {
+	if named := v.known.host(v.n, host).named; len(named) > 0 && named[0].pattern == host {
+		return v.visible(named[0].rules)
+	}
+	return nil
+}
+
+// visible are those VirtualServices of the mesh that the scope sees, in order of precedence: those that only the client's namespace may see
+// first, then those exported to it by name, then public ones; in each, the oldest first.
+func (v portView) visible(all []*value.VirtualService) []*value.VirtualService {
 	var out []*value.VirtualService
-	for vs := range v.n.VirtualServicesOfHost(host) {
-		if slices.Contains(vs.Spec.GetGateways(), meshGateway) && v.sc.SeesVirtualService(vs) {
+	for _, vs := range all {
+		if v.sc.SeesVirtualService(vs) {
 			out = append(out, vs)
 		}
 	}

@@ -316,7 +316,7 @@ func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *Scope, port int) map[strin
 		}
 	}
 	for h := range hosts {
-		if f := tables.virtualHostOf(n, sc, port, h); f != nil {
+		if f := tables.virtualHostOf(portView{n, sc, port, nil}, h); f != nil {
 			out[h] = f.Sum()
 		}
 	}

@@ -112,8 +112,13 @@ func (i hostImport) in(ns string) bool { return i.namespace == "*" || i.namespac
 // others, else one that is exported to some namespaces before one for all, else the oldest. nil if it sees none. In an explicit scope a service that is only known as a destination of an imported
 // VirtualService has just the ports that the destinations name.
 func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
+	return sc.among(n, host, n.ServicesOfHost(host))
+}
+
+// among is Service with the services of the host at hand.
+func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*value.Service]) *value.Service {
 	var best *value.Service
-	for svc := range n.ServicesOfHost(host) {
+	for svc := range services {
 		if svc.Export.VisibleTo(sc.Namespace) && sc.imported(svc.Namespace, host) && (best == nil || sc.prefer(svc, best)) {
 			best = svc
 		}

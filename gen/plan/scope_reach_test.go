@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,12 +23,45 @@ func TestReachIsAllThatIsSeen(t *testing.T) {
 			f := Facts{Namespace: meta.Namespace, Sidecar: randomSidecar(t, meta), Traits: value.Traits{IPv4: true}}
 			sc := newScope(f, value.Labels{"app": "one"}, tables.trims)
 			checkReach(t, n, sc)
+			checkSelected(t, n, meta.Namespace)
 			f.Sidecar = nil
 			for _, sc := range []*Scope{sc, newScope(f, value.Labels{"app": "one"}, tables.trims)} {
 				checkPorts(t, n, sc, tables)
 			}
 		}})
 	})
+}
+
+// checkSelected holds what selects a workload by the index of labels against a walk.
+func checkSelected(t *rapid.T, n *snapshot.Snapshot, ns string) {
+	labels := value.Labels{"app": pick(t, "asked", "one", "two", "three"), "own": "1"}
+	var services, found []value.ServiceKey
+	for svc := range n.ServicesIn(ns) {
+		if svc.Registry == value.RegistryKubernetes && len(svc.Selector) > 0 && labels.Contains(svc.Selector) {
+			services = append(services, svc.ServiceKey)
+		}
+	}
+	for svc := range n.ServicesSelecting(ns, labels) {
+		if n.Service(svc.ServiceKey) != svc {
+			t.Fatalf("%s: an old version selects", svc.ServiceKey)
+		}
+		found = append(found, svc.ServiceKey)
+	}
+	if slices.SortFunc(found, func(a, b value.ServiceKey) int { return strings.Compare(a.Host, b.Host) }); !slices.Equal(found, services) {
+		t.Fatalf("%v: services %v, want %v", labels, found, services)
+	}
+	var sidecars, matched int
+	for s := range n.SidecarsIn(ns) {
+		if len(s.Selector()) > 0 && labels.Contains(s.Selector()) {
+			sidecars++
+		}
+	}
+	for range n.SidecarsSelecting(ns, labels) {
+		matched++
+	}
+	if matched != sidecars {
+		t.Fatalf("%v: %d Sidecars select it, want %d", labels, matched, sidecars)
+	}
 }
 
 func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {

@@ -20,6 +20,7 @@ type state struct {
 	classes     int           // of all bases
 	emptied     []*classState // those that lost their last member, though they may have another by now
 	interest    interest
+	known       *known // of the Snapshot that is planned; nil when nothing is
 	serial      int
 }
 
@@ -106,7 +107,7 @@ func (p *Planner) classify(c *client) {
 	own, id := ownOf(p.current, c.proxy)
 	bs := p.bases[facts]
 	if bs == nil {
-		bs = &baseState{base: p.tables.newBase(p.current.Snapshot, facts, labels), facts: facts, classes: map[string]*classState{}}
+		bs = &baseState{base: p.tables.baseOf(p.knownOf(p.current.Snapshot), facts, labels), facts: facts, classes: map[string]*classState{}}
 		p.bases[facts] = bs
 		p.interest.add(bs)
 	}
@@ -157,6 +158,7 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 	worlds := map[*Class]*World{}
 	if d.All || len(d.Objects)+len(d.Services) > 0 {
 		touch := p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
+		p.known = touch.known
 		for bs := range p.interest.in(touch, prev.Snapshot, v.Snapshot) {
 			bases++
 			p.advanceBase(bs, v, touch, worlds)
@@ -180,7 +182,7 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, worlds map[*Class]*World) {
 	old := bs.base
 	if touch.all {
-		bs.base = p.tables.newBase(v.Snapshot, bs.facts, old.scope.Labels)
+		bs.base = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
 	} else {
 		bs.base = p.tables.advance(old, v.Snapshot, touch)
 	}

@@ -21,6 +21,8 @@ type touched struct {
 	wide bool
 	// delta is what differs; nil if anything may.
 	delta *snapshot.Delta
+	// known is what was found out about the newer Snapshot; nil if anything may differ.
+	known *known
 }
 
 // touchedBy works out what d, the difference between old and n, touches.
@@ -28,7 +30,7 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 	if d.All || old.Mesh == nil {
 		return &touched{all: true}
 	}
-	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d}, t, old, n, map[string]struct{}{}}
+	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d, known: newKnown(n)}, t, old, n, map[string]struct{}{}}
 	for k := range d.Services {
 		s.service(k)
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // everything is what a scope is made from when nothing is there yet: of an explicit one no more than it may see.
-func everything(n *snapshot.Snapshot, sc *Scope) *touched {
-	t := &touched{all: true}
+func everything(k *known, sc *Scope) *touched {
+	t := &touched{all: true, known: k}
 	if !sc.Wide() {
-		t.hosts = sc.hosts(n)
+		t.hosts = sc.hosts(k.n)
 		t.routes = t.hosts
-		t.findPorts(n)
+		t.findPorts(k.n)
 	}
 	return t
 }

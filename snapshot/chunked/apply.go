@@ -8,6 +8,9 @@ import (
 // Apply is m with edits applied, in any order; of several edits of one key the last counts. Chunks in which nothing changes are shared
 // with m; if nothing changes at all, the result is m.
 func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
+	if len(edits) == 0 {
+		return m
+	}
 	edits = lastPerKey(edits)
 	groups := m.groups()
 	out := make([]*group[V], 0, len(groups)+1)
@@ -60,6 +63,13 @@ func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], 
 		c = max(c, at)
 		out = append(out, chunks[at:c]...)
 		at = c
+		if c < len(chunks) {
+			if next, n, ok := chunks[c].replaced(edits); ok {
+				out, at, edits = append(out, next), c+1, edits[n:]
+				changed = changed || next != chunks[c]
+				continue
+			}
+		}
 		var items []Item[V]
 		var touched bool
 		items, at, edits, touched = rewrite(chunks, c, edits)
@@ -71,6 +81,25 @@ func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], 
 		out = appendChunks(out, items)
 	}
 	return append(out, chunks[at:]...), changed
+}
+
+// replaced is c with the edits that fall into it, if they only give other values to keys that it has: then it ends where it ended.
+func (c *Chunk[V]) replaced(edits []Edit[V]) (next *Chunk[V], n int, ok bool) {
+	next = c
+	for ; n < len(edits) && edits[n].Key <= c.last(); n++ {
+		i, found := c.find(edits[n].Key)
+		if !found || edits[n].Delete {
+			return nil, 0, false
+		}
+		if next.items[i].Value == edits[n].Value {
+			continue
+		}
+		if next == c {
+			next = &Chunk[V]{items: slices.Clone(c.items)}
+		}
+		next.items[i].Value = edits[n].Value
+	}
+	return next, n, n > 0 && (n == len(edits) || endsChunk(c.last()))
 }
 
 // rewrite merges edits into chunks from c on, until what it has ends where one of them ends for good. It returns the merged items, the
@@ -94,7 +123,7 @@ func rewrite[V comparable](chunks []*Chunk[V], c int, edits []Edit[V]) (items []
 			})
 		}
 		var diff bool
-		items, diff = merge(items, old, edits[:n])
+		items, diff = merge(slices.Grow(items, len(old)+n), old, edits[:n])
 		touched = touched || diff
 		edits = edits[n:]
 		if c >= len(chunks) && len(edits) == 0 || len(items) == 0 || endsChunk(items[len(items)-1].Key) {

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// known is what was found out about one Snapshot for some scope and holds for all of them: it spares the next scopes the search. It lives while
+// the Snapshot is planned. Owned by the config goroutine; nil remembers nothing.
+type known struct {
+	n     *snapshot.Snapshot
+	hosts map[string]*hostFacts
+	rules map[rulesAsked]snapshot.Rules
+}
+
+// rulesAsked is a service and the namespace of its clients.
+type rulesAsked struct {
+	client  string
+	service *value.Service
+}
+
+// hostFacts is what there is under one host.
+type hostFacts struct {
+	services []*value.Service
+	// named are the VirtualServices of the mesh that name the host or a pattern that covers it, the most specific first.
+	named []namedRules
+	// namespace is the one in whose clients the host has a short name; empty if it has none.
+	namespace string
+	// alone: no other host of the Snapshot may have one of its domains.
+	alone bool
+	// domains are those of its virtual host, by what they differ in while it is alone.
+	domains map[domainsAsked]string
+}
+
+// namedRules are the VirtualServices that name one pattern, oldest first.
+type namedRules struct {
+	pattern string
+	rules   []*value.VirtualService
+}
+
+// domainsAsked is what the domains of a virtual host without rivals depend on.
+type domainsAsked struct {
+	service                *value.Service
+	own, v4, v6, proxyless bool
+}
+
+func newKnown(n *snapshot.Snapshot) *known {
+	return &known{n: n, hosts: map[string]*hostFacts{}, rules: map[rulesAsked]snapshot.Rules{}}
+}
+
+// knownOf is what is known of the Snapshot that is planned.
+func (s *state) knownOf(n *snapshot.Snapshot) *known {
+	if s.known == nil || s.known.n != n {
+		s.known = newKnown(n)
+	}
+	return s.known
+}
+
+// host is what there is under a host in n, which is k's own Snapshot.
+func (k *known) host(n *snapshot.Snapshot, host string) *hostFacts {
+	if k == nil {
+		return newHostFacts(n, host)
+	}
+	f := k.hosts[host]
+	if f == nil {
+		f = newHostFacts(n, host)
+		f.alone, f.domains = standsAlone(n, host), map[domainsAsked]string{}
+		if rest, ok := strings.CutSuffix(host, ".svc."+n.Mesh.DomainSuffix); ok {
+			_, f.namespace, _ = strings.Cut(rest, ".")
+		}
+		k.hosts[host] = f
+	}
+	return f
+}
+
+func newHostFacts(n *snapshot.Snapshot, host string) *hostFacts {
+	f := &hostFacts{services: slices.Collect(n.ServicesOfHost(host))}
+	for p := range snapshot.Patterns(host) {
+		var rules []*value.VirtualService
+		for vs := range n.VirtualServicesOfHost(p) {
+			if slices.Contains(vs.Spec.GetGateways(), meshGateway) {
+				rules = append(rules, vs)
+			}
+		}
+		if len(rules) > 0 {
+			f.named = append(f.named, namedRules{p, rules})
+		}
+	}
+	return f
+}
+
+// standsAlone reports whether no client could take a domain of a host's virtual host for another one's, and no other name stands for it.
+func standsAlone(n *snapshot.Snapshot, host string) bool {
+	for range n.AliasesOf(host) {
+		return false
+	}
+	for _, name := range domainsAnywhere(n, host) {
+		for _, r := range claimants(n, name, func(short string) []string { return namesakes(n, short) }) {
+			if r != host && (hasService(n, r) || hasRule(n, r)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// domainList are the domains of a claim's virtual host, by spaces.
+func (v portView) domainList(c claim) string {
+	if v.known == nil {
+		return strings.Join(v.domains(c), " ")
+	}
+	f := v.known.host(v.n, c.host)
+	if !f.alone {
+		return strings.Join(v.domains(c), " ")
+	}
+	t := v.sc.Traits
+	k := domainsAsked{c.service, f.namespace == v.sc.Namespace, t.IPv4, t.IPv6, t.Type == value.Proxyless}
+	list, ok := f.domains[k]
+	if !ok {
+		list = strings.Join(v.domains(c), " ")
+		f.domains[k] = list
+	}
+	return list
+}
+
+// meant is the service that a host means for the scope; nil if it sees none.
+func (v portView) meant(host string) *value.Service {
+	return v.sc.among(v.n, host, slices.Values(v.known.host(v.n, host).services))
+}
+
+// ruleOf is the DestinationRule that applies when the scope's proxies call a service; nil if there is none.
+func (v portView) ruleOf(svc *value.Service) *value.DestinationRule {
+	if v.known == nil {
+		return v.sc.Rule(v.n, svc)
+	}
+	k := rulesAsked{v.sc.Namespace, svc}
+	rules, ok := v.known.rules[k]
+	if !ok {
+		rules = v.n.RulesFor(v.sc.Namespace, svc)
+		v.known.rules[k] = rules
+	}
+	return rules.Select(v.sc.Namespace, v.sc.Labels)
+}

@@ -1,0 +1,86 @@
+package snapshot
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// selectedIndex finds the objects whose selector a workload satisfies without a walk over its namespace: each stands under one label of its
+// selector, which such a workload has.
+type selectedIndex struct {
+	sidecars chunked.Map[*value.Sidecar] // namespace, "label=value" or "" for all workloads, age
+	services chunked.Map[*value.Service] // namespace, "label=value" or "" for those of other registries, host
+}
+
+func (x selectedIndex) with(b *Batch, prev *Snapshot) selectedIndex {
+	var sidecars editList[*value.Sidecar]
+	var services editList[*value.Service]
+	for k, s := range b.Sidecars {
+		if old, ok := prev.sidecars.Get(key(k.Namespace, k.Name)); ok {
+			sidecars.remove(key(k.Namespace, anyLabel(old.Selector()), age(old.Meta)))
+		}
+		if s != nil {
+			sidecars.set(key(k.Namespace, anyLabel(s.Selector()), age(s.Meta)), s, false)
+		}
+	}
+	place := func(svc *value.Service, del bool) {
+		switch {
+		case svc == nil:
+		case svc.Registry != value.RegistryKubernetes:
+			services.set(key(svc.Namespace, "", svc.Host), svc, del)
+		case len(svc.Selector) > 0:
+			services.set(key(svc.Namespace, anyLabel(svc.Selector), svc.Host), svc, del)
+		}
+	}
+	for k, svc := range b.Services {
+		place(prev.Service(k), true)
+		place(svc, false)
+	}
+	return selectedIndex{x.sidecars.Apply(sidecars), x.services.Apply(services)}
+}
+
+// anyLabel is one label of a selector, always the same; empty if it has none.
+func anyLabel(selector value.Labels) string {
+	if len(selector) == 0 {
+		return ""
+	}
+	l := slices.Min(slices.Collect(maps.Keys(selector)))
+	return l + "=" + selector[l]
+}
+
+// selected yields what stands under the labels of a workload and selects it.
+func selected[V comparable](m chunked.Map[V], namespace string, labels value.Labels, selector func(V) value.Labels) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for k, v := range labels {
+			for o := range under(m, key(namespace, k+"="+v)) {
+				if labels.Contains(selector(o)) && !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// SidecarsSelecting yields the Sidecars of a namespace with a selector that a workload with labels satisfies, in no order that means anything.
+func (s *Snapshot) SidecarsSelecting(namespace string, labels value.Labels) iter.Seq[*value.Sidecar] {
+	return selected(s.selected.sidecars, namespace, labels, (*value.Sidecar).Selector)
+}
+
+// SidecarsOfAll yields the Sidecars of a namespace without a selector, oldest first.
+func (s *Snapshot) SidecarsOfAll(namespace string) iter.Seq[*value.Sidecar] {
+	return under(s.selected.sidecars, key(namespace, ""))
+}
+
+// ServicesSelecting yields the Kubernetes Services of a namespace whose selector a pod with labels satisfies, in no order that means anything.
+func (s *Snapshot) ServicesSelecting(namespace string, labels value.Labels) iter.Seq[*value.Service] {
+	return selected(s.selected.services, namespace, labels, func(svc *value.Service) value.Labels { return svc.Selector })
+}
+
+// OtherServicesIn yields the services of a namespace that are no Kubernetes Services, by host.
+func (s *Snapshot) OtherServicesIn(namespace string) iter.Seq[*value.Service] {
+	return under(s.selected.services, key(namespace, ""))
+}
