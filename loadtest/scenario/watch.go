@@ -16,8 +16,8 @@ func (r *run) sample(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case at := <-ticks.C:
-			r.look(ctx, at)
+		case <-ticks.C:
+			r.look(ctx, time.Now()) // a tick may be waited for longer than since it came
 		}
 	}
 }
