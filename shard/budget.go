@@ -2,8 +2,9 @@ package shard
 
 import "sync"
 
-// budget bounds the bytes of answers to proxies that connect, from when they are given to streams until they are written or the client has
-// had its time to read them. Workers that find it used up wait; the one with the oldest claim goes on first.
+// budget bounds the bytes of answers to proxies that connect, from when they are given to streams until the client shows that it has read them
+// (it answers, or asks for the next type) or has had its time: written is not enough, for what fills the sockets of thousands of clients is
+// the kernel's memory, and where that ends connections break. Workers that find it used up wait; the one with the oldest claim goes on first.
 type budget struct {
 	// Immutable after New.
 	most int

@@ -39,6 +39,9 @@ func (w *worker) handleMail(m *member, in mail) {
 func (w *worker) decide(m *member, r *ads.Request) {
 	w.carryOut(m, m.session.Receive(w.now(), w.book, r), m.since)
 	w.muster(m)
+	if m.owes.Load() && !m.session.Unread() {
+		w.shards.budget.settle(m)
+	}
 	<-m.room
 }
 

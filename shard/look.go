@@ -76,7 +76,7 @@ func (s *Shards) Waiting() []Waiting {
 	return out
 }
 
-// Underway are the bytes of answers to proxies that connect which are not written yet, and how many there may be before others wait.
+// Underway are the bytes of answers to proxies that connect that they have not shown to have read, and how many there may be before others wait.
 func (s *Shards) Underway() (bytes, limit int) { return s.budget.bytes(), s.budget.most }
 
 // each has f called on every worker's goroutine, and reports whether all have done so.

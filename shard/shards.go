@@ -38,7 +38,7 @@ type Options struct {
 	MaxNames int
 	// Planning is how many proxies the planner is asked for at once; 0 is 16 for each core. The others wait their turn.
 	Planning int
-	// Underway bounds the bytes of answers to proxies that connect which are not written to their sockets yet; 0 is 256 MiB. Who connects
+	// Underway bounds the bytes of answers to proxies that connect that they have not shown to have read; 0 is 256 MiB. Who connects
 	// then waits.
 	Underway int
 	// Unanswered is how long a client may leave a response of endpoints, listeners or routes unanswered while another one waits for that; 0 is
@@ -164,13 +164,6 @@ func (s *Shards) Detach(id uint64) {
 		m.class = nil
 	}
 	m.left = true
-}
-
-// Drained is to be called when all that a stream was given to Send has been written. It does not block.
-func (s *Shards) Drained(id uint64) {
-	if m, ok := s.members.Load(id); ok {
-		s.budget.settle(m)
-	}
 }
 
 // Assigned implements plan.Sink: it places a proxy, or moves it to another class.

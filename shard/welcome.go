@@ -14,7 +14,7 @@ import (
 const (
 	// stint is how long a worker welcomes before it looks at its inbox again.
 	stint = 5 * time.Millisecond
-	// grace is how long what a client was given counts in the budget while the client does not read.
+	// grace is how long what a client was given counts in the budget while the client does not show that it has read it.
 	grace = 2 * time.Second
 )
 
@@ -35,6 +35,7 @@ func (w *worker) queue(m *member, r *ads.Request) {
 	if !m.entered {
 		m.need = w.needOf(m, r)
 	}
+	w.shards.budget.settle(m) // one that asks for the next type has read what it was given
 	m.first, m.turn = r, &place{member: m, claim: claimOf(m, m.need), need: m.need}
 	w.connecting.push(m.turn)
 	w.figures.connecting.Add(1)
@@ -90,18 +91,9 @@ func (w *worker) enter(m *member) {
 		w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
 	}
 	w.decide(m, r)
-	if n := w.given - before; n > 0 && m.backlogged() {
-		w.charge(m, n)
+	if n := w.given - before; n > 0 {
+		w.shards.budget.spend(m, n)
+		m.limit = w.now().Add(grace)
+		w.setTimer(m)
 	}
-}
-
-// charge counts n bytes that a member was given and has not taken. Written meanwhile, they are taken off again.
-func (w *worker) charge(m *member, n int) {
-	w.shards.budget.spend(m, n)
-	if !m.backlogged() {
-		w.shards.budget.settle(m)
-		return
-	}
-	m.limit = w.now().Add(grace)
-	w.setTimer(m)
 }

@@ -46,10 +46,10 @@ type worker struct {
 	contents   contentTable
 	timers     timers
 	inspectAt  time.Time // when to look for clients that do not answer; zero while there are none
-	connecting line // members with a type's first request, which are answered one by one
-	parted     bool // the last member of a class has left, in this round
-	crowded    bool // several have come in this round
-	given      int  // bytes of responses, ever
+	connecting line      // members with a type's first request, which are answered one by one
+	parted     bool      // the last member of a class has left, in this round
+	crowded    bool      // several have come in this round
+	given      int       // bytes of responses, ever
 
 	figures figures
 }

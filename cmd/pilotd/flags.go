@@ -28,6 +28,7 @@ type options struct {
 	keepaliveInterval, keepaliveTimeout time.Duration
 	keepaliveMaxAge, shutdownDuration   time.Duration
 	maxRecvSize, maxStreams             int
+	maxConnections                      int // follows from what there is
 	maxSubscriptions, maxBytesHeld      int
 	maxBytesUnderway, maxBytesHeldInAll int
 	stuckAfter                          time.Duration
@@ -67,10 +68,10 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.keepaliveMaxAge, "keepaliveMaxServerConnectionAge", 0, "age at which a connection is closed gracefully, with jitter; never when 0")
 	f.DurationVar(&o.shutdownDuration, "shutdownDuration", 10*time.Second, "time over which streams are drained when pilotd ends")
 	f.IntVar(&o.maxRecvSize, "maxRecvSize", 4<<20, "largest request, in bytes (ISTIO_GPRC_MAXRECVMSGSIZE)")
-	f.IntVar(&o.maxStreams, "maxStreams", 100000, "most streams at once, fewer where file descriptors or memory are short (ISTIO_GPRC_MAXSTREAMS)")
+	f.IntVar(&o.maxStreams, "maxStreams", 100000, "most streams at once, fewer where memory is short (ISTIO_GPRC_MAXSTREAMS)")
 	f.IntVar(&o.maxSubscriptions, "maxSubscriptions", 200000, "most resource names that one stream may subscribe to, over all types")
 	f.IntVar(&o.maxBytesHeld, "maxBytesHeld", 512<<20, "most bytes that may wait for one stream")
-	f.IntVar(&o.maxBytesUnderway, "maxBytesUnderway", 0, "bytes of answers to proxies that connect, not written yet, from which on others wait; a 16th of the memory limit when 0")
+	f.IntVar(&o.maxBytesUnderway, "maxBytesUnderway", 0, "bytes of answers that proxies that connect have not shown to have read, from which on others wait; 0 is a 16th of the memory limit, within what the kernel lets TCP have")
 	f.IntVar(&o.maxBytesHeldInAll, "maxBytesHeldInAll", 0, "bytes that may wait for all streams before clients that do not read are cut off at once; a 4th of the memory limit when 0")
 	f.DurationVar(&o.stuckAfter, "stuckAfter", time.Minute, "time after which a client is cut off that does not read, or does not answer while changes wait for that")
 	f.StringVar(&o.logLevel, "log_output_level", "default:info", "least level that is logged, by scope: default:info,ads:debug")

@@ -65,10 +65,31 @@ func openFiles() uint64 {
 	return l.Cur
 }
 
+// tcpMemory is how many bytes of memory the kernel lets TCP have before it begins to be sparing; zero is unknown. The file has three numbers
+// of pages, of which that is the first.
+func tcpMemory(file string) int64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) == 0 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
 // What follows from the memory limit.
 const (
 	// underwayShare is the share of answers to proxies that connect. What they share counts once for each of them, so that much less is used.
 	underwayShare = 16
+	// tcpShare is their share of the kernel's memory for TCP: what a client has not read lies in sockets, here twice as large and on loopback on
+	// both sides.
+	tcpShare = 4
 	// heldShare is the share of all that waits to be written, counted in the same way.
 	heldShare = 4
 	// leastUnderway is enough for a few proxies of a large mesh, whatever the limit is.
@@ -79,19 +100,32 @@ const (
 	spareFiles = 256
 )
 
-// limit fills in what follows from memory and file descriptors. Zero is unknown.
-func (o *options) limit(memory int64, files uint64) {
-	share := func(to *int, n int64) {
-		if *to == 0 && memory > 0 {
-			*to = int(max(memory/n, leastUnderway))
+// resources are what there is; zero is unknown.
+type resources struct {
+	memory int64  // bytes that this process may use
+	tcp    int64  // bytes that the kernel lets TCP have
+	files  uint64 // descriptors
+}
+
+func ownResources() resources {
+	return resources{memoryLimit(), tcpMemory("/proc/sys/net/ipv4/tcp_mem"), openFiles()}
+}
+
+// limit fills in what follows from what there is.
+func (o *options) limit(r resources) {
+	if o.maxBytesUnderway == 0 && r.memory > 0 {
+		o.maxBytesUnderway = int(max(r.memory/underwayShare, leastUnderway))
+		if r.tcp > 0 {
+			o.maxBytesUnderway = min(o.maxBytesUnderway, int(max(r.tcp/tcpShare, leastUnderway)))
 		}
 	}
-	share(&o.maxBytesUnderway, underwayShare)
-	share(&o.maxBytesHeldInAll, heldShare)
-	if files > 2*spareFiles {
-		o.maxStreams = int(min(uint64(o.maxStreams), files-spareFiles))
+	if o.maxBytesHeldInAll == 0 && r.memory > 0 {
+		o.maxBytesHeldInAll = int(max(r.memory/heldShare, leastUnderway))
 	}
-	if memory > 0 {
-		o.maxStreams = min(o.maxStreams, int(max(memory/streamCost, 1)))
+	if r.files > 2*spareFiles {
+		o.maxConnections = int(min(r.files-spareFiles, math.MaxInt32))
+	}
+	if r.memory > 0 {
+		o.maxStreams = min(o.maxStreams, int(max(r.memory/streamCost, 1)))
 	}
 }

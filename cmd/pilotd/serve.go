@@ -43,7 +43,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	}
 	server := discovery.New(discoveryOptions(o, log, names))
 	_, underway := server.Shards.Underway()
-	log.Info("limits", "memory", memoryLimit(), "streams", o.maxStreams, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
+	log.Info("limits", "memory", memoryLimit(), "streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
 	late.Store = server.Store
 	xds, err := listen("--grpcAddr", o.grpcAddr)
 	if err != nil {
@@ -95,18 +95,21 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	return group.Wait()
 }
 
+// idleConnection is how long a connection without a stream is kept, such as that of a client that was refused.
+const idleConnection = 5 * time.Minute
+
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
 	host, _ := os.Hostname() // only a name for people
-	o.limit(memoryLimit(), openFiles())
+	o.limit(ownResources())
 	return discovery.Options{
 		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID,
 		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
 		Limits: grpcstream.Limits{
-			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
+			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
 		},
 		Underway: o.maxBytesUnderway,
 		Keepalive: keepalive.ServerParameters{
-			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
+			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionIdle: idleConnection, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
 		},
 		Enforcement: keepalive.EnforcementPolicy{MinTime: o.keepaliveInterval / 3, PermitWithoutStream: true},
 		Stuck:       o.stuckAfter, Drain: o.shutdownDuration, Log: log, Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),

@@ -12,6 +12,7 @@ func (t *turn) reply(typ Type, r *Request) bool {
 	}
 	f := st.flights[i]
 	t.answered = true
+	t.read = max(t.read, f.seq)
 	if i > 0 { // what was sent before f has been taken, or its refusal would have come
 		st.accepted = st.flights[i-1].to
 	}

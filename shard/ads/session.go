@@ -51,6 +51,7 @@ type Session struct {
 	target   Target // nil until the first World
 	types    [numTypes]state
 	sends    uint64    // responses so far
+	read     uint64    // up to which of them the client has ACKed or refused one
 	answered bool      // the client has ACKed or refused one of them
 	now      time.Time // of the last call
 	removeBy time.Time // when what is kept goes in any case; zero while nothing is kept
@@ -268,6 +269,16 @@ func (t *turn) unserved(r *Request) {
 		t.sends++
 		t.emit(Effect{Kind: Send, TypeURL: r.TypeURL, Batch: t.book.finish(out, digest{})})
 	}
+}
+
+// Unread reports whether a response has been sent that may not have reached the client: none that was sent after it has been answered.
+func (s *Session) Unread() bool {
+	for t := range s.types {
+		if st := &s.types[t]; len(st.flights) > 0 && st.newest().seq > s.read {
+			return true
+		}
+	}
+	return false
 }
 
 // Pending reports whether something waits to be sent: for an ACK, or for the time.

@@ -3,6 +3,7 @@ package grpcstream
 import (
 	"context"
 	"net"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -21,7 +22,7 @@ func (c connCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 	if err != nil {
 		return nil, nil, err
 	}
-	return conn, ConnInfo{AuthInfo: info, conn: raw}, nil
+	return conn, ConnInfo{AuthInfo: info, connection: &connection{conn: raw}}, nil
 }
 
 // Clone copies the credentials.
@@ -33,7 +34,43 @@ func (c connCredentials) Clone() credentials.TransportCredentials {
 type ConnInfo struct {
 	// AuthInfo is what the transport credentials say about the client, for TLS a credentials.TLSInfo.
 	credentials.AuthInfo
+	*connection
+}
+
+// connection is what streams come over.
+type connection struct {
+	// Immutable.
 	conn net.Conn
+
+	streams atomic.Int32 // that are open
+}
+
+// connectionOf is the connection of a stream's context; nil if it came over none that this server accepted.
+func connectionOf(ctx context.Context) *connection {
+	if p, ok := peer.FromContext(ctx); ok {
+		if c, ok := p.AuthInfo.(ConnInfo); ok {
+			return c.connection
+		}
+	}
+	return nil
+}
+
+// arrives counts the connection of a stream, with its first one.
+func (s *Server) arrives(c *connection) error {
+	if c == nil || c.streams.Add(1) > 1 {
+		return nil
+	}
+	if n := s.connections.Add(1); s.limits.Connections > 0 && n > int64(s.limits.Connections) {
+		return s.limits.connections(int(n))
+	}
+	return nil
+}
+
+// departs takes it back.
+func (s *Server) departs(c *connection) {
+	if c != nil && c.streams.Add(-1) == 0 {
+		s.connections.Add(-1)
+	}
 }
 
 // GetCommonAuthInfo is the inner one's, which grpc asks for the security level.
@@ -60,9 +97,7 @@ func PeerInfo(ctx context.Context) credentials.AuthInfo {
 
 // disconnect closes the connection that the stream came over.
 func (s *stream) disconnect() {
-	if p, ok := peer.FromContext(s.grpc.Context()); ok {
-		if c, ok := p.AuthInfo.(ConnInfo); ok {
-			c.conn.Close()
-		}
+	if c := connectionOf(s.grpc.Context()); c != nil {
+		c.conn.Close()
 	}
 }

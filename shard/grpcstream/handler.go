@@ -70,14 +70,19 @@ type reading struct {
 	incoming
 	server   *Server
 	stream   *stream // nil for one too many
+	conn     *connection
 	attached bool
 }
 
 // begin takes a stream up to its first request. After an error, too, end is to be called.
 func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
-	in := &reading{server: s}
+	in := &reading{server: s, conn: connectionOf(ss.Context())}
 	if n := s.open.Add(1); n > int64(s.limits.Streams) {
+		in.conn = nil
 		return in, s.limits.streams(int(n))
+	}
+	if err := s.arrives(in.conn); err != nil {
+		return in, err
 	}
 	st := &stream{id: s.lastID.Add(1), server: s, grpc: ss}
 	s.streams.Store(st.id, st)
@@ -137,6 +142,7 @@ func (in *reading) end(err error) error {
 	if status.Code(err) == codes.ResourceExhausted {
 		s.stats.refused.Add(1)
 	}
+	s.departs(in.conn)
 	s.open.Add(-1)
 	return err
 }

@@ -13,6 +13,8 @@ type Limits struct {
 	NodeBytes int
 	// Streams is the number of streams of this server; 0 means 50,000.
 	Streams int
+	// Connections is the number of connections with streams; 0 is no limit.
+	Connections int
 	// StreamsPerConnection is the number of streams of one connection; 0 means 100. More wait on the client's side.
 	StreamsPerConnection int
 	// Subscriptions is the number of names that one stream may subscribe to over all types, and name in one request; 0 means 200,000. That
@@ -53,6 +55,8 @@ func (l *Limits) heldInAll(n int) error {
 }
 
 func (l *Limits) streams(n int) error { return exceeded("streams", n, l.Streams) }
+
+func (l *Limits) connections(n int) error { return exceeded("connections", n, l.Connections) }
 
 func exceeded(what string, n, limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "too many %s: %d, the limit is %d", what, n, limit)

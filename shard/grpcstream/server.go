@@ -40,8 +40,6 @@ type Options struct {
 
 	// Stuck is how long a client may leave responses waiting without reading any; 0 means for ever.
 	Stuck time.Duration
-	// Drained is told when all that a stream was given to Send has been written. It must not block; nil is told nothing.
-	Drained func(id uint64)
 	// Drain is the time over which Shutdown spreads the ends of streams.
 	Drain time.Duration
 	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck and Drain are not observed.
@@ -59,8 +57,10 @@ type Server struct {
 	streams *xsync.MapOf[uint64, *stream]
 	lastID  atomic.Uint64
 	open    atomic.Int64
-	stats   stats
-	patrol  *patrol
+	// connections are those with streams.
+	connections atomic.Int64
+	stats       stats
+	patrol      *patrol
 	// draining is closed when Shutdown begins.
 	draining chan struct{}
 	drain    sync.Once

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"math/big"
 	"slices"
 	"strings"
@@ -43,6 +44,36 @@ func TestTooManyStreams(t *testing.T) {
 	must(t, err)
 	must(t, first.CloseSend())
 	h.backend.next(t, "detach")
+}
+
+// Connections are what file descriptors are spent on: further streams of one that is there are not refused.
+func TestTooManyConnections(t *testing.T) {
+	h := start(t, Options{Limits: Limits{Connections: 1}})
+	begin := func(c discoveryv3.AggregatedDiscoveryServiceClient, node int) discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient {
+		s, err := c.StreamAggregatedResources(t.Context())
+		must(t, err)
+		must(t, s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(node), TypeUrl: ads.ClusterURL}))
+		return s
+	}
+	one, other := h.dial(t), h.dial(t)
+	var open []discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+	for i := range 2 {
+		open = append(open, begin(one, i))
+		h.backend.next(t, "attach")
+	}
+	_, err := begin(other, 2).Recv()
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "too many connections: 2, the limit is 1") {
+		t.Error(err)
+	}
+	for _, s := range open {
+		must(t, s.CloseSend())
+		h.backend.next(t, "detach")
+		if _, err := s.Recv(); err != io.EOF {
+			t.Error(err)
+		}
+	}
+	begin(other, 3) // the first connection counts no more
+	h.backend.next(t, "attach")
 }
 
 func TestRequestsThatEndTheirStream(t *testing.T) {

@@ -82,10 +82,8 @@ func (s *stream) give(r *encodecache.Response) {
 // written is told by grpc that a message of n bytes is out.
 func (s *stream) written(n int64) {
 	s.unsent.Add(-n)
+	s.owed.Add(-n)
 	s.progress.Add(1)
-	if s.owed.Add(-n) == 0 && s.server.options.Drained != nil {
-		s.server.options.Drained(s.id)
-	}
 }
 
 // enqueue leaves r to a writer, which it starts if there is none. The caller holds mu.

@@ -129,7 +129,7 @@ func (s *Server) gauges() {
 	m.Gauge("pilot_xds", "Streams attached.", func() float64 { return float64(s.Shards.Streams()) })
 	m.Gauge("pilotd_xds_streams_open", "Streams open, attached or not.", func() float64 { return float64(s.Streams.Streams()) })
 	m.Gauge("pilotd_xds_admission_planning", "Proxies that have connected and wait to be planned for.", func() float64 { return float64(s.Shards.Planning()) })
-	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers to proxies that connect, not written yet.", func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
+	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers that proxies that connect have not shown to have read.", func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_admission_limit_bytes", "Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.", func() float64 { _, n := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.", func() float64 { return float64(s.Streams.Unwritten()) })
 	m.Counter("pilotd_xds_streams_refused", "Streams ended over a limit.", func() float64 { return float64(s.Streams.Stats().Refused) })
