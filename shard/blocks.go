@@ -30,10 +30,23 @@ func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	})
 }
 
-// blocksOf are the encoded runs of a Batch that is all of a section.
-func (s *Shards) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
+// maxKept bounds the runs that a worker keeps: those of some hundred thousand resources.
+const maxKept = 4096
+
+// blocksOf are the encoded runs of a Batch that is all of a section. Those of clients that connect are kept for the next one, until no other
+// has come for a grace or there is a new World.
+func (w *worker) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
+	if w.kept == nil || len(w.kept) > maxKept {
+		w.kept = map[blockKey]*encodecache.Block{}
+	}
 	for c := range b.Section.Chunks() {
-		out = append(out, s.blocks.Get(blockKey{c, b.Delta}))
+		k := blockKey{c, b.Delta}
+		block := w.kept[k]
+		if block == nil {
+			block = w.shards.blocks.Get(k)
+			w.kept[k] = block
+		}
+		out = append(out, block)
 	}
 	return out
 }

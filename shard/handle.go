@@ -86,6 +86,7 @@ func (w *worker) drop(m *member) {
 	w.timers.remove(m)
 	w.unqueue(m)
 	w.shards.budget.settle(m)
+	w.kept = nil
 	if m.session == nil {
 		return
 	}
@@ -243,9 +244,9 @@ func (w *worker) response(b *ads.Batch) *encodecache.Response {
 		a := w.shards.opts.Assembler
 		switch {
 		case b.Section.Len() > 0 && b.Delta:
-			r = a.DeltaBlocks(b.TypeURL, b.Nonce, w.shards.blocksOf(b), b.Removed)
+			r = a.DeltaBlocks(b.TypeURL, b.Nonce, w.blocksOf(b), b.Removed)
 		case b.Section.Len() > 0:
-			r = a.SotWBlocks(b.TypeURL, b.Version, b.Nonce, w.shards.blocksOf(b))
+			r = a.SotWBlocks(b.TypeURL, b.Version, b.Nonce, w.blocksOf(b))
 		case b.Delta:
 			r = a.Delta(b.TypeURL, b.Nonce, "", b.Entries, b.Removed)
 		default:

@@ -93,7 +93,8 @@ func (w *worker) enter(m *member) {
 	w.decide(m, r)
 	if n := w.given - before; n > 0 {
 		w.shards.budget.spend(m, n)
-		m.limit = w.now().Add(grace)
+		w.welcomed = w.now()
+		m.limit = w.welcomed.Add(grace)
 		w.setTimer(m)
 	}
 }

@@ -289,3 +289,37 @@ func TestFewAreInPlanning(t *testing.T) {
 		expect(t, "asked for", strings.Join(asked, " "), "new0 new2 new3 returning3 returning1") // that one was asked for first of all
 	})
 }
+
+// What was encoded for those that connect is kept for the next one, and for nobody when none has come for a while, when one leaves or when it is
+// out of date.
+func TestEncodedRunsAreLetGo(t *testing.T) {
+	for name, end := range map[string]func(*fleet, *fakeStream, *plan.Class){
+		"time":  func(*fleet, *fakeStream, *plan.Class) { time.Sleep(grace + time.Millisecond) },
+		"leave": func(f *fleet, s *fakeStream, _ *plan.Class) { f.shards.Detach(s.id) },
+		"world": func(f *fleet, _ *fakeStream, c *plan.Class) {
+			f.shards.Advanced(map[*plan.Class]*plan.World{c: f.world("x=1 y=2", "")}, plan.Endpoints{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withFleet(t, 1, func(f *fleet) {
+				f.table("x=1 y=1")
+				c := class("c")
+				f.attach("first", nil)
+				s := f.attach("second", nil)
+				w := f.world("x=1 y=1", "")
+				f.shards.Assigned(s.id-1, c, w)
+				f.shards.Assigned(s.id, c, w)
+				keeps := func() (n int) {
+					synctest.Wait()
+					f.shards.each(func(w *worker) { n += len(w.kept) })
+					return n
+				}
+				kept := keeps()
+				end(f, s, c)
+				if left := keeps(); kept == 0 || left != 0 {
+					t.Errorf("%d runs were kept, %d are left", kept, left)
+				}
+			})
+		})
+	}
+}
