@@ -30,8 +30,12 @@ func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	})
 }
 
-// maxKept bounds the runs that a worker keeps: those of some hundred thousand resources.
-const maxKept = 4096
+const (
+	// maxKept bounds the runs that a worker keeps: those of some hundred thousand resources.
+	maxKept = 4096
+	// leastKept are the resources of a run that is worth keeping: what a client has of its own nobody else asks for.
+	leastKept = 8
+)
 
 // blocksOf are the encoded runs of a Batch that is all of a section. Those of clients that connect are kept for the next one, until no other
 // has come for a grace or there is a new World.
@@ -44,7 +48,9 @@ func (w *worker) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
 		block := w.kept[k]
 		if block == nil {
 			block = w.shards.blocks.Get(k)
-			w.kept[k] = block
+			if len(c.Items()) >= leastKept {
+				w.kept[k] = block
+			}
 		}
 		out = append(out, block)
 	}
