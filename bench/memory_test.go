@@ -25,7 +25,7 @@ func live() uint64 {
 // four fifths of the clients add, for the first bring what all share. They are of different services, as far as there are that many.
 func BenchmarkMemory(b *testing.B) {
 	const clients = 1000
-	for _, services := range sizes() {
+	for _, services := range upTo(100, 10_000) {
 		for name, delta := range protocols() {
 			b.Run(fmt.Sprintf("%s/services=%d", name, services), func(b *testing.B) {
 				m := mesh.New(mesh.Usual(services))

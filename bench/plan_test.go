@@ -64,12 +64,10 @@ func (p *planned) Advanced(worlds map[*plan.Class]*plan.World, _ plan.Endpoints)
 // EndpointsChanged implements plan.Sink.
 func (p *planned) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
 
-func sizes() []int { return []int{100, 1000, 10000} }
-
 // BenchmarkPlan is what it takes to know what a sidecar is to have: the first of all, when everything is generated; the first of its
 // namespace; the first of its service; and one more of the same.
 func BenchmarkPlan(b *testing.B) {
-	for _, services := range sizes() {
+	for _, services := range upTo(100, 10_000) {
 		m := mesh.New(mesh.Usual(services))
 		for _, c := range []struct {
 			name    string
@@ -104,7 +102,7 @@ func BenchmarkPlan(b *testing.B) {
 
 // BenchmarkEndpointsFirst joins all endpoint assignments of a sidecar for the first time.
 func BenchmarkEndpointsFirst(b *testing.B) {
-	for _, services := range sizes() {
+	for _, services := range upTo(100, 10_000) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			m := mesh.New(mesh.Usual(services))
 			b.ReportAllocs()
@@ -129,7 +127,7 @@ func BenchmarkEndpointsFirst(b *testing.B) {
 // BenchmarkRoutePlan is a VirtualService edit, from Store.Apply until the new Worlds of all classes are there: every sidecar is of a class of
 // its own.
 func BenchmarkRoutePlan(b *testing.B) {
-	for _, services := range sizes() {
+	for _, services := range upTo(100, 10_000) {
 		for _, sidecars := range []int{10, 1000} {
 			b.Run(fmt.Sprintf("services=%d/sidecars=%d", services, sidecars), func(b *testing.B) {
 				m := mesh.New(mesh.Usual(services))

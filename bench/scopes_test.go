@@ -8,17 +8,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 )
 
-// meshSizes are the numbers of services at which growth is read.
-func meshSizes(b *testing.B) []int {
-	if testing.Short() {
-		return []int{100, 1000}
-	}
-	return []int{100, 1000, 10000, 100000}
-}
-
 // BenchmarkSnapshot is the next Snapshot for one changed object, by kind.
 func BenchmarkSnapshot(b *testing.B) {
-	for _, services := range meshSizes(b) {
+	for _, services := range upTo(100, 100_000) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			m := valueMesh{services: services, namespaces: 10}
 			builder := snapshot.NewBuilder(nil)
@@ -40,7 +32,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 // BenchmarkEdit is a change of one object, by kind, until the Worlds of ten classes are there, each of the default scope of another namespace.
 func BenchmarkEdit(b *testing.B) {
-	for _, services := range meshSizes(b) {
+	for _, services := range upTo(100, 100_000) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			p := planValues(valueMesh{services: services, namespaces: 10})
 			defer p.stop()
@@ -71,7 +63,7 @@ func (p *valuePlanner) bench(b *testing.B, e edit) {
 // what none of them imports, with and without clients, and of what all import.
 func BenchmarkScopes(b *testing.B) {
 	unseen, seen := routeEdit("unseen", 0), routeEdit("seen", 5)
-	for _, sidecars := range []int{1, 10, 100, 1000, 10000} {
+	for _, sidecars := range upTo(1, 10_000) {
 		b.Run(fmt.Sprintf("sidecars=%d", sidecars), func(b *testing.B) {
 			p := planValues(valueMesh{services: 2000, namespaces: 100, sidecars: sidecars})
 			defer p.stop()
@@ -87,7 +79,7 @@ func BenchmarkScopes(b *testing.B) {
 
 // BenchmarkScopeMemory is what a connected Scope takes: 1,000 of them, beyond the mesh itself; and the time until it has its World.
 func BenchmarkScopeMemory(b *testing.B) {
-	for _, services := range []int{1000, 10000, 100000} {
+	for _, services := range upTo(1000, 100_000) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			const scopes = 1000
 			var bytes float64
@@ -122,7 +114,7 @@ func liveHeap() uint64 {
 // BenchmarkFirst is the first plan of all in a mesh, when everything is generated: of a proxy that sees everything, and of one whose Sidecar
 // imports some thirty services.
 func BenchmarkFirst(b *testing.B) {
-	for _, services := range meshSizes(b) {
+	for _, services := range upTo(100, 100_000) {
 		for _, sidecars := range []int{0, 1} {
 			name := map[int]string{0: "wide", 1: "scoped"}[sidecars]
 			b.Run(fmt.Sprintf("%s/services=%d", name, services), func(b *testing.B) {
