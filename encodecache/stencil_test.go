@@ -2,7 +2,6 @@ package encodecache_test
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,7 +100,7 @@ func BenchmarkStencil(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(s.Fill(texts).Bytes()) == 0 {
-			b.Fatal(fmt.Sprint("nothing"))
+			b.Fatal("nothing")
 		}
 	}
 }
