@@ -15,10 +15,11 @@ import (
 // run is a run under way.
 type run struct {
 	Options
-	fleet   *sidecar.Fleet
-	tracker tracker
-	coming  arrivals
-	marks   int // the number of the last change
+	fleet    *sidecar.Fleet
+	tracker  tracker
+	coming   arrivals
+	refusals refusals
+	marks    int // the number of the last change
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -136,6 +137,9 @@ func (r *run) wait(ctx context.Context, done <-chan struct{}) error {
 func (r *run) observe(i int, at time.Time, receipt *sidecar.Receipt) {
 	if receipt.Ready {
 		r.coming.ready(i, at)
+	}
+	if receipt.Refused {
+		r.refusals.came()
 	}
 	r.tracker.received(i, at, receipt)
 }

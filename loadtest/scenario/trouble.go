@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -42,14 +43,63 @@ func (r *run) slow(ctx context.Context, p *Phase) error {
 // refuse makes route changes that a share of the clients refuses, and measures the others.
 func (r *run) refuse(ctx context.Context, p *Phase) error {
 	r.follow(series{of: sidecar.Route}, []int{0}, r.odd)
-	return typical(p, r.changes(ctx, p, func(_, mark int) (time.Time, error) {
-		for i := range r.Total() {
-			if r.odd(i) {
-				r.fleet.Refuse(i, sidecar.Route)
+	return typical(p, r.refused(ctx, p))
+}
+
+// refused makes the changes; the next one waits until everybody who should has refused the one before.
+func (r *run) refused(ctx context.Context, p *Phase) error {
+	defer r.tracker.end(p)
+	for range r.Changes {
+		all := r.refusals.expect(r.Total(), r.odd)
+		err := r.step(ctx, p, func(_, mark int) (time.Time, error) {
+			for i := range r.Total() {
+				if r.odd(i) {
+					r.fleet.Refuse(i, sidecar.Route)
+				}
 			}
+			return r.Edits.Route(mark)
+		})
+		if err != nil {
+			return err
 		}
-		return r.Edits.Route(mark)
-	}))
+		if err := r.wait(ctx, all); err != nil {
+			return fmt.Errorf("change %d: not everybody who should has refused it: %w", p.Changes, err)
+		}
+	}
+	return nil
+}
+
+// refusals awaits refusals.
+type refusals struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	left int
+	done chan struct{}
+}
+
+// expect begins to wait for one refusal of each client that is chosen; the channel is closed when there were as many.
+func (r *refusals) expect(clients int, chosen func(int) bool) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left, r.done = 0, make(chan struct{})
+	for i := range clients {
+		if chosen(i) {
+			r.left++
+		}
+	}
+	if r.left == 0 {
+		close(r.done)
+	}
+	return r.done
+}
+
+// came counts a refusal.
+func (r *refusals) came() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left--; r.left == 0 {
+		close(r.done)
+	}
 }
 
 // vanish makes route changes after a share of the clients has gone without a word, half of them with their connections left open, and
