@@ -44,9 +44,9 @@ func newPlannedOf(objects []ingest.Event) *planned {
 	return p
 }
 
-// attach plans for the sidecar of workload i.
+// attach plans for the sidecar of workload i; beyond the mesh they repeat.
 func (p *planned) attach(b testing.TB, i int) {
-	proxy, err := plan.ParseNode(p.mesh.Node(i))
+	proxy, err := plan.ParseNode(p.mesh.Node(i % p.mesh.Workloads()))
 	must(b, err)
 	p.planner.Attach(uint64(i+1), proxy)
 }
