@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -15,14 +16,22 @@ const (
 // here, but for an Envoy's back-off between failed streams, which grows to half a minute.
 func Eventually(t testing.TB, what string, cond func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	if err := Poll(patience, pause, cond); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Poll calls cond until it returns nil, with a pause between calls. When limit has passed it
+// returns the last error.
+func Poll(limit, pause time.Duration, cond func() error) error {
+	deadline := time.Now().Add(limit)
 	for {
 		err := cond()
 		if err == nil {
-			return
+			return nil
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v: %v", what, patience, err)
+			return fmt.Errorf("not within %v: %w", limit, err)
 		}
 		time.Sleep(pause)
 	}

@@ -2,6 +2,7 @@ package startup
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pilotd/pilotd/e2e/parts"
 )
 
 // bareRead reads all streams that pilotd reads at its start, at the same time, and throws
@@ -60,13 +63,16 @@ const protobuf = "application/vnd.kubernetes.protobuf;stream=watch"
 
 // throwAway reads a watch up to the mark that ends the objects that are there.
 func throwAway(client *http.Client, req *http.Request) (int64, error) {
-	resp, err := client.Do(req)
-	for err == nil && resp.StatusCode == http.StatusTooManyRequests { // Its own cache fills.
-		resp.Body.Close()
-		time.Sleep(100 * time.Millisecond)
-		resp, err = client.Do(req)
-	}
-	if err != nil {
+	var resp *http.Response
+	var err error
+	busy := parts.Poll(patience, 100*time.Millisecond, func() error {
+		if resp, err = client.Do(req); err == nil && resp.StatusCode == http.StatusTooManyRequests { // Its own cache fills.
+			resp.Body.Close()
+			return errors.New(req.URL.Path + ": " + resp.Status)
+		}
+		return nil
+	})
+	if err = cmp.Or(err, busy); err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()

@@ -2,6 +2,7 @@ package startup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
@@ -80,17 +82,21 @@ func (p *pilotd) stop() (cpu time.Duration, peak int64) {
 func (p *pilotd) ready() <-chan time.Duration {
 	ready := make(chan time.Duration, 1)
 	go func() {
-		for time.Since(p.began) < patience {
-			if resp, err := http.Get("http://" + p.http + "/ready"); err == nil {
-				resp.Body.Close()
-				if resp.StatusCode == http.StatusOK {
-					ready <- time.Since(p.began)
-					return
-				}
+		defer close(ready)
+		err := parts.Poll(patience, 10*time.Millisecond, func() error {
+			resp, err := http.Get("http://" + p.http + "/ready")
+			if err != nil {
+				return err
 			}
-			time.Sleep(10 * time.Millisecond)
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				return errors.New("/ready: " + resp.Status)
+			}
+			return nil
+		})
+		if err == nil {
+			ready <- time.Since(p.began)
 		}
-		close(ready)
 	}()
 	return ready
 }
