@@ -3,7 +3,13 @@ package ingest
 import (
 	"slices"
 	"strings"
+
+	"github.com/pilotd/pilotd/report"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
+
+// door is the Store's name as an owner of reports.
+const door = "door"
 
 // place is what a source cannot read: a file.
 type place struct{ source, name string }
@@ -18,7 +24,8 @@ func (s *Store) Reject(r Rejection) {
 	}
 	s.unreadable[at] = append(s.unreadable[at], r)
 	s.rejected++
-	s.report(r)
+	count(s.settings.Metrics.Refused, kindOf(r))
+	s.tellOfPlace(at)
 	s.gauge()
 }
 
@@ -29,6 +36,7 @@ func (s *Store) Accept(source, name string) {
 	at := place{source, fileOf(name)}
 	s.rejected -= len(s.unreadable[at])
 	delete(s.unreadable, at)
+	s.tellOfPlace(at)
 	s.gauge()
 }
 
@@ -55,7 +63,7 @@ func (s *Store) refuse(e Event, p problem) *Rejection {
 // standing tells of a Rejection that came, changed or went away.
 func (s *Store) standing(was, is *Rejection) {
 	if is != nil && (was == nil || *was != *is) {
-		s.report(*is)
+		count(s.settings.Metrics.Refused, kindOf(*is))
 	}
 	if was == nil && is != nil {
 		s.rejected++
@@ -72,8 +80,25 @@ func (s *Store) gauge() {
 	}
 }
 
-// report says in one line what was refused, where, and what was expected.
-func (s *Store) report(r Rejection) {
-	count(s.settings.Metrics.Refused, kindOf(r))
-	s.settings.Log.Warn("refused", "object", r.Key.String(), "source", r.Source, "where", r.Where, "field", r.Field, "reason", r.Reason)
+// tellOfPlace reports what is said of a place that does not read. Called under mu.
+func (s *Store) tellOfPlace(at place) {
+	s.settings.Reports.Set(report.Subject{Owner: door, Place: at.source + ":" + at.name}, problemsOf(s.unreadable[at], report.Unreadable))
+}
+
+// tellOfObject reports which versions of an object are refused. Called under mu.
+func (s *Store) tellOfObject(key value.ObjectKey, held versions) {
+	var refused []Rejection
+	for _, v := range held {
+		if v.refused != nil {
+			refused = append(refused, *v.refused)
+		}
+	}
+	s.settings.Reports.Set(report.Subject{Owner: door, Key: key}, problemsOf(refused, report.Invalid))
+}
+
+func problemsOf(rejections []Rejection, cause report.Cause) (out []report.Problem) {
+	for _, r := range rejections {
+		out = append(out, report.Problem{Source: r.Source, Key: r.Key, Where: r.Where, Field: r.Field, Cause: cause, Reason: r.Reason})
+	}
+	return out
 }

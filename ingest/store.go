@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -21,7 +22,9 @@ type Settings struct {
 	DomainSuffix string
 	// ClusterID names the cluster; "Kubernetes" when empty.
 	ClusterID string
-	// Log gets one line for each refusal; slog.Default() when nil.
+	// Reports is told which objects are refused and why; one that logs to Log when nil.
+	Reports *report.Registry
+	// Log is where Reports logs when it is not given; slog.Default() when nil.
 	Log *slog.Logger
 	// Metrics are told what happens; none when zero.
 	Metrics Metrics
@@ -68,8 +71,8 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 	if settings.ClusterID == "" {
 		settings.ClusterID = "Kubernetes"
 	}
-	if settings.Log == nil {
-		settings.Log = slog.Default()
+	if settings.Reports == nil {
+		settings.Reports = report.New(report.Options{Log: settings.Log})
 	}
 	s := &Store{
 		builder: b, settings: settings, order: slices.Clone(sources),
@@ -125,6 +128,7 @@ func (s *Store) take(e Event) {
 	} else {
 		s.objects[key] = held
 	}
+	s.tellOfObject(key, held)
 	if after := held.inForce(); after != before {
 		s.world.put(key, after)
 	}

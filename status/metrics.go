@@ -32,6 +32,7 @@ type Metrics struct {
 	Debounce       prometheus.Histogram     // pilot_debounce_time
 	PlanTime       prometheus.Histogram     // pilot_pushcontext_init_seconds
 	Bases          prometheus.Histogram     // pilotd_plan_bases_advanced
+	Problems       *prometheus.CounterVec   // pilotd_object_problems_total{kind,cause}
 }
 
 // wide are buckets of seconds that reach as far as a rollout of a large mesh takes.
@@ -66,6 +67,7 @@ func NewMetrics(build string) *Metrics {
 		Admission:      f.histograms("pilotd_xds_admission_seconds", "Seconds from a proxy's connecting to its first answer, by its need.", wide(), "need"),
 		Debounce:       f.histogram("pilot_debounce_time", "Seconds that a configuration change waited before it was planned."),
 		PlanTime:       f.histogram("pilot_pushcontext_init_seconds", "Seconds that it took to plan a change for all classes."),
+		Problems:       f.counters("pilotd_object_problems_total", "Problems of objects that began to stand, by kind and cause: see /debug/rejectionsz.", "kind", "cause"),
 		Bases:          f.histogram("pilotd_plan_bases_advanced", "Plans that one change was worked into."),
 	}
 	info := f.gauges("istio_build", "Which build this is.", "component", "tag")

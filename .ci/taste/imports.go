@@ -17,9 +17,10 @@ type room struct {
 // rooms is design.md's layout. Imports point one way.
 func rooms() []room {
 	return []room{
-		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "status"}},
-		{"status", []string{"snapshot"}},
-		{"ingest", []string{"ingest", "snapshot"}},
+		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "report", "status"}},
+		{"status", []string{"snapshot", "report"}},
+		{"report", []string{"=snapshot/value"}},
+		{"ingest", []string{"ingest", "snapshot", "report"}},
 		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
 		{"snapshot/chunked", nil},
 		{"snapshot/value", nil},

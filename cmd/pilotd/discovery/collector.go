@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
 )
 
@@ -22,5 +23,21 @@ func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
 func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	for i, f := range c.figures() {
 		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, c.read(f), strconv.Itoa(i))
+	}
+}
+
+// problemCollector reports how many problems of objects stand. Immutable.
+type problemCollector struct {
+	desc   *prometheus.Desc
+	counts func() map[report.Count]int
+}
+
+// Describe implements prometheus.Collector.
+func (c *problemCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *problemCollector) Collect(ch chan<- prometheus.Metric) {
+	for of, n := range c.counts() {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), string(of.Kind), string(of.Cause))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/shard/grpcstream"
@@ -59,6 +60,7 @@ type Server struct {
 	Shards  *shard.Shards
 	Streams *grpcstream.Server
 	Metrics *status.Metrics
+	Reports *report.Registry
 	Tables  *plan.Tables
 	Names   *ads.NamesTable
 	log     *slog.Logger
@@ -71,6 +73,7 @@ type Server struct {
 // New puts a Server together. Nothing is answered before Run is called and every source is Synced.
 func New(o Options) *Server {
 	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log, ready: make(chan struct{})}
+	s.Reports = report.New(report.Options{Log: o.Log.With("scope", "config"), Began: s.countProblem})
 	s.Planner = plan.NewPlanner(s.Tables, s, plan.Options{
 		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,
 	})
@@ -80,7 +83,7 @@ func New(o Options) *Server {
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})
-	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Log: o.Log.With("scope", "config"), Metrics: s.storeMetrics()}, o.Sources...)
+	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		ParseNode: plan.ParseNode, Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
 		Stuck: o.Stuck, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },

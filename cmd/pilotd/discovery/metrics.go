@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
@@ -86,6 +87,11 @@ func (s *Server) storeMetrics() ingest.Metrics {
 	}
 }
 
+// countProblem counts a problem of an object that began to stand.
+func (s *Server) countProblem(kind value.Kind, cause report.Cause) {
+	s.Metrics.Problems.WithLabelValues(string(kind), string(cause)).Inc()
+}
+
 func (s *Server) took(step plan.Step) {
 	if step.Bases == 0 {
 		return
@@ -135,6 +141,10 @@ func (s *Server) gauges() {
 	m.Counter("pilotd_xds_streams_refused", "Streams ended over a limit.", func() float64 { return float64(s.Streams.Stats().Refused) })
 	m.Counter("pilotd_xds_streams_shed", "Streams of clients that did not read, cut off because too much waited for all.", func() float64 { return float64(s.Streams.Stats().Shed) })
 	m.Counter("pilotd_xds_streams_stuck", "Streams cut off because their client did not read.", func() float64 { return float64(s.Streams.Stats().Stuck) })
+	m.Registry.MustRegister(&problemCollector{
+		desc:   prometheus.NewDesc("pilotd_object_problems", "Problems of objects that stand now, by kind and cause: see /debug/rejectionsz.", []string{"kind", "cause"}, nil),
+		counts: s.Reports.Counts,
+	})
 	for name, read := range map[string]func(shard.Figures) float64{
 		"pilotd_shard_members":          func(f shard.Figures) float64 { return float64(f.Members) },
 		"pilotd_shard_classes":          func(f shard.Figures) float64 { return float64(f.Classes) },

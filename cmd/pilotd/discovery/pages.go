@@ -16,7 +16,7 @@ func (s *Server) Pages() map[string]status.Page {
 		"config_dump": s.configDump,
 		"registryz":   status.Registry(s.Builder.View),
 		"endpointz":   status.Endpoints(s.Builder.View),
-		"rejectionsz": func(*http.Request) (any, error) { return s.Store.Rejections(), nil },
+		"rejectionsz": func(*http.Request) (any, error) { return s.Reports.All(), nil },
 		"shardz":      s.shardz,
 	}
 }

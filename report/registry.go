@@ -1,0 +1,274 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Subject is what a call of Set speaks of: an object as one owner sees it.
+type Subject struct {
+	// Owner names the part of pilotd that found the problems: "door", "plan".
+	Owner string
+	// Key is the object, Place the file or API group where there is no object.
+	Key   value.ObjectKey
+	Place string
+}
+
+// Options are settings of a Registry. The zero value logs to slog.Default and counts nothing.
+type Options struct {
+	// Log gets one line when a Problem begins to stand. It must not block.
+	Log *slog.Logger
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	// Began is told of each Problem that begins to stand; may be nil. It must not call the Registry.
+	Began func(kind value.Kind, cause Cause)
+}
+
+// Registry holds the Problems that stand.
+type Registry struct {
+	// Immutable after New.
+	log   *slog.Logger
+	now   func() time.Time
+	began func(value.Kind, Cause)
+
+	mu sync.Mutex
+	// Guarded by mu.
+	subjects map[Subject][]*Standing
+	refused  map[Problem]*refusal
+	counts   map[Count]int
+	dropped  int // refusals that were not kept
+	lines    limiter
+}
+
+// Count is a pair of labels: how many Problems of one kind of object stand for one cause.
+type Count struct {
+	Kind  value.Kind
+	Cause Cause
+}
+
+// refusal is a Problem that clients brought about.
+type refusal struct {
+	Standing
+	by map[string]struct{} // the node ids of Clients
+}
+
+// New makes an empty Registry.
+func New(o Options) *Registry {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Began == nil {
+		o.Began = func(value.Kind, Cause) {}
+	}
+	return &Registry{
+		log: o.Log, now: o.Now, began: o.Began,
+		subjects: map[Subject][]*Standing{}, refused: map[Problem]*refusal{}, counts: map[Count]int{},
+	}
+}
+
+// Set replaces all that the subject's owner said of it before by problems; none takes everything back. A Problem that stood already goes on
+// standing, and is neither logged nor counted again.
+func (r *Registry) Set(s Subject, problems []Problem) {
+	r.mu.Lock()
+	before := r.subjects[s]
+	if len(before)+len(problems) == 0 {
+		r.mu.Unlock()
+		return
+	}
+	next := make([]*Standing, 0, len(problems))
+	var lines []line
+	for _, p := range problems {
+		if slices.ContainsFunc(next, func(o *Standing) bool { return o.Problem == p }) {
+			continue
+		}
+		if i := slices.IndexFunc(before, func(o *Standing) bool { return o.Problem == p }); i >= 0 {
+			next = append(next, before[i])
+			continue
+		}
+		st := &Standing{Problem: p, Since: r.now()}
+		next = append(next, st)
+		lines = r.begin(lines, st, "")
+	}
+	for _, o := range before {
+		if !slices.Contains(next, o) {
+			r.end(o.Problem)
+		}
+	}
+	if len(next) == 0 {
+		delete(r.subjects, s)
+	} else {
+		r.subjects[s] = next
+	}
+	r.mu.Unlock()
+	r.write(lines)
+}
+
+// Refuse says that a client refused what p names. The first client makes the Problem stand, further ones join it. It stands until Heal.
+func (r *Registry) Refuse(p Problem, proxy, message string) {
+	p.Cause = ClientRefused
+	message = cut(message, MaxMessage)
+	r.mu.Lock()
+	f := r.refused[p]
+	var lines []line
+	if f == nil {
+		if len(r.refused) >= MaxRefusals {
+			r.dropped++
+			r.mu.Unlock()
+			return
+		}
+		f = &refusal{Standing: Standing{Problem: p, Since: r.now()}, by: map[string]struct{}{}}
+		r.refused[p] = f
+		lines = r.begin(nil, &f.Standing, proxy+": "+message)
+	}
+	if _, known := f.by[proxy]; !known {
+		f.ClientsInAll++
+		if len(f.Clients) < MaxClients {
+			f.by[proxy] = struct{}{}
+			f.Clients = append(f.Clients, Client{Proxy: strings.Clone(proxy), Message: message, Since: r.now()})
+		}
+	}
+	r.mu.Unlock()
+	r.write(lines)
+}
+
+// Heal takes back what Refuse said of p.
+func (r *Registry) Heal(p Problem) {
+	p.Cause = ClientRefused
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.refused[p]; ok {
+		delete(r.refused, p)
+		r.end(p)
+	}
+}
+
+// begin counts a Problem that begins to stand, and adds its log line to lines. The caller holds mu.
+func (r *Registry) begin(lines []line, st *Standing, said string) []line {
+	kind := kindOf(st.Problem)
+	r.counts[Count{kind, st.Cause}]++
+	r.began(kind, st.Cause)
+	if ok, missed := r.lines.allow(r.now()); ok {
+		lines = append(lines, line{st.Problem, said, missed})
+	}
+	return lines
+}
+
+// end counts a Problem that stands no more. The caller holds mu.
+func (r *Registry) end(p Problem) {
+	c := Count{kindOf(p), p.Cause}
+	if r.counts[c]--; r.counts[c] <= 0 {
+		delete(r.counts, c)
+	}
+}
+
+// kindOf lets a Problem of a file, which has no kind, be counted.
+func kindOf(p Problem) value.Kind {
+	if p.Key.Kind == "" {
+		return "File"
+	}
+	return p.Key.Kind
+}
+
+// All are the Problems that stand now, in a stable order: by source, object, file, field and reason.
+func (r *Registry) All() []Standing {
+	r.mu.Lock()
+	out := make([]Standing, 0, len(r.subjects)+len(r.refused))
+	for _, list := range r.subjects {
+		for _, st := range list {
+			out = append(out, *st)
+		}
+	}
+	for _, f := range r.refused {
+		st := f.Standing
+		st.Clients = slices.Clone(st.Clients)
+		out = append(out, st)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(out, func(a, b Standing) int { return compare(a.Problem, b.Problem) })
+	return out
+}
+
+func compare(a, b Problem) int {
+	return cmp.Or(
+		strings.Compare(a.Source, b.Source), strings.Compare(a.Key.String(), b.Key.String()), strings.Compare(a.Where, b.Where),
+		strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Field, b.Field),
+		strings.Compare(a.Resource, b.Resource), strings.Compare(a.Reason, b.Reason),
+	)
+}
+
+// Counts are the numbers of Problems that stand, by kind and cause.
+func (r *Registry) Counts() map[Count]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[Count]int, len(r.counts))
+	for c, n := range r.counts {
+		out[c] = n
+	}
+	return out
+}
+
+// line is a log line that is due.
+type line struct {
+	problem Problem
+	said    string
+	missed  int // lines that were left out before this one
+}
+
+// write logs lines. It is called without the lock.
+func (r *Registry) write(lines []line) {
+	for _, l := range lines {
+		p := l.problem
+		args := []slog.Attr{slog.String("object", p.Key.String()), slog.String("cause", string(p.Cause)), slog.String("reason", p.Reason)}
+		for _, a := range []slog.Attr{
+			slog.String("source", p.Source), slog.String("where", p.Where), slog.String("field", p.Field),
+			slog.String("resource", p.Resource), slog.String("client", l.said),
+		} {
+			if a.Value.String() != "" {
+				args = append(args, a)
+			}
+		}
+		if l.missed > 0 {
+			args = append(args, slog.Int("linesLeftOut", l.missed))
+		}
+		level := slog.LevelWarn
+		if p.Security || p.Cause == Panicked {
+			level = slog.LevelError
+		}
+		r.log.LogAttrs(context.Background(), level, messageOf(p.Cause), args...)
+	}
+}
+
+// messageOf is what the log says of a cause.
+func messageOf(c Cause) string {
+	switch c {
+	case Invalid, Unreadable:
+		return "refused"
+	case Unavailable:
+		return "a source cannot be read"
+	case NotServed:
+		return "set but not served"
+	case LeftOut:
+		return "left out"
+	case ClientRefused:
+		return "a client refused"
+	}
+	return "a fault left something out"
+}
+
+// cut is s, or the beginning of it up to n bytes, in memory of its own.
+func cut(s string, n int) string {
+	if len(s) > n {
+		s = s[:n] + "…"
+	}
+	return strings.ToValidUTF8(strings.Clone(s), "\uFFFD")
+}
