@@ -157,17 +157,11 @@ func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labe
 	}
 }
 
-// serviceEndpoint is the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the ports: a numbered target
-// port counts as it stands, a named one is looked up among the workload's.
+// serviceEndpoint is the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the ports; see value.Port.EntryTarget.
 func (e *workloadEntry) serviceEndpoint(ports []*value.Port) *value.Endpoint {
 	at := e.inline
-	at.ports = nil
-	return at.endpoint(ports, func(p *value.Port) uint32 {
-		if p.TargetName != "" {
-			return e.ports[p.TargetName]
-		}
-		return uint32(cmp.Or(p.TargetPort, p.Number))
-	})
+	at.ports = nil // which endpoint would look up by the service port's name alone
+	return at.endpoint(ports, func(p *value.Port) uint32 { return p.EntryTarget(e.ports) })
 }
 
 // endpoint is the endpoint at this address, or nil if it serves no port. target says where a service port is by default: 0 for nowhere.

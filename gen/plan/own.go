@@ -29,8 +29,9 @@ type Target struct {
 	Number int
 }
 
-// targetsOf finds the service ports that the workload of a proxy serves: by selector where its pod is known, or what the proxy says of it (so
-// that a pod has its listeners before it is ready), else by its address among the endpoints of services in its namespace.
+// targetsOf finds the service ports that the workload of a proxy serves: those of Kubernetes by selector where its Pod or WorkloadEntry is
+// known, or what the proxy says of it (so that a workload has its listeners before it is ready), others by its address among the endpoints of
+// services in its namespace.
 func targetsOf(v *snapshot.View, p *Proxy) []Target {
 	w := workloadOf(v, p)
 	var out []Target
@@ -46,7 +47,7 @@ func targetsOf(v *snapshot.View, p *Proxy) []Target {
 			}
 		}
 	}
-	if w != nil && w.Pod { // of Kubernetes' only those that select it
+	if w != nil { // of Kubernetes' only those that select it
 		add(v.Snapshot.ServicesSelecting(p.Namespace, w.Labels))
 		add(v.Snapshot.OtherServicesIn(p.Namespace))
 	} else {
@@ -74,11 +75,15 @@ func workloadOf(v *snapshot.View, p *Proxy) *value.Workload {
 	return nil
 }
 
-// servedAt is the workload's own port for a service port, if it serves it.
+// servedAt is the workload's own port for a service port, if it serves it. A headless Service has no endpoint at a WorkloadEntry.
 func servedAt(v *snapshot.View, w *value.Workload, p *Proxy, svc *value.Service, port *value.Port) (int, bool) {
-	if w != nil && w.Pod && svc.Registry == value.RegistryKubernetes {
+	if w != nil && svc.Registry == value.RegistryKubernetes {
 		if len(svc.Selector) == 0 || !w.Labels.Contains(svc.Selector) {
 			return 0, false
+		}
+		if !w.Pod {
+			number := int(port.EntryTarget(w.Ports))
+			return number, number != 0 && !svc.Headless
 		}
 		if port.TargetName != "" {
 			number, ok := w.NamedPorts[port.TargetName]

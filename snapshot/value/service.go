@@ -1,6 +1,9 @@
 package value
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Protocol is the application protocol of a port as istio names it.
 type Protocol string
@@ -122,6 +125,16 @@ type Port struct {
 	TargetPort int
 	// TargetName is a named target port; empty otherwise.
 	TargetName string
+}
+
+// EntryTarget is the port at which a workload that a WorkloadEntry describes serves the port of a Kubernetes Service that selects it; 0 if it
+// does not serve it. named are the entry's ports. A named target port is looked up there under its name and is served nowhere else; for a
+// numbered one the entry may name another number under the service port's own name.
+func (p *Port) EntryTarget(named map[string]uint32) uint32 {
+	if p.TargetName != "" {
+		return named[p.TargetName]
+	}
+	return cmp.Or(named[p.Name], uint32(cmp.Or(p.TargetPort, p.Number)))
 }
 
 // Wildcard reports whether the host is a pattern such as *.example.com.
