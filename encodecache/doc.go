@@ -15,5 +15,8 @@
 // A Response's buffers are views of memory that is never written again and never returned to a pool; whoever sends it may free them, which
 // does nothing.
 //
+// A Fragment or an Entry tells from which Key it was made (Origin): what a Key says of itself, such as the objects that it comes from, can so be
+// asked of anything that is sent.
+//
 // The package imports nothing of pilotd and knows no message type, only the numbers of the fields that a response has.
 package encodecache

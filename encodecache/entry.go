@@ -18,6 +18,7 @@ type Entry struct {
 	size    int                 // bytes of the message
 	leaf    *Fragment           // the whole message, or nil
 	parts   iter.Seq[*Fragment] // nil in a leaf
+	from    origin
 
 	// frame is made on first use; a leaf has none, for its two pieces are at hand.
 	frame atomic.Pointer[Frame]
@@ -69,7 +70,11 @@ func (e *Entry) TypeURL() string { return e.typeURL }
 // Size is the length of the encoded message, without its Any.
 func (e *Entry) Size() int { return e.size }
 
-// Parts yields the Fragments whose bytes make up the message, in order.
+// Origin returns the Key that a Table made the Entry from. It is nil for an Entry that was put together elsewhere: its Parts then have
+// origins of their own.
+func (e *Entry) Origin() any { return e.from.key() }
+
+// Parts yields the Fragments whose bytes make up the message, in order. The one of a leaf has the origin of the Entry.
 func (e *Entry) Parts() iter.Seq[*Fragment] {
 	if e.leaf != nil {
 		return func(yield func(*Fragment) bool) { yield(e.leaf) }

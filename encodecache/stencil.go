@@ -114,9 +114,9 @@ func anyHead(typeURL string) []byte {
 	return append(appendVarint([]byte{anyTypeURL<<3 | 2}, uint64(len(typeURL))), typeURL...)
 }
 
-// Fill is the Fragment with these texts in the holes, made anew.
-func (s *Stencil) Fill(texts []string) *Fragment {
-	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts)}
+// Fill is the Fragment with these texts in the holes, made anew. key is what its Origin will be; it may be nil.
+func (s *Stencil) Fill(texts []string, key any) *Fragment {
+	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts), from: origin{key}}
 }
 
 // Len is the number of bytes with these texts.

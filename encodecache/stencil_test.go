@@ -66,7 +66,7 @@ func TestStencilIsTheEncoder(t *testing.T) {
 		s := encodecache.NewStencil(holed("x", "y", localities, other), holes())
 		texts := []string{text("a"), text("b"), "unused"}
 		want := holed(texts[0], texts[1], localities, other)
-		f := s.Fill(texts)
+		f := s.Fill(texts, nil)
 		if !bytes.Equal(f.Bytes(), want) {
 			t.Fatalf("got %x\nwant %x", f.Bytes(), want)
 		}
@@ -99,7 +99,7 @@ func BenchmarkStencil(b *testing.B) {
 	texts := []string{"outbound|80||web.shop.svc.cluster.local", "zone"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(s.Fill(texts).Bytes()) == 0 {
+		if len(s.Fill(texts, nil).Bytes()) == 0 {
 			b.Fatal("nothing")
 		}
 	}

@@ -28,6 +28,8 @@ type ChainKey struct {
 
 	// Rule is the VirtualService that made the chain, for telemetry; zero for a default.
 	Rule value.Meta
+	// Defined is the object that defines the service whose port it is; zero in a chain of all HTTP services.
+	Defined value.ObjectKey
 }
 
 // MatchesAll reports whether the chain takes every connection.

@@ -35,6 +35,8 @@ type InboundChainsKey struct {
 	StatPrefix string
 	// Sidecar is the Sidecar object that declares the port; zero for a service's.
 	Sidecar value.Meta
+	// Defined is the object that defines the service; zero where a Sidecar object declares the port.
+	Defined value.ObjectKey
 }
 
 // inboundMatch is one of the kinds of connections that a port may get.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // InboundNames are what the chains of one port of a workload are called. All else in them is the same for every port and workload of an
@@ -12,6 +14,9 @@ import (
 type InboundNames struct {
 	Bind, Host, StatPrefix string
 	Target, Port           int32
+	// Sidecar and Defined are the objects that they come from, of which one is set.
+	Sidecar value.Meta
+	Defined value.ObjectKey
 }
 
 // The texts of InboundNames.
@@ -26,14 +31,16 @@ const (
 )
 
 func (k InboundChainsKey) names() InboundNames {
-	return InboundNames{Bind: k.Bind, Host: k.Host, StatPrefix: k.StatPrefix, Target: int32(k.Target), Port: int32(k.Port)}
+	return InboundNames{
+		Bind: k.Bind, Host: k.Host, StatPrefix: k.StatPrefix, Target: int32(k.Target), Port: int32(k.Port), Sidecar: k.Sidecar, Defined: k.Defined,
+	}
 }
 
 // Split is the Key of chains that differ from those of k, a declared port's, in their texts alone, the same for all such, and the names that
 // make the texts of k.
 func (k InboundChainsKey) Split() (shared InboundChainsKey, names InboundNames) {
 	shared, names = k, k.names()
-	shared.Target, shared.Port, shared.Host, shared.StatPrefix = 1, 1, "", ""
+	shared.Target, shared.Port, shared.Host, shared.StatPrefix, shared.Defined = 1, 1, "", "", value.ObjectKey{}
 	return shared, names
 }
 

@@ -45,6 +45,9 @@ func GatewayHeader(k GatewayListenerKey) *listenerpb.Listener {
 
 // GatewayChainKey is one filter chain of a gateway's listener: HTTP where RouteName is set, bytes otherwise.
 type GatewayChainKey struct {
+	// Gateway is the Gateway whose server wants it; zero for the chain of all servers of plain HTTP. Rule is the VirtualService that leads
+	// a chain of bytes on.
+	Gateway, Rule value.Meta
 	// ServerNames are the SNI names that it takes, as ServerNames joins them; empty takes all.
 	ServerNames string
 	// TLS are the settings by which it terminates TLS; nil where it does not.

@@ -28,6 +28,9 @@ type InboundListenerKey struct {
 	// Captured: connections come by interception, and their real destination is looked up; Transparent by TPROXY, and the source is kept too.
 	Captured, Transparent bool
 
+	// Sidecar is the Sidecar object that asks for a listener at a real port; zero otherwise.
+	Sidecar value.Meta
+
 	// TLS and HTTP say for which ports the inspectors look into connections.
 	TLS, HTTP Inspection
 }

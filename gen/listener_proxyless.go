@@ -11,6 +11,8 @@ import (
 	routerpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // APIListenerKey is what a listener for gRPC clients is made from: no socket, only where the routes of a name are found.
@@ -20,6 +22,8 @@ type APIListenerKey struct {
 	Address   string
 	Port      int
 	RouteName string
+	// Defined is the object that defines the service.
+	Defined value.ObjectKey
 }
 
 // APIListener makes the listener of a name that gRPC clients dial.

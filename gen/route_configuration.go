@@ -56,7 +56,10 @@ func catchAll(k CatchAllKey) *routepb.VirtualHost {
 	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r}, IncludeRequestAttemptCount: countsAttempts(k.Mesh)}
 }
 
-// BlackholeField is the only virtual host of a gateway's route configuration to which no VirtualService is bound: it answers 404.
-func BlackholeField(port int) []byte {
-	return Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{{Name: HostPort("blackhole", port), Domains: []string{"*"}}}})
+// BlackholeKey is what the only virtual host of a gateway's route configuration depends on to which no VirtualService is bound.
+type BlackholeKey struct{ Port int }
+
+// BlackholeField makes that virtual host, which answers 404, as an encoded field of its RouteConfiguration.
+func BlackholeField(k BlackholeKey) []byte {
+	return Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{{Name: k.Part(), Domains: []string{"*"}}}})
 }

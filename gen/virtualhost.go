@@ -18,6 +18,8 @@ type VirtualHostKey struct {
 	Port int
 	// Domains are its domains, in order, joined by spaces.
 	Domains string
+	// Defined is the object that defines the service of the host; zero if there is none.
+	Defined value.ObjectKey
 	Mesh    *value.Mesh
 	// Rule is the DestinationRule of Host where the default route hashes by it; nil otherwise.
 	Rule *value.DestinationRule

@@ -142,6 +142,7 @@ func (w *world) service(host value.ServiceKey) *value.Service {
 		if !joins(out, next) {
 			continue
 		}
+		ports, addresses := len(out.Ports), len(out.Addresses)
 		for _, p := range next.Ports {
 			if out.PortByNumber(p.Number) == nil {
 				out.Ports = append(out.Ports, p)
@@ -151,6 +152,9 @@ func (w *world) service(host value.ServiceKey) *value.Service {
 			if !slices.Contains(out.Addresses, a) && !out.Headless {
 				out.Addresses = append(out.Addresses, a)
 			}
+		}
+		if len(out.Ports) > ports || len(out.Addresses) > addresses {
+			out.Joined = append(out.Joined, next.Object)
 		}
 	}
 	return out

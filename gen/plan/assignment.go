@@ -55,6 +55,12 @@ func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 	return a.last
 }
 
+// Part is the name of the resource.
+func (a *Assignment) Part() string { return a.Name }
+
+// Objects are what defines the service.
+func (a *Assignment) Objects() []value.ObjectKey { return a.members.Objects() }
+
 // assignmentLeaf is the size up to which an assignment is one piece: few of its parts are worth sharing.
 const assignmentLeaf = 1 << 10
 
@@ -68,7 +74,7 @@ func (a *Assignment) join(m *memberSet) *encodecache.Entry {
 		ranked[i] = &head
 	}
 	a.order.Rank(ranked)
-	header := encodecache.NewFragment(gen.AssignmentName(a.Name))
+	header := encodecache.NewFragmentFrom(gen.AssignmentName(a.Name), a)
 	var parts []*encodecache.Fragment
 	size := len(header.Bytes())
 	for i, head := range ranked {
@@ -91,5 +97,5 @@ func (a *Assignment) join(m *memberSet) *encodecache.Entry {
 	for _, p := range parts {
 		whole = append(whole, p.Bytes()...)
 	}
-	return encodecache.NewLeaf(EndpointType, a.Name, encodecache.NewFragment(whole))
+	return encodecache.NewLeaf(EndpointType, a.Name, encodecache.NewFragmentFrom(whole, a))
 }

@@ -15,8 +15,9 @@ import (
 // clients in several places have in common.
 type memberKey struct {
 	service value.ServiceKey
-	port    string // name of the service port
-	subset  string // value.LabelsKey
+	defined value.ObjectKey // the object that defines the service
+	port    string          // name of the service port
+	subset  string          // value.LabelsKey
 	// local: only endpoints on node.
 	local bool
 	node  string
@@ -78,6 +79,12 @@ type memberGroup struct {
 	gen.LocalityGroup
 	fragments []*encodecache.Fragment
 }
+
+// Part is empty: endpoints come and go, and with them how they are cut into parts.
+func (k memberKey) Part() string { return "" }
+
+// Objects are what defines the service.
+func (k memberKey) Objects() []value.ObjectKey { return []value.ObjectKey{k.defined} }
 
 func newMembers(k memberKey) *members {
 	return &members{
@@ -198,7 +205,7 @@ func (m *members) encode(endpoints []*value.Endpoint, enc *gen.EndpointEncoder) 
 		parts[p].weight = gen.AddWeight(parts[p].weight, max(1, e.Weight))
 	}
 	for i := range parts {
-		parts[i].fragment = encodecache.NewFragment(enc.Encode(keys[i]))
+		parts[i].fragment = encodecache.NewFragmentFrom(enc.Encode(keys[i]), m)
 	}
 	return parts
 }

@@ -47,6 +47,9 @@ func (k staticCluster) make() *clusterpb.Cluster {
 	return gen.BlackHoleCluster(k.StaticClusterKey)
 }
 
+// Part is the name of the cluster.
+func (k staticCluster) Part() string { return k.name }
+
 // clusterEntry is the resource of a cluster, whose metadata are maps of several entries.
 func clusterEntry(c *clusterpb.Cluster) *encodecache.Entry {
 	return encodecache.NewLeaf(ClusterType, c.GetName(), encodecache.NewFragment(gen.MarshalSorted(c)))
@@ -121,7 +124,7 @@ func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
 func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
 	a := assignmentKey{name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), order: o.order(k)}
 	a.members = memberKey{
-		service: o.service.ServiceKey, port: k.Port.Name, subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
+		service: o.service.ServiceKey, defined: o.service.Object, port: k.Port.Name, subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
 		local: o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, o.rule, k.Subset, k.Port.Number),
 		labels: a.order.Labels, once: k.Client.Type == value.Proxyless, none: o.service.Resolution == value.DNSLB || o.service.Resolution == value.DNSRoundRobin,
 	}

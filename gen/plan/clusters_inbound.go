@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
@@ -39,7 +41,15 @@ func (c *inboundCluster) entry() *encodecache.Entry {
 
 // fragments yields the one that the cluster is made of.
 func (c *inboundCluster) fragments(yield func(*encodecache.Fragment) bool) {
-	yield(c.shared.Fill(c.names.Texts()))
+	yield(c.shared.Fill(c.names.Texts(), c))
+}
+
+// Part is the name of the cluster.
+func (c *inboundCluster) Part() string { return gen.InboundClusterName(int(c.names.Target)) }
+
+// Objects are what defines the services at the port, the DestinationRules that speak of its connections, and the mesh's configuration.
+func (c *inboundCluster) Objects() []value.ObjectKey {
+	return slices.Concat(c.names.Rule.Objects(), c.names.Objects(), []value.ObjectKey{(*value.Mesh)(nil).Object()})
 }
 
 // inboundClusters are those of a proxy's own ports. Without interception there are none: the proxy would have to listen where the application does.

@@ -15,7 +15,7 @@ type gatewayTables struct {
 	listeners *encodecache.Table[gen.GatewayListenerKey, encodecache.Fragment]
 	chains    *encodecache.Table[gen.GatewayChainKey, encodecache.Fragment]
 	routes    *encodecache.Table[gen.RoutesLink, gen.RoutesLink]
-	blackhole *encodecache.Table[int, encodecache.Fragment]
+	blackhole *encodecache.Table[gen.BlackholeKey, encodecache.Fragment]
 	routers   *routerMemory
 }
 
@@ -28,8 +28,8 @@ func newGatewayTables() gatewayTables {
 			return encodecache.NewFragment(gen.GatewayChainField(k))
 		}),
 		routes: encodecache.NewTable(func(k gen.RoutesLink) *gen.RoutesLink { return &k }),
-		blackhole: encodecache.NewTable(func(port int) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.BlackholeField(port))
+		blackhole: encodecache.NewTable(func(k gen.BlackholeKey) *encodecache.Fragment {
+			return encodecache.NewFragment(gen.BlackholeField(k))
 		}),
 		routers: &routerMemory{},
 	}

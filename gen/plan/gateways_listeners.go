@@ -118,7 +118,7 @@ func (s *gatewayStep) httpChain(srv *gatewayServer, tls *networking.ServerTLSSet
 		RouteName: srv.route, StatPrefix: "outbound_" + s.header(srv.at()).Name(),
 	}
 	if tls != nil {
-		k.ServerNames, k.ServerName = gen.ServerNames(srv.sniHosts()), srv.GetName()
+		k.ServerNames, k.ServerName, k.Gateway = gen.ServerNames(srv.sniHosts()), srv.GetName(), srv.owner
 	}
 	return k
 }

@@ -305,7 +305,7 @@ func (s *gatewayStep) routesEntry(r *gatewayRoutes) *encodecache.Entry {
 		return compose(r.name, header, r.virtual, nil)
 	}
 	for _, first := range r.servers.All() {
-		return compose(r.name, header, r.virtual, s.tables.gateways.blackhole.Get(first.number()))
+		return compose(r.name, header, r.virtual, s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.number()}))
 	}
 	return nil
 }

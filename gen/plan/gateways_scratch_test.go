@@ -353,7 +353,7 @@ func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServ
 	}
 	header := g.tables.routes.headers.Get(gen.RouteConfigurationKey{Name: name})
 	if len(hosts) == 0 {
-		return compose(name, header, VirtualHosts{}, g.tables.gateways.blackhole.Get(int(servers[0].GetPort().GetNumber())))
+		return compose(name, header, VirtualHosts{}, g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: int(servers[0].GetPort().GetNumber())}))
 	}
 	return compose(name, header, g.virtualHosts(hosts), nil)
 }

@@ -21,6 +21,8 @@ type gatewayServer struct {
 	*networking.Server
 	// gateway is "namespace/name".
 	gateway string
+	// owner is the same without its age.
+	owner value.Meta
 	// rank orders servers as conflicts are decided: the oldest Gateway's first, in each as they stand there.
 	rank     string
 	protocol value.Protocol
@@ -155,7 +157,7 @@ func (sc *Scope) serversOf(own []*value.Service, gw *value.Gateway, before []*ga
 }
 
 func newGatewayServer(gw *value.Gateway, spec *networking.Server, rank string, port int) *gatewayServer {
-	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, rank: rank, protocol: serverProtocol(spec.GetPort().GetProtocol()), port: port}
+	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta), rank: rank, protocol: serverProtocol(spec.GetPort().GetProtocol()), port: port}
 	switch {
 	case s.protocol.IsHTTP():
 		s.route = "http." + strconv.Itoa(s.port)

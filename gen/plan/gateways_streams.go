@@ -73,7 +73,7 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 			if !matches || len(r.GetRoute()) == 0 {
 				continue
 			}
-			k.TCP = s.forward(srv, vs, r.GetRoute())
+			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.GetRoute()), srv.owner, ownerOf(vs.Meta)
 			if srv.GetTls() != nil {
 				k.TLS, k.Mesh, k.ServerNames, k.Filters = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts()), tcpFilters(s.sc)
 			}
@@ -90,7 +90,9 @@ func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualServ
 			if len(r.GetRoute()) == 0 || !srv.matches(m.GetPort(), m.GetGateways()) {
 				continue
 			}
-			k := gen.GatewayChainKey{ServerNames: gen.ServerNames(m.GetSniHosts()), TCP: s.forward(srv, vs, r.GetRoute())}
+			k := gen.GatewayChainKey{
+				Gateway: srv.owner, Rule: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.GetSniHosts()), TCP: s.forward(srv, vs, r.GetRoute()),
+			}
 			out = append(out, s.unit(indexKey(s.unitsFor(srv, vs), fmt.Sprintf("%05d", i), fmt.Sprintf("%05d", j)), k, m.GetSniHosts()...))
 		}
 	}

@@ -46,7 +46,7 @@ func TestSharedChains(t *testing.T) {
 			Sidecar: rapid.SampledFrom([]value.Meta{{}, {Namespace: "shop", Name: "sidecar"}}).Draw(t, "sidecar"),
 		})
 		p := tables.inboundPorts([]gen.InboundChainsKey{k, draw(k)})
-		if want, got := gen.InboundChainFields(gen.InboundChains(k)), p[0].chains.Fill(p[0].names.Texts()).Bytes(); !bytes.Equal(got, want) {
+		if want, got := gen.InboundChainFields(gen.InboundChains(k)), p[0].chains.Fill(p[0].names.Texts(), nil).Bytes(); !bytes.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
 		}
 		if p[0].chains != p[1].chains {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestIncrementalEqualsScratch is invariant I1 for planning: whatever happened, what each proxy has is what a planner that starts now would
-// give it. Objects of all kinds come, change and go in random order and in random batches.
+// give it, and every part of it tells from which objects it was made, all of which are there. Objects of all kinds come, change and go in random order and in random batches.
 func TestIncrementalEqualsScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMesh(t)
@@ -210,6 +210,9 @@ func (m *meshMachine) check(t *rapid.T) {
 		got, want := m.sink.describe(id, m.builder.View().Endpoints), fresh.describe(id, builder.View().Endpoints)
 		if d := difference(got, want); d != "" {
 			t.Fatalf("proxy %s in %s: incremental and from scratch differ: %s", p.ID, p.Namespace, d)
+		}
+		if u := untraced(m.sink.worlds[m.sink.classes[id]], m.builder.View().Endpoints, m.exists); u != "" {
+			t.Fatalf("proxy %s in %s: %s", p.ID, p.Namespace, u)
 		}
 	}
 }

@@ -16,6 +16,21 @@ type inboundPort struct {
 	names  gen.InboundNames
 }
 
+// Part is the name of the chains.
+func (p *inboundPort) Part() string { return p.names.Part() }
+
+// Objects are the one that declares the port, and the mesh's configuration.
+func (p *inboundPort) Objects() []value.ObjectKey {
+	var out []value.ObjectKey
+	if p.names.Sidecar != (value.Meta{}) {
+		out = append(out, p.names.Sidecar.Object(value.KindSidecar))
+	}
+	if p.names.Defined != (value.ObjectKey{}) {
+		out = append(out, p.names.Defined)
+	}
+	return append(out, (*value.Mesh)(nil).Object())
+}
+
 // inboundContent is an inbound listener: its header, the chains that are the same for all workloads (nil where it has none of those), and
 // those of the workload's own ports. It is one workload's, so that it holds no bytes but their names: they are put together when it is sent.
 type inboundContent struct {
@@ -48,7 +63,7 @@ func (c *inboundContent) fragments(yield func(*encodecache.Fragment) bool) {
 		return
 	}
 	for i := range c.ports {
-		if !yield(c.ports[i].chains.Fill(c.ports[i].names.Texts())) {
+		if !yield(c.ports[i].chains.Fill(c.ports[i].names.Texts(), &c.ports[i])) {
 			return
 		}
 	}
@@ -153,7 +168,7 @@ func (t *Tables) targetPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (out []g
 	for _, target := range own.Targets {
 		k := t.inboundPort(n, sc)
 		k.Bind, k.Target, k.Protocol, k.Host, k.Port = bind, target.Number, target.Port.Protocol, target.Service.Host, target.Port.Number
-		k.StatPrefix = inboundStats(n, target.Service, target.Port)
+		k.StatPrefix, k.Defined = inboundStats(n, target.Service, target.Port), target.Service.Object
 		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) && !ownPort(n, k.Target) {
 			out = append(out, k)
 		}

@@ -44,7 +44,7 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 
 // boundListener is the listener of a port that is really bound.
 func (t *Tables) boundListener(k gen.InboundChainsKey) *encodecache.Entry {
-	header := gen.InboundListenerKey{Mesh: k.Mesh, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind, Port: k.Target}
+	header := gen.InboundListenerKey{Mesh: k.Mesh, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind, Port: k.Target, Sidecar: k.Sidecar}
 	header.TLS, header.HTTP = gen.Inspections([]gen.InboundChainsKey{k}, 0)
 	c := &inboundContent{header: t.listeners.headers.Get(header), ports: t.inboundPorts([]gen.InboundChainsKey{k})}
 	return c.entry(header.Name)

@@ -104,8 +104,16 @@ func (m *outboundMerge) addSniffed(v outboundView, c portClaim) {
 	if m.at.wildcard {
 		name = fmt.Sprint(c.port.Number)
 	}
-	m.merge(append(v.tcpChains(m.at, c), gen.ChainKey{RouteName: name, Sniffed: true}))
+	m.merge(append(v.tcpChains(m.at, c), gen.ChainKey{RouteName: name, Sniffed: true, Defined: m.definer(c)}))
 	m.protocol = value.Auto
+}
+
+// definer is the object to which a claim's HTTP chain belongs: at the wildcard address it is that of all services of the port.
+func (m *outboundMerge) definer(c portClaim) value.ObjectKey {
+	if m.at.wildcard {
+		return value.ObjectKey{}
+	}
+	return c.service.Object
 }
 
 // standsAlone reports whether what is there, or what comes, cannot share a listener with another protocol.

@@ -53,7 +53,7 @@ func (t *Tables) apiListener(v outboundView, svc *value.Service, name string, po
 		address = single(v.ownFamily(svc.Addresses))
 	}
 	return t.listeners.api.Get(gen.APIListenerKey{
-		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port, RouteName: gen.ClusterName(port, "", svc.Host),
+		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port, RouteName: gen.ClusterName(port, "", svc.Host), Defined: svc.Object,
 	})
 }
 

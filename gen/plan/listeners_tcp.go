@@ -33,7 +33,7 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 	}
 	cluster := gen.ClusterName(port, "", c.service.Host)
 	stats := gen.StatName{Mesh: v.n.Mesh, Service: c.service, Port: &value.Port{Number: port}}
-	out := gen.ChainKey{TCP: gen.TCPProxyKey{
+	out := gen.ChainKey{Defined: c.service.Object, TCP: gen.TCPProxyKey{
 		StatPrefix: stats.Of(v.n.Mesh.Config.GetOutboundClusterStatName(), cluster), Upstreams: gen.Upstreams(cluster), Protocol: readsAlong(c.port.Protocol),
 		Policy: gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
 	}}

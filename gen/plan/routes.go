@@ -31,6 +31,17 @@ type soleHostKey struct {
 	name         string
 }
 
+// Part is the name of the route configuration.
+func (k soleHostKey) Part() string { return k.name }
+
+// Objects are those of the virtual host.
+func (k soleHostKey) Objects() []value.ObjectKey {
+	if k.host == nil {
+		return nil
+	}
+	return ObjectsOf(k.host)
+}
+
 func newRouteTables() routeTables {
 	return routeTables{
 		hosts: encodecache.NewTable(func(k gen.VirtualHostKey) *encodecache.Fragment {
@@ -73,6 +84,9 @@ func (t *Tables) virtualHostOf(v portView, host string) *encodecache.Fragment {
 // virtualHostKey is the Key of the virtual host of a claim.
 func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.VirtualHostKey {
 	k := gen.VirtualHostKey{Host: c.host, Port: v.port, Domains: domains, Mesh: v.n.Mesh, Proxyless: v.sc.Traits.Type == value.Proxyless}
+	if c.service != nil {
+		k.Defined = c.service.Object
+	}
 	if c.rule == nil {
 		if r := v.ruleOf(c.service); gen.Hashes(r) {
 			k.Rule = r

@@ -35,7 +35,7 @@ func (v Visibility) Equal(o Visibility) bool {
 
 // Equal reports whether two services are the same in every field.
 func (s *Service) Equal(o *Service) bool {
-	return s == o || s.sameScalars(o) && s.Export.Equal(o.Export) &&
+	return s == o || s.sameScalars(o) && s.Export.Equal(o.Export) && slices.Equal(s.Joined, o.Joined) &&
 		slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.AutoAddresses, o.AutoAddresses) &&
 		slices.Equal(s.SubjectAltNames, o.SubjectAltNames) && slices.Equal(s.ExternalIPs, o.ExternalIPs) &&
 		maps.Equal(s.Labels, o.Labels) && (s.Selector == nil) == (o.Selector == nil) && maps.Equal(s.Selector, o.Selector) &&

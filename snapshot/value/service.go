@@ -82,8 +82,10 @@ type Service struct {
 	ServiceKey
 	// Name is the object's name (the ServiceEntry's host for external services, as istiod reports it in metadata).
 	Name string
-	// Object is where the service was read from.
+	// Object is where the service was read from. Joined are further objects that define the same host and gave it ports or addresses, oldest
+	// first.
 	Object   ObjectKey
+	Joined   []ObjectKey
 	Created  int64
 	Registry Registry
 	// Addresses are the virtual addresses, in the object's order: IPs, or CIDRs of a ServiceEntry. Empty for headless services

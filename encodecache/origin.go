@@ -1,0 +1,30 @@
+package encodecache
+
+// origin is what a Fragment, an Entry or a Stencil was made from: nothing, a Key, or the slot of a Table, which holds the Key, so that there is
+// no second copy of it.
+type origin struct{ of any }
+
+// key is the Key; nil if there is none.
+func (o origin) key() any {
+	if s, ok := o.of.(keyed); ok {
+		return s.keyOf()
+	}
+	return o.of
+}
+
+// keyed is a slot.
+type keyed interface{ keyOf() any }
+
+func (s *slot[K, V]) keyOf() any { return s.key }
+
+// made is a value that remembers what it was made from. A Table calls madeFrom once, before anyone else sees the value.
+type made interface{ madeFrom(s keyed) }
+
+func (f *Fragment) madeFrom(s keyed) { f.from.of = s }
+
+func (e *Entry) madeFrom(s keyed) {
+	e.from.of = s
+	if e.leaf != nil && e.leaf.from.of == nil { // the leaf was made for this Entry, and nobody else has it
+		e.leaf.from.of = s
+	}
+}

@@ -1,0 +1,184 @@
+package gen
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// headerPart is the name of the part of a composite resource that holds all but its list of parts.
+const headerPart = "header"
+
+// objects joins keys of objects, each once, and leaves out those that name nothing.
+func objects(lists ...[]value.ObjectKey) (out []value.ObjectKey) {
+	for _, list := range lists {
+		for _, k := range list {
+			if k != (value.ObjectKey{}) && !slices.Contains(out, k) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+func one(k value.ObjectKey) []value.ObjectKey { return []value.ObjectKey{k} }
+
+// ofKind is the object with a Meta; none for the zero Meta.
+func ofKind(m value.Meta, kind value.Kind) []value.ObjectKey {
+	if m == (value.Meta{}) {
+		return nil
+	}
+	return one(m.Object(kind))
+}
+
+func ofMesh(m *value.Mesh) []value.ObjectKey {
+	if m == nil {
+		return nil
+	}
+	return one(m.Object())
+}
+
+// Part is the name of the cluster.
+func (k ClusterKey) Part() string { return ClusterName(k.Port.Number, k.Subset, k.Service.Host) }
+
+// Objects are the DestinationRules and what defines the service.
+func (k ClusterKey) Objects() []value.ObjectKey {
+	return objects(k.Rule.Objects(), k.Service.Objects(), ofMesh(k.Mesh))
+}
+
+// Objects are the mesh's configuration.
+func (k StaticClusterKey) Objects() []value.ObjectKey { return ofMesh(k.Mesh) }
+
+// Part is empty: the names are others' part.
+func (k InboundClusterKey) Part() string { return "" }
+
+// Objects are the DestinationRules and the Sidecar object that limit connections.
+func (k InboundClusterKey) Objects() []value.ObjectKey {
+	var sidecar []value.ObjectKey
+	if k.Sidecar != nil {
+		sidecar = one(k.Sidecar.Object())
+	}
+	return objects(k.Rule.Objects(), sidecar, ofMesh(k.Mesh))
+}
+
+// Objects are what defines the services at the port.
+func (n *InboundClusterNames) Objects() (out []value.ObjectKey) {
+	for _, s := range n.Services {
+		out = objects(out, s.Objects())
+	}
+	return out
+}
+
+// Part is the name of the virtual host.
+func (k VirtualHostKey) Part() string { return HostPort(k.Host, k.Port) }
+
+// Objects are the VirtualServices, the DestinationRules by which requests are hashed, and what defines the host.
+func (k VirtualHostKey) Objects() []value.ObjectKey {
+	var rules, hashes []value.ObjectKey
+	add := func(r RoutesKey) {
+		if r.Service != nil {
+			rules = append(rules, r.Service.Object())
+		}
+		for d := r.Destinations; d != nil; d = d.Next {
+			hashes = append(hashes, d.Rule.Objects()...)
+		}
+	}
+	add(k.Routes)
+	for l := k.More; l != nil; l = l.Next {
+		add(l.RoutesKey)
+	}
+	return objects(rules, hashes, k.Rule.Objects(), one(k.Defined), ofMesh(k.Mesh))
+}
+
+// Part names the header.
+func (k RouteConfigurationKey) Part() string { return headerPart }
+
+// Objects are none: a header says nothing of any object.
+func (k RouteConfigurationKey) Objects() []value.ObjectKey { return nil }
+
+// Part names the virtual host of all unknown hosts.
+func (k CatchAllKey) Part() string { return "*" }
+
+// Objects are the mesh's configuration.
+func (k CatchAllKey) Objects() []value.ObjectKey { return ofMesh(k.Mesh) }
+
+// Part is the name of the virtual host.
+func (k BlackholeKey) Part() string { return HostPort("blackhole", k.Port) }
+
+// Objects are none: no VirtualService has a part in it.
+func (k BlackholeKey) Objects() []value.ObjectKey { return nil }
+
+// Part is the name of the listener.
+func (k OutboundListenerKey) Part() string { return k.Name() }
+
+// Objects are those of the chains.
+func (k OutboundListenerKey) Objects() (out []value.ObjectKey) {
+	for c := k.Chains; c != nil; c = c.Next {
+		out = objects(out, c.Chain.Objects())
+	}
+	return objects(out, ofMesh(k.Mesh))
+}
+
+// Objects are the VirtualService that made the chain, and what defines its service.
+func (k ChainKey) Objects() []value.ObjectKey {
+	return objects(ofKind(k.Rule, value.KindVirtualService), one(k.Defined))
+}
+
+// Part is the name of the listener.
+func (k VirtualOutboundKey) Part() string { return VirtualOutboundName }
+
+// Objects are the mesh's configuration.
+func (k VirtualOutboundKey) Objects() []value.ObjectKey { return ofMesh(&value.Mesh{}) }
+
+// Part is the name of the listener.
+func (k APIListenerKey) Part() string { return k.Name }
+
+// Objects are what defines the service.
+func (k APIListenerKey) Objects() []value.ObjectKey { return objects(one(k.Defined)) }
+
+// Part is the name of the listener.
+func (k ServerListenerKey) Part() string { return k.Name() }
+
+// Objects are none: only the workload's own port is in it.
+func (k ServerListenerKey) Objects() []value.ObjectKey { return nil }
+
+// Part names the header.
+func (k InboundListenerKey) Part() string { return headerPart }
+
+// Objects are the Sidecar object that asks for the listener, and the mesh's configuration.
+func (k InboundListenerKey) Objects() []value.ObjectKey {
+	return objects(ofKind(k.Sidecar, value.KindSidecar), ofMesh(k.Mesh))
+}
+
+// Part names the chains that all workloads have.
+func (k InboundChainsKey) Part() string { return "virtualInbound" }
+
+// Objects are the Sidecar object or what defines the service, and the mesh's configuration.
+func (k InboundChainsKey) Objects() []value.ObjectKey {
+	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), ofMesh(k.Mesh))
+}
+
+// Part is the name of the chains.
+func (n *InboundNames) Part() string { return n.chain(true) }
+
+// Part names the header.
+func (k GatewayListenerKey) Part() string { return headerPart }
+
+// Objects are the mesh's configuration, where it says something of the listener.
+func (k GatewayListenerKey) Objects() []value.ObjectKey {
+	if k.ProxyProtocol {
+		return ofMesh(&value.Mesh{})
+	}
+	return nil
+}
+
+// Part is what the chain takes and where it leads.
+func (k GatewayChainKey) Part() string {
+	return cmp.Or(k.ServerNames, "*") + " " + cmp.Or(k.RouteName, k.TCP.StatPrefix)
+}
+
+// Objects are the Gateway, the VirtualService that the chain comes from, and the mesh's configuration.
+func (k GatewayChainKey) Objects() []value.ObjectKey {
+	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), ofMesh(k.Mesh))
+}

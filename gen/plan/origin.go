@@ -1,0 +1,27 @@
+package plan
+
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// ObjectsOf are the objects that a Fragment was made from: those that say most of it first, the mesh's configuration last. There are none for
+// what says nothing of any object.
+func ObjectsOf(f *encodecache.Fragment) []value.ObjectKey {
+	if o, ok := f.Origin().(value.Origin); ok {
+		return o.Objects()
+	}
+	return nil
+}
+
+// PartOf is the stable name of a Fragment among those of its resource, by which an older and a newer one of the same part find each other;
+// empty if it has none.
+func PartOf(f *encodecache.Fragment) string {
+	if o, ok := f.Origin().(value.Origin); ok {
+		return o.Part()
+	}
+	return ""
+}
+
+// ownerOf is a Meta without the age, as Keys name objects.
+func ownerOf(m value.Meta) value.Meta { return value.Meta{Namespace: m.Namespace, Name: m.Name} }
