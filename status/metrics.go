@@ -33,6 +33,7 @@ type Metrics struct {
 	PlanTime       prometheus.Histogram     // pilot_pushcontext_init_seconds
 	Bases          prometheus.Histogram     // pilotd_plan_bases_advanced
 	Problems       *prometheus.CounterVec   // pilotd_object_problems_total{kind,cause}
+	PagePanics     *prometheus.CounterVec   // pilotd_page_panics{page}
 }
 
 // wide are buckets of seconds that reach as far as a rollout of a large mesh takes.
@@ -69,6 +70,7 @@ func NewMetrics(build string) *Metrics {
 		PlanTime:       f.histogram("pilot_pushcontext_init_seconds", "Seconds that it took to plan a change for all classes."),
 		Problems:       f.counters("pilotd_object_problems_total", "Problems of objects that began to stand, by kind and cause: see /debug/rejectionsz.", "kind", "cause"),
 		Bases:          f.histogram("pilotd_plan_bases_advanced", "Plans that one change was worked into."),
+		PagePanics:     f.counters("pilotd_page_panics", "Requests for a status or debug page that ended in a panic, by page.", "page"),
 	}
 	info := f.gauges("istio_build", "Which build this is.", "component", "tag")
 	info.WithLabelValues("pilot", build).Set(1)

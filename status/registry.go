@@ -3,6 +3,7 @@ package status
 import (
 	"net/http"
 	"strings"
+	"unique"
 
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -110,10 +111,17 @@ func endpointsOf(set *snapshot.EndpointSet, port string) (out []endpoint) {
 			if p.Name != port {
 				continue
 			}
-			id := e.Identity.Value()
-			health := [...]string{"HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING"}[e.Health]
-			out = append(out, endpoint{e.Addresses, p.Port, health, id.ServiceAccount, id.Workload, id.Namespace, e.Locality.String(), id.TLSMode, e.Weight, e.Labels})
+			id := identityOf(e)
+			out = append(out, endpoint{e.Addresses, p.Port, e.Health.String(), id.ServiceAccount, id.Workload, id.Namespace, e.Locality.String(), id.TLSMode, e.Weight, e.Labels})
 		}
 	}
 	return out
+}
+
+// identityOf is who serves an endpoint; empty where nobody said.
+func identityOf(e *value.Endpoint) (id value.Identity) {
+	if e.Identity != (unique.Handle[value.Identity]{}) {
+		id = e.Identity.Value()
+	}
+	return id
 }

@@ -1,10 +1,8 @@
 package status
 
 import (
-	"encoding/json"
-	"net"
+	"log/slog"
 	"net/http"
-	"net/http/pprof"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -18,15 +16,20 @@ type Pages struct {
 	Debug map[string]Page
 	// Version is shown on /version.
 	Version string
-	// DebugAnywhere answers /debug to clients that are not on this machine too.
-	DebugAnywhere bool
+	// Access says who may read /debug.
+	Access Access
+	// Log gets a line when a page panics; slog.Default() when nil.
+	Log *slog.Logger
 }
 
 // Page makes the content of a debug page. An error is shown with status 400.
 type Page func(r *http.Request) (any, error)
 
-// Handler serves /ready, /version, /metrics and /debug.
+// Handler serves /ready, /version, /metrics and /debug. A page that panics answers 500, and the process goes on.
 func Handler(m *Metrics, p Pages) http.Handler {
+	if p.Log == nil {
+		p.Log = slog.Default()
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
 		if ok, missing := p.Ready(); !ok {
@@ -35,20 +38,22 @@ func Handler(m *Metrics, p Pages) http.Handler {
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(p.Version + "\n")) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{}))
-	debug := http.NewServeMux()
+	debug := p.debug()
+	mux.Handle("GET /debug/", debug)
+	mux.Handle("GET /debug", debug)
+	return &containment{next: mux, log: p.Log, count: m.PagePanics, logged: map[string]bool{}}
+}
+
+// debug serves the pages below /debug to those who may read them.
+func (p Pages) debug() http.Handler {
+	mux, turns := http.NewServeMux(), make(turns, pagesAtOnce)
 	for name, page := range p.Debug {
-		debug.HandleFunc("GET /debug/"+name, func(w http.ResponseWriter, r *http.Request) { writePage(w, r, page) })
+		mux.Handle("GET /debug/"+name, turns.page(page))
 	}
-	debug.HandleFunc("/debug/pprof/", pprof.Index)
-	debug.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	debug.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	debug.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	debug.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	debug.HandleFunc("GET /debug/{$}", func(w http.ResponseWriter, r *http.Request) { writePage(w, r, p.index) })
-	debug.HandleFunc("GET /debug", func(w http.ResponseWriter, r *http.Request) { writePage(w, r, p.index) })
-	mux.Handle("/debug/", p.guard(debug))
-	mux.Handle("/debug", p.guard(debug))
-	return mux
+	mux.Handle("GET /debug/{$}", turns.page(p.index))
+	mux.Handle("GET /debug", turns.page(p.index))
+	profiles(mux)
+	return p.Access.guard(mux)
 }
 
 // index lists the debug pages.
@@ -59,28 +64,4 @@ func (p Pages) index(*http.Request) (any, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// guard lets only clients on this machine through, unless told otherwise.
-func (p Pages) guard(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); !p.DebugAnywhere && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "debug pages are for clients on this machine (see --debugAnywhere)", http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-func writePage(w http.ResponseWriter, r *http.Request, page Page) {
-	content, err := page(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	_ = e.Encode(content) // the client went away
 }

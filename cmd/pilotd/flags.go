@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pilotd/pilotd/status"
 )
 
 // options are the settings of "pilotd discovery".
@@ -23,6 +25,7 @@ type options struct {
 
 	grpcAddr, secureGRPCAddr, httpAddr, httpsAddr, monitoringAddr string
 	debugAnywhere                                                 bool
+	debugTokenFile, debugToken                                    string
 
 	shards                              int
 	keepaliveInterval, keepaliveTimeout time.Duration
@@ -60,7 +63,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.httpAddr, "httpAddr", ":8080", "address for /ready and /debug; none when empty")
 	f.StringVar(&o.httpsAddr, "httpsAddr", ":15017", "address for webhooks; not served by this build")
 	f.StringVar(&o.monitoringAddr, "monitoringAddr", ":15014", "address for /metrics, /ready and /debug; none when empty")
-	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, not to those on this machine alone")
+	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, without a token")
+	f.StringVar(&o.debugTokenFile, "debugTokenFile", "", "file with a secret that opens /debug to its bearer from everywhere (or the secret itself in PILOTD_DEBUG_TOKEN); without it /debug answers only to 127.0.0.1 and ::1")
 
 	f.IntVar(&o.shards, "shards", runtime.GOMAXPROCS(0), "workers that proxies are spread over")
 	f.DurationVar(&o.keepaliveInterval, "keepaliveInterval", 30*time.Second, "silence after which a connection is probed")
@@ -98,6 +102,7 @@ func fromEnv(name, def string) string {
 
 // environment reads the variables that have no flag. A value that does not parse is refused by name.
 func (o *options) environment() error {
+	o.debugToken = os.Getenv("PILOTD_DEBUG_TOKEN")
 	for name, to := range map[string]*time.Duration{"PILOT_DEBOUNCE_AFTER": &o.debounceAfter, "PILOT_DEBOUNCE_MAX": &o.debounceMax} {
 		v := os.Getenv(name)
 		if v == "" {
@@ -135,6 +140,11 @@ func ignored() map[string]string {
 // kubernetes reports whether objects are read from an API server.
 func (o *options) kubernetes() bool {
 	return slices.ContainsFunc(o.registries, func(r string) bool { return strings.EqualFold(r, "Kubernetes") })
+}
+
+// debugAccess is who may read the debug pages.
+func (o *options) debugAccess() status.Access {
+	return status.Access{Token: o.debugToken, TokenFile: o.debugTokenFile, Anywhere: o.debugAnywhere}
 }
 
 func (o *options) check() error {

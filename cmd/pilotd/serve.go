@@ -49,7 +49,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	if err != nil {
 		return err
 	}
-	pages := status.Handler(server.Metrics, status.Pages{Ready: server.Ready, Debug: server.Pages(), Version: build(), DebugAnywhere: o.debugAnywhere})
+	pages := status.Handler(server.Metrics, status.Pages{Ready: server.Ready, Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
 	web, err := listenHTTP(o, pages)
 	if err != nil {
 		return err

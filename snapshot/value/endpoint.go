@@ -1,6 +1,9 @@
 package value
 
-import "unique"
+import (
+	"strconv"
+	"unique"
+)
 
 // Health is what a client should think of an endpoint.
 type Health uint8
@@ -13,7 +16,19 @@ const (
 	Terminating
 	// HealthUnknown is that of inline endpoints of a ServiceEntry and of WorkloadEntries, of which nobody reports health: no health_status is sent.
 	HealthUnknown
+
+	// Healths is how many there are.
+	Healths = 5
 )
+
+// String is the name that istiod's endpointz page gives the state. A value that has no name says its number: a page must not panic.
+func (h Health) String() string {
+	names := [Healths]string{"HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING", "UNKNOWN"}
+	if int(h) < len(names) {
+		return names[h]
+	}
+	return "HEALTH_" + strconv.Itoa(int(h))
+}
 
 // Locality is where an endpoint or proxy runs. Comparable.
 type Locality struct {
