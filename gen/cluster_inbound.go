@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -21,11 +22,28 @@ type InboundClusterKey struct {
 	// Rule is the DestinationRule of the service, for its port Port; nil if it says nothing of connections.
 	Rule *value.DestinationRule
 	Port int
-	// Sidecar is set if it has connection limits of its own.
+	// Sidecar is set if it has connection limits, which count in place of the Rule's: of its ingress port Ingress, or with 0 those of all ports.
 	Sidecar *value.Sidecar
+	Ingress int
 	// IPv4: the proxy has an IPv4 address.
 	IPv4 bool
+	// Leads says where the cluster leads.
+	Leads InboundEndpoint
 }
+
+// InboundEndpoint says where an inbound cluster leads.
+type InboundEndpoint uint8
+
+// The places to which an inbound cluster may lead.
+const (
+	// ToDestination is the address at which the connection arrived.
+	ToDestination InboundEndpoint = iota
+	// ToLoopback is the application at the loopback interface.
+	ToLoopback
+	// ToAddress is another address of the workload, or a Unix socket. Interception would send the connection back to the proxy if it did not come
+	// from an address that is left alone.
+	ToAddress
+)
 
 // InboundClusterNames are what such a cluster is called. All else in it is the same for every port and workload of an equal kind.
 type InboundClusterNames struct {
@@ -38,6 +56,15 @@ type InboundClusterNames struct {
 	Target int32
 	// Stat is the name of statistics by the mesh's pattern; empty where it has none.
 	Stat string
+	// Default is the endpoint of a port that a Sidecar declares; nil: the loopback interface at Target.
+	Default *IngressEndpoint
+}
+
+// IngressEndpoint is where the application serves a port that a Sidecar declares.
+type IngressEndpoint struct {
+	// Host is an IP, or a "unix://" path with port 0.
+	Host string
+	Port uint32
 }
 
 // The texts of InboundClusterNames.
@@ -45,14 +72,14 @@ const (
 	ClusterTextName = iota
 	ClusterTextStat
 	ClusterTextMetadata // encoded
-	ClusterTextAddress  // the encoded socket address of the application
+	ClusterTextAddress  // the encoded address of the application
 )
 
 // Texts are the texts that the names make.
 func (n InboundClusterNames) Texts() []string {
 	return []string{
 		ClusterTextName: InboundClusterName(int(n.Target)), ClusterTextStat: n.stat(),
-		ClusterTextMetadata: string(MarshalSorted(n.metadata())), ClusterTextAddress: string(Marshal(n.address().GetSocketAddress())),
+		ClusterTextMetadata: string(MarshalSorted(n.metadata())), ClusterTextAddress: string(Marshal(n.address())),
 	}
 }
 
@@ -77,13 +104,15 @@ const cleanupNever = 9223372035
 // InboundCluster leads from the proxy to its own application.
 func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Cluster {
 	b := newCluster(InboundClusterName(int(n.Target)), clusterpb.Cluster_ORIGINAL_DST)
-	if k.Mesh.Config.GetInboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST {
+	if k.Leads == ToDestination {
+		b.c.CleanupInterval = &durationpb.Duration{Seconds: cleanupNever}
+		b.c.LbPolicy = clusterpb.Cluster_CLUSTER_PROVIDED
+	} else {
 		b.c.ClusterDiscoveryType = &clusterpb.Cluster_Type{Type: clusterpb.Cluster_STATIC}
 		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name, Endpoints: []*endpointpb.LocalityLbEndpoints{{
 			LbEndpoints: []*endpointpb.LbEndpoint{{HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: n.address()}}}}}}}
-	} else {
-		b.c.CleanupInterval = &durationpb.Duration{Seconds: cleanupNever}
-		b.c.LbPolicy = clusterpb.Cluster_CLUSTER_PROVIDED
+	}
+	if k.Leads != ToLoopback {
 		b.c.UpstreamBindConfig = inboundBind(k.IPv4)
 	}
 	b.protocol(k.Protocol, value.SidecarProxy)
@@ -92,10 +121,23 @@ func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Clust
 	// The limits of the service are the server's too: else Envoy's defaults would refuse what clients may send.
 	own, _ := ownPolicy(k.Rule, k.Port)
 	if k.Sidecar != nil {
-		own.Pool = k.Sidecar.Spec.GetInboundConnectionPool()
+		own.Pool = IngressPool(k.Sidecar, k.Ingress)
 	}
 	b.pool(k.Mesh, own)
 	return b.done()
+}
+
+// IngressPool is the connection limits that a Sidecar sets for its ingress port of that number, or with 0 those for all ports; nil if it sets none.
+func IngressPool(s *value.Sidecar, port int) *networking.ConnectionPoolSettings {
+	if port == 0 {
+		return s.Spec.GetInboundConnectionPool()
+	}
+	for _, i := range s.Spec.GetIngress() {
+		if int(i.GetPort().GetNumber()) == port && i.GetConnectionPool() != nil {
+			return i.GetConnectionPool()
+		}
+	}
+	return nil
 }
 
 func (n InboundClusterNames) metadata() *corepb.Metadata {
@@ -110,11 +152,26 @@ func (n InboundClusterNames) metadata() *corepb.Metadata {
 	return istioMetadata(fields)
 }
 
-// address is the application's on the loopback interface.
+// address is the application's.
 func (n InboundClusterNames) address() *corepb.Address {
-	host := "127.0.0.1"
-	if !n.IPv4 {
-		host = "::1"
+	if n.Default != nil {
+		return endpointAddress(n.Default.Host, n.Default.Port)
 	}
-	return endpointAddress(host, uint32(n.Target))
+	return endpointAddress(Loopback(n.IPv4), uint32(n.Target))
+}
+
+// Loopback is the address of the loopback interface for a proxy with or without an IPv4 address.
+func Loopback(ipv4 bool) string {
+	if ipv4 {
+		return "127.0.0.1"
+	}
+	return "::1"
+}
+
+// InboundLeads is where the clusters of the ports that services declare lead.
+func InboundLeads(m *value.Mesh) InboundEndpoint {
+	if m.Config.GetInboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST {
+		return ToLoopback
+	}
+	return ToDestination
 }

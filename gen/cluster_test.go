@@ -303,6 +303,7 @@ metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/sh
 		t.Errorf("%d services", n)
 	}
 	k.Mesh, k.IPv4 = clusterMesh(t, `{inboundTrafficPolicy: {mode: LOCALHOST}}`), false
+	k.Leads = gen.InboundLeads(k.Mesh)
 	c = valid(t, gen.InboundCluster(k, names))
 	if got := fieldsOf(t, c, "type", "upstream_bind_config"); got != "type STATIC\nupstream_bind_config null" {
 		t.Error(got)

@@ -21,8 +21,8 @@ func newInboundClusters(k gen.InboundClusterKey) *encodecache.Stencil {
 		{Path: path(1), Text: gen.ClusterTextName},
 		{Path: path(25), Text: gen.ClusterTextMetadata},
 		{Path: path(28), Text: gen.ClusterTextStat},
-		{Path: path(33, 1), Text: gen.ClusterTextName},                // of its own assignment,
-		{Path: path(33, 2, 2, 1, 1, 1), Text: gen.ClusterTextAddress}, // whose one endpoint has an address
+		{Path: path(33, 1), Text: gen.ClusterTextName},             // of its own assignment,
+		{Path: path(33, 2, 2, 1, 1), Text: gen.ClusterTextAddress}, // whose one endpoint has an address
 	})
 }
 
@@ -52,39 +52,45 @@ func (c *inboundCluster) Objects() []value.ObjectKey {
 	return slices.Concat(c.names.Rule.Objects(), c.names.Objects(), []value.ObjectKey{(*value.Mesh)(nil).Object()})
 }
 
-// inboundClusters are those of a proxy's own ports. Without interception there are none: the proxy would have to listen where the application does.
+// inboundClusters are those of the ports that a proxy's Sidecar object declares, or else of those that its services have. Without interception
+// the latter have none: the proxy would have to listen where the application does.
 func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out []*encodecache.Entry) {
-	if sc.Traits.Type != value.SidecarProxy || sc.Traits.Interception == value.NoInterception {
+	if sc.Traits.Type != value.SidecarProxy {
 		return nil
 	}
-	seen := map[int]bool{}
-	for _, first := range own.Targets {
-		if seen[first.Number] {
-			continue
-		}
-		seen[first.Number] = true
-		k, names := inboundKey(n, sc, own, first)
+	add := func(k gen.InboundClusterKey, names gen.InboundClusterNames) {
 		out = append(out, (&inboundCluster{t.clusters.inbound.Get(k), names}).entry())
+	}
+	seen := map[int]bool{}
+	if declaresPorts(sc) {
+		for _, i := range sc.Sidecar.Spec.GetIngress() {
+			if number := int(i.GetPort().GetNumber()); !seen[number] {
+				seen[number] = true
+				add(ingressKey(n, sc, own, i))
+			}
+		}
+		return out
+	}
+	if sc.Traits.Interception == value.NoInterception {
+		return nil
+	}
+	for _, first := range own.Targets {
+		if !seen[first.Number] {
+			seen[first.Number] = true
+			add(inboundKey(n, sc, own, first))
+		}
 	}
 	return out
 }
 
+// declaresPorts reports whether the Sidecar object of a scope declares the inbound ports of its workloads.
+func declaresPorts(sc *Scope) bool { return sc.Sidecar != nil && len(sc.Sidecar.Spec.GetIngress()) > 0 }
+
 // inboundKey is that of the cluster at the target port of first, which decides over the others there.
 func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
-	k := gen.InboundClusterKey{Mesh: n.Mesh, Protocol: first.Port.Protocol, IPv4: sc.Traits.IPv4}
-	// Selectors choose clients; what a rule says to servers is said to all.
-	if sc.Service(n, first.Service.Host) != nil {
-		if r := n.RulesFor(sc.Namespace, first.Service).Select(sc.Namespace, nil); r != nil && r.Spec.GetTrafficPolicy() != nil {
-			k.Rule, k.Port = r, first.Port.Number
-		}
-	}
-	if sc.Sidecar != nil && sc.Sidecar.Spec.GetInboundConnectionPool() != nil {
-		k.Sidecar = sc.Sidecar
-	}
-	names := gen.InboundClusterNames{
-		Rule: k.Rule, IPv4: k.IPv4, Target: int32(first.Number), Stat: gen.InboundClusterStat(n.Mesh, first.Service, first.Port, first.Number),
-	}
-	hosts := map[string]bool{}
+	k, names := targetKey(n, sc, first)
+	k.Leads = gen.InboundLeads(n.Mesh)
+	hosts := map[string]bool{first.Service.Host: true}
 	for _, t := range own.Targets {
 		if t.Number == first.Number && t.Port.Number == first.Port.Number && !hosts[t.Service.Host] {
 			hosts[t.Service.Host] = true
@@ -92,4 +98,26 @@ func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) (gen.In
 		}
 	}
 	return k, names
+}
+
+// targetKey is that of a cluster for one service port at one of the workload's own, but for where it leads.
+func targetKey(n *snapshot.Snapshot, sc *Scope, t Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
+	k := gen.InboundClusterKey{Mesh: n.Mesh, Protocol: t.Port.Protocol, IPv4: sc.Traits.IPv4}
+	// Selectors choose clients; what a rule says to servers is said to all.
+	if sc.Service(n, t.Service.Host) != nil {
+		if r := n.RulesFor(sc.Namespace, t.Service).Select(sc.Namespace, nil); r != nil && r.Spec.GetTrafficPolicy() != nil {
+			k.Rule, k.Port = r, t.Port.Number
+		}
+	}
+	if s := sc.Sidecar; s != nil {
+		if gen.IngressPool(s, t.Number) != nil {
+			k.Sidecar, k.Ingress = s, t.Number
+		} else if gen.IngressPool(s, 0) != nil {
+			k.Sidecar = s
+		}
+	}
+	return k, gen.InboundClusterNames{
+		Services: []*value.Service{t.Service}, Rule: k.Rule, IPv4: k.IPv4, Target: int32(t.Number),
+		Stat: gen.InboundClusterStat(n.Mesh, t.Service, t.Port, t.Number),
+	}
 }

@@ -61,6 +61,7 @@ func TestSharedInboundClusters(t *testing.T) {
 		svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: "web.shop.svc.cluster.local"}}
 		port := &value.Port{Name: "p", Number: 80, Protocol: drawProtocol(t)}
 		k := gen.InboundClusterKey{Mesh: drawMesh(t), Protocol: port.Protocol, IPv4: rapid.Bool().Draw(t, "v4")}
+		k.Leads = rapid.SampledFrom([]gen.InboundEndpoint{gen.ToDestination, gen.ToLoopback, gen.ToAddress}).Draw(t, "leads")
 		if rapid.Bool().Draw(t, "rule") {
 			k.Port, k.Rule = port.Number, &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"}, Spec: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
 				ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
@@ -68,6 +69,9 @@ func TestSharedInboundClusters(t *testing.T) {
 		}
 		names := gen.InboundClusterNames{Rule: k.Rule, IPv4: k.IPv4, Target: int32(rapid.IntRange(1, 65535).Draw(t, "target"))}
 		names.Services = []*value.Service{svc, svc}[:rapid.IntRange(1, 2).Draw(t, "services")]
+		if k.Leads == gen.ToAddress {
+			names.Default = rapid.SampledFrom([]*gen.IngressEndpoint{{Host: "10.0.0.1", Port: 8080}, {Host: "fd00::1", Port: 1}, {Host: "unix:///tmp/app"}}).Draw(t, "default")
+		}
 		names.Stat = gen.InboundClusterStat(k.Mesh, svc, port, int(names.Target))
 		c := &inboundCluster{newInboundClusters(k), names}
 		if want, got := gen.MarshalSorted(gen.InboundCluster(k, names)), c.entry().Message(); !bytes.Equal(got, want) {

@@ -105,7 +105,7 @@ func (t *Tables) inboundListeners(n *snapshot.Snapshot, sc *Scope, own *Own) (ad
 	var captured, bound []gen.InboundChainsKey
 	intercepted := sc.Traits.Interception != value.NoInterception
 	switch {
-	case sc.Sidecar != nil && len(sc.Sidecar.Spec.GetIngress()) > 0:
+	case declaresPorts(sc):
 		captured, bound = t.ingressPorts(n, sc, own)
 	case intercepted: // otherwise the application itself has the ports
 		captured = t.targetPorts(n, sc, own)

@@ -21,7 +21,7 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 		k := t.inboundPort(n, sc)
 		k.Target, k.Port = int(i.GetPort().GetNumber()), int(i.GetPort().GetNumber())
 		k.Protocol = declaredProtocol(i.GetPort().GetProtocol())
-		k.Host = sc.Sidecar.Name + "." + sc.Sidecar.Namespace
+		k.Host = sidecarHost(sc)
 		k.StatPrefix = inboundStats(n, &value.Service{ServiceKey: value.ServiceKey{Host: k.Host}}, &value.Port{Name: i.GetPort().GetName(), Number: k.Port})
 		k.Sidecar = value.Meta{Namespace: sc.Sidecar.Namespace, Name: sc.Sidecar.Name}
 		if k.Bind = i.GetBind(); k.Bind == "" {
@@ -40,6 +40,64 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 	}
 	slices.SortFunc(captured, byTarget)
 	return captured, bound
+}
+
+// sidecarHost tells a port that a Sidecar object declares in telemetry, where no service is there to do it. One of the root namespace counts
+// as an object of the workload's own.
+func sidecarHost(sc *Scope) string { return sc.Sidecar.Name + "." + sc.Namespace }
+
+// ingressKey is that of the cluster of a port that a Sidecar object declares. A service that has the port at the workload gives the cluster
+// its DestinationRule and its name in telemetry.
+func ingressKey(n *snapshot.Snapshot, sc *Scope, own *Own, i *networking.IstioIngressListener) (gen.InboundClusterKey, gen.InboundClusterNames) {
+	number := int(i.GetPort().GetNumber())
+	t := Target{
+		Service: &value.Service{ServiceKey: value.ServiceKey{Host: sidecarHost(sc), Namespace: sc.Namespace}, Name: sc.Sidecar.Name, Registry: value.RegistryExternal},
+		Port:    &value.Port{Name: i.GetPort().GetName(), Number: number, Protocol: declaredProtocol(i.GetPort().GetProtocol())},
+		Number:  number,
+	}
+	for _, real := range own.Targets {
+		if real.Number == number {
+			t.Service = real.Service
+			break
+		}
+	}
+	k, names := targetKey(n, sc, t)
+	if e := defaultEndpoint(i.GetDefaultEndpoint(), sc, own); e != nil {
+		k.Leads, names.Default = gen.ToAddress, e
+		if e.Host == gen.Loopback(true) || e.Host == gen.Loopback(false) {
+			k.Leads = gen.ToLoopback
+		}
+	}
+	return k, names
+}
+
+// defaultEndpoint is where an ingress listener forwards to; nil for where the connection was made to. 0.0.0.0 and [::] stand for the workload's
+// own address of that family, or the loopback interface where it has none; the loopback address is that of a family that the workload has.
+func defaultEndpoint(s string, sc *Scope, own *Own) *gen.IngressEndpoint {
+	if strings.HasPrefix(s, "unix://") {
+		return &gen.IngressEndpoint{Host: s}
+	}
+	at, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return nil
+	}
+	e := &gen.IngressEndpoint{Port: uint32(at.Port())}
+	if four := at.Addr().Is4(); at.Addr().IsLoopback() {
+		e.Host = gen.Loopback(four && sc.Traits.IPv4 || !sc.Traits.IPv6)
+	} else if e.Host = ownAddressOf(own, four); e.Host == "" {
+		e.Host = gen.Loopback(four)
+	}
+	return e
+}
+
+// ownAddressOf is the proxy's first address of a family; empty if it has none.
+func ownAddressOf(own *Own, four bool) string {
+	for _, a := range own.Addresses {
+		if ip, err := netip.ParseAddr(a); err == nil && ip.Is4() == four {
+			return a
+		}
+	}
+	return ""
 }
 
 // boundListener is the listener of a port that is really bound.

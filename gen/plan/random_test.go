@@ -102,6 +102,13 @@ func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
 	if rapid.Bool().Draw(t, "selective") {
 		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one", "two")}}
 	}
+	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 8080, 9000}), 0, 2, rapid.ID[uint32]).Draw(t, "ingress") {
+		spec.Ingress = append(spec.Ingress, &networking.IstioIngressListener{
+			Port:            &networking.SidecarPort{Number: number, Protocol: pick(t, "ingress protocol", "HTTP", "TCP"), Name: "in"},
+			DefaultEndpoint: pick(t, "default endpoint", "", "127.0.0.1:1", "0.0.0.0:2", "unix:///app"),
+			CaptureMode:     rapid.SampledFrom([]networking.CaptureMode{networking.CaptureMode_DEFAULT, networking.CaptureMode_NONE}).Draw(t, "capture"),
+		})
+	}
 	return &value.Sidecar{Meta: meta, Spec: spec}
 }
 
