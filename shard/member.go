@@ -106,36 +106,3 @@ func (m *member) collect() mail {
 	m.mail, m.posted = mail{}, false
 	return in
 }
-
-// maxDoubts bounds how many nodes are remembered.
-const maxDoubts = 4096
-
-// doubts are the types of which the versions that a node reports are not to be believed. Guarded by the Shards' mu.
-type doubts struct {
-	byNode map[string]ads.TypeSet
-	order  []string // oldest first; may name nodes that are gone
-}
-
-func newDoubts() doubts { return doubts{byNode: map[string]ads.TypeSet{}} }
-
-func (d *doubts) of(node string) ads.TypeSet { return d.byNode[node] }
-
-func (d *doubts) add(node string, t ads.Type) {
-	if _, ok := d.byNode[node]; !ok {
-		d.order = append(d.order, node)
-		for len(d.order) > maxDoubts {
-			delete(d.byNode, d.order[0])
-			d.order = d.order[1:]
-		}
-	}
-	d.byNode[node] = d.byNode[node].With(t)
-}
-
-func (d *doubts) remove(node string, t ads.Type) {
-	left := d.byNode[node].Without(t)
-	if left != 0 {
-		d.byNode[node] = left
-		return
-	}
-	delete(d.byNode, node)
-}

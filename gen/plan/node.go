@@ -39,14 +39,17 @@ type Proxy struct {
 // ParseNode reads the Node of a client's first request. The id must be of the form "type~ip~pod.namespace~domain" with type sidecar or
 // router; GENERATOR: grpc in the metadata makes a proxyless client. Without an address in the id or in INSTANCE_IPS it is refused.
 func ParseNode(n *corev3.Node) (*Proxy, error) {
+	if err := boundNode(n); err != nil {
+		return nil, err
+	}
 	parts := strings.Split(n.GetId(), "~")
 	if len(parts) != 4 {
 		return nil, fmt.Errorf("%w: id %q: want type~ip~pod.namespace~domain", ErrNode, n.GetId())
 	}
 	md := n.GetMetadata().GetFields()
 	p := &Proxy{
-		ID: n.GetId(), Namespace: text(md, "NAMESPACE"), ClusterID: text(md, "CLUSTER_ID"), Version: text(md, "ISTIO_VERSION"),
-		Labels: PackLabels(labels(md["LABELS"])), Node: text(md, "NODE_NAME"), Network: text(md, "NETWORK"), Account: text(md, "SERVICE_ACCOUNT"),
+		ID: n.GetId(), Namespace: text(md, nodeNamespace), ClusterID: text(md, nodeCluster), Version: text(md, nodeVersion),
+		Labels: PackLabels(labels(md[nodeLabels.String()])), Node: text(md, nodeName), Network: text(md, nodeNetwork), Account: text(md, nodeAccount),
 		Locality: value.Locality{Region: n.GetLocality().GetRegion(), Zone: n.GetLocality().GetZone(), SubZone: n.GetLocality().GetSubZone()},
 	}
 	pod, ns, _ := strings.Cut(parts[2], ".")
@@ -54,7 +57,7 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	if p.Namespace == "" {
 		p.Namespace = ns
 	}
-	for a := range strings.SplitSeq(text(md, "INSTANCE_IPS"), ",") {
+	for a := range strings.SplitSeq(text(md, nodeAddresses), ",") {
 		if a = strings.TrimSpace(a); a != "" {
 			p.Addresses = append(p.Addresses, a)
 		}
@@ -64,7 +67,7 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	}
 	t := &p.Traits
 	if t.IPv4, t.IPv6 = families(p.Addresses); !t.IPv4 && !t.IPv6 {
-		return nil, fmt.Errorf("%w: id %q has no IP address and INSTANCE_IPS is %q: want at least one", ErrNode, n.GetId(), text(md, "INSTANCE_IPS"))
+		return nil, fmt.Errorf("%w: id %q has no IP address and INSTANCE_IPS is %q: want at least one", ErrNode, n.GetId(), text(md, nodeAddresses))
 	}
 	switch parts[0] {
 	case "sidecar":
@@ -73,13 +76,13 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	default:
 		return nil, fmt.Errorf("%w: id %q: type %q is not served; want sidecar or router", ErrNode, n.GetId(), parts[0])
 	}
-	if text(md, "GENERATOR") == "grpc" {
+	if text(md, nodeGenerator) == "grpc" {
 		t.Type = value.Proxyless
 	}
-	t.Interception = interception(text(md, "INTERCEPTION_MODE"))
-	t.HTTP10 = text(md, "HTTP10") == "1" || text(md, "HTTP10") == "true"
+	t.Interception = interception(text(md, nodeInterception))
+	t.HTTP10 = text(md, nodeHTTP10) == "1" || text(md, nodeHTTP10) == "true"
 	if t.Type == value.Router || t.Interception == value.NoInterception { // others bind no port of a service
-		t.Unprivileged, _ = strconv.ParseBool(text(md, "UNPRIVILEGED_POD"))
+		t.Unprivileged, _ = strconv.ParseBool(text(md, nodeUnprivileged))
 	}
 	t.Filters = filters(n)
 	return p, nil
@@ -102,24 +105,16 @@ func filters(n *corev3.Node) value.Filters {
 		return value.AllFilters
 	}
 	var f value.Filters
+	known := nodeFilters()
 	for _, e := range n.GetExtensions() {
 		for _, t := range e.GetTypeUrls() {
-			switch t {
-			case "envoy.tcp.metadataexchange.config.MetadataExchange":
-				f |= value.TCPMetadataExchange
-			case "io.istio.http.peer_metadata.Config":
-				f |= value.HTTPPeerMetadata
-			case "istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig":
-				f |= value.ALPN
-			case "stats.PluginConfig":
-				f |= value.Stats
-			}
+			f |= known[t]
 		}
 	}
 	return f
 }
 
-func text(md map[string]*structpb.Value, k string) string { return md[k].GetStringValue() }
+func text(md map[string]*structpb.Value, k nodeKey) string { return md[k.String()].GetStringValue() }
 
 func labels(v *structpb.Value) value.Labels {
 	out := value.Labels{}

@@ -3,6 +3,7 @@ package ads
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"runtime"
@@ -18,6 +19,17 @@ import (
 
 // ErrNames says that a run of name fields does not decode.
 var ErrNames = errors.New("resource names do not decode")
+
+// MaxName is the most bytes that the name of a resource may have. The longest that anybody uses are paths of files and SPIFFE identities.
+const MaxName = 4 << 10
+
+// LongNameError says that a name has more than MaxName bytes.
+type LongNameError struct{ Bytes int }
+
+// Error tells how many it has.
+func (e *LongNameError) Error() string {
+	return fmt.Sprintf("a resource name has %d bytes, the limit is %d", e.Bytes, MaxName)
+}
 
 // Names is a set of resource names, interned: equal sets of one NamesTable are one pointer. Immutable; nil is the empty set.
 type Names struct {
@@ -55,8 +67,12 @@ func (n *Names) All() iter.Seq[string] {
 	}
 }
 
-// maxSpellings bounds how many encodings of one set a table remembers: each Envoy has an order of its own.
-const maxSpellings = 4096
+const (
+	// maxSpellings bounds how many encodings of one set a table remembers: each Envoy has an order of its own.
+	maxSpellings = 4096
+	// maxAllSpellings bounds those of all sets. A client can send a few names in any number of orders.
+	maxAllSpellings = 1 << 16
+)
 
 // NamesTable interns sets of names. A set stays while anyone holds it and then leaves by itself. Safe for concurrent use.
 type NamesTable struct {
@@ -111,7 +127,6 @@ func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 
 func decodeNames(raw []byte) ([]string, error) {
 	var names []string
-	text := string(raw) // one string that all names are parts of
 	for at := 0; at < len(raw); {
 		_, kind, n := protowire.ConsumeTag(raw[at:])
 		if n < 0 || kind != protowire.BytesType {
@@ -122,7 +137,10 @@ func decodeNames(raw []byte) ([]string, error) {
 		if n < 0 || !utf8.Valid(b) {
 			return nil, ErrNames
 		}
-		names = append(names, text[at+n-len(b):at+n])
+		if len(b) > MaxName {
+			return nil, &LongNameError{len(b)}
+		}
+		names = append(names, string(b)) // a copy of each: a set that keeps one name must not keep all of the request
 		at += n
 	}
 	return names, nil
@@ -254,6 +272,12 @@ func (t *NamesTable) learn(n *Names, sp spelling) {
 	}
 	if old, ok := t.spellings[sp]; ok && old == slot {
 		return
+	}
+	if len(t.spellings) >= maxAllSpellings {
+		for _, slot := range t.sets { // they save time, and those in use come again
+			slot.spellings = nil
+		}
+		t.spellings = map[spelling]*namesSlot{}
 	}
 	if len(slot.spellings) >= maxSpellings {
 		delete(t.spellings, slot.spellings[0])

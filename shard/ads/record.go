@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
@@ -75,7 +76,7 @@ func (r *record) refused(b *Batch, now time.Time, message string) {
 		r.refusals = &refusals{}
 	}
 	r.refusals.last = stamp{b.label, now.UnixNano()}
-	r.refusals.message = message[:min(len(message), maxRecorded)]
+	r.refusals.message = strings.Clone(message[:min(len(message), maxRecorded)]) // a part of it would keep all of it
 	r.refusals.count++
 }
 

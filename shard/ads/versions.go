@@ -82,6 +82,9 @@ func eachPair(raw []byte, f func(name, version []byte)) error {
 		if err != nil {
 			return err
 		}
+		if len(name) > MaxName {
+			return &LongNameError{len(name)}
+		}
 		f(name, version)
 	}
 	return nil

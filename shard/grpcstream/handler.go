@@ -59,6 +59,8 @@ func handler(delta bool) grpc.StreamHandler {
 		for err == nil {
 			if err = ss.RecvMsg(&in.incoming); err == nil {
 				err = in.pass()
+			} else {
+				err = received(err)
 			}
 		}
 		return in.end(err)
@@ -95,20 +97,30 @@ func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
 		return in, err
 	}
 	if err := ss.RecvMsg(&in.incoming); err != nil {
-		return in, err
+		return in, received(err)
 	}
 	if in.err != nil {
 		return in, in.err
 	}
-	proxy, err := s.options.ParseNode(in.request.Node)
+	first := in.take()
+	proxy, err := s.options.ParseNode(first.Node)
 	if err != nil {
 		return in, invalid(err)
 	}
-	if err := s.backend.Attach(st, proxy, in.take()); err != nil {
+	first.Node = nil // what is needed of it is in proxy
+	if err := s.backend.Attach(st, proxy, first); err != nil {
 		return in, err
 	}
 	in.attached = true
 	return in, nil
+}
+
+// received is an error of RecvMsg with its reason, if that is a request larger than grpc may take.
+func received(err error) error {
+	if status.Code(err) == codes.ResourceExhausted {
+		return &refusal{ReasonRequest, status.Convert(err)}
+	}
+	return err
 }
 
 // take is the request that has been received; an idle stream keeps nothing.
@@ -131,16 +143,17 @@ func (in *reading) pass() error {
 
 // end is the end of a stream for the reason err; its result is the status.
 func (in *reading) end(err error) error {
-	s := in.server
+	s, cause := in.server, err
 	if in.stream != nil {
-		err = in.stream.finish(err)
+		cause = in.stream.finish(err)
+		err = statusOf(cause).Err()
 		if in.attached {
 			s.backend.Detach(in.stream.id) // nothing is sent any more
 		}
 		s.streams.Delete(in.stream.id)
 	}
-	if status.Code(err) == codes.ResourceExhausted {
-		s.stats.refused.Add(1)
+	if reason, ok := reasonOf(cause); ok {
+		s.stats.refused[reason].Add(1)
 	}
 	s.departs(in.conn)
 	s.open.Add(-1)
@@ -162,7 +175,7 @@ func invalid(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return status.Errorf(codes.InvalidArgument, "the node is refused: %v", err)
+	return &refusal{ReasonNode, status.Newf(codes.InvalidArgument, "the node is refused: %v", err)}
 }
 
 // awaitReady returns when the server has something to say, or why this stream must come again.

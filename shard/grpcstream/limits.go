@@ -1,10 +1,5 @@
 package grpcstream
 
-import (
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-)
-
 // Limits bound what one client can cost. Over a limit the client's stream ends with an error that names the limit; nobody else notices.
 type Limits struct {
 	// RequestBytes is the largest request; 0 means 4 MiB.
@@ -20,6 +15,8 @@ type Limits struct {
 	// Subscriptions is the number of names that one stream may subscribe to over all types, and name in one request; 0 means 200,000. That
 	// of a Delta stream in all is the Session's to count.
 	Subscriptions int
+	// SubscriptionBytes is the size of the names that one stream may subscribe to over all types, and name in one request; 0 means 16 MiB.
+	SubscriptionBytes int
 	// HeldBytes is what may wait for one stream: responses that the client has not taken from us; 0 means 256 MiB. Most of it is shared
 	// with other streams.
 	HeldBytes int
@@ -40,24 +37,31 @@ func (l Limits) withDefaults() Limits {
 	fill(&l.Streams, 50_000)
 	fill(&l.StreamsPerConnection, 100)
 	fill(&l.Subscriptions, 200_000)
+	fill(&l.SubscriptionBytes, 16<<20)
 	fill(&l.HeldBytes, 256<<20)
 	return l
 }
 
-func (l *Limits) subscriptions(n int) error { return exceeded("resource names", n, l.Subscriptions) }
-
-func (l *Limits) node(n int) error { return exceeded("bytes of the node", n, l.NodeBytes) }
-
-func (l *Limits) held(n int) error { return exceeded("bytes waiting for this stream", n, l.HeldBytes) }
-
-func (l *Limits) heldInAll(n int) error {
-	return exceeded("bytes waiting for all streams, and this client does not read", n, l.HeldInAll)
+func (l *Limits) subscriptions(n int) error {
+	return exceeded(ReasonSubscription, "resource names", n, l.Subscriptions)
 }
 
-func (l *Limits) streams(n int) error { return exceeded("streams", n, l.Streams) }
+func (l *Limits) subscriptionBytes(n int) error {
+	return exceeded(ReasonSubscription, "bytes of resource names", n, l.SubscriptionBytes)
+}
 
-func (l *Limits) connections(n int) error { return exceeded("connections", n, l.Connections) }
+func (l *Limits) node(n int) error { return exceeded(ReasonNode, "bytes of the node", n, l.NodeBytes) }
 
-func exceeded(what string, n, limit int) error {
-	return status.Errorf(codes.ResourceExhausted, "too many %s: %d, the limit is %d", what, n, limit)
+func (l *Limits) held(n int) error {
+	return exceeded(ReasonHeld, "bytes waiting for this stream", n, l.HeldBytes)
+}
+
+func (l *Limits) heldInAll(n int) error {
+	return exceeded(ReasonShed, "bytes waiting for all streams, and this client does not read", n, l.HeldInAll)
+}
+
+func (l *Limits) streams(n int) error { return exceeded(ReasonStreams, "streams", n, l.Streams) }
+
+func (l *Limits) connections(n int) error {
+	return exceeded(ReasonConnections, "connections", n, l.Connections)
 }

@@ -5,11 +5,10 @@ import (
 	"hash/maphash"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/shard/ads"
 )
@@ -36,16 +35,17 @@ type scanner struct {
 
 	// Owned by the stream's reader.
 	seed    maphash.Seed
-	node    uint64 // hash of the last node's bytes
-	hasNode bool
+	hasNode bool         // the stream's node has been read
 	types   []subscribed // those that this stream has used
 	total   int          // names of all types
+	bytes   int          // of the names of all types, encoded
 }
 
 // subscribed is what a State-of-the-World client asked for last of one type.
 type subscribed struct {
 	url   string
 	count int
+	bytes int // of the encoded names
 	// raw is the hash of the encoded names. A client that repeats them is recognised by it; that other names have the same hash is as good
 	// as impossible, for nobody can know the seed.
 	raw   uint64
@@ -78,24 +78,19 @@ func (s *scanner) read(b []byte) (req ads.Request, err error) {
 	if req.TypeURL, err = s.typeOf(&r[typeURL], b); err != nil {
 		return req, err
 	}
-	if req.Nonce, err = textOf(&r[nonce], b); err != nil {
+	if req.Nonce, err = r[nonce].bounded(b, "response_nonce", maxNonce); err != nil {
 		return req, err
 	}
-	if req.Version, err = textOf(&r[version], b); err != nil {
+	text, err := r[version].text(b)
+	if err != nil {
 		return req, err
 	}
+	req.Version = cut(text, maxVersion)
 	if req.Node, err = s.nodeOf(&r[node], b); err != nil {
 		return req, err
 	}
 	if r[errorDetail].present {
-		req.Error = new(statuspb.Status)
-		if err := proto.Unmarshal(r[errorDetail].merged(b), req.Error); err != nil {
-			return req, err
-		}
-	}
-	if r[locator].present {
-		check := func(b []byte) error { return proto.Unmarshal(b, new(discoveryv3.ResourceLocator)) }
-		if err := eachContent(r[locator].run(b), check); err != nil {
+		if req.Error, err = errorOf(r[errorDetail].merged(b)); err != nil {
 			return req, err
 		}
 	}
@@ -111,14 +106,17 @@ func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err err
 	if n := r[names].count + r[unsubscribe].count + r[initial].count; n > s.limits.Subscriptions {
 		return s.limits.subscriptions(n)
 	}
+	if n := r[names].size() + r[unsubscribe].size() + r[initial].size(); n > s.limits.SubscriptionBytes {
+		return s.limits.subscriptionBytes(n)
+	}
 	if req.Subscribe, err = s.names.Intern(r[names].run(b)); err != nil {
-		return err
+		return namesError(err)
 	}
 	if req.Unsubscribe, err = s.names.Intern(r[unsubscribe].run(b)); err != nil {
-		return err
+		return namesError(err)
 	}
 	req.Initial, err = s.names.Versions(r[initial].run(b))
-	return err
+	return namesError(err)
 }
 
 // namesOf are the names of a State-of-the-World request for url. It keeps the number of names that this stream subscribes to.
@@ -128,7 +126,11 @@ func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, er
 	if total > s.limits.Subscriptions {
 		return nil, s.limits.subscriptions(total)
 	}
-	now := subscribed{url: last.url, count: r.count}
+	size := s.bytes + r.size() - last.bytes
+	if size > s.limits.SubscriptionBytes {
+		return nil, s.limits.subscriptionBytes(size)
+	}
+	now := subscribed{url: last.url, count: r.count, bytes: r.size()}
 	if r.present {
 		run := r.run(message)
 		now.raw = maphash.Bytes(s.seed, run)
@@ -137,11 +139,11 @@ func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, er
 		}
 		var err error
 		if now.names, err = s.names.Intern(run); err != nil {
-			return nil, err
+			return nil, namesError(err)
 		}
 	}
 	if last.url != "" {
-		*last, s.total = now, total
+		*last, s.total, s.bytes = now, total, size
 	}
 	return now.names, nil
 }
@@ -165,6 +167,9 @@ func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if len(b) > maxTypeURL {
+		return "", tooLong(ReasonField, "type_url", len(b), maxTypeURL)
+	}
 	for i := range s.types {
 		if s.types[i].url == string(b) {
 			return s.types[i].url, nil
@@ -180,28 +185,51 @@ func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 	return url, nil
 }
 
-// nodeOf is the node if this is the first, or differs from the last; else nil.
+// nodeOf is the node if this is the stream's first; else nil. A client is who it said that it is.
 func (s *scanner) nodeOf(r *region, message []byte) (*corev3.Node, error) {
-	if !r.present {
+	if !r.present || s.hasNode {
 		return nil, nil
 	}
 	raw := r.merged(message)
 	if len(raw) > s.limits.NodeBytes {
 		return nil, s.limits.node(len(raw))
 	}
-	h := maphash.Bytes(s.seed, raw)
-	if s.hasNode && h == s.node {
-		return nil, nil
-	}
 	n, err := s.nodes.decode(raw)
-	if err != nil {
-		return nil, err
-	}
-	s.node, s.hasNode = h, true
-	return n, nil
+	s.hasNode = err == nil
+	return n, err
 }
 
-func textOf(r *region, message []byte) (string, error) {
-	b, err := r.text(message)
-	return string(b), err
+// Numbers of google.rpc.Status.
+const (
+	statusCode    = 1
+	statusMessage = 2
+)
+
+// errorOf is the google.rpc.Status in raw: its code, and its message as far as maxErrorText. Details are passed over.
+func errorOf(raw []byte) (*statuspb.Status, error) {
+	out := new(statuspb.Status)
+	for at := 0; at < len(raw); {
+		num, kind, n := protowire.ConsumeTag(raw[at:])
+		if n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		value := raw[at+n:]
+		m := protowire.ConsumeFieldValue(num, kind, value)
+		if m < 0 {
+			return nil, protowire.ParseError(m)
+		}
+		at += n + m
+		switch {
+		case num == statusCode && kind == protowire.VarintType:
+			code, _ := protowire.ConsumeVarint(value)
+			out.Code = int32(code)
+		case num == statusMessage && kind == protowire.BytesType:
+			text, _ := protowire.ConsumeBytes(value)
+			if err := checkText(text); err != nil {
+				return nil, err
+			}
+			out.Message = cut(text, maxErrorText)
+		}
+	}
+	return out, nil
 }

@@ -19,9 +19,12 @@ import (
 
 // Options are the settings of a Server.
 type Options struct {
-	// ParseNode reads what a client says about itself; it is given nil if the first request has no node, and must not write to the node,
-	// whose Extensions are shared. Its error, a status if it has a better code than InvalidArgument, ends the stream.
+	// ParseNode reads what a client says about itself; it is given nil if the first request has no node. Its error, a status if it has a better
+	// code than InvalidArgument, ends the stream.
 	ParseNode func(*corev3.Node) (*plan.Proxy, error)
+	// NodeMetadata are the keys of the node's metadata, and NodeExtensions the types of its extensions, that ParseNode reads: the node has no
+	// others when it is given to ParseNode.
+	NodeMetadata, NodeExtensions []string
 	// Names interns the names of requests; the Sessions' own.
 	Names *ads.NamesTable
 
@@ -79,7 +82,7 @@ func New(backend Backend, o Options) *Server {
 		options:  o,
 		limits:   o.Limits.withDefaults(),
 		backend:  backend,
-		nodes:    newNodeDecoder(),
+		nodes:    &nodeDecoder{metadata: o.NodeMetadata, extensions: o.NodeExtensions},
 		streams:  xsync.NewMapOf[uint64, *stream](),
 		draining: make(chan struct{}),
 	}
@@ -133,17 +136,26 @@ func (s *Server) Unwritten() (n int) {
 type Stats struct {
 	// Direct and Queued are the responses sent by workers themselves and through writers; Writers the writer goroutines started.
 	Direct, Queued, Writers uint64
-	// Stuck are the streams cut off for not reading, Shed those that were given no time to, because too much waited for all. Refused are all
-	// that ended over a limit, those that were shed among them.
-	Stuck, Shed, Refused uint64
+	// Stuck are the streams cut off for not reading, Shed those that were given no time to, because too much waited for all.
+	Stuck, Shed uint64
+	// Refused are the streams that ended over a limit, by reason; those that were shed are among them.
+	Refused [NumReasons]uint64
 }
 
-type stats struct{ direct, queued, writers, stuck, shed, refused atomic.Uint64 }
+// stats are the counters behind Stats. Safe for concurrent use.
+type stats struct {
+	direct, queued, writers, stuck, shed atomic.Uint64
+	refused                              [NumReasons]atomic.Uint64
+}
 
 // Stats are the counts so far.
 func (s *Server) Stats() Stats {
 	c := &s.stats
-	return Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(), Shed: c.shed.Load(), Refused: c.refused.Load()}
+	out := Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(), Shed: c.shed.Load()}
+	for r := range out.Refused {
+		out.Refused[r] = c.refused[r].Load()
+	}
+	return out
 }
 
 // Shutdown refuses new streams, ends the open ones over the Drain time so that their clients do not all reconnect at once, and returns

@@ -153,12 +153,13 @@ type statusWriter interface {
 	WriteStatus(*status.Status) error
 }
 
-// finish is called by the handler at its end: nothing is sent when it has returned, and no writer is left.
+// finish is called by the handler at its end: nothing is sent when it has returned, and no writer is left. It returns why the stream ended,
+// which is err unless somebody ended it before.
 func (s *stream) finish(err error) error {
 	s.mu.Lock()
 	s.end(err)
 	err = s.err
 	s.mu.Unlock()
 	s.writer.Wait()
-	return statusOf(err).Err()
+	return err
 }

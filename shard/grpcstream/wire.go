@@ -9,7 +9,8 @@ import (
 // field is a field of a request, whichever of the two kinds of request it is.
 type field uint8
 
-// The fields that are read. The numbers of the two kinds differ, so each has a function from number to field.
+// The fields that are read. The numbers of the two kinds differ, so each has a function from number to field. Resource locators are not
+// supported; like all that is unknown they are passed over.
 const (
 	unknown field = iota
 	version
@@ -20,7 +21,6 @@ const (
 	errorDetail
 	unsubscribe
 	initial
-	locator // not supported, only checked
 
 	numFields
 )
@@ -40,8 +40,6 @@ func sotwField(n protowire.Number) field {
 		return nonce
 	case 6:
 		return errorDetail
-	case 7:
-		return locator
 	}
 	return unknown
 }
@@ -63,8 +61,6 @@ func deltaField(n protowire.Number) field {
 		return nonce
 	case 7:
 		return errorDetail
-	case 8, 9:
-		return locator
 	}
 	return unknown
 }
@@ -90,6 +86,9 @@ func (r *region) add(message []byte, start, end int, content []byte) {
 	r.end, r.last = end, content
 	r.count++
 }
+
+// size is the number of bytes of all occurrences, with their tags.
+func (r *region) size() int { return len(r.earlier) + r.end - r.start }
 
 // run are all occurrences with their tags, without anything between them.
 func (r *region) run(message []byte) []byte {

@@ -85,7 +85,8 @@ func New(o Options) *Server {
 	})
 	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
-		ParseNode: plan.ParseNode, Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
+		ParseNode: plan.ParseNode, NodeMetadata: plan.NodeMetadata(), NodeExtensions: plan.NodeExtensions(),
+		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
 		Stuck: o.Stuck, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 	})
 	s.gauges()

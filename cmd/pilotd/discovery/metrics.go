@@ -11,6 +11,7 @@ import (
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/shard/grpcstream"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -138,7 +139,11 @@ func (s *Server) gauges() {
 	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers that proxies that connect have not shown to have read.", func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_admission_limit_bytes", "Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.", func() float64 { _, n := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.", func() float64 { return float64(s.Streams.Unwritten()) })
-	m.Counter("pilotd_xds_streams_refused", "Streams ended over a limit.", func() float64 { return float64(s.Streams.Stats().Refused) })
+	for r := range grpcstream.Reason(grpcstream.NumReasons) {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "pilotd_xds_streams_refused", Help: "Streams ended over a limit, by which.", ConstLabels: prometheus.Labels{"reason": r.String()},
+		}, func() float64 { return float64(s.Streams.Stats().Refused[r]) }))
+	}
 	m.Counter("pilotd_xds_streams_shed", "Streams of clients that did not read, cut off because too much waited for all.", func() float64 { return float64(s.Streams.Stats().Shed) })
 	m.Counter("pilotd_xds_streams_stuck", "Streams cut off because their client did not read.", func() float64 { return float64(s.Streams.Stats().Stuck) })
 	m.Registry.MustRegister(&problemCollector{

@@ -1,0 +1,44 @@
+package shard
+
+import (
+	"hash/maphash"
+
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// maxDoubts bounds how many nodes are remembered, some two megabytes.
+const maxDoubts = 1 << 16
+
+// doubts are the types of which the versions that a node reports are not to be believed, also when it has left and comes back. Of the node it
+// keeps a hash of the id, with a key that nobody can know. Guarded by the Shards' mu.
+type doubts struct {
+	seed   maphash.Seed
+	byNode map[uint64]ads.TypeSet
+	order  []uint64 // those of byNode, oldest first; may name nodes that are believed again
+}
+
+func newDoubts() doubts { return doubts{seed: maphash.MakeSeed(), byNode: map[uint64]ads.TypeSet{}} }
+
+func (d *doubts) of(node string) ads.TypeSet { return d.byNode[maphash.String(d.seed, node)] }
+
+func (d *doubts) add(node string, t ads.Type) {
+	key := maphash.String(d.seed, node)
+	if _, ok := d.byNode[key]; !ok {
+		d.order = append(d.order, key)
+		for len(d.order) > maxDoubts {
+			delete(d.byNode, d.order[0])
+			d.order = d.order[1:]
+		}
+	}
+	d.byNode[key] = d.byNode[key].With(t)
+}
+
+func (d *doubts) remove(node string, t ads.Type) {
+	key := maphash.String(d.seed, node)
+	left := d.byNode[key].Without(t)
+	if left != 0 {
+		d.byNode[key] = left
+		return
+	}
+	delete(d.byNode, key)
+}

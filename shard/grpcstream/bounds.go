@@ -1,0 +1,120 @@
+package grpcstream
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// Bounds of the single fields of a request. No client of the protocol comes near them. They are not flags: what is kept of a stream is small
+// because of them.
+const (
+	// maxTypeURL is for type_url. The longest of Envoy's has 90 bytes.
+	maxTypeURL = 256
+	// maxNonce is for response_nonce. This server's are numbers.
+	maxNonce = 256
+	// maxVersion is for version_info. What is longer is cut off: no version of this server is as long, so it equals none of them either way,
+	// and the client may have it from another server.
+	maxVersion = 256
+	// maxErrorText is for the message of error_detail. What is longer is cut off: Envoy says first what is wrong, and then repeats the
+	// resource.
+	maxErrorText = 4 << 10
+	// maxMetadata is for the encoded form of one value of the node's metadata that is read; plan.ParseNode has limits of its own.
+	maxMetadata = 64 << 10
+)
+
+// Reason says which limit a stream was over when the server ended it. Its name is a label of a metric.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonStreams      Reason = iota // too many streams
+	ReasonConnections                // too many connections
+	ReasonRequest                    // a request is too large
+	ReasonField                      // a field of a request is too long
+	ReasonNode                       // the node is too large, or is not understood
+	ReasonSubscription               // too many names, or bytes of names
+	ReasonHeld                       // too much waits for the stream
+	ReasonShed                       // too much waits for all streams, and the client does not read
+	ReasonDeadline                   // a request did not come in time
+
+	// NumReasons is how many there are.
+	NumReasons = 9
+)
+
+// String is the reason's name.
+func (r Reason) String() string {
+	return [NumReasons]string{"streams", "connections", "request", "field", "node", "subscription", "held", "shed", "deadline"}[r]
+}
+
+// refusal is the status of a stream that the server ends because of a limit.
+type refusal struct {
+	reason Reason
+	status *status.Status
+}
+
+// Error is the status as text.
+func (r *refusal) Error() string { return r.status.Err().Error() }
+
+// GRPCStatus is what the client is told.
+func (r *refusal) GRPCStatus() *status.Status { return r.status }
+
+// exceeded refuses n things of which there may be limit.
+func exceeded(reason Reason, what string, n, limit int) error {
+	return &refusal{reason, status.Newf(codes.ResourceExhausted, "too many %s: %d, the limit is %d", what, n, limit)}
+}
+
+// tooLong refuses a field of n bytes of which it may have limit.
+func tooLong(reason Reason, what string, n, limit int) error {
+	return &refusal{reason, status.Newf(codes.InvalidArgument, "%s has %d bytes, the limit is %d", what, n, limit)}
+}
+
+// reasonOf is the reason of an error that ended a stream; false when it is no limit.
+func reasonOf(err error) (Reason, bool) {
+	var r *refusal
+	switch {
+	case err == nil:
+		return 0, false
+	case errors.As(err, &r):
+		return r.reason, true
+	case status.Code(err) == codes.ResourceExhausted: // the Session's, the only one that is not made here
+		return ReasonSubscription, true
+	}
+	return 0, false
+}
+
+// namesError is an error of the names table as a status. Other errors it returns as they are.
+func namesError(err error) error {
+	var long *ads.LongNameError
+	if errors.As(err, &long) {
+		return tooLong(ReasonField, "a resource name", long.Bytes, ads.MaxName)
+	}
+	return err
+}
+
+// bounded is the text of a field, copied, which may have limit bytes.
+func (r *region) bounded(message []byte, what string, limit int) (string, error) {
+	b, err := r.text(message)
+	if err != nil {
+		return "", err
+	}
+	if len(b) > limit {
+		return "", tooLong(ReasonField, what, len(b), limit)
+	}
+	return string(b), nil
+}
+
+// cut is a copy of the first limit bytes of b, and less where a character would be cut in two.
+func cut(b []byte, limit int) string {
+	if len(b) > limit {
+		for limit > 0 && !utf8.RuneStart(b[limit]) {
+			limit--
+		}
+		b = b[:limit]
+	}
+	return string(b)
+}
