@@ -11,6 +11,9 @@ import (
 // admit says why an object cannot come into force, nil if it can. It looks at the object alone, so that whether an object is in force
 // depends on no other.
 func admit(key value.ObjectKey, object any) *problem {
+	if _, ok := object.(NotServed); ok {
+		return nil // its source knows the kind, and nothing else of it is used
+	}
 	switch key.Kind {
 	case value.KindNamespace, value.KindNode, value.KindMeshConfig:
 	default:

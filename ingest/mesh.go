@@ -92,28 +92,37 @@ func (w *world) meshOf(text string) *value.Mesh {
 // parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field by field, extension
 // providers by name.
 func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {
-	given := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
-		return nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
-	}
-	if p := misfit((*meshconfig.MeshConfig)(nil).ProtoReflect().Descriptor(), given, ""); p != nil {
+	read, given, p := readMesh(text)
+	if p != nil {
 		return nil, p
-	}
-	asJSON, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		return nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
-	}
-	read := &meshconfig.MeshConfig{}
-	if len(given) > 0 {
-		if err := protojson.Unmarshal(asJSON, read); err != nil {
-			return nil, &problem{"", "expected a MeshConfig: " + oneLine(err)}
-		}
 	}
 	out := DefaultMesh()
 	providers := out.ExtensionProviders
 	overlay(out.ProtoReflect(), read.ProtoReflect(), given)
 	out.ExtensionProviders = mergeProviders(providers, read.ExtensionProviders)
 	return out, checkMesh(out)
+}
+
+// readMesh reads the YAML text alone: as a message, and by name what it gives.
+func readMesh(text string) (read *meshconfig.MeshConfig, given map[string]any, p *problem) {
+	given = map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+		return nil, nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
+	}
+	if p := misfit((*meshconfig.MeshConfig)(nil).ProtoReflect().Descriptor(), given, ""); p != nil {
+		return nil, nil, p
+	}
+	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, nil, &problem{"", "expected a MeshConfig as YAML: " + oneLine(err)}
+	}
+	read = &meshconfig.MeshConfig{}
+	if len(given) > 0 {
+		if err := protojson.Unmarshal(asJSON, read); err != nil {
+			return nil, nil, &problem{"", "expected a MeshConfig: " + oneLine(err)}
+		}
+	}
+	return read, given, nil
 }
 
 func mergeProviders(base, over []*meshconfig.MeshConfig_ExtensionProvider) []*meshconfig.MeshConfig_ExtensionProvider {

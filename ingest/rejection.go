@@ -85,15 +85,19 @@ func (s *Store) tellOfPlace(at place) {
 	s.settings.Reports.Set(report.Subject{Owner: door, Place: at.source + ":" + at.name}, problemsOf(s.unreadable[at], report.Unreadable))
 }
 
-// tellOfObject reports which versions of an object are refused. Called under mu.
+// tellOfObject reports which versions of an object are refused, and what the one in force sets without effect. Called under mu.
 func (s *Store) tellOfObject(key value.ObjectKey, held versions) {
 	var refused []Rejection
-	for _, v := range held {
-		if v.refused != nil {
-			refused = append(refused, *v.refused)
+	var unserved []report.Problem
+	for i := len(held) - 1; i >= 0; i-- {
+		if held[i].refused != nil {
+			refused = append(refused, *held[i].refused)
+		}
+		if held[i].good != nil {
+			unserved = held[i].unserved
 		}
 	}
-	s.settings.Reports.Set(report.Subject{Owner: door, Key: key}, problemsOf(refused, report.Invalid))
+	s.settings.Reports.Set(report.Subject{Owner: door, Key: key}, append(problemsOf(refused, report.Invalid), unserved...))
 }
 
 func problemsOf(rejections []Rejection, cause report.Cause) (out []report.Problem) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pilotd/pilotd/ingest/support"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -52,6 +53,9 @@ type Store struct {
 	builder  Builder
 	settings Settings
 	order    []string
+	support  *support.Table
+	// unservedKinds are those of which objects are only reported.
+	unservedKinds map[value.Kind]support.Kind
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -75,7 +79,7 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 		settings.Reports = report.New(report.Options{Log: settings.Log})
 	}
 	s := &Store{
-		builder: b, settings: settings, order: slices.Clone(sources),
+		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(), unservedKinds: unservedKinds(),
 		world:      newWorld(settings.DomainSuffix, settings.ClusterID),
 		objects:    map[value.ObjectKey]versions{},
 		unreadable: map[place][]Rejection{},
@@ -129,6 +133,9 @@ func (s *Store) take(e Event) {
 		s.objects[key] = held
 	}
 	s.tellOfObject(key, held)
+	if _, none := s.unservedKinds[key.Kind]; none {
+		return
+	}
 	if after := held.inForce(); after != before {
 		s.world.put(key, after)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -14,6 +15,8 @@ type version struct {
 	name   objectName // differs between versions of the mesh configuration only
 	// good is the last object that was accepted, nil if none ever was.
 	good any
+	// unserved is what good sets without effect.
+	unserved []report.Problem
 	// refused says why the newest object is not the good one; nil if it is.
 	refused *Rejection
 }
@@ -57,7 +60,7 @@ func (s *Store) version(held versions, e Event) versions {
 	} else if p := admit(e.Key, e.Object); p != nil {
 		held[i].refused = s.refuse(e, *p)
 	} else {
-		held[i].good, held[i].refused = e.Object, nil
+		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.unserved(e)
 	}
 	s.standing(was, held[i].refused)
 	return held

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/ingest/support"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -123,6 +126,9 @@ func (r *reader) object(raw []byte, at string, h header) {
 		group, version = "", h.APIVersion
 	}
 	k, ok := kindOf(group, h.Kind)
+	if !ok && r.unserved(group, at, h) {
+		return
+	}
 	key := value.ObjectKey{Kind: k.name, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
 	if key.Namespace == "" {
 		key.Namespace = meta.NamespaceDefault
@@ -150,6 +156,23 @@ func (r *reader) object(raw []byte, at string, h header) {
 	}
 	typed.SetNamespace(key.Namespace)
 	r.accept(key, typed, at)
+}
+
+// unserved takes an object of a kind that is not served, of which nothing but the name is read. It reports false if the kind is none of these.
+func (r *reader) unserved(group, at string, h header) bool {
+	for _, k := range support.Kinds() {
+		if k.Group != group || k.Name != h.Kind {
+			continue
+		}
+		key := value.ObjectKey{Kind: value.Kind(k.Object()), Namespace: cmp.Or(h.Metadata.Namespace, meta.NamespaceDefault), Name: h.Metadata.Name}
+		if field, reason := invalidName(key); reason != "" {
+			r.refuse(problem{field: field, reason: reason}, at)
+		} else {
+			r.doc.objects = append(r.doc.objects, object{key: key, typed: ingest.NotServed{}, line: r.lines.at(at)})
+		}
+		return true
+	}
+	return false
 }
 
 func (r *reader) accept(key value.ObjectKey, typed meta.Object, at string) {
