@@ -16,6 +16,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -70,6 +71,8 @@ type Shards struct {
 	blocks  *encodecache.Table[blockKey, encodecache.Block]
 	queue   planQueue
 	budget  budget
+	// sections finds what the endpoints of different Worlds have in common.
+	sections *chunked.Pool[*encodecache.Entry]
 
 	nonces atomic.Uint64
 
@@ -101,7 +104,7 @@ func New(o Options) *Shards {
 	}
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{
-		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(),
+		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(),
 	}
 	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))

@@ -95,7 +95,7 @@ func (w *worker) joinedOf(world *plan.World, prev *target) *joined {
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Value: w.entry(c.New)})
 		}
 	})
-	j.content = edited(old.content, edits)
+	j.content = w.edited(old.content, edits)
 	j.all = old.all
 	for n := range old.asked {
 		j.asked[n] = struct{}{}
@@ -103,8 +103,9 @@ func (w *worker) joinedOf(world *plan.World, prev *target) *joined {
 	return j
 }
 
-func edited(c *ads.Content, edits []chunked.Edit[*encodecache.Entry]) *ads.Content {
-	section := c.Section.Apply(edits)
+// edited is c with edits. It shares what it can with the Contents of other Worlds.
+func (w *worker) edited(c *ads.Content, edits []chunked.Edit[*encodecache.Entry]) *ads.Content {
+	section := w.shards.sections.Share(c.Section.Apply(edits))
 	if section.Same(c.Section) {
 		return c
 	}
@@ -155,7 +156,7 @@ func (j *joined) cover(sub ads.Subscription) *ads.Content {
 			}
 		}
 	}
-	j.content = edited(j.content, edits)
+	j.content = j.worker.edited(j.content, edits)
 	return j.content
 }
 
@@ -187,7 +188,7 @@ func (j *joined) catchUp() {
 			}
 		}
 	}
-	j.content = edited(j.content, edits)
+	j.content = j.worker.edited(j.content, edits)
 }
 
 // changeLog remembers which services changed lately.

@@ -49,10 +49,10 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 	if touch.all {
 		t.advanceStatic(b, n, e)
 	}
-	next.clusters = e.clusters.apply(b.clusters)
-	next.listeners = e.listeners.apply(b.listeners)
-	next.routes = e.routes.apply(b.routes)
-	next.assignments = e.assignments.apply(b.assignments)
+	next.clusters = t.sections.clusters.Share(e.clusters.apply(b.clusters))
+	next.listeners = t.sections.listeners.Share(e.listeners.apply(b.listeners))
+	next.routes = t.sections.routes.Share(e.routes.apply(b.routes))
+	next.assignments = t.sections.assignments.Share(e.assignments.apply(b.assignments))
 	next.groups = e.groups.apply(b.groups)
 	if next.router != nil {
 		next.listeners, next.routes = next.router.made.listeners, next.router.made.routes

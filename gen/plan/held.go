@@ -18,8 +18,8 @@ func (s *state) counts() Held {
 	return Held{Clients: len(s.clients), Classes: s.classes, Bases: len(s.bases)}
 }
 
-// Sizes are the numbers of Keys that each table holds, by the noun: "clusters.outbound". What nobody holds leaves after a garbage
-// collection.
+// Sizes are the numbers of Keys that each table holds, and of chunks that each pool of sections knows, by the noun: "clusters.outbound". What
+// nobody holds leaves after a garbage collection.
 func (t *Tables) Sizes() map[string]int {
 	return map[string]int{
 		"trims":                t.trims.Len(),
@@ -46,5 +46,9 @@ func (t *Tables) Sizes() map[string]int {
 		"gateways.routes":      t.gateways.routes.Len(),
 		"gateways.blackhole":   t.gateways.blackhole.Len(),
 		"gateways.routers":     t.gateways.routers.Len(),
+		"sections.clusters":    t.sections.clusters.Len(),
+		"sections.listeners":   t.sections.listeners.Len(),
+		"sections.routes":      t.sections.routes.Len(),
+		"sections.assignments": t.sections.assignments.Len(),
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -13,6 +14,22 @@ type Tables struct {
 	listeners listenerTables
 	routes    routeTables
 	gateways  gatewayTables
+	sections  sectionPools
+}
+
+// sectionPools find what the sections of different bases have in common, so that they hold it as the same chunks.
+type sectionPools struct {
+	clusters, listeners, routes *chunked.Pool[*encodecache.Entry]
+	assignments                 *chunked.Pool[*Assignment]
+}
+
+func newSectionPools() sectionPools {
+	return sectionPools{
+		clusters:    chunked.NewPool[*encodecache.Entry](),
+		listeners:   chunked.NewPool[*encodecache.Entry](),
+		routes:      chunked.NewPool[*encodecache.Entry](),
+		assignments: chunked.NewPool[*Assignment](),
+	}
 }
 
 // NewTables makes empty Tables.
@@ -23,6 +40,7 @@ func NewTables() *Tables {
 		listeners: newListenerTables(),
 		routes:    newRouteTables(),
 		gateways:  newGatewayTables(),
+		sections:  newSectionPools(),
 	}
 }
 

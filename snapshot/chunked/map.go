@@ -43,6 +43,8 @@ type Chunk[V comparable] struct {
 	sum   atomic.Pointer[Sum]
 	// weight is one more than what Weigh found, 0 before.
 	weight atomic.Int64
+	// pooled is set once a Pool gives this chunk to Maps that have an equal one.
+	pooled atomic.Bool
 }
 
 // Sum is a content digest.
