@@ -3,14 +3,15 @@ package ingest
 import (
 	"fmt"
 
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // admit says why an object cannot come into force, nil if it can. It looks at the object alone, so that whether an object is in force
-// depends on no other.
-func admit(key value.ObjectKey, object any) *problem {
+// depends on no other. Regular expressions whose program is larger than regexSize are refused.
+func admit(key value.ObjectKey, object any, regexSize int) *problem {
 	if _, ok := object.(NotServed); ok {
 		return nil // its source knows the kind, and nothing else of it is used
 	}
@@ -21,17 +22,17 @@ func admit(key value.ObjectKey, object any) *problem {
 			return &problem{"metadata.namespace", fmt.Sprintf("expected a namespace, got %q", key.Namespace)}
 		}
 	}
-	return admitKind(key.Kind, object)
+	return admitKind(key.Kind, object, regexSize)
 }
 
-func admitKind(kind value.Kind, object any) *problem {
+func admitKind(kind value.Kind, object any, regexSize int) *problem {
 	switch kind {
 	case value.KindNamespace:
 		return typed[corev1.Namespace](object, nil)
 	case value.KindNode:
 		return typed[corev1.Node](object, nil)
 	case value.KindPod:
-		return typed[Pod](object, nil)
+		return typed(object, checkPod)
 	case value.KindService:
 		return typed(object, checkService)
 	case value.KindEndpointSlice:
@@ -41,7 +42,7 @@ func admitKind(kind value.Kind, object any) *problem {
 	case value.KindWorkloadEntry:
 		return typed(object, checkWorkloadEntry)
 	case value.KindVirtualService:
-		return typed(object, checkVirtualService)
+		return typed(object, func(o *clientnet.VirtualService) *problem { return checkVirtualService(o, regexSize) })
 	case value.KindDestinationRule:
 		return typed(object, checkDestinationRule)
 	case value.KindGateway:

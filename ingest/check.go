@@ -3,8 +3,8 @@ package ingest
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,20 +13,46 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // check keeps the first problem of an object: rules are called in the order of its fields, each with the path of the field it looks at.
-type check struct{ first *problem }
+type check struct {
+	first *problem
+	// regexSize is the largest program of a regular expression.
+	regexSize int
+}
 
-// that refuses unless ok.
+// that refuses unless ok. Reasons quote what objects say, so they are cut where they are long.
 func (c *check) that(ok bool, field, expected string, args ...any) {
 	if !ok && c.first == nil {
-		c.first = &problem{field, fmt.Sprintf(expected, args...)}
+		const longestField, longestReason = 256, 512
+		c.first = &problem{short(field, longestField), short(fmt.Sprintf(expected, args...), longestReason)}
 	}
 }
 
+// short is s in one line, cut where it is longer than limit.
+func short(s string, limit int) string {
+	if strings.ContainsAny(s, "\n\r") {
+		s = strings.Join(strings.Fields(s), " ")
+	}
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
 func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+// member is the path of a map's entry. A key that would not stand alone in a path is quoted.
+func member(field, key string) string {
+	const longest = 64
+	if key != "" && len(key) <= longest && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return field + "." + key
+	}
+	return field + "[" + strconv.Quote(short(key, longest)) + "]"
+}
 
 func (c *check) port(field string, n uint32) {
 	c.that(n >= 1 && n <= 65535, field, "expected a port from 1 to 65535, got %d", n)
@@ -46,6 +72,8 @@ func (c *check) duration(field string, d *durationpb.Duration, zero bool) {
 		c.that(false, field, "expected a duration: %v", err)
 		return
 	}
+	const longest = math.MaxInt64/int64(time.Second) - 1 // What Envoy can count in nanoseconds.
+	c.that(d.GetSeconds() <= longest, field, "expected a duration of at most %ds, got %ds", longest, d.GetSeconds())
 	v := d.AsDuration()
 	if v == 0 && zero {
 		return
@@ -57,16 +85,30 @@ func (c *check) duration(field string, d *durationpb.Duration, zero bool) {
 // positive takes whole milliseconds, at least one.
 func (c *check) positive(field string, d *durationpb.Duration) { c.duration(field, d, false) }
 
+// regex takes what istiod and Envoy take.
 func (c *check) regex(field, expression string) {
-	_, err := regexp.Compile(expression)
-	c.that(err == nil, field, "expected an RE2 expression: %v", err)
+	if c.first != nil {
+		return
+	}
+	const longest = 1024
+	c.that(len(expression) <= longest, field, "expected an RE2 expression of at most %d characters, got %d", longest, len(expression))
+	if c.first == nil {
+		err := envoytext.Regex(expression, c.regexSize)
+		c.that(err == nil, field, "expected an RE2 expression that Envoy takes: %v", err)
+	}
+}
+
+// line takes a text that Envoy puts into a header: without line breaks and other control characters, and not too long.
+func (c *check) line(field, s string) {
+	const longest = 16 << 10
+	c.that(len(s) <= longest, field, "expected at most %d bytes, got %d", longest, len(s))
+	c.that(!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }), field, "expected a text without control characters, got %q", s)
 }
 
 // match checks a string match that becomes a header match, which cannot be empty unless exact.
 func (c *check) match(field string, m *networking.StringMatch) {
 	switch t := m.GetMatchType().(type) {
 	case *networking.StringMatch_Regex:
-		c.that(t.Regex != "", field+".regex", "expected an RE2 expression, got an empty one")
 		c.regex(field+".regex", t.Regex)
 	case *networking.StringMatch_Prefix:
 		c.that(t.Prefix != "", field+".prefix", "expected a prefix, got an empty one")
@@ -82,8 +124,9 @@ func (c *check) within(field string, n, low, high int64) {
 }
 
 func (c *check) address(field, s string) {
-	_, err := netip.ParseAddr(s)
+	a, err := netip.ParseAddr(s)
 	c.that(err == nil, field, "expected an IP address, got %q", s)
+	c.that(a.Zone() == "", field, "expected an IP address without a zone, got %q", s)
 }
 
 // subnet takes a CIDR range or a single address.
@@ -92,7 +135,7 @@ func (c *check) subnet(field, s string) {
 		c.address(field, s)
 		return
 	}
-	_, err := netip.ParsePrefix(s)
+	_, err := netip.ParsePrefix(s) // It refuses zones.
 	c.that(err == nil, field, "expected an address or a CIDR range, got %q", s)
 }
 
@@ -150,7 +193,7 @@ func (c *check) exportTo(list []string) {
 func (c *check) labels(field string, l map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(l)) {
 		c.that(k != "", field, "expected a label, got an empty key")
-		c.that(!strings.Contains(l[k], "*"), field+"."+k, "expected a label's value, wildcards select nothing here: %q", l[k])
+		c.that(!strings.Contains(l[k], "*"), member(field, k), "expected a label's value, wildcards select nothing here: %q", l[k])
 	}
 }
 
@@ -170,4 +213,6 @@ func (c *check) protocol(field, name string) {
 func (c *check) socket(field, path string) {
 	c.that(strings.HasPrefix(path, "@") || strings.HasPrefix(path, "/") && !strings.HasSuffix(path, "/"), field,
 		"expected unix:// and an absolute path or an abstract name, got %q", path)
+	const longest = 107 // The system's 108 with the zero at the end.
+	c.that(len(path) <= longest && !strings.Contains(path, "\x00"), field, "expected a path of at most %d bytes, got %d", longest, len(path))
 }

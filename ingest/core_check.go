@@ -16,6 +16,30 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
+// checkPod says what the Trimmer found, because a trimmed Pod no longer shows where.
+func checkPod(o *Pod) *problem { return o.bad }
+
+// badPod is what a directory of YAML may have wrong in a Pod; an API server has looked before.
+func badPod(o *corev1.Pod) *problem {
+	c := &check{}
+	for i := range o.Spec.Containers {
+		for j, p := range o.Spec.Containers[i].Ports {
+			if p.ContainerPort < 1 || p.ContainerPort > 65535 {
+				c.within(item(item("spec.containers", i)+".ports", j)+".containerPort", int64(p.ContainerPort), 1, 65535)
+			}
+		}
+	}
+	if ip := o.Status.PodIP; ip != "" && isNoAddress(ip) {
+		c.address("status.podIP", ip)
+	}
+	for i, ip := range o.Status.PodIPs {
+		if ip.IP != "" && isNoAddress(ip.IP) {
+			c.address(item("status.podIPs", i)+".ip", ip.IP)
+		}
+	}
+	return c.first
+}
+
 // checkService looks at what a directory of YAML may have wrong; an API server has looked before.
 func checkService(o *corev1.Service) *problem {
 	c := &check{}

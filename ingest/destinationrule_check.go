@@ -2,8 +2,11 @@ package ingest
 
 import (
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 )
@@ -31,6 +34,7 @@ func (c *check) policy(at string, p *networking.TrafficPolicy) {
 	}
 	c.part(at, p.LoadBalancer, p.ConnectionPool, p.OutlierDetection)
 	c.clientTLS(at+".tls", p.Tls)
+	c.retryBudget(at+".retryBudget", p.RetryBudget)
 	for i, s := range p.PortLevelSettings {
 		in := item(at+".portLevelSettings", i)
 		c.port(in+".port.number", s.GetPort().GetNumber())
@@ -51,18 +55,72 @@ func (c *check) part(at string, lb *networking.LoadBalancerSettings, pool *netwo
 	c.outlier(at+".outlierDetection", o)
 }
 
+// Envoy's largest tables of consistent hashing.
+const (
+	largestRing   = 8 << 20
+	largestMaglev = 5000011
+)
+
 func (c *check) balancer(at string, lb *networking.LoadBalancerSettings) {
 	if h := lb.GetConsistentHash(); h != nil {
-		in := at + ".consistentHash"
-		c.that(h.GetHashKey() != nil, in, "expected one of httpHeaderName, httpCookie, useSourceIp and httpQueryParameterName")
-		if cookie := h.GetHttpCookie(); cookie != nil {
-			c.that(cookie.GetName() != "", in+".httpCookie.name", "expected the name of a cookie")
-		}
-		c.that(h.GetMaglev().GetTableSize() <= 5000011, in+".maglev.tableSize", "expected at most 5000011, got %d", h.GetMaglev().GetTableSize())
+		c.consistentHash(at+".consistentHash", h)
 	}
 	c.duration(at+".warmupDurationSecs", lb.GetWarmupDurationSecs(), true)
-	c.duration(at+".warmup.duration", lb.GetWarmup().GetDuration(), true)
+	if w := lb.GetWarmup(); w != nil {
+		c.duration(at+".warmup.duration", w.GetDuration(), true)
+		if m := w.GetMinimumPercent(); m != nil {
+			c.that(m.GetValue() >= 0 && m.GetValue() <= 100, at+".warmup.minimumPercent", "expected a percentage from 0 to 100, got %v", m.GetValue())
+		}
+		if a := w.GetAggression(); a != nil {
+			c.that(a.GetValue() >= 1 && !math.IsInf(a.GetValue(), 0), at+".warmup.aggression", "expected a number of at least 1, got %v", a.GetValue())
+		}
+	}
 	c.locality(at+".localityLbSetting", lb.GetLocalityLbSetting())
+}
+
+func (c *check) consistentHash(at string, h *networking.LoadBalancerSettings_ConsistentHashLB) {
+	switch key := h.GetHashKey().(type) {
+	case nil:
+		c.that(false, at, "expected one of httpHeaderName, httpCookie, useSourceIp and httpQueryParameterName")
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
+		c.that(key.HttpHeaderName != "", at+".httpHeaderName", "expected the name of a header, got an empty one")
+		c.line(at+".httpHeaderName", key.HttpHeaderName)
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
+		c.that(key.HttpQueryParameterName != "", at+".httpQueryParameterName", "expected the name of a parameter, got an empty one")
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
+		c.cookie(at+".httpCookie", key.HttpCookie)
+	}
+	//lint:ignore SA1019 objects of old still have it
+	if n := h.GetMinimumRingSize(); n != 0 {
+		c.that(n <= largestRing, at+".minimumRingSize", "expected at most %d, got %d", largestRing, n)
+	}
+	c.that(h.GetRingHash().GetMinimumRingSize() <= largestRing, at+".ringHash.minimumRingSize", "expected at most %d, got %d", largestRing, h.GetRingHash().GetMinimumRingSize())
+	if size := h.GetMaglev().GetTableSize(); size != 0 {
+		c.that(size <= largestMaglev && isPrime(size), at+".maglev.tableSize", "expected a prime number of at most %d, got %d", largestMaglev, size)
+	}
+}
+
+func (c *check) cookie(at string, cookie *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) {
+	c.that(cookie.GetName() != "", at+".name", "expected the name of a cookie")
+	c.line(at+".name", cookie.GetName())
+	c.line(at+".path", cookie.GetPath())
+	c.duration(at+".ttl", cookie.GetTtl(), true)
+	for i, a := range cookie.GetAttributes() {
+		in := item(at+".attributes", i)
+		c.that(a.GetName() != "", in+".name", "expected the name of an attribute")
+		c.line(in+".name", a.GetName())
+		c.line(in+".value", a.GetValue())
+	}
+}
+
+// isPrime is for the sizes of tables, which are at most some millions.
+func isPrime(n uint64) bool {
+	for d := uint64(2); d*d <= n; d++ {
+		if n%d == 0 {
+			return false
+		}
+	}
+	return true // Envoy takes a table of one entry too.
 }
 
 func (c *check) locality(at string, l *networking.LocalityLoadBalancerSetting) {
@@ -89,6 +147,10 @@ func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
 		c.positive(at+".tcp.connectTimeout", t.ConnectTimeout)
 		c.positive(at+".tcp.maxConnectionDuration", t.MaxConnectionDuration)
 		c.duration(at+".tcp.idleTimeout", t.IdleTimeout, true)
+		if k := t.TcpKeepalive; k != nil {
+			c.seconds(at+".tcp.tcpKeepalive.time", k.Time)
+			c.seconds(at+".tcp.tcpKeepalive.interval", k.Interval)
+		}
 	}
 	if h := p.GetHttp(); h != nil {
 		for _, n := range []struct {
@@ -102,9 +164,27 @@ func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
 			c.that(n.value >= 0, at+n.field, "expected a number of at least 0, got %d", n.value)
 		}
 		c.duration(at+".http.idleTimeout", h.IdleTimeout, true)
+		if k := h.Http2KeepAlive; k != nil {
+			c.positive(at+".http.http2KeepAlive.interval", k.Interval)
+			c.that(k.Timeout != nil, at+".http.http2KeepAlive.timeout", "expected a duration")
+			c.positive(at+".http.http2KeepAlive.timeout", k.Timeout)
+		}
 		c.that(h.H2UpgradePolicy != networking.ConnectionPoolSettings_HTTPSettings_UPGRADE || !h.UseClientProtocol, at+".http.useClientProtocol",
 			"expected only one of useClientProtocol and h2UpgradePolicy UPGRADE")
 	}
+}
+
+// seconds takes a duration that the system counts in seconds of 32 bits.
+func (c *check) seconds(field string, d *durationpb.Duration) {
+	c.duration(field, d, true)
+	c.that(d.GetSeconds() <= math.MaxInt32, field, "expected at most %ds, got %ds", math.MaxInt32, d.GetSeconds())
+}
+
+func (c *check) retryBudget(at string, b *networking.TrafficPolicy_RetryBudget) {
+	if p := b.GetPercent(); p != nil {
+		c.that(p.GetValue() >= 0 && p.GetValue() <= 100, at+".percent", "expected a percentage from 0 to 100, got %v", p.GetValue())
+	}
+	c.duration(at+".budgetInterval", b.GetBudgetInterval(), true)
 }
 
 func (c *check) outlier(at string, o *networking.OutlierDetection) {
@@ -120,6 +200,8 @@ func (c *check) clientTLS(at string, t *networking.ClientTLSSettings) {
 	if t == nil {
 		return
 	}
+	const longest = 255
+	c.that(len(t.Sni) <= longest && !strings.Contains(t.Sni, "\x00"), at+".sni", "expected a server name of at most %d bytes, got %d", longest, len(t.Sni))
 	files := t.ClientCertificate != "" || t.PrivateKey != "" || t.CaCertificates != ""
 	switch t.Mode {
 	case networking.ClientTLSSettings_MUTUAL:

@@ -1,6 +1,9 @@
 package ingest
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -23,6 +26,13 @@ func checkGateway(o *clientnet.Gateway) *problem {
 		c.that(len(s.GetHosts()) > 0, at+".hosts", "expected at least one host")
 		for j, h := range s.GetHosts() {
 			c.hostIn(item(at+".hosts", j), h, true, ".")
+			if parseProtocol(s.GetPort().GetProtocol()).IsTLS() { // Connections are told apart by the server name.
+				_, host, found := strings.Cut(h, "/")
+				if !found {
+					host = h
+				}
+				c.serverName(item(at+".hosts", j), host)
+			}
 		}
 		c.serverTLS(at+".tls", s)
 	}
@@ -48,6 +58,14 @@ func (c *check) serverTLS(at string, s *networking.Server) {
 		c.that(!p.IsTLS(), at, "expected TLS settings for protocol %s", s.GetPort().GetProtocol())
 		return
 	}
+	for i, h := range t.VerifyCertificateHash {
+		c.that(isHash(h), item(at+".verifyCertificateHash", i), "expected the SHA-256 of a certificate as 64 hexadecimal digits, or pairs of them with colons between, got %q", h)
+	}
+	for i, h := range t.VerifyCertificateSpki {
+		sum, err := base64.StdEncoding.DecodeString(h)
+		c.that(err == nil && len(sum) == sha256.Size && len(h) == base64.StdEncoding.EncodedLen(sha256.Size), item(at+".verifyCertificateSpki", i),
+			"expected the SHA-256 of a public key in base64, got %q", h)
+	}
 	certificates := t.CredentialName != "" || len(t.CredentialNames) > 0 || len(t.TlsCertificates) > 0 || t.ServerCertificate != "" && t.PrivateKey != ""
 	if !p.IsTLS() {
 		c.that(p.IsHTTP() && t.Mode == networking.ServerTLSSettings_PASSTHROUGH && !certificates, at, "expected only httpsRedirect for protocol %s", s.GetPort().GetProtocol())
@@ -64,6 +82,20 @@ func (c *check) serverTLS(at string, s *networking.Server) {
 	}
 }
 
+// isHash reports whether s is a SHA-256 as Envoy reads it: pairs of hexadecimal digits, with colons between them or without.
+func isHash(s string) bool {
+	if n := sha256.Size; len(s) == 3*n-1 {
+		for i := range n - 1 {
+			if s[3*i+2] != ':' {
+				return false
+			}
+		}
+		s = strings.ReplaceAll(s, ":", "")
+	}
+	sum, err := hex.DecodeString(s)
+	return err == nil && len(sum) == sha256.Size
+}
+
 func checkSidecar(o *clientnet.Sidecar) *problem {
 	c, spec := &check{}, &o.Spec
 	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
@@ -73,7 +105,10 @@ func checkSidecar(o *clientnet.Sidecar) *problem {
 		at := item("spec.ingress", i)
 		c.that(l.GetPort() != nil, at+".port", "expected a port")
 		c.protocol(at+".port.protocol", l.GetPort().GetProtocol())
-		c.bind(at, l.GetBind(), l.GetPort().GetNumber())
+		c.port(at+".port.number", l.GetPort().GetNumber())
+		if l.GetBind() != "" { // What arrives for the workload does so at an address.
+			c.address(at+".bind", l.GetBind())
+		}
 		c.defaultEndpoint(at+".defaultEndpoint", l.GetDefaultEndpoint())
 		c.pool(at+".connectionPool", l.GetConnectionPool())
 	}

@@ -27,13 +27,14 @@ type Pod struct {
 	ready       bool
 	alive       bool // not being deleted
 	hostNetwork bool
+	bad         *problem // why the Pod is refused, nil if it is not
 }
 
 func (t *Trimmer) pod(p *corev1.Pod) *Pod {
 	out := &Pod{
 		namespace: t.same(p.Namespace), name: p.Name, labels: t.labels(p.Labels), workload: t.same(workloadName(p)), node: t.same(p.Spec.NodeName),
 		account: t.same(cmp.Or(p.Spec.ServiceAccountName, "default")), ports: t.namedPorts(p), created: seconds(p.ObjectMeta),
-		alive: p.DeletionTimestamp == nil, hostNetwork: p.Spec.HostNetwork,
+		alive: p.DeletionTimestamp == nil, hostNetwork: p.Spec.HostNetwork, bad: badPod(p),
 	}
 	if out.subDomain = p.Spec.Subdomain; out.subDomain != "" {
 		out.hostName = cmp.Or(p.Spec.Hostname, p.Name)
@@ -46,6 +47,9 @@ func (t *Trimmer) pod(p *corev1.Pod) *Pod {
 }
 
 func (p *Pod) equal(o *Pod) bool {
+	if (p.bad == nil) != (o.bad == nil) || p.bad != nil && *p.bad != *o.bad {
+		return false
+	}
 	return p.namespace == o.namespace && p.name == o.name && p.workload == o.workload && p.account == o.account && p.node == o.node &&
 		p.hostName == o.hostName && p.subDomain == o.subDomain && p.created == o.created && p.ready == o.ready && p.alive == o.alive &&
 		p.hostNetwork == o.hostNetwork && slices.Equal(p.addresses, o.addresses) && maps.Equal(p.labels, o.labels) && maps.Equal(p.ports, o.ports)

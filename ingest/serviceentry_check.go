@@ -22,6 +22,7 @@ func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
 	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
 	c.entryAddresses(spec)
 	c.entryPorts(spec.Ports)
+	c.entryServerNames(spec)
 	c.resolution(spec)
 	for i, e := range spec.Endpoints {
 		c.entryEndpoint(item("spec.endpoints", i), e)
@@ -42,6 +43,16 @@ func (c *check) entryAddresses(spec *networking.ServiceEntry) {
 		isRange := err == nil && !p.IsSingleIP()
 		c.that(!isRange || spec.Resolution == networking.ServiceEntry_NONE || spec.Resolution == networking.ServiceEntry_STATIC, at,
 			"expected an address, a CIDR range is for resolution NONE and STATIC only")
+	}
+}
+
+// entryServerNames checks the hosts of an entry that has a port for TLS, where connections are told apart by the server name.
+func (c *check) entryServerNames(spec *networking.ServiceEntry) {
+	if !slices.ContainsFunc(spec.Ports, func(p *networking.ServicePort) bool { return parseProtocol(p.GetProtocol()).IsTLS() }) {
+		return
+	}
+	for i, h := range spec.Hosts {
+		c.serverName(item("spec.hosts", i), h)
 	}
 }
 
@@ -85,7 +96,10 @@ func (c *check) resolution(spec *networking.ServiceEntry) {
 // usable reports whether a service of that resolution can have an endpoint at address: a proxy refuses all endpoints of a cluster if one of
 // them is a name where it resolves none, or a socket where it resolves.
 func usable(r value.Resolution, address string) bool {
-	_, err := netip.ParseAddr(address)
+	a, err := netip.ParseAddr(address)
+	if a.Zone() != "" {
+		return false
+	}
 	switch r {
 	case value.ClientSideLB:
 		return err == nil || strings.HasPrefix(address, "unix://")

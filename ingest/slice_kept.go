@@ -102,8 +102,8 @@ func (s *Slice) endpointPorts() []value.EndpointPort {
 }
 
 func isNoAddress(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err != nil
+	a, err := netip.ParseAddr(s)
+	return err != nil || a.Zone() != ""
 }
 
 // checkSlice keeps addresses out that a proxy would refuse, and with them all endpoints of the service.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/ingest/support"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot"
@@ -25,6 +26,9 @@ type Settings struct {
 	ClusterID string
 	// Reports is told which objects are refused and why; one that logs to Log when nil.
 	Reports *report.Registry
+	// RegexSize is the largest RE2 program of a regular expression that the proxies take, envoytext.DefaultRegexSize when 0. Proxies that
+	// start with Istio's bootstrap take 32768.
+	RegexSize int
 	// Log is where Reports logs when it is not given; slog.Default() when nil.
 	Log *slog.Logger
 	// Metrics are told what happens; none when zero.
@@ -77,6 +81,9 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 	}
 	if settings.Reports == nil {
 		settings.Reports = report.New(report.Options{Log: settings.Log})
+	}
+	if settings.RegexSize == 0 {
+		settings.RegexSize = envoytext.DefaultRegexSize
 	}
 	s := &Store{
 		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(), unservedKinds: unservedKinds(),

@@ -16,7 +16,7 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, o *clientnet.Virtual
 		in := item(at+".match", i)
 		c.that(len(m.GetSniHosts()) > 0, in+".sniHosts", "expected at least one host")
 		for j, h := range m.GetSniHosts() {
-			c.host(item(in+".sniHosts", j), h, true)
+			c.serverName(item(in+".sniHosts", j), h)
 			c.that(underAny(o, h), item(in+".sniHosts", j), "expected a host that falls under spec.hosts, got %q", h)
 		}
 		for j, s := range m.GetDestinationSubnets() {
@@ -27,6 +27,12 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, o *clientnet.Virtual
 		c.gateways(in+".gateways", m.GetGateways())
 	}
 	c.streamDestinations(at, r.GetRoute())
+}
+
+// serverName takes a host that connections ask for, "*.host" for all below it, or "*" for all there are.
+func (c *check) serverName(at, h string) {
+	c.host(at, h, true)
+	c.that(h == "*" || !strings.HasPrefix(h, "*") || strings.HasPrefix(h, "*."), at, `expected a server name, "*" or "*." and a domain, got %q`, h)
 }
 
 // underAny reports whether a server name falls under a host; a short host stands for the Service of that name.
@@ -54,12 +60,12 @@ func (c *check) streamMatch(at string, m *networking.L4MatchAttributes) {
 
 func (c *check) streamDestinations(at string, list []*networking.RouteDestination) {
 	c.that(len(list) > 0, at+".route", "expected at least one destination")
-	total := int32(0)
+	total := int64(0)
 	for i, d := range list {
 		to := item(at+".route", i)
 		c.destination(to+".destination", d.GetDestination(), true)
 		c.that(d.GetWeight() >= 0, to+".weight", "expected a weight of at least 0, got %d", d.GetWeight())
-		total += d.GetWeight()
+		total += int64(d.GetWeight())
 	}
 	c.that(len(list) < 2 || total > 0, at+".route", "expected weights that add up to more than 0")
 }

@@ -57,7 +57,7 @@ func (s *Store) version(held versions, e Event) versions {
 	was := held[i].refused
 	if same(held[i].good, e.Object) {
 		held[i].refused = nil
-	} else if p := admit(e.Key, e.Object); p != nil {
+	} else if p := admit(e.Key, e.Object, s.settings.RegexSize); p != nil {
 		held[i].refused = s.refuse(e, *p)
 	} else {
 		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.unserved(e)

@@ -2,16 +2,20 @@ package ingest
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/envoytext"
 )
 
-func checkVirtualService(o *clientnet.VirtualService) *problem {
-	c, spec := &check{}, &o.Spec
+// checkVirtualService refuses regular expressions whose program is larger than regexSize.
+func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
+	c, spec := &check{regexSize: regexSize}, &o.Spec
 	delegate := len(spec.Hosts) == 0 // What another VirtualService includes has neither hosts nor gateways.
 	c.that(!delegate || len(spec.Gateways) == 0, "spec.hosts", "expected at least one host; only a delegate, which has no gateways, has none")
 	c.gateways("spec.gateways", spec.Gateways)
@@ -77,15 +81,19 @@ func (c *check) httpRoute(at string, r *networking.HTTPRoute, delegate bool) {
 	c.retries(at+".retries", r.Retries)
 	c.rewrite(at+".rewrite", r.Rewrite)
 	c.duration(at+".timeout", r.Timeout, true)
-	total := int32(0)
+	total := int64(0)
 	for i, d := range r.Route {
 		to := item(at+".route", i)
 		c.destination(to+".destination", d.GetDestination(), true)
 		c.headers(to+".headers", d.GetHeaders())
+		if len(r.Route) == 1 { // What changes for the only destination changes for the route.
+			c.additions(to+".headers", r.Headers, d.GetHeaders())
+		}
 		c.that(d.GetWeight() >= 0, to+".weight", "expected a weight of at least 0, got %d", d.GetWeight())
-		total += d.GetWeight()
+		total += int64(d.GetWeight())
 	}
 	c.that(len(r.Route) < 2 || total > 0, at+".route", "expected weights that add up to more than 0")
+	c.that(total <= math.MaxUint32, at+".route", "expected weights that add up to at most %d, got %d", uint32(math.MaxUint32), total)
 }
 
 // httpAction checks that a route does one thing.
@@ -117,10 +125,14 @@ func (c *check) httpMatch(at string, m *networking.HTTPMatchRequest) {
 	if expression, ok := m.GetUri().GetMatchType().(*networking.StringMatch_Regex); ok {
 		c.regex(at+".uri.regex", expression.Regex)
 	}
+	c.line(at+".uri", m.GetUri().GetPrefix()+m.GetUri().GetExact())
 	c.headerMatches(at+".headers", m.GetHeaders())
 	c.headerMatches(at+".withoutHeaders", m.GetWithoutHeaders())
 	for _, name := range slices.Sorted(maps.Keys(m.GetQueryParams())) {
-		c.match(at+".queryParams."+name, m.GetQueryParams()[name])
+		const longest = 1024
+		in := member(at+".queryParams", name)
+		c.that(name != "" && len(name) <= longest, in, "expected the name of a parameter, of at most %d bytes", longest)
+		c.match(in, m.GetQueryParams()[name])
 	}
 	c.optionalPort(at+".port", m.GetPort())
 	c.labels(at+".sourceLabels", m.GetSourceLabels())
@@ -131,9 +143,9 @@ func (c *check) httpMatch(at string, m *networking.HTTPMatchRequest) {
 func (c *check) headerMatches(at string, matches map[string]*networking.StringMatch) {
 	for _, name := range slices.Sorted(maps.Keys(matches)) {
 		if !strings.HasPrefix(name, "@request.auth.claims") {
-			c.header(at, name)
+			c.header(member(at, name), name)
 		}
-		c.match(at+"."+name, matches[name])
+		c.match(member(at, name), matches[name])
 	}
 }
 
@@ -141,6 +153,7 @@ func (c *check) headerMatches(at string, matches map[string]*networking.StringMa
 func (c *check) headers(at string, h *networking.Headers) {
 	c.operations(at+".request", h.GetRequest(), true)
 	c.operations(at+".response", h.GetResponse(), false)
+	c.additions(at, h)
 }
 
 func (c *check) operations(at string, o *networking.Headers_HeaderOperations, request bool) {
@@ -151,18 +164,39 @@ func (c *check) operations(at string, o *networking.Headers_HeaderOperations, re
 	}
 }
 
+// additions checks how many headers are set and added together, by the operations of a route and of its only destination. at is the path of
+// the last of them.
+func (c *check) additions(at string, all ...*networking.Headers) {
+	const most = 1000
+	requests, responses := 0, 0
+	for _, h := range all {
+		requests += len(h.GetRequest().GetSet()) + len(h.GetRequest().GetAdd())
+		responses += len(h.GetResponse().GetSet()) + len(h.GetResponse().GetAdd())
+	}
+	c.that(requests <= most, at+".request", "expected at most %d headers to set and add, got %d", most, requests)
+	c.that(responses <= most, at+".response", "expected at most %d headers to set and add, got %d", most, responses)
+}
+
 func (c *check) changes(at string, values map[string]string, request bool) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		c.operation(at, name, request)
-		c.that(!strings.ContainsFunc(values[name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }), at+"."+name,
-			"expected a header's value without control characters")
+		in := member(at, name)
+		c.operation(in, name, request)
+		c.line(in, values[name])
+		if !isAuthority(name) { // What replaces the authority stands as it is.
+			err := envoytext.Format(values[name])
+			c.that(err == nil, in, "expected a header's value as Envoy formats it: %v", err)
+		}
 	}
+}
+
+func isAuthority(name string) bool {
+	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
 
 func (c *check) operation(at, name string, authority bool) {
 	c.that(name != "", at, "expected a header's name, got an empty one")
-	isAuthority := strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
-	c.that(authority && isAuthority || !isAuthority && !strings.HasPrefix(name, ":"), at, "header %q cannot be changed here", name)
+	c.line(at, name)
+	c.that(authority && isAuthority(name) || !isAuthority(name) && !strings.HasPrefix(name, ":"), at, "header %q cannot be changed here", name)
 }
 
 func (c *check) cors(at string, p *networking.CorsPolicy) {
@@ -178,6 +212,9 @@ func (c *check) cors(at string, p *networking.CorsPolicy) {
 		if h != "*" {
 			c.header(item(at+".exposeHeaders", i), h)
 		}
+	}
+	for i, m := range p.GetAllowMethods() {
+		c.line(item(at+".allowMethods", i), m)
 	}
 	c.duration(at+".maxAge", p.GetMaxAge(), true)
 }
@@ -223,13 +260,15 @@ func (c *check) redirect(at string, r *networking.HTTPRedirect) {
 		"expected 301, 302, 303, 307 or 308, got %d", r.GetRedirectCode())
 	c.that(slices.Contains([]string{"", "http", "https"}, r.GetScheme()), at+".scheme", "expected http or https, got %q", r.GetScheme())
 	c.optionalPort(at+".port", r.GetPort())
+	c.line(at+".uri", r.GetUri())
+	c.line(at+".authority", r.GetAuthority())
 }
 
 func (c *check) retries(at string, r *networking.HTTPRetry) {
 	c.that(r.GetAttempts() >= 0, at+".attempts", "expected a number of at least 0, got %d", r.GetAttempts())
 	c.that(r == nil || r.Attempts > 0 || r.PerTryTimeout == nil && r.RetryOn == "", at+".attempts", "expected at least 1 beside perTryTimeout and retryOn")
 	c.duration(at+".perTryTimeout", r.GetPerTryTimeout(), true)
-	c.duration(at+".backoff", r.GetBackoff(), true)
+	c.positive(at+".backoff", r.GetBackoff())
 	for _, on := range strings.Split(r.GetRetryOn(), ",") {
 		on = strings.TrimSpace(on)
 		if n, err := strconv.Atoi(on); err == nil {
@@ -259,7 +298,20 @@ func (c *check) rewrite(at string, r *networking.HTTPRewrite) {
 	if x != nil {
 		c.that(x.GetMatch() != "" && x.GetRewrite() != "", at+".uriRegexRewrite", "expected match and rewrite")
 		c.regex(at+".uriRegexRewrite.match", x.GetMatch())
+		c.template(at+".uriRegexRewrite.rewrite", x)
 	}
+	c.line(at+".uri", r.GetUri())
+	c.line(at+".authority", r.GetAuthority())
+}
+
+// template checks what is put in the place of what an expression matches.
+func (c *check) template(at string, x *networking.RegexRewrite) {
+	if c.first != nil {
+		return
+	}
+	err := envoytext.Template(x.GetRewrite(), x.GetMatch())
+	c.that(err == nil, at, "expected a rewrite that fits the expression: %v", err)
+	c.line(at, x.GetRewrite())
 }
 
 func (c *check) destination(at string, d *networking.Destination, required bool) {

@@ -17,15 +17,16 @@ type room struct {
 // rooms is design.md's layout. Imports point one way.
 func rooms() []room {
 	return []room{
-		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "report", "status"}},
+		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status"}},
 		{"status", []string{"snapshot", "report"}},
 		{"report", []string{"=snapshot/value"}},
-		{"ingest", []string{"ingest", "snapshot", "report"}},
+		{"ingest", []string{"ingest", "snapshot", "report", "envoytext"}},
+		{"envoytext", nil},
 		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
 		{"snapshot/chunked", nil},
 		{"snapshot/value", nil},
-		{"gen", []string{"=snapshot/value"}},
-		{"gen/plan", []string{"gen", "snapshot", "encodecache"}},
+		{"gen", []string{"=snapshot/value", "envoytext"}},
+		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext"}},
 		{"encodecache", nil},
 		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot"}},
 		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked"}},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/status"
 )
 
@@ -30,6 +31,7 @@ type options struct {
 	shards                              int
 	keepaliveInterval, keepaliveTimeout time.Duration
 	keepaliveMaxAge, shutdownDuration   time.Duration
+	maxRegexSize                        int
 	maxRecvSize, maxStreams             int
 	maxConnections                      int // follows from what there is
 	maxSubscriptions, maxBytesHeld      int
@@ -65,6 +67,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.monitoringAddr, "monitoringAddr", ":15014", "address for /metrics, /ready and /debug; none when empty")
 	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, without a token")
 	f.StringVar(&o.debugTokenFile, "debugTokenFile", "", "file with a secret that opens /debug to its bearer from everywhere (or the secret itself in PILOTD_DEBUG_TOKEN); without it /debug answers only to 127.0.0.1 and ::1")
+
+	f.IntVar(&o.maxRegexSize, "maxRegexSize", envoytext.DefaultRegexSize, "largest RE2 program of a regular expression that the proxies take (their runtime key re2.max_program_size.error_level); Istio's own bootstrap sets 32768")
 
 	f.IntVar(&o.shards, "shards", runtime.GOMAXPROCS(0), "workers that proxies are spread over")
 	f.DurationVar(&o.keepaliveInterval, "keepaliveInterval", 30*time.Second, "silence after which a connection is probed")

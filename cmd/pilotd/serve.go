@@ -102,7 +102,7 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 	host, _ := os.Hostname() // only a name for people
 	o.limit(ownResources())
 	return discovery.Options{
-		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID,
+		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize,
 		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
 		Limits: grpcstream.Limits{
 			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,

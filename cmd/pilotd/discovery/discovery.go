@@ -34,6 +34,8 @@ type Options struct {
 	Sources []string
 	// DomainSuffix and ClusterID are as in ingest.Settings.
 	DomainSuffix, ClusterID string
+	// RegexSize is the largest program of a regular expression: see ingest.Settings.
+	RegexSize int
 	// DebounceAfter and DebounceMax hold configuration changes back; see plan.Options.
 	DebounceAfter, DebounceMax time.Duration
 	// Limits bound what one client can cost.
@@ -83,7 +85,7 @@ func New(o Options) *Server {
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})
-	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
+	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		ParseNode: plan.ParseNode, NodeMetadata: plan.NodeMetadata(), NodeExtensions: plan.NodeExtensions(),
 		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,

@@ -1,0 +1,223 @@
+package envoytext
+
+import (
+	"regexp/syntax"
+	"slices"
+)
+
+// programSize is the number of instructions that RE2 makes of an expression: what Envoy compares with its limit. RE2 compiles an expression
+// as Go does, and then flattens the program: an alternative becomes a list of the instructions that it can begin with, and each list that is
+// reached from several places is kept once. The start and the end of the text, and a literal right after the start, are no instructions.
+func programSize(parsed *syntax.Regexp) int {
+	rest, literal := withoutLiteral(parsed)
+	simple, starts := withoutEdge(rest.Simplify(), syntax.OpBeginText)
+	simple, _ = withoutEdge(simple, syntax.OpEndText)
+	p, err := syntax.Compile(simple)
+	if err != nil {
+		return 0
+	}
+	f := &flattening{program: p, predecessors: make([][]uint32, len(p.Inst)), isRoot: make([]bool, len(p.Inst))}
+	f.root(uint32(p.Start))
+	for i := 0; i < len(f.roots); i++ { // The list grows.
+		f.follow(f.roots[i])
+	}
+	for i := len(f.roots) - 1; i >= 0; i-- {
+		f.dominate(f.roots[i])
+	}
+	n := 1 // The instruction that fails.
+	if literal || !starts {
+		n += 2 // What skips the text before a match.
+	}
+	for _, r := range f.roots {
+		n += f.length(r)
+	}
+	return n
+}
+
+// withoutLiteral cuts the literal off that an expression begins with, right after the start of the text, if there is one.
+func withoutLiteral(re *syntax.Regexp) (rest *syntax.Regexp, found bool) {
+	i := 0
+	for re.Op == syntax.OpConcat && i < len(re.Sub) && re.Sub[i].Op == syntax.OpBeginText {
+		i++
+	}
+	if i == 0 || i == len(re.Sub) || re.Sub[i].Op != syntax.OpLiteral {
+		return re, false
+	}
+	return &syntax.Regexp{Op: syntax.OpConcat, Flags: re.Flags, Sub: re.Sub[i+1:]}, true
+}
+
+// withoutEdge takes the start or the end of the text off an expression that begins or ends with it.
+func withoutEdge(re *syntax.Regexp, edge syntax.Op) (rest *syntax.Regexp, found bool) {
+	at := 0
+	switch re.Op {
+	case edge:
+		return &syntax.Regexp{Op: syntax.OpEmptyMatch, Flags: re.Flags}, true
+	case syntax.OpConcat:
+		if len(re.Sub) == 0 {
+			return re, false
+		}
+		if edge == syntax.OpEndText {
+			at = len(re.Sub) - 1
+		}
+	case syntax.OpCapture:
+	default:
+		return re, false
+	}
+	inner, found := withoutEdge(re.Sub[at], edge)
+	if !found {
+		return re, false
+	}
+	out := *re
+	out.Sub = slices.Clone(re.Sub)
+	out.Sub[at] = inner
+	return &out, true
+}
+
+// flattening is the state of programSize. Owned by the caller of programSize.
+type flattening struct {
+	program      *syntax.Prog
+	predecessors [][]uint32 // of instructions that alternatives lead to
+	roots        []uint32   // where a list begins
+	isRoot       []bool
+}
+
+func (f *flattening) root(id uint32) {
+	if f.program.Inst[id].Op == syntax.InstFail || f.isRoot[id] {
+		return
+	}
+	f.isRoot[id] = true
+	f.roots = append(f.roots, id)
+}
+
+// walk visits what can be reached from root without leaving its list.
+func (f *flattening) walk(root uint32, visit func(id uint32) (deeper bool)) {
+	seen := make(map[uint32]bool)
+	stack := []uint32{root}
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if !visit(id) {
+			continue
+		}
+		switch in := &f.program.Inst[id]; in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			stack = append(stack, in.Arg, in.Out)
+		case syntax.InstNop:
+			stack = append(stack, in.Out)
+		}
+	}
+}
+
+// follow finds the roots that the instructions of one list lead to.
+func (f *flattening) follow(root uint32) {
+	f.walk(root, func(id uint32) bool {
+		switch in := &f.program.Inst[id]; in.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			for _, out := range []uint32{in.Out, in.Arg} {
+				f.precede(id, out)
+			}
+		case syntax.InstNop:
+			f.precede(id, in.Out)
+		case syntax.InstMatch, syntax.InstFail:
+		default:
+			f.root(in.Out)
+		}
+		return true
+	})
+}
+
+func (f *flattening) precede(id, out uint32) {
+	if !slices.Contains(f.predecessors[out], id) {
+		f.predecessors[out] = append(f.predecessors[out], id)
+	}
+}
+
+// dominate makes roots of those instructions of a list that other lists lead to as well.
+func (f *flattening) dominate(root uint32) {
+	inside := map[uint32]bool{}
+	f.walk(root, func(id uint32) bool {
+		if id != root && f.isRoot[id] {
+			return false
+		}
+		inside[id] = true
+		return true
+	})
+	for _, id := range sorted(inside) {
+		if slices.ContainsFunc(f.predecessors[id], func(p uint32) bool { return !inside[p] }) {
+			f.root(id)
+		}
+	}
+}
+
+func sorted(set map[uint32]bool) []uint32 {
+	out := make([]uint32, 0, len(set))
+	for id := range set {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// length is the number of instructions in the list of a root.
+func (f *flattening) length(root uint32) int {
+	n := 0
+	f.walk(root, func(id uint32) bool {
+		if id != root && f.isRoot[id] {
+			n++ // A jump to the other list.
+			return false
+		}
+		switch in := &f.program.Inst[id]; in.Op {
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			n += ranges(in)
+		case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstMatch:
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// ranges is the number of ranges of bytes that an instruction takes.
+func ranges(in *syntax.Inst) int {
+	const last = 0xff
+	switch {
+	case in.Op == syntax.InstRuneAny:
+		return 1
+	case in.Op == syntax.InstRuneAnyNotNL:
+		return 2
+	case len(in.Rune) == 1:
+		return 1 // Case is folded by the instruction itself.
+	}
+	folds := foldsASCII(in.Rune)
+	n := 0
+	for i := 0; i+1 < len(in.Rune); i += 2 {
+		low, high := in.Rune[i], in.Rune[i+1]
+		if low > last || folds && low >= 'A' && high <= 'Z' {
+			continue
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+// foldsASCII reports whether a class has each ASCII letter in both cases or in neither.
+func foldsASCII(class []rune) bool {
+	has := func(r rune) bool {
+		for i := 0; i+1 < len(class); i += 2 {
+			if class[i] <= r && r <= class[i+1] {
+				return true
+			}
+		}
+		return false
+	}
+	for r := 'A'; r <= 'Z'; r++ {
+		if has(r) != has(r+'a'-'A') {
+			return false
+		}
+	}
+	return true
+}
