@@ -52,9 +52,10 @@ func (b *clusterBuilder) protocol(port value.Protocol, client value.NodeType) {
 	}
 }
 
-// upgrade makes an outbound cluster an HTTP/2 one where the rule says so, whatever its port, or the mesh does and the port is HTTP.
+// upgrade makes an outbound cluster an HTTP/2 one where the rule says so, or the mesh does and the port is HTTP. A port whose protocol is detected
+// keeps to the protocol of the client: the server may speak no other.
 func (b *clusterBuilder) upgrade(k ClusterKey, pool *networking.ConnectionPoolSettings) {
-	if pool.GetHttp().GetUseClientProtocol() {
+	if pool.GetHttp().GetUseClientProtocol() || b.http.GetUseDownstreamProtocolConfig() != nil {
 		return
 	}
 	switch pool.GetHttp().GetH2UpgradePolicy() {

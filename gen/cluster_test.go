@@ -222,6 +222,22 @@ alt_stat_name books.shop_80_p_a;`},
 	}
 }
 
+// TestDetectedPortIsNotUpgraded: h2UpgradePolicy leaves a port whose protocol a sidecar detects with the protocol of the client; a router, which
+// detects nothing, speaks HTTP/2 there.
+func TestDetectedPortIsNotUpgraded(t *testing.T) {
+	for client, want := range map[value.NodeType]string{
+		value.SidecarProxy: httpOptions + "/use_downstream_protocol_config {http2_protocol_options:{},http_protocol_options:{}}",
+		value.Router:       httpOptions + "/explicit_http_config {http2_protocol_options:{}}",
+	} {
+		k := clusterKey(t, "", `{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE}}}}`, "")
+		k.Client.Type, k.Port = client, &value.Port{Name: "p", Number: 80, Protocol: value.Auto}
+		field, _, _ := strings.Cut(want, " ")
+		if got := fieldsOf(t, valid(t, gen.Cluster(k)), field); got != want {
+			t.Errorf("client %d: got %s, want %s", client, got, want)
+		}
+	}
+}
+
 func TestClusterType(t *testing.T) {
 	const eds, original, strict, logical = "EDS", "ORIGINAL_DST", "STRICT_DNS", "LOGICAL_DNS"
 	rows := []struct {

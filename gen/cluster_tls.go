@@ -227,7 +227,7 @@ func (b *clusterBuilder) proxyProtocol(p *networking.TrafficPolicy_ProxyProtocol
 	switch {
 	case b.c.TransportSocket != nil:
 		b.c.TransportSocket = wrap(b.c.TransportSocket)
-	case len(b.c.TransportSocketMatches) == 0:
-		b.c.TransportSocket = wrap(rawBuffer())
+	case len(b.c.TransportSocketMatches) == 0: // plain text, under the name that patches of users know it by here
+		b.c.TransportSocket = wrap(transportSocket("raw_buffer", &rawpb.RawBuffer{}))
 	}
 }

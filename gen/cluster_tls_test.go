@@ -8,6 +8,7 @@ import (
 
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	proxyprotocolpb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
 	"github.com/pilotd/pilotd/gen"
@@ -146,6 +147,10 @@ func TestProxyProtocolWrapsEverySocket(t *testing.T) {
 		t.Error(got)
 	}
 	c = gen.Cluster(clusterKey(t, "", `{trafficPolicy: {proxyProtocol: {}, tls: {mode: DISABLE}}}`, ""))
+	wrapped := &proxyprotocolpb.ProxyProtocolUpstreamTransport{}
+	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(wrapped); err != nil || wrapped.GetTransportSocket().GetName() != "raw_buffer" {
+		t.Errorf("plain text under PROXY protocol: %v, %v", wrapped, err)
+	}
 	if got := securityOf(t, valid(t, c)); got != "upstream_proxy_protocol" {
 		t.Error(got)
 	}

@@ -34,7 +34,7 @@ func (t *EndpointTable) Workload(address string) *value.Workload {
 	return w
 }
 
-// Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports. Either may be nil.
+// Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports or labels. Either may be nil.
 func (s *EndpointSet) Moved(old *EndpointSet) []string {
 	a, b := old.all(), s.all()
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -43,22 +43,22 @@ func (s *EndpointSet) Moved(old *EndpointSet) []string {
 	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	ports := map[string][]value.EndpointPort{}
+	before := map[string]*value.Endpoint{}
 	for _, e := range a {
 		for _, addr := range e.Addresses {
-			ports[addr] = e.Ports
+			before[addr] = e
 		}
 	}
 	var out []string
 	for _, e := range b {
 		for _, addr := range e.Addresses {
-			if had, ok := ports[addr]; !ok || !slices.Equal(had, e.Ports) {
+			if had, ok := before[addr]; !ok || had.Identity != e.Identity || !slices.Equal(had.Ports, e.Ports) {
 				out = append(out, addr)
 			}
-			delete(ports, addr)
+			delete(before, addr)
 		}
 	}
-	for addr := range ports {
+	for addr := range before {
 		out = append(out, addr)
 	}
 	return out

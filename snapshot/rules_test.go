@@ -86,7 +86,7 @@ func TestMeshPriorityReadsLabels(t *testing.T) {
 	set := &networking.LocalityLoadBalancerSetting{FailoverPriority: []string{"tier", "kubernetes.io/hostname"}}
 	builder.Apply(&snapshot.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{LocalityLbSetting: set}}})
 	s := builder.View().Snapshot
-	got := s.LabelsRead("shop", false, value.Labels{"tier": "a", "app": "x"})
+	got := s.LabelsRead("shop", value.Labels{"tier": "a", "app": "x"})
 	if fmt.Sprint(got) != "map[tier:a]" || !s.NodeMatters() {
 		t.Errorf("reads %v, node %v", got, s.NodeMatters())
 	}

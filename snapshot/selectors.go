@@ -13,7 +13,6 @@ import (
 // selectorIndex counts who mentions which label, so that a proxy's class holds only the labels that something can read.
 type selectorIndex struct {
 	mentions chunked.Map[int] // reach, label, "=value" or "" for any value
-	services chunked.Map[int] // the same for the selectors of Services, which only routers of their namespace are asked for
 }
 
 // everywhere is the reach of a selector that is asked for proxies of all namespaces.
@@ -51,9 +50,9 @@ func count(m chunked.Map[int], add, remove []mention) chunked.Map[int] {
 	return m.Apply(edits)
 }
 
-// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace; of a router, the selectors of its
-// namespace's Services too, among which it finds its own.
-func (s *Snapshot) LabelsRead(namespace string, router bool, labels value.Labels) value.Labels {
+// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace. Selectors of services are not among them: which
+// of those a proxy serves is a fact of its own.
+func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Labels {
 	out := value.Labels{}
 	for _, l := range s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority() {
 		k, _, _ := strings.Cut(l, "=")
@@ -68,9 +67,6 @@ func (s *Snapshot) LabelsRead(namespace string, router bool, labels value.Labels
 			if pair || label {
 				out[k] = v
 			}
-		}
-		if _, ok := s.selectors.services.Get(key(namespace, k, "="+v)); ok && router {
-			out[k] = v
 		}
 	}
 	return out
@@ -156,13 +152,6 @@ func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolic
 	}
 }
 
-func mentionsOfService(s *value.Service) []mention {
-	if s == nil || s.Registry != value.RegistryKubernetes {
-		return nil
-	}
-	return pairs(s.Namespace, s.Selector)
-}
-
 func mentionsOfRule(d *value.DestinationRule) []mention {
 	if d == nil {
 		return nil
@@ -206,11 +195,7 @@ func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
 // with is x after the batch.
 func (x selectorIndex) with(b *Batch, prev *Snapshot) selectorIndex {
 	add, remove := b.mentions(prev)
-	var more, less []mention
-	for k, svc := range b.Services {
-		more, less = append(more, mentionsOfService(svc)...), append(less, mentionsOfService(prev.Service(k))...)
-	}
-	return selectorIndex{count(x.mentions, add, remove), count(x.services, more, less)}
+	return selectorIndex{count(x.mentions, add, remove)}
 }
 
 // mentions are the labels that the objects of b read and those that their predecessors read.
@@ -242,7 +227,7 @@ func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 }
 
 // ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class differs between them for
-// what it reads, but for routers in the namespaces of Services that changed.
+// what it reads.
 func (s *Snapshot) ReadsSame(o *Snapshot) bool {
 	return s.selectors.mentions.Same(o.selectors.mentions) && slices.Equal(
 		s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), o.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority()) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()

@@ -23,19 +23,19 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 	n := v.Snapshot
 	locality, node := p.Locality, p.Node
 	w := workloadOf(v, p)
-	labels := labelsNow(w, p)
+	labels := labelsNow(v, p)
 	if w != nil { // what the registry says of the workload wins over what the proxy says
 		locality = w.Locality
 		if w.Node != "" {
 			node = w.Node
 		}
 	}
-	read := n.LabelsRead(p.Namespace, p.Traits.Type == value.Router, labels)
+	read := n.LabelsRead(p.Namespace, labels)
 	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID, Network: p.Network}
 	if p.Traits.Type != value.Router {
 		f.Sidecar = sidecarOf(n, p.Namespace, labels)
-	} else if w != nil {
-		f.NamedPorts = namedPorts(n, w)
+	} else {
+		f.OwnPorts = translatedPorts(v, p)
 	}
 	if n.LocalityMatters() {
 		f.Locality = locality
@@ -46,10 +46,25 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 	return f, read
 }
 
-// labelsNow are the labels of a proxy whose workload is w, nil if it is not known.
-func labelsNow(w *value.Workload, p *Proxy) value.Labels {
-	if w != nil {
+// labelsNow are the labels of a proxy: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's endpoint at its address, even if
+// that has none, else those that the proxy itself reports.
+func labelsNow(v *snapshot.View, p *Proxy) value.Labels {
+	if w := workloadOf(v, p); w != nil {
 		return w.Labels
+	}
+	var at *value.Endpoint
+	var oldest *value.Service
+	for svc := range v.Snapshot.OtherServicesIn(p.Namespace) {
+		if oldest != nil && OlderService(oldest, svc) < 0 {
+			continue
+		}
+		for e := range endpointsAt(v, svc, p.Addresses) {
+			at, oldest = e, svc
+			break
+		}
+	}
+	if at != nil {
+		return at.Labels
 	}
 	return p.Labels.Unpack()
 }
@@ -94,7 +109,7 @@ func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
 
 // declaresIngress reports whether the Sidecar object of a proxy declares its inbound ports, which are named after its address.
 func declaresIngress(v *snapshot.View, p *Proxy) bool {
-	s := sidecarOf(v.Snapshot, p.Namespace, labelsNow(workloadOf(v, p), p))
+	s := sidecarOf(v.Snapshot, p.Namespace, labelsNow(v, p))
 	return s != nil && len(s.Spec.GetIngress()) > 0
 }
 

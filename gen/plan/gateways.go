@@ -43,7 +43,6 @@ func newGatewayTables() gatewayTables {
 // Immutable. A gatewayStep makes the next one and looks only at what a change touches: the servers of the Gateways that changed and what they
 // conflict with, the hosts that a VirtualService has at any server, the chains that it has a part in.
 type router struct {
-	own       []*value.Service              // its own Services, oldest first
 	ports     chunked.Map[*gatewayPort]     // number
 	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, place: of all servers that have their port
 	listeners chunked.Map[*gatewayListener] // port, bind
@@ -79,13 +78,10 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) 
 		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router, edits: &edits{},
 		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{}, known: map[boundService]*gen.RoutesKey{},
 	}
-	if touch.all || b.router == nil || s.ownTouched(touch) && !s.sc.translateAlike(s.was.own, ownServices(n, s.sc)) {
+	if touch.all || b.router == nil {
 		s.begin()
 	} else {
 		s.router = *s.was
-		if s.ownTouched(touch) {
-			s.own = ownServices(n, s.sc)
-		}
 		s.touch(touch)
 	}
 	s.finish()
@@ -96,7 +92,7 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) 
 
 // begin starts from nothing: every Gateway comes.
 func (s *gatewayStep) begin() {
-	s.was, s.own = &router{}, ownServices(s.n, s.sc)
+	s.was = &router{}
 	s.old = &snapshot.Snapshot{Mesh: s.n.Mesh}
 	var come []gatewayChange
 	for gw := range s.n.Gateways() {
@@ -112,17 +108,6 @@ type gatewayChange struct{ old, new *value.Gateway }
 
 func (s *gatewayStep) selects(gw *value.Gateway) bool {
 	return gw != nil && s.sc.Labels.Contains(gw.Spec.GetSelector())
-}
-
-// ownTouched reports whether a Service of the router itself may be another one.
-func (s *gatewayStep) ownTouched(touch *touched) bool {
-	for host := range touch.hosts {
-		k := value.ServiceKey{Host: host, Namespace: s.sc.Namespace}
-		if old, now := s.old.Service(k), s.n.Service(k); old != now && (s.sc.owns(old) || s.sc.owns(now)) {
-			return true
-		}
-	}
-	return false
 }
 
 // changeGateways replaces the servers of Gateways, and what is made of those that have their port, before and after.
@@ -180,7 +165,7 @@ func (h *serverHost) indexed() string {
 // serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those that stay are left out.
 func (s *gatewayStep) serverChanges(c gatewayChange) (out []serverChange) {
 	before := s.serversBefore(c.old)
-	after := s.sc.serversOf(s.own, c.new, before)
+	after := s.sc.serversOf(c.new, before)
 	for i := range max(len(before), len(after)) {
 		var sc serverChange
 		if i < len(before) {
@@ -207,7 +192,7 @@ func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
 	}
 	rank := gatewayRank(gw)
 	for i, spec := range gw.Spec.GetServers() {
-		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", s.sc.ownPort(s.was.own, int(spec.GetPort().GetNumber()))))
+		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", s.sc.ownPort(int(spec.GetPort().GetNumber()))))
 		if !ok {
 			continue
 		}

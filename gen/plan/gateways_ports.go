@@ -1,45 +1,45 @@
 package plan
 
 import (
-	"maps"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pilotd/pilotd/snapshot"
-	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// namedPorts are the ports of a router's workload that a Service of its own means by name, as Facts holds them.
-func namedPorts(n *snapshot.Snapshot, w *value.Workload) string {
-	if len(w.NamedPorts) == 0 {
-		return ""
-	}
-	read := map[string]int{}
-	for svc := range n.ServicesIn(w.Namespace) {
-		if svc.Registry != value.RegistryKubernetes || len(svc.Selector) == 0 || !w.Labels.Contains(svc.Selector) {
+// untranslatedLabel on a service says that Gateways name the router's own ports, not the service's.
+const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
+
+// translatedPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for which it listens at
+// another one: "number=own" by spaces, as Facts holds them. Of several services with one port the oldest decides.
+func translatedPorts(v *snapshot.View, p *Proxy) string {
+	served := servedBy(v, p)
+	slices.SortStableFunc(served, func(a, b Target) int { return OlderService(a.Service, b.Service) })
+	decided := map[int]bool{}
+	var out []string
+	for _, t := range served {
+		number := t.Port.Number
+		if _, ok := t.Service.Labels[untranslatedLabel]; ok || decided[number] {
 			continue
 		}
-		for _, p := range svc.Ports {
-			if number, ok := w.NamedPorts[p.TargetName]; ok && p.TargetName != "" {
-				read[p.TargetName] = number
-			}
+		decided[number] = true
+		if t.Number != number {
+			out = append(out, fmt.Sprintf("%d=%d", number, t.Number))
 		}
 	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(read)) {
-		out = append(out, name+"="+strconv.Itoa(read[name]))
-	}
+	slices.Sort(out)
 	return strings.Join(out, " ")
 }
 
-// namedPort is the number of a port of the workload; 0 if it has none of that name.
-func (f Facts) namedPort(name string) int {
-	for p := range strings.FieldsSeq(f.NamedPorts) {
-		if number, ok := strings.CutPrefix(p, name+"="); ok {
-			n, _ := strconv.Atoi(number)
+// ownPort is the port at which a router listens for calls to a port of its services; that port itself if they say no other.
+func (f Facts) ownPort(number int) int {
+	for p := range strings.FieldsSeq(f.OwnPorts) {
+		if own, ok := strings.CutPrefix(p, strconv.Itoa(number)+"="); ok {
+			n, _ := strconv.Atoi(own)
 			return n
 		}
 	}
-	return 0
+	return number
 }

@@ -88,7 +88,7 @@ func (g *scratchGateways) merge() *scratchMerge {
 		return 0
 	})
 	for _, gw := range selected {
-		for _, s := range g.sc.serversOf(ownServices(g.n, g.sc), gw, nil) {
+		for _, s := range g.sc.serversOf(gw, nil) {
 			m.add(s)
 		}
 	}

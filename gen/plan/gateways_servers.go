@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -80,55 +78,8 @@ func below[V comparable](m chunked.Map[V], prefix string) iter.Seq2[string, V] {
 	}
 }
 
-// ownServices are the Services of a router itself, oldest first.
-func ownServices(n *snapshot.Snapshot, sc *Scope) []*value.Service {
-	out := []*value.Service{}
-	for svc := range n.ServicesIn(sc.Namespace) {
-		if sc.owns(svc) {
-			out = append(out, svc)
-		}
-	}
-	slices.SortFunc(out, OlderService)
-	return out
-}
-
-// owns reports whether a Service is one of the router itself; nil is none.
-func (sc *Scope) owns(svc *value.Service) bool {
-	return svc != nil && len(svc.Selector) > 0 && svc.Registry == value.RegistryKubernetes && sc.Labels.Contains(svc.Selector)
-}
-
-// ownPort is the port at which the router listens for calls to a port of its Services; that port itself if it has none.
-func (sc *Scope) ownPort(own []*value.Service, number int) int {
-	const untranslated = "experimental.istio.io/disable-gateway-port-translation"
-	for _, svc := range own {
-		p := svc.PortByNumber(number)
-		if _, ok := svc.Labels[untranslated]; p == nil || ok {
-			continue
-		}
-		if p.TargetName == "" {
-			return cmp.Or(p.TargetPort, p.Number)
-		}
-		if own := sc.Facts.namedPort(p.TargetName); own != 0 {
-			return own
-		}
-	}
-	return number
-}
-
-// translateAlike reports whether two lists of a router's own Services send all ports to the same ones of the router.
-func (sc *Scope) translateAlike(a, b []*value.Service) bool {
-	for _, svc := range slices.Concat(a, b) {
-		for _, p := range svc.Ports {
-			if sc.ownPort(a, p.Number) != sc.ownPort(b, p.Number) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank, are taken over.
-func (sc *Scope) serversOf(own []*value.Service, gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
+func (sc *Scope) serversOf(gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
 	if gw == nil {
 		return nil
 	}
@@ -151,7 +102,7 @@ func (sc *Scope) serversOf(own []*value.Service, gw *value.Gateway, before []*ga
 			}
 			spec = had.Server // what is made of it is found by its pointers
 		}
-		out[i] = newGatewayServer(gw, spec, at, sc.ownPort(own, int(spec.GetPort().GetNumber())))
+		out[i] = newGatewayServer(gw, spec, at, sc.ownPort(int(spec.GetPort().GetNumber())))
 	}
 	return out
 }

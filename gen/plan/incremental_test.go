@@ -165,7 +165,7 @@ func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
 		a := pick(t, "address", "10.0.0.1", "10.0.0.2")
 		b.Workloads[a] = nil
 		if !gone {
-			b.Workloads[a] = &value.Workload{Namespace: ns, Name: "pod", Addresses: []string{a}, Pod: true, Labels: value.Labels{"app": pick(t, "app", "one", "two")}}
+			b.Workloads[a] = &value.Workload{Namespace: ns, Name: "pod", Addresses: []string{a}, Pod: rapid.Bool().Draw(t, "pod"), Ports: map[string]uint32{"p80": 8080}, Labels: value.Labels{"app": pick(t, "app", "one", "two")}}
 		}
 	case "mesh":
 		b.Mesh = testMesh(rapid.IntRange(0, 1).Draw(t, "mesh"))

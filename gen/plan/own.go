@@ -29,18 +29,29 @@ type Target struct {
 	Number int
 }
 
-// targetsOf finds the service ports that the workload of a proxy serves: those of Kubernetes by selector where its Pod or WorkloadEntry is
-// known, or what the proxy says of it (so that a workload has its listeners before it is ready), others by its address among the endpoints of
-// services in its namespace.
+// targetsOf finds the service ports that the workload of a proxy serves, but for UDP.
 func targetsOf(v *snapshot.View, p *Proxy) []Target {
+	out := slices.DeleteFunc(servedBy(v, p), func(t Target) bool { return t.Port.Protocol == value.UDP })
+	slices.SortStableFunc(out, func(a, b Target) int {
+		if a.Service.Registry != b.Service.Registry {
+			return cmp.Compare(a.Service.Registry, b.Service.Registry)
+		}
+		if c := OlderService(a.Service, b.Service); c != 0 {
+			return c
+		}
+		return cmp.Compare(slices.Index(a.Service.Ports, a.Port), slices.Index(b.Service.Ports, b.Port))
+	})
+	return out
+}
+
+// servedBy finds the service ports that the workload of a proxy serves, in no order that means anything: those of Kubernetes by selector where
+// its Pod or WorkloadEntry is known, or what the proxy says of it (so that a workload has its listeners before it is ready), others by its
+// address among the endpoints of services in its namespace.
+func servedBy(v *snapshot.View, p *Proxy) (out []Target) {
 	w := workloadOf(v, p)
-	var out []Target
 	add := func(services iter.Seq[*value.Service]) {
 		for svc := range services {
 			for _, port := range svc.Ports {
-				if port.Protocol == value.UDP {
-					continue
-				}
 				if number, ok := servedAt(v, w, p, svc, port); ok {
 					out = append(out, Target{svc, port, number})
 				}
@@ -53,15 +64,6 @@ func targetsOf(v *snapshot.View, p *Proxy) []Target {
 	} else {
 		add(v.Snapshot.ServicesIn(p.Namespace))
 	}
-	slices.SortStableFunc(out, func(a, b Target) int {
-		if a.Service.Registry != b.Service.Registry {
-			return cmp.Compare(a.Service.Registry, b.Service.Registry)
-		}
-		if c := OlderService(a.Service, b.Service); c != 0 {
-			return c
-		}
-		return cmp.Compare(slices.Index(a.Service.Ports, a.Port), slices.Index(b.Service.Ports, b.Port))
-	})
 	return out
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Service {
-	s := &value.Service{ServiceKey: k, Name: strings.Split(k.Host, ".")[0], Created: meta.Created, Export: exportTo(t, k.Namespace), Object: value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace, Name: meta.Name}}
+	s := &value.Service{ServiceKey: k, Name: strings.Split(k.Host, ".")[0], Created: meta.Created, Export: exportTo(t, k.Namespace), Object: value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace, Name: k.Host}}
 	if strings.HasSuffix(k.Host, "example.com") {
 		s.Registry, s.External = value.RegistryExternal, true
 		s.Resolution = rapid.SampledFrom([]value.Resolution{value.ClientSideLB, value.DNSLB, value.Passthrough}).Draw(t, "resolution")
@@ -125,7 +125,7 @@ func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {
 	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", ServiceAccount: "cluster.local/ns/" + ns + "/sa/" + pick(t, "account", "x", "y"), TLSMode: "istio"})
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id, Labels: value.Labels{"version": "v1"},
-			Ports: []value.EndpointPort{{Name: "p80", Port: 80}, {Name: "p9000", Port: 9000}}})
+			Ports: []value.EndpointPort{{Name: "p80", Port: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "endpoint port"))}, {Name: "p9000", Port: 9000}}})
 	}
 	return out
 }

@@ -74,6 +74,7 @@ func hostsFor(t *testing.T, n *snapshot.Snapshot, question []string) []byte {
 		f.Traits.Type = value.Router
 		k, v, _ := strings.Cut(question[2], "=")
 		labels[k] = v
+		f.OwnPorts = translatedPorts(&snapshot.View{Snapshot: n, Endpoints: &snapshot.EndpointTable{}}, &Proxy{Namespace: f.Namespace, Labels: PackLabels(labels)})
 	} else if strings.HasSuffix(question[0], "6") {
 		f.Traits.IPv4, f.Traits.IPv6 = false, true
 	}

@@ -22,8 +22,8 @@ type Facts struct {
 	Labels    string
 	ClusterID string
 	Network   string
-	// NamedPorts are those ports of a router's workload, "name=number" by spaces, that one of its own Services means by name.
-	NamedPorts string
+	// OwnPorts are the ports of a router's services for which it listens at others of its own; see translatedPorts.
+	OwnPorts string
 	// Locality and Node are set only where endpoints depend on them.
 	Locality value.Locality
 	Node     string
