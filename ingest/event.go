@@ -1,6 +1,9 @@
 package ingest
 
-import "github.com/pilotd/pilotd/snapshot/value"
+import (
+	"github.com/pilotd/pilotd/report"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
 
 // Event is one object as a source has it now. Sources send the whole object each time; which events repeat or come in which order does not
 // matter: the Store's state is a function of the last event of each (Source, Key).
@@ -24,6 +27,8 @@ type Rejection struct {
 	Where string
 	// Field is the path of the offending field, "spec.http[0].route"; empty when the whole object is meant.
 	Field string
+	// Cause is why, where it is not simply that the object is invalid or the place does not parse.
+	Cause report.Cause
 	// Reason says what is wrong and what was expected.
 	Reason string
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -102,7 +103,7 @@ func (s *Store) tellOfObject(key value.ObjectKey, held versions) {
 
 func problemsOf(rejections []Rejection, cause report.Cause) (out []report.Problem) {
 	for _, r := range rejections {
-		out = append(out, report.Problem{Source: r.Source, Key: r.Key, Where: r.Where, Field: r.Field, Cause: cause, Reason: r.Reason})
+		out = append(out, report.Problem{Source: r.Source, Key: r.Key, Where: r.Where, Field: r.Field, Cause: cmp.Or(r.Cause, cause), Reason: r.Reason})
 	}
 	return out
 }

@@ -23,6 +23,7 @@ type options struct {
 	watchNamespace, revision          string
 	kubeQPS                           float32
 	kubeBurst                         int
+	kindGrace                         time.Duration
 
 	grpcAddr, secureGRPCAddr, httpAddr, httpsAddr, monitoringAddr string
 	debugAnywhere                                                 bool
@@ -59,6 +60,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.revision, "revision", os.Getenv("REVISION"), "revision of this control plane; names the mesh's ConfigMap")
 	f.Float32Var(&o.kubeQPS, "kubernetesApiQPS", 80, "requests a second to the API server")
 	f.IntVar(&o.kubeBurst, "kubernetesApiBurst", 160, "burst of requests to the API server")
+	f.DurationVar(&o.kindGrace, "kindGrace", 20*time.Second, "how long kinds that pilotd can do without (nodes, namespaces, Istio's) and cannot read keep it from being ready, once it has all others")
 
 	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text; none when empty")
 	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS over TLS; not served by this build")

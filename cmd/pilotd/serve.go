@@ -26,6 +26,8 @@ import (
 type source interface {
 	Name() string
 	Run(context.Context) error
+	// Waiting says what the source waits for before it has handed over all that it had at first; it may be called at any time.
+	Waiting() []string
 }
 
 // serve runs pilotd until ctx ends, then drains streams and returns.
@@ -49,7 +51,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	if err != nil {
 		return err
 	}
-	pages := status.Handler(server.Metrics, status.Pages{Ready: server.Ready, Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
+	pages := status.Handler(server.Metrics, status.Pages{Ready: func() (bool, string) { return ready(server, sources) }, Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
 	web, err := listenHTTP(o, pages)
 	if err != nil {
 		return err
@@ -95,6 +97,20 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	return group.Wait()
 }
 
+// ready reports whether proxies are answered, and if not, what of which source is waited for.
+func ready(server *discovery.Server, sources []source) (bool, string) {
+	ok, missing := server.Ready()
+	if ok {
+		return true, ""
+	}
+	for _, s := range sources {
+		for _, w := range s.Waiting() {
+			missing += "\n" + s.Name() + ": waiting for " + w
+		}
+	}
+	return false, missing
+}
+
 // idleConnection is how long a connection without a stream is kept, such as that of a client that was refused.
 const idleConnection = 5 * time.Minute
 
@@ -129,7 +145,7 @@ func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) (
 	if o.kubernetes() {
 		k, err := kube.New(kube.Options{
 			Kubeconfig: o.kubeconfig, Namespace: o.watchNamespace, RootNamespace: o.namespace, Revision: o.revision,
-			QPS: o.kubeQPS, Burst: o.kubeBurst, Sink: sink, Log: log,
+			QPS: o.kubeQPS, Burst: o.kubeBurst, Sink: sink, Log: log, MeshElsewhere: meshFile, Grace: o.kindGrace,
 		})
 		if err != nil {
 			return nil, err

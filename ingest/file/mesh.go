@@ -27,6 +27,7 @@ type Mesh struct {
 	gone     time.Time // when the file was first missed
 	reported string    // why the file could not be read
 	synced   bool
+	waiting  waiting // for everybody
 }
 
 // NewMesh makes the source of a mesh configuration file. Its path is the name of the source. A file that does not exist is none; it is
@@ -40,6 +41,9 @@ func NewMesh(path string, sink ingest.Sink, log *slog.Logger) *Mesh {
 
 // Name is the name that the source's events carry.
 func (m *Mesh) Name() string { return m.path }
+
+// Waiting says what Synced waits for; nothing once it was told. It may be called by any goroutine.
+func (m *Mesh) Waiting() []string { return m.waiting.list() }
 
 // Run reads the file and follows it until ctx ends. It returns nil then; nothing else ends it.
 func (m *Mesh) Run(ctx context.Context) error {
@@ -60,11 +64,13 @@ func (m *Mesh) again() (again time.Duration) {
 	data, finished, err := readFinished(m.path, m.text != "")
 	switch {
 	case !finished:
+		m.wait("the file, which is being written")
 		return soon
 	case errors.Is(err, fs.ErrNotExist):
 		again = m.missing()
 	case err != nil:
 		m.gone = time.Time{}
+		m.wait(fmt.Sprintf("the file, which cannot be read: %v", err))
 		if m.reported != err.Error() {
 			m.reported = err.Error()
 			m.sink.Reject(ingest.Rejection{Source: m.path, Where: m.path, Reason: fmt.Sprintf("cannot be read: %v", err)})
@@ -75,12 +81,20 @@ func (m *Mesh) again() (again time.Duration) {
 	}
 	if again == 0 && !m.synced {
 		m.synced = true
+		m.waiting.set(nil)
 		m.sink.Synced(m.path)
 	}
 	if _, err := os.Stat(filepath.Dir(m.path)); err != nil {
 		return sooner(again, unwatched) // Nothing there that could be watched.
 	}
 	return again
+}
+
+// wait notes what Synced waits for, if it does.
+func (m *Mesh) wait(what string) {
+	if !m.synced {
+		m.waiting.set([]string{what})
+	}
 }
 
 func (m *Mesh) read(text string) {

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -56,7 +57,8 @@ type Source struct {
 	unsettled map[string]bool
 	tries     int
 	synced    bool
-	skipped   int // objects of kinds that are not used
+	waiting   waiting // for everybody
+	skipped   int     // objects of kinds that are not used
 }
 
 // New makes the source of a directory. The directory need not exist yet: nothing is synced until it does.
@@ -80,6 +82,9 @@ func New(o Options) *Source {
 
 // Name is the name that the source's events carry.
 func (s *Source) Name() string { return s.dir }
+
+// Waiting says what Synced waits for; nothing once it was told. It may be called by any goroutine.
+func (s *Source) Waiting() []string { return s.waiting.list() }
 
 // Run reads the directory and follows it until ctx ends. It returns nil then; nothing else ends it.
 func (s *Source) Run(ctx context.Context) error {
@@ -164,6 +169,9 @@ func (s *Source) lookAt(path string, now time.Time) bool {
 // tell hands over what changed, and says when to look again.
 func (s *Source) tell() next {
 	s.hand()
+	if !s.synced {
+		s.waiting.set(s.missingYet())
+	}
 	if s.lost {
 		return next{after: unwatched, scan: true} // There may be nothing yet that could be watched.
 	}
@@ -172,9 +180,23 @@ func (s *Source) tell() next {
 	}
 	if !s.synced {
 		s.synced = true
+		s.waiting.set(nil)
 		s.sink.Synced(s.dir)
 	}
 	return next{}
+}
+
+// missingYet says why the source is not synced yet.
+func (s *Source) missingYet() (out []string) {
+	if err, ok := s.failed[s.dir]; ok && s.lost {
+		out = append(out, fmt.Sprintf("the directory, which cannot be read: %v", err))
+	}
+	for _, path := range sortedKeys(s.unsettled) {
+		if out = append(out, path+", which is being written"); len(out) == maxListed {
+			break
+		}
+	}
+	return out
 }
 
 func or(s, otherwise string) string {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -45,8 +46,13 @@ func (l *arrivals) DeepCopyObject() runtime.Object {
 	return &c // Nobody writes the items.
 }
 
-// arrive reads an object that was decoded just now.
-func (k kind) arrive(o any) (*arrival, error) {
+// container makes errors of panics; Source is one.
+type container interface {
+	panicked(unit string, cause any) error
+}
+
+// arrive reads an object that was decoded just now. One whose reading panics is refused, alone.
+func (k kind) arrive(o any, c container) (*arrival, error) {
 	if a, ok := o.(*arrival); ok {
 		return a, nil
 	}
@@ -55,24 +61,37 @@ func (k kind) arrive(o any) (*arrival, error) {
 		return nil, err
 	}
 	a := &arrival{key: k.key(m)}
-	if a.object, a.bad = k.read(o); a.bad != nil {
+	if a.object, a.bad = k.contained(o, a.key, c); a.bad != nil {
 		a.bad.Source, a.bad.Key = SourceName, a.key
 	}
 	return a, nil
 }
 
+func (k kind) contained(o any, key value.ObjectKey, c container) (object any, bad *ingest.Rejection) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			object, bad = nil, &ingest.Rejection{Cause: report.Panicked, Reason: c.panicked(key.String(), cause).Error()}
+		}
+	}()
+	return k.read(o)
+}
+
 // arriveAll reads a list that was decoded just now.
-func (k kind) arriveAll(list runtime.Object) (runtime.Object, error) {
+func (k kind) arriveAll(list runtime.Object, c container) (runtime.Object, error) {
 	m, err := apimeta.ListAccessor(list)
 	if err != nil {
 		return nil, fmt.Errorf("kube: %T is no list: %w", list, err)
 	}
-	out := &arrivals{ListMeta: meta.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, Items: make([]*arrival, 0, apimeta.LenList(list))}
+	out := newArrivals(m.GetResourceVersion(), m.GetContinue(), apimeta.LenList(list))
 	return out, apimeta.EachListItem(list, func(o runtime.Object) error {
-		a, err := k.arrive(o)
+		a, err := k.arrive(o, c)
 		out.Items = append(out.Items, a)
 		return err
 	})
+}
+
+func newArrivals(version, next string, size int) *arrivals {
+	return &arrivals{ListMeta: meta.ListMeta{ResourceVersion: version, Continue: next}, Items: make([]*arrival, 0, size)}
 }
 
 func accessor(o any) (meta.Object, error) {

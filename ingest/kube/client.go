@@ -93,6 +93,7 @@ func config(o Options) (*rest.Config, error) {
 		burst = 160
 	}
 	cfg.QPS, cfg.Burst, cfg.RateLimiter = qps, burst, flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next, silence} })
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "pilotd"
 	}

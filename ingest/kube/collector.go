@@ -11,19 +11,23 @@ import (
 type collector struct {
 	// Immutable after newCollector.
 	kind   kind
+	source *Source
 	outbox *outbox
 
 	// Owned by the reflector's goroutine. The value says whether the last version was refused.
 	known map[value.ObjectKey]bool
 }
 
-func newCollector(k kind, o *outbox) *collector {
-	return &collector{kind: k, outbox: o, known: map[value.ObjectKey]bool{}}
+func newCollector(k kind, s *Source) *collector {
+	return &collector{kind: k, source: s, outbox: s.outbox, known: map[value.ObjectKey]bool{}}
 }
 
 // Transformer makes the reflector cut objects down as they arrive, not when the list is complete.
 func (c *collector) Transformer() cache.TransformFunc {
-	return func(o any) (any, error) { return c.kind.arrive(o) }
+	return func(o any) (any, error) {
+		c.outbox.progressed(c.kind.resource)
+		return c.kind.arrive(o, c.source)
+	}
 }
 
 // Add takes a new object.
@@ -85,7 +89,7 @@ func (c *collector) put(o any) error {
 
 // take writes the letter for a version of an object.
 func (c *collector) take(o any) (value.ObjectKey, letter, error) {
-	a, err := c.kind.arrive(o)
+	a, err := c.kind.arrive(o, c.source)
 	if err != nil {
 		return value.ObjectKey{}, letter{}, err
 	}

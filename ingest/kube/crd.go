@@ -9,6 +9,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -28,8 +29,15 @@ type crds struct {
 	kinds   map[string]kind // by CRD name
 	reading *sync.WaitGroup
 
-	// Owned by the reflector's goroutine.
+	mu sync.Mutex
+	// Guarded by mu.
 	readers map[string]reader // by CRD name
+	ended   bool              // the source ends: nothing is started any more
+}
+
+// crdKind is the kind of CRDs. Without it Istio's kinds are asked for one by one.
+func crdKind() kind {
+	return kind{name: "CustomResourceDefinition", resource: crdResource, need: need{optional: true, loss: "Istio's kinds are asked for one by one"}}
 }
 
 // reader is a running reader of one kind.
@@ -42,15 +50,45 @@ type reader struct {
 func (s *Source) followCRDs(ctx context.Context) {
 	client := s.clients.metadata.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: crdResource})
 	var reading sync.WaitGroup
-	defer reading.Wait()
 	c := &crds{source: s, ctx: ctx, kinds: istioKinds(s.scope), reading: &reading, readers: map[string]reader{}}
+	late := time.AfterFunc(s.outbox.grace/2, func() {
+		if s.outbox.waits(crdResource) { // The server hangs over this list; it may answer others.
+			c.startAll()
+		}
+	})
+	defer func() {
+		late.Stop()
+		c.mu.Lock()
+		c.ended = true
+		c.mu.Unlock()
+		reading.Wait()
+	}()
 	s.reflect(ctx, crdResource, &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+			found, err := client.List(ctx, o)
+			if err != nil && ctx.Err() == nil && !utilnet.IsConnectionRefused(err) {
+				c.startAll()
+			}
+			return found, err
+		},
 		WatchFuncWithContext: func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
 			o.Watch = true
 			return client.Watch(ctx, o)
 		},
 	}, c)
+}
+
+// startAll reads all kinds that there may be: which there are cannot be asked. Kinds that are not there are asked for again and again.
+func (c *crds) startAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	for name := range c.kinds {
+		c.start(name)
+	}
+	c.source.outbox.arrived(crdResource)
 }
 
 // Transformer keeps names alone: a cluster has hundreds of CRDs, and their annotations are long.
@@ -67,6 +105,8 @@ func (c *crds) Transformer() cache.TransformFunc {
 func (c *crds) Add(o any) error {
 	m, err := accessor(o)
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.start(m.GetName())
 	}
 	return err
@@ -79,6 +119,8 @@ func (c *crds) Update(o any) error { return c.Add(o) }
 func (c *crds) Delete(o any) error {
 	m, err := accessor(o)
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.end(m.GetName())
 	}
 	return err
@@ -86,6 +128,8 @@ func (c *crds) Delete(o any) error {
 
 // Replace takes all CRDs that there are.
 func (c *crds) Replace(objects []any, _ string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	present := map[string]bool{}
 	for _, o := range objects {
 		m, err := accessor(o)
@@ -107,6 +151,7 @@ func (c *crds) Replace(objects []any, _ string) error {
 // Resync does nothing.
 func (c *crds) Resync() error { return nil }
 
+// start begins to read a kind, unless it is read. Called under mu.
 func (c *crds) start(name string) {
 	k, ok := c.kinds[name]
 	if _, running := c.readers[name]; !ok || running {
@@ -115,21 +160,21 @@ func (c *crds) start(name string) {
 	ctx, stop := context.WithCancel(c.ctx)
 	r := reader{stop: stop, done: make(chan struct{})}
 	c.readers[name] = r
-	c.source.outbox.expect(k.resource)
+	c.source.outbox.expect(k)
 	c.source.log.Info("kind is there", "crd", name)
 	c.source.read(ctx, c.reading, func(ctx context.Context) {
 		defer close(r.done)
-		objects := newCollector(k, c.source.outbox)
+		objects := newCollector(k, c.source)
 		c.source.followIstio(ctx, k, objects)
 		// The reader ended because its kind is gone, or because all of the source ends, which deletes nothing.
 		if c.ctx.Err() == nil {
 			objects.clear()
 		}
-		c.source.outbox.arrived(k.resource)
+		c.source.outbox.ended(k.resource)
 	})
 }
 
-// end stops a reader; its objects are deleted.
+// end stops a reader; its objects are deleted. Called under mu.
 func (c *crds) end(name string) {
 	r, ok := c.readers[name]
 	if !ok {
@@ -149,7 +194,7 @@ func (s *Source) followIstio(ctx context.Context, k kind, objects *collector) {
 			return
 		}
 		ctx, gone := context.WithCancel(ctx)
-		list, follow := k.requests(s.clients.of(gv))
+		list, follow := k.requests(s.clients.of(gv), s)
 		s.reflect(ctx, k.resource, &cache.ListWatch{
 			WatchFuncWithContext: follow,
 			ListWithContextFunc: func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
@@ -171,13 +216,15 @@ func (s *Source) served(ctx context.Context, k kind) (schema.GroupVersion, bool)
 	for {
 		for _, version := range istioVersions() {
 			gv := schema.GroupVersion{Group: istioGroup, Version: version}
-			list, _ := k.requests(s.clients.of(gv))
+			list, _ := k.requests(s.clients.of(gv), s)
 			_, err := list(ctx, meta.ListOptions{Limit: 1})
 			if err == nil {
 				return gv, true
 			}
 			if !apierrors.IsNotFound(err) {
-				s.complain(ctx, k.resource, err)
+				if ctx.Err() == nil {
+					s.complain(k.resource, err)
+				}
 				break // Nothing is known of this version: the next one is no better.
 			}
 			if time.Since(since) > established {

@@ -16,5 +16,12 @@
 // removed takes its objects with it. An object of theirs that does not decode is reported and keeps its last good version, and its
 // neighbours do not notice.
 //
-// Synced is told once, after the events of every kind that was present when the source started.
+// Synced is told once, after the events of every kind that was present when the source started. Services, EndpointSlices, Pods and the mesh
+// configuration are waited for as long as it takes. Kinds that pilotd can do without (nodes, namespaces, CRDs, Istio's kinds) are waited for
+// no longer than a grace after the others have come: a role may lack the right to read them, or their API group may answer nonsense. That is
+// reported, and they are tried again for ever; their objects come in when they can be read. With the rights in one namespace alone, what a
+// role of that namespace cannot have is not waited for at all. Where CRDs cannot be listed, each of Istio's kinds is asked for directly.
+//
+// What fails is contained: an object whose reading panics, or that does not decode, is refused alone; a kind whose reading panics begins
+// again; a request that is not answered, or whose answer does not end, is given up and made again.
 package kube

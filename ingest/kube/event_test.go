@@ -27,20 +27,26 @@ func (c *counter) Synced(string)               { close(c.synced) }
 func BenchmarkCollect(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("endpoints=%d", n), func(b *testing.B) {
-			o := newOutbox()
-			c := newCollector(endpointSlices(b), o)
 			sink := &counter{applied: make(chan int, 1)}
+			source := detached(sink)
+			c := newCollector(endpointSlices(b), source)
 			s := usualSlice(n)
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := c.Update(s); err != nil {
 					b.Fatal(err)
 				}
-				o.take().tell(sink)
+				source.hand(source.outbox.take())
 				<-sink.applied
 			}
 		})
 	}
+}
+
+// detached is a source without a server.
+func detached(sink ingest.Sink) *Source {
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	return &Source{sink: sink, log: log, outbox: newOutbox(log, 0)}
 }
 
 // endpointSlices is the kind of EndpointSlices.

@@ -26,6 +26,7 @@ type fakeAPI struct {
 	watches   map[string][]chan event      // by path
 	asked     map[string]*http.Request     // the last request, by path
 	held      map[string]chan struct{}     // requests for a path wait for it
+	broken    map[string]http.HandlerFunc  // what answers instead, by path
 	old       bool                         // watches do not begin with what there is
 	pages     int                          // lists that were cut short
 }
@@ -53,7 +54,7 @@ type event struct {
 // newFakeAPI starts a server with Kubernetes's own kinds and no CRDs.
 func newFakeAPI(t testing.TB) *fakeAPI {
 	f := &fakeAPI{
-		version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, asked: map[string]*http.Request{}, held: map[string]chan struct{}{},
+		version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, asked: map[string]*http.Request{}, held: map[string]chan struct{}{}, broken: map[string]http.HandlerFunc{},
 	}
 	for _, path := range []string{
 		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices",
@@ -140,6 +141,26 @@ func (f *fakeAPI) hold(path string) (release func()) {
 	}
 }
 
+// spoil lets something else answer for a path, or mends it when that is nil. Watches of the path end.
+func (f *fakeAPI) spoil(path string, answer http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken[path] = answer
+	for _, w := range f.watches[path] {
+		close(w)
+	}
+	delete(f.watches, path)
+}
+
+// refusal answers every request with a status.
+func refusal(code int, reason string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": "no luck", "code": code})
+	}
+}
+
 // request is the last request for a path; nil when there was none.
 func (f *fakeAPI) request(path string) *http.Request {
 	f.mu.Lock()
@@ -167,6 +188,11 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	objects, ok := f.resources[path]
 	f.asked[path] = r
+	if broken := f.broken[path]; broken != nil {
+		f.mu.Unlock()
+		broken(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if !ok {
 		f.mu.Unlock()

@@ -34,6 +34,7 @@ func istioKinds(s scope) map[string]kind {
 		kinds[resource+"."+istioGroup] = kind{
 			name: name, resource: resource, namespace: s.namespace, list: func() runtime.Object { return &unreadList{} },
 			read: func(o any) (any, *ingest.Rejection) { return readIstio(name, o) },
+			need: need{optional: true, excused: s.namespace != "", loss: "objects of this kind have no effect"},
 		}
 	}
 	return kinds

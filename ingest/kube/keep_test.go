@@ -77,7 +77,7 @@ func arrived(t *testing.T, p *core.Pod) *arrival {
 	t.Helper()
 	for _, k := range coreKinds(newScope(Options{})) {
 		if k.resource == "pods" {
-			a, err := k.arrive(p)
+			a, err := k.arrive(p, detached(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestKeepIsTotal(t *testing.T) {
 		if _, ok := list.(meta.ListInterface); !ok {
 			t.Errorf("%s: %T is no list", k.name, list)
 		}
-		if a, err := k.arrive(&meta.PartialObjectMetadata{}); err != nil || a.object == nil {
+		if a, err := k.arrive(&meta.PartialObjectMetadata{}, detached(nil)); err != nil || a.object == nil {
 			t.Errorf("%s: lost an object of another type: %v", k.name, err)
 		}
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -27,15 +28,29 @@ type kind struct {
 	namespace, fields string
 	// read makes the event's object of one that was decoded just now and belongs to nobody else: it keeps the used fields alone.
 	read func(any) (any, *ingest.Rejection)
+	need
 }
 
 // scope is what the options limit the source to.
 type scope struct {
 	namespace, root, meshConfigMap string
+	meshElsewhere                  bool
+}
+
+// wide is the need of a kind without namespaces, which pilotd can do without.
+func (s scope) wide(loss string) need {
+	return need{optional: true, loss: loss, excused: s.namespace != ""}
+}
+
+// mesh is the need of the mesh configuration. Without it the defaults would be in force, which may let through what it forbids: so it is
+// waited for, unless it has another source, or rights in its namespace are not to be expected.
+func (s scope) mesh() need {
+	excused := s.meshElsewhere || s.namespace != "" && s.namespace != s.root
+	return need{optional: excused, excused: excused, loss: "the mesh configuration is that of --meshConfig, or the default one"}
 }
 
 func newScope(o Options) scope {
-	s := scope{namespace: o.Namespace, root: o.RootNamespace, meshConfigMap: "istio"}
+	s := scope{namespace: o.Namespace, root: o.RootNamespace, meshConfigMap: "istio", meshElsewhere: o.MeshElsewhere}
 	if s.root == "" {
 		s.root = "istio-system"
 	}
@@ -53,8 +68,8 @@ func coreKinds(s scope) []kind {
 		namespaces = "metadata.name=" + s.namespace
 	}
 	return []kind{
-		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace},
-		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, read: keepNode},
+		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace, need: s.wide("what depends on the labels of namespaces has no effect")},
+		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, read: keepNode, need: s.wide("the localities of pods are unknown")},
 		{
 			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, read: trimmed(),
 			fields: "status.phase!=Failed,status.phase!=Succeeded", // They have given up their address.
@@ -66,7 +81,7 @@ func coreKinds(s scope) []kind {
 		},
 		{
 			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root, fields: "metadata.name=" + s.meshConfigMap,
-			list: func() runtime.Object { return &core.ConfigMapList{} }, read: readMesh,
+			list: func() runtime.Object { return &core.ConfigMapList{} }, read: readMesh, need: s.mesh(),
 		},
 	}
 }
@@ -82,20 +97,37 @@ func (k kind) key(m meta.Object) value.ObjectKey {
 // page is how many objects a list asks for at a time.
 const page = 500
 
+// maxPages is how many pages a list may have: two million objects.
+const maxPages = 4000
+
 // requests are how a reflector lists and watches the kind. A list is what servers are asked for that have no stream of what there is. It comes
 // in pages, of which each is cut down before the next is asked for: a server gives pages of the newest state alone.
-func (k kind) requests(c rest.Interface) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
+func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
 		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.resource).VersionedParams(o, meta.ParameterCodec)
 	}
+	pages := 0
 	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+		if pages++; o.Continue == "" {
+			pages = 1
+		}
+		if pages > maxPages {
+			return nil, fmt.Errorf("the list of %s does not end: %d pages of %d objects came", k.resource, maxPages, page)
+		}
 		o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", cmp.Or(o.Limit, page)
-		found := k.list()
-		if err := request(&o).Do(ctx).Into(found); err != nil {
+		found, result := k.list(), request(&o).Do(ctx)
+		s.outbox.progressed(k.resource)
+		if err := result.Error(); err != nil {
 			return nil, err
 		}
-		return k.arriveAll(found)
+		if err := result.Into(found); err != nil {
+			if all, ok := k.arriveEach(result, s); ok {
+				return all, nil
+			}
+			return nil, err
+		}
+		return k.arriveAll(found, s)
 	}
 	follow := func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
 		o.Watch = true

@@ -15,7 +15,8 @@ import (
 func TestOutboxMergesWithoutLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		merged, one := sinktest.New(), sinktest.New()
-		o, bad := newOutbox(), map[value.ObjectKey]bool{}
+		source, single, bad := detached(merged), detached(one), map[value.ObjectKey]bool{}
+		o := source.outbox
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			key := virtualService(strconv.Itoa(rapid.IntRange(0, 2).Draw(t, "object")))
 			l := letter{accept: bad[key]}
@@ -28,17 +29,17 @@ func TestOutboxMergesWithoutLoss(t *testing.T) {
 				l.reject = &ingest.Rejection{Key: key, Reason: strconv.Itoa(i)}
 			}
 			bad[key] = l.reject != nil
-			letters{objects: map[value.ObjectKey]letter{key: l}}.tell(one)
+			single.hand(letters{objects: map[value.ObjectKey]letter{key: l}})
 			if rapid.Bool().Draw(t, "alone") {
 				o.post(key, l)
 			} else {
 				o.put(map[value.ObjectKey]letter{key: l})
 			}
 			if rapid.Bool().Draw(t, "deliver") {
-				o.take().tell(merged)
+				source.hand(o.take())
 			}
 		}
-		o.take().tell(merged)
+		source.hand(o.take())
 		a, b := merged.Now(), one.Now()
 		if len(a.Objects) != len(b.Objects) || len(a.Rejected) != len(b.Rejected) {
 			t.Fatalf("merged %v %v, one by one %v %v", a.Objects, a.Rejected, b.Objects, b.Rejected)
@@ -57,21 +58,23 @@ func TestOutboxMergesWithoutLoss(t *testing.T) {
 }
 
 func TestSyncedComesAfterAllThatWasExpected(t *testing.T) {
-	o, r := newOutbox(), sinktest.New()
-	o.expect("a")
-	o.expect("b")
+	r := sinktest.New()
+	source := detached(r)
+	o := source.outbox
+	o.expect(kind{resource: "a"})
+	o.expect(kind{resource: "b"})
 	o.put(map[value.ObjectKey]letter{virtualService("x"): {event: &ingest.Event{Key: virtualService("x"), Object: 1}}})
 	o.arrived("a")
-	o.expect("c")
+	o.expect(kind{resource: "c"})
 	o.arrived("b")
-	o.take().tell(r)
+	source.hand(o.take())
 	if told := r.Now(); len(told.Synced) != 0 || len(told.Objects) != 1 || len(o.missing()) != 1 {
 		t.Errorf("told %v, missing %v", told, o.missing())
 	}
 	o.arrived("c")
-	o.expect("d") // A kind that comes later does not count.
+	o.expect(kind{resource: "d"}) // A kind that comes later does not count.
 	o.arrived("d")
-	o.take().tell(r)
+	source.hand(o.take())
 	if told := r.Now(); len(told.Synced) != 1 {
 		t.Errorf("synced %v", told.Synced)
 	}

@@ -15,19 +15,46 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// steady is how long a kind has to be read for its next failure to count as the first.
+const steady = time.Minute
+
 // backoff is how a reader waits between attempts: soon at first, for most outages are short, and never longer than a few seconds.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 5 * time.Second, Steps: math.MaxInt32}
 }
 
-// reflect follows one resource until ctx ends.
+// reflect follows one resource until ctx ends. It begins again after every failure, with a pause that grows; a panic is a failure too.
 func (s *Source) reflect(ctx context.Context, resource string, lw *cache.ListWatch, store cache.ReflectorStore) {
 	lw.WatchFuncWithContext = s.patient(resource, lw.WatchFuncWithContext)
 	logger, delay := klog.FromContext(ctx), backoff()
-	r := cache.NewReflectorWithOptions(lw, nil, store, cache.ReflectorOptions{
-		Logger: &logger, Name: resource, TypeDescription: resource, Backoff: &delay,
-	})
-	r.RunWithContext(ctx)
+	for ctx.Err() == nil {
+		began, pauses := time.Now(), backoff()
+		r := cache.NewReflectorWithOptions(lw, nil, store, cache.ReflectorOptions{
+			Logger: &logger, Name: resource, TypeDescription: resource, Backoff: &pauses,
+		})
+		for err := error(nil); err == nil && ctx.Err() == nil; {
+			if err = s.attempt(ctx, resource, r); err != nil && ctx.Err() == nil {
+				s.complain(resource, err)
+			}
+			if time.Since(began) > steady {
+				delay = backoff()
+			}
+			began = time.Now()
+			if !pause(ctx, delay.Step()) {
+				return
+			}
+		}
+	}
+}
+
+// attempt lists and watches until that fails. It contains panics of what reads objects.
+func (s *Source) attempt(ctx context.Context, resource string, r *cache.Reflector) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.panicked("kind "+resource, cause)
+		}
+	}()
+	return r.ListAndWatchWithContext(ctx)
 }
 
 // patient repeats a watch while nobody listens at the server's address or the server is overloaded. The reflector would do so too, but
@@ -37,10 +64,17 @@ func (s *Source) patient(resource string, follow cache.WatchFuncWithContext) cac
 		delay := backoff()
 		for attempt := 0; ; attempt++ {
 			w, err := follow(ctx, o)
-			if err == nil || !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
-				s.complain(ctx, resource, err)
-				return w, err
+			if err == nil {
+				s.outbox.watching(resource)
+				return w, nil
 			}
+			if !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
+				if !streamless(o, err) && ctx.Err() == nil {
+					s.complain(resource, err)
+				}
+				return nil, err
+			}
+			s.outbox.failed(resource, err)
 			if attempt == 0 {
 				s.log.Warn("API server is away; what was read stays in force", "resource", resource, "error", err)
 			}
@@ -51,13 +85,18 @@ func (s *Source) patient(resource string, follow cache.WatchFuncWithContext) cac
 	}
 }
 
-// complain names what only the cluster's administrator can mend.
-func (s *Source) complain(ctx context.Context, resource string, err error) {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		s.log.Error("API server refuses: expected the right to list and watch", "resource", resource, "error", err)
-	} else if err != nil && ctx.Err() == nil {
-		s.log.Debug("watch", "resource", resource, "error", err)
+// streamless reports whether a server said that its watches do not begin with what there is. A list does instead.
+func streamless(o meta.ListOptions, err error) bool {
+	return o.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
+}
+
+// complain takes note of an error that a kind is not read for. That a version is too old to go on from is none.
+func (s *Source) complain(resource string, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
 	}
+	s.outbox.failed(resource, err)
+	s.log.Debug("cannot read", "resource", resource, "error", err)
 }
 
 // pause waits; false when ctx ended.

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"fmt"
+
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,13 +84,21 @@ func sieveSlice() sieve {
 	return sieve{1: sieveMeta(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}
 }
 
+// sound makes an error of a panic: client-go decodes in a goroutine where nobody else could catch it.
+func sound(err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("a fault of pilotd: panic: %v", cause)
+	}
+}
+
 // pod is a Pod that decodes what is used of it.
 type pod struct {
 	core.Pod `json:",inline"`
 }
 
 // Unmarshal is what the decoder of protobuf calls.
-func (p *pod) Unmarshal(message []byte) error {
+func (p *pod) Unmarshal(message []byte) (err error) {
+	defer sound(&err)
 	kept, err := sievePod().keep(make([]byte, 0, len(message)/2), message)
 	if err != nil {
 		return err
@@ -106,7 +116,8 @@ type slice struct {
 }
 
 // Unmarshal is what the decoder of protobuf calls.
-func (s *slice) Unmarshal(message []byte) error {
+func (s *slice) Unmarshal(message []byte) (err error) {
+	defer sound(&err)
 	kept, err := sieveSlice().keep(make([]byte, 0, len(message)), message)
 	if err != nil {
 		return err

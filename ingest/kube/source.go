@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -28,6 +29,10 @@ type Options struct {
 	RootNamespace string
 	// Revision chooses the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" when it is empty or "default".
 	Revision string
+	// MeshElsewhere says that the mesh configuration has another source: that of the server is not waited for.
+	MeshElsewhere bool
+	// Grace is how long a kind that pilotd can do without, and that cannot be read, is waited for; 20 s when 0.
+	Grace time.Duration
 	// QPS and Burst limit the requests; 80 and 160 when 0.
 	QPS   float32
 	Burst int
@@ -45,6 +50,7 @@ type Source struct {
 	clients *clients
 	scope   scope
 	outbox  *outbox
+	panics  panics
 }
 
 // New makes a source. It fails where no server is configured, or the configuration is bad; it does not connect.
@@ -57,13 +63,13 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{sink: o.Sink, log: o.Log, clients: clients, scope: newScope(o), outbox: newOutbox()}, nil
+	return &Source{sink: o.Sink, log: o.Log, clients: clients, scope: newScope(o), outbox: newOutbox(o.Log, o.Grace)}, nil
 }
 
 // Name is the name that the source's events carry.
 func (s *Source) Name() string { return SourceName }
 
-// Waiting names the resources that Synced waits for still.
+// Waiting says of each resource that Synced waits for since when, and why.
 func (s *Source) Waiting() []string { return s.outbox.missing() }
 
 // Run reads the server and follows it until ctx ends. It returns nil then; nothing else ends it.
@@ -74,9 +80,9 @@ func (s *Source) Run(ctx context.Context) error {
 	defer reading.Wait()
 	kinds := coreKinds(s.scope)
 	for _, k := range kinds {
-		s.outbox.expect(k.resource)
+		s.outbox.expect(k)
 	}
-	s.outbox.expect(crdResource)
+	s.outbox.expect(crdKind())
 	for _, k := range kinds {
 		s.read(ctx, &reading, func(ctx context.Context) { s.follow(ctx, k) })
 	}
@@ -90,6 +96,11 @@ func (s *Source) read(ctx context.Context, reading *sync.WaitGroup, follow func(
 	reading.Add(1)
 	go func() {
 		defer reading.Done()
+		defer func() {
+			if cause := recover(); cause != nil {
+				_ = s.panicked("reader", cause)
+			}
+		}()
 		follow(ctx)
 	}()
 }
@@ -98,18 +109,22 @@ func (s *Source) read(ctx context.Context, reading *sync.WaitGroup, follow func(
 func (s *Source) follow(ctx context.Context, k kind) {
 	lw := &cache.ListWatch{}
 	client := s.clients.of(k.group)
-	lw.ListWithContextFunc, lw.WatchFuncWithContext = k.requests(client)
-	s.reflect(ctx, k.resource, lw, newCollector(k, s.outbox))
+	lw.ListWithContextFunc, lw.WatchFuncWithContext = k.requests(client, s)
+	s.reflect(ctx, k.resource, lw, newCollector(k, s))
 }
 
 // deliver hands what the outbox has to the sink, all of it at a time, until ctx ends.
 func (s *Source) deliver(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-tick.C:
+			s.outbox.tick(time.Now())
 		case <-s.outbox.ready:
+			s.hand(s.outbox.take())
 		}
-		s.outbox.take().tell(s.sink)
 	}
 }
