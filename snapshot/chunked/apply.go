@@ -54,31 +54,33 @@ func (g *group[V]) apply(edits []Edit[V]) (next *group[V], changed bool) {
 
 // apply is Apply for keys that begin with one byte, which are all keys of chunks.
 func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], changed bool) {
-	at := 0 // the first of chunks that is not in out yet
+	at := 0 // the first of chunks that is not in out yet; a run begins there
 	for len(edits) > 0 {
 		c := find(chunks, edits[0].Key)
-		if c == len(chunks) && c > 0 && !endsChunk(chunks[c-1].last()) {
+		if c == len(chunks) && c > 0 && !chunks[c-1].natural {
 			c-- // the last chunk is open at its end
 		}
-		c = max(c, at)
-		out = append(out, chunks[at:c]...)
-		at = c
 		if c < len(chunks) {
 			if next, n, ok := chunks[c].replaced(edits); ok {
-				out, at, edits = append(out, next), c+1, edits[n:]
+				out = append(append(out, chunks[at:c]...), next)
+				at, edits = c+1, edits[n:]
 				changed = changed || next != chunks[c]
 				continue
 			}
 		}
-		var items []Item[V]
+		for c > at && !chunks[c-1].natural {
+			c-- // to where the run begins
+		}
+		out = append(out, chunks[at:c]...)
+		var segments []segment[V]
 		var touched bool
-		items, at, edits, touched = rewrite(chunks, c, edits)
+		segments, at, edits, touched = rewrite(chunks, c, edits)
 		if !touched {
 			out = append(out, chunks[c:at]...)
 			continue
 		}
 		changed = true
-		out = appendChunks(out, items)
+		out = cutRuns(out, chunks, segments)
 	}
 	return append(out, chunks[at:]...), changed
 }
@@ -95,44 +97,57 @@ func (c *Chunk[V]) replaced(edits []Edit[V]) (next *Chunk[V], n int, ok bool) {
 			continue
 		}
 		if next == c {
-			next = &Chunk[V]{items: slices.Clone(c.items)}
+			next = &Chunk[V]{items: slices.Clone(c.items), natural: c.natural}
 		}
 		next.items[i].Value = edits[n].Value
 	}
-	return next, n, n > 0 && (n == len(edits) || endsChunk(c.last()))
+	return next, n, n > 0 && (n == len(edits) || c.natural)
 }
 
-// rewrite merges edits into chunks from c on, until what it has ends where one of them ends for good. It returns the merged items, the
+// rewrite merges edits into chunks from c on, where a run begins, until what it has ends where a run ended before. It returns the segments, the
 // first chunk that it did not read, the edits that are left, and whether anything differs.
-func rewrite[V comparable](chunks []*Chunk[V], c int, edits []Edit[V]) (items []Item[V], next int, rest []Edit[V], touched bool) {
+func rewrite[V comparable](chunks []*Chunk[V], c int, edits []Edit[V]) (out []segment[V], next int, rest []Edit[V], touched bool) {
 	for {
-		var old []Item[V]
-		limit, bounded := "", false
+		var old *Chunk[V]
+		var items []Item[V]
+		at, n := c, len(edits)
 		if c < len(chunks) {
-			old = chunks[c].items
-			limit, bounded = chunks[c].last(), c+1 < len(chunks)
+			old = chunks[c]
+			items = old.items
 			c++
 		}
-		n := len(edits)
-		if bounded {
-			n, _ = slices.BinarySearchFunc(edits, limit, func(e Edit[V], k string) int {
+		if c < len(chunks) { // the last chunk takes all edits that are left
+			n, _ = slices.BinarySearchFunc(edits, old.last(), func(e Edit[V], k string) int {
 				if e.Key <= k {
 					return -1
 				}
 				return 1
 			})
 		}
-		var diff bool
-		items, diff = merge(slices.Grow(items, len(old)+n), old, edits[:n])
-		touched = touched || diff
-		edits = edits[n:]
-		if c >= len(chunks) && len(edits) == 0 || len(items) == 0 || endsChunk(items[len(items)-1].Key) {
-			return items, c, edits, touched
+		merged, differs := items, false
+		if n > 0 {
+			merged, differs = merge(make([]Item[V], 0, len(items)+n), items, edits[:n])
 		}
-		if !touched {
-			return items, c, edits, false
+		edits = edits[n:]
+		touched = touched || differs
+		switch {
+		case !differs && old != nil:
+			out = append(out, segment[V]{chunk: old, at: at, items: items})
+		case len(merged) > 0:
+			out = append(out, segment[V]{items: merged})
+		}
+		if c >= len(chunks) || len(edits) == 0 && !touched || endsRun(out, old, merged) {
+			return out, c, edits, touched
 		}
 	}
+}
+
+// endsRun reports whether a run ended where a chunk ended, of which items are left, and does so still.
+func endsRun[V comparable](segments []segment[V], old *Chunk[V], items []Item[V]) bool {
+	if !old.natural {
+		return false
+	}
+	return len(segments) == 0 || len(items) > 0 && endsChunk(items[len(items)-1].Key)
 }
 
 // merge appends old with edits applied to items.
@@ -160,16 +175,32 @@ func merge[V comparable](items, old []Item[V], edits []Edit[V]) (out []Item[V], 
 	return append(items, old[i:]...), touched
 }
 
-// appendChunks cuts items into chunks.
-func appendChunks[V comparable](chunks []*Chunk[V], items []Item[V]) []*Chunk[V] {
-	start := 0
-	for i := range items {
-		if endsChunk(items[i].Key) || i == len(items)-1 {
-			chunks = append(chunks, &Chunk[V]{items: slices.Clone(items[start : i+1])})
-			start = i + 1
+// cutRuns appends the chunks of segments to out. old are the chunks of their group before the edits.
+func cutRuns[V comparable](out, old []*Chunk[V], segments []segment[V]) []*Chunk[V] {
+	var run []segment[V]
+	for _, s := range segments {
+		if s.chunk != nil {
+			run = append(run, s)
+			if s.chunk.natural {
+				out, run = cutRun(out, old, run), run[:0]
+			}
+			continue
+		}
+		start := 0
+		for i := range s.items {
+			if endsChunk(s.items[i].Key) {
+				run = append(run, segment[V]{items: s.items[start : i+1]})
+				out, run, start = cutRun(out, old, run), run[:0], i+1
+			}
+		}
+		if start < len(s.items) {
+			run = append(run, segment[V]{items: s.items[start:]})
 		}
 	}
-	return chunks
+	if len(run) > 0 {
+		out = cutRun(out, old, run)
+	}
+	return out
 }
 
 // lastPerKey sorts edits by key and keeps the last of each.

@@ -6,8 +6,9 @@
 //	     └─ group o ─┬ chunk outbound|a…    group lists that its edits fall into; all others are
 //	                 └ chunk outbound|n…    shared with the predecessor, so Diff skips them by pointer.
 //
-// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is the last of its group): two
-// Maps with equal content have equal chunks however they came to be, so a digest over chunk digests is a digest of the content. Keys that
+// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is the last of its group; and where no
+// hash says so for too long, the chunk is cut by the bits of its keys: see maxChunk): two Maps with equal content have equal chunks however they
+// came to be, so a digest over chunk digests is a digest of the content. Keys that
 // begin alike belong together: what one client has of its own (inbound|…, virtualInbound) gets a small chunk beside those that all share,
 // and its Map costs the same however many those are.
 //
@@ -39,8 +40,11 @@ type group[V comparable] struct {
 
 // Chunk is a run of items that Maps share: one pointer, one content.
 type Chunk[V comparable] struct {
-	items []Item[V]
-	sum   atomic.Pointer[Sum]
+	// Immutable after New and Apply.
+	items   []Item[V]
+	natural bool // the hash of the last key ends the chunk
+
+	sum atomic.Pointer[Sum]
 	// weight is one more than what Weigh found, 0 before.
 	weight atomic.Int64
 	// pooled is set once a Pool gives this chunk to Maps that have an equal one.
@@ -65,7 +69,7 @@ type Edit[V comparable] struct {
 
 const chunkSize = 64
 
-// endsChunk reports whether key is the last of its chunk: one in chunkSize, by FNV-1a with its high bits mixed down, so that all replicas
+// endsChunk reports whether key is the last of its chunk whatever comes after it: one in chunkSize, by FNV-1a with its high bits mixed down, so that all replicas
 // agree.
 func endsChunk(key string) bool {
 	h := uint64(14695981039346656037)
