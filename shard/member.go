@@ -15,7 +15,8 @@ type member struct {
 	id     uint64
 	stream Stream
 	proxy  *plan.Proxy
-	room   chan struct{} // holds a token while a request is undecided
+	room   chan struct{}   // holds a token while a request is undecided
+	done   <-chan struct{} // closed when the stream has ended; nil if it does not tell
 	came   time.Time
 
 	// Guarded by the planQueue's mu.
@@ -70,6 +71,9 @@ type assignment struct {
 
 func newMember(st Stream, p *plan.Proxy, first ads.Request, now time.Time) *member {
 	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now, heap: -1}
+	if e, ok := st.(Ended); ok {
+		m.done = e.Done()
+	}
 	m.room <- struct{}{}
 	m.mail.request = &first
 	return m

@@ -139,7 +139,8 @@ func (s *Shards) Attach(st Stream, p *plan.Proxy, first ads.Request) error {
 	return nil
 }
 
-// Receive takes a further request. It waits while the one before is undecided, so that a flood delays only its sender.
+// Receive takes a further request. It waits while the one before is undecided, so that a flood delays only its sender, and no longer than the
+// stream lasts: a client that leaves meanwhile is detached at once.
 func (s *Shards) Receive(id uint64, r ads.Request) {
 	m, ok := s.members.Load(id)
 	if !ok {
@@ -148,6 +149,7 @@ func (s *Shards) Receive(id uint64, r ads.Request) {
 	select {
 	case m.room <- struct{}{}:
 		m.post(func(in *mail) { in.request = &r })
+	case <-m.done:
 	case <-s.stopped:
 	}
 }

@@ -24,6 +24,12 @@ type Backlogged interface {
 	Backlogged() bool
 }
 
+// Ended is what a Stream may implement besides: what waits for the stream waits no longer than it lasts.
+type Ended interface {
+	// Done is closed when the stream has ended, whoever ended it.
+	Done() <-chan struct{}
+}
+
 // Planner computes what proxies should have, and answers through the plan.Sink that the Shards are.
 type Planner interface {
 	// Attach asks for the class and World of p, told by Assigned until Detach.

@@ -57,10 +57,8 @@ func handler(delta bool) grpc.StreamHandler {
 	return func(srv any, ss grpc.ServerStream) error {
 		in, err := srv.(*Server).begin(ss, delta)
 		for err == nil {
-			if err = ss.RecvMsg(&in.incoming); err == nil {
+			if err = in.next(ss); err == nil {
 				err = in.pass()
-			} else {
-				err = received(err)
 			}
 		}
 		return in.end(err)
@@ -74,6 +72,8 @@ type reading struct {
 	stream   *stream // nil for one too many
 	conn     *connection
 	attached bool
+	messages messageReader // nil if grpc's stream is none
+	header   [5]byte       // of the request that is being received
 }
 
 // begin takes a stream up to its first request. After an error, too, end is to be called.
@@ -90,14 +90,16 @@ func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
 	s.streams.Store(st.id, st)
 	s.patrol.begin()
 	in.stream, in.scanner = st, s.newScanner(delta)
+	in.messages, _ = grpc.ServerTransportStreamFromContext(ss.Context()).(messageReader)
 	if err := s.awaitReady(ss.Context()); err != nil {
 		return in, err
 	}
 	if err := sendPlain(ss.Context()); err != nil {
 		return in, err
 	}
-	if err := ss.RecvMsg(&in.incoming); err != nil {
-		return in, received(err)
+	st.await()
+	if err := in.next(ss); err != nil {
+		return in, err
 	}
 	if in.err != nil {
 		return in, in.err
@@ -113,14 +115,6 @@ func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
 	}
 	in.attached = true
 	return in, nil
-}
-
-// received is an error of RecvMsg with its reason, if that is a request larger than grpc may take.
-func received(err error) error {
-	if status.Code(err) == codes.ResourceExhausted {
-		return &refusal{ReasonRequest, status.Convert(err)}
-	}
-	return err
 }
 
 // take is the request that has been received; an idle stream keeps nothing.

@@ -12,7 +12,7 @@ import (
 
 // patrol looks at all streams now and then, while there are any, and cuts off clients that do not read: those for which a whole Stuck limit
 // passes in which not one response is written, though some wait; and when more bytes wait for all clients than HeldInAll allows, those that
-// have read nothing since the last look, the longest first.
+// have read nothing since the last look, the longest first. So it does with clients that leave a request undone for RequestTime.
 type patrol struct {
 	// Immutable after newPatrol.
 	server *Server
@@ -28,10 +28,14 @@ const pace = 5 * time.Second
 
 func newPatrol(s *Server) *patrol {
 	p := &patrol{server: s}
-	if o := &s.options; o.AfterFunc != nil && (o.Stuck > 0 || s.limits.HeldInAll > 0) {
-		p.every = pace
-		if o.Stuck > 0 {
-			p.every = min(pace, o.Stuck/4)
+	o := &s.options
+	if o.AfterFunc == nil || o.Stuck <= 0 && s.limits.HeldInAll <= 0 && o.RequestTime <= 0 {
+		return p
+	}
+	p.every = pace
+	for _, limit := range []time.Duration{o.Stuck, o.RequestTime} {
+		if limit > 0 {
+			p.every = min(p.every, limit/4)
 		}
 	}
 	return p
@@ -51,6 +55,8 @@ func (p *patrol) begin() {
 type gaze struct {
 	mark  uint64 // one more than the stream's progress when last looked at; zero when it owed nothing
 	still int    // looks since it has progressed
+	due   uint64 // the stream's awaited when last looked at, if that is odd
+	late  int    // looks since it has that
 }
 
 // look is called by the timer.
@@ -63,6 +69,7 @@ func (p *patrol) look() {
 		if g := &s.gaze; g.see(owed, s.progress.Load()) {
 			idle = append(idle, s)
 		}
+		p.checkRequest(s)
 		return true
 	})
 	p.cutOff(idle, all)
@@ -78,13 +85,29 @@ func (p *patrol) look() {
 func (g *gaze) see(owed int, progress uint64) bool {
 	switch {
 	case owed <= 0:
-		*g = gaze{}
+		g.mark, g.still = 0, 0
 	case g.mark != progress+1:
-		*g = gaze{mark: progress + 1}
+		g.mark, g.still = progress+1, 0
 	default:
 		g.still++
 	}
 	return g.still > 0
+}
+
+// checkRequest ends a stream of which a request is due for too long.
+func (p *patrol) checkRequest(s *stream) {
+	g, awaited, limit := &s.gaze, s.awaited.Load(), p.server.options.RequestTime
+	switch {
+	case limit <= 0 || awaited%2 == 0:
+		g.due, g.late = 0, 0
+	case g.due != awaited:
+		g.due, g.late = awaited, 0
+	default:
+		g.late++
+		if time.Duration(g.late)*p.every >= limit {
+			s.Close(&refusal{ReasonDeadline, status.Newf(codes.DeadlineExceeded, "no complete request has come for %v", limit)})
+		}
+	}
 }
 
 // cutOff ends idle streams that are stuck, and others while too many bytes of all streams wait.

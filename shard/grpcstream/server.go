@@ -43,9 +43,13 @@ type Options struct {
 
 	// Stuck is how long a client may leave responses waiting without reading any; 0 means for ever.
 	Stuck time.Duration
+	// RequestTime is how long a client may take to send a stream's first request, from when it is waited for, and any request that it has begun;
+	// 0 means for ever. It may take a quarter more.
+	RequestTime time.Duration
 	// Drain is the time over which Shutdown spreads the ends of streams.
 	Drain time.Duration
-	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck and Drain are not observed.
+	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck, RequestTime and Drain are not
+	// observed.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 }
 
@@ -56,6 +60,7 @@ type Server struct {
 	limits  Limits
 	backend Backend
 	nodes   *nodeDecoder
+	codec   codec
 
 	streams *xsync.MapOf[uint64, *stream]
 	lastID  atomic.Uint64
@@ -83,6 +88,7 @@ func New(backend Backend, o Options) *Server {
 		limits:   o.Limits.withDefaults(),
 		backend:  backend,
 		nodes:    &nodeDecoder{metadata: o.NodeMetadata, extensions: o.NodeExtensions},
+		codec:    newCodec(),
 		streams:  xsync.NewMapOf[uint64, *stream](),
 		draining: make(chan struct{}),
 	}
@@ -93,7 +99,7 @@ func New(backend Backend, o Options) *Server {
 // GRPC makes a grpc server with the service in it and the options that it needs; creds are nil for plaintext. The caller may register
 // other services, and must serve it before Shutdown, which stops it.
 func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
-	options := append(ServerOptions(s.limits, creds), grpc.ForceServerCodecV2(newCodec()), grpc.KeepaliveParams(s.options.Keepalive),
+	options := append(ServerOptions(s.limits, creds), grpc.ForceServerCodecV2(s.codec), grpc.KeepaliveParams(s.options.Keepalive),
 		grpc.KeepaliveEnforcementPolicy(s.options.Enforcement))
 	g := grpc.NewServer(append(options, more...)...)
 	g.RegisterService(serviceDesc(), s)
@@ -105,11 +111,18 @@ func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.Serve
 
 // ServerOptions are the options of the transport, for this server and for what it is measured against. What is not here is grpc's
 // default, which is best: shared write buffers and pooled reads.
+//
+// The windows are fixed: those that grow with the connection let one stream that nobody reads hold 16 MiB. A request that is larger than the
+// window gets as much as it needs when it is read.
 func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.ServerOption {
 	l = l.withDefaults()
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(l.RequestBytes),
 		grpc.MaxConcurrentStreams(uint32(l.StreamsPerConnection)),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ConnectionTimeout(handshakeTime),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
 	}
 	if creds == nil {
 		creds = insecure.NewCredentials()
@@ -119,6 +132,16 @@ func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.Serv
 	}
 	return append(options, grpc.Creds(connCredentials{creds}))
 }
+
+const (
+	// maxHeaders bounds the headers of a stream, which are kept for its life: a token among them may have some kilobytes.
+	maxHeaders = 16 << 10
+	// handshakeTime is how long a connection may take to begin with HTTP/2.
+	handshakeTime = 10 * time.Second
+	// streamWindow and connectionWindow are how much a client may send that nobody has asked for.
+	streamWindow     = 64 << 10
+	connectionWindow = 1 << 20
+)
 
 // Streams is the number of open streams.
 func (s *Server) Streams() int { return int(s.open.Load()) }
@@ -180,13 +203,27 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-gone:
 		return nil
 	case <-ctx.Done():
-		for _, g := range servers {
-			g.Stop()
-		}
+	}
+	// Stop waits for no client, but a handler may take a moment. Its end is not worth waiting for for longer.
+	for _, g := range servers {
+		go g.Stop()
+	}
+	late := make(chan struct{})
+	if s.options.AfterFunc == nil {
 		<-gone
 		return ctx.Err()
 	}
+	stopLate := s.options.AfterFunc(cutOffWithin, func() { close(late) })
+	defer stopLate()
+	select {
+	case <-gone:
+	case <-late:
+	}
+	return ctx.Err()
 }
+
+// cutOffWithin is how long Shutdown waits for streams that it has cut off.
+const cutOffWithin = 250 * time.Millisecond
 
 // endStreams ends each open stream at its own moment within the Drain time.
 func (s *Server) endStreams() (stop func()) {

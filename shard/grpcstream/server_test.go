@@ -84,7 +84,7 @@ func TestRequestsThatEndTheirStream(t *testing.T) {
 		code  codes.Code
 		text  string
 	}{
-		{"too big", []string{strings.Repeat("x", 1000)}, codes.ResourceExhausted, "larger than max (1071 vs. 1000)"},
+		{"too big", []string{strings.Repeat("x", 1000)}, codes.ResourceExhausted, "a request has 1071 bytes, the limit is 1000"},
 		{"too many names", slices.Repeat([]string{"x"}, 11), codes.ResourceExhausted, "too many resource names: 11, the limit is 10"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -33,6 +33,9 @@ type stream struct {
 	unsent, owed atomic.Int64
 	// progress counts the messages that grpc has written.
 	progress atomic.Uint64
+	// awaited counts the beginnings and the ends of waits for a request that is due: it is odd while the stream's first request, or the rest of one
+	// that has begun, is to come. Raised by the reader.
+	awaited atomic.Uint64
 
 	// Owned by the patrol.
 	gaze gaze
@@ -51,6 +54,9 @@ type stream struct {
 
 // ID is the number of the stream, never used again in this process.
 func (s *stream) ID() uint64 { return s.id }
+
+// Done is closed when the stream has ended: by its client, with its connection, or by Close.
+func (s *stream) Done() <-chan struct{} { return s.grpc.Context().Done() }
 
 // Send sends r after all that was sent before. It never blocks. A stream that has ended takes nothing.
 func (s *stream) Send(_ string, r *encodecache.Response) {

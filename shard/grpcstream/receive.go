@@ -1,0 +1,109 @@
+package grpcstream
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+)
+
+// messageReader is what grpc's own stream is besides its public interface: it reads a message in two steps. Between them it is known that a
+// request has begun, so that one that never ends is noticed; RecvMsg waits for either in the same way. TestRequestsAreReadInTwoSteps fails if it
+// is no longer so; then RecvMsg is used, and only the first request has a deadline.
+type messageReader interface {
+	ReadMessageHeader([]byte) error
+	Read(int) (mem.BufferSlice, error)
+	RecvCompress() string
+}
+
+// await notes that a request is due from now on.
+func (s *stream) await() {
+	if s.awaited.Load()%2 == 0 {
+		s.awaited.Add(1)
+	}
+}
+
+// awaitEnds notes that it has come, or need not come any more.
+func (s *stream) awaitEnds() {
+	if s.awaited.Load()%2 == 1 {
+		s.awaited.Add(1)
+	}
+}
+
+// next receives a request. io.EOF means that the client sends no more.
+func (in *reading) next(ss grpc.ServerStream) error {
+	if in.messages == nil {
+		err := ss.RecvMsg(&in.incoming)
+		if status.Code(err) == codes.ResourceExhausted {
+			err = &refusal{ReasonRequest, status.Convert(err)}
+		}
+		in.stream.awaitEnds()
+		return err
+	}
+	if err := in.messages.ReadMessageHeader(in.header[:]); err != nil {
+		return broken(err)
+	}
+	in.stream.await()
+	return in.body()
+}
+
+// body receives the rest of a request that has begun.
+//
+//go:noinline
+func (in *reading) body() error {
+	length, limit := binary.BigEndian.Uint32(in.header[1:]), in.server.limits.RequestBytes
+	if int64(length) > int64(limit) {
+		return &refusal{ReasonRequest, status.Newf(codes.ResourceExhausted, "a request has %d bytes, the limit is %d", length, limit)}
+	}
+	data, err := in.messages.Read(int(length))
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return broken(err)
+	}
+	in.stream.awaitEnds()
+	if in.header[0] != 0 {
+		if data, err = decompressed(data, in.messages.RecvCompress(), limit); err != nil {
+			return err
+		}
+	}
+	defer data.Free()
+	return in.server.codec.Unmarshal(data, &in.incoming)
+}
+
+// broken is an error of grpc's stream as a status, which nobody reads: the client is gone, or the stream was closed with another.
+func broken(err error) error {
+	if _, ok := status.FromError(err); ok || err == io.EOF {
+		return err
+	}
+	return status.Errorf(codes.Unavailable, "the stream ended: %v", err)
+}
+
+// decompressed is data without its compression, which the client chose for the whole stream.
+func decompressed(data mem.BufferSlice, name string, limit int) (mem.BufferSlice, error) {
+	defer data.Free()
+	c := encoding.GetCompressor(name)
+	if c == nil {
+		return nil, status.Errorf(codes.Unimplemented, "requests are compressed with %q, which is not supported", name)
+	}
+	r, err := c.Decompress(data.Reader())
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "a request does not decompress: %v", err)
+	}
+	out, err := mem.ReadAll(io.LimitReader(r, int64(limit)+1), mem.DefaultBufferPool())
+	if err != nil {
+		out.Free()
+		return nil, status.Errorf(codes.Internal, "a request does not decompress: %v", err)
+	}
+	if n := out.Len(); n > limit {
+		out.Free()
+		return nil, &refusal{ReasonRequest, status.Newf(codes.ResourceExhausted, "a request has more than %d bytes, which is the limit", limit)}
+	}
+	return out, nil
+}
