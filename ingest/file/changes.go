@@ -31,7 +31,7 @@ func (c *changes) objects(file *content, objects []object) {
 func (s *Source) read(path string, info fs.FileInfo) {
 	c := s.files[path]
 	if c == nil {
-		c = &content{path: path}
+		c = &content{path: path, settling: settling{blind: s.blind}}
 		s.files[path] = c
 		s.changes.all = s.order.add(c) || s.changes.all
 	}

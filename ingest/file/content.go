@@ -4,20 +4,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
+	"slices"
 	"time"
 
 	"github.com/pilotd/pilotd/snapshot/value"
-)
-
-const (
-	// fresh is how old a file's modification time has to be for the time and the size to prove that the content is the same: file
-	// systems keep time in coarse steps.
-	fresh = 2 * time.Second
-	// patience is how long a file that somebody holds open for writing without writing is waited for.
-	patience = time.Second
 )
 
 // content is what a file says. Owned by the goroutine that calls Run.
@@ -25,7 +16,8 @@ type content struct {
 	path     string
 	age      int64       // grows in path order; see order
 	info     fs.FileInfo // of the reading; nil when the file is to be read again
-	readAt   time.Time
+	proven   bool        // the file had been as it is for long enough, when it was read, for info to prove that the content is the same
+	settling settling
 	sum      [sha256.Size]byte
 	texts    map[[sha256.Size]byte]*document // the documents, by what they say
 	objects  []object
@@ -35,13 +27,13 @@ type content struct {
 }
 
 // refresh brings c up to date with the file, and reports whether c is another then. It is not done, and leaves c as it is, when the file is
-// being written or replaced.
+// being written or replaced. A panic over what the file says leaves c as it is, and is a problem of the file.
 func (c *content) refresh(now fs.FileInfo, mesh value.ObjectKey) (changed, done bool) {
-	if c.unchanged(now) {
+	if c.info != nil && c.proven && sameState(c.info, now) {
 		return false, true
 	}
 	at := time.Now()
-	data, finished, err := readFinished(c.path, len(c.objects) > 0)
+	data, finished, err := c.settling.read(c.path, at, len(c.objects) > 0)
 	if !finished || errors.Is(err, fs.ErrNotExist) {
 		return false, false
 	}
@@ -50,26 +42,54 @@ func (c *content) refresh(now fs.FileInfo, mesh value.ObjectKey) (changed, done 
 		c.problems = []problem{{path: c.path, reason: fmt.Sprintf("cannot be read: %v", err)}}
 		return true, true
 	}
-	c.info, c.readAt = now, at
 	sum := sha256.Sum256(data)
-	if sum == c.sum {
-		return false, true
+	if sum != c.sum {
+		p, bad := c.parse(data, mesh)
+		if bad == nil && c.settling.tooSoon(at, p.broken || c.loses(p)) {
+			return false, false
+		}
+		changed = true
+		c.replace(p, bad)
 	}
-	c.sum = sum
-	c.replace(data, mesh)
-	return true, true
+	c.info, c.sum, c.proven = now, sum, c.settling.proves(now, at)
+	return changed, true
 }
 
-func (c *content) unchanged(now fs.FileInfo) bool {
-	return c.info != nil && os.SameFile(c.info, now) && c.info.Size() == now.Size() && c.info.ModTime().Equal(now.ModTime()) &&
-		c.readAt.Sub(now.ModTime()) > fresh
-}
-
-// replace puts in force what data says; what does not parse keeps what was.
-func (c *content) replace(data []byte, mesh value.ObjectKey) {
-	p := parser{path: c.path, mesh: mesh, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
+// parse reads what data says; bad is a panic over it.
+func (c *content) parse(data []byte, mesh value.ObjectKey) (p *parser, bad *problem) {
+	p = &parser{path: c.path, mesh: mesh, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
+	defer func() {
+		if cause := recover(); cause != nil {
+			bad = fault(cause)
+			bad.path = c.path
+		}
+	}()
 	p.parse(data)
-	c.problems = p.problems
+	return p, nil
+}
+
+// loses reports whether a reading lacks an object that the file had.
+func (c *content) loses(p *parser) bool {
+	has := make(map[value.ObjectKey]struct{}, len(p.objects))
+	for i := range p.objects {
+		has[p.objects[i].key] = struct{}{}
+	}
+	for _, key := range p.failed {
+		has[key] = struct{}{}
+	}
+	return slices.ContainsFunc(c.objects, func(o object) bool { _, ok := has[o.key]; return !ok })
+}
+
+// replace puts in force what a reading says; what does not parse keeps what was.
+func (c *content) replace(p *parser, bad *problem) {
+	if bad != nil {
+		c.problems = []problem{*bad}
+		return
+	}
+	if c.problems = p.problems; len(c.problems) > maxProblems {
+		more := problem{path: c.path, reason: fmt.Sprintf("has %d further problems", len(c.problems)-maxProblems)}
+		c.problems = append(c.problems[:maxProblems:maxProblems], more)
+	}
 	if p.broken && len(c.objects) > 0 {
 		return
 	}
@@ -78,7 +98,7 @@ func (c *content) replace(data []byte, mesh value.ObjectKey) {
 }
 
 // keepLastGood adds to the objects of a reading the former versions of those that did not decode.
-func keepLastGood(p parser, before []object) []object {
+func keepLastGood(p *parser, before []object) []object {
 	if len(p.failed) == 0 {
 		return p.objects
 	}
@@ -92,37 +112,4 @@ func keepLastGood(p parser, before []object) []object {
 		}
 	}
 	return p.objects
-}
-
-// readFinished reads a file that nobody is writing; finished is false when somebody is. hadObjects says that an empty file would be a change.
-func readFinished(path string, hadObjects bool) (data []byte, finished bool, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, true, err
-	}
-	defer f.Close()
-	writing, known := leased(f, func() { data, err = io.ReadAll(f) })
-	if known && !writing {
-		return data, true, err
-	}
-	before, err := f.Stat()
-	if err != nil {
-		return nil, true, err
-	}
-	quiet := time.Since(before.ModTime())
-	if writing && quiet < patience {
-		return nil, false, nil
-	}
-	if data, err = io.ReadAll(f); err != nil {
-		return nil, true, err
-	}
-	after, err := f.Stat()
-	if err != nil {
-		return nil, true, err
-	}
-	// Without a word from the system: a file that changes under our eyes, or was emptied just now, is being written.
-	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
-		return nil, false, nil
-	}
-	return data, len(data) > 0 || !hadObjects || quiet >= soon, nil
 }

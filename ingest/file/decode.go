@@ -45,7 +45,15 @@ type header struct {
 }
 
 // readDocument reads the objects of one text.
-func readDocument(text []byte, mesh value.ObjectKey) *document {
+func readDocument(text []byte, mesh value.ObjectKey) (doc *document) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			doc = &document{broken: true, problems: []problem{*fault(cause)}} // All of it: which object is to blame is not known.
+		}
+	}()
+	if len(text) > maxDocument {
+		return &document{broken: true, problems: []problem{{reason: fmt.Sprintf("has %d bytes in one document: expected at most %d", len(text), maxDocument)}}}
+	}
 	r := &reader{mesh: mesh, lines: &lines{text: text}, doc: &document{}}
 	raw := bytes.TrimSpace(text)
 	if raw[0] != '{' || !json.Valid(raw) {
@@ -111,6 +119,8 @@ func (r *reader) read(raw []byte, at string, list header) {
 		r.refuse(problem{field: "kind", reason: "is missing: expected the object's kind"}, at)
 	case h.APIVersion == "":
 		r.refuse(problem{field: "apiVersion", reason: "is missing: expected the version of kind " + h.Kind}, at)
+	case len(h.Items) > maxDocuments:
+		r.refuse(problem{field: "items", reason: fmt.Sprintf("has %d objects: expected at most %d", len(h.Items), maxDocuments)}, at)
 	case strings.HasSuffix(h.Kind, "List") && (h.Items != nil || h.Kind == "List"):
 		for i, item := range h.Items {
 			r.read(item, join(at, "items")+"["+strconv.Itoa(i)+"]", h)

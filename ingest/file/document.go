@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -42,7 +43,13 @@ type text struct {
 
 // parse reads the file's content. Texts that were read before give the same objects, the same pointers, again.
 func (p *parser) parse(data []byte) {
-	for _, t := range p.split(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+	texts := p.split(bytes.TrimPrefix(data, []byte("\ufeff")))
+	if len(texts) > maxDocuments {
+		p.broken = true
+		p.problems = []problem{{path: p.path, reason: fmt.Sprintf("has %d documents: expected at most %d", len(texts), maxDocuments)}}
+		return
+	}
+	for _, t := range texts {
 		sum := sha256.Sum256(t.data)
 		d := p.known[sum]
 		if d == nil {

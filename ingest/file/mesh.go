@@ -27,6 +27,7 @@ type Mesh struct {
 	gone     time.Time // when the file was first missed
 	reported string    // why the file could not be read
 	synced   bool
+	settling settling
 	waiting  waiting // for everybody
 }
 
@@ -61,7 +62,7 @@ func (m *Mesh) scan(watch func(dir, path string)) next {
 
 // again reads the file, and says when to do so again without an event.
 func (m *Mesh) again() (again time.Duration) {
-	data, finished, err := readFinished(m.path, m.text != "")
+	data, finished, err := m.settling.read(m.path, time.Now(), m.text != "")
 	switch {
 	case !finished:
 		m.wait("the file, which is being written")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -48,12 +49,13 @@ type problem struct {
 	line   int // 0 when the whole file is meant
 	field  string
 	reason string
+	cause  report.Cause // as in ingest.Rejection
 }
 
 func (p problem) where() string { return place(p.path, p.line) }
 
 func (p problem) rejection(source string) ingest.Rejection {
-	return ingest.Rejection{Source: source, Key: p.key, Where: p.where(), Field: p.field, Reason: p.reason}
+	return ingest.Rejection{Source: source, Key: p.key, Where: p.where(), Field: p.field, Reason: p.reason, Cause: p.cause}
 }
 
 func place(path string, line int) string {

@@ -41,6 +41,8 @@ type Source struct {
 	sink ingest.Sink
 	log  *slog.Logger
 	mesh value.ObjectKey // of the ConfigMap
+	// blind says that the system is not asked who writes; tests set it before Run.
+	blind bool
 
 	// Owned by the goroutine that calls Run.
 	files    map[string]*content // by path

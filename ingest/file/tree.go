@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +26,8 @@ type tree struct {
 
 	root  string
 	watch func(dir, path string)
+	// entries counts what was looked at.
+	entries int
 	// above are the directories above the one that is read, to end circles of symlinks.
 	above []fs.FileInfo
 }
@@ -54,6 +57,14 @@ func (t *tree) walk(dir string) {
 	if slices.ContainsFunc(t.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
 		return
 	}
+	if len(t.above) >= maxDepth {
+		t.fail(dir, fmt.Errorf("it lies too deep: expected at most %d directories in each other", maxDepth))
+		return
+	}
+	if t.entries >= maxEntries {
+		t.fail(dir, fmt.Errorf("there are too many files and directories: expected at most %d", maxEntries))
+		return
+	}
 	t.dirs[dir] = true
 	t.watch(dir, dir)
 	entries, err := os.ReadDir(dir)
@@ -66,6 +77,10 @@ func (t *tree) walk(dir string) {
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
+		}
+		if t.entries++; t.entries > maxEntries {
+			t.fail(dir, fmt.Errorf("there are too many files and directories: expected at most %d", maxEntries))
+			return
 		}
 		t.entry(filepath.Join(dir, e.Name()), e)
 	}

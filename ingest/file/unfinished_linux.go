@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,14 @@ func leased(f *os.File, read func()) (writing, known bool) {
 	read()
 	_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 	return false, true
+}
+
+// changedAt is when a file was last written, renamed, or given other times or rights.
+func changedAt(info fs.FileInfo) time.Time {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(s.Ctim.Unix())
+	}
+	return info.ModTime()
 }
 
 // linked reports whether a file has other names, under which it may be written.
