@@ -12,6 +12,7 @@ import (
 func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
 	for _, s := range spec.Servers {
+		s.Bind = addressOf(s.Bind)
 		for i, h := range s.Hosts {
 			s.Hosts[i] = inNamespace(h, o.Namespace)
 		}
@@ -34,7 +35,11 @@ func inNamespace(host, own string) string {
 // sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for the root namespace's.
 func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
+	for _, l := range spec.Ingress {
+		l.Bind = addressOf(l.Bind)
+	}
 	for _, e := range spec.Egress {
+		e.Bind = addressOf(e.Bind)
 		for i, h := range e.Hosts {
 			ns, name, _ := strings.Cut(h, "/")
 			e.Hosts[i] = ns + "/" + strings.ToLower(name)

@@ -65,11 +65,11 @@ func (p *Pod) before(o *Pod) bool {
 func podAddresses(p *corev1.Pod) []string {
 	var out []string
 	if p.Status.PodIP != "" {
-		out = append(out, p.Status.PodIP)
+		out = append(out, addressOf(p.Status.PodIP))
 	}
 	for _, ip := range p.Status.PodIPs {
-		if ip.IP != "" && !slices.Contains(out, ip.IP) {
-			out = append(out, ip.IP)
+		if a := addressOf(ip.IP); a != "" && !slices.Contains(out, a) {
+			out = append(out, a)
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *val
 		Labels:          s.Labels,
 		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		PublishNotReady: s.Spec.PublishNotReadyAddresses,
-		ExternalIPs:     s.Spec.ExternalIPs,
+		ExternalIPs:     addressesOf(s.Spec.ExternalIPs),
 		SubjectAltNames: w.annotatedAccounts(s),
 	}
 	if len(s.Spec.Selector) > 0 {
@@ -45,7 +45,7 @@ func (w *world) locate(s *corev1.Service, out *value.Service) {
 		out.Resolution, out.Headless = value.Passthrough, true
 	default:
 		for _, ip := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
-			if ip != "" && !slices.Contains(out.Addresses, ip) {
+			if ip = addressOf(ip); ip != "" && !slices.Contains(out.Addresses, ip) {
 				out.Addresses = append(out.Addresses, ip)
 			}
 		}

@@ -41,14 +41,13 @@ func entryPort(p *networking.ServicePort) *value.Port {
 	return &value.Port{Name: p.GetName(), Number: int(p.GetNumber()), Protocol: parseProtocol(p.GetProtocol()), TargetPort: int(p.GetTargetPort())}
 }
 
-// entryAddresses are the addresses of a ServiceEntry; a range of one address is that address.
+// entryAddresses are the addresses of a ServiceEntry, each once; a range of one address is that address.
 func entryAddresses(spec *networking.ServiceEntry) []string {
 	var out []string
 	for _, a := range spec.GetAddresses() {
-		if p, err := netip.ParsePrefix(a); err == nil && p.IsSingleIP() {
-			a = p.Addr().String()
+		if a = subnetOf(a); !slices.Contains(out, a) {
+			out = append(out, a)
 		}
-		out = append(out, a)
 	}
 	return out
 }
@@ -69,7 +68,7 @@ func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
 	var out []string
 	for _, a := range e.Status.GetAddresses() {
 		if h := a.GetHost(); h == "" || hostName(h) == host {
-			out = append(out, a.GetValue())
+			out = append(out, addressOf(a.GetValue()))
 		}
 	}
 	return out

@@ -54,7 +54,7 @@ func (t *Trimmer) slice(s *discovery.EndpointSlice) *Slice {
 	is := func(b *bool, absent bool) bool { return b == nil && absent || b != nil && *b }
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		kept := sliceEndpoint{addresses: e.Addresses, ready: is(e.Conditions.Ready, true), serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
+		kept := sliceEndpoint{addresses: addressesOf(e.Addresses), ready: is(e.Conditions.Ready, true), serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
 		if r := e.TargetRef; r != nil && r.Kind == "Pod" {
 			kept.pod = objectName{t.same(cmp.Or(r.Namespace, s.Namespace)), t.same(r.Name)}
 		}

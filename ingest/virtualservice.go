@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"net/netip"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -16,10 +15,10 @@ const meshGateway = "mesh"
 // qualify makes a short name that of a Service in namespace. Names with a dot, wildcards and addresses stay.
 func (w *world) qualify(host, namespace string) string {
 	host = hostName(host)
-	if host == "" || host == "*" || strings.Contains(host, ".") {
-		return host
+	if strings.Contains(host, ":") {
+		return addressOf(host) // No name has a colon.
 	}
-	if _, err := netip.ParseAddr(host); err == nil {
+	if host == "" || host == "*" || strings.Contains(host, ".") {
 		return host
 	}
 	return host + "." + namespace + ".svc." + w.domain
@@ -40,6 +39,7 @@ func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualServic
 	}
 	for _, r := range spec.Tcp {
 		for _, m := range r.Match {
+			canonicalSubnets(m.GetDestinationSubnets())
 			qualifyGateways(m.GetGateways(), ns)
 		}
 		for _, d := range r.Route {
@@ -48,6 +48,7 @@ func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualServic
 	}
 	for _, r := range spec.Tls {
 		for _, m := range r.Match {
+			canonicalSubnets(m.GetDestinationSubnets())
 			qualifyGateways(m.GetGateways(), ns)
 		}
 		for _, d := range r.Route {
@@ -57,6 +58,13 @@ func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualServic
 	return &value.VirtualService{
 		Meta: metaOf(o.ObjectMeta), Spec: spec,
 		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(), "~"), ns),
+	}
+}
+
+// canonicalSubnets writes ranges of addresses as values hold them.
+func canonicalSubnets(list []string) {
+	for i, s := range list {
+		list[i] = subnetOf(s)
 	}
 }
 

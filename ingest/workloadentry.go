@@ -153,7 +153,7 @@ func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labe
 			},
 			labels: labels, locality: locality,
 		}),
-		address: e.GetAddress(), ports: e.GetPorts(), weight: max(1, e.GetWeight()),
+		address: addressOf(e.GetAddress()), ports: e.GetPorts(), weight: max(1, e.GetWeight()),
 	}
 }
 
