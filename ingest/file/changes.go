@@ -37,7 +37,7 @@ func (s *Source) read(path string, info fs.FileInfo) {
 	}
 	s.found(c)
 	before, skipped := c.objects, c.skipped
-	changed, done := c.refresh(info, s.mesh)
+	changed, done := c.refresh(info, s.rules)
 	if !done {
 		s.unsettled[path] = true
 	}

@@ -28,7 +28,7 @@ type content struct {
 
 // refresh brings c up to date with the file, and reports whether c is another then. It is not done, and leaves c as it is, when the file is
 // being written or replaced. A panic over what the file says leaves c as it is, and is a problem of the file.
-func (c *content) refresh(now fs.FileInfo, mesh value.ObjectKey) (changed, done bool) {
+func (c *content) refresh(now fs.FileInfo, by rules) (changed, done bool) {
 	if c.info != nil && c.proven && sameState(c.info, now) {
 		return false, true
 	}
@@ -44,7 +44,7 @@ func (c *content) refresh(now fs.FileInfo, mesh value.ObjectKey) (changed, done 
 	}
 	sum := sha256.Sum256(data)
 	if sum != c.sum {
-		p, bad := c.parse(data, mesh)
+		p, bad := c.parse(data, by)
 		if bad == nil && c.settling.tooSoon(at, p.broken || c.loses(p)) {
 			return false, false
 		}
@@ -56,8 +56,8 @@ func (c *content) refresh(now fs.FileInfo, mesh value.ObjectKey) (changed, done 
 }
 
 // parse reads what data says; bad is a panic over it.
-func (c *content) parse(data []byte, mesh value.ObjectKey) (p *parser, bad *problem) {
-	p = &parser{path: c.path, mesh: mesh, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
+func (c *content) parse(data []byte, by rules) (p *parser, bad *problem) {
+	p = &parser{path: c.path, rules: by, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
 	defer func() {
 		if cause := recover(); cause != nil {
 			bad = fault(cause)

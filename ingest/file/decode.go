@@ -13,12 +13,16 @@ import (
 
 	yaml3 "go.yaml.in/yaml/v3"
 	core "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/ingest/crd"
 	"github.com/pilotd/pilotd/ingest/support"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -26,7 +30,7 @@ import (
 // reader reads one document.
 type reader struct {
 	// Immutable.
-	mesh  value.ObjectKey
+	rules
 	lines *lines
 
 	// Result.
@@ -44,8 +48,14 @@ type header struct {
 	Items []json.RawMessage `json:"items"`
 }
 
+// rules are what documents are read by. Immutable.
+type rules struct {
+	mesh    value.ObjectKey // of the ConfigMap with the mesh configuration
+	schemas *crd.Schemas
+}
+
 // readDocument reads the objects of one text.
-func readDocument(text []byte, mesh value.ObjectKey) (doc *document) {
+func readDocument(text []byte, by rules) (doc *document) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			doc = &document{broken: true, problems: []problem{*fault(cause)}} // All of it: which object is to blame is not known.
@@ -54,7 +64,7 @@ func readDocument(text []byte, mesh value.ObjectKey) (doc *document) {
 	if len(text) > maxDocument {
 		return &document{broken: true, problems: []problem{{reason: fmt.Sprintf("has %d bytes in one document: expected at most %d", len(text), maxDocument)}}}
 	}
-	r := &reader{mesh: mesh, lines: &lines{text: text}, doc: &document{}}
+	r := &reader{rules: by, lines: &lines{text: text}, doc: &document{}}
 	raw := bytes.TrimSpace(text)
 	if raw[0] != '{' || !json.Valid(raw) {
 		var err error
@@ -159,6 +169,9 @@ func (r *reader) object(raw []byte, at string, h header) {
 		return
 	}
 	typed, bad := decode(k, raw)
+	if bad == nil {
+		bad = r.judge(k, raw, typed)
+	}
 	if bad != nil {
 		bad.key = key
 		r.refuse(*bad, at)
@@ -238,6 +251,28 @@ func decode(k kind, raw []byte) (meta.Object, *problem) {
 		}
 	}
 	return typed, nil
+}
+
+// judge says what an API server would refuse of an object that decodes: metadata that is not well formed, and what does not fit the schema of
+// its kind.
+func (r *reader) judge(k kind, raw []byte, typed meta.Object) *problem {
+	faults := metavalidation.ValidateLabels(typed.GetLabels(), field.NewPath("metadata", "labels"))
+	faults = append(faults, apivalidation.ValidateAnnotations(typed.GetAnnotations(), field.NewPath("metadata", "annotations"))...)
+	if len(faults) > 0 {
+		return &problem{field: faults[0].Field, reason: faults[0].ErrorBody()}
+	}
+	if spec(typed) == nil {
+		return nil
+	}
+	var object map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+		return &problem{reason: err.Error()}
+	}
+	delete(object, "status") // Istio's kinds have it as a resource of its own, and nobody writes it by hand.
+	if f, ok := r.schemas.Judge(k.name, object); !ok {
+		return &problem{field: f.Field, reason: f.Reason}
+	}
+	return nil
 }
 
 // typeError says which field has a value of the wrong type.

@@ -14,8 +14,8 @@ import (
 // parser reads one file.
 type parser struct {
 	// Immutable.
-	path  string
-	mesh  value.ObjectKey
+	path string
+	rules
 	known map[[sha256.Size]byte]*document // what texts said before
 
 	// Results.
@@ -53,7 +53,7 @@ func (p *parser) parse(data []byte) {
 		sum := sha256.Sum256(t.data)
 		d := p.known[sum]
 		if d == nil {
-			d = readDocument(t.data, p.mesh)
+			d = readDocument(t.data, p.rules)
 		}
 		p.texts[sum] = d
 		p.add(d, t)

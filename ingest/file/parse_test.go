@@ -9,13 +9,14 @@ import (
 	networking "istio.io/client-go/pkg/apis/networking/v1"
 	core "k8s.io/api/core/v1"
 
+	"github.com/pilotd/pilotd/ingest/crd"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 func parseText(path, text string) *parser {
 	p := &parser{
 		path: path, texts: map[[sha256.Size]byte]*document{},
-		mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"},
+		rules: rules{mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, schemas: crd.New()},
 	}
 	p.parse([]byte(text))
 	return p
@@ -152,7 +153,7 @@ func TestYAMLMeansWhatItMeansToKubernetes(t *testing.T) {
 
 func TestUnchangedTextsKeepTheirObjects(t *testing.T) {
 	first := parseText("a.yaml", vs("a", "a.com")+"---\n"+vs("b", "b.com"))
-	second := &parser{path: "a.yaml", known: first.texts, texts: map[[sha256.Size]byte]*document{}}
+	second := &parser{path: "a.yaml", rules: first.rules, known: first.texts, texts: map[[sha256.Size]byte]*document{}}
 	second.parse([]byte("# moved\n" + vs("a", "a2.com") + "---\n" + vs("b", "b.com")))
 	if first.objects[1].typed != second.objects[1].typed || second.objects[1].line != first.objects[1].line+1 {
 		t.Error("b was read again, or its line is wrong")
@@ -183,7 +184,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("problem %+v of %d lines", b, lines)
 			}
 		}
-		again := &parser{path: path, mesh: p.mesh, known: p.texts, texts: map[[sha256.Size]byte]*document{}}
+		again := &parser{path: path, rules: p.rules, known: p.texts, texts: map[[sha256.Size]byte]*document{}}
 		again.parse([]byte(text))
 		if told(again) != told(p) {
 			t.Errorf("first\n%s\nthen\n%s", told(p), told(again))

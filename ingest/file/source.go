@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/ingest/crd"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -40,7 +41,7 @@ type Source struct {
 	dir  string
 	sink ingest.Sink
 	log  *slog.Logger
-	mesh value.ObjectKey // of the ConfigMap
+	rules
 	// blind says that the system is not asked who writes; tests set it before Run.
 	blind bool
 
@@ -69,10 +70,13 @@ func New(o Options) *Source {
 		o.Log = slog.Default()
 	}
 	return &Source{
-		dir:       filepath.Clean(o.Dir),
-		sink:      o.Sink,
-		log:       o.Log.With("source", o.Dir),
-		mesh:      value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"), Name: or(o.MeshConfigMap, "istio")},
+		dir:  filepath.Clean(o.Dir),
+		sink: o.Sink,
+		log:  o.Log.With("source", o.Dir),
+		rules: rules{
+			mesh:    value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"), Name: or(o.MeshConfigMap, "istio")},
+			schemas: crd.New(),
+		},
 		files:     map[string]*content{},
 		claims:    claims{},
 		inForce:   map[value.ObjectKey]sent{},
