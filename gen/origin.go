@@ -78,7 +78,7 @@ func (k VirtualHostKey) Objects() []value.ObjectKey {
 	var rules, hashes []value.ObjectKey
 	add := func(r RoutesKey) {
 		if r.Service != nil {
-			rules = append(rules, r.Service.Object())
+			rules = append(rules, r.Service.Objects()...)
 		}
 		for d := r.Destinations; d != nil; d = d.Next {
 			hashes = append(hashes, d.Rule.Objects()...)

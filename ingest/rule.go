@@ -15,8 +15,17 @@ func metaOf(m metav1.ObjectMeta) value.Meta {
 	return value.Meta{Namespace: m.Namespace, Name: m.Name, Created: seconds(m)}
 }
 
-// putRule takes an object that is a value by itself.
+// putRule takes an object that is a value by itself, or with the delegates that it names.
 func (w *world) putRule(key value.ObjectKey, object any) {
+	for _, d := range delegatesOf(w.rules[key]) {
+		w.roots.remove(d, key)
+	}
+	for _, d := range delegatesOf(object) {
+		w.roots.add(d, key)
+	}
+	for root := range w.roots[key] {
+		w.marks.rules.add(root)
+	}
 	if object == nil {
 		delete(w.rules, key)
 	} else {
@@ -29,7 +38,7 @@ func (w *world) flushRule(key value.ObjectKey, b *snapshot.Batch) {
 	p := &w.published
 	switch key.Kind {
 	case value.KindVirtualService:
-		settle(p.virtual, &b.VirtualServices, key, valueOf(w.rules[key], w.virtualService))
+		settle(p.virtual, &b.VirtualServices, key, valueOf(w.rules[key], w.resolve))
 	case value.KindDestinationRule:
 		settle(p.rules, &b.DestinationRules, key, valueOf(w.rules[key], w.destinationRule))
 	case value.KindGateway:

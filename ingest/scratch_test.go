@@ -171,8 +171,16 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		return out
 	case value.KindVirtualService:
 		out := &clientnet.VirtualService{ObjectMeta: m}
-		out.Spec.Hosts = []string{host}
 		out.Spec.Http = []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "x"}}}}}
+		if rapid.Bool().Draw(t, "part") { // of others
+			out.Spec.ExportTo = rapid.SampledFrom([][]string{nil, {"."}, {"a"}}).Draw(t, "export")
+			return out
+		}
+		out.Spec.Hosts = []string{host}
+		if rapid.Bool().Draw(t, "root") {
+			d := &networking.Delegate{Name: names().Draw(t, "delegate"), Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "delegate's namespace")}
+			out.Spec.Http = append(out.Spec.Http, &networking.HTTPRoute{Delegate: d, Match: []*networking.HTTPMatchRequest{{Name: "m"}}})
+		}
 		return out
 	case value.KindDestinationRule:
 		out := &clientnet.DestinationRule{ObjectMeta: m}

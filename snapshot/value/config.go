@@ -6,11 +6,13 @@ import (
 )
 
 // VirtualService is a routing rule. Spec is the user's, with hosts and destinations fully qualified, gateways as "namespace/name" or
-// "mesh", defaults filled in, and nothing that validation refuses.
+// "mesh", defaults filled in, the routes of delegates in place of those that name them, and nothing that validation refuses.
 type VirtualService struct {
 	Meta
 	Spec   *networking.VirtualService
 	Export Visibility
+	// Delegates are the VirtualServices from which some of the routes come.
+	Delegates []ObjectKey
 }
 
 // DestinationRule is a traffic policy for a host. Spec.Host is fully qualified.

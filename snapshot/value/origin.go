@@ -16,6 +16,11 @@ func (m Meta) Object(kind Kind) ObjectKey { return ObjectKey{kind, m.Namespace, 
 // Object is the key of the VirtualService.
 func (v *VirtualService) Object() ObjectKey { return v.Meta.Object(KindVirtualService) }
 
+// Objects are the keys of the VirtualService and of those that it delegates to.
+func (v *VirtualService) Objects() []ObjectKey {
+	return append([]ObjectKey{v.Object()}, v.Delegates...)
+}
+
 // Object is the key of the Gateway.
 func (g *Gateway) Object() ObjectKey { return g.Meta.Object(KindGateway) }
 

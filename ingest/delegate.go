@@ -1,0 +1,230 @@
+package ingest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// A VirtualService without hosts is a delegate: it is no rule of its own, but part of those whose routes name it. Such a root is published with
+// the delegates' routes in place of its own, so that nothing but this file knows of delegates.
+
+// isDelegate reports whether a VirtualService is one.
+func isDelegate(o *clientnet.VirtualService) bool { return len(o.Spec.GetHosts()) == 0 }
+
+// delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no VirtualService.
+func delegatesOf(object any) (out []value.ObjectKey) {
+	o, ok := object.(*clientnet.VirtualService)
+	if !ok {
+		return nil
+	}
+	for _, r := range o.Spec.GetHttp() {
+		if d := r.GetDelegate(); d != nil {
+			k := value.ObjectKey{Kind: value.KindVirtualService, Namespace: d.GetNamespace(), Name: d.GetName()}
+			if k.Namespace == "" {
+				k.Namespace = o.Namespace
+			}
+			if !slices.Contains(out, k) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// resolve is the value of a VirtualService with the routes of its delegates; nil of a delegate.
+func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
+	if isDelegate(o) {
+		return nil
+	}
+	root := w.virtualService(o)
+	if len(delegatesOf(o)) == 0 {
+		return root
+	}
+	var routes []*networking.HTTPRoute
+	for _, r := range root.Spec.Http {
+		if r.Delegate == nil {
+			routes = append(routes, r)
+			continue
+		}
+		for _, part := range w.delegated(root, r.Delegate) {
+			if joinRoute(r, part) {
+				routes = append(routes, part)
+			}
+		}
+	}
+	root.Spec.Http = routes
+	return root
+}
+
+// delegated are the routes of a delegate, which the caller may write; none if it is not there, is a rule of its own, or is not exported to the
+// root's namespace. It notes the delegate in the root.
+func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) []*networking.HTTPRoute {
+	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: d.GetNamespace(), Name: d.GetName()}
+	o, ok := w.rules[key].(*clientnet.VirtualService)
+	if !ok || !isDelegate(o) {
+		return nil
+	}
+	v := w.virtualService(o)
+	if !v.Export.VisibleTo(root.Namespace) {
+		return nil
+	}
+	if !slices.Contains(root.Delegates, key) {
+		root.Delegates = append(root.Delegates, key)
+	}
+	return v.Spec.Http
+}
+
+// joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it has none of its own. It
+// reports false where nothing matches both.
+func joinRoute(r, part *networking.HTTPRoute) bool {
+	matches, ok := joinMatches(r.Match, part.Match)
+	if !ok {
+		return false
+	}
+	part.Match, part.Name = matches, joinName(r.Name, part.Name)
+	orElse(&part.Rewrite, r.Rewrite)
+	orElse(&part.Timeout, r.Timeout)
+	orElse(&part.Retries, r.Retries)
+	orElse(&part.Fault, r.Fault)
+	orElse(&part.Mirror, r.Mirror)
+	orElse(&part.MirrorPercent, r.MirrorPercent) //nolint:staticcheck // still served
+	orElse(&part.MirrorPercentage, r.MirrorPercentage)
+	orElse(&part.CorsPolicy, r.CorsPolicy)
+	orElse(&part.Headers, r.Headers)
+	if part.Mirrors == nil {
+		part.Mirrors = r.Mirrors
+	}
+	return true
+}
+
+// orElse sets what is not set.
+func orElse[T any](field **T, other *T) {
+	if *field == nil {
+		*field = other
+	}
+}
+
+// joinName is the name of what a delegate adds to the root's.
+func joinName(root, part string) string {
+	if root == "" || part == "" {
+		return root + part
+	}
+	return root + "-" + part
+}
+
+// joinMatches are the matches of a delegate's route within those of the root's: each of the delegate's with every one of the root's that it is
+// compatible with. It reports false where one of the delegate's is compatible with none.
+func joinMatches(root, part []*networking.HTTPMatchRequest) ([]*networking.HTTPMatchRequest, bool) {
+	switch {
+	case len(root) == 0:
+		return part, true
+	case len(part) == 0:
+		return root, true
+	}
+	var out []*networking.HTTPMatchRequest
+	for _, p := range part {
+		before := len(out)
+		for _, r := range root {
+			if compatible(r, p) {
+				out = append(out, joinMatch(r, p))
+			}
+		}
+		if len(out) == before {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// joinMatch is a match that asks for what both ask for; where both say something, the delegate's part says more.
+func joinMatch(root, part *networking.HTTPMatchRequest) *networking.HTTPMatchRequest {
+	out := clone(part)
+	out.Name = joinName(root.Name, part.Name)
+	orElse(&out.Uri, root.Uri)
+	orElse(&out.Scheme, root.Scheme)
+	orElse(&out.Method, root.Method)
+	orElse(&out.Authority, root.Authority)
+	out.Headers = joinMaps(root.Headers, part.Headers)
+	out.WithoutHeaders = joinMaps(root.WithoutHeaders, part.WithoutHeaders)
+	out.QueryParams = joinMaps(root.QueryParams, part.QueryParams)
+	out.SourceLabels = joinMaps(root.SourceLabels, part.SourceLabels)
+	if out.Port == 0 {
+		out.Port = root.Port
+	}
+	if out.SourceNamespace == "" {
+		out.SourceNamespace = root.SourceNamespace
+	}
+	if len(out.Gateways) == 0 {
+		out.Gateways = root.Gateways
+	}
+	if out.StatPrefix == "" {
+		out.StatPrefix = root.StatPrefix
+	}
+	return out
+}
+
+// joinMaps is root with the pairs of part, which win.
+func joinMaps[V any](root, part map[string]V) map[string]V {
+	if len(root) == 0 {
+		return part
+	}
+	out := maps.Clone(root)
+	maps.Copy(out, part)
+	return out
+}
+
+// compatible reports whether a delegate's match can be one within the root's: nothing that it asks for contradicts what the root asks for.
+func compatible(root, part *networking.HTTPMatchRequest) bool {
+	return within(root.Uri, part.Uri) && within(root.Scheme, part.Scheme) && within(root.Method, part.Method) && within(root.Authority, part.Authority) &&
+		allWithin(root.Headers, part.Headers) && allWithin(root.WithoutHeaders, part.WithoutHeaders) && allWithin(root.QueryParams, part.QueryParams) &&
+		root.IgnoreUriCase == part.IgnoreUriCase &&
+		(root.Port == 0 || part.Port == 0 || root.Port == part.Port) &&
+		(root.SourceNamespace == "" || root.SourceNamespace == part.SourceNamespace) &&
+		sameLabels(root.SourceLabels, part.SourceLabels) && gatewaysWithin(root.Gateways, part.Gateways)
+}
+
+func allWithin(root, part map[string]*networking.StringMatch) bool {
+	for name, p := range part {
+		if !within(root[name], p) {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether what part matches is among what root matches, as far as the two can be compared: where both say something, neither may
+// be a regular expression, and an exact value or a prefix is within a prefix that begins it.
+func within(root, part *networking.StringMatch) bool {
+	if root == nil || part == nil {
+		return true
+	}
+	if root.GetExact() != "" {
+		return part.GetExact() == root.GetExact()
+	}
+	longer := part.GetExact() + part.GetPrefix() // of which one is set
+	return root.GetPrefix() != "" && longer != "" && strings.HasPrefix(longer, root.GetPrefix())
+}
+
+// sameLabels reports whether no label has another value in both.
+func sameLabels(root, part map[string]string) bool {
+	for k, v := range part {
+		if r, ok := root[k]; ok && r != v {
+			return false
+		}
+	}
+	return true
+}
+
+// gatewaysWithin reports whether the gateways of a delegate's match are among the root's, where both name some.
+func gatewaysWithin(root, part []string) bool {
+	if len(root) == 0 || len(part) == 0 {
+		return true
+	}
+	return len(part) <= len(root) && !slices.ContainsFunc(part, func(g string) bool { return !slices.Contains(root, g) })
+}
