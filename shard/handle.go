@@ -90,6 +90,11 @@ func (w *worker) drop(m *member) {
 	if m.session == nil {
 		return
 	}
+	if healed := m.session.End(w.book); len(healed) > 0 {
+		for _, e := range healed {
+			w.shards.opts.Metrics.Healed(offencesOf(e.Offences))
+		}
+	}
 	m.session = nil
 	w.leaveCrew(m)
 	w.figures.members.Add(-1)
@@ -172,7 +177,9 @@ func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 			w.send(m, e, at)
 			sent = true
 		case ads.Refused:
-			metrics.Refused(Refusal{Proxy: m.proxy, Type: e.Type, Names: e.Names, Message: e.Message})
+			metrics.Refused(refusalOf(m.proxy, e))
+		case ads.Healed:
+			metrics.Healed(offencesOf(e.Offences))
 		case ads.Expired:
 			metrics.Expired(e.Type)
 		case ads.Unserved:

@@ -71,6 +71,8 @@ type Shards struct {
 	blocks  *encodecache.Table[blockKey, encodecache.Block]
 	queue   planQueue
 	budget  budget
+	// verdicts are what clients have refused.
+	verdicts *ads.Verdicts
 	// sections finds what the endpoints of different Worlds have in common.
 	sections *chunked.Pool[*encodecache.Entry]
 
@@ -105,7 +107,7 @@ func New(o Options) *Shards {
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{
 		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
-		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(),
+		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
 	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))
 	s.budget.most, s.budget.waiting = cmp.Or(o.Underway, 256<<20), make([]claim, o.Workers)

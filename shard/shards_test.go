@@ -221,7 +221,7 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 		s := f.connect("a").place(one, w)
 		nonce := s.got[0].Nonce()
 		s.read(false)
-		s.ask(ads.Request{TypeURL: ads.ClusterURL, Nonce: nonce, Error: &statuspb.Status{Message: "y is bad"}})
+		s.ask(ads.Request{TypeURL: ads.ClusterURL, Nonce: nonce, Error: &statuspb.Status{Message: "Error adding/updating cluster(s) y: bad"}})
 		expect(t, "correction", s.read(false), "CDS -y x=1")
 		f.shards.Detach(s.id)
 		if len(f.refusals) != 1 || f.refusals[0].Names[0] != "y" || f.refusals[0].Proxy.ID != "a" {

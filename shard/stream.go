@@ -54,18 +54,11 @@ type Metrics struct {
 	Admitted func(n Need, waited time.Duration)
 	// Unanswered is told of streams that end because their client has not answered a response.
 	Unanswered func(t ads.Type)
-	// Refused is told of refusals.
+	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls it.
 	Refused func(r Refusal)
-}
-
-// Refusal is a NACK.
-type Refusal struct {
-	Proxy *plan.Proxy
-	Type  ads.Type
-	// Names are the resources that it is attributed to; empty while it is not known which.
-	Names []string
-	// Message is the client's, empty when a search for the resources ended without another refusal.
-	Message string
+	// Healed is told of Offences that no client is kept from any more: their content has changed or is gone, or the clients that refused it
+	// are. It must not block either.
+	Healed func(offences []Offence)
 }
 
 // Lane is one of the two ways on which changes come.
@@ -109,6 +102,9 @@ func (m Metrics) filled() Metrics {
 	}
 	if m.Refused == nil {
 		m.Refused = func(Refusal) {}
+	}
+	if m.Healed == nil {
+		m.Healed = func([]Offence) {}
 	}
 	return m
 }

@@ -2,6 +2,8 @@ package ads
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -30,6 +32,9 @@ type Batch struct {
 	// changed are the names among items that exist, added those that the client did not have; worked out on demand.
 	changed, added *Names
 	named          bool
+	// all are the names of the items; worked out on demand.
+	all   *Names
+	known bool
 
 	// Owned by the worker goroutine.
 	undos map[undoKey]*Content
@@ -93,6 +98,27 @@ func (b *Batch) names(table *NamesTable) (changed, added *Names) {
 		b.changed, b.added, b.named = table.Of(all), table.Of(fresh), true
 	}
 	return b.changed, b.added
+}
+
+// every works out the names of all items.
+func (b *Batch) every(table *NamesTable) *Names {
+	if !b.known {
+		names := make([]string, 0, len(b.about()))
+		for _, it := range b.about() {
+			names = append(names, it.name)
+		}
+		b.all, b.known = table.Of(names), true
+	}
+	return b.all
+}
+
+// entry returns the resource of that name that the response carries, or nil.
+func (b *Batch) entry(name string) *encodecache.Entry {
+	i, ok := slices.BinarySearchFunc(b.Entries, name, func(e *encodecache.Entry, name string) int { return strings.Compare(e.Name(), name) })
+	if !ok {
+		return nil
+	}
+	return b.Entries[i]
 }
 
 // mentioned remembers the last answer of mention about one thing.

@@ -12,12 +12,12 @@ import (
 // that Sessions at the same state share one Batch.
 type Book struct {
 	// Immutable after NewBook.
-	table *NamesTable
-	nonce func() uint64
+	table    *NamesTable
+	verdicts *Verdicts
+	nonce    func() uint64
 
 	// Owned by the worker goroutine; emptied by Turn.
 	answers map[question]*answer
-	masked  map[maskKey]*Content
 	digests map[digestKey]digest
 	empties map[string]*encodecache.Entry
 	unions  map[[2]*Names]*Names
@@ -31,13 +31,15 @@ type Book struct {
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
 
-	// Owned by the worker goroutine: the sets of refused resources in use.
-	holds holdTable
+	// Owned by the worker goroutine: the sets of refused resources in use, and how many there were after the last sweep.
+	holds      holdTable
+	holdsSwept int
 }
 
-// NewBook makes the Book of one worker. nonce counts the responses of the process; table interns its subscriptions.
-func NewBook(table *NamesTable, nonce func() uint64) *Book {
-	b := &Book{table: table, nonce: nonce, claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
+// NewBook makes the Book of one worker. nonce counts the responses of the process, table interns its subscriptions, and verdicts are what its
+// clients have refused.
+func NewBook(table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Book {
+	b := &Book{table: table, verdicts: verdicts, nonce: nonce, claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
 	for t := range b.wholes {
 		b.wholes[t] = map[wholeKey]*whole{}
 	}
@@ -48,10 +50,10 @@ func NewBook(table *NamesTable, nonce func() uint64) *Book {
 // Turn ends a pass: what is asked from now on gets new nonces.
 func (b *Book) Turn() {
 	clear(b.effects[:cap(b.effects)])
-	if b.answers != nil && len(b.answers)+len(b.masked)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches)+len(b.gaps) == 0 {
+	if b.answers != nil && len(b.answers)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches)+len(b.gaps) == 0 {
 		return
 	}
-	b.answers, b.masked = map[question]*answer{}, map[maskKey]*Content{}
+	b.answers = map[question]*answer{}
 	b.digests, b.empties = map[digestKey]digest{}, map[string]*encodecache.Entry{}
 	b.unions, b.batches, b.gaps = map[[2]*Names]*Names{}, map[wholeKey]*Batch{}, map[gap]*Batch{}
 }
@@ -77,8 +79,8 @@ type question struct {
 	from, to *Content
 	// force are names to send whatever the client has.
 	force *Names
-	// skip are names to say nothing about.
-	skip *Names
+	// skip are those that leave some resources to the client: nothing is said about these.
+	skip *Holds
 	// keep leaves what is gone with the client, for now.
 	keep bool
 	// sum is the digest of from over sub; State-of-the-World only.
@@ -91,6 +93,8 @@ type kind struct {
 	delta bool
 	// fallback gives names that do not exist an empty resource.
 	fallback bool
+	// sidecar tells that the client is one.
+	sidecar bool
 }
 
 // answer is what a client is to be sent, and where that leaves it.
@@ -128,7 +132,7 @@ func (b *Book) work(q question) *answer {
 	var items []item
 	var kept []chunked.Edit[*encodecache.Entry]
 	b.changes(q, func(it item, gone bool) {
-		if q.skip.Contains(it.name) && !gone {
+		if q.skip.leaves(it.name) {
 			return
 		}
 		if q.keep && gone && !q.force.Contains(it.name) { // what is forced, the client may not have
@@ -207,7 +211,7 @@ func (b *Book) lookup(k kind, sub Subscription, c *Content, name string) *encode
 func (b *Book) forced(q question, items []item) []item {
 	changed := len(items)
 	for name := range q.force.All() {
-		if !q.sub.Has(name) || q.skip.Contains(name) {
+		if !q.sub.Has(name) || q.skip.leaves(name) {
 			continue
 		}
 		if _, there := slices.BinarySearchFunc(items[:changed], name, compareItem); there {

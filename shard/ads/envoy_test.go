@@ -19,6 +19,7 @@ type client struct {
 	book    *Book
 	table   *NamesTable
 	delta   bool
+	sidecar bool
 	now     time.Time
 	session *Session
 	doubt   TypeSet
@@ -27,6 +28,8 @@ type client struct {
 	answered bool     // a response was ACKed or refused on this stream
 	types    [numTypes]clientType
 	total    int // responses read
+	refusals int // reported
+	nacks    int // sent
 	aliases  aliases
 
 	changing map[string]bool // clusters that a CDS response changed and EDS has not followed yet
@@ -46,7 +49,7 @@ type clientType struct {
 }
 
 func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *client {
-	c := &client{t: t, mesh: m, book: b, table: table, delta: delta, now: time.Unix(1000, 0), changing: map[string]bool{}}
+	c := &client{t: t, mesh: m, book: b, table: table, delta: delta, sidecar: true, now: time.Unix(1000, 0), changing: map[string]bool{}}
 	for i := range c.types {
 		c.types[i].has, c.types[i].wants = map[string]*encodecacheEntry{}, map[string]bool{}
 	}
@@ -55,7 +58,7 @@ func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *cli
 
 // connect begins a stream.
 func (c *client) connect(target *meshTarget) {
-	c.session = New(Options{Delta: c.delta, Fallback: true, Doubt: c.doubt})
+	c.session = New(Options{Delta: c.delta, Fallback: c.sidecar, Doubt: c.doubt})
 	c.inbox, c.answered, c.changing = nil, false, map[string]bool{}
 	for i := range c.types {
 		ct := &c.types[i]
@@ -161,6 +164,8 @@ func (c *client) do(effects []Effect) {
 			c.doubt = c.doubt.Without(e.Type)
 		case Expired:
 		case Refused:
+			c.refusals++
+		case Healed:
 		default:
 			c.t.Fatalf("effect %+v", e)
 		}
@@ -181,7 +186,7 @@ func (c *client) read() {
 	ct.nonce = b.Nonce
 	var bad []string
 	for _, e := range b.Entries {
-		if strings.Contains(textOf(e), "bad") {
+		if refusedText(e) {
 			bad = append(bad, e.Name())
 		}
 	}
@@ -191,6 +196,7 @@ func (c *client) read() {
 	}
 	if len(bad) > 0 {
 		ct.refused = true
+		c.nacks++
 		msg := "it does not decode"
 		if typ == Clusters {
 			msg = fmt.Sprintf("Error adding/updating cluster(s) %s: bad", strings.Join(bad, ": bad, "))
@@ -203,6 +209,12 @@ func (c *client) read() {
 	if typ == Clusters {
 		c.want(Endpoints, namesOf(ct.has))
 	}
+}
+
+// refusedText reports whether the client refuses a resource: it is bad, or a listener without the chains that it should have.
+func refusedText(e *encodecacheEntry) bool {
+	text := textOf(e)
+	return strings.Contains(text, "bad") || e.TypeURL() == ListenerURL && strings.HasPrefix(text, "h") && !strings.Contains(text, "|")
 }
 
 func namesOf(has map[string]*encodecacheEntry) map[string]bool {

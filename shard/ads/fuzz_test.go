@@ -17,7 +17,7 @@ func FuzzSession(f *testing.F) {
 		in := &dice{data: data}
 		m, table := newMesh(), NewNamesTable()
 		var n uint64
-		book := NewBook(table, func() uint64 { n++; return n })
+		book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
 		s := New(Options{Delta: in.roll(2) == 0, Fallback: in.roll(2) == 0, MaxNames: in.roll(2) * 4, Doubt: TypeSet(in.roll(16))})
 		now := time.Unix(1000, 0)
 		var target *meshTarget

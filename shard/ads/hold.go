@@ -1,121 +1,195 @@
 package ads
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
-	"strings"
 	"weak"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Holds are the resources that a client refused: it keeps the last good version of each, or none, until there is another. Interned by a
-// Book, so that clients that refuse the same share what follows. Immutable; nil is none.
+// Holds are what a client is not sent for now, by resource: what it refused, and what is to be tried later. A Book interns them, so that
+// clients that refuse the same share what follows. Immutable but for the memory of mask; nil is none.
 type Holds struct {
-	byName map[string]held
-	// left are the names of those that are left alone.
-	left *Names
+	set heldSet
+	sum chunked.Sum
+
+	// Owned by the worker goroutine: the Contents that were masked last.
+	masks []masked
 }
 
-// held is one refused resource.
+// heldSet is what is held back, by the name of the resource.
+type heldSet = chunked.Map[*held]
+
+// masked remembers an answer of mask. It keeps neither Content alive.
+type masked struct{ of, is weak.Pointer[Content] }
+
+// held is what is held back of one resource. Immutable.
 type held struct {
-	// refused is the version that the client refused. Any other is sent.
-	refused encodecache.Sum
-	// good is what the client has instead; nil when it should have none.
-	good *encodecache.Entry
-	// leave takes nothing from a client that has a version that is not known here.
-	leave bool
+	// parts are held back one by one: the content that is refused, and what the client has instead, or nothing.
+	parts map[string]heldPart
+	// like is the resource that the client accepted last; it is sent when the parts come to the same.
+	like *encodecache.Entry
+
+	// whole tells that the resource is held back when it has, but for its parts, the content refused. good is what the client has instead;
+	// leave tells that it keeps what it has, which is not known here: then it counts as having nothing, and nothing is said about it.
+	whole, leave bool
+	refused      encodecache.Sum
+	good         *encodecache.Entry
+
+	sum chunked.Sum
 }
 
-type maskKey struct {
-	of    *Content
-	holds *Holds
+type heldPart struct {
+	refused encodecache.Sum
+	good    *encodecache.Fragment
+}
+
+// digested returns h with its sum.
+func (h *held) digested() *held {
+	out := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(h.parts)) {
+		p := h.parts[name]
+		name := sha256.Sum256([]byte(name))
+		_, _ = out.Write(append(name[:], p.refused[:]...))
+		if p.good != nil {
+			sum := p.good.Sum()
+			_, _ = out.Write(sum[:])
+		}
+		_, _ = out.Write([]byte{0})
+	}
+	if h.whole {
+		_, _ = out.Write(append([]byte{1}, h.refused[:]...))
+	}
+	for i, e := range []*encodecache.Entry{h.good, h.like} {
+		if e != nil {
+			sum := e.Sum()
+			_, _ = out.Write(append([]byte{byte(2 + i)}, sum[:]...))
+		}
+	}
+	if h.leave {
+		_, _ = out.Write([]byte{4})
+	}
+	h.sum = chunked.Sum(out.Sum(nil)[:16])
+	return h
+}
+
+// apply returns what a client has of e while this is held back; nil for nothing.
+func (h *held) apply(k kind, e *encodecache.Entry) *encodecache.Entry {
+	e = h.without(k, e)
+	if h.whole && e != nil && e.Sum() == h.refused {
+		return h.good
+	}
+	return e
+}
+
+// without returns e without the parts that are held back.
+func (h *held) without(k kind, e *encodecache.Entry) *encodecache.Entry {
+	if len(h.parts) == 0 {
+		return e
+	}
+	return with(k, e, h.like, func(p part) *encodecache.Fragment {
+		if bad, ok := h.parts[p.name]; ok && bad.refused == p.fragment.Sum() {
+			return bad.good
+		}
+		return p.fragment
+	})
+}
+
+// leaves reports whether nothing is to be said about a resource.
+func (h *Holds) leaves(name string) bool {
+	if h == nil {
+		return false
+	}
+	it, ok := h.set.Get(name)
+	return ok && it.leave
 }
 
 // holdTable interns Holds.
-type holdTable map[string]weak.Pointer[Holds]
+type holdTable map[chunked.Sum]weak.Pointer[Holds]
 
 const holdTableSlack = 64
 
-func (b *Book) hold(byName map[string]held) *Holds {
-	if len(byName) == 0 {
+// hold interns a set. What it costs depends on how much of the set is new.
+func (b *Book) hold(set heldSet) *Holds {
+	if set.Len() == 0 {
 		return nil
 	}
-	var key strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		h := byName[name]
-		key.WriteString(name)
-		key.WriteByte(0)
-		key.Write(h.refused[:])
-		if h.good != nil {
-			sum := h.good.Sum()
-			key.Write(sum[:])
-		}
-		if h.leave {
-			key.WriteByte(1)
-		}
-		key.WriteByte(0)
+	name := func(name string, h *held) chunked.Sum {
+		sum := sha256.Sum256(append(h.sum[:], name...))
+		return chunked.Sum(sum[:16])
 	}
-	if h := b.holds[key.String()].Value(); h != nil {
+	sum := set.Digest(name, joinSums)
+	if h := b.holds[sum].Value(); h != nil {
 		return h
 	}
 	if b.holds == nil {
 		b.holds = holdTable{}
 	}
-	if len(b.holds) >= holdTableSlack {
-		maps.DeleteFunc(b.holds, func(_ string, w weak.Pointer[Holds]) bool { return w.Value() == nil })
+	if len(b.holds) >= b.holdsSwept+holdTableSlack {
+		maps.DeleteFunc(b.holds, func(_ chunked.Sum, w weak.Pointer[Holds]) bool { return w.Value() == nil })
+		b.holdsSwept = len(b.holds)
 	}
-	var left []string
-	for name, h := range byName {
-		if h.leave {
-			left = append(left, name)
-		}
-	}
-	h := &Holds{byName: byName, left: b.table.Of(left)}
-	b.holds[key.String()] = weak.Make(h)
+	h := &Holds{set: set, sum: sum}
+	b.holds[sum] = weak.Make(h)
 	return h
 }
 
-// mask is c as a client with those Holds should have it.
-func (b *Book) mask(c *Content, h *Holds) *Content {
+// view is a Content as a client with some Holds should have it.
+type view struct {
+	of    *Content
+	holds *Holds
+	is    *Content
+}
+
+// maxMasks bounds how many Contents one Holds remembers.
+const maxMasks = 4
+
+// mask returns c as a client with those Holds should have it. before is the last such view of the same client: what differs is worked out
+// from there. Clients with the same c and Holds get the same pointer.
+func (b *Book) mask(k kind, c *Content, h *Holds, before view) view {
 	if h == nil || c == nil {
-		return c
+		return view{c, h, c}
 	}
-	key := maskKey{c, h}
-	if m, ok := b.masked[key]; ok {
-		return m
+	if before.of == c && before.holds == h {
+		return before
 	}
-	section := c.Section
-	for name, held := range h.byName {
-		if e := c.get(name); e == nil || e.Sum() != held.refused || held.leave {
-			continue
-		}
-		if held.good != nil {
-			section = section.Set(name, held.good)
-		} else {
-			section = section.Delete(name)
+	for _, m := range h.masks {
+		if is := m.is.Value(); is != nil && m.of.Value() == c {
+			return view{c, h, is}
 		}
 	}
-	m := c
+	if before.is == nil {
+		before = view{of: c, is: c}
+	}
+	section := before.is.Section.Apply(remask(k, c, h, before))
+	v := view{c, h, c}
 	if !section.Same(c.Section) {
-		m = &Content{Section: section}
+		v.is = &Content{Section: section}
 	}
-	b.masked[key] = m
-	return m
+	if len(h.masks) == maxMasks {
+		h.masks = append(h.masks[:0], h.masks[1:]...)
+	}
+	h.masks = append(h.masks, masked{weak.Make(c), weak.Make(v.is)})
+	return v
 }
 
-// held is what is held back now.
-func (r *refusal) held() *Holds {
-	if r == nil {
-		return nil
+// remask is what has changed since the view before: of the Content, and of what is held back.
+func remask(k kind, c *Content, h *Holds, before view) (edits []chunked.Edit[*encodecache.Entry]) {
+	edit := func(name string) {
+		e := c.get(name)
+		if it, ok := h.set.Get(name); ok && e != nil {
+			e = it.apply(k, e)
+		}
+		edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: name, Value: e, Delete: e == nil})
 	}
-	return r.holds
-}
-
-// of is what is known of the resource of that name, if it is bad.
-func (r *refusal) of(name string) (h held, bad bool) {
-	if r != nil {
-		h, bad = r.bad[name]
+	c.Section.Diff(before.of.section(), func(d chunked.Change[*encodecache.Entry]) { edit(d.Key) })
+	var was heldSet
+	if before.holds != nil {
+		was = before.holds.set
 	}
-	return h, bad
+	h.set.Diff(was, func(d chunked.Change[*held]) { edit(d.Key) })
+	return edits
 }

@@ -35,7 +35,7 @@ func (s *Session) late(typ Type) bool {
 }
 
 func (s *Session) kind(typ Type) kind {
-	return kind{typ: typ, delta: s.opts.Delta, fallback: s.opts.Fallback && typ == Routes}
+	return kind{typ: typ, delta: s.opts.Delta, fallback: s.opts.Fallback && typ == Routes, sidecar: s.opts.Fallback}
 }
 
 // step brings one type to target, as far as it may now.
@@ -52,8 +52,12 @@ func (t *turn) step(typ Type, target Target) {
 		}
 		return
 	}
-	if t.to(typ, goal, typ != Listeners) {
+	for t.to(typ, goal, typ != Listeners) {
 		st.at = target
+		if !t.idle(typ) {
+			return
+		}
+		goal = t.goal(typ, target)
 	}
 }
 
@@ -61,17 +65,19 @@ func (t *turn) step(typ Type, target Target) {
 func (t *turn) goal(typ Type, target Target) *Content {
 	st := &t.types[typ]
 	content := target.Content(typ, st.sub)
-	t.release(typ, content)
-	return t.book.mask(content, st.refusal.held())
+	r := st.refusal
+	if r == nil {
+		return content
+	}
+	t.settle(typ, content)
+	r.view = t.book.mask(t.kind(typ), content, r.holds, r.view)
+	return r.view.is
 }
 
 // to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be sent yet.
 func (t *turn) to(typ Type, goal *Content, keep bool) bool {
 	st := &t.types[typ]
-	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, keep: keep, sum: st.sum}
-	if h := st.refusal.held(); h != nil {
-		q.skip = h.left
-	}
+	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(), keep: keep, sum: st.sum}
 	a := t.book.ask(q)
 	if len(a.items) == 0 {
 		st.have, st.sum, st.kept, st.force, st.blocked = a.to, a.sum, a.kept, nil, false

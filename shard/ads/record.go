@@ -2,8 +2,6 @@ package ads
 
 import (
 	"iter"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,9 +109,7 @@ func (s *Session) Status(t Type) Status {
 	if r := st.log.refusals; r != nil {
 		out.Refused, out.Error, out.Refusals = r.last.mark(), r.message, r.count
 	}
-	if st.refusal != nil {
-		out.Held = slices.Sorted(maps.Keys(st.refusal.bad))
-	}
+	out.Held = st.refusal.refusedNames()
 	return out
 }
 

@@ -1,41 +1,82 @@
 package ads
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// maxRefusals bounds how often in a row a type is corrected without an ACK. After that only a change is sent.
+// maxRefusals is how often in a row a type is corrected without an ACK. Then the search gives up: everything undecided is held back.
 const maxRefusals = 64
 
-// refusal is what a client refused of one type, and the search for it. When a refusal names its resources, these are held back at once.
-// When it names none, the resources of the response are tried by halves, until an ACK or a refusal has decided about each: the halves
-// that are not being tried are held back meanwhile.
+// refusal is what a client refused of one type, and the search for it.
+//
+//	NACK ─┬─ the text names a resource ───────► its parts are the suspects
+//	      ├─ others have refused a suspect ───► it is held back at once, and tried later if it does not explain the refusal alone
+//	      └─ else ────────────────────────────► all changes of the response are suspects
+//	suspects ─ by halves, until an ACK or a NACK has decided about each ─► one resource ─ by halves again ─► one part: held back
+//
+// While one half is tried, the other is held back: at what the client accepted last, or absent. What is found is held back until its
+// content changes or is gone, whatever else changes in the resource.
 type refusal struct {
 	// Owned by the worker goroutine.
+	units  map[string][]*suspect // that are not acquitted, by resource
+	count  int                   // of units,
+	paid   int                   // and how many of them the Verdicts know of
+	dirty  map[string]struct{}   // resources whose units have changed since set was brought along
+	set    heldSet
 	holds  *Holds
-	bad    map[string]held // held back until they change
-	groups []group         // to be tried, the next at the end
-	trial  []suspect       // being tried
-	split  bool            // trial is one half of a bad group, of which the other is the last in groups
-	asOf   uint64          // how many responses had been sent when the trial was chosen
-	streak int             // refusals since the last ACK
+	view   view
+	seen   *Content     // that settle was called for last,
+	sub    Subscription // and with which subscription
+	groups []*group     // to be tried, the next at the end
+	trial  []*suspect   // being tried
+	split  bool         // trial is one half of a bad group, of which the other is the last in groups
+	asOf   uint64       // how many responses had been sent when the trial was chosen
+	streak int          // refusals since the last ACK
+
+	left    []string   // resources that were left to the client, until something is said about them
+	hearsay []*suspect // held back because of what others say, and not tried here
+	own     bool       // something else was found here since
+	message string     // the client's last
 }
 
-// group are resources that are not decided about; bad is that one of them at least is.
+// group are suspects that are not decided about; bad is that one of them at least is to blame.
 type group struct {
-	items []suspect
+	items []*suspect
 	bad   bool
 }
 
-// suspect is one resource of a refused response, and what to have instead.
+// verdictState is what is known of a suspect.
+type verdictState uint8
+
+const (
+	waits     verdictState = iota // held back, to be tried
+	tried                         // in the response that was sent
+	condemned                     // held back until its content changes
+	acquitted                     // not a suspect any more
+)
+
+// suspect is one resource of a refused response, or one part of it.
 type suspect struct {
-	name string
-	held held
+	name    string
+	whole   bool
+	part    string
+	refused encodecache.Sum
+	// entry and good are the resource as it was sent and as the client accepted it; fragment and goodPart the same for a part.
+	entry, good        *encodecache.Entry
+	fragment, goodPart *encodecache.Fragment
+	// leave tells that the client has a version that is not known here.
+	leave bool
+
+	state  verdictState
+	in     *group // where it waits
+	listed bool   // it is among the units
+	noted  bool   // it is in the Verdicts
+	mine   bool   // because of this Session alone
+
+	origins []any // of one that is noted
 }
 
 // refused is a NACK of f. The response is corrected: what was bad goes back to the last good version, or away; all else of it is sent again,
@@ -47,246 +88,289 @@ func (t *turn) refused(typ Type, f flight, message string) {
 		st.doubt = true
 		t.emit(Effect{Kind: Doubtful, Type: typ})
 	}
-	suspects := t.suspects(typ, f)
-	named := t.named(typ, message, f.batch, suspects)
 	if st.refusal == nil {
-		st.refusal = &refusal{}
+		st.refusal = &refusal{units: map[string][]*suspect{}, dirty: map[string]struct{}{}}
 	}
 	r := st.refusal
 	r.streak++
-	report := Effect{Kind: Refused, Type: typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: message}
-	switch {
-	case len(named) > 0:
-		r.condemn(named)
-	case !r.searching():
-		r.groups = []group{{items: suspects, bad: true}}
-		named = t.next(typ)
-	case f.seq <= r.asOf: // sent before the trial began
-		r.groups = append([]group{{items: suspects, bad: true}}, r.groups...)
-	default: // the trial, or what changed since and came with it
-		r.groups = append(r.groups, group{items: suspects, bad: true})
-		named = t.next(typ)
+	r.message = message[:min(len(message), maxRecorded)]
+	suspects, explained := t.suspects(typ, f)
+	if r.count+len(suspects) > maxOwnSuspects || !t.book.verdicts.room(len(suspects)) {
+		t.emit(Effect{Kind: Refused, Type: typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: r.message})
+		return // there is no room for a search: only a change is sent
 	}
-	for _, s := range named {
-		report.Names = append(report.Names, s.name)
-	}
-	t.emit(report)
+	t.report(typ, f.batch, t.attribute(typ, f, suspects, explained), r.message)
 	if r.streak <= maxRefusals {
-		t.correct(typ, f.batch, slices.DeleteFunc(slices.Clone(suspects), func(s suspect) bool { return !s.held.leave }))
+		t.correct(typ, f.batch)
 	}
 }
 
-// correct has all of a refused response sent again, as it should be now. What it changed, the client does not have; what it had before from
-// another stream, left, stays as it is.
-func (t *turn) correct(typ Type, batch *Batch, left []suspect) {
+// attribute decides what a refusal says about suspects. explained tells that something was in the response that has been found since. It
+// returns what is found to be bad.
+func (t *turn) attribute(typ Type, f flight, suspects []*suspect, explained bool) []*suspect {
+	r := t.types[typ].refusal
+	if r.streak >= maxRefusals {
+		return t.giveUp(typ, suspects)
+	}
+	groups, byText := t.named(typ, r.message, f.batch, suspects)
+	if !byText {
+		groups = []*group{{items: suspects, bad: true}}
+	}
+	var known []*suspect
+	if !r.searching() { // else what others say is being tried, or did not help
+		known = t.known(typ, groups, byText)
+	}
+	switch {
+	case !byText && explained:
+		return nil
+	case byText || len(known) > 0:
+		r.suspend()
+		r.own = r.own && len(r.hearsay) > 0
+		for _, s := range known {
+			t.condemn(typ, s)
+		}
+		r.hearsay = append(r.hearsay, known...)
+		if byText {
+			r.push(groups...)
+		}
+	case r.searching() && f.seq <= r.asOf: // sent before the trial began
+		r.groups = append(groups, r.groups...)
+		r.enter(groups[0])
+		return nil
+	default: // the first, or the trial, or what changed since and came with it
+		r.suspend()
+		r.push(groups...)
+	}
+	return append(known, t.next(typ)...)
+}
+
+// report tells of a refusal, and of what is found.
+func (t *turn) report(typ Type, batch *Batch, found []*suspect, message string) {
+	e := Effect{Kind: Refused, Type: typ, TypeURL: typ.URL(), Batch: batch, Message: message}
+	for _, s := range found {
+		if n := len(e.Names); n == 0 || e.Names[n-1] != s.name {
+			e.Names = append(e.Names, s.name)
+		}
+		e.Parts = append(e.Parts, s.part)
+		if s.noted {
+			e.Offences = append(e.Offences, s.offence(typ))
+		}
+		s.entry = nil
+	}
+	t.emit(e)
+}
+
+func (s *suspect) culprit(typ Type) Culprit {
+	return Culprit{Type: typ, Name: s.name, Part: s.part, Sum: s.refused}
+}
+
+// offence is a suspect as it is reported.
+func (s *suspect) offence(typ Type) Offence {
+	return Offence{Culprit: s.culprit(typ), Origins: s.origins}
+}
+
+// trace finds out what a suspect was made from.
+func (s *suspect) trace() {
+	switch {
+	case s.fragment != nil:
+		s.origins = appendKey(nil, s.fragment.Origin())
+	case s.entry != nil:
+		if s.origins = appendKey(nil, s.entry.Origin()); len(s.origins) > 0 {
+			return
+		}
+		for f := range s.entry.Parts() {
+			s.origins = appendKey(s.origins, f.Origin())
+		}
+	}
+}
+
+func appendKey(origins []any, key any) []any {
+	if key == nil {
+		return origins
+	}
+	return append(origins, key)
+}
+
+// correct has all of a refused response sent again, as it should be now. What it changed, the client does not have.
+func (t *turn) correct(typ Type, batch *Batch) {
 	st := &t.types[typ]
-	again := make([]string, 0, len(batch.about()))
 	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.about()))
 	for _, it := range batch.about() {
-		again = append(again, it.name)
-		if slices.ContainsFunc(left, func(s suspect) bool { return s.name == it.name }) {
-			continue
-		}
 		old := st.accepted.get(it.name)
 		undo = append(undo, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: old, Delete: old == nil})
 	}
 	st.have = batch.undone(st.have, st.accepted, undo)
 	st.sum = t.sumOf(typ)
-	st.force = t.book.union(st.force, t.book.table.Of(again))
+	st.force = t.book.union(st.force, batch.every(t.book.table))
 }
 
-// suspects are the resources of a response that may be the reason why it was refused.
-func (t *turn) suspects(typ Type, f flight) []suspect {
+// suspects are the resources of a response that may be the reason why it was refused; of one that is searched already, the parts. explained
+// tells that something else in it, which was sent before it was found, is the reason.
+func (t *turn) suspects(typ Type, f flight) (out []*suspect, explained bool) {
 	st := &t.types[typ]
-	var out []suspect
 	for _, it := range f.batch.about() {
 		if it.new == nil || f.to.get(it.name) == nil { // it goes, or it is the fallback for what does not exist
 			continue
 		}
-		h := held{refused: it.new.Sum(), good: st.accepted.get(it.name)}
-		if old, ok := st.refusal.of(it.name); ok && old.refused == h.refused {
-			continue // it was not in the response: it is held
-		}
-		if st.initial.has(it.name) {
-			h.good, h.leave = nil, true // it has a good version, but not one that is known here
-		} else if h.good != nil && h.good.Sum() == h.refused {
+		s := &suspect{name: it.name, whole: true, refused: it.new.Sum(), entry: it.new, good: st.accepted.get(it.name)}
+		switch {
+		case st.initial.has(it.name):
+			s.good, s.leave = nil, true // it has a good version, but not one that is known here
+		case s.good != nil && s.good.Sum() == s.refused:
 			continue // it is what the client accepted before
 		}
-		out = append(out, suspect{it.name, h})
+		if units := st.refusal.units[it.name]; len(units) > 0 {
+			if slices.ContainsFunc(units, (*suspect).isPart) {
+				if parts, held := st.refusal.divide(t.kind(typ), s); held || len(parts) > 0 {
+					out, explained = append(out, parts...), explained || held
+					continue
+				}
+			}
+			if s = known(units, s); s.state == condemned {
+				explained = true
+				continue
+			}
+		}
+		out = append(out, s)
 	}
-	return out
+	return out, explained || typ.root() && !t.opts.Delta && st.refusal.condemnedIn(t.kind(typ), f.to)
 }
 
-// retry goes on with a search after the ACK of f.
-func (t *turn) retry(typ Type, f flight) {
-	r := t.types[typ].refusal
-	if r == nil {
-		return
+// condemnedIn reports whether something is there that is to be held back: it was sent before it was found. A response that is complete
+// repeats it.
+func (r *refusal) condemnedIn(k kind, in had) bool {
+	for name, units := range r.units {
+		if !slices.ContainsFunc(units, func(s *suspect) bool { return s.state == condemned }) {
+			continue
+		}
+		stands := r.standing(k, name, in.get(name))
+		if slices.ContainsFunc(units, func(s *suspect) bool { return s.state == condemned && stands(s) }) {
+			return true
+		}
 	}
-	r.streak = 0
-	if !r.searching() || f.seq <= r.asOf {
-		return
-	}
-	if r.split && f.has(r.trial) && len(r.groups) > 0 {
-		r.groups[len(r.groups)-1].bad = true // this half is good, so the other is not
-	}
-	t.search(typ)
+	return false
 }
 
-// search goes on to the next trial, and reports what is found to be bad on the way.
-func (t *turn) search(typ Type) {
-	bad := t.next(typ)
-	if len(bad) == 0 {
-		return
+func (s *suspect) isPart() bool { return !s.whole && s.state != acquitted }
+
+// known returns the one of units that is the same as s, or s.
+func known(units []*suspect, s *suspect) *suspect {
+	for _, u := range units {
+		if u.whole == s.whole && u.part == s.part && u.refused == s.refused && u.state != acquitted {
+			return u
+		}
 	}
-	report := Effect{Kind: Refused, Type: typ, TypeURL: typ.URL()}
-	for _, s := range bad {
-		report.Names = append(report.Names, s.name)
-	}
-	t.emit(report)
+	return s
 }
 
-// has reports whether the response left its client with all of trial as it was suspected: they may have changed since.
-func (f *flight) has(trial []suspect) bool {
-	return !slices.ContainsFunc(trial, func(s suspect) bool {
-		e := f.to.get(s.name)
-		return e == nil || e.Sum() != s.held.refused
-	})
-}
-
-func (r *refusal) searching() bool { return len(r.trial) > 0 || len(r.groups) > 0 }
-
-// next goes on to the next trial. It returns what is found to be bad on the way.
-func (t *turn) next(typ Type) (bad []suspect) {
-	st := &t.types[typ]
-	bad = st.refusal.choose()
-	st.refusal.asOf = t.sends
-	names := make([]string, 0, len(st.refusal.trial))
-	for _, s := range st.refusal.trial {
-		names = append(names, s.name)
+// divide returns the parts of a suspected resource that the client has not accepted; none if it is accepted or refused as a whole. held
+// tells that some parts are held back already.
+func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
+	parts := fragmentsOf(k, s.entry)
+	if !s.whole || len(parts) == 0 || len(parts) == 1 && !slices.ContainsFunc(r.units[s.name], (*suspect).isPart) {
+		return nil, false
 	}
-	st.force = t.book.union(st.force, t.book.table.Of(names))
-	return bad
-}
-
-// choose takes the next group for trial, half of it if it is known to be bad.
-func (r *refusal) choose() (bad []suspect) {
-	r.trial, r.split = nil, false
-	for len(r.groups) > 0 {
-		g := r.groups[len(r.groups)-1]
-		r.groups = r.groups[:len(r.groups)-1]
+	had := map[string]*encodecache.Fragment{}
+	for _, p := range fragmentsOf(k, s.good) {
+		had[p.name] = p.fragment
+	}
+	type id struct {
+		part string
+		sum  encodecache.Sum
+	}
+	units := map[id]*suspect{}
+	for _, u := range r.units[s.name] {
+		if !u.whole && u.state != acquitted {
+			units[id{u.part, u.refused}] = u
+		}
+	}
+	for i, p := range parts {
+		good := had[p.name]
 		switch {
-		case len(g.items) == 0:
+		case good != nil && good.Sum() == p.fragment.Sum():
 			continue
-		case !g.bad:
-			r.trial = g.items
-			return bad
-		case len(g.items) == 1:
-			bad = append(bad, g.items...)
-			r.condemn(g.items)
-			continue
+		case i == 0 && good == nil && k.typ == Listeners:
+			continue // it cannot be tried alone
 		}
-		half := len(g.items) / 2
-		r.groups = append(r.groups, group{items: g.items[half:]})
-		r.trial, r.split = g.items[:half], true
-		return bad
-	}
-	return bad
-}
-
-// condemn holds resources back until they change.
-func (r *refusal) condemn(bad []suspect) {
-	if r.bad == nil {
-		r.bad = map[string]held{}
-	}
-	for _, s := range bad {
-		r.bad[s.name] = s.held
-	}
-}
-
-// release works out what is held back of content: what is bad, and what is to be tried later. What has changed since it was refused is
-// tried like anything else; what is not subscribed to any more is forgotten.
-func (t *turn) release(typ Type, content *Content) {
-	st := &t.types[typ]
-	r := st.refusal
-	if r == nil || r.holds == nil && !r.searching() && len(r.bad) == 0 {
-		return
-	}
-	settled := func(s suspect) bool {
-		e := content.get(s.name)
-		return e == nil || e.Sum() != s.held.refused || !st.sub.Has(s.name)
-	}
-	maps.DeleteFunc(r.bad, func(name string, h held) bool { return settled(suspect{name, h}) })
-	for i := range r.groups {
-		g := &r.groups[i]
-		if slices.ContainsFunc(g.items, settled) { // the bad one may be among them
-			g.items, g.bad = slices.DeleteFunc(slices.Clone(g.items), settled), false
-			r.split = r.split && i < len(r.groups)-1
+		switch u := units[id{p.name, p.fragment.Sum()}]; {
+		case u == nil:
+			out = append(out, &suspect{
+				name: s.name, part: p.name, refused: p.fragment.Sum(), good: s.good, entry: s.entry, fragment: p.fragment, goodPart: good,
+			})
+		case u.state == condemned:
+			held = true
+		default:
+			out = append(out, u)
 		}
 	}
-	if r.searching() && !slices.ContainsFunc(r.trial, func(s suspect) bool { return !settled(s) }) {
-		t.search(typ) // nothing is being tried any more
-	}
-	all := maps.Clone(r.bad)
-	for _, g := range r.groups {
-		for _, s := range g.items {
-			if all == nil {
-				all = map[string]held{}
-			}
-			if _, bad := all[s.name]; !bad {
-				all[s.name] = s.held
-			}
-		}
-	}
-	r.holds = t.book.hold(all)
+	return out, held
 }
 
-// maxMessage is how much of an error is searched for names.
-const maxMessage = 256 << 10
-
-// named are the resources of a response that the error names.
-func (t *turn) named(typ Type, message string, batch *Batch, suspects []suspect) []suspect {
-	has := words(message)
-	var out []suspect
+// named returns the suspects that the text of an error accuses, a group for each resource, those that have parts first. any tells whether it
+// accuses anything, be it something that was found before.
+func (t *turn) named(typ Type, message string, batch *Batch, suspects []*suspect) (groups []*group, any bool) {
+	names := accused(typ, message, func(name string) bool { return batch.entry(name) != nil })
+	if len(names) == 0 {
+		return nil, false
+	}
+	byName := make(map[string][]*suspect, len(suspects))
 	for _, s := range suspects {
-		if has(s.name) {
-			out = append(out, s)
+		byName[s.name] = append(byName[s.name], s)
+	}
+	var leaves []*group
+	for _, name := range names {
+		items := byName[name]
+		delete(byName, name)
+		if len(items) == 0 && !t.types[typ].refusal.worsen(name) { // something that the client had accepted before
+			e := batch.entry(name)
+			items = []*suspect{{name: name, whole: true, refused: e.Sum(), entry: e}}
+		}
+		if len(items) == 1 && partsOf(t.kind(typ), items[0].entry) == nil {
+			leaves = append(leaves, &group{items: items, bad: true})
+		} else if len(items) > 0 {
+			groups = append(groups, &group{items: items, bad: true})
 		}
 	}
-	if len(out) > 0 {
-		return out
+	slices.Reverse(leaves) // the last one is tried first
+	return append(groups, leaves...), true
+}
+
+// worsen takes away what a client has instead of something that is held back: it is no better. It reports false if nothing is.
+func (r *refusal) worsen(name string) (ok bool) {
+	for _, s := range r.units[name] {
+		if s.state == condemned {
+			s.good, s.goodPart, ok = nil, nil, true
+			r.dirty[name] = struct{}{}
+		}
 	}
-	for _, e := range batch.Entries { // something that the client had accepted before
-		if !has(e.Name()) {
-			continue
+	return ok
+}
+
+// known returns those suspects that other clients have refused, and takes their groups away. What the text accuses and has no parts needs
+// no other's word.
+func (t *turn) known(typ Type, groups []*group, byText bool) (out []*suspect) {
+	r := t.types[typ].refusal
+	for _, g := range groups {
+		n := len(out)
+		var name string
+		var culprits []Culprit
+		for i, s := range g.items {
+			if i == 0 || s.name != name {
+				name, culprits = s.name, t.book.verdicts.known(typ, s.name)
+			}
+			if len(culprits) == 0 || byText && len(g.items) == 1 && partsOf(t.kind(typ), s.entry) == nil {
+				continue
+			}
+			parts, _ := r.divide(t.kind(typ), s)
+			for _, p := range append(parts, s) {
+				if slices.Contains(culprits, p.culprit(typ)) {
+					out = append(out, p)
+				}
+			}
 		}
-		h := held{refused: e.Sum()}
-		if before, ok := t.types[typ].refusal.of(e.Name()); ok {
-			h.refused = before.refused // what it was given instead is no better
+		if len(out) > n {
+			g.items = nil
 		}
-		out = append(out, suspect{e.Name(), h})
 	}
 	return out
 }
-
-// words tells which names are in a message.
-func words(message string) func(name string) bool {
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
-	}
-	all := map[string]struct{}{}
-	for _, w := range strings.FieldsFunc(message, endsName) {
-		all[w] = struct{}{}
-		all[strings.TrimRight(w, ".:;")] = struct{}{}
-	}
-	return func(name string) bool {
-		if strings.ContainsFunc(name, endsName) {
-			return strings.Contains(message, name)
-		}
-		_, ok := all[name]
-		return ok
-	}
-}
-
-// endsName reports whether r ends a resource name in an error's text.
-func endsName(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`,()[]{}<>=", r) }

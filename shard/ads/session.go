@@ -56,6 +56,7 @@ type Session struct {
 	now      time.Time // of the last call
 	removeBy time.Time // when what is kept goes in any case; zero while nothing is kept
 	proveBy  time.Time // when the stream's first response goes in any case; zero while nothing is owed
+	own      int       // verdicts that are there because of this Session
 }
 
 // state is a Session's knowledge of one type.
@@ -129,8 +130,11 @@ type EffectKind uint8
 const (
 	// Send asks to send Batch.
 	Send EffectKind = iota
-	// Refused reports that the client refused the Names of a response, with Message. Names are nil while it is not known which.
+	// Refused reports that the client refused the Names of a response, with Message: Parts are what of each, Offences what is shared with
+	// other Sessions. There are none while it is not known what was bad.
 	Refused
+	// Healed reports Offences that no Session holds back any more.
+	Healed
 	// Expired reports a request about a response that is not the last one.
 	Expired
 	// Unserved reports a request for a type that is not served.
@@ -150,8 +154,11 @@ type Effect struct {
 	TypeURL string
 	Batch   *Batch
 	Names   []string
+	Parts   []string
 	Message string
 	Err     error
+
+	Offences []Offence
 }
 
 // turn is one call of a Session: what it may ask, and what it asks for.
@@ -248,6 +255,29 @@ func (s *Session) Deadline() time.Time {
 		}
 	}
 	return next
+}
+
+// End is told that the stream has ended. It returns what no Session holds back any more.
+func (s *Session) End(b *Book) []Effect {
+	t := s.turn(s.now, b)
+	for typ := range Type(numTypes) {
+		r := s.types[typ].refusal
+		if r == nil {
+			continue
+		}
+		var healed []Offence
+		for _, units := range r.units {
+			for _, u := range units {
+				healed = append(healed, t.acquit(typ, u, false)...)
+			}
+		}
+		b.verdicts.charge(-r.paid)
+		s.types[typ].refusal = nil
+		if len(healed) > 0 {
+			t.emit(Effect{Kind: Healed, Type: typ, TypeURL: typ.URL(), Offences: healed})
+		}
+	}
+	return t.effects()
 }
 
 func (st *state) newest() *flight { return &st.flights[len(st.flights)-1] }

@@ -10,7 +10,7 @@ import (
 func TestSessionsShareABatch(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, func() uint64 { n++; return n })
+	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	first := m.target(map[Type]Section{Clusters: m.section(Clusters, []string{"a=1", "b=1"})})
 	var sessions []*Session
@@ -54,7 +54,7 @@ func BenchmarkOneChangeToMany(b *testing.B) {
 func BenchmarkConnect(b *testing.B) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, func() uint64 { n++; return n })
+	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	var words, names []string
 	for i := range 1000 {
@@ -86,7 +86,7 @@ func BenchmarkConnect(b *testing.B) {
 func benchChange(b *testing.B, delta bool) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, func() uint64 { n++; return n })
+	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	var words []string
 	for i := range 1000 {

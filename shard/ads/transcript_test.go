@@ -78,7 +78,7 @@ func newScript(t *testing.T) *script {
 	var n uint64
 	return &script{
 		t: t, mesh: newMesh(), table: table, now: time.Unix(1000, 0),
-		book: NewBook(table, func() uint64 { n++; return n }),
+		book: NewBook(table, NewVerdicts(), func() uint64 { n++; return n }),
 	}
 }
 
@@ -218,6 +218,16 @@ func (r *script) answer(verb string, args []string) {
 	r.say(r.session.Receive(r.now, r.book, &req))
 }
 
+// culprits are the resources of an Effect, with the part that is meant.
+func culprits(e Effect) string {
+	var out []string
+	for _, o := range e.Offences {
+		out = append(out, strings.TrimSuffix(o.Name+"/"+o.Part, "/"))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
 func (r *script) say(effects []Effect) {
 	for _, e := range effects {
 		switch e.Kind {
@@ -228,7 +238,9 @@ func (r *script) say(effects []Effect) {
 				r.nonces[e.Type] = append(r.nonces[e.Type], e.Batch.Nonce)
 			}
 		case Refused:
-			fmt.Fprintf(&r.out, "  refused %v: %s\n", e.Type, strings.Join(e.Names, " "))
+			fmt.Fprintf(&r.out, "  refused %v: %s\n", e.Type, culprits(e))
+		case Healed:
+			fmt.Fprintf(&r.out, "  healed %v: %s\n", e.Type, culprits(e))
 		case Expired:
 			fmt.Fprintf(&r.out, "  expired nonce of %v\n", e.Type)
 		case Unserved:

@@ -58,7 +58,7 @@ func TestClaims(t *testing.T) {
 // The claim of a client that has everything is that of the whole, however much of it is a section that others share.
 func TestClaimOfWhole(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
-	book := NewBook(table, func() uint64 { return 1 })
+	book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
 	c := &Content{Section: m.section(Clusters, []string{"a=1", "b=2", "c=3"})}
 	for _, sub := range []Subscription{{All: true}, {Names: table.Of([]string{"a", "c"})}, {Names: table.Of([]string{"a", "gone"})}} {
 		byName := map[string]string{}
@@ -80,7 +80,7 @@ func BenchmarkComesBack(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m, table := newMesh(), NewNamesTable()
 			var nonce uint64
-			book := NewBook(table, func() uint64 { nonce++; return nonce })
+			book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
 			var words []string
 			for i := range n {
 				words = append(words, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local=0", i))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/pilotd/pilotd/encodecache"
 )
 
@@ -25,15 +27,75 @@ func newMesh() *mesh { return &mesh{entries: map[string]*encodecache.Entry{}} }
 func (m *mesh) entry(typ Type, name, text string) *encodecache.Entry {
 	key := typ.URL() + " " + name + "=" + text
 	e, ok := m.entries[key]
-	if !ok {
+	switch {
+	case !ok && strings.Contains(text, "|"):
+		e = composite(typ, name, text)
+		m.entries[key] = e
+	case !ok:
 		e = encodecache.NewLeaf(typ.URL(), name, encodecache.NewFragment([]byte(typ.String()+" "+name+"="+text)))
 		m.entries[key] = e
 	}
 	return e
 }
 
+// composite is a resource of parts, "header|part:text|part:text".
+func composite(typ Type, name, text string) *encodecache.Entry {
+	words := strings.Split(text, "|")
+	header := encodecache.NewFragment(bytesField(headerText, name+"="+words[0]))
+	var parts []*encodecache.Fragment
+	for _, w := range words[1:] {
+		parts = append(parts, testPart(typ, w))
+	}
+	return encodecache.NewComposite(typ.URL(), name, header, slices.Values(parts))
+}
+
+// testPart is a virtual host or a filter chain, "name:text".
+func testPart(typ Type, word string) *encodecache.Fragment {
+	name, text, _ := strings.Cut(word, ":")
+	field, nameField := protowire.Number(hostField), protowire.Number(hostName)
+	if typ == Listeners {
+		field, nameField = chainField, chainName
+	}
+	return encodecache.NewFragment(bytesField(field, string(bytesField(nameField, name))+string(bytesField(headerText, text))))
+}
+
+// headerText is a field of the tests' own.
+const headerText = 15
+
+func bytesField(number protowire.Number, text string) []byte {
+	return protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), text)
+}
+
+// partsText is the text of a composite resource.
+func partsText(e *encodecache.Entry) string {
+	var out []string
+	for f := range e.Parts() {
+		if len(out) == 0 {
+			header, _ := fieldOf(f.Bytes(), headerText)
+			_, text, _ := strings.Cut(string(header), "=")
+			out = append(out, text)
+			continue
+		}
+		typ, _ := TypeOf(e.TypeURL())
+		field := protowire.Number(hostField)
+		if typ == Listeners {
+			field = chainField
+		}
+		in, _ := fieldOf(f.Bytes(), field)
+		text, _ := fieldOf(in, headerText)
+		out = append(out, partName(typ, f)+":"+string(text))
+	}
+	return strings.Join(out, "|")
+}
+
 // textOf is the text of a resource.
 func textOf(e *encodecache.Entry) string {
+	for f := range e.Parts() {
+		if _, ok := fieldOf(f.Bytes(), headerText); ok {
+			return partsText(e)
+		}
+		break
+	}
 	_, text, ok := strings.Cut(string(e.Message()), "=")
 	if !ok {
 		return "(empty)"

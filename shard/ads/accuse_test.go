@@ -1,0 +1,83 @@
+package ads
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// TestAccused holds the texts of testdata/texts against what they accuse: each file has the type, the names of the response, the text, and the
+// names that are accused, in this order. Those called envoy are as Envoy 1.40 wrote them.
+func TestAccused(t *testing.T) {
+	files, err := filepath.Glob("testdata/texts/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no texts", err)
+	}
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(a.Files); i += 2 {
+			name, of, _ := strings.Cut(a.Files[i].Name, " ")
+			words := strings.Fields(of)
+			typ, _ := typeOf(words[0])
+			has := func(name string) bool { return slices.Contains(words[1:], name) }
+			got := strings.Join(accused(typ, strings.TrimSuffix(string(a.Files[i].Data), "\n"), has), " ")
+			if want := strings.TrimSpace(string(a.Files[i+1].Data)); got != want {
+				t.Errorf("%s: %s accuses %q, want %q", filepath.Base(file), name, got, want)
+			}
+		}
+	}
+}
+
+// Names are any text: those with odd characters are accused as they are.
+func TestAccusedOddNames(t *testing.T) {
+	for _, c := range []struct {
+		what, text string
+		typ        Type
+		names      []string
+		want       string
+	}{
+		{"quotes and lines in a dump", "goo.gle/debugproto  \nname: \"a\\\"b\\nc\\303\\251\"\n: bad", Routes, []string{"a\"b\ncé"}, "a\"b\ncé"},
+		{"a dump that is cut", "goo.gle/debugproto  \nname: \"a", Routes, []string{"a"}, ""},
+		{"a name with a colon", clusterErrors + "a:b|c: bad, d: bad", Clusters, []string{"a", "a:b|c", "d"}, "a:b|c d"},
+		{"two readings", clusterErrors + "a: b: bad", Clusters, []string{"a", "a: b"}, ""},
+		{"names that begin alike", clusterErrors + "ab: bad", Clusters, []string{"a", "ab", "abc"}, "ab"},
+		{"a name in the reason", clusterErrors + "a: because of b, and c", Clusters, []string{"a", "b", "c"}, "a"},
+		{"a name in quotes in the reason", clusterErrors + "a: 'x, b: y' and \"z, c: \\\", c: \", d: bad", Clusters, []string{"a", "b", "c", "d"}, "a d"},
+		{"another type's form", clusterErrors + "a: bad", Listeners, []string{"a"}, ""},
+		{"a field of a dump in a list", listenerErrors + "a: goo.gle/debugproto  \nb: \"x\"\n: bad\nc: bad\n", Listeners, []string{"a", "b", "c"}, "a c"},
+	} {
+		has := func(name string) bool { return slices.Contains(c.names, name) }
+		if got := strings.Join(accused(c.typ, c.text, has), " "); got != c.want {
+			t.Errorf("%s: accuses %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// FuzzAccused gives any text: only names of the response are accused, and nothing panics.
+func FuzzAccused(f *testing.F) {
+	files, _ := filepath.Glob("testdata/texts/*.txtar")
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i, text := range txtar.Parse(b).Files {
+			f.Add(uint8(i), string(text.Data))
+		}
+	}
+	f.Fuzz(func(t *testing.T, typ uint8, text string) {
+		known := []string{"a", "b", "80", "a: b", ""}
+		for _, name := range accused(Type(typ%numTypes), text, func(name string) bool { return slices.Contains(known, name) }) {
+			if !slices.Contains(known, name) {
+				t.Fatalf("accuses %q", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package ads
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+)
+
+// This file keeps what is held back in step with what the client should have.
+
+// settle works out what is held back of content. What has changed since it was refused is tried like anything else; what is not subscribed
+// to any more is forgotten.
+func (t *turn) settle(typ Type, content *Content) {
+	st := &t.types[typ]
+	r := st.refusal
+	if r == nil || r.count == 0 && r.holds == nil {
+		return
+	}
+	var healed []Offence
+	look := func(name string) { healed = append(healed, t.settleOne(typ, name, content)...) }
+	switch {
+	case r.seen == nil || r.sub != st.sub:
+		for name := range r.units {
+			look(name)
+		}
+	case r.seen != content:
+		content.section().Diff(r.seen.section(), func(c chunked.Change[*encodecache.Entry]) { look(c.Key) })
+	}
+	for name := range r.dirty { // it may have been refused when it was there no more
+		look(name)
+	}
+	r.seen, r.sub = content, st.sub
+	st.force = t.book.union(st.force, t.book.table.Of(r.left))
+	r.left = nil
+	if len(healed) > 0 {
+		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: typ.URL(), Offences: healed})
+	}
+	if r.searching() && !slices.ContainsFunc(r.trial, func(s *suspect) bool { return s.state == tried }) {
+		t.search(typ) // nothing is being tried any more
+	}
+	r.flush(t.book)
+}
+
+// settleOne acquits those suspects of a resource whose content is gone. It returns what no client holds back any more.
+func (t *turn) settleOne(typ Type, name string, content *Content) (healed []Offence) {
+	st := &t.types[typ]
+	units := st.refusal.units[name]
+	if len(units) == 0 {
+		return nil
+	}
+	wanted, stands := st.sub.Has(name), st.refusal.standing(t.kind(typ), name, content.get(name))
+	for _, s := range units {
+		if gone := !stands(s); s.state != acquitted && (gone || !wanted) {
+			healed = append(healed, t.acquit(typ, s, gone)...)
+			if s.leave {
+				st.refusal.left = append(st.refusal.left, name)
+			}
+		}
+	}
+	return healed
+}
+
+// standing returns what tells whether a version of a resource has what is suspected; e is nil for no version.
+func (r *refusal) standing(k kind, name string, e *encodecache.Entry) func(*suspect) bool {
+	if e == nil {
+		return func(*suspect) bool { return false }
+	}
+	sums := map[string]encodecache.Sum{}
+	for _, p := range fragmentsOf(k, e) {
+		sums[p.name] = p.fragment.Sum()
+	}
+	rest := e
+	if h, ok := r.set.Get(name); ok {
+		rest = h.without(k, e)
+	}
+	return func(s *suspect) bool {
+		if !s.whole {
+			sum, ok := sums[s.part]
+			return ok && sum == s.refused
+		}
+		return e.Sum() == s.refused || rest != nil && rest.Sum() == s.refused
+	}
+}
+
+// acquit ends the suspicion of s; gone tells that its content is not there any more. It returns it if no client holds it back any more.
+func (t *turn) acquit(typ Type, s *suspect, gone bool) (healed []Offence) {
+	r := t.types[typ].refusal
+	s.state = acquitted
+	r.dirty[s.name] = struct{}{}
+	if s.mine {
+		t.own--
+	}
+	if s.noted && t.book.verdicts.release(s.culprit(typ), gone) {
+		healed = append(healed, s.offence(typ))
+	}
+	s.noted, s.mine = false, false
+	return healed
+}
+
+// flush brings what is held back along with the suspects.
+func (r *refusal) flush(b *Book) {
+	if len(r.dirty) == 0 {
+		return
+	}
+	edits := make([]chunked.Edit[*held], 0, len(r.dirty))
+	for name := range r.dirty {
+		before := len(r.units[name])
+		units := slices.DeleteFunc(r.units[name], func(s *suspect) bool { return s.state == acquitted })
+		r.count -= before - len(units)
+		if len(units) == 0 {
+			delete(r.units, name)
+		} else {
+			r.units[name] = units
+		}
+		h := heldOf(units)
+		edits = append(edits, chunked.Edit[*held]{Key: name, Value: h, Delete: h == nil})
+	}
+	clear(r.dirty)
+	b.verdicts.charge(r.count - r.paid)
+	r.paid = r.count
+	r.set = r.set.Apply(edits)
+	if r.holds = b.hold(r.set); r.holds != nil {
+		r.set = r.holds.set
+	}
+}
+
+// heldOf is what is held back of one resource; nil for nothing.
+func heldOf(units []*suspect) *held {
+	h := &held{}
+	for _, s := range units {
+		switch {
+		case s.state == tried:
+		case s.whole:
+			h.whole, h.refused, h.good, h.leave = true, s.refused, s.good, s.leave
+		default:
+			if h.parts == nil {
+				h.parts, h.like = map[string]heldPart{}, s.good
+			}
+			h.parts[s.part] = heldPart{s.refused, s.goodPart}
+		}
+	}
+	if !h.whole && h.parts == nil {
+		return nil
+	}
+	return h.digested()
+}
+
+// held is what is held back now.
+func (r *refusal) held() *Holds {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}
+
+// refusedNames are the names of the resources that something of is held back for good.
+func (r *refusal) refusedNames() []string {
+	if r == nil {
+		return nil
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(r.units)) {
+		if slices.ContainsFunc(r.units[name], func(s *suspect) bool { return s.state == condemned }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
