@@ -41,6 +41,7 @@ type options struct {
 	debounceAfter, debounceMax          time.Duration
 	logLevel                            string
 	logJSON                             bool
+	droppedLines                        func() int // of the log
 	ctrlzPort                           int
 	networksConfig, profile             string
 	tlsCertFile, tlsKeyFile, caCertFile string
@@ -183,10 +184,13 @@ func discoveryCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			log, err := newLog(cmd.ErrOrStderr(), o.logLevel, o.logJSON)
+			log, queue, err := newLog(cmd.ErrOrStderr(), o.logLevel, o.logJSON)
 			if err != nil {
 				return err
 			}
+			defer queue.close(flushTime)
+			o.droppedLines = queue.Dropped
+			routeOtherLogs(log)
 			for name, instead := range ignored() {
 				if os.Getenv(name) != "" {
 					log.Warn("environment variable has no effect: "+instead, "variable", name)

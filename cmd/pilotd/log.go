@@ -1,19 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
+
+	"google.golang.org/grpc/grpclog"
 )
 
 // scopeKey is the attribute that names the part of pilotd that a line is from; its level can be set apart.
 const scopeKey = "scope"
 
-// newLog makes a logger that writes to w, as text or JSON. levels is a list of scope:level; "default" stands for all that are not named.
-// Levels are debug, info, warn, error and none.
-func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, error) {
+// maxLogged is how much of one text is logged. What clients and objects say may be longer.
+const maxLogged = 4 << 10
+
+// newLog makes a logger of lines for w, as text or JSON. levels is a list of scope:level; "default" stands for all that are not named. Levels are
+// debug, info, warn, error and none. Logging never waits for w: see logQueue, which is to be closed in the end.
+func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, *logQueue, error) {
 	h := &scopedHandler{levels: map[string]slog.Level{"default": slog.LevelInfo}}
 	for part := range strings.SplitSeq(levels, ",") {
 		scope, level, ok := strings.Cut(strings.TrimSpace(part), ":")
@@ -26,18 +32,46 @@ func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, error) {
 		}
 		var l slog.Level
 		if err := l.UnmarshalText([]byte(level)); err != nil {
-			return nil, fmt.Errorf("--log_output_level=%s: %q: want scope:level with level debug, info, warn, error or none", levels, part)
+			return nil, nil, fmt.Errorf("--log_output_level=%s: %q: want scope:level with level debug, info, warn, error or none", levels, part)
 		}
 		h.levels[scope] = l
 	}
-	all := &slog.HandlerOptions{Level: slog.LevelDebug}
-	if asJSON {
-		h.next = slog.NewJSONHandler(w, all)
-	} else {
-		h.next = slog.NewTextHandler(w, all)
+	handler := func(w io.Writer) slog.Handler {
+		all := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: bounded}
+		if asJSON {
+			return slog.NewJSONHandler(w, all)
+		}
+		return slog.NewTextHandler(w, all)
 	}
-	h.level = h.levels["default"]
-	return slog.New(h), nil
+	queue := newLogQueue(w, func(n int) []byte {
+		var line bytes.Buffer
+		slog.New(handler(&line)).Warn("log lines were dropped: they came faster than they could be written, or were too long", "lines", n)
+		return line.Bytes()
+	})
+	h.next, h.level = handler(queue), h.levels["default"]
+	return slog.New(h), queue, nil
+}
+
+// bounded cuts off long texts.
+func bounded(_ []string, a slog.Attr) slog.Attr {
+	text := ""
+	switch v := a.Value.Any().(type) {
+	case string:
+		text = v
+	case error:
+		text = v.Error()
+	default:
+		return a
+	}
+	if len(text) > maxLogged {
+		return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxLogged], ""), len(text)))
+	}
+	return a
+}
+
+// routeOtherLogs has the log of grpc, errors alone, go the way of ours: by itself it writes to standard error, and waits for it.
+func routeOtherLogs(log *slog.Logger) {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, slog.NewLogLogger(log.With(scopeKey, "grpc").Handler(), slog.LevelError).Writer()))
 }
 
 // scopedHandler drops lines below the level of their logger's scope. Immutable.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -46,13 +45,14 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	server := discovery.New(discoveryOptions(o, log, names))
 	_, underway := server.Shards.Underway()
 	log.Info("limits", "memory", memoryLimit(), "streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
+	server.Metrics.Counter("pilotd_log_lines_dropped_total", "Lines of the log that were dropped, because they came faster than they could be written.", func() float64 { return float64(o.droppedLines()) })
 	late.Store = server.Store
 	xds, err := listen("--grpcAddr", o.grpcAddr)
 	if err != nil {
 		return err
 	}
 	pages := status.Handler(server.Metrics, status.Pages{Ready: func() (bool, string) { return ready(server, sources) }, Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
-	web, err := listenHTTP(o, pages)
+	web, err := listenHTTP(o, pages, log)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	case <-failed.Done():
 	}
 	log.Info("shutting down")
-	drain, cancel := context.WithTimeout(context.Background(), o.shutdownDuration+time.Second)
+	drain, cancel := context.WithTimeout(context.Background(), o.shutdownDuration+time.Second/4)
 	defer cancel()
 	err = server.Streams.Shutdown(drain)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -111,6 +111,10 @@ func ready(server *discovery.Server, sources []source) (bool, string) {
 	return false, missing
 }
 
+// requestTime is how long a client may take to send a request that it has begun, or that its stream begins with. Clients send the latter with
+// the stream itself, so that the time is only needed when this process is short of it.
+const requestTime = 20 * time.Second
+
 // idleConnection is how long a connection without a stream is kept, such as that of a client that was refused.
 const idleConnection = 5 * time.Minute
 
@@ -128,7 +132,7 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionIdle: idleConnection, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
 		},
 		Enforcement: keepalive.EnforcementPolicy{MinTime: o.keepaliveInterval / 3, PermitWithoutStream: true},
-		Stuck:       o.stuckAfter, Drain: o.shutdownDuration, Log: log, Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),
+		Stuck:       o.stuckAfter, RequestTime: requestTime, Drain: o.shutdownDuration, Log: log, Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),
 	}
 }
 
@@ -167,31 +171,4 @@ func listen(flag, addr string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s=%s: %w", flag, addr, err)
 	}
 	return l, nil
-}
-
-// webServer is one address with the status pages.
-type webServer struct {
-	listener net.Listener
-	server   *http.Server
-}
-
-func (w *webServer) run() error {
-	if err := w.server.Serve(w.listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-func listenHTTP(o *options, pages http.Handler) ([]*webServer, error) {
-	var out []*webServer
-	for _, a := range []struct{ flag, addr string }{{"--httpAddr", o.httpAddr}, {"--monitoringAddr", o.monitoringAddr}} {
-		l, err := listen(a.flag, a.addr)
-		if err != nil {
-			return nil, err
-		}
-		if l != nil {
-			out = append(out, &webServer{l, &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second}})
-		}
-	}
-	return out, nil
 }

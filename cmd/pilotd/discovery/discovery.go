@@ -47,6 +47,8 @@ type Options struct {
 	Enforcement keepalive.EnforcementPolicy
 	// Stuck is how long a client may leave responses unread, or unanswered while changes wait for that; Drain the time over which streams end at shutdown.
 	Stuck, Drain time.Duration
+	// RequestTime is how long a client may take to send a request: see grpcstream.Options.
+	RequestTime time.Duration
 	// Log is the logger.
 	Log *slog.Logger
 	// Instance names this process to its clients (the pod's name), Build says which version it is.
@@ -89,7 +91,7 @@ func New(o Options) *Server {
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		ParseNode: plan.ParseNode, NodeMetadata: plan.NodeMetadata(), NodeExtensions: plan.NodeExtensions(),
 		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
-		Stuck: o.Stuck, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+		Stuck: o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 	})
 	s.gauges()
 	return s

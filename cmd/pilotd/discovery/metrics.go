@@ -41,7 +41,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 	for n := range waits {
 		waits[n] = m.Admission.WithLabelValues(shard.Need(n).String())
 	}
-	log := s.log.With("scope", "ads")
+	refusals := newRefusalLog(s.log.With("scope", "ads"))
 	return shard.Metrics{
 		Sent: func(t ads.Type, bytes int, since time.Duration) {
 			pushes[t].Inc()
@@ -58,7 +58,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 		Unserved:   func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
 		Refused: func(r shard.Refusal) {
 			rejects[r.Type].Inc()
-			log.Warn("a client refused resources", "proxy", r.Proxy.ID, "type", short(r.Type), "resources", strings.Join(r.Names, " "), "error", r.Message)
+			refusals.tell(&r)
 		},
 	}
 }

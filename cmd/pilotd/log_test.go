@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// gate is a writer that takes nothing until it is opened.
+type gate struct {
+	open chan struct{}
+
+	mu sync.Mutex
+	// Guarded by mu.
+	got bytes.Buffer
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	<-g.open
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.got.Write(p)
+}
+
+// lines are the lines that were written, decoded.
+func (g *gate) lines(t *testing.T) (out []map[string]any) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for l := range strings.Lines(g.got.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(l), &line); err != nil {
+			t.Fatalf("%v: %.200s", err, l)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// A log that nobody reads stops nobody who logs, holds a bounded number of bytes, and says in the end how much is missing.
+func TestLogNeverWaitsForItsReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &gate{open: make(chan struct{})}
+		log, queue, err := newLog(to, "default:info", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const lines = 2000
+		for i := range lines {
+			log.Info("a line", "number", i, "text", strings.Repeat("x", 4000))
+		}
+		if queue.size > maxQueuedLog {
+			t.Errorf("%d bytes wait", queue.size)
+		}
+		close(to.open)
+		synctest.Wait()
+		queue.close(time.Second)
+		got := to.lines(t)
+		dropped := queue.Dropped()
+		if len(got) != lines-dropped+1 || dropped == 0 {
+			t.Errorf("%d lines of %d are written, %d were dropped", len(got), lines, dropped)
+		}
+		for i, l := range got[:len(got)-1] {
+			if l["number"] != float64(i) {
+				t.Fatalf("line %d is number %v", i, l["number"])
+			}
+		}
+		if last := got[len(got)-1]; last["lines"] != float64(dropped) || last["level"] != "WARN" {
+			t.Errorf("the last line is %v, want %d dropped", last, dropped)
+		}
+	})
+}
+
+// A log that cannot be written does not keep the process from ending.
+func TestLogDoesNotDelayTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &gate{open: make(chan struct{})}
+		log, queue, err := newLog(to, "default:info", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("stuck")
+		synctest.Wait()
+		begin := time.Now()
+		if queue.close(time.Second); time.Since(begin) != time.Second {
+			t.Error("the end took", time.Since(begin))
+		}
+		close(to.open)
+	})
+}
+
+// What waits is written in the end, and long texts are cut off.
+func TestLogIsWrittenInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &gate{open: make(chan struct{})}
+		close(to.open)
+		log, queue, err := newLog(to, "default:info", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		long := strings.Repeat("é", 100_000)
+		log.With("of", long).Info(long, "text", long, "error", errors.New(long), "short", "s", "other", fmt.Sprint(1))
+		queue.close(time.Second)
+		got := to.lines(t)
+		if len(got) != 1 {
+			t.Fatal(got)
+		}
+		for _, key := range []string{"msg", "of", "text", "error"} {
+			if text := got[0][key].(string); len(text) > maxLogged+30 || !strings.HasSuffix(text, "é… (200000 bytes)") {
+				t.Errorf("%s has %d bytes", key, len(text))
+			}
+		}
+		if got[0]["short"] != "s" {
+			t.Error(got[0])
+		}
+	})
+}
