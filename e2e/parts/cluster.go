@@ -67,11 +67,14 @@ func (c *Cluster) InstallCRDs() {
 	c.Apply(istioCRDs(c.t))
 	Eventually(c.t, "the CRDs are served", func() error {
 		c.mapping.Reset()
-		_, err := c.resource(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
-			"metadata": map[string]any{"namespace": "default"},
-		}})
-		return err
+		for kind, version := range map[string]string{"VirtualService": "networking.istio.io/v1", "AuthorizationPolicy": "security.istio.io/v1"} {
+			if _, err := c.resource(&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": "default"},
+			}}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

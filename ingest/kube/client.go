@@ -39,17 +39,22 @@ func newClients(o Options) (*clients, error) {
 	kubernetes := rest.CopyConfig(cfg)
 	kubernetes.ContentType, kubernetes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	kubernetes.NegotiatedSerializer = coreCodecs().WithoutConversion()
-	istio := rest.CopyConfig(cfg)
-	istio.ContentType = runtime.ContentTypeJSON
-	istio.NegotiatedSerializer = istioCodecs().WithoutConversion()
+	custom := rest.CopyConfig(cfg)
+	custom.ContentType = runtime.ContentTypeJSON
+	custom.NegotiatedSerializer = customCodecs().WithoutConversion()
 	for _, gv := range []schema.GroupVersion{core.SchemeGroupVersion, discovery.SchemeGroupVersion} {
 		if err := c.add(gv, kubernetes, transport); err != nil {
 			return nil, err
 		}
 	}
-	for _, version := range istioVersions() {
-		if err := c.add(schema.GroupVersion{Group: istioGroup, Version: version}, istio, transport); err != nil {
-			return nil, err
+	for _, k := range customKinds(scope{}) {
+		for _, gv := range k.versions {
+			if _, ok := c.rest[gv]; ok {
+				continue
+			}
+			if err := c.add(gv, custom, transport); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), transport); err != nil {

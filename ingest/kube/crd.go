@@ -21,7 +21,7 @@ const (
 	established = 5 * time.Second
 )
 
-// crds starts and ends the readers of Istio's kinds as their CRDs come and go. It is a cache.ReflectorStore.
+// crds starts and ends the readers of custom kinds as their CRDs come and go. It is a cache.ReflectorStore.
 type crds struct {
 	// Immutable after followCRDs.
 	source  *Source
@@ -35,9 +35,9 @@ type crds struct {
 	ended   bool              // the source ends: nothing is started any more
 }
 
-// crdKind is the kind of CRDs. Without it Istio's kinds are asked for one by one.
+// crdKind is the kind of CRDs. Without it custom kinds are asked for one by one.
 func crdKind() kind {
-	return kind{name: "CustomResourceDefinition", resource: crdResource, need: need{optional: true, loss: "Istio's kinds are asked for one by one"}}
+	return kind{name: "CustomResourceDefinition", resource: crdResource, need: need{optional: true, loss: "custom kinds are asked for one by one"}}
 }
 
 // reader is a running reader of one kind.
@@ -46,11 +46,11 @@ type reader struct {
 	done chan struct{}
 }
 
-// followCRDs reads Istio's kinds, as far as they exist, until ctx ends.
+// followCRDs reads the custom kinds, as far as they exist, until ctx ends.
 func (s *Source) followCRDs(ctx context.Context) {
 	client := s.clients.metadata.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: crdResource})
 	var reading sync.WaitGroup
-	c := &crds{source: s, ctx: ctx, kinds: istioKinds(s.scope), reading: &reading, readers: map[string]reader{}}
+	c := &crds{source: s, ctx: ctx, kinds: customKinds(s.scope), reading: &reading, readers: map[string]reader{}}
 	late := time.AfterFunc(s.outbox.grace/2, func() {
 		if s.outbox.waits(crdResource) { // The server hangs over this list; it may answer others.
 			c.startAll()
@@ -165,7 +165,7 @@ func (c *crds) start(name string) {
 	c.source.read(ctx, c.reading, func(ctx context.Context) {
 		defer close(r.done)
 		objects := newCollector(k, c.source)
-		c.source.followIstio(ctx, k, objects)
+		c.source.followCustom(ctx, k, objects)
 		// The reader ended because its kind is gone, or because all of the source ends, which deletes nothing.
 		if c.ctx.Err() == nil {
 			objects.clear()
@@ -186,8 +186,8 @@ func (c *crds) end(name string) {
 	<-r.done // So that a successor's events come after the deletions.
 }
 
-// followIstio reads one kind of Istio's until ctx ends, in the version that is served; in another one when that is no longer so.
-func (s *Source) followIstio(ctx context.Context, k kind, objects *collector) {
+// followCustom reads one custom kind until ctx ends, in the version that is served; in another one when that is no longer so.
+func (s *Source) followCustom(ctx context.Context, k kind, objects *collector) {
 	for {
 		gv, ok := s.served(ctx, k)
 		if !ok {
@@ -214,8 +214,7 @@ func (s *Source) served(ctx context.Context, k kind) (schema.GroupVersion, bool)
 	delay, since := backoff(), time.Now()
 	delay.Duration = 10 * time.Millisecond
 	for {
-		for _, version := range istioVersions() {
-			gv := schema.GroupVersion{Group: istioGroup, Version: version}
+		for _, gv := range k.versions {
 			list, _ := k.requests(s.clients.of(gv), s)
 			_, err := list(ctx, meta.ListOptions{Limit: 1})
 			if err == nil {

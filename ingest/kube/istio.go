@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	networking "istio.io/client-go/pkg/apis/networking/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,11 +19,16 @@ import (
 const istioGroup = "networking.istio.io"
 
 // istioVersions are the versions of the group, the one to prefer first. They differ in name only.
-func istioVersions() []string { return []string{"v1", "v1beta1", "v1alpha3"} }
+func istioVersions() (out []schema.GroupVersion) {
+	for _, v := range []string{"v1", "v1beta1", "v1alpha3"} {
+		out = append(out, schema.GroupVersion{Group: istioGroup, Version: v})
+	}
+	return out
+}
 
-// istioKinds are Istio's kinds by the name of their CRD.
-func istioKinds(s scope) map[string]kind {
-	kinds := map[string]kind{}
+// customKinds are the kinds that have CRDs, by the names of these.
+func customKinds(s scope) map[string]kind {
+	kinds := unservedKinds(s)
 	for name, resource := range map[value.Kind]string{
 		value.KindServiceEntry:    "serviceentries",
 		value.KindWorkloadEntry:   "workloadentries",
@@ -32,7 +38,7 @@ func istioKinds(s scope) map[string]kind {
 		value.KindSidecar:         "sidecars",
 	} {
 		kinds[resource+"."+istioGroup] = kind{
-			name: name, resource: resource, namespace: s.namespace, list: func() runtime.Object { return &unreadList{} },
+			name: name, resource: resource, versions: istioVersions(), namespace: s.namespace, list: func() runtime.Object { return &unreadList{} },
 			read: func(o any) (any, *ingest.Rejection) { return readIstio(name, o) },
 			need: need{optional: true, excused: s.namespace != "", loss: "objects of this kind have no effect"},
 		}
@@ -40,7 +46,7 @@ func istioKinds(s scope) map[string]kind {
 	return kinds
 }
 
-// unread is an object of Istio's whose spec is JSON still: one that does not decode must not stop the list that it is in.
+// unread is an object of a kind with a CRD whose spec is JSON still: one that does not decode must not stop the list that it is in.
 type unread struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -72,16 +78,16 @@ func (l *unreadList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// istioCodecs read every kind and version of Istio's as unread.
-func istioCodecs() serializer.CodecFactory {
+// customCodecs read every kind and version that has a CRD as unread.
+func customCodecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
-	for _, version := range istioVersions() {
-		gv := schema.GroupVersion{Group: istioGroup, Version: version}
-		for _, k := range istioKinds(scope{}) {
-			scheme.AddKnownTypeWithName(gv.WithKind(string(k.name)), &unread{})
-			scheme.AddKnownTypeWithName(gv.WithKind(string(k.name)+"List"), &unreadList{})
+	for _, k := range customKinds(scope{}) {
+		name, _, _ := strings.Cut(string(k.name), ".")
+		for _, gv := range k.versions {
+			scheme.AddKnownTypeWithName(gv.WithKind(name), &unread{})
+			scheme.AddKnownTypeWithName(gv.WithKind(name+"List"), &unreadList{})
+			meta.AddToGroupVersion(scheme, gv)
 		}
-		meta.AddToGroupVersion(scheme, gv)
 	}
 	meta.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(scheme)

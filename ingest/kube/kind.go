@@ -22,7 +22,9 @@ import (
 type kind struct {
 	name     value.Kind
 	group    schema.GroupVersion
+	versions []schema.GroupVersion // of a custom kind, instead of group: those that it may be served in, the one to prefer first
 	resource string
+	inURL    string // the resource's name in URLs, where that is another one
 	list     func() runtime.Object
 	// namespace and fields limit the request.
 	namespace, fields string
@@ -105,7 +107,7 @@ const maxPages = 4000
 func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
-		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.resource).VersionedParams(o, meta.ParameterCodec)
+		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(cmp.Or(k.inURL, k.resource)).VersionedParams(o, meta.ParameterCodec)
 	}
 	pages := 0
 	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {

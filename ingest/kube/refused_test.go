@@ -116,7 +116,7 @@ func TestRightsInOneNamespaceAreEnough(t *testing.T) {
 	}
 	api.put(istio+"virtualservices", vs("v1", "x", "x.com"))
 	for _, version := range istioVersions() { // A kind that this role may not read.
-		api.spoil(strings.Replace(istio, "/v1/", "/"+version+"/", 1)+"gateways", refusal(403, "Forbidden"))
+		api.spoil(strings.Replace(istio, "/v1/", "/"+version.Version+"/", 1)+"gateways", refusal(403, "Forbidden"))
 	}
 	began := time.Now()
 	r := start(t, Options{Config: api.config(), Namespace: "app", Grace: time.Hour})
