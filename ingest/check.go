@@ -182,10 +182,21 @@ func (c *check) hostIn(field, s string, alone bool, special ...string) {
 	c.host(field, host, true)
 }
 
-func (c *check) exportTo(list []string) {
+// exportTo checks to whom an object of a namespace is visible. Only ServiceEntries may be visible to nobody.
+func (c *check) exportTo(list []string, namespace string, nobody bool) {
+	own := func(e string) string {
+		if e == "." {
+			return namespace
+		}
+		return e
+	}
 	for i, e := range list {
-		c.that(e == "*" || e == "." || e == "~" || isLabel(e), item("spec.exportTo", i), `expected a namespace, "*", "." or "~", got %q`, e)
-		c.that(e != "~" || len(list) == 1, item("spec.exportTo", i), `expected "~" to stand alone`)
+		at := item("spec.exportTo", i)
+		c.that(e == "*" || e == "." || e == "~" || isLabel(e), at, `expected a namespace, "*", "." or "~", got %q`, e)
+		c.that(e != "~" || nobody, at, `expected a namespace, "*" or ".", "~" is for ServiceEntries only`)
+		c.that(e != "~" && e != "*" || len(list) == 1, at, "expected %q to stand alone", e)
+		first := slices.IndexFunc(list, func(o string) bool { return own(o) == own(e) })
+		c.that(first == i, at, "%q is listed twice", own(e))
 	}
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -43,10 +44,8 @@ func badPod(o *corev1.Pod) *problem {
 // checkService looks at what a directory of YAML may have wrong; an API server has looked before.
 func checkService(o *corev1.Service) *problem {
 	c := &check{}
-	for i, p := range o.Spec.Ports {
-		c.within(item("spec.ports", i)+".port", int64(p.Port), 1, 65535)
-		c.within(item("spec.ports", i)+".targetPort", int64(targetNumber(p.TargetPort)), 0, 65535)
-	}
+	c.that(isLabel(o.Name), "metadata.name", "expected a name without dots, got %q", o.Name)
+	c.servicePorts(o.Spec.Ports)
 	if ip := o.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		c.address("spec.clusterIP", ip)
 	}
@@ -57,6 +56,22 @@ func checkService(o *corev1.Service) *problem {
 	}
 	c.that(o.Spec.Type != corev1.ServiceTypeExternalName || o.Spec.ExternalName != "", "spec.externalName", "expected a host name for type ExternalName")
 	return c.first
+}
+
+func (c *check) servicePorts(ports []corev1.ServicePort) {
+	for i, p := range ports {
+		at := item("spec.ports", i)
+		c.within(at+".port", int64(p.Port), 1, 65535)
+		c.within(at+".targetPort", int64(targetNumber(p.TargetPort)), 0, 65535)
+		c.that(p.Name != "" || len(ports) == 1, at+".name", "expected a name, as there are several ports")
+		c.that(p.Name == "" || isLabel(p.Name), at+".name", "expected lower case letters, digits and '-', got %q", p.Name)
+		known := []corev1.Protocol{"", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+		c.that(slices.Contains(known, p.Protocol), at+".protocol", "expected TCP, UDP or SCTP, got %q", p.Protocol)
+		for _, q := range ports[:i] {
+			c.that(q.Name != p.Name, at+".name", "%q is used twice", p.Name)
+			c.that(q.Port != p.Port || cmp.Or(q.Protocol, corev1.ProtocolTCP) != cmp.Or(p.Protocol, corev1.ProtocolTCP), at+".port", "%d is used twice", p.Port)
+		}
+	}
 }
 
 func checkMesh(m *meshconfig.MeshConfig) *problem {

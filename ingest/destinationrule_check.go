@@ -17,14 +17,16 @@ func checkDestinationRule(o *clientnet.DestinationRule) *problem {
 	c.policy("spec.trafficPolicy", spec.TrafficPolicy)
 	for i, s := range spec.Subsets {
 		at := item("spec.subsets", i)
-		c.that(isDomain(s.GetName()) || isLabel(s.GetName()), at+".name", "expected a name, got %q", s.GetName())
+		c.that(isLabel(s.GetName()), at+".name", "expected a name, got %q", s.GetName())
 		first := slices.IndexFunc(spec.Subsets, func(o *networking.Subset) bool { return o.GetName() == s.GetName() })
 		c.that(first == i, at+".name", "%q is defined twice", s.GetName())
 		c.labels(at+".labels", s.GetLabels())
 		c.policy(at+".trafficPolicy", s.GetTrafficPolicy())
 	}
 	c.labels("spec.workloadSelector.matchLabels", spec.GetWorkloadSelector().GetMatchLabels())
-	c.exportTo(spec.ExportTo)
+	c.exportTo(spec.ExportTo, o.Namespace, false)
+	c.that(spec.WorkloadSelector == nil || len(spec.ExportTo) == 0 || len(spec.ExportTo) == 1 && (spec.ExportTo[0] == "." || spec.ExportTo[0] == o.Namespace),
+		"spec.exportTo", `expected only "." beside workloadSelector`)
 	return c.first
 }
 
@@ -32,12 +34,16 @@ func (c *check) policy(at string, p *networking.TrafficPolicy) {
 	if p == nil {
 		return
 	}
+	c.that(p.LoadBalancer != nil || p.ConnectionPool != nil || p.OutlierDetection != nil || p.Tls != nil || p.PortLevelSettings != nil || p.Tunnel != nil ||
+		p.ProxyProtocol != nil || p.RetryBudget != nil, at, "expected at least one setting")
+	c.that(p.Tunnel == nil || p.ProxyProtocol == nil, at, "expected only one of tunnel and proxyProtocol")
 	c.part(at, p.LoadBalancer, p.ConnectionPool, p.OutlierDetection)
 	c.clientTLS(at+".tls", p.Tls)
 	c.retryBudget(at+".retryBudget", p.RetryBudget)
 	for i, s := range p.PortLevelSettings {
 		in := item(at+".portLevelSettings", i)
 		c.port(in+".port.number", s.GetPort().GetNumber())
+		c.that(s.GetLoadBalancer() != nil || s.GetConnectionPool() != nil || s.GetOutlierDetection() != nil || s.GetTls() != nil, in, "expected at least one setting")
 		c.part(in, s.GetLoadBalancer(), s.GetConnectionPool(), s.GetOutlierDetection())
 		c.clientTLS(in+".tls", s.GetTls())
 	}
@@ -93,10 +99,11 @@ func (c *check) consistentHash(at string, h *networking.LoadBalancerSettings_Con
 	//lint:ignore SA1019 objects of old still have it
 	if n := h.GetMinimumRingSize(); n != 0 {
 		c.that(n <= largestRing, at+".minimumRingSize", "expected at most %d, got %d", largestRing, n)
+		c.that(h.GetHashAlgorithm() == nil, at+".minimumRingSize", "expected only one of minimumRingSize, ringHash and maglev")
 	}
 	c.that(h.GetRingHash().GetMinimumRingSize() <= largestRing, at+".ringHash.minimumRingSize", "expected at most %d, got %d", largestRing, h.GetRingHash().GetMinimumRingSize())
-	if size := h.GetMaglev().GetTableSize(); size != 0 {
-		c.that(size <= largestMaglev && isPrime(size), at+".maglev.tableSize", "expected a prime number of at most %d, got %d", largestMaglev, size)
+	if m := h.GetMaglev(); m != nil {
+		c.that(m.TableSize > 0 && m.TableSize < largestMaglev && isPrime(m.TableSize), at+".maglev.tableSize", "expected a prime number below %d, got %d", largestMaglev, m.TableSize)
 	}
 }
 
@@ -142,6 +149,7 @@ func (c *check) locality(at string, l *networking.LocalityLoadBalancerSetting) {
 }
 
 func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
+	c.that(p == nil || p.Tcp != nil || p.Http != nil, at, "expected tcp or http")
 	if t := p.GetTcp(); t != nil {
 		c.that(t.MaxConnections >= 0, at+".tcp.maxConnections", "expected a number of at least 0, got %d", t.MaxConnections)
 		c.positive(at+".tcp.connectTimeout", t.ConnectTimeout)

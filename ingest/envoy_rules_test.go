@@ -98,7 +98,7 @@ func TestEnvoysRulesOfRoutes(t *testing.T) {
 		{`fault: {abort: {httpStatus: 600, percentage: {value: 1}}}, ` + to, "spec.http[0].fault.abort.httpStatus"},
 		{`directResponse: {status: 600}`, "spec.http[0].directResponse.status"},
 	})
-	judged(t, "VirtualService", "spec: {hosts: ['*.foo.com', '*foo.com'], tls: [{match: [{port: 443, …}], route: [{destination: {host: web}}]}]}", [][2]string{
+	judged(t, "VirtualService", "spec: {hosts: ['*foo.com'], tls: [{match: [{port: 443, …}], route: [{destination: {host: web}}]}]}", [][2]string{
 		{`sniHosts: ["*foo.com"]`, "spec.tls[0].match[0].sniHosts[0]"},
 		{`sniHosts: ["*.foo.com"]`, ""},
 		{`sniHosts: ["a.foo.com"], destinationSubnets: ["fe80::1%eth0"]`, "spec.tls[0].match[0].destinationSubnets[0]"},

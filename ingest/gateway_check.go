@@ -13,12 +13,15 @@ import (
 
 func checkGateway(o *clientnet.Gateway) *problem {
 	c, spec := &check{}, &o.Spec
+	c.that(isLabel(o.Name), "metadata.name", "expected a name without dots, got %q", o.Name)
 	c.labels("spec.selector", spec.Selector)
 	c.that(len(spec.Servers) > 0, "spec.servers", "expected at least one server")
 	for i, s := range spec.Servers {
 		at := item("spec.servers", i)
 		c.that(s.GetPort() != nil, at+".port", "expected a port")
 		c.that(s.GetPort().GetName() != "", at+".port.name", "expected a name")
+		//lint:ignore SA1019 objects of old still have it
+		c.that(s.GetPort().GetTargetPort() == 0, at+".port.targetPort", "expected none: it has no meaning here")
 		c.protocol(at+".port.protocol", s.GetPort().GetProtocol())
 		c.bind(at, s.GetBind(), s.GetPort().GetNumber())
 		first := slices.IndexFunc(spec.Servers, func(o *networking.Server) bool { return o.GetPort().GetName() == s.GetPort().GetName() })
@@ -71,6 +74,14 @@ func (c *check) serverTLS(at string, s *networking.Server) {
 		c.that(p.IsHTTP() && t.Mode == networking.ServerTLSSettings_PASSTHROUGH && !certificates, at, "expected only httpsRedirect for protocol %s", s.GetPort().GetProtocol())
 		return
 	}
+	sources := 0
+	for _, given := range []bool{t.ServerCertificate != "" && t.PrivateKey != "", t.CredentialName != "", len(t.CredentialNames) > 0, len(t.TlsCertificates) > 0} {
+		if given {
+			sources++
+		}
+	}
+	c.that(sources <= 1, at, "expected only one of serverCertificate with privateKey, credentialName, credentialNames and tlsCertificates")
+	c.that(t.CaCrl == "" || t.CredentialName == "" && t.Mode != networking.ServerTLSSettings_SIMPLE, at+".caCrl", "expected none beside credentialName or for mode SIMPLE")
 	switch t.Mode {
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		c.that(certificates, at, "expected serverCertificate and privateKey, or credentialName, for mode %s", t.Mode)
@@ -94,54 +105,4 @@ func isHash(s string) bool {
 	}
 	sum, err := hex.DecodeString(s)
 	return err == nil && len(sum) == sha256.Size
-}
-
-func checkSidecar(o *clientnet.Sidecar) *problem {
-	c, spec := &check{}, &o.Spec
-	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
-	c.that(len(spec.Ingress)+len(spec.Egress) > 0 || spec.OutboundTrafficPolicy != nil || spec.InboundConnectionPool != nil, "spec",
-		"expected at least one of ingress, egress, outboundTrafficPolicy and inboundConnectionPool")
-	for i, l := range spec.Ingress {
-		at := item("spec.ingress", i)
-		c.that(l.GetPort() != nil, at+".port", "expected a port")
-		c.protocol(at+".port.protocol", l.GetPort().GetProtocol())
-		c.port(at+".port.number", l.GetPort().GetNumber())
-		if l.GetBind() != "" { // What arrives for the workload does so at an address.
-			c.address(at+".bind", l.GetBind())
-		}
-		c.defaultEndpoint(at+".defaultEndpoint", l.GetDefaultEndpoint())
-		c.pool(at+".connectionPool", l.GetConnectionPool())
-	}
-	for i, l := range spec.Egress {
-		at := item("spec.egress", i)
-		if p := l.GetPort(); p != nil {
-			c.protocol(at+".port.protocol", p.GetProtocol())
-			c.bind(at, l.GetBind(), p.GetNumber())
-		}
-		c.that(len(l.GetHosts()) > 0, at+".hosts", "expected at least one host")
-		for j, h := range l.GetHosts() {
-			if rest, ok := strings.CutPrefix(h, "~"); ok && !strings.HasPrefix(rest, "/") {
-				h = rest // "~namespace/host" leaves out what another entry takes in.
-			}
-			c.hostIn(item(at+".hosts", j), h, false, ".", "~")
-		}
-	}
-	c.destination("spec.outboundTrafficPolicy.egressProxy", spec.GetOutboundTrafficPolicy().GetEgressProxy(), false)
-	c.pool("spec.inboundConnectionPool", spec.InboundConnectionPool)
-	return c.first
-}
-
-// defaultEndpoint is where an ingress listener forwards to: a local address and port, or a socket; the workload's own when empty.
-func (c *check) defaultEndpoint(at, s string) {
-	if path, ok := strings.CutPrefix(s, "unix://"); ok {
-		c.socket(at, path)
-		return
-	}
-	if s == "" {
-		return
-	}
-	i := strings.LastIndexByte(s, ':')
-	host := s[:max(i, 0)]
-	c.that(i > 0 && slices.Contains([]string{"127.0.0.1", "0.0.0.0", "[::1]", "[::]"}, host) && isPort(s[i+1:]), at,
-		"expected 127.0.0.1, 0.0.0.0, [::1] or [::] with a port, or unix:// and a path, got %q", s)
 }

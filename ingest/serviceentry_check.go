@@ -31,7 +31,7 @@ func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
 				item("spec.endpoints", i)+".ports."+name, "expected the name of a port of this ServiceEntry")
 		}
 	}
-	c.exportTo(spec.ExportTo)
+	c.exportTo(spec.ExportTo, o.Namespace, true)
 	return c.first
 }
 

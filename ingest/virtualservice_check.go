@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // checkVirtualService refuses regular expressions whose program is larger than regexSize.
@@ -25,7 +27,11 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 		c.routedHost(at, h)
 		c.that(!inMesh || h != "*", at, `expected a host in the mesh, "*" is for gateways only`)
 		c.that(slices.Index(spec.Hosts, h) == i, at, "%q is listed twice", h)
+		if over := slices.IndexFunc(spec.Hosts[:i], func(o string) bool { return overlap(o, h) }); over >= 0 {
+			c.that(false, at, "expected hosts that do not overlap, got %q and %q", spec.Hosts[over], h)
+		}
 	}
+	c.claims(spec)
 	c.that(len(spec.Http)+len(spec.Tcp)+len(spec.Tls) > 0, "spec", "expected http, tcp or tls")
 	c.that(!delegate || len(spec.Tcp)+len(spec.Tls) == 0, "spec", "expected only http in a delegate")
 	for i, r := range spec.Http {
@@ -41,8 +47,27 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 		}
 		c.streamDestinations(at, r.GetRoute())
 	}
-	c.exportTo(spec.ExportTo)
+	c.exportTo(spec.ExportTo, o.Namespace, false)
 	return c.first
+}
+
+// overlap reports whether there is a name that two hosts, at least one of them a wildcard, both stand for.
+func overlap(a, b string) bool { return value.HostMatches(a, b) || value.HostMatches(b, a) }
+
+// claims keeps what only gateways know, the claims of a request's token, out of routes for the mesh alone.
+func (c *check) claims(spec *networking.VirtualService) {
+	if len(spec.Hosts) == 0 || slices.ContainsFunc(spec.Gateways, func(g string) bool { return g != meshGateway }) {
+		return
+	}
+	for i, r := range spec.Http {
+		for j, m := range r.GetMatch() {
+			for field, headers := range map[string]map[string]*networking.StringMatch{".headers": m.GetHeaders(), ".withoutHeaders": m.GetWithoutHeaders()} {
+				for _, name := range slices.Sorted(maps.Keys(headers)) {
+					c.that(!strings.HasPrefix(name, "@request.auth.claims"), member(item(item("spec.http", i)+".match", j)+field, name), "expected a gateway in spec.gateways: only gateways route by claims")
+				}
+			}
+		}
+	}
 }
 
 // routedHost takes what can be asked for: a name, a wildcard, an address.
@@ -201,7 +226,9 @@ func (c *check) operation(at, name string, authority bool) {
 
 func (c *check) cors(at string, p *networking.CorsPolicy) {
 	for i, o := range p.GetAllowOrigins() {
-		c.match(item(at+".allowOrigins", i), o)
+		in := item(at+".allowOrigins", i)
+		c.match(in, o)
+		c.that(o.GetExact()+o.GetPrefix()+o.GetRegex() != "", in, "expected an origin, got an empty one")
 	}
 	for i, h := range p.GetAllowHeaders() {
 		if h != "*" {
@@ -214,12 +241,15 @@ func (c *check) cors(at string, p *networking.CorsPolicy) {
 		}
 	}
 	for i, m := range p.GetAllowMethods() {
-		c.line(item(at+".allowMethods", i), m)
+		known := []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "CONNECT", "*"}
+		c.that(slices.Contains(known, m), item(at+".allowMethods", i), "expected a method of HTTP, got %q", m)
 	}
 	c.duration(at+".maxAge", p.GetMaxAge(), true)
+	c.that(p.GetMaxAge().GetNanos() == 0, at+".maxAge", "expected whole seconds")
 }
 
 func (c *check) fault(at string, f *networking.HTTPFaultInjection) {
+	c.that(f == nil || f.Delay != nil || f.Abort != nil, at, "expected delay or abort")
 	if d := f.GetDelay(); d != nil {
 		c.percent(at+".delay.percentage", d.GetPercentage())
 		c.that(d.GetFixedDelay() != nil, at+".delay.fixedDelay", "expected a duration")
@@ -231,9 +261,11 @@ func (c *check) fault(at string, f *networking.HTTPFaultInjection) {
 		case *networking.HTTPFaultInjection_Abort_HttpStatus:
 			c.within(at+".abort.httpStatus", int64(t.HttpStatus), 200, 599)
 		case *networking.HTTPFaultInjection_Abort_GrpcStatus:
-			c.that(t.GrpcStatus != "", at+".abort.grpcStatus", "expected the name of a gRPC status")
-		default:
-			c.that(false, at+".abort", "expected httpStatus or grpcStatus")
+			var code codes.Code
+			err := code.UnmarshalJSON([]byte(strconv.Quote(t.GrpcStatus)))
+			c.that(err == nil, at+".abort.grpcStatus", "expected the name of a gRPC status, such as NOT_FOUND, got %q", t.GrpcStatus)
+		case *networking.HTTPFaultInjection_Abort_Http2Error:
+			c.that(false, at+".abort.http2Error", "expected httpStatus or grpcStatus")
 		}
 	}
 }
@@ -266,7 +298,7 @@ func (c *check) redirect(at string, r *networking.HTTPRedirect) {
 
 func (c *check) retries(at string, r *networking.HTTPRetry) {
 	c.that(r.GetAttempts() >= 0, at+".attempts", "expected a number of at least 0, got %d", r.GetAttempts())
-	c.that(r == nil || r.Attempts > 0 || r.PerTryTimeout == nil && r.RetryOn == "", at+".attempts", "expected at least 1 beside perTryTimeout and retryOn")
+	c.that(r == nil || r.Attempts > 0 || r.PerTryTimeout == nil && r.RetryOn == "" && r.RetryRemoteLocalities == nil, at+".attempts", "expected at least 1 beside perTryTimeout, retryOn and retryRemoteLocalities")
 	c.duration(at+".perTryTimeout", r.GetPerTryTimeout(), true)
 	c.positive(at+".backoff", r.GetBackoff())
 	for _, on := range strings.Split(r.GetRetryOn(), ",") {
@@ -321,6 +353,7 @@ func (c *check) destination(at string, d *networking.Destination, required bool)
 	}
 	c.that(d.GetHost() != "*", at+".host", `expected a host, "*" cannot be routed to`)
 	c.routedHost(at+".host", d.GetHost())
+	c.that(d.GetSubset() == "" || isLabel(d.GetSubset()), at+".subset", "expected the name of a subset, got %q", d.GetSubset())
 	if d.GetPort() != nil {
 		c.port(at+".port.number", d.GetPort().GetNumber())
 	}

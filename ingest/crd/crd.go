@@ -106,7 +106,9 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 	if len(faults) == 0 {
 		return Fault{}, true
 	}
-	first := slices.MinFunc(faults, func(a, b *field.Error) int { return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail)) })
+	first := slices.MinFunc(faults, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
+	})
 	return faultOf(first), false
 }
 

@@ -1,0 +1,81 @@
+package ingest
+
+import "testing"
+
+// TestIstiosVerdicts: what the validation of istiod's webhook refuses is refused, and what it only warns of is in force.
+func TestIstiosVerdicts(t *testing.T) {
+	const to = `route: [{destination: {host: web}}]`
+	judged(t, "VirtualService", "spec: {…}", [][2]string{
+		{`hosts: ["*.foo.com", a.foo.com], http: [{` + to + `}]`, "spec.hosts[1]"},
+		{`hosts: [a.foo.com, "*.foo.com"], http: [{` + to + `}]`, "spec.hosts[1]"},
+		{`hosts: ["*.foo.com", "*.com"], http: [{` + to + `}]`, "spec.hosts[1]"},
+		{`hosts: ["*.foo.com", foo.com], http: [{` + to + `}]`, ""},
+		{`hosts: [web, web], http: [{` + to + `}]`, "spec.hosts[1]"},
+		{`hosts: ["*"], http: [{` + to + `}]`, "spec.hosts[0]"},
+		{`hosts: ["*"], gateways: [g, mesh], http: [{` + to + `}]`, "spec.hosts[0]"},
+		{`hosts: ["*"], gateways: [g], http: [{` + to + `}]`, ""},
+		{`hosts: [web], http: [{match: [{headers: {"@request.auth.claims.x": {exact: a}}}], ` + to + `}]`, "spec.http[0].match[0].headers.@request.auth.claims.x"},
+		{`hosts: [web], gateways: [g], http: [{match: [{headers: {"@request.auth.claims.x": {exact: a}}}], ` + to + `}]`, ""},
+		{`hosts: [web], http: [{corsPolicy: {allowMethods: [FETCH]}, ` + to + `}]`, "spec.http[0].corsPolicy.allowMethods[0]"},
+		{`hosts: [web], http: [{corsPolicy: {allowOrigins: [{exact: ""}]}, ` + to + `}]`, "spec.http[0].corsPolicy.allowOrigins[0]"},
+		{`hosts: [web], http: [{corsPolicy: {maxAge: 1.5s}, ` + to + `}]`, "spec.http[0].corsPolicy.maxAge"},
+		{`hosts: [web], http: [{fault: {}, ` + to + `}]`, "spec.http[0].fault"},
+		{`hosts: [web], http: [{fault: {abort: {percentage: {value: 1}}}, ` + to + `}]`, ""},
+		{`hosts: [web], http: [{fault: {abort: {grpcStatus: NOTHING}}, ` + to + `}]`, "spec.http[0].fault.abort.grpcStatus"},
+		{`hosts: [web], http: [{fault: {abort: {grpcStatus: NOT_FOUND}}, ` + to + `}]`, ""},
+		{`hosts: [web], http: [{route: [{destination: {host: web, subset: a.b}}]}]`, "spec.http[0].route[0].destination.subset"},
+		{`hosts: [web], exportTo: ["*", b], http: [{` + to + `}]`, "spec.exportTo[0]"},
+		{`hosts: [web], exportTo: [".", a], http: [{` + to + `}]`, "spec.exportTo[1]"},
+		{`hosts: [web], exportTo: ["~"], http: [{` + to + `}]`, "spec.exportTo[0]"},
+		{`http: [{delegate: {name: x}}]`, "spec.http[0].delegate"},
+		// Istio warns only: the second route and the second match are never used.
+		{`hosts: [web], http: [{` + to + `}, {` + to + `}]`, ""},
+		{`hosts: [web], http: [{match: [{uri: {exact: /}}, {uri: {exact: /}}], ` + to + `}]`, ""},
+		{`hosts: [web], tcp: [{match: [{port: 80}], ` + to + `}, {match: [{port: 80}], ` + to + `}]`, ""},
+	})
+	judged(t, "DestinationRule", "spec: {host: web, …}", [][2]string{
+		{`trafficPolicy: {}`, "spec.trafficPolicy"},
+		{`trafficPolicy: {connectionPool: {}}`, "spec.trafficPolicy.connectionPool"},
+		{`trafficPolicy: {portLevelSettings: [{port: {number: 80}}]}`, "spec.trafficPolicy.portLevelSettings[0]"},
+		{`trafficPolicy: {tunnel: {targetHost: a.com, targetPort: 80}, proxyProtocol: {version: V1}}`, "spec.trafficPolicy"},
+		{`trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, minimumRingSize: 1, maglev: {tableSize: 7}}}}`, "spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize"},
+		{`subsets: [{name: a.b}]`, "spec.subsets[0].name"},
+		{`subsets: [{name: v1}, {name: v1}]`, "spec.subsets[1].name"},
+		{`workloadSelector: {matchLabels: {a: b}}, exportTo: ["*"]`, "spec.exportTo"},
+		{`workloadSelector: {matchLabels: {a: b}}, exportTo: ["."]`, ""},
+	})
+	judged(t, "Gateway", "spec: {servers: [{…}]}", [][2]string{
+		{`port: {number: 80, name: http, protocol: HTTP, targetPort: 8080}, hosts: ["*"]`, "spec.servers[0].port.targetPort"},
+		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, credentialNames: [b]}`, "spec.servers[0].tls"},
+		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, serverCertificate: /a, privateKey: /b, caCrl: /c}`, "spec.servers[0].tls.caCrl"},
+	})
+	judged(t, "Sidecar", "spec: {…}", [][2]string{
+		{`egress: [{hosts: ["./*"]}, {hosts: ["*/*"]}]`, "spec.egress[0].port"},
+		{`egress: [{port: {number: 80, name: a, protocol: HTTP}, hosts: ["./*"]}, {port: {number: 80, name: b, protocol: HTTP}, hosts: ["./*"]}]`, "spec.egress[1].port.number"},
+		{`egress: [{port: {number: 80, name: a, protocol: HTTP}, hosts: ["./*"]}, {hosts: ["./*"]}]`, ""},
+		{`egress: [{port: {number: 0, name: a, protocol: HTTP}, bind: "unix:///a", captureMode: IPTABLES, hosts: ["./*"]}]`, "spec.egress[0].captureMode"},
+		{`ingress: [{port: {number: 80, name: a, protocol: HTTP}, defaultEndpoint: "127.0.0.1:80"}, {port: {number: 80, name: b, protocol: HTTP}, defaultEndpoint: "127.0.0.1:81"}]`, "spec.ingress[1].port.number"},
+		{`ingress: [{port: {number: 443, name: a, protocol: HTTPS}, defaultEndpoint: "127.0.0.1:80", tls: {mode: SIMPLE, credentialName: x}}]`, "spec.ingress[0].tls"},
+		{`outboundTrafficPolicy: {mode: REGISTRY_ONLY, egressProxy: {host: a.b.com, port: {number: 80}}}`, "spec.outboundTrafficPolicy.egressProxy"},
+		{`outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: a.b.com}}`, "spec.outboundTrafficPolicy.egressProxy.port"},
+		// Istio warns only: a host is there twice.
+		{`egress: [{hosts: ["./*", "./web.a.svc.cluster.local"]}]`, ""},
+	})
+}
+
+// TestKubernetesVerdicts: Services that no API server would store are refused when a directory has them.
+func TestKubernetesVerdicts(t *testing.T) {
+	judged(t, "Service", "spec: {ports: […]}", [][2]string{
+		{`{port: 80}, {port: 81, name: b}`, "spec.ports[0].name"},
+		{`{port: 80, name: a}, {port: 81, name: a}`, "spec.ports[1].name"},
+		{`{port: 80, name: a}, {port: 80, name: b}`, "spec.ports[1].port"},
+		{`{port: 53, name: a, protocol: UDP}, {port: 53, name: b}`, ""},
+		{`{port: 80, protocol: HTTP}`, "spec.ports[0].protocol"},
+		{`{port: 80, name: a_b}`, "spec.ports[0].name"},
+		{`{port: 80, targetPort: 65536}`, "spec.ports[0].targetPort"},
+		{`{port: 65536}`, "spec.ports[0].port"},
+	})
+	judged(t, "Service", "spec: {…}", [][2]string{
+		{`clusterIP: nowhere`, "spec.clusterIP"}, {`clusterIPs: [10.0.0.1, "fe80::1%eth0"]`, "spec.clusterIPs[1]"}, {`clusterIP: None`, ""},
+	})
+}
