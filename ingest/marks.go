@@ -128,7 +128,7 @@ func settle[K comparable, V any, P equaler[V]](old map[K]P, out *map[K]P, k K, n
 	(*out)[k] = next
 }
 
-// flush computes what is marked and returns what differs, nil if nothing does.
+// flush computes what is marked and returns what differs, nil if nothing does. What cannot be computed, for a fault, stays as it was.
 func (w *world) flush() *snapshot.Batch {
 	m := w.marks
 	w.marks = newMarks()
@@ -140,17 +140,20 @@ func (w *world) flush() *snapshot.Batch {
 		settle(w.published.namespaces, &b.Namespaces, ns, w.namespaces[ns])
 	}
 	for key := range m.rules {
-		w.flushRule(key, b)
+		w.faults.contain(deriving, key, func() { w.flushRule(key, b) })
 	}
 	for host := range m.hosts {
-		settle(w.published.services, &b.Services, host, w.service(host))
-		m.sets.add(host)
+		if w.faults.contain(deriving, w.definedBy(host), func() { settle(w.published.services, &b.Services, host, w.service(host)) }) {
+			m.sets.add(host)
+		}
 	}
 	for host := range m.sets {
-		w.flushEndpoints(host, b)
+		key := w.definedBy(host)
+		key.Kind = value.KindEndpointSlice // Another unit than the service.
+		w.faults.contain(deriving, key, func() { w.flushEndpoints(host, b) })
 	}
 	for a := range m.addresses {
-		settle(w.published.workloads, &b.Workloads, a, w.workloadAt(a))
+		w.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a}, func() { settle(w.published.workloads, &b.Workloads, a, w.workloadAt(a)) })
 	}
 	if b.EndpointsOnly() && len(b.Endpoints)+len(b.Workloads) == 0 {
 		return nil

@@ -92,6 +92,7 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 		unreadable: map[place][]Rejection{},
 		waiting:    map[string]struct{}{},
 	}
+	s.world.faults = faults{reports: settings.Reports, standing: map[report.Subject]struct{}{}}
 	for _, name := range sources {
 		s.waiting[name] = struct{}{}
 	}
@@ -99,11 +100,12 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 }
 
 // Apply takes events that become visible together. Of several events of one source and key the last counts.
+// A fault over one of them leaves that object as it was.
 func (s *Store) Apply(events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range events {
-		s.take(e)
+		s.world.faults.contain(taking, e.Key, func() { s.take(e) })
 	}
 	s.hand()
 }

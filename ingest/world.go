@@ -46,6 +46,7 @@ type world struct {
 
 	marks     marks
 	published published
+	faults    faults
 }
 
 func newWorld(domain, cluster string) *world {
