@@ -67,6 +67,9 @@ func (s *Shards) Waiting() []Waiting {
 	if !complete {
 		return nil
 	}
+	for i := range out {
+		out[i].Since = s.clock.wall(out[i].Since)
+	}
 	slices.SortFunc(out, func(a, b Waiting) int {
 		if a.claim.before(b.claim) {
 			return -1
@@ -133,7 +136,7 @@ func (w *worker) tell(want func(*member) bool, entries bool) []Client {
 				Revision: c.target.world.Revision, Types: map[ads.Type]TypeStatus{},
 			}
 			for _, t := range types() {
-				st := TypeStatus{Status: m.session.Status(t)}
+				st := TypeStatus{Status: w.shards.clock.told(m.session.Status(t))}
 				if !st.Watched {
 					continue
 				}

@@ -35,20 +35,20 @@ func (n Need) handicap() time.Duration {
 
 // claim is a proxy's place in a line. Claims are never equal.
 type claim struct {
-	since int64 // in nanoseconds of Unix time, with the handicap
+	since time.Time // with the handicap
 	id    uint64
 }
 
 func (c claim) before(o claim) bool {
-	if c.since != o.since {
-		return c.since < o.since
+	if order := c.since.Compare(o.since); order != 0 {
+		return order < 0
 	}
 	return c.id < o.id
 }
 
 // claimOf is the claim of a member that needs that much.
 func claimOf(m *member, n Need) claim {
-	return claim{m.came.Add(n.handicap()).UnixNano(), m.id}
+	return claim{m.came.Add(n.handicap()), m.id}
 }
 
 // firstNeed is what is known of a stream by its first request alone.

@@ -65,6 +65,7 @@ type join struct {
 type Shards struct {
 	// Immutable after New.
 	opts    Options
+	clock   clock
 	workers []*worker
 	members *xsync.MapOf[uint64, *member]
 	stopped chan struct{}
@@ -106,7 +107,7 @@ func New(o Options) *Shards {
 	}
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{
-		opts: o, members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
+		opts: o, clock: newClock(o.Now), members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
 	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))
@@ -135,7 +136,7 @@ func (s *Shards) Attach(st Stream, p *plan.Proxy, first ads.Request) error {
 		return ErrStopped
 	default:
 	}
-	m := newMember(st, p, first, s.opts.Now())
+	m := newMember(st, p, first, s.clock.now())
 	s.members.Store(m.id, m)
 	s.queue.join(m, firstNeed(&first))
 	return nil
@@ -224,7 +225,7 @@ func shardOf(c *plan.Class) int {
 
 // Advanced implements plan.Sink: each worker that has members of a class gets its new World, and each the endpoints that go with them.
 func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) {
-	now := s.opts.Now()
+	now := s.clock.now()
 	mine := make([]map[*plan.Class]*plan.World, len(s.workers))
 	s.mu.Lock()
 	for c, w := range worlds {
@@ -252,7 +253,7 @@ func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) 
 
 // EndpointsChanged implements plan.Sink.
 func (s *Shards) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
-	now := s.opts.Now()
+	now := s.clock.now()
 	for _, w := range s.workers {
 		w.postEndpoints(t, services, now)
 	}

@@ -152,7 +152,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		w.round()
 		if next := w.next(); !next.IsZero() && (armed.IsZero() || next.Before(armed)) {
-			timer, armed = w.shards.opts.After(next.Sub(w.shards.opts.Now())), next
+			timer, armed = w.shards.opts.After(next.Sub(w.shards.clock.now())), next
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (w *worker) handleTimers() {
 	}
 }
 
-func (w *worker) now() time.Time { return w.shards.opts.Now() }
+func (w *worker) now() time.Time { return w.shards.clock.now() }
 
 // entry is the resource of an assignment for the newest endpoints.
 func (w *worker) entry(a *plan.Assignment) *encodecache.Entry {

@@ -26,7 +26,8 @@ type refusals struct {
 // label is what a response is known by, shared by all that were sent it.
 type label struct{ nonce, version string }
 
-// stamp is a response and when something was said of it, in nanoseconds of Unix time. Its label is nil for none.
+// stamp is a response and when something was said of it, in nanoseconds of Unix time by the clock of the caller,
+// which must not jump. Its label is nil for none.
 type stamp struct {
 	label *label
 	at    int64
