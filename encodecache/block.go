@@ -11,6 +11,9 @@ type Block struct {
 	size   int
 }
 
+// Len is the number of encoded bytes.
+func (b *Block) Len() int { return b.size }
+
 // NewSotWBlock is a run of resources of DiscoveryResponses.
 func NewSotWBlock(entries iter.Seq[*Entry]) *Block {
 	g := &gather{}

@@ -13,7 +13,7 @@ type blockKey struct {
 	delta bool
 }
 
-// newBlocks makes the table of encoded runs. One lives while a response that holds it has not been sent to all.
+// newBlocks makes the table of encoded runs. One lives while a response that holds it has not been sent to all, and while it is kept.
 func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	return encodecache.NewTable(func(k blockKey) *encodecache.Block {
 		entries := func(yield func(*encodecache.Entry) bool) {
@@ -30,27 +30,23 @@ func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	})
 }
 
-const (
-	// maxKept bounds the runs that a worker keeps: those of some hundred thousand resources.
-	maxKept = 4096
-	// leastKept are the resources of a run that is worth keeping: what a client has of its own nobody else asks for.
-	leastKept = 8
-)
+// leastKept are the resources of a run that is worth keeping: what a client has of its own nobody else asks for.
+const leastKept = 8
 
-// blocksOf are the encoded runs of a Batch that is all of a section. Those of clients that connect are kept for the next one, until no other
-// has come for a grace or there is a new World.
+// blocksOf returns the encoded runs of a Batch that is all of a section. Those of clients that connect are kept for the next one, as far as
+// memory allows, until no other has come for a grace or there is a new World.
 func (w *worker) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
-	if w.kept == nil || len(w.kept) > maxKept {
-		w.kept = map[blockKey]*encodecache.Block{}
-	}
+	s := w.shards
 	for c := range b.Section.Chunks() {
 		k := blockKey{c, b.Delta}
-		block := w.kept[k]
+		if len(c.Items()) < leastKept {
+			out = append(out, s.blocks.Get(k))
+			continue
+		}
+		block := s.kept.find(k)
 		if block == nil {
-			block = w.shards.blocks.Get(k)
-			if len(c.Items()) >= leastKept {
-				w.kept[k] = block
-			}
+			block = s.blocks.Get(k)
+			s.kept.keep(k, block)
 		}
 		out = append(out, block)
 	}

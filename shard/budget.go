@@ -5,6 +5,7 @@ import "sync"
 // budget bounds the bytes of answers to proxies that connect, from when they are given to streams until the client shows that it has read them
 // (it answers, or asks for the next type) or has had its time: written is not enough, for what fills the sockets of thousands of clients is
 // the kernel's memory, and where that ends connections break. Workers that find it used up wait; the one with the oldest claim goes on first.
+// While memory is short it is used up by a single proxy.
 type budget struct {
 	// Immutable after New.
 	most int
@@ -13,6 +14,7 @@ type budget struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	used    int
+	short   bool    // memory is short: one proxy at a time
 	waiting []claim // of each worker; zero when it does not wait
 }
 
@@ -21,7 +23,7 @@ func (b *budget) ask(worker int, c claim) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting[worker] = c
-	if b.used < b.most && b.first() == worker {
+	if b.open() && b.first() == worker {
 		b.waiting[worker] = claim{}
 		b.next()
 		return true
@@ -44,7 +46,26 @@ func (b *budget) withdraw(worker int) {
 func (b *budget) full() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.used >= b.most
+	return !b.open()
+}
+
+// open reports whether another proxy may be answered. While memory is short one is, once those before it have what they were given: somebody
+// always goes on. The caller holds mu.
+func (b *budget) open() bool {
+	if b.short {
+		return b.used == 0
+	}
+	return b.used < b.most
+}
+
+// ration has proxies answered one at a time, or no longer.
+func (b *budget) ration(short bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.short != short {
+		b.short = short
+		b.next()
+	}
 }
 
 // spend counts n bytes that a member was given.
@@ -71,7 +92,7 @@ func (b *budget) settle(m *member) {
 
 // next wakes the worker that may go on. The caller holds mu.
 func (b *budget) next() {
-	if b.used >= b.most {
+	if !b.open() {
 		return
 	}
 	if w := b.first(); w >= 0 {

@@ -86,7 +86,9 @@ func (w *worker) drop(m *member) {
 	w.timers.remove(m)
 	w.unqueue(m)
 	w.shards.budget.settle(m)
-	w.kept = nil
+	if w.connecting.len() == 0 {
+		w.shards.kept.forget()
+	}
 	if m.session == nil {
 		return
 	}

@@ -12,7 +12,8 @@ type planQueue struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	waiting line
-	planned int // proxies that the planner has and has not answered
+	planned int  // proxies that the planner has and has not answered
+	short   bool // memory is short: one proxy at a time
 }
 
 // join asks for the World of a member when its turn comes.
@@ -53,9 +54,25 @@ func (q *planQueue) done(m *member) {
 	}
 }
 
+// limit is how many proxies the planner may have now. The caller holds mu.
+func (q *planQueue) limit() int {
+	if q.short {
+		return 1
+	}
+	return q.most
+}
+
+// ration has proxies planned for one at a time, or no longer.
+func (q *planQueue) ration(short bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.short = short
+	q.pass()
+}
+
 // pass lets in as many as the planner may have. The caller holds mu.
 func (q *planQueue) pass() {
-	for q.planned < q.most && q.waiting.len() > 0 {
+	for q.planned < q.limit() && q.waiting.len() > 0 {
 		m := q.waiting.pop().member
 		m.waits, m.asked = nil, true
 		q.planned++

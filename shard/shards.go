@@ -74,6 +74,8 @@ type Shards struct {
 	budget  budget
 	// verdicts are what clients have refused.
 	verdicts *ads.Verdicts
+	kept     kept
+	memory   memory
 	// sections finds what the endpoints of different Worlds have in common.
 	sections *chunked.Pool[*encodecache.Entry]
 
@@ -111,6 +113,7 @@ func New(o Options) *Shards {
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
 	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))
+	s.kept.most = mostKept
 	s.budget.most, s.budget.waiting = cmp.Or(o.Underway, 256<<20), make([]claim, o.Workers)
 	for i := range o.Workers {
 		w := newWorker(s, i)

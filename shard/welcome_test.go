@@ -310,10 +310,9 @@ func TestEncodedRunsAreLetGo(t *testing.T) {
 				w := f.world(many, "")
 				f.shards.Assigned(s.id-1, c, w)
 				f.shards.Assigned(s.id, c, w)
-				keeps := func() (n int) {
+				keeps := func() int {
 					synctest.Wait()
-					f.shards.each(func(w *worker) { n += len(w.kept) })
-					return n
+					return len(f.shards.kept.runs)
 				}
 				kept := keeps()
 				end(f, s, c)

@@ -50,9 +50,7 @@ type worker struct {
 	parted     bool      // the last member of a class has left, in this round
 	crowded    bool      // several have come in this round
 	given      int       // bytes of responses, ever
-	// kept are the runs of responses to those that connect, and welcomed is when the last of these was answered.
-	kept     map[blockKey]*encodecache.Block
-	welcomed time.Time
+	welcomed   time.Time // when a client that connects was answered last
 
 	figures figures
 }
@@ -217,7 +215,7 @@ func (w *worker) handleWorlds(in taken) {
 	if len(in.worlds)+len(in.late.services) == 0 {
 		return
 	}
-	w.kept = nil
+	w.shards.kept.forget()
 	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(in.worldsAt))
 	w.figures.lanes[ConfigLane].Add(1)
 	w.withheld = len(in.late.services) > 0
@@ -245,7 +243,7 @@ func (w *worker) handleTimers() {
 			m.limit = time.Time{}
 			w.shards.budget.settle(m)
 			if now.Sub(w.welcomed) >= grace {
-				w.kept = nil
+				w.shards.kept.forget()
 			}
 		}
 		if m.backlogged() {

@@ -1,59 +1,152 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
-	"strings"
 	"syscall"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/pilotd/pilotd/shard"
 )
 
-// memoryLimit is how much memory this process may use: what GOMEMLIMIT says, or the cgroup's limit, or what the machine has. Zero is unknown.
-func memoryLimit() int64 {
+// memoryLimits say how much memory this process may use.
+type memoryLimits struct {
+	// all is what the whole process may use, and from says whose limit that is; zero is unknown.
+	all  int64
+	from string
+	// collector is what the collector keeps the memory below that it manages, and what all that gives way to memory goes by: less than all, for
+	// the pages of the program itself, sockets and the kernel's tables count too. told reports whether the collector is to be told.
+	collector int64
+	told      bool
+}
+
+// memoryGiven is what there is to say about the memory of this process; zero is nothing.
+type memoryGiven struct {
+	env     int64 // GOMEMLIMIT
+	cgroup  int64 // the smallest limit of the cgroup and those above it
+	machine int64
+	pages   int64 // of the program and other files, that are in memory
+}
+
+// readMemory reads what there is to say. The cgroup's limit is found in version 1 and 2, wherever they are mounted.
+func readMemory() memoryGiven {
+	g := memoryGiven{pages: filePages("/proc/self/statm")}
 	if soft := debug.SetMemoryLimit(-1); soft != math.MaxInt64 {
-		return soft
+		g.env = soft
 	}
-	limit := machineMemory("/proc/meminfo")
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		if n := numberIn(file); n > 0 && (limit == 0 || n < limit) {
-			limit = n
-		}
-	}
-	return limit
+	g.cgroup = limitOf(memlimit.FromCgroup)
+	g.machine = limitOf(memlimit.FromSystem)
+	return g
 }
 
-// numberIn is the number that a file holds; zero when there is none, or "max".
-func numberIn(file string) int64 {
+// limitOf is what a provider says; zero when it has no limit, or cannot be read, which is no reason not to serve.
+func limitOf(p memlimit.Provider) int64 {
+	n, err := p()
+	if err != nil || n > math.MaxInt64 {
+		return 0
+	}
+	return int64(n)
+}
+
+// limits are those that follow. The cgroup's limit is where the kernel ends the process, so the collector stays a 10th and the program's own pages
+// below it. GOMEMLIMIT is obeyed; alone, it is taken for the limit of the whole process, as the charts of istiod set it, and the collector
+// stays a 20th and the program's own pages below it. Without either the collector is told nothing.
+func (g memoryGiven) limits() memoryLimits {
+	// A quarter more, for pages that are not in memory yet.
+	room := func(all, share int64) int64 { return max(all-all/share-g.pages*5/4, all/2) }
+	switch {
+	case g.cgroup > 0 && (g.machine == 0 || g.cgroup <= g.machine):
+		l := memoryLimits{all: g.cgroup, from: "cgroup", collector: room(g.cgroup, 10), told: true}
+		if g.env > 0 && g.env < l.collector {
+			l.collector, l.from = g.env, "cgroup, GOMEMLIMIT"
+		}
+		return l
+	case g.env > 0:
+		return memoryLimits{all: g.env, from: "GOMEMLIMIT", collector: room(g.env, 20), told: true}
+	case g.machine > 0:
+		return memoryLimits{all: g.machine, from: "machine", collector: room(g.machine, 10)}
+	}
+	return memoryLimits{}
+}
+
+// tell tells the collector its limit.
+func (l memoryLimits) tell() {
+	if l.told {
+		debug.SetMemoryLimit(l.collector)
+	}
+}
+
+// filePages are the bytes of files, the program's own first of all, that a process has in memory: the third number of a file like
+// /proc/self/statm.
+func filePages(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return 0
 	}
-	n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
+	fields := bytes.Fields(b)
+	if len(fields) < 3 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[2]), 10, 64)
 	if err != nil {
 		return 0
 	}
-	return n
+	return pages * int64(os.Getpagesize())
 }
 
-// machineMemory is MemTotal of a file like /proc/meminfo.
-func machineMemory(file string) int64 {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "MemTotal:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return n << 10
+// watchMemory gives read a reading now and after each collection, which alone finds out what is in use, until ctx ends.
+func watchMemory(ctx context.Context, limit int64, read func(shard.Memory)) {
+	collected := make(chan struct{}, 1)
+	notify(ctx, collected)
+	for {
+		read(shard.Memory{Live: liveMemory(), Limit: limit})
+		select {
+		case <-ctx.Done():
+			return
+		case <-collected:
 		}
 	}
-	return 0
+}
+
+// notify sends to collected after each collection, until ctx ends: it lets go of an object, and hears when that is found to be gone.
+func notify(ctx context.Context, collected chan<- struct{}) {
+	runtime.AddCleanup(&sentinel{}, func(struct{}) {
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case collected <- struct{}{}:
+		default:
+		}
+		notify(ctx, collected)
+	}, struct{}{})
+}
+
+// sentinel is an object with a pointer, which the runtime allocates by itself and not as a part of another one.
+type sentinel struct{ _ *sentinel }
+
+// liveMemory are the bytes that the last collection found in use, with what the runtime needs besides: stacks and its own tables.
+func liveMemory() int64 {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
+		{Name: "/memory/classes/metadata/mcache/inuse:bytes"}, {Name: "/memory/classes/metadata/mspan/inuse:bytes"},
+		{Name: "/memory/classes/metadata/other:bytes"}, {Name: "/memory/classes/other:bytes"}, {Name: "/memory/classes/profiling/buckets:bytes"},
+	}
+	metrics.Read(samples)
+	var live uint64
+	for _, s := range samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			live += s.Value.Uint64()
+		}
+	}
+	return int64(min(live, math.MaxInt64))
 }
 
 // openFiles is how many file descriptors this process may have; zero is unknown.
@@ -107,8 +200,8 @@ type resources struct {
 	files  uint64 // descriptors
 }
 
-func ownResources() resources {
-	return resources{memoryLimit(), tcpMemory("/proc/sys/net/ipv4/tcp_mem"), openFiles()}
+func ownResources(memory int64) resources {
+	return resources{memory, tcpMemory("/proc/sys/net/ipv4/tcp_mem"), openFiles()}
 }
 
 // limit fills in what follows from what there is.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/pilotd/pilotd/shard"
 )
 
 func TestLimits(t *testing.T) {
@@ -31,7 +35,31 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestMemoryLimit(t *testing.T) {
+// TestMemoryLimits: whose limit counts, and what the collector is told.
+func TestMemoryLimits(t *testing.T) {
+	const mib, gib = int64(1) << 20, int64(1) << 30
+	for _, c := range []struct {
+		name string
+		has  memoryGiven
+		want memoryLimits
+	}{
+		{"a pod", memoryGiven{cgroup: 256 * mib, machine: 64 * gib, pages: 40 * mib}, memoryLimits{256 * mib, "cgroup", 256*mib - 256*mib/10 - 50*mib, true}},
+		{"a large pod", memoryGiven{cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup", 9 * gib, true}},
+		{"a pod as charts of istiod make it", memoryGiven{env: 10 * gib, cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup", 9 * gib, true}},
+		{"a pod that asks for less", memoryGiven{env: gib, cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup, GOMEMLIMIT", gib, true}},
+		{"GOMEMLIMIT alone", memoryGiven{env: 200 * mib, machine: 64 * gib, pages: 40 * mib}, memoryLimits{200 * mib, "GOMEMLIMIT", 140 * mib, true}},
+		{"a tiny pod", memoryGiven{cgroup: 64 * mib, machine: gib, pages: 40 * mib}, memoryLimits{64 * mib, "cgroup", 32 * mib, true}},
+		{"a cgroup above the machine", memoryGiven{cgroup: 64 * gib, machine: 10 * gib}, memoryLimits{10 * gib, "machine", 9 * gib, false}},
+		{"a machine", memoryGiven{machine: 10 * gib}, memoryLimits{10 * gib, "machine", 9 * gib, false}},
+		{"nothing is known", memoryGiven{}, memoryLimits{}},
+	} {
+		if got := c.has.limits(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhatTheKernelSays(t *testing.T) {
 	file := func(content string) string {
 		name := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
@@ -39,18 +67,48 @@ func TestMemoryLimit(t *testing.T) {
 		}
 		return name
 	}
-	if n := machineMemory(file("MemFree:  7 kB\nMemTotal:       24000 kB\n")); n != 24000<<10 {
-		t.Error("MemTotal:", n)
-	}
 	if n := tcpMemory(file("10\t20\t30\n")); n != int64(10*os.Getpagesize()) || tcpMemory(file("")) != 0 {
 		t.Error("memory of TCP:", n)
 	}
-	if a, b, c := numberIn(file("12345\n")), numberIn(file("max\n")), numberIn("/nowhere"); a != 12345 || b != 0 || c != 0 {
-		t.Error("numbers:", a, b, c)
+	if n := filePages(file("900 300 20 5 0 80 0\n")); n != int64(20*os.Getpagesize()) || filePages(file("1 2")) != 0 || filePages("/nowhere") != 0 {
+		t.Error("pages of files:", n)
 	}
-	old := debug.SetMemoryLimit(1 << 30)
+	old := debug.SetMemoryLimit(1 << 40)
 	defer debug.SetMemoryLimit(old)
-	if n := memoryLimit(); n != 1<<30 {
-		t.Error("GOMEMLIMIT:", n)
+	if g := readMemory(); g.env != 1<<40 || g.machine <= 0 || g.pages <= 0 {
+		t.Errorf("%+v", g)
 	}
+}
+
+// TestMemoryIsReadAfterEachCollection: a reading comes with every collection, and tells of what it found.
+func TestMemoryIsReadAfterEachCollection(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	readings := make(chan shard.Memory, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watchMemory(ctx, 7, func(m shard.Memory) {
+			select {
+			case <-readings: // only the newest counts
+			default:
+			}
+			readings <- m
+		})
+	}()
+	<-readings
+	held := make([]byte, 64<<20)
+	for found := false; !found; {
+		runtime.GC()
+		m := <-readings
+		found = m.Live >= 64<<20 && m.Limit == 7
+	}
+	runtime.KeepAlive(held)
+	for found := false; !found; {
+		runtime.GC()
+		m := <-readings
+		found = m.Live < 64<<20
+	}
+	cancel()
+	runtime.GC()
+	<-done
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -42,10 +43,13 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, s := range sources {
 		names = append(names, s.Name())
 	}
+	memory := readMemory().limits()
+	memory.tell()
+	o.limit(ownResources(memory.all))
 	server := discovery.New(discoveryOptions(o, log, names))
 	_, underway := server.Shards.Underway()
-	log.Info("limits", "memory", memoryLimit(), "streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
 	server.Metrics.Counter("pilotd_log_lines_dropped_total", "Lines of the log that were dropped, because they came faster than they could be written.", func() float64 { return float64(o.droppedLines()) })
+	log.Info("limits", "memory", memory.all, "memoryFrom", memory.from, "memoryCollector", debug.SetMemoryLimit(-1), "streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
 	late.Store = server.Store
 	xds, err := listen("--grpcAddr", o.grpcAddr)
 	if err != nil {
@@ -67,6 +71,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	defer stop()
 	group, failed := errgroup.WithContext(work)
 	group.Go(func() error { server.Run(work); return nil })
+	group.Go(func() error { watchMemory(work, memory.collector, server.Shards.MemoryRead); return nil })
 	for _, s := range sources {
 		group.Go(func() error { return s.Run(work) })
 	}
@@ -120,7 +125,6 @@ const idleConnection = 5 * time.Minute
 
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
 	host, _ := os.Hostname() // only a name for people
-	o.limit(ownResources())
 	return discovery.Options{
 		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize,
 		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,

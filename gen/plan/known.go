@@ -41,6 +41,9 @@ type namedRules struct {
 	rules   []*value.VirtualService
 }
 
+// maxRules bounds the rules that are remembered: those of a client's namespace are asked for one after the other, and seldom again.
+const maxRules = 16 << 10
+
 // domainsAsked is what the domains of a virtual host without rivals depend on.
 type domainsAsked struct {
 	service                *value.Service
@@ -139,6 +142,9 @@ func (v portView) ruleOf(svc *value.Service) *value.DestinationRule {
 	k := rulesAsked{v.sc.Namespace, svc}
 	rules, ok := v.known.rules[k]
 	if !ok {
+		if len(v.known.rules) >= maxRules {
+			clear(v.known.rules)
+		}
 		rules = v.n.RulesFor(v.sc.Namespace, svc)
 		v.known.rules[k] = rules
 	}

@@ -84,6 +84,8 @@ type shardStatus struct {
 	UnwrittenBytes int `json:"unwritten_bytes"`
 	UnderwayBytes  int `json:"underway_bytes"`
 	UnderwayLimit  int `json:"underway_limit"`
+	// Memory is what was last found in use, the limit in force, and what has given way to it.
+	Memory shard.MemoryFigures `json:"memory"`
 	// Waiting are the proxies that wait, the next one first, as far as maxListed; WaitingFor counts all by their need.
 	WaitingFor map[string]int  `json:"waiting_for"`
 	Waiting    []waitingStatus `json:"waiting"`
@@ -100,7 +102,7 @@ type waitingStatus struct {
 const maxListed = 100
 
 func (s *Server) shardz(*http.Request) (any, error) {
-	out := shardStatus{Shards: s.Shards.Figures(), UnwrittenBytes: s.Streams.Unwritten(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
+	out := shardStatus{Shards: s.Shards.Figures(), UnwrittenBytes: s.Streams.Unwritten(), Memory: s.Shards.MemoryFigures(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
 	out.UnderwayBytes, out.UnderwayLimit = s.Shards.Underway()
 	for _, w := range s.Shards.Waiting() {
 		out.WaitingFor[w.Need.String()]++

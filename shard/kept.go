@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/pilotd/pilotd/encodecache"
+)
+
+// kept are the encoded runs that are kept for clients that connect next, those of all workers in one budget of bytes. The run that was used
+// least recently leaves first. Safe for concurrent use.
+type kept struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	runs  map[blockKey]*list.Element // of order
+	order list.List                  // of *keptRun, the one used last in front
+	bytes int64
+	most  int64  // bytes that there may be
+	gone  uint64 // runs that left for lack of room, ever
+}
+
+type keptRun struct {
+	key   blockKey
+	block *encodecache.Block
+}
+
+// find returns the run of a key, or nil if it is not kept.
+func (k *kept) find(key blockKey) *encodecache.Block {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.runs[key]
+	if e == nil {
+		return nil
+	}
+	k.order.MoveToFront(e)
+	return e.Value.(*keptRun).block
+}
+
+// keep keeps a run, if the budget allows it.
+func (k *kept) keep(key blockKey, b *encodecache.Block) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.runs[key]; ok || int64(b.Len()) > k.most {
+		return
+	}
+	if k.runs == nil {
+		k.runs = map[blockKey]*list.Element{}
+	}
+	k.runs[key] = k.order.PushFront(&keptRun{key, b})
+	k.bytes += int64(b.Len())
+	k.shrink()
+}
+
+// allow sets how many bytes may be kept, and lets go of what is beyond that. It reports whether something had to go.
+func (k *kept) allow(most int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.most = most
+	if k.bytes <= most {
+		return false
+	}
+	k.shrink()
+	return true
+}
+
+// shrink lets go of the runs that were not used for the longest time, until the rest is within the budget. The caller holds mu.
+func (k *kept) shrink() {
+	for k.bytes > k.most {
+		e := k.order.Back()
+		r := k.order.Remove(e).(*keptRun)
+		delete(k.runs, r.key)
+		k.bytes -= int64(r.block.Len())
+		k.gone++
+	}
+}
+
+// forget lets go of all runs: nobody will ask for them.
+func (k *kept) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.runs) > 0 {
+		k.runs, k.bytes = nil, 0
+		k.order.Init()
+	}
+}
+
+// held is how many bytes are kept now.
+func (k *kept) held() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.bytes
+}

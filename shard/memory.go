@@ -1,0 +1,132 @@
+package shard
+
+import (
+	"sync"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+)
+
+// What happens as memory gets short, in this order, by the share of the limit that is live:
+//
+//	below 70%   what only saves time is kept: encoded runs up to an 8th of the limit, and no more than what is left below the 70%
+//	70%         nothing is kept: runs, Frames of resources and what the Books remember are let go of
+//	85%         proxies that connect are planned for and answered one at a time, until less than 80% is live
+//
+// The endpoint lane, acknowledgements and new Worlds never wait for memory.
+const (
+	// keepBelow is the share, in percent, of the limit below which something is kept that only saves time: the collector then has room to
+	// work at its usual pace.
+	keepBelow = 70
+	// shortFrom and shortUntil are the shares from which, and until which, proxies that connect wait for each other.
+	shortFrom, shortUntil = 85, 80
+	// keptShare is the part of the limit that kept runs may have, and mostKept the most that is of use.
+	keptShare = 8
+	mostKept  = 256 << 20
+)
+
+// Memory is a reading of the memory that this process uses.
+type Memory struct {
+	// Live are the bytes that the last collection found in use, with what the runtime needs besides (stacks, its own tables).
+	Live int64
+	// Limit is what the collector keeps the process below; 0 is none.
+	Limit int64
+}
+
+// memory is what follows from the last reading.
+type memory struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	last     Memory
+	tight    bool   // nothing is kept
+	short    bool   // proxies that connect wait for each other
+	gaveWay  uint64 // how often something was let go of, ever
+	shortage uint64 // how often memory got short, ever
+}
+
+// MemoryRead takes a reading, made after a collection, and decides by it what is kept and how many proxies that connect are answered at once.
+// Anyone may call it; it does not block.
+func (s *Shards) MemoryRead(m Memory) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.memory.last = m
+	most := allowed(m, s.kept.held())
+	if s.kept.allow(most) {
+		s.memory.gaveWay++
+	}
+	s.memory.tight = m.Limit > 0 && most == 0
+	if s.memory.tight {
+		s.memory.gaveWay++
+		for _, w := range s.workers {
+			w.postQuery(w.giveWay)
+		}
+	}
+	short := m.Limit > 0 && m.Live >= m.Limit/100*shortFrom
+	if s.memory.short && m.Live >= m.Limit/100*shortUntil {
+		short = m.Limit > 0
+	}
+	if short && !s.memory.short {
+		s.memory.shortage++
+	}
+	s.memory.short = short
+	s.budget.ration(short)
+	s.queue.ration(short)
+}
+
+// allowed is how many bytes of runs may be kept, of which there are held now.
+func allowed(m Memory, held int64) int64 {
+	if m.Limit <= 0 {
+		return mostKept
+	}
+	others := m.Live - held
+	return max(0, min(m.Limit/100*keepBelow-others, m.Limit/keptShare, mostKept))
+}
+
+// giveWay lets go of what a worker has that only saves time. It runs on the worker goroutine.
+func (w *worker) giveWay() {
+	w.book.Forget()
+	seen := map[*ads.Content]struct{}{}
+	for c := range w.crews {
+		for _, content := range append(c.target.contents[:], c.target.endpoints.content) {
+			if content == nil {
+				continue
+			}
+			if _, ok := seen[content]; ok {
+				continue
+			}
+			seen[content] = struct{}{}
+			dropAllFrames(content.Section)
+		}
+	}
+}
+
+func dropAllFrames(s plan.Section) {
+	for c := range s.Chunks() {
+		for _, it := range c.Items() {
+			it.Value.Drop()
+		}
+	}
+}
+
+// MemoryFigures tells what the last reading was and what followed from it.
+type MemoryFigures struct {
+	Memory
+	// Kept are the bytes of encoded runs that are kept for clients that connect, and KeptLimit is how many there may be now.
+	Kept, KeptLimit int64
+	// GaveWay counts how often something was let go of for lack of memory, Gone the runs among it, and Shortages how often proxies that
+	// connect began to wait for each other. Short tells whether they do now.
+	GaveWay, Gone, Shortages uint64
+	Short                    bool
+}
+
+// MemoryFigures tells how memory stands.
+func (s *Shards) MemoryFigures() MemoryFigures {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.kept.mu.Lock()
+	defer s.kept.mu.Unlock()
+	return MemoryFigures{
+		Memory: s.memory.last, Kept: s.kept.bytes, KeptLimit: s.kept.most,
+		GaveWay: s.memory.gaveWay, Gone: s.kept.gone, Shortages: s.memory.shortage, Short: s.memory.short,
+	}
+}
