@@ -33,6 +33,9 @@ func (t *Tables) baseOf(k *known, f Facts, labels value.Labels) *base {
 
 // advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
 func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
+	if b.scope.parts != nil {
+		return t.advanceParts(b, n, touch)
+	}
 	next := *b
 	next.snap = n
 	e := &edits{}

@@ -98,7 +98,15 @@ func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
 
 func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
 	imports := rapid.SliceOfN(rapid.Custom(egressHost), 1, 4).Draw(t, "imports")
-	spec := &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: imports}}}
+	spec := &networking.Sidecar{}
+	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 443, 9000}), 0, 2, rapid.ID[uint32]).Draw(t, "egress ports") {
+		spec.Egress = append(spec.Egress, &networking.IstioEgressListener{
+			Hosts: rapid.SliceOfN(rapid.Custom(egressHost), 1, 2).Draw(t, "listener's imports"), Bind: pick(t, "bind", "", "", "127.0.0.1"),
+			Port:        &networking.SidecarPort{Number: number, Protocol: pick(t, "egress protocol", "HTTP", "TCP", "TLS"), Name: "out"},
+			CaptureMode: rapid.SampledFrom([]networking.CaptureMode{networking.CaptureMode_DEFAULT, networking.CaptureMode_NONE}).Draw(t, "egress capture"),
+		})
+	}
+	spec.Egress = append(spec.Egress, &networking.IstioEgressListener{Hosts: imports})
 	if rapid.Bool().Draw(t, "selective") {
 		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one", "two")}}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -38,7 +40,10 @@ type Scope struct {
 
 	imports []hostImport // of the Sidecar's egress; nil: everything that is exported to the namespace
 	exclude []hostImport // what the egress takes out of the imports: "~namespace/host"
-	trims   *encodecache.Table[trimKey, value.Service]
+	// parts are the listeners of an egress that names ports; the imports are then those of all parts. listener is set in a part.
+	parts    []*Scope
+	listener *networking.IstioEgressListener
+	trims    *encodecache.Table[trimKey, value.Service]
 }
 
 // hostImport is one "namespace/host" of a Sidecar's egress.
@@ -57,23 +62,31 @@ func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, va
 	}
 	sc.imports = []hostImport{}
 	for _, e := range f.Sidecar.Spec.GetEgress() {
-		for _, h := range e.GetHosts() {
-			ns, host, _ := strings.Cut(h, "/")
-			ns, excluded := strings.CutPrefix(ns, "~")
-			switch ns {
-			case "": // "~/host", no namespace, takes out of all
-				ns = "*"
-			case ".":
-				ns = f.Namespace
-			}
-			if excluded {
-				sc.exclude = append(sc.exclude, hostImport{ns, host})
-			} else {
-				sc.imports = append(sc.imports, hostImport{ns, host})
-			}
-		}
+		sc.take(e.GetHosts())
+	}
+	if sc.parts = sc.partsOf(); sc.parts != nil {
+		sc.exclude = nil // each holds in its own part
 	}
 	return sc
+}
+
+// take adds lines of a Sidecar's egress to the imports and to what is taken out of them. "~/*" alone is the way to import nothing.
+func (sc *Scope) take(hosts []string) {
+	for _, h := range hosts {
+		ns, host, _ := strings.Cut(h, "/")
+		ns, excluded := strings.CutPrefix(ns, "~")
+		switch ns {
+		case "": // "~/host", no namespace, takes out of all
+			ns = "*"
+		case ".":
+			ns = sc.Namespace
+		}
+		if excluded {
+			sc.exclude = append(sc.exclude, hostImport{ns, host})
+		} else {
+			sc.imports = append(sc.imports, hostImport{ns, host})
+		}
+	}
 }
 
 // Wide reports whether the scope is the default one: everything that is exported to the proxy's namespace.

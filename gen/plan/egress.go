@@ -1,0 +1,218 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// A Sidecar whose egress names ports has several listeners that each import services of their own: a request is routed by what the listener
+// that takes it imports. Such a scope has a part for each, which is a scope by itself, and a base is put together from them anew whenever
+// something in it may differ: it is as large as what it imports.
+
+// partsOf are the parts of a scope whose Sidecar names ports in its egress; nil of any other.
+func (sc *Scope) partsOf() (parts []*Scope) {
+	if sc.Sidecar == nil || sc.Traits.Type != value.SidecarProxy {
+		return nil
+	}
+	egress := sc.Sidecar.Spec.GetEgress()
+	if !slices.ContainsFunc(egress, func(e *networking.IstioEgressListener) bool { return e.GetPort() != nil }) {
+		return nil
+	}
+	for _, e := range egress {
+		part := &Scope{Facts: sc.Facts, Labels: sc.Labels, imports: []hostImport{}, trims: sc.trims, listener: e}
+		part.take(e.GetHosts())
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// port is the port of a part's listener; 0 of one that listens for all services that no other part does.
+func (sc *Scope) port() int { return int(sc.listener.GetPort().GetNumber()) }
+
+// listens is svc as a part's listener serves it: with that port alone, or nil if it has not.
+func (sc *Scope) listens(svc *value.Service) *value.Service {
+	number := sc.port()
+	switch {
+	case number == 0:
+		return svc
+	case svc.PortByNumber(number) == nil:
+		return nil
+	case len(svc.Ports) == 1:
+		return svc
+	}
+	return sc.trim(svc, []int{number})
+}
+
+// captured is the part with the interception that its listener asks for.
+func (sc *Scope) captured() *Scope {
+	out := *sc
+	switch binds := bindsPort(sc.listener.GetCaptureMode(), sc); {
+	case binds:
+		out.Traits.Interception = value.NoInterception
+	case out.Traits.Interception == value.NoInterception:
+		out.Traits.Interception = value.Redirect
+	}
+	return &out
+}
+
+// advanceParts is the base of a scope of parts at n.
+func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *touched) *base {
+	k := touch.known
+	if k == nil || k.n != n {
+		k = newKnown(n)
+	}
+	m := &partsMerge{tables: t, known: k, namespaces: map[string]string{}, groups: map[string]*assignmentGroup{}}
+	t.advanceStatic(b, n, &m.edits)
+	for _, part := range b.scope.parts {
+		m.add(part)
+	}
+	for service, group := range m.groups {
+		m.edits.groups.put(service, group)
+	}
+	return &base{
+		scope: b.scope, snap: n,
+		clusters:    t.sections.clusters.Share(m.edits.clusters.apply(Section{})),
+		listeners:   t.sections.listeners.Share(m.edits.listeners.apply(Section{})),
+		routes:      t.sections.routes.Share(m.edits.routes.apply(Section{})),
+		assignments: t.sections.assignments.Share(m.edits.assignments.apply(chunked.Map[*Assignment]{})),
+		groups:      m.edits.groups.apply(chunked.Map[*assignmentGroup]{}),
+	}
+}
+
+// partsMerge collects what the parts of a scope have. Of two resources of one name the first part's stays.
+type partsMerge struct {
+	tables     *Tables
+	known      *known
+	edits      edits
+	namespaces map[string]string // the namespace of the service that a host means for the first part that knows it
+	groups     map[string]*assignmentGroup
+}
+
+// keepFirst puts what is not there yet.
+func keepFirst[V comparable](e *edit[V], name string, v V) {
+	if _, ok := (*e)[name]; !ok {
+		e.put(name, v)
+	}
+}
+
+func (m *partsMerge) add(part *Scope) {
+	var imported []*value.Service
+	for svc := range part.Services(m.known.n) {
+		if svc = part.listens(svc); svc == nil {
+			continue
+		}
+		m.clusters(part, svc)
+		if part.imported(svc.Namespace, svc.Host) {
+			imported = append(imported, svc)
+		}
+	}
+	if part.port() == 0 {
+		m.listenForRest(part, imported)
+	} else {
+		m.listenAt(part, imported)
+	}
+}
+
+// clusters adds those of a service. A host that means a service of another namespace for a part before stays that one's.
+func (m *partsMerge) clusters(part *Scope, svc *value.Service) {
+	if ns, ok := m.namespaces[svc.Host]; ok && ns != svc.Namespace {
+		return
+	}
+	m.namespaces[svc.Host] = svc.Namespace
+	clusters, assignments := m.tables.clustersOf(m.known.n, part, svc)
+	for _, c := range clusters {
+		keepFirst(&m.edits.clusters, c.Name(), c)
+	}
+	for _, a := range assignments {
+		if _, ok := m.edits.assignments[a.Name]; ok {
+			continue
+		}
+		m.edits.assignments.put(a.Name, a)
+		key := svc.ServiceKey.String()
+		if m.groups[key] == nil {
+			m.groups[key] = &assignmentGroup{}
+		}
+		m.groups[key].members = append(m.groups[key].members, a)
+	}
+}
+
+// listenAt adds the one listener of a part with a port, and its routes. What it speaks is what its port declares, whatever the services do.
+func (m *partsMerge) listenAt(part *Scope, services []*value.Service) {
+	sc, number := part.captured(), part.port()
+	binds := sc.Traits.Interception == value.NoInterception
+	if len(services) == 0 || binds && !sc.Traits.MayBind(number) {
+		return
+	}
+	v := outboundView{m.tables, m.known.n, sc}
+	at := v.everywhere()
+	if binds {
+		at = v.loopback()
+	}
+	if bind := part.listener.GetBind(); bind != "" && bind != at.bind {
+		at = place{bind: bind}
+	}
+	declared := &value.Port{Name: part.listener.GetPort().GetName(), Number: number, Protocol: declaredProtocol(part.listener.GetPort().GetProtocol())}
+	if declared.Protocol == value.UDP || at.wildcard && ownPort(m.known.n, number) {
+		return
+	}
+	var claims []portClaim
+	for _, svc := range services {
+		claims = append(claims, portClaim{svc, declared, ""})
+	}
+	slices.SortStableFunc(claims, v.before)
+	if l := v.listener(at, number, claims); l != nil {
+		keepFirst(&m.edits.listeners, l.Name(), l)
+	}
+	if routable(declared.Protocol) {
+		m.routes(part, number)
+	}
+}
+
+// routes adds the route configuration of the listener of a part with a port.
+func (m *partsMerge) routes(part *Scope, number int) {
+	var list []chunked.Edit[*encodecache.Fragment]
+	for _, host := range slices.Sorted(maps.Keys(part.hosts(m.known.n))) {
+		if f := m.tables.virtualHostOf(portView{m.known.n, part, number, m.known}, host); f != nil {
+			list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f})
+		}
+	}
+	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.routeConfiguration(m.known.n, part, number, VirtualHosts{}.Apply(list)))
+}
+
+// listenForRest adds the listeners and routes of a part without a port: those that its services have in a scope without parts.
+func (m *partsMerge) listenForRest(part *Scope, services []*value.Service) {
+	n, sc := m.known.n, part.captured()
+	ports := map[int]struct{}{}
+	add := func(list []*encodecache.Entry) {
+		for _, l := range list {
+			keepFirst(&m.edits.listeners, l.Name(), l)
+		}
+	}
+	slices.SortFunc(services, func(a, b *value.Service) int { return cmp.Compare(a.Host, b.Host) })
+	for _, svc := range services {
+		add(m.tables.addressListeners(n, sc, svc))
+		for _, p := range svc.Ports {
+			ports[p.Number] = struct{}{}
+		}
+	}
+	for port := range ports {
+		add(m.tables.wildcardListeners(n, sc, port))
+	}
+	from, touch, e := &base{scope: sc, snap: &snapshot.Snapshot{Mesh: n.Mesh}}, everything(m.known, sc), &edits{}
+	m.tables.advanceSniffed(from, n, touch, e)
+	m.tables.advanceRoutes(from, n, touch, e)
+	for name, r := range e.routes {
+		if r != nil {
+			keepFirst(&m.edits.routes, name, r)
+		}
+	}
+}
