@@ -99,6 +99,12 @@ func (p *Pilotd) Start() {
 // Kill ends the process as a crash would.
 func (p *Pilotd) Kill() { p.process.Kill() }
 
+// Alive is nil while the process runs that was started last.
+func (p *Pilotd) Alive() error { return p.process.Alive() }
+
+// LogTail returns at most the last n bytes that the process logged that was started last.
+func (p *Pilotd) LogTail(n int) string { return p.process.LogTail(n) }
+
 // Debug reads a page of the monitoring port, such as "/debug/syncz".
 func (p *Pilotd) Debug(path string) (string, error) {
 	return get(fmt.Sprintf("http://127.0.0.1:%d%s", monitoringPort, path))

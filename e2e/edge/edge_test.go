@@ -1,0 +1,225 @@
+package edge_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pilotd/pilotd/e2e/edge"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// settings are how long a run is and what it does with a find.
+type settings struct {
+	seed uint64
+	long time.Duration
+	// keep is a directory for what is found; then a run goes on after a find. Empty ends the run at the first one.
+	keep string
+	// shrinks is how often a find is tried smaller.
+	shrinks int
+}
+
+// readSettings takes them from the environment (see the Makefile).
+func readSettings(t *testing.T) settings {
+	t.Helper()
+	s := settings{seed: uint64(time.Now().UnixNano()) % 1_000_000_000, long: 75 * time.Second, keep: os.Getenv("EDGE_KEEP"), shrinks: 40}
+	var err error
+	if v := os.Getenv("EDGE_SEED"); v != "" {
+		if s.seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatalf("EDGE_SEED: %v", err)
+		}
+	}
+	if v := os.Getenv("EDGE_FOR"); v != "" {
+		if s.long, err = time.ParseDuration(v); err != nil {
+			t.Fatalf("EDGE_FOR: %v", err)
+		}
+	}
+	if v := os.Getenv("EDGE_SHRINKS"); v != "" {
+		if s.shrinks, err = strconv.Atoi(v); err != nil {
+			t.Fatalf("EDGE_SHRINKS: %v", err)
+		}
+	}
+	return s
+}
+
+// TestEdgeValues writes objects with edge values in every field of every kind, as a tenant that means harm would. No Envoy refuses anything, the
+// other tenant's traffic goes on and its edits arrive, and pilotd lives.
+func TestEdgeValues(t *testing.T) {
+	s := readSettings(t)
+	t.Logf("seed %d for %v; again: EDGE_SEED=%d EDGE_FOR=%v make edge", s.seed, s.long, s.seed, s.long)
+	m, err := edge.NewMaker(s.seed, edge.Kinds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{world: newWorld(t), settings: s, maker: m, made: make(map[value.Kind]int), admitted: make(map[value.Kind]int), reasons: make(map[string]int), found: make(map[string]bool)}
+	defer r.summary()
+	for end := time.Now().Add(s.long); time.Now().Before(end); {
+		if !r.batch() {
+			return
+		}
+	}
+	for kind, n := range r.made {
+		if n >= 50 && r.admitted[kind]*10 < n*3 {
+			t.Errorf("of %d objects of kind %s only %d were admitted: a run proves little unless 30%% are", n, kind, r.admitted[kind])
+		}
+	}
+}
+
+// run is one run of TestEdgeValues.
+type run struct {
+	*world
+	settings settings
+	maker    *edge.Maker
+	batches  int
+	made     map[value.Kind]int
+	admitted map[value.Kind]int
+	reasons  map[string]int
+	// found are the fields that are known to be bad by now: objects that touch them are left out.
+	found map[string]bool
+}
+
+// batch makes and applies one batch. False ends the run.
+func (r *run) batch() bool {
+	r.t.Helper()
+	r.batches++
+	var objects []edge.Object
+	for slot := range slots {
+		if o := r.maker.Next(slot); !r.known(o) {
+			objects = append(objects, o)
+		}
+	}
+	start := time.Now()
+	problem := r.apply(objects)
+	r.t.Logf("batch %d: %v", r.batches, time.Since(start).Round(time.Millisecond))
+	r.count(objects)
+	if problem == "" {
+		return true
+	}
+	r.t.Logf("batch %d: %s", r.batches, problem)
+	culprits := r.isolate(objects)
+	for _, c := range culprits {
+		r.report(c)
+	}
+	if len(culprits) == 0 {
+		r.t.Errorf("batch %d of seed %d: none of its objects does it alone:\n%s", r.batches, r.settings.seed, problem)
+	}
+	return r.settings.keep != "" && r.clean()
+}
+
+func (r *run) known(o edge.Object) bool {
+	return slices.ContainsFunc(o.Made, func(made string) bool { return r.found[string(o.Key().Kind)+" "+pathOf(made)] })
+}
+
+func pathOf(made string) string {
+	path, _, _ := strings.Cut(made, " = ")
+	return path
+}
+
+// clean takes all of the hostile tenant's objects away, after which nothing is refused any more.
+func (r *run) clean() bool {
+	r.t.Helper()
+	for range 3 {
+		if r.apply(nil) == "" {
+			return true
+		}
+	}
+	r.t.Error("the mesh does not heal when all bad objects are gone")
+	return false
+}
+
+// isolate finds the objects that are bad alone.
+func (r *run) isolate(objects []edge.Object) []edge.Object {
+	r.t.Helper()
+	r.clean()
+	var bad []edge.Object
+	for _, half := range halves(objects) {
+		if r.apply(half) == "" {
+			continue
+		}
+		if len(half) == 1 {
+			bad = append(bad, half[0])
+			r.clean()
+		} else {
+			bad = append(bad, r.isolate(half)...)
+		}
+	}
+	return bad
+}
+
+func halves(objects []edge.Object) [][]edge.Object {
+	switch n := len(objects); n {
+	case 0:
+		return nil
+	case 1:
+		return [][]edge.Object{objects}
+	default:
+		return [][]edge.Object{objects[:n/2], objects[n/2:]}
+	}
+}
+
+// report shrinks a find, prints it, and keeps it if that is wanted.
+func (r *run) report(o edge.Object) {
+	r.t.Helper()
+	for _, made := range o.Made {
+		if len(o.Made) == 1 {
+			r.found[string(o.Key().Kind)+" "+pathOf(made)] = true
+		}
+	}
+	limit := r.settings.shrinks
+	small := edge.Shrink(o, limit, func(o edge.Object) bool {
+		bad := r.apply([]edge.Object{o}) != ""
+		if bad {
+			r.apply(nil)
+		}
+		return bad
+	})
+	problem := r.apply([]edge.Object{small})
+	text := fmt.Sprintf("# %s\n%s\n", strings.ReplaceAll(fmt.Sprintf("%s\n%.1200s", strings.Join(o.Made, "\n"), problem), "\n", "\n# "), small.YAML())
+	r.t.Errorf("seed %d: one object of the hostile tenant hurts others:\n%.6000s", r.settings.seed, text)
+	if r.settings.keep != "" {
+		name := fmt.Sprintf("%s-%d-%s.yaml", strings.ToLower(string(o.Key().Kind)), r.settings.seed, o.Key().Name)
+		name = fmt.Sprintf("%03d-%s", r.batches, name)
+		if err := os.WriteFile(filepath.Join(r.settings.keep, name), []byte(text), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.clean()
+}
+
+// count notes which objects pilotd admitted.
+func (r *run) count(objects []edge.Object) {
+	r.t.Helper()
+	rejected := r.rejections()
+	for _, o := range objects {
+		r.made[o.Key().Kind]++
+		if reason, ok := rejected[o.Key()]; ok {
+			r.reasons[fmt.Sprintf("%s %.150s", o.Key().Kind, strings.TrimSpace(reason))]++
+		} else {
+			r.admitted[o.Key().Kind]++
+		}
+	}
+}
+
+// summary prints what a run did.
+func (r *run) summary() {
+	all, had := r.maker.Fields()
+	r.t.Logf("%d batches, %d of %d fields had an edge value", r.batches, had, all)
+	for _, kind := range slices.Sorted(maps.Keys(r.made)) {
+		r.t.Logf("%-16s %5d made, %5d admitted (%d%%)", kind, r.made[kind], r.admitted[kind], 100*r.admitted[kind]/r.made[kind])
+	}
+	if os.Getenv("EDGE_REASONS") == "" {
+		return
+	}
+	reasons := slices.Collect(maps.Keys(r.reasons))
+	slices.SortFunc(reasons, func(a, b string) int { return cmp.Or(r.reasons[b]-r.reasons[a], strings.Compare(a, b)) })
+	for _, reason := range reasons[:min(len(reasons), 150)] {
+		r.t.Logf("%4d %s", r.reasons[reason], reason)
+	}
+}

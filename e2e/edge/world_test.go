@@ -1,0 +1,311 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pilotd/pilotd/e2e/edge"
+	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/e2e/testnet"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// world is the mesh of both tenants, with its Envoys. Owned by the test's goroutine.
+type world struct {
+	t       *testing.T
+	network *testnet.Network
+	objects *parts.Directory
+	pilotd  *parts.Pilotd
+	secrets *parts.Authority
+	envoys  []*watched
+	probes  []probe
+	outside *http.Client
+
+	// round is what the good tenant's answers carry by now; applied are the files of the hostile tenant's objects.
+	round   int
+	applied map[string]bool
+}
+
+// watched is an Envoy and what it had refused when it was last looked at.
+type watched struct {
+	name   string
+	envoy  *parts.Envoy
+	before map[string]int
+	logged int
+}
+
+// probe is one way to the good tenant. ask returns the round that the answer carries.
+type probe struct {
+	name string
+	ask  func() (round string, err error)
+}
+
+// newWorld starts pilotd on the mesh, the Envoys, and the good tenant's backend.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, network: testnet.New(t), objects: parts.NewDirectory(t), secrets: parts.NewAuthority(t), applied: make(map[string]bool)}
+	w.objects.Apply(baseMesh() + "\n---" + goodRoute(0))
+	w.pilotd = parts.StartPilotd(t, w.objects.Sources())
+	backend := w.network.Pod(t, webIP)
+	parts.StartEcho(t, backend, ":8080", "web")
+	parts.StartTCPEcho(t, backend, ":9000", "web")
+	w.outside = w.network.Pod(t, "10.244.9.1").Client()
+	w.sidecar(clientDelta(), parts.Delta)
+	w.sidecar(clientSotW(), parts.SotW)
+	w.gateway(gateway(), parts.Delta)
+	w.start(hostile(), parts.Sidecar, parts.Delta)
+	if problem := w.apply(nil); problem != "" {
+		t.Fatalf("the mesh without any hostile object: %s", problem)
+	}
+	return w
+}
+
+// start starts an Envoy and waits until it is ready.
+func (w *world) start(p parts.Workload, kind parts.ProxyKind, protocol parts.Protocol) *testnet.Pod {
+	w.t.Helper()
+	pod := w.network.Pod(w.t, p.IP)
+	e := parts.StartEnvoy(w.t, pod, parts.EnvoySpec{Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets})
+	e.AwaitReady()
+	w.envoys = append(w.envoys, &watched{name: p.Name, envoy: e})
+	return pod
+}
+
+// sidecar adds a client of the good tenant, and its ways to the web service.
+func (w *world) sidecar(p parts.Workload, protocol parts.Protocol) {
+	w.t.Helper()
+	pod := w.start(p, parts.Sidecar, protocol)
+	client := pod.Client()
+	w.probes = append(w.probes,
+		probe{p.Name + " over HTTP", func() (string, error) { return askWeb(client, "http://"+webVIP+":80/", webHost) }},
+		probe{p.Name + " over TCP", func() (string, error) { return "", greeted(w.t, pod) }})
+}
+
+// gateway adds a gateway, which is asked from outside the mesh.
+func (w *world) gateway(p parts.Workload, protocol parts.Protocol) {
+	w.t.Helper()
+	w.start(p, parts.Gateway, protocol)
+	w.probes = append(w.probes, probe{p.Name, func() (string, error) {
+		return askWeb(w.outside, "http://"+p.IP+":8080/", publicHost)
+	}})
+}
+
+func askWeb(client *http.Client, url, host string) (string, error) {
+	a, err := parts.Ask(client, url, host)
+	if err != nil {
+		return "", err
+	}
+	if a.Name != "web" {
+		return "", fmt.Errorf("%s answered %d by %q", host, a.Status, a.Name)
+	}
+	return a.Header.Get("x-round"), nil
+}
+
+// greeted talks to the TCP port, where the server speaks first.
+func greeted(t *testing.T, pod *testnet.Pod) error {
+	c, err := pod.DialContext(t.Context(), "tcp", webVIP+":9000")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
+	greeting := make([]byte, len("web"))
+	if _, err := io.ReadFull(c, greeting); err != nil {
+		return err
+	}
+	if string(greeting) != "web" {
+		return errors.New("greeting " + string(greeting))
+	}
+	return nil
+}
+
+// apply makes those the hostile tenant's only objects and says what went wrong, empty if nothing did: an Envoy that refuses, a good tenant whose
+// traffic fails or whose edit does not arrive, a pilotd that panics.
+func (w *world) apply(objects []edge.Object) string {
+	w.t.Helper()
+	var problems []string
+	stop := w.watch()
+	w.write(objects)
+	w.round++
+	w.objects.Apply(goodRoute(w.round))
+	if err := w.arrived(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	if err := stop(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	problems = append(problems, w.refused()...)
+	if err := w.pilotd.Alive(); err != nil {
+		problems = append(problems, err.Error()+"\n"+w.pilotd.LogTail(3000))
+		w.pilotd.Start()
+	} else if log := w.pilotd.LogTail(1 << 20); strings.Contains(log, "panic") {
+		problems = append(problems, "pilotd logged a panic: "+log[strings.Index(log, "panic"):min(len(log), strings.Index(log, "panic")+2000)])
+	}
+	return strings.Join(problems, "\n")
+}
+
+// write replaces the files of the hostile tenant.
+func (w *world) write(objects []edge.Object) {
+	w.t.Helper()
+	now := make(map[string]bool)
+	for _, o := range objects {
+		key := o.Key()
+		path := filepath.Join(w.objects.Path, strings.ToLower(fmt.Sprintf("zz_%s_%s_%s.json", key.Kind, key.Namespace, key.Name)))
+		now[path] = true
+		o = o.Copy()
+		o.Tree["metadata"].(edge.Tree)["creationTimestamp"] = hostileAge
+		if err := os.WriteFile(path+".new", o.JSON(), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for path := range w.applied {
+		if !now[path] {
+			if err := os.Remove(path); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	w.applied = now
+}
+
+// arrived waits until every way to the good tenant shows the round. It waits no longer when an Envoy has refused something: that is why.
+func (w *world) arrived() error {
+	want := fmt.Sprint(w.round)
+	for _, p := range w.probes {
+		var refused error
+		err := parts.Poll(15*time.Second, 20*time.Millisecond, func() error {
+			got, err := p.ask()
+			if err == nil && (got == "" || got == want) {
+				return nil
+			}
+			refused = w.anyRefused()
+			if errors.Is(refused, errRefused) {
+				return nil
+			}
+			return errors.Join(fmt.Errorf("the good tenant's edit %s did not reach %s: round %q", want, p.name, got), err, w.pilotd.Alive())
+		})
+		if err != nil || refused != nil {
+			return errors.Join(err, refused)
+		}
+	}
+	return nil
+}
+
+var errRefused = errors.New("an Envoy refused something, and the good tenant's edit has not arrived")
+
+// anyRefused is errRefused if an Envoy has refused something since refused was called last.
+func (w *world) anyRefused() error {
+	for _, e := range w.envoys {
+		stats, err := e.envoy.Stats(`update_rejected$`)
+		if err != nil {
+			return err
+		}
+		for name, n := range stats {
+			if n > e.before[name] {
+				return errRefused
+			}
+		}
+	}
+	return nil
+}
+
+// watch asks the good tenant again and again until the function that it returns is called, which says the first failure.
+func (w *world) watch() func() error {
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		every := time.NewTicker(100 * time.Millisecond)
+		defer every.Stop()
+		for i := 0; ; i++ {
+			p := w.probes[i%len(w.probes)]
+			if _, err := p.ask(); err != nil {
+				stopped <- fmt.Errorf("the good tenant, by %s: %w", p.name, err)
+				return
+			}
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			case <-every.C:
+			}
+		}
+	}()
+	return func() error {
+		close(stop)
+		return <-stopped
+	}
+}
+
+// refused says what the Envoys refused since the last call, in their own words.
+func (w *world) refused() []string {
+	w.t.Helper()
+	var out []string
+	for _, e := range w.envoys {
+		stats, err := e.envoy.Stats(`update_rejected$`)
+		if err != nil {
+			out = append(out, fmt.Sprintf("%s: %v\n%s", e.name, err, e.envoy.LogTail(2000)))
+			continue
+		}
+		if e.before != nil {
+			for name, n := range stats {
+				if n > e.before[name] {
+					out = append(out, fmt.Sprintf("%s: %s", e.name, name))
+				}
+			}
+		}
+		e.before = stats
+		log := e.envoy.LogTail(1 << 24)
+		for line := range strings.Lines(log[min(e.logged, len(log)):]) {
+			if strings.Contains(line, "rejected") && len(out) > 0 {
+				out = append(out, why(line))
+			}
+		}
+		e.logged = len(log)
+	}
+	return out
+}
+
+// why is what an Envoy's log says of a refusal, without the resource that some errors repeat.
+func why(line string) string {
+	line = line[strings.Index(line, "rejected"):]
+	if at := strings.Index(line, "Proto constraint validation failed ("); at >= 0 {
+		return fmt.Sprintf("%.300s", line[at:])
+	}
+	if at := strings.Index(line, "goo.gle/debug"); at >= 0 && len(line) > 600 {
+		return line[:300] + " … " + line[len(line)-300:]
+	}
+	return fmt.Sprintf("%.600s", strings.TrimSpace(line))
+}
+
+// rejections are the objects that pilotd says it refused, with field and reason.
+func (w *world) rejections() map[value.ObjectKey]string {
+	w.t.Helper()
+	page, err := w.pilotd.Debug("/debug/rejectionsz")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var list []struct {
+		Key           value.ObjectKey
+		Field, Reason string
+		Where         string
+	}
+	if err := json.Unmarshal([]byte(page), &list); err != nil {
+		w.t.Fatalf("%v in %s", err, page)
+	}
+	out := make(map[value.ObjectKey]string)
+	for _, r := range list {
+		out[r.Key] += r.Field + ": " + r.Reason + "\n"
+	}
+	return out
+}
