@@ -110,7 +110,8 @@ func (r *run) batch() bool {
 	if len(culprits) == 0 {
 		r.t.Errorf("batch %d of seed %d: none of its objects does it alone:\n%s", r.batches, r.settings.seed, problem)
 	}
-	return r.settings.keep != "" && r.clean()
+	r.heal(r.t)
+	return r.settings.keep != ""
 }
 
 func (r *run) known(o edge.Object) bool {
@@ -122,22 +123,10 @@ func pathOf(made string) string {
 	return path
 }
 
-// clean takes all of the hostile tenant's objects away, after which nothing is refused any more.
-func (r *run) clean() bool {
-	r.t.Helper()
-	for range 3 {
-		if r.apply(nil) == "" {
-			return true
-		}
-	}
-	r.t.Error("the mesh does not heal when all bad objects are gone")
-	return false
-}
-
 // isolate finds the objects that are bad alone.
 func (r *run) isolate(objects []edge.Object) []edge.Object {
 	r.t.Helper()
-	r.clean()
+	r.heal(r.t)
 	var bad []edge.Object
 	for _, half := range halves(objects) {
 		if r.apply(half) == "" {
@@ -145,7 +134,7 @@ func (r *run) isolate(objects []edge.Object) []edge.Object {
 		}
 		if len(half) == 1 {
 			bad = append(bad, half[0])
-			r.clean()
+			r.heal(r.t)
 		} else {
 			bad = append(bad, r.isolate(half)...)
 		}
@@ -190,7 +179,7 @@ func (r *run) report(o edge.Object) {
 			r.t.Fatal(err)
 		}
 	}
-	r.clean()
+	r.heal(r.t)
 }
 
 // count notes which objects pilotd admitted.

@@ -47,7 +47,8 @@ func NewMaker(seed uint64, kinds []Kind) (*Maker, error) {
 		return nil, err
 	}
 	for i, k := range kinds {
-		s := &kindState{Kind: k, paths: Paths(k.Shape)}
+		// Without metadata an object has no name.
+		s := &kindState{Kind: k, paths: slices.DeleteFunc(Paths(k.Shape), func(p Path) bool { return len(p) == 1 && p[0] == "metadata" })}
 		m.rnd.Shuffle(len(s.paths), func(i, j int) { s.paths[i], s.paths[j] = s.paths[j], s.paths[i] })
 		for _, o := range all {
 			if o.Key().Kind == k.Name {
@@ -247,6 +248,31 @@ func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
 			}
 		}
 	}
+	for _, other := range excluded(s.Type, step) {
+		delete(t, other)
+	}
 	t[step] = m.put(t[step], f.Shape, rest, at.with(step), v)
 	return t
+}
+
+// excluded are the fields of a message that cannot stand beside that one, where the message's description does not say so.
+func excluded(message, field string) []string {
+	switch message + " " + field {
+	case "istio.networking.v1alpha3.HTTPRoute redirect", "istio.networking.v1alpha3.HTTPRoute directResponse":
+		return []string{"route", "redirect", "directResponse", "rewrite", "mirrors", "mirror", "timeout", "retries", "fault", "delegate"}
+	case "istio.networking.v1alpha3.HTTPRoute route", "istio.networking.v1alpha3.HTTPRoute rewrite", "istio.networking.v1alpha3.HTTPRoute mirrors",
+		"istio.networking.v1alpha3.HTTPRoute timeout", "istio.networking.v1alpha3.HTTPRoute retries", "istio.networking.v1alpha3.HTTPRoute fault":
+		return []string{"redirect", "directResponse", "delegate"}
+	case "istio.networking.v1alpha3.HTTPRoute mirror":
+		return []string{"redirect", "directResponse", "delegate", "mirrors"}
+	case "istio.networking.v1alpha3.HTTPRewrite uri":
+		return []string{"uriRegexRewrite"}
+	case "istio.networking.v1alpha3.HTTPRewrite uriRegexRewrite":
+		return []string{"uri"}
+	case "istio.networking.v1alpha3.ServiceEntry endpoints":
+		return []string{"workloadSelector"}
+	case "istio.networking.v1alpha3.ServiceEntry workloadSelector":
+		return []string{"endpoints"}
+	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,9 +31,11 @@ type world struct {
 	probes  []probe
 	outside *http.Client
 
-	// round is what the good tenant's answers carry by now; applied are the files of the hostile tenant's objects.
+	// round is what the good tenant's answers carry by now; applied are the files of the hostile tenant's objects; logged is how much of
+	// pilotd's log has been read.
 	round   int
 	applied map[string]bool
+	logged  int
 }
 
 // watched is an Envoy and what it had refused when it was last looked at.
@@ -147,10 +151,22 @@ func (w *world) apply(objects []edge.Object) string {
 	if err := w.pilotd.Alive(); err != nil {
 		problems = append(problems, err.Error()+"\n"+w.pilotd.LogTail(3000))
 		w.pilotd.Start()
-	} else if log := w.pilotd.LogTail(1 << 20); strings.Contains(log, "panic") {
-		problems = append(problems, "pilotd logged a panic: "+log[strings.Index(log, "panic"):min(len(log), strings.Index(log, "panic")+2000)])
+		w.logged = 0
+	} else if panicked := w.panicked(); panicked != "" {
+		problems = append(problems, "pilotd logged a panic: "+panicked)
 	}
 	return strings.Join(problems, "\n")
+}
+
+// panicked is what pilotd logged of a panic since the last call, whether it caught it or not.
+func (w *world) panicked() string {
+	log := w.pilotd.LogTail(1 << 28)
+	fresh := log[min(w.logged, len(log)):]
+	w.logged = len(log)
+	if at := regexp.MustCompile(`panic:|panicked|runtime error|goroutine \d+ \[`).FindStringIndex(fresh); at != nil {
+		return fmt.Sprintf("%.2000s", fresh[at[0]:])
+	}
+	return ""
 }
 
 // write replaces the files of the hostile tenant.
@@ -265,10 +281,10 @@ func (w *world) refused() []string {
 			}
 		}
 		e.before = stats
-		log := e.envoy.LogTail(1 << 24)
-		for line := range strings.Lines(log[min(e.logged, len(log)):]) {
-			if strings.Contains(line, "rejected") && len(out) > 0 {
-				out = append(out, why(line))
+		log := e.envoy.LogTail(1 << 28)
+		for entry := range strings.SplitSeq(log[min(e.logged, len(log)):], "\n[20") {
+			if reason := why(entry); reason != "" && !slices.Contains(out, reason) {
+				out = append(out, reason)
 			}
 		}
 		e.logged = len(log)
@@ -276,16 +292,20 @@ func (w *world) refused() []string {
 	return out
 }
 
-// why is what an Envoy's log says of a refusal, without the resource that some errors repeat.
-func why(line string) string {
-	line = line[strings.Index(line, "rejected"):]
-	if at := strings.Index(line, "Proto constraint validation failed ("); at >= 0 {
-		return fmt.Sprintf("%.300s", line[at:])
+// why is what an entry of Envoy's log says of a refusal, without the resource that some errors repeat. Empty for other entries.
+func why(entry string) string {
+	at := strings.Index(entry, " rejected: ")
+	if at < 0 {
+		return ""
 	}
-	if at := strings.Index(line, "goo.gle/debug"); at >= 0 && len(line) > 600 {
-		return line[:300] + " … " + line[len(line)-300:]
+	entry = strings.TrimSpace(entry[at:])
+	if at := strings.Index(entry, "Proto constraint validation failed ("); at >= 0 {
+		return fmt.Sprintf("%.500s", entry[at:])
 	}
-	return fmt.Sprintf("%.600s", strings.TrimSpace(line))
+	if len(entry) > 800 {
+		return entry[:400] + " … " + entry[len(entry)-400:]
+	}
+	return entry
 }
 
 // rejections are the objects that pilotd says it refused, with field and reason.
