@@ -53,7 +53,7 @@ func (w *world) replay(t *testing.T, cases []edge.Case) {
 				t.Skipf("KNOWN, NOT FIXED: %s", c.Known)
 			}
 			if problem != "" {
-				if alone := w.apply(c.Objects); alone != "" {
+				if alone := w.applyAnew(c.Objects); alone != "" {
 					t.Errorf("alone: %.2000s", alone)
 					defer w.heal(t)
 				}

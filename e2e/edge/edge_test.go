@@ -103,6 +103,7 @@ func (r *run) batch() bool {
 		return true
 	}
 	r.t.Logf("batch %d: %s", r.batches, problem)
+	r.heal(r.t)
 	culprits := r.isolate(objects)
 	for _, c := range culprits {
 		r.report(c)
@@ -126,15 +127,13 @@ func pathOf(made string) string {
 // isolate finds the objects that are bad alone.
 func (r *run) isolate(objects []edge.Object) []edge.Object {
 	r.t.Helper()
-	r.heal(r.t)
 	var bad []edge.Object
 	for _, half := range halves(objects) {
-		if r.apply(half) == "" {
+		if r.applyAnew(half) == "" {
 			continue
 		}
 		if len(half) == 1 {
 			bad = append(bad, half[0])
-			r.heal(r.t)
 		} else {
 			bad = append(bad, r.isolate(half)...)
 		}
@@ -163,13 +162,9 @@ func (r *run) report(o edge.Object) {
 	}
 	limit := r.settings.shrinks
 	small := edge.Shrink(o, limit, func(o edge.Object) bool {
-		bad := r.apply([]edge.Object{o}) != ""
-		if bad {
-			r.apply(nil)
-		}
-		return bad
+		return r.applyAnew([]edge.Object{o}) != ""
 	})
-	problem := r.apply([]edge.Object{small})
+	problem := r.applyAnew([]edge.Object{small})
 	text := fmt.Sprintf("# %s\n%s\n", strings.ReplaceAll(fmt.Sprintf("%s\n%.1200s", strings.Join(o.Made, "\n"), problem), "\n", "\n# "), small.YAML())
 	r.t.Errorf("seed %d: one object of the hostile tenant hurts others:\n%.6000s", r.settings.seed, text)
 	if r.settings.keep != "" {

@@ -136,9 +136,24 @@ func greeted(t *testing.T, pod *testnet.Pod) error {
 // traffic fails or whose edit does not arrive, a pilotd that panics.
 func (w *world) apply(objects []edge.Object) string {
 	w.t.Helper()
+	return w.judge(func() { w.write(objects) })
+}
+
+// applyAnew is apply for a pilotd that starts with these objects: it knows nothing of what Envoys refused before.
+func (w *world) applyAnew(objects []edge.Object) string {
+	w.t.Helper()
+	w.pilotd.Kill()
+	w.write(objects)
+	w.pilotd.Start()
+	w.logged = 0
+	return w.judge(func() {})
+}
+
+func (w *world) judge(change func()) string {
+	w.t.Helper()
 	var problems []string
 	stop := w.watch()
-	w.write(objects)
+	change()
 	w.round++
 	w.objects.Apply(goodRoute(w.round))
 	if err := w.arrived(); err != nil {
