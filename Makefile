@@ -2,6 +2,7 @@
 #
 #   make run     the sample mesh on loopback: pilotd, two backends, an Envoy; Ctrl-C ends it
 #   make test    everything, against a real API server and a real Envoy
+#   make edge    objects with edge values against live Envoys, for as long as EDGE_FOR says (10m); EDGE_SEED=7 repeats a run
 #   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
 #   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
@@ -36,7 +37,9 @@ K8S_LDFLAGS := -s -w \
   -X k8s.io/component-base/version.gitVersion=$(K8S_VERSION) \
   -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 
-.PHONY: all build run test unit e2e lint bench bench-full parts clean
+EDGE_FOR ?= 10m
+
+.PHONY: all build run test unit e2e edge lint bench bench-full parts clean
 
 all: build
 
@@ -55,6 +58,10 @@ unit: parts
 # -count=1: the result depends on programs that go test does not see.
 e2e: build parts
 	$(GO) test -tags $(TAGS) -count=1 -timeout 20m -run '$(RUN)' $(or $(filter ./e2e%,$(PKG)),./e2e/...)
+
+# e2e has a minute of this. EDGE_KEEP=directory keeps what is found there and goes on; EDGE_SHRINKS=0 leaves finds as large as they are.
+edge: build parts
+	EDGE_FOR=$(EDGE_FOR) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run '$(RUN)' ./e2e/edge
 
 lint:
 	$(GO) vet -tags $(TAGS) ./...

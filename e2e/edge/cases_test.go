@@ -18,7 +18,7 @@ func TestCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t)
+	w := newWorld(t, "")
 	for chunk := range slices.Chunk(cases, slots) {
 		w.replay(t, chunk)
 	}

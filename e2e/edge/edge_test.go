@@ -58,7 +58,7 @@ func TestEdgeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{world: newWorld(t), settings: s, maker: m, made: make(map[value.Kind]int), admitted: make(map[value.Kind]int), reasons: make(map[string]int), found: make(map[string]bool)}
+	r := &run{world: newWorld(t, ""), settings: s, maker: m, made: make(map[value.Kind]int), admitted: make(map[value.Kind]int), reasons: make(map[string]int), found: make(map[string]bool)}
 	defer r.summary()
 	for end := time.Now().Add(s.long); time.Now().Before(end); {
 		if !r.batch() {

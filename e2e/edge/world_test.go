@@ -52,12 +52,14 @@ type probe struct {
 	ask  func() (round string, err error)
 }
 
-// newWorld starts pilotd on the mesh, the Envoys, and the good tenant's backend.
-func newWorld(t *testing.T) *world {
+// newWorld starts pilotd on the mesh, the Envoys, and the good tenant's backend. mesh is the mesh configuration, empty for the default.
+func newWorld(t *testing.T, mesh string) *world {
 	t.Helper()
 	w := &world{t: t, network: testnet.New(t), objects: parts.NewDirectory(t), secrets: parts.NewAuthority(t), applied: make(map[string]bool)}
 	w.objects.Apply(baseMesh() + "\n---" + goodRoute(0))
-	w.pilotd = parts.StartPilotd(t, w.objects.Sources())
+	sources := w.objects.Sources()
+	sources.MeshConfig = mesh
+	w.pilotd = parts.StartPilotd(t, sources)
 	backend := w.network.Pod(t, webIP)
 	parts.StartEcho(t, backend, ":8080", "web")
 	parts.StartTCPEcho(t, backend, ":9000", "web")
@@ -162,7 +164,13 @@ func (w *world) judge(change func()) string {
 	if err := stop(); err != nil {
 		problems = append(problems, err.Error())
 	}
-	problems = append(problems, w.refused()...)
+	return strings.Join(append(problems, w.faults()...), "\n")
+}
+
+// faults are refusals of Envoys and panics of pilotd since the last call. A pilotd that has ended is started again.
+func (w *world) faults() []string {
+	w.t.Helper()
+	problems := w.refused()
 	if err := w.pilotd.Alive(); err != nil {
 		problems = append(problems, err.Error()+"\n"+w.pilotd.LogTail(3000))
 		w.pilotd.Start()
@@ -170,7 +178,7 @@ func (w *world) judge(change func()) string {
 	} else if panicked := w.panicked(); panicked != "" {
 		problems = append(problems, "pilotd logged a panic: "+panicked)
 	}
-	return strings.Join(problems, "\n")
+	return problems
 }
 
 // panicked is what pilotd logged of a panic since the last call, whether it caught it or not.
@@ -213,23 +221,33 @@ func (w *world) write(objects []edge.Object) {
 
 // arrived waits until every way to the good tenant shows the round. It waits no longer when an Envoy has refused something: that is why.
 func (w *world) arrived() error {
-	want := fmt.Sprint(w.round)
 	for _, p := range w.probes {
 		var refused error
 		err := parts.Poll(15*time.Second, 20*time.Millisecond, func() error {
-			got, err := p.ask()
-			if err == nil && (got == "" || got == want) {
+			unseen := w.seen(p)
+			if refused = nil; unseen != nil {
+				refused = w.anyRefused()
+			}
+			if unseen == nil || errors.Is(refused, errRefused) {
 				return nil
 			}
-			refused = w.anyRefused()
-			if errors.Is(refused, errRefused) {
-				return nil
-			}
-			return errors.Join(fmt.Errorf("the good tenant's edit %s did not reach %s: round %q", want, p.name, got), err, w.pilotd.Alive())
+			return errors.Join(unseen, w.pilotd.Alive())
 		})
 		if err != nil || refused != nil {
 			return errors.Join(err, refused)
 		}
+	}
+	return nil
+}
+
+// seen is nil if the good tenant answers that way with the round, where answers say it.
+func (w *world) seen(p probe) error {
+	got, err := p.ask()
+	if err == nil && got != "" && got != fmt.Sprint(w.round) {
+		err = fmt.Errorf("round %q", got)
+	}
+	if err != nil {
+		return fmt.Errorf("the good tenant's edit %d did not reach %s: %w", w.round, p.name, err)
 	}
 	return nil
 }
