@@ -106,13 +106,36 @@ func (r *run) batch() bool {
 	r.heal(r.t)
 	culprits := r.isolate(objects)
 	for _, c := range culprits {
-		r.report(c)
+		r.report([]edge.Object{c})
 	}
 	if len(culprits) == 0 {
-		r.t.Errorf("batch %d of seed %d: none of its objects does it alone:\n%s", r.batches, r.settings.seed, problem)
+		if few := r.together(objects); few != nil {
+			r.report(few)
+		} else {
+			r.t.Errorf("batch %d of seed %d went wrong once and not again:\n%s", r.batches, r.settings.seed, problem)
+		}
 	}
 	r.heal(r.t)
 	return r.settings.keep != ""
+}
+
+// together finds the fewest objects that are bad together, nil if all of them are not bad any more.
+func (r *run) together(objects []edge.Object) []edge.Object {
+	r.t.Helper()
+	if r.applyAnew(objects) == "" {
+		return nil
+	}
+	for size := len(objects) / 2; size > 0; size /= 2 {
+		for at := 0; at < len(objects) && len(objects) > 1; {
+			less := slices.Delete(slices.Clone(objects), at, min(at+size, len(objects)))
+			if len(less) > 0 && r.applyAnew(less) != "" {
+				objects = less
+			} else {
+				at += size
+			}
+		}
+	}
+	return objects
 }
 
 func (r *run) known(o edge.Object) bool {
@@ -153,28 +176,33 @@ func halves(objects []edge.Object) [][]edge.Object {
 }
 
 // report shrinks a find, prints it, and keeps it if that is wanted.
-func (r *run) report(o edge.Object) {
+func (r *run) report(objects []edge.Object) {
 	r.t.Helper()
-	for _, made := range o.Made {
-		if len(o.Made) == 1 {
-			r.found[string(o.Key().Kind)+" "+pathOf(made)] = true
-		}
+	if len(objects) == 1 && len(objects[0].Made) == 1 {
+		r.found[string(objects[0].Key().Kind)+" "+pathOf(objects[0].Made[0])] = true
 	}
-	limit := r.settings.shrinks
-	small := edge.Shrink(o, limit, func(o edge.Object) bool {
-		return r.applyAnew([]edge.Object{o}) != ""
-	})
-	problem := r.applyAnew([]edge.Object{small})
-	text := fmt.Sprintf("# %s\n%s\n", strings.ReplaceAll(fmt.Sprintf("%s\n%.1200s", strings.Join(o.Made, "\n"), problem), "\n", "\n# "), small.YAML())
-	r.t.Errorf("seed %d: one object of the hostile tenant hurts others:\n%.6000s", r.settings.seed, text)
-	if r.settings.keep != "" {
-		name := fmt.Sprintf("%s-%d-%s.yaml", strings.ToLower(string(o.Key().Kind)), r.settings.seed, o.Key().Name)
-		name = fmt.Sprintf("%03d-%s", r.batches, name)
-		if err := os.WriteFile(filepath.Join(r.settings.keep, name), []byte(text), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
+	small := slices.Clone(objects)
+	for i, o := range small {
+		small[i] = edge.Shrink(o, r.settings.shrinks, func(o edge.Object) bool {
+			with := slices.Clone(small)
+			with[i] = o
+			return r.applyAnew(with) != ""
+		})
 	}
-	r.heal(r.t)
+	problem := r.applyAnew(small)
+	var text strings.Builder
+	for i, o := range small {
+		fmt.Fprintf(&text, "---\n# %s\n%s", strings.Join(objects[i].Made, "\n# "), o.YAML())
+	}
+	fmt.Fprintf(&text, "# %s\n", strings.ReplaceAll(fmt.Sprintf("%.1500s", problem), "\n", "\n# "))
+	r.t.Errorf("seed %d: objects of the hostile tenant hurt others:\n%.8000s", r.settings.seed, text.String())
+	if r.settings.keep == "" {
+		return
+	}
+	name := fmt.Sprintf("%d-%03d-%s-%s.yaml", r.settings.seed, r.batches, strings.ToLower(string(small[0].Key().Kind)), small[0].Key().Name)
+	if err := os.WriteFile(filepath.Join(r.settings.keep, name), []byte(text.String()), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // count notes which objects pilotd admitted.
