@@ -46,7 +46,7 @@ func (w *world) replay(t *testing.T, cases []edge.Case) {
 		t.Errorf("%d cases at once: %.3000s", len(cases), problem)
 		w.heal(t)
 	}
-	named := w.rejections()
+	named := w.complaints()
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			if c.Known != "" {
@@ -57,7 +57,7 @@ func (w *world) replay(t *testing.T, cases []edge.Case) {
 					t.Errorf("alone: %.2000s", alone)
 					defer w.heal(t)
 				}
-				named = w.rejections()
+				named = w.complaints()
 			}
 			if err := says(c, named); err != nil {
 				t.Error(err)
@@ -67,19 +67,19 @@ func (w *world) replay(t *testing.T, cases []edge.Case) {
 }
 
 // says is nil if pilotd says of a case's objects what it must.
-func says(c edge.Case, named map[value.ObjectKey]string) error {
+func says(c edge.Case, named map[value.ObjectKey]complaint) error {
 	if c.Admitted {
 		for _, o := range c.Objects {
-			if reason, ok := named[o.Key()]; ok {
-				return fmt.Errorf("%s must be admitted, but is named: %s", o.Key(), reason)
+			if c := named[o.Key()]; c.refused {
+				return fmt.Errorf("%s must be admitted, but is refused: %s", o.Key(), c.lines)
 			}
 		}
 	}
 	if c.Field == "" {
 		return nil
 	}
-	reasons, ok := named[c.Names]
-	if !ok {
+	reasons := named[c.Names].lines
+	if reasons == "" {
 		return fmt.Errorf("%s is not on /debug/rejectionsz", c.Names)
 	}
 	for reason := range strings.Lines(reasons) {

@@ -208,11 +208,11 @@ func (r *run) report(objects []edge.Object) {
 // count notes which objects pilotd admitted.
 func (r *run) count(objects []edge.Object) {
 	r.t.Helper()
-	rejected := r.rejections()
+	complaints := r.complaints()
 	for _, o := range objects {
 		r.made[o.Key().Kind]++
-		if reason, ok := rejected[o.Key()]; ok {
-			r.reasons[fmt.Sprintf("%s %.150s", o.Key().Kind, strings.TrimSpace(reason))]++
+		if c := complaints[o.Key()]; c.refused {
+			r.reasons[fmt.Sprintf("%s %.150s", o.Key().Kind, strings.TrimSpace(c.lines))]++
 		} else {
 			r.admitted[o.Key().Kind]++
 		}

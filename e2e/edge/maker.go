@@ -22,8 +22,9 @@ type Maker struct {
 	rnd *rand.Rand
 	// edges are the edge values by path, as far as they were needed.
 	edges map[string][]any
-	// made counts objects, and so says whose turn it is.
+	// made counts objects, and so says whose turn it is. slot is that of the object at work.
 	made int
+	slot string
 }
 
 // kindState is a kind and which of its fields come next.
@@ -80,24 +81,60 @@ func (m *Maker) Fields() (all, had int) {
 func (m *Maker) Next(slot int) Object {
 	k := m.kinds[m.turns[m.made%len(m.turns)]]
 	m.made++
-	o := fill(k.templates[m.rnd.IntN(len(k.templates))], slot)
+	m.slot = strconv.Itoa(slot)
 	if m.rnd.IntN(12) == 0 {
+		o := m.template(k, nil)
 		m.scatter(k, &o)
 		return o
 	}
-	m.mutate(&o, k, k.paths[k.next%len(k.paths)])
+	path := k.paths[k.next%len(k.paths)]
 	k.next++
+	o := m.template(k, path)
+	m.mutate(&o, k, path)
 	for m.rnd.IntN(4) == 0 {
 		m.mutate(&o, k, k.paths[m.rnd.IntN(len(k.paths))])
 	}
 	return o
 }
 
-// fill is a template with its slot in it.
-func fill(template Object, slot int) Object {
-	return Object{Tree: fillIn(copyTree(template.Tree), strconv.Itoa(slot)).(Tree)}
+// template is a valid object, if there is one that has the message already in which the path ends.
+func (m *Maker) template(k *kindState, path Path) Object {
+	fitting := k.templates
+	for n := len(path) - 1; n > 1; n-- {
+		var have []Object
+		for _, o := range k.templates {
+			if has(o.Tree, path[:n]) {
+				have = append(have, o)
+			}
+		}
+		if len(have) > 0 {
+			fitting = have
+			break
+		}
+	}
+	o := fitting[m.rnd.IntN(len(fitting))]
+	return Object{Tree: fillIn(copyTree(o.Tree), m.slot).(Tree)}
 }
 
+// has tells whether something in the tree is at that path.
+func has(v any, path Path) bool {
+	if len(path) == 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case Tree:
+		if path[0] == "{}" {
+			return len(v) > 0
+		}
+		e, ok := v[path[0]]
+		return ok && has(e, path[1:])
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return has(e, path[1:]) })
+	}
+	return false
+}
+
+// fillIn puts the slot into the texts of a tree.
 func fillIn(v any, slot string) any {
 	switch v := v.(type) {
 	case Tree:
@@ -141,7 +178,7 @@ func (m *Maker) mutate(o *Object, k *kindState, path Path) {
 // usualOf is a message that is valid alone.
 func (m *Maker) usualOf(s *Shape) any {
 	if t, ok := m.usual[s.Type]; ok {
-		return copyTree(map[string]any(t))
+		return fillIn(copyTree(t), m.slot)
 	}
 	return Tree{}
 }

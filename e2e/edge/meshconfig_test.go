@@ -29,7 +29,7 @@ func TestEdgeMeshConfig(t *testing.T) {
 			last = m.Next(0)
 			w.setMesh(string(edge.Object{Tree: last.Tree["spec"].(edge.Tree)}.JSON()))
 			made++
-			if _, refused := w.rejections()[value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}]; !refused {
+			if !w.complaints()[value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}].refused {
 				admitted++
 			}
 			if problems := w.faults(); len(problems) > 0 {

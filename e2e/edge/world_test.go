@@ -341,24 +341,32 @@ func why(entry string) string {
 	return entry
 }
 
-// rejections are the objects that pilotd says it refused, with field and reason.
-func (w *world) rejections() map[value.ObjectKey]string {
+// complaint is what pilotd says of an object.
+type complaint struct {
+	refused bool   // the object is not in force
+	lines   string // "field: reason", a line for each
+}
+
+// complaints are the objects of which pilotd says that something is wrong with them.
+func (w *world) complaints() map[value.ObjectKey]complaint {
 	w.t.Helper()
 	page, err := w.pilotd.Debug("/debug/rejectionsz")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var list []struct {
-		Key           value.ObjectKey
-		Field, Reason string
-		Where         string
+		Key                  value.ObjectKey
+		Field, Cause, Reason string
 	}
 	if err := json.Unmarshal([]byte(page), &list); err != nil {
 		w.t.Fatalf("%v in %s", err, page)
 	}
-	out := make(map[value.ObjectKey]string)
+	out := make(map[value.ObjectKey]complaint)
 	for _, r := range list {
-		out[r.Key] += r.Field + ": " + r.Reason + "\n"
+		c := out[r.Key]
+		c.refused = c.refused || r.Cause == "invalid" || r.Cause == "unreadable"
+		c.lines += fmt.Sprintf("%s: %s (%s)\n", r.Field, r.Reason, r.Cause)
+		out[r.Key] = c
 	}
 	return out
 }
