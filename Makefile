@@ -38,6 +38,7 @@ K8S_LDFLAGS := -s -w \
   -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 
 EDGE_FOR ?= 10m
+EDGE_SEED ?= $(shell date +%s)
 
 .PHONY: all build run test unit e2e edge lint bench bench-full parts clean
 
@@ -61,7 +62,7 @@ e2e: build parts
 
 # e2e has a minute of this. EDGE_KEEP=directory keeps what is found there and goes on; EDGE_SHRINKS=0 leaves finds as large as they are.
 edge: build parts
-	EDGE_FOR=$(EDGE_FOR) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run '$(RUN)' ./e2e/edge
+	EDGE_FOR=$(EDGE_FOR) EDGE_SEED=$(EDGE_SEED) $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run '$(RUN)' ./e2e/edge
 
 lint:
 	$(GO) vet -tags $(TAGS) ./...
