@@ -51,7 +51,7 @@ func (w *world) setMesh(text string) {
 	w.t.Helper()
 	w.pilotd.SetMeshConfig(text)
 	w.round++
-	w.objects.Apply(goodRoute(w.round))
+	w.store.Apply(goodRoute(w.round))
 	_ = parts.Poll(time.Second, 20*time.Millisecond, func() error {
 		if w.anyRefused() != nil {
 			return nil

@@ -101,3 +101,11 @@ func copyTree(v any) any {
 func (o Object) Copy() Object {
 	return Object{Tree: copyTree(o.Tree).(Tree), Made: append([]string(nil), o.Made...)}
 }
+
+// Renamed returns the object with a number in its name that is its own.
+func (o Object) Renamed(n int) Object {
+	o = o.Copy()
+	meta := o.Tree["metadata"].(Tree)
+	meta["name"] = fmt.Sprintf("%s-%d", meta["name"], n)
+	return o
+}

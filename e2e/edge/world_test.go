@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,18 +22,23 @@ import (
 type world struct {
 	t       *testing.T
 	network *testnet.Network
-	objects *parts.Directory
+	store   store
 	pilotd  *parts.Pilotd
 	secrets *parts.Authority
 	envoys  []*watched
 	probes  []probe
 	outside *http.Client
 
-	// round is what the good tenant's answers carry by now; applied are the files of the hostile tenant's objects; logged is how much of
-	// pilotd's log has been read.
-	round   int
-	applied map[string]bool
-	logged  int
+	// round is what the good tenant's answers carry by now; logged is how much of pilotd's log has been read.
+	round, logged int
+}
+
+// store is where pilotd reads the objects from.
+type store interface {
+	// Apply makes the objects of a YAML text so.
+	Apply(text string)
+	// replace makes those the hostile tenant's only generated objects.
+	replace(objects []edge.Object)
 }
 
 // watched is an Envoy and what it had refused when it was last looked at.
@@ -52,13 +55,20 @@ type probe struct {
 	ask  func() (round string, err error)
 }
 
-// newWorld starts pilotd on the mesh, the Envoys, and the good tenant's backend. mesh is the mesh configuration, empty for the default.
+// newWorld starts pilotd on the mesh in a directory, the Envoys, and the good tenant's backend. mesh is the mesh configuration, empty for the
+// default.
 func newWorld(t *testing.T, mesh string) *world {
 	t.Helper()
-	w := &world{t: t, network: testnet.New(t), objects: parts.NewDirectory(t), secrets: parts.NewAuthority(t), applied: make(map[string]bool)}
-	w.objects.Apply(baseMesh() + "\n---" + goodRoute(0))
-	sources := w.objects.Sources()
+	d := parts.NewDirectory(t)
+	sources := d.Sources()
 	sources.MeshConfig = mesh
+	return newWorldIn(t, &directory{Directory: d, t: t}, sources)
+}
+
+func newWorldIn(t *testing.T, s store, sources parts.Sources) *world {
+	t.Helper()
+	w := &world{t: t, network: testnet.New(t), store: s, secrets: parts.NewAuthority(t)}
+	s.Apply(baseMesh() + "\n---" + goodRoute(0))
 	w.pilotd = parts.StartPilotd(t, sources)
 	backend := w.network.Pod(t, webIP)
 	parts.StartEcho(t, backend, ":8080", "web")
@@ -138,14 +148,14 @@ func greeted(t *testing.T, pod *testnet.Pod) error {
 // traffic fails or whose edit does not arrive, a pilotd that panics.
 func (w *world) apply(objects []edge.Object) string {
 	w.t.Helper()
-	return w.judge(func() { w.write(objects) })
+	return w.judge(func() { w.store.replace(objects) })
 }
 
 // applyAnew is apply for a pilotd that starts with these objects: it knows nothing of what Envoys refused before.
 func (w *world) applyAnew(objects []edge.Object) string {
 	w.t.Helper()
 	w.pilotd.Kill()
-	w.write(objects)
+	w.store.replace(objects)
 	w.pilotd.Start()
 	w.logged = 0
 	return w.judge(func() {})
@@ -157,7 +167,7 @@ func (w *world) judge(change func()) string {
 	stop := w.watch()
 	change()
 	w.round++
-	w.objects.Apply(goodRoute(w.round))
+	w.store.Apply(goodRoute(w.round))
 	if err := w.arrived(); err != nil {
 		problems = append(problems, err.Error())
 	}
@@ -190,33 +200,6 @@ func (w *world) panicked() string {
 		return fmt.Sprintf("%.2000s", fresh[at[0]:])
 	}
 	return ""
-}
-
-// write replaces the files of the hostile tenant.
-func (w *world) write(objects []edge.Object) {
-	w.t.Helper()
-	now := make(map[string]bool)
-	for _, o := range objects {
-		key := o.Key()
-		path := filepath.Join(w.objects.Path, strings.ToLower(fmt.Sprintf("zz_%s_%s_%s.json", key.Kind, key.Namespace, key.Name)))
-		now[path] = true
-		o = o.Copy()
-		o.Tree["metadata"].(edge.Tree)["creationTimestamp"] = hostileAge
-		if err := os.WriteFile(path+".new", o.JSON(), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	for path := range w.applied {
-		if !now[path] {
-			if err := os.Remove(path); err != nil {
-				w.t.Fatal(err)
-			}
-		}
-	}
-	w.applied = now
 }
 
 // arrived waits until every way to the good tenant shows the round. It waits no longer when an Envoy has refused something: that is why.

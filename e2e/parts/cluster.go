@@ -112,6 +112,20 @@ func (c *Cluster) Apply(text string) {
 	}
 }
 
+// TryApply is Apply for objects that the API server may refuse: it returns the first refusal.
+func (c *Cluster) TryApply(text string) error {
+	objects, err := decode(text)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := c.apply(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *Cluster) apply(o *unstructured.Unstructured) error {
 	r, err := c.resource(o)
 	if err != nil {
