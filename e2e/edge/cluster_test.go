@@ -49,7 +49,8 @@ func TestEdgeValuesInCluster(t *testing.T) {
 }
 
 // compare starts pilotd on a directory with those objects, and fails where its verdict is another than that in refused. Labels and annotations are
-// the API server's own business.
+// the API server's own business, and so are texts that it cannot read at all, and nulls, which it drops from what is created but refuses in what is
+// applied.
 func (w *world) compare(objects []edge.Object, refused map[value.ObjectKey]string) {
 	w.t.Helper()
 	w.pilotd.Kill()
@@ -64,6 +65,9 @@ func (w *world) compare(objects []edge.Object, refused map[value.ObjectKey]strin
 			continue
 		}
 		there, no := refused[o.Key()]
+		if strings.Contains(there, "error decoding YAML") || strings.Contains(there, `: "null"`) {
+			continue
+		}
 		switch c := here[o.Key()]; {
 		case c.refused == no:
 			same++
