@@ -22,6 +22,8 @@ type Case struct {
 	Field string
 	// Admitted says that none of the objects may be refused.
 	Admitted bool
+	// EnvoyRefuses says that only Envoy can judge the objects. It may refuse what is made of them, and nothing else.
+	EnvoyRefuses bool
 	// Known says why the case still goes wrong; empty for a case that must hold.
 	Known string
 	// text is the case as it is written, with "@" for its slot.
@@ -76,12 +78,14 @@ func (c Case) In(slot int) (Case, error) {
 	return c, nil
 }
 
-// direct reads one of a case's first lines: "names KIND NAME FIELD", "refuses-nothing", "known REASON", or a remark.
+// direct reads one of a case's first lines: "names KIND NAME FIELD", "refuses-nothing", "envoy-refuses", "known REASON", or a remark.
 func (c *Case) direct(line string) error {
 	words := strings.Fields(line)
 	switch {
 	case words[0] == "refuses-nothing":
 		c.Admitted = true
+	case words[0] == "envoy-refuses":
+		c.EnvoyRefuses = true
 	case words[0] == "known":
 		c.Known = strings.TrimPrefix(line, "known ")
 	case words[0] != "names":

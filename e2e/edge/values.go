@@ -136,7 +136,9 @@ func classes() []class {
 	paths := list("/", "/a", "a", "", "/a b", "/a\nb", "/%0a", "/%zz", "/a?b", "/a#b", "//", "/{a}", "/{*}", "/{**}", "/{**}/{**}", "/*/{*}", "/a{*}", "/{", "/..", "/"+strings.Repeat("a", 9000), "%REQ(x)%", "/%PATH%", `/\1`, "*", "/*")
 	return []class{
 		{"regex expression substitution pattern", regexes()},
-		{"address ip cidr subnet bind", addresses()},
+		{"address ip cidr subnet", addresses()},
+		// Which other addresses and ports a proxy can bind depends on its machine alone: see testdata/machine.txtar.
+		{"bind", list("0.0.0.0", "::", "[::]", "127.0.0.1", "0:0:0:0:0:0:0:0", "1.2.3", "1.2.3.4/8", "1.2.3.4:80", "unix:///tmp/s", "unix://", "unix:///"+strings.Repeat("p", 108), "localhost")},
 		{"host domain authority sni", hosts()},
 		{"uri path prefix rewrite redirect", paths},
 		{"header remove add set cookie query name httpheadername", headerNames()},
