@@ -19,6 +19,7 @@ type Entry struct {
 	leaf    *Fragment           // the whole message, or nil
 	parts   iter.Seq[*Fragment] // nil in a leaf
 	from    origin
+	absent  bool
 
 	// frame is made on first use; a leaf has none, for its two pieces are at hand.
 	frame atomic.Pointer[Frame]
@@ -47,6 +48,15 @@ func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragme
 	version, size := VersionOf(all)
 	return NewEntry(typeURL, name, version, size, all)
 }
+
+// NewAbsent stands for the resource of that name where there is none: what would have been one is left out. It has no content, and is never
+// sent.
+func NewAbsent(typeURL, name string) *Entry {
+	return &Entry{typeURL: typeURL, name: name, leaf: NewFragment(nil), absent: true}
+}
+
+// Absent reports whether the Entry only stands for a resource that is left out.
+func (e *Entry) Absent() bool { return e.absent }
 
 // VersionOf is the content version of the message that parts make up, and its size in bytes.
 func VersionOf(parts iter.Seq[*Fragment]) (version Sum, size int) {

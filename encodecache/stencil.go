@@ -48,6 +48,9 @@ func NewStencil(b []byte, holes []Hole) *Stencil {
 	return s
 }
 
+// Empty reports whether there is nothing to fill in, and nothing around it.
+func (s *Stencil) Empty() bool { return len(s.cuts) == 1 && len(s.cuts[0].raw) == 0 }
+
 // textsOf yields the texts that go into cuts.
 func textsOf(cuts []cut) iter.Seq[int] {
 	return func(yield func(int) bool) {

@@ -3,6 +3,8 @@ package gen
 import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotd/pilotd/gen/check"
 )
 
 // MarshalSorted encodes m with its maps sorted by key.
@@ -16,12 +18,18 @@ func MarshalSorted(m proto.Message) []byte {
 
 const typePrefix = "type.googleapis.com/"
 
-// anyOf packs m, which holds no map of more than one entry.
+// anyOf packs m, which holds no map of more than one entry. One that breaks a rule is packed as what is wrong with it: see check.Packed.
 func anyOf(m proto.Message) *anypb.Any {
+	if refusal := check.Refusal(m); refusal != "" {
+		return &anypb.Any{TypeUrl: refusal}
+	}
 	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: Marshal(m)}
 }
 
-// anySorted packs m, whose maps may have several entries.
+// anySorted packs m, whose maps may have several entries, as anyOf does.
 func anySorted(m proto.Message) *anypb.Any {
+	if refusal := check.Refusal(m); refusal != "" {
+		return &anypb.Any{TypeUrl: refusal}
+	}
 	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: MarshalSorted(m)}
 }

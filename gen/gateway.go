@@ -92,11 +92,6 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 	return out
 }
 
-// GatewayChainField is the chain as an encoded field of its Listener.
-func GatewayChainField(k GatewayChainKey) []byte {
-	return MarshalSorted(&listenerpb.Listener{FilterChains: []*listenerpb.FilterChain{GatewayChain(k)}})
-}
-
 // setTopology sets how far what stands before the gateway is trusted.
 func setTopology(m *hcmpb.HttpConnectionManager, t *meshconfig.Topology) {
 	m.XffNumTrustedHops = t.GetNumTrustedProxies()

@@ -35,11 +35,6 @@ type CatchAllKey struct {
 	Cluster string
 }
 
-// CatchAllField makes that virtual host as an encoded field of its RouteConfiguration.
-func CatchAllField(k CatchAllKey) []byte {
-	return Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{catchAll(k)}})
-}
-
 func catchAll(k CatchAllKey) *routepb.VirtualHost {
 	name := "block_all"
 	if k.Cluster != "" {
@@ -59,7 +54,7 @@ func catchAll(k CatchAllKey) *routepb.VirtualHost {
 // BlackholeKey is what the only virtual host of a gateway's route configuration depends on to which no VirtualService is bound.
 type BlackholeKey struct{ Port int }
 
-// BlackholeField makes that virtual host, which answers 404, as an encoded field of its RouteConfiguration.
-func BlackholeField(k BlackholeKey) []byte {
-	return Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{{Name: k.Part(), Domains: []string{"*"}}}})
+// blackhole makes that virtual host, which answers 404.
+func blackhole(k BlackholeKey) *routepb.VirtualHost {
+	return &routepb.VirtualHost{Name: k.Part(), Domains: []string{"*"}}
 }

@@ -67,10 +67,10 @@ func VirtualHost(k VirtualHostKey) *routepb.VirtualHost {
 	return out
 }
 
-// VirtualHostField is the virtual host as an encoded field of its RouteConfiguration. That of a VirtualService may hold maps of several
+// virtualHostField is the virtual host of k as an encoded field of its RouteConfiguration. That of a VirtualService may hold maps of several
 // entries, the default one never does.
-func VirtualHostField(k VirtualHostKey) []byte {
-	m := &routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{VirtualHost(k)}}
+func virtualHostField(k VirtualHostKey, vh *routepb.VirtualHost) []byte {
+	m := &routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}
 	if k.Routes.Service == nil && k.More == nil {
 		return Marshal(m)
 	}

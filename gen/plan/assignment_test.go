@@ -57,7 +57,7 @@ func booksAssignment(order gen.Ordering, change func(*memberKey)) *Assignment {
 	if change != nil {
 		change(&k)
 	}
-	return newClusterTables().assignments.Get(assignmentKey{name: "outbound|80||books", members: k, order: order})
+	return newClusterTables(newFaults()).assignments.Get(assignmentKey{name: "outbound|80||books", members: k, order: order})
 }
 
 func readAssignment(t testing.TB, e *encodecache.Entry) *endpointpb.ClusterLoadAssignment {
@@ -191,7 +191,7 @@ func parts(e *encodecache.Entry) map[*encodecache.Fragment]bool {
 
 // Clients in two places share the endpoints; only the headers are each one's own.
 func TestPlacesShareChunks(t *testing.T) {
-	tables := newClusterTables()
+	tables := newClusterTables(newFaults())
 	table := (&endpointTables{}).next(booksEndpoints(3000))
 	from := func(zone string) *Assignment {
 		order := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: zone}}
@@ -230,7 +230,7 @@ func TestEqualSetsGiveOneEntry(t *testing.T) {
 
 // Those who ask at the same time get the same Entry.
 func TestConcurrentCallersShareAnEntry(t *testing.T) {
-	tables := newClusterTables()
+	tables := newClusterTables(newFaults())
 	table := (&endpointTables{}).next(booksEndpoints(2000))
 	got := make([]*encodecache.Entry, 8)
 	var wg sync.WaitGroup

@@ -66,11 +66,11 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 // advanceStatic replaces what every proxy of the scope has whatever services there are.
 func (t *Tables) advanceStatic(b *base, n *snapshot.Snapshot, e *edits) {
 	for _, c := range t.staticClusters(n, b.scope) {
-		e.clusters.put(c.Name(), c)
+		putEntry(&e.clusters, c)
 	}
 	if b.scope.Traits.Type == value.SidecarProxy {
 		for _, l := range t.staticListeners(n, b.scope) {
-			e.listeners.put(l.Name(), l)
+			putEntry(&e.listeners, l)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
 func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
 	clusters, assignments := t.clustersOf(n, sc, svc)
 	for _, c := range clusters {
-		e.clusters.put(c.Name(), c)
+		putEntry(&e.clusters, c)
 	}
 	for _, a := range assignments {
 		e.assignments.put(a.Name, a)
@@ -119,7 +119,7 @@ func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service,
 		return
 	}
 	for _, l := range t.addressListeners(n, sc, svc) {
-		e.listeners.put(l.Name(), l)
+		putEntry(&e.listeners, l)
 	}
 }
 
@@ -130,7 +130,7 @@ func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched,
 			e.listeners.drop(l.Name())
 		}
 		for _, l := range t.wildcardListeners(n, b.scope, port) {
-			e.listeners.put(l.Name(), l)
+			putEntry(&e.listeners, l)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (t *Tables) advanceSniffed(b *base, n *snapshot.Snapshot, touch *touched, e
 			e.routes.drop(r.Name())
 		}
 		for _, r := range t.sniffedRoutes(n, b.scope, host) {
-			e.routes.put(r.Name(), r)
+			putEntry(&e.routes, r)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e 
 			}
 			out = out.Set(k, &portHosts{next})
 			r := t.routeConfiguration(n, b.scope, port, next)
-			e.routes.put(r.Name(), r)
+			putEntry(&e.routes, r)
 		case ok:
 			out = out.Delete(k)
 			e.routes.drop(strconv.Itoa(port))

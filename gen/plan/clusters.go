@@ -11,9 +11,9 @@ import (
 
 // clusterTables hold the clusters and endpoint assignments.
 type clusterTables struct {
-	outbound    *encodecache.Table[gen.ClusterKey, encodecache.Entry]
-	static      *encodecache.Table[staticCluster, encodecache.Entry]
-	inbound     *encodecache.Table[gen.InboundClusterKey, encodecache.Stencil]
+	outbound    checked[gen.ClusterKey, encodecache.Entry]
+	static      checked[staticCluster, encodecache.Entry]
+	inbound     checked[gen.InboundClusterKey, encodecache.Stencil]
 	assignments *encodecache.Table[assignmentKey, Assignment]
 	members     *encodecache.Table[memberKey, members]
 }
@@ -24,12 +24,12 @@ type staticCluster struct {
 	gen.StaticClusterKey
 }
 
-func newClusterTables() clusterTables {
+func newClusterTables(f *faults) clusterTables {
 	m := encodecache.NewTable(newMembers)
 	return clusterTables{
-		outbound: encodecache.NewTable(func(k gen.ClusterKey) *encodecache.Entry { return clusterEntry(gen.Cluster(k)) }),
-		static:   encodecache.NewTable(func(k staticCluster) *encodecache.Entry { return clusterEntry(k.make()) }),
-		inbound:  encodecache.NewTable(newInboundClusters),
+		outbound: leaves(f, "cluster", ClusterType, gen.EncodeCluster),
+		static:   leaves(f, "cluster", ClusterType, func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
+		inbound:  stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
 		assignments: encodecache.NewTable(func(k assignmentKey) *Assignment {
 			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
 		}),
@@ -49,11 +49,6 @@ func (k staticCluster) make() *clusterpb.Cluster {
 
 // Part is the name of the cluster.
 func (k staticCluster) Part() string { return k.name }
-
-// clusterEntry is the resource of a cluster, whose metadata are maps of several entries.
-func clusterEntry(c *clusterpb.Cluster) *encodecache.Entry {
-	return encodecache.NewLeaf(ClusterType, c.GetName(), encodecache.NewFragment(gen.MarshalSorted(c)))
-}
 
 // clustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they name.
 func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (clusters []*encodecache.Entry, assignments []*Assignment) {
@@ -76,8 +71,9 @@ func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service)
 			if !gen.HasCluster(k) {
 				continue
 			}
-			clusters = append(clusters, t.clusters.outbound.Get(k))
-			if gen.ClusterAsks(k) {
+			c := t.clusters.outbound.Get(k)
+			clusters = append(clusters, c)
+			if !c.Absent() && gen.ClusterAsks(k) {
 				assignments = append(assignments, t.clusters.assignments.Get(o.assignment(k)))
 			}
 		}

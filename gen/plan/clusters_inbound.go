@@ -9,21 +9,21 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// newInboundClusters makes what all inbound clusters of a kind share.
-func newInboundClusters(k gen.InboundClusterKey) *encodecache.Stencil {
+// inboundClusterHoles are where inbound clusters of a kind differ.
+func inboundClusterHoles() []encodecache.Hole {
 	path := func(numbers ...int) (out []encodecache.Step) {
 		for _, n := range numbers {
 			out = append(out, encodecache.Step{Field: n})
 		}
 		return out
 	}
-	return encodecache.NewStencil(gen.MarshalSorted(gen.InboundCluster(k, gen.InboundClusterNames{IPv4: k.IPv4})), []encodecache.Hole{
+	return []encodecache.Hole{
 		{Path: path(1), Text: gen.ClusterTextName},
 		{Path: path(25), Text: gen.ClusterTextMetadata},
 		{Path: path(28), Text: gen.ClusterTextStat},
 		{Path: path(33, 1), Text: gen.ClusterTextName},             // of its own assignment,
 		{Path: path(33, 2, 2, 1, 1), Text: gen.ClusterTextAddress}, // whose one endpoint has an address
-	})
+	}
 }
 
 // inboundCluster is one of the workload's own clusters: what all of its kind share, and its names. It holds no bytes: they are put together
@@ -59,7 +59,9 @@ func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out
 		return nil
 	}
 	add := func(k gen.InboundClusterKey, names gen.InboundClusterNames) {
-		out = append(out, (&inboundCluster{t.clusters.inbound.Get(k), names}).entry())
+		if shared := t.clusters.inbound.Get(k); !shared.Empty() {
+			out = append(out, (&inboundCluster{shared, names}).entry())
+		}
 	}
 	seen := map[int]bool{}
 	if declaresPorts(sc) {

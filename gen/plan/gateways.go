@@ -12,26 +12,20 @@ import (
 
 // gatewayTables hold the listeners and route configurations of routers. Their virtual hosts stand among those of sidecars.
 type gatewayTables struct {
-	listeners *encodecache.Table[gen.GatewayListenerKey, encodecache.Fragment]
-	chains    *encodecache.Table[gen.GatewayChainKey, encodecache.Fragment]
+	listeners checked[gen.GatewayListenerKey, encodecache.Fragment]
+	chains    checked[gen.GatewayChainKey, encodecache.Fragment]
 	routes    *encodecache.Table[gen.RoutesLink, gen.RoutesLink]
-	blackhole *encodecache.Table[gen.BlackholeKey, encodecache.Fragment]
+	blackhole checked[gen.BlackholeKey, encodecache.Fragment]
 	routers   *routerMemory
 }
 
-func newGatewayTables() gatewayTables {
+func newGatewayTables(f *faults) gatewayTables {
 	return gatewayTables{
-		listeners: encodecache.NewTable(func(k gen.GatewayListenerKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.Marshal(gen.GatewayHeader(k)))
-		}),
-		chains: encodecache.NewTable(func(k gen.GatewayChainKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.GatewayChainField(k))
-		}),
-		routes: encodecache.NewTable(func(k gen.RoutesLink) *gen.RoutesLink { return &k }),
-		blackhole: encodecache.NewTable(func(k gen.BlackholeKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.BlackholeField(k))
-		}),
-		routers: &routerMemory{},
+		listeners: fragments(f, "listener", gen.EncodeGatewayHeader),
+		chains:    fragments(f, "filter chain", gen.EncodeGatewayChain),
+		routes:    encodecache.NewTable(func(k gen.RoutesLink) *gen.RoutesLink { return &k }),
+		blackhole: fragments(f, "virtual host", gen.EncodeBlackhole),
+		routers:   &routerMemory{},
 	}
 }
 
@@ -217,7 +211,7 @@ func (s *gatewayStep) finish() {
 		}
 		routes.put(name, next)
 		if old == nil || next.virtual.Len() == 0 || !old.virtual.Same(next.virtual) {
-			s.edits.routes.put(name, s.routesEntry(next))
+			putEntry(&s.edits.routes, s.routesEntry(next))
 		}
 	}
 	s.routes = routes.apply(s.routes)
@@ -242,7 +236,7 @@ func (s *gatewayStep) finishListeners() {
 		name := s.header(at).Name()
 		s.edits.listeners.drop(name)
 		if l := s.listenerAt(at); l != nil {
-			s.edits.listeners.put(name, l)
+			putEntry(&s.edits.listeners, l)
 		}
 	}
 }

@@ -210,7 +210,9 @@ func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
 	for c := range touched {
 		chains.drop(c)
 		for _, u := range below(l.held, c) {
-			chains.put(c, u.fragment)
+			if len(u.fragment.Bytes()) > 0 { // else it is left out
+				chains.put(c, u.fragment)
+			}
 			break
 		}
 	}

@@ -14,10 +14,13 @@ func TestSizesKnowEveryTable(t *testing.T) {
 	look = func(prefix string, typ reflect.Type) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
-			switch name := strings.TrimPrefix(prefix+"."+f.Name, "."); f.Type.Kind() {
-			case reflect.Struct:
+			name := strings.TrimPrefix(prefix+"."+f.Name, ".")
+			switch {
+			case f.Name == "faults":
+			case f.Type.Kind() == reflect.Struct:
 				look(name, f.Type)
-			case reflect.Pointer:
+			case f.Type.Kind() == reflect.Pointer:
+				name = strings.TrimSuffix(name, ".Table") // of a checked one
 				n++
 				if _, ok := sizes[name]; !ok {
 					t.Errorf("Sizes does not tell of %s", name)

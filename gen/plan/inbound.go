@@ -44,7 +44,7 @@ func (in *inbound) edits(typeURL string) (out []chunked.Edit[*encodecache.Entry]
 		}
 	}
 	for _, e := range in.entries {
-		if e.TypeURL() == typeURL {
+		if e.TypeURL() == typeURL && !e.Absent() {
 			out = append(out, chunked.Edit[*encodecache.Entry]{Key: e.Name(), Value: e})
 		}
 	}

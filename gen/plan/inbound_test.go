@@ -73,7 +73,7 @@ func TestSharedInboundClusters(t *testing.T) {
 			names.Default = rapid.SampledFrom([]*gen.IngressEndpoint{{Host: "10.0.0.1", Port: 8080}, {Host: "fd00::1", Port: 1}, {Host: "unix:///tmp/app"}}).Draw(t, "default")
 		}
 		names.Stat = gen.InboundClusterStat(k.Mesh, svc, port, int(names.Target))
-		c := &inboundCluster{newInboundClusters(k), names}
+		c := &inboundCluster{NewTables().clusters.inbound.Get(k), names}
 		if want, got := gen.MarshalSorted(gen.InboundCluster(k, names)), c.entry().Message(); !bytes.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
 		}

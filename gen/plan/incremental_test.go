@@ -59,7 +59,7 @@ func start(sink Sink) (*Planner, func()) {
 }
 
 func testMesh(variant int) *value.Mesh {
-	c := &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local", OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
+	c := &meshconfig.MeshConfig{ProxyListenPort: 15001, ProxyInboundListenPort: 15006, RootNamespace: "root", TrustDomain: "cluster.local", OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
 	if variant == 1 {
 		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY
 	}

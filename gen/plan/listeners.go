@@ -1,8 +1,6 @@
 package plan
 
 import (
-	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
@@ -11,49 +9,30 @@ import (
 
 // listenerTables hold the sidecar listeners, and what they are put together from.
 type listenerTables struct {
-	outbound *encodecache.Table[gen.OutboundListenerKey, encodecache.Entry]
-	virtual  *encodecache.Table[gen.VirtualOutboundKey, encodecache.Entry]
-	api      *encodecache.Table[gen.APIListenerKey, encodecache.Entry]
-	server   *encodecache.Table[gen.ServerListenerKey, encodecache.Entry]
+	outbound checked[gen.OutboundListenerKey, encodecache.Entry]
+	virtual  checked[gen.VirtualOutboundKey, encodecache.Entry]
+	api      checked[gen.APIListenerKey, encodecache.Entry]
+	server   checked[gen.ServerListenerKey, encodecache.Entry]
 	// chains are the interned lists of outbound chains.
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
 
 	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all share the stencils.
-	headers *encodecache.Table[gen.InboundListenerKey, encodecache.Fragment]
-	inFixed *encodecache.Table[gen.InboundChainsKey, encodecache.Fragment]
-	inPorts *encodecache.Table[gen.InboundChainsKey, encodecache.Stencil]
+	headers checked[gen.InboundListenerKey, encodecache.Fragment]
+	inFixed checked[gen.InboundChainsKey, encodecache.Fragment]
+	inPorts checked[gen.InboundChainsKey, encodecache.Stencil]
 }
 
-func newListenerTables() listenerTables {
+func newListenerTables(f *faults) listenerTables {
 	return listenerTables{
-		outbound: encodecache.NewTable(func(k gen.OutboundListenerKey) *encodecache.Entry {
-			return listenerLeaf(k.Name(), gen.Marshal(gen.OutboundListener(k)))
-		}),
-		virtual: encodecache.NewTable(func(k gen.VirtualOutboundKey) *encodecache.Entry {
-			return listenerLeaf(gen.VirtualOutboundName, gen.Marshal(gen.VirtualOutbound(k)))
-		}),
-		api: encodecache.NewTable(func(k gen.APIListenerKey) *encodecache.Entry {
-			return listenerLeaf(k.Name, gen.Marshal(gen.APIListener(k)))
-		}),
-		server: encodecache.NewTable(func(k gen.ServerListenerKey) *encodecache.Entry {
-			return listenerLeaf(k.Name(), gen.Marshal(gen.ServerListener(k)))
-		}),
-		chains: encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
-		headers: encodecache.NewTable(func(k gen.InboundListenerKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.Marshal(gen.InboundListener(k)))
-		}),
-		inFixed: encodecache.NewTable(func(k gen.InboundChainsKey) *encodecache.Fragment {
-			chains := append([]*listenerpb.FilterChain{gen.InboundBlackhole(k.Mesh, k.Filters)}, gen.InboundChains(k)...)
-			return encodecache.NewFragment(gen.InboundChainFields(chains))
-		}),
-		inPorts: encodecache.NewTable(func(k gen.InboundChainsKey) *encodecache.Stencil {
-			return encodecache.NewStencil(gen.InboundChainFields(gen.InboundChains(k)), inboundHoles())
-		}),
+		outbound: leaves(f, "listener", ListenerType, gen.EncodeOutboundListener),
+		virtual:  leaves(f, "listener", ListenerType, gen.EncodeVirtualOutbound),
+		api:      leaves(f, "listener", ListenerType, gen.EncodeAPIListener),
+		server:   leaves(f, "listener", ListenerType, gen.EncodeServerListener),
+		chains:   encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
+		headers:  fragments(f, "listener", gen.EncodeInboundListener),
+		inFixed:  fragments(f, "filter chains", gen.EncodeInboundRest),
+		inPorts:  stencils(f, "inbound filter chains", inboundHoles(), gen.EncodeInboundChains),
 	}
-}
-
-func listenerLeaf(name string, message []byte) *encodecache.Entry {
-	return encodecache.NewLeaf(ListenerType, name, encodecache.NewFragment(message))
 }
 
 // addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints'). For gRPC clients

@@ -40,6 +40,9 @@ type inboundContent struct {
 
 // entry is the listener as a resource.
 func (c *inboundContent) entry(name string) *encodecache.Entry {
+	if len(c.header.Bytes()) == 0 || len(c.ports) == 0 && (c.fixed == nil || len(c.fixed.Bytes()) == 0) { // it is left out, or has no chain
+		return encodecache.NewAbsent(ListenerType, name)
+	}
 	size := 0
 	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
 		for _, f := range []*encodecache.Fragment{c.header, c.fixed} {
@@ -184,7 +187,9 @@ func (t *Tables) inboundPorts(declared []gen.InboundChainsKey) []inboundPort {
 	out := make([]inboundPort, 0, len(declared))
 	for _, k := range declared {
 		shared, names := k.Split()
-		out = append(out, inboundPort{t.listeners.inPorts.Get(shared), names})
+		if chains := t.listeners.inPorts.Get(shared); !chains.Empty() {
+			out = append(out, inboundPort{chains, names})
+		}
 	}
 	return out
 }

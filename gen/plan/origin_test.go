@@ -67,10 +67,5 @@ func (m *meshMachine) exists(k value.ObjectKey) bool {
 	case value.KindMeshConfig:
 		return true
 	}
-	for _, s := range m.state.Services {
-		if s.Object == k {
-			return true
-		}
-	}
-	return false
+	return true // a class keeps its own clusters and listeners where only the object has another name
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -50,6 +51,10 @@ type Options struct {
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
+	// Faults is told all that is wrong with what is made of an object whenever that changes, in place of what it was told before; none: nothing
+	// is left out. It must not block or call the Planner. Log gets the stack of panics that were caught. Both may be nil.
+	Faults func(value.ObjectKey, []Fault)
+	Log    *slog.Logger
 	// Took is told how long each step of the config goroutine took, and how many bases and classes it advanced; may be nil.
 	Took func(Step)
 }
@@ -70,6 +75,7 @@ func NewPlanner(t *Tables, sink Sink, o Options) *Planner {
 	if o.Took == nil {
 		o.Took = func(Step) {}
 	}
+	t.faults.tell(o.Faults, o.Log)
 	return &Planner{tables: t, sink: sink, opts: o, wake: make(chan struct{}, 1), late: map[value.ServiceKey]struct{}{}, state: newState()}
 }
 
@@ -279,6 +285,7 @@ func (p *Planner) step() {
 		p.current = w.view
 		p.welcome(&w, start)
 		p.sweep()
+		p.tables.faults.settle()
 		took.Took = p.opts.Now().Sub(start)
 		p.opts.Took(took)
 	}

@@ -18,9 +18,9 @@ import (
 
 // routeTables hold the sidecar route configurations and their virtual hosts.
 type routeTables struct {
-	hosts        *encodecache.Table[gen.VirtualHostKey, encodecache.Fragment]
-	headers      *encodecache.Table[gen.RouteConfigurationKey, encodecache.Fragment]
-	catchAlls    *encodecache.Table[gen.CatchAllKey, encodecache.Fragment]
+	hosts        checked[gen.VirtualHostKey, encodecache.Fragment]
+	headers      checked[gen.RouteConfigurationKey, encodecache.Fragment]
+	catchAlls    checked[gen.CatchAllKey, encodecache.Fragment]
 	destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
 	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
 }
@@ -42,17 +42,11 @@ func (k soleHostKey) Objects() []value.ObjectKey {
 	return ObjectsOf(k.host)
 }
 
-func newRouteTables() routeTables {
+func newRouteTables(f *faults) routeTables {
 	return routeTables{
-		hosts: encodecache.NewTable(func(k gen.VirtualHostKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.VirtualHostField(k))
-		}),
-		headers: encodecache.NewTable(func(k gen.RouteConfigurationKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.Marshal(gen.RouteConfiguration(k)))
-		}),
-		catchAlls: encodecache.NewTable(func(k gen.CatchAllKey) *encodecache.Fragment {
-			return encodecache.NewFragment(gen.CatchAllField(k))
-		}),
+		hosts:        fragments(f, "virtual host", gen.EncodeVirtualHost),
+		headers:      fragments(f, "route configuration", gen.EncodeRouteConfiguration),
+		catchAlls:    fragments(f, "virtual host", gen.EncodeCatchAll),
 		destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
 		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
 			return encodecache.NewComposite(RouteType, k.name, k.header, func(yield func(*encodecache.Fragment) bool) {
@@ -148,6 +142,9 @@ func compose(name string, header *encodecache.Fragment, hosts VirtualHosts, last
 // composeOf is a resource of many parts between a first one and a last one, which may be nil.
 func composeOf(typeURL, name string, ends [2]*encodecache.Fragment, hosts chunked.Map[*encodecache.Fragment]) *encodecache.Entry {
 	header, last := ends[0], ends[1]
+	if len(header.Bytes()) == 0 {
+		return encodecache.NewAbsent(typeURL, name)
+	}
 	if last == nil {
 		last = encodecache.NewFragment(nil)
 	}

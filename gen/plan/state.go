@@ -22,6 +22,10 @@ type state struct {
 	interest    interest
 	known       *known // of the Snapshot that is planned; nil when nothing is
 	serial      int
+	// stuck are the clients whose class could not be worked out, because that panicked: they keep what they have until a change, after which it
+	// is tried again. failed are the Facts of which the base panicked since the last change.
+	stuck  map[*client]struct{}
+	failed map[Facts]struct{}
 }
 
 type client struct {
@@ -39,6 +43,7 @@ type classState struct {
 	inbound *inbound
 	world   *World
 	members int
+	broken  bool // its last computation panicked: world is an older one
 }
 
 // baseState is a base in use.
@@ -46,12 +51,13 @@ type baseState struct {
 	base    *base
 	facts   Facts
 	classes map[string]*classState // by id
+	broken  bool                   // its last computation panicked: base is an older one
 }
 
 func newState() state {
 	return state{
 		clients: map[uint64]*client{}, byAddress: map[string][]*client{}, byNamespace: map[string]map[*client]struct{}{},
-		bases: map[Facts]*baseState{}, interest: newInterest(),
+		bases: map[Facts]*baseState{}, interest: newInterest(), stuck: map[*client]struct{}{}, failed: map[Facts]struct{}{},
 	}
 }
 
@@ -67,7 +73,7 @@ func (p *Planner) attach(a arrival) {
 		p.byNamespace[ns] = map[*client]struct{}{}
 	}
 	p.byNamespace[ns][c] = struct{}{}
-	p.classify(c)
+	p.settleClass(c)
 }
 
 func (p *Planner) detach(id uint64) {
@@ -76,6 +82,9 @@ func (p *Planner) detach(id uint64) {
 		return
 	}
 	delete(p.clients, id)
+	if delete(p.stuck, c); p.tables.faults.units.Load() > 0 {
+		p.tables.faults.forget(c)
+	}
 	for _, addr := range c.proxy.Addresses {
 		if left := slices.DeleteFunc(p.byAddress[addr], func(o *client) bool { return o == c }); len(left) > 0 {
 			p.byAddress[addr] = left
@@ -101,13 +110,28 @@ func (p *Planner) leave(c *client) {
 	}
 }
 
+// settleClass classifies a client. One for which that panics keeps what it has, which is nothing if it is new: an empty answer would take away
+// what it has from before.
+func (p *Planner) settleClass(c *client) {
+	if p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.classify(c) }) {
+		delete(p.stuck, c)
+	} else {
+		p.stuck[c] = struct{}{}
+	}
+}
+
 // classify finds the class of a client under the current View, and tells the Sink if it is another than before.
 func (p *Planner) classify(c *client) {
 	facts, labels := factsOf(p.current, c.proxy)
 	own, id := ownOf(p.current, c.proxy)
 	bs := p.bases[facts]
 	if bs == nil {
+		if _, bad := p.failed[facts]; bad {
+			panic("the configuration of its kind of proxy cannot be made")
+		}
+		p.failed[facts] = struct{}{}
 		bs = &baseState{base: p.tables.baseOf(p.knownOf(p.current.Snapshot), facts, labels), facts: facts, classes: map[string]*classState{}}
+		delete(p.failed, facts)
 		p.bases[facts] = bs
 		p.interest.add(bs)
 	}
@@ -137,9 +161,11 @@ func (p *Planner) sweep() {
 			continue
 		}
 		delete(bs.classes, cs.id)
+		p.tables.faults.forget(cs)
 		p.classes--
 		if len(bs.classes) == 0 {
 			delete(p.bases, bs.facts)
+			p.tables.faults.forget(bs)
 			p.interest.remove(bs)
 		}
 	}
@@ -155,48 +181,101 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 		p.sink.Advanced(nil, late)
 		return 0, 0
 	}
+	clear(p.failed)
+	p.tables.faults.begin(prev.Snapshot, v.Snapshot, d)
 	worlds := map[*Class]*World{}
 	if d.All || len(d.Objects)+len(d.Services) > 0 {
-		touch := p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
+		touch, concerned := p.touch(prev, v, d)
 		p.known = touch.known
-		for bs := range p.interest.in(touch, prev.Snapshot, v.Snapshot) {
+		objects := objectsIn(d)
+		for bs := range concerned {
 			bases++
-			p.advanceBase(bs, v, touch, worlds)
+			p.advanceBase(bs, v, touch, worlds, objects)
 		}
 	}
-	moved := p.affected(prev, v, d)
+	moved := p.inDoubt(prev, v, d)
 	for c := range moved {
-		p.refreshOwn(c, worlds)
+		p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.refreshOwn(c, worlds) })
 	}
 	if len(worlds)+len(late.Services) > 0 {
 		p.sink.Advanced(worlds, late)
 	}
 	for c := range moved {
-		p.classify(c)
+		p.settleClass(c)
 	}
 	return bases, len(worlds)
 }
 
+// touch is what a change touches, and the bases that it may concern: all, if finding out panics.
+func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *touched, concerned map[*baseState]struct{}) {
+	if p.tables.faults.contain(finding{"touched"}, "a change", objectsIn(d), func() {
+		touch = p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
+		concerned = p.interest.in(touch, prev.Snapshot, v.Snapshot)
+	}) {
+		return touch, concerned
+	}
+	return &touched{all: true}, p.interest.all
+}
+
+// inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.
+func (p *Planner) inDoubt(prev, v *snapshot.View, d *snapshot.Delta) (out map[*client]struct{}) {
+	if !p.tables.faults.contain(finding{"affected"}, "a change", objectsIn(d), func() { out = p.affected(prev, v, d) }) {
+		out = map[*client]struct{}{}
+		for _, c := range p.clients {
+			out[c] = struct{}{}
+		}
+	}
+	maps.Copy(out, p.stuck)
+	return out
+}
+
+// finding names a search of the planner that may panic.
+type finding struct{ name string }
+
+// maxAccused is up to how many changed objects a panic in the planner is reported on.
+const maxAccused = 16
+
+// objectsIn are the objects that a change names, unless they are too many for any to be suspicious.
+func objectsIn(d *snapshot.Delta) []value.ObjectKey {
+	if len(d.Objects) > maxAccused {
+		return nil
+	}
+	return slices.Collect(maps.Keys(d.Objects))
+}
+
 // advanceBase brings a base and the classes that stand on it to v. A base that a step skipped stands at an older Snapshot, but at an equal
-// one for its scope.
-func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, worlds map[*Class]*World) {
-	old := bs.base
-	if touch.all {
-		bs.base = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
-	} else {
-		bs.base = p.tables.advance(old, v.Snapshot, touch)
+// one for its scope. Where it panics, the base stays as it was, and is made from nothing when the next change touches it; so is the World of a
+// class. objects are those that changed.
+func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, worlds map[*Class]*World, objects []value.ObjectKey) {
+	old, anew := bs.base, touch.all || bs.broken
+	bs.broken = !p.tables.faults.contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
+		next := old
+		if anew {
+			next = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
+		} else {
+			next = p.tables.advance(old, v.Snapshot, touch)
+		}
+		bs.base = next
+	})
+	if bs.broken {
+		return
 	}
 	same := old.equal(bs.base)
 	for _, cs := range bs.classes {
-		stale := touch.all || slices.ContainsFunc(cs.own.Targets, func(t Target) bool {
+		stale := anew || cs.broken || slices.ContainsFunc(cs.own.Targets, func(t Target) bool {
 			_, ok := touch.hosts[t.Service.Host]
 			return ok
 		})
-		if stale {
-			p.renew(cs, worlds)
-		} else if !same {
-			cs.give(bs.base.world(cs.inbound, old, cs.world), worlds)
+		if !stale && same {
+			continue
 		}
+		cs.broken = !p.tables.faults.contain(cs, cs.class.Name, objects, func() {
+			if stale {
+				p.renew(cs, worlds)
+			} else {
+				cs.give(bs.base.world(cs.inbound, old, cs.world), worlds)
+			}
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ type Tables struct {
 	routes    routeTables
 	gateways  gatewayTables
 	sections  sectionPools
+	faults    *faults
 }
 
 // sectionPools find what the sections of different bases have in common, so that they hold it as the same chunks.
@@ -34,12 +35,14 @@ func newSectionPools() sectionPools {
 
 // NewTables makes empty Tables.
 func NewTables() *Tables {
+	f := newFaults()
 	return &Tables{
+		faults:    f,
 		trims:     encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) }),
-		clusters:  newClusterTables(),
-		listeners: newListenerTables(),
-		routes:    newRouteTables(),
-		gateways:  newGatewayTables(),
+		clusters:  newClusterTables(f),
+		listeners: newListenerTables(f),
+		routes:    newRouteTables(f),
+		gateways:  newGatewayTables(f),
 		sections:  newSectionPools(),
 	}
 }

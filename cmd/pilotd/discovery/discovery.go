@@ -80,6 +80,7 @@ func New(o Options) *Server {
 	s.Reports = report.New(report.Options{Log: o.Log.With("scope", "config"), Began: s.countProblem})
 	s.Planner = plan.NewPlanner(s.Tables, s, plan.Options{
 		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,
+		Faults: s.leftOut, Log: o.Log.With("scope", "plan"),
 	})
 	s.Builder = snapshot.NewBuilder(s)
 	s.Shards = shard.New(shard.Options{

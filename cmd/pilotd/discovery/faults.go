@@ -1,0 +1,23 @@
+package discovery
+
+import (
+	"strings"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/report"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// leftOut tells the registry what is left out of all that is made of an object, in place of what it was told before. It is called by whatever
+// goroutine makes something, and does not block.
+func (s *Server) leftOut(o value.ObjectKey, list []plan.Fault) {
+	problems := make([]report.Problem, 0, len(list))
+	for _, f := range list {
+		p := report.Problem{Key: o, Cause: report.LeftOut, Reason: strings.TrimPrefix(f.Field+": "+f.Reason, ": "), Resource: f.Resource}
+		if f.Panicked {
+			p.Cause = report.Panicked
+		}
+		problems = append(problems, p)
+	}
+	s.Reports.Set(report.Subject{Owner: "plan", Key: o}, problems)
+}
