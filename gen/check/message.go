@@ -4,13 +4,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Message are the rules that a message of any type breaks.
-func Message(m proto.Message) []Fault {
-	f := &faults{}
-	f.validate(m)
-	return f.list
-}
-
 // validator is what the generated code of a message type with constraints has.
 type validator interface{ Validate() error }
 

@@ -227,8 +227,13 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	}
 	var parts []*encodecache.Fragment
 	for _, c := range chains {
-		k.TLS = k.TLS || c.ServerNames != "" || c.TLS != nil
-		parts = append(parts, g.tables.gateways.chains.Get(c))
+		if f := g.tables.gateways.chains.Get(c); len(f.Bytes()) > 0 { // else it is left out
+			k.TLS = k.TLS || c.ServerNames != "" || c.TLS != nil
+			parts = append(parts, f)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
 	}
 	return encodecache.NewComposite(ListenerType, k.Name(), g.tables.gateways.listeners.Get(k), slices.Values(parts))
 }

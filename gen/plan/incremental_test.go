@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -52,7 +53,7 @@ func newMesh(t *rapid.T) *meshMachine {
 
 func start(sink Sink) (*Planner, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := NewPlanner(NewTables(), sink, Options{Now: time.Now, After: time.After})
+	p := NewPlanner(NewTables(), sink, Options{Now: time.Now, After: time.After, Log: slog.Default()})
 	done := make(chan struct{})
 	go func() { p.Run(ctx); close(done) }()
 	return p, func() { cancel(); <-done }
@@ -204,6 +205,11 @@ func (m *meshMachine) check(t *rapid.T) {
 	for _, p := range []*Planner{m.planner, planner} {
 		if err := p.Barrier(context.Background()); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, p := range []*Planner{m.planner, planner} {
+		if f := p.tables.Faults(); f.Panics > 0 {
+			t.Fatalf("%d panics were caught", f.Panics)
 		}
 	}
 	for id, p := range m.proxies {
