@@ -58,8 +58,12 @@ func (s *Server) shardMetrics() shard.Metrics {
 		Unserved:   func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
 		Refused: func(r shard.Refusal) {
 			rejects[r.Type].Inc()
-			refusals.tell(&r)
+			if len(r.Offences) == 0 { // nothing is known yet of the reason
+				refusals.tell(&r)
+			}
+			s.refused(&r)
 		},
+		Healed: s.healed,
 	}
 }
 
