@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -82,8 +83,21 @@ func checkMesh(m *meshconfig.MeshConfig) *problem {
 	c.within("proxyInboundListenPort", int64(m.GetProxyInboundListenPort()), 0, 65535)
 	c.positive("connectTimeout", m.GetConnectTimeout())
 	c.duration("protocolDetectionTimeout", m.GetProtocolDetectionTimeout(), true)
-	c.duration("dnsRefreshRate", m.GetDnsRefreshRate(), true)
+	c.positive("dnsRefreshRate", m.GetDnsRefreshRate())
 	c.locality("localityLbSetting", m.GetLocalityLbSetting())
 	c.retries("defaultHttpRetryPolicy", m.GetDefaultHttpRetryPolicy())
+	c.pool("defaultTrafficPolicy.connectionPool", m.GetDefaultTrafficPolicy().GetConnectionPool())
+	c.outlier("defaultTrafficPolicy.outlierDetection", m.GetDefaultTrafficPolicy().GetOutlierDetection())
+	if k := m.GetTcpKeepalive(); k != nil {
+		c.seconds("tcpKeepalive.time", k.GetTime())
+		c.seconds("tcpKeepalive.interval", k.GetInterval())
+	}
+	for i, s := range m.GetTlsDefaults().GetCipherSuites() {
+		c.that(slices.Contains(knownCiphers(), s), item("tlsDefaults.cipherSuites", i), "expected a cipher suite that Envoy knows, got %q", s)
+	}
+	for i, s := range m.GetTlsDefaults().GetEcdhCurves() {
+		known := []string{"P-256", "P-384", "P-521", "X25519", "X25519MLKEM768"}
+		c.that(slices.Contains(known, s), item("tlsDefaults.ecdhCurves", i), "expected one of %s, got %q", strings.Join(known, ", "), s)
+	}
 	return c.first
 }

@@ -18,6 +18,10 @@
 // that is not there yet. What flush computes is compared with its predecessor, which is kept where the used fields are equal, so that
 // annotations, status, managedFields and resourceVersion never cause a push.
 //
+// An object is refused if Envoy would refuse what is made of it, if istiod's validation refuses it, or if no API server would store it; a
+// Rejection names the field, and the last good version stays in force. The rules of Istio's CRDs (package ingest/crd) are applied to objects
+// from a directory only: for others the API server has applied those of its own CRDs. What Envoy's texts may look like is package envoytext.
+//
 // Whether an object is admitted depends on the object alone. Conflicts between objects are decided by the same rules always:
 //   - one key in two sources: the source that was named first to NewStore;
 //   - one host in one namespace from several objects: a Kubernetes Service first, then the oldest ServiceEntry, then by name. The first decides;

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"slices"
 	"strings"
 
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
@@ -13,11 +14,36 @@ func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
 	for _, s := range spec.Servers {
 		s.Bind = addressOf(s.Bind)
+		if s.Tls != nil {
+			s.Tls.CipherSuites = cipherSuites(s.Tls.CipherSuites)
+		}
 		for i, h := range s.Hosts {
 			s.Hosts[i] = inNamespace(h, o.Namespace)
 		}
 	}
 	return &value.Gateway{Meta: metaOf(o.ObjectMeta), Spec: spec}
+}
+
+// cipherSuites are those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied from servers that know more,
+// and Envoy would refuse the whole listener.
+func cipherSuites(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if slices.Contains(knownCiphers(), s) && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// knownCiphers are the suites up to TLS 1.2 that Envoy's library has. Those of TLS 1.3 cannot be chosen.
+func knownCiphers() []string {
+	return []string{
+		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
+		"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-PSK-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
+		"ECDHE-PSK-AES128-CBC-SHA", "ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "ECDHE-PSK-AES256-CBC-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384",
+		"AES128-SHA", "PSK-AES128-CBC-SHA", "AES256-SHA", "PSK-AES256-CBC-SHA", "DES-CBC3-SHA",
+	}
 }
 
 // inNamespace is "namespace/host" with "." resolved; of a host alone, any namespace's.
@@ -37,6 +63,9 @@ func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
 	for _, l := range spec.Ingress {
 		l.Bind = addressOf(l.Bind)
+		if l.Tls != nil {
+			l.Tls.CipherSuites = cipherSuites(l.Tls.CipherSuites)
+		}
 	}
 	for _, e := range spec.Egress {
 		e.Bind = addressOf(e.Bind)

@@ -63,6 +63,33 @@ func TestIstiosVerdicts(t *testing.T) {
 	})
 }
 
+// TestEnvoysRulesOfTheMesh: what Envoy would refuse in every cluster or listener is refused of the mesh configuration.
+func TestEnvoysRulesOfTheMesh(t *testing.T) {
+	for text, want := range map[string]string{
+		"dnsRefreshRate: 0s": "dnsRefreshRate", "connectTimeout: 0s": "connectTimeout", "tlsDefaults: {cipherSuites: [AES128-SHA, FOO]}": "tlsDefaults.cipherSuites[1]",
+		"tlsDefaults: {ecdhCurves: [P-256, P-224]}": "tlsDefaults.ecdhCurves[1]", "tcpKeepalive: {time: -1s}": "tcpKeepalive.time",
+		"defaultTrafficPolicy: {outlierDetection: {interval: 0s}}": "defaultTrafficPolicy.outlierDetection.interval", "tlsDefaults: {cipherSuites: [AES128-SHA]}": "",
+	} {
+		_, p := parseMesh(text)
+		if p == nil && want != "" || p != nil && p.field != want {
+			t.Errorf("%s: %+v, want %q", text, p, want)
+		}
+	}
+}
+
+// TestUnknownCipherSuitesAreLeftOut: as istiod does it, a Gateway goes on with the suites that Envoy knows.
+func TestUnknownCipherSuitesAreLeftOut(t *testing.T) {
+	events := decode(t, "kube", "kind: Gateway\nmetadata: {name: g, namespace: a}\nspec: {servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: [\"*\"], tls: {mode: SIMPLE, credentialName: c, cipherSuites: [TLS_AES_128_GCM_SHA256, AES128-SHA, FOO, AES128-SHA]}}]}")
+	k := newKeeper()
+	s := NewStore(k, quiet(t), "kube")
+	s.Synced("kube")
+	s.Apply(events)
+	got := k.whole().Gateways[events[0].Key].Spec.Servers[0].Tls.CipherSuites
+	if len(got) != 1 || got[0] != "AES128-SHA" {
+		t.Fatalf("%v, refused: %v", got, s.Rejections())
+	}
+}
+
 // TestKubernetesVerdicts: Services that no API server would store are refused when a directory has them.
 func TestKubernetesVerdicts(t *testing.T) {
 	judged(t, "Service", "spec: {ports: […]}", [][2]string{
