@@ -18,6 +18,9 @@ func TestEnvoyValidates(t *testing.T) {
 		validates(t, w, parts.Sidecar, clientDelta(), webV1(), securePod())
 		validates(t, w, parts.Gateway, gatewayDelta())
 	})
+	t.Run("sidecar listeners", func(t *testing.T) {
+		validates(t, newWorld(t, inDirectory, baseMesh()+sidecarListeners), parts.Sidecar, webV1())
+	})
 	t.Run("examples", func(t *testing.T) {
 		settings, err := os.ReadFile("../examples/mesh-config.yaml")
 		if err != nil {
@@ -30,6 +33,26 @@ func TestEnvoyValidates(t *testing.T) {
 		validates(t, w, parts.Gateway, pod{"gateway", "istio-system", "127.0.0.1", "istio: ingressgateway"})
 	})
 }
+
+// sidecarListeners is a Sidecar with every kind of ingress endpoint and egress listener.
+const sidecarListeners = `
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: listeners, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: web}}
+  inboundConnectionPool: {tcp: {maxConnections: 7}}
+  ingress:
+  - {port: {number: 8080, protocol: HTTP, name: http}, defaultEndpoint: "127.0.0.1:18080"}
+  - {port: {number: 7070, protocol: GRPC, name: grpc}, defaultEndpoint: "unix:///var/run/app.sock"}
+  - {port: {number: 9000, protocol: TCP, name: tcp}, defaultEndpoint: "0.0.0.0:9001"}
+  - {port: {number: 9001, protocol: TCP, name: plain}}
+  egress:
+  - {port: {number: 80, protocol: HTTP, name: http}, hosts: ["shop/*"]}
+  - {port: {number: 9000, protocol: TCP, name: tcp}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}
+  - {hosts: ["~/*"]}
+`
 
 // example is a directory of the tree, which no test changes.
 type example struct{ path, mesh string }

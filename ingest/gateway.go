@@ -4,14 +4,19 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gateway makes every server host "namespace/host".
+// gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone (AUTO_PASSTHROUGH) are left
+// out, for there are no clusters yet to which they could; the Gateway's others are served.
 func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
+	spec.Servers = slices.DeleteFunc(spec.Servers, func(s *networking.Server) bool {
+		return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
+	})
 	for _, s := range spec.Servers {
 		s.Bind = addressOf(s.Bind)
 		if s.Tls != nil {

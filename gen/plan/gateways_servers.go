@@ -150,8 +150,7 @@ func (s *gatewayServer) terminatesHTTPS() bool {
 
 // passthrough reports whether the server leaves TLS to the backends.
 func (s *gatewayServer) passthrough() bool {
-	mode := s.GetTls().GetMode()
-	return s.GetTls() != nil && (mode == networking.ServerTLSSettings_PASSTHROUGH || mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH)
+	return s.GetTls() != nil && s.GetTls().GetMode() == networking.ServerTLSSettings_PASSTHROUGH
 }
 
 // routesAlike reports whether two servers have the same routes.
