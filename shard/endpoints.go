@@ -1,10 +1,10 @@
 package shard
 
 import (
-	"maps"
 	"time"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -70,11 +70,11 @@ func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time
 	if len(names) == 0 && !all {
 		return
 	}
-	for c := range w.crews {
-		for _, group := range c.cohorts {
-			if !all && !group.wants(names) {
-				continue
-			}
+	for sub, cohorts := range w.subscribers {
+		if !all && !wants(sub, names) {
+			continue
+		}
+		for group := range cohorts {
 			for m := range group.members {
 				w.carryOut(m, m.session.Refresh(w.now(), w.book), at)
 			}
@@ -84,15 +84,10 @@ func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time
 
 // resourcesOf are the names of the resources that the endpoints of services go into, in any World in use.
 func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]struct{} {
-	seen := make(map[*joined]struct{}, 1)
 	names := map[string]struct{}{}
-	for c := range w.crews {
-		if _, ok := seen[c.target.endpoints]; ok {
-			continue
-		}
-		seen[c.target.endpoints] = struct{}{}
+	for j := range w.joins.all() {
 		for s := range services {
-			for _, a := range w.shards.opts.join.assignmentsOf(c.target.world, s) {
+			for _, a := range w.shards.opts.join.assignmentsOf(j.world, s) {
 				names[a.Name] = struct{}{}
 			}
 		}
@@ -100,13 +95,31 @@ func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]
 	return names
 }
 
-// wants reports whether the cohort subscribes to any of names.
-func (c *cohort) wants(names map[string]struct{}) bool {
-	if c.sub.All {
+// subscribers are the cohorts of all crews of a worker by what they subscribe to, so that a change is held against each subscription once,
+// however many classes there are. Owned by the worker goroutine.
+type subscribers map[ads.Subscription]map[*cohort]struct{}
+
+func (s subscribers) add(c *cohort) {
+	if s[c.sub] == nil {
+		s[c.sub] = map[*cohort]struct{}{}
+	}
+	s[c.sub][c] = struct{}{}
+}
+
+func (s subscribers) remove(c *cohort) {
+	delete(s[c.sub], c)
+	if len(s[c.sub]) == 0 {
+		delete(s, c.sub)
+	}
+}
+
+// wants reports whether a subscription has any of names.
+func wants(sub ads.Subscription, names map[string]struct{}) bool {
+	if sub.All {
 		return true
 	}
-	for n := range maps.Keys(names) {
-		if c.sub.Names.Contains(n) {
+	for n := range names {
+		if sub.Names.Contains(n) {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 	c := w.byClass[a.class]
 	if c == nil {
 		c = &crew{class: a.class, members: map[*member]struct{}{}, cohorts: map[ads.Subscription]*cohort{}}
-		c.target = w.newTarget(a.world, nil)
+		w.retarget(c, a.world)
 		w.byClass[a.class] = c
 		w.crews[c] = struct{}{}
 		w.figures.classes.Add(1)
@@ -114,6 +114,7 @@ func (w *worker) leaveCrew(m *member) {
 	if len(c.members) == 0 {
 		delete(w.crews, c)
 		delete(w.byClass, c.class)
+		w.joins.drop(c.target.endpoints)
 		w.figures.classes.Add(-1)
 		w.parted = true
 	}
@@ -126,6 +127,7 @@ func (w *worker) leaveCohort(m *member) {
 	delete(m.cohort.members, m)
 	if len(m.cohort.members) == 0 {
 		delete(m.crew.cohorts, m.cohort.sub)
+		w.subscribers.remove(m.cohort)
 		w.figures.cohorts.Add(-1)
 	}
 	m.cohort = nil
@@ -145,6 +147,7 @@ func (w *worker) muster(m *member) {
 	if c == nil {
 		c = &cohort{sub: sub, members: map[*member]struct{}{}}
 		m.crew.cohorts[sub] = c
+		w.subscribers.add(c)
 		w.figures.cohorts.Add(1)
 	}
 	c.members[m] = struct{}{}
@@ -157,7 +160,7 @@ func (w *worker) handleWorld(class *plan.Class, world *plan.World, at time.Time)
 	if c == nil || world.Revision < c.target.world.Revision || world == c.target.world {
 		return
 	}
-	c.target = w.newTarget(world, c.target)
+	w.retarget(c, world)
 	if w.endpoints == nil {
 		return
 	}

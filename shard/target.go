@@ -27,6 +27,16 @@ func (t *target) Content(typ ads.Type, sub ads.Subscription) *ads.Content {
 	return t.contents[typ]
 }
 
+// retarget gives a crew the target of a World.
+func (w *worker) retarget(c *crew, world *plan.World) {
+	prev := c.target
+	c.target = w.newTarget(world, prev)
+	w.joins.hold(c.target.endpoints)
+	if prev != nil {
+		w.joins.drop(prev.endpoints)
+	}
+}
+
 // newTarget is the target of a World. prev is the one of the same class before, or nil.
 func (w *worker) newTarget(world *plan.World, prev *target) *target {
 	t := &target{world: world}
@@ -56,139 +66,6 @@ func dropFrames(old, now plan.Section) {
 			c.Old.Drop()
 		}
 	})
-}
-
-// joined are the endpoint resources of a World, joined with the newest EndpointTable: those that anybody asked for. Worlds with the same
-// assignments share it. Owned by the worker goroutine.
-type joined struct {
-	worker  *worker
-	world   *plan.World // one that has these assignments
-	content *ads.Content
-	seq     uint64 // of the worker's endpoint changes, up to which content is
-	// asked are the subscriptions that content covers, forgotten when they are too many; all that it covers everything.
-	asked map[*ads.Names]struct{}
-	all   bool
-}
-
-// maxAsked bounds asked.
-const maxAsked = 1024
-
-// joinedOf is the joined of a World's assignments; it takes over what prev had.
-func (w *worker) joinedOf(world *plan.World, prev *target) *joined {
-	for c := range w.crews {
-		if c.target.world.Assignments.Same(world.Assignments) {
-			return c.target.endpoints
-		}
-	}
-	j := &joined{worker: w, world: world, content: &ads.Content{}, seq: w.log.seq, asked: map[*ads.Names]struct{}{}}
-	if prev == nil {
-		return j
-	}
-	old := prev.endpoints
-	old.catchUp()
-	var edits []chunked.Edit[*encodecache.Entry]
-	world.Assignments.Diff(old.world.Assignments, func(c chunked.Change[*plan.Assignment]) {
-		switch {
-		case !c.InNew:
-			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Delete: true})
-		case old.covers(c.Key):
-			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Value: w.entry(c.New)})
-		}
-	})
-	j.content = w.edited(old.content, edits)
-	j.all = old.all
-	for n := range old.asked {
-		j.asked[n] = struct{}{}
-	}
-	return j
-}
-
-// edited is c with edits. It shares what it can with the Contents of other Worlds.
-func (w *worker) edited(c *ads.Content, edits []chunked.Edit[*encodecache.Entry]) *ads.Content {
-	section := w.shards.sections.Share(c.Section.Apply(edits))
-	if section.Same(c.Section) {
-		return c
-	}
-	return &ads.Content{Section: section}
-}
-
-// covers reports whether somebody asked for name.
-func (j *joined) covers(name string) bool {
-	if j.all {
-		return true
-	}
-	if _, ok := j.content.Section.Get(name); ok {
-		return true
-	}
-	for n := range j.asked {
-		if n.Contains(name) {
-			return true
-		}
-	}
-	return false
-}
-
-// cover is the resources, with those that sub asks for among them.
-func (j *joined) cover(sub ads.Subscription) *ads.Content {
-	j.catchUp()
-	if _, ok := j.asked[sub.Names]; j.all || ok && !sub.All || sub.None() {
-		return j.content
-	}
-	var edits []chunked.Edit[*encodecache.Entry]
-	add := func(a *plan.Assignment) {
-		if _, ok := j.content.Section.Get(a.Name); !ok {
-			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: j.worker.entry(a)})
-		}
-	}
-	if sub.All {
-		j.all = true
-		for _, a := range j.world.Assignments.All() {
-			add(a)
-		}
-	} else {
-		if len(j.asked) >= maxAsked {
-			clear(j.asked)
-		}
-		j.asked[sub.Names] = struct{}{}
-		for name := range sub.Names.All() {
-			if a, ok := j.world.Assignments.Get(name); ok {
-				add(a)
-			}
-		}
-	}
-	j.content = j.worker.edited(j.content, edits)
-	return j.content
-}
-
-// catchUp works in the endpoint changes since the last call.
-func (j *joined) catchUp() {
-	if j.seq == j.worker.log.seq {
-		return
-	}
-	services, complete := j.worker.log.after(j.seq)
-	j.seq = j.worker.log.seq
-	var edits []chunked.Edit[*encodecache.Entry]
-	renew := func(a *plan.Assignment, had *encodecache.Entry) {
-		if e := j.worker.entry(a); e != had && e.Sum() != had.Sum() {
-			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
-			had.Drop()
-		}
-	}
-	if !complete {
-		for name, had := range j.content.Section.All() {
-			if a, ok := j.world.Assignments.Get(name); ok {
-				renew(a, had)
-			}
-		}
-	}
-	for s := range services {
-		for _, a := range j.worker.shards.opts.join.assignmentsOf(j.world, s) {
-			if had, ok := j.content.Section.Get(a.Name); ok {
-				renew(a, had)
-			}
-		}
-	}
-	j.content = j.worker.edited(j.content, edits)
 }
 
 // changeLog remembers which services changed lately.

@@ -36,21 +36,23 @@ type worker struct {
 	endpointsCame, worldsCame atomic.Bool
 
 	// Owned by the worker goroutine.
-	book       *ads.Book
-	responses  map[*ads.Batch]*encodecache.Response // of this round
-	crews      map[*crew]struct{}
-	byClass    map[*plan.Class]*crew
-	endpoints  *snapshot.EndpointTable // nil until the first
-	withheld   bool                    // the endpoint slot is not to be looked at now
-	log        changeLog
-	contents   contentTable
-	timers     timers
-	inspectAt  time.Time // when to look for clients that do not answer; zero while there are none
-	connecting line      // members with a type's first request, which are answered one by one
-	parted     bool      // the last member of a class has left, in this round
-	crowded    bool      // several have come in this round
-	given      int       // bytes of responses, ever
-	welcomed   time.Time // when a client that connects was answered last
+	book        *ads.Book
+	responses   map[*ads.Batch]*encodecache.Response // of this round
+	crews       map[*crew]struct{}
+	byClass     map[*plan.Class]*crew
+	joins       joinedTable
+	subscribers subscribers
+	endpoints   *snapshot.EndpointTable // nil until the first
+	withheld    bool                    // the endpoint slot is not to be looked at now
+	log         changeLog
+	contents    contentTable
+	timers      timers
+	inspectAt   time.Time // when to look for clients that do not answer; zero while there are none
+	connecting  line      // members with a type's first request, which are answered one by one
+	parted      bool      // the last member of a class has left, in this round
+	crowded     bool      // several have come in this round
+	given       int       // bytes of responses, ever
+	welcomed    time.Time // when a client that connects was answered last
 
 	figures figures
 }
@@ -74,7 +76,7 @@ func newWorker(s *Shards, index int) *worker {
 		shards: s, index: index, wake: make(chan struct{}, 1),
 		book:      ads.NewBook(s.opts.Names, s.verdicts, s.nonce),
 		responses: map[*ads.Batch]*encodecache.Response{},
-		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{},
+		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(), subscribers: subscribers{},
 		contents: contentTable{},
 	}
 }

@@ -16,6 +16,7 @@
 package chunked
 
 import (
+	"hash/maphash"
 	"iter"
 	"slices"
 	"sort"
@@ -205,6 +206,16 @@ func (m Map[V]) Same(o Map[V]) bool {
 	return m.root == o.root || m.Len() == o.Len() && slices.EqualFunc(m.groups(), o.groups(), func(a, b *group[V]) bool {
 		return a == b || slices.Equal(a.chunks, b.chunks)
 	})
+}
+
+// Identity is a hash of which chunks the Map has. Maps that are the Same have the same, others as good as never.
+func (m Map[V]) Identity(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for c := range m.Chunks() {
+		maphash.WriteComparable(&h, c)
+	}
+	return h.Sum64()
 }
 
 // Set is m with key set to v; m itself if it is so already.

@@ -1,0 +1,179 @@
+package shard
+
+import (
+	"fmt"
+	"maps"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Classes with equal assignments share their endpoints, also when their Worlds came to be in other ways, and nothing is left of classes that
+// nobody is of any more.
+func TestClassesShareTheirEndpoints(t *testing.T) {
+	withFleet(t, 1, func(f *fleet) {
+		f.table("a=1 b=1")
+		one, other, third := f.world("a=1 b=1", ""), f.world("b=1", ""), f.world("a=1 b=1", "")
+		other.Assignments = one.Assignments.Set("b", f.assign["b"])
+		third.Assignments = one.Assignments.Delete("a")
+		w := f.shards.workers[0]
+		var streams []*fakeStream
+		for i, world := range []*plan.World{one, other, third} {
+
+			streams = append(streams, f.connect(nodeName(i)).place(class(fmt.Sprint(i)), world).endpoints("a", "b"))
+		}
+		joined := map[*joined]int{}
+		for c := range w.crews {
+			joined[c.target.endpoints]++
+		}
+		if len(joined) != 2 || len(w.subscribers) != 1 {
+			t.Errorf("%d sets of endpoints and %d subscriptions, want 2 and 1", len(joined), len(w.subscribers))
+		}
+		for _, s := range streams {
+			s.take()
+		}
+		f.table("a=2")
+		expect(t, "the first", streams[0].take(), "EDS a=2")
+		expect(t, "the second", streams[1].take(), "EDS a=2")
+		expect(t, "the third, whose World has it not", streams[2].take(), "")
+		for _, s := range streams {
+			f.shards.Detach(s.id)
+		}
+		synctest.Wait()
+		if len(w.joins.by)+len(w.subscribers)+len(w.crews) != 0 {
+			t.Errorf("%d sets of endpoints, %d subscriptions and %d crews are left", len(w.joins.by), len(w.subscribers), len(w.crews))
+		}
+	})
+}
+
+// classes is a worker with one member in each of n classes, each of which has a cluster of its own and 100 that all have.
+type classes struct {
+	worker  *worker
+	classes []*plan.Class
+	worlds  map[*plan.Class]*plan.World
+	rev     uint64
+}
+
+// sink is a Stream that takes everything.
+type sink uint64
+
+func (s sink) ID() uint64                         { return uint64(s) }
+func (s sink) Send(string, *encodecache.Response) {}
+func (s sink) Close(error)                        {}
+
+func newClasses(n int) *classes {
+	c := &classes{worlds: map[*plan.Class]*plan.World{}, rev: 1}
+	now := time.Unix(1000, 0)
+	shards := New(Options{Workers: 1, Planner: &planner{attached: map[uint64]*plan.Proxy{}}, Now: func() time.Time { return now }, join: join{
+		func(w *plan.World, s value.ServiceKey) []*plan.Assignment {
+			if a, ok := w.Assignments.Get(s.Host); ok {
+				return []*plan.Assignment{a}
+			}
+			return nil
+		},
+		func(a *plan.Assignment, t *snapshot.EndpointTable) *encodecache.Entry {
+			return encodecache.NewLeaf(ads.EndpointURL, a.Name, encodecache.NewFragment(fmt.Append(nil, t.Revision)))
+		},
+	}})
+	c.worker = shards.workers[0]
+	c.worker.endpoints = &snapshot.EndpointTable{Revision: 1}
+	base := &plan.World{Revision: 1}
+	var names []string
+	for i := range 100 {
+		name := fmt.Sprint("host-", i)
+		names = append(names, name)
+		base.Assignments = base.Assignments.Set(name, &plan.Assignment{Name: name, Service: serviceOf(name)})
+	}
+	for i := range n {
+		class := &plan.Class{Name: fmt.Sprint(i), Type: value.Router}
+		own := fmt.Sprint("own-", i)
+		w := &plan.World{Revision: 1, Assignments: base.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})}
+		c.classes, c.worlds[class] = append(c.classes, class), w
+		first := ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: shards.opts.Names.Of(append(names, own))}
+		m := newMember(sink(i+1), &plan.Proxy{ID: own}, first, now)
+		shards.members.Store(m.id, m)
+		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, world: w}})
+		c.worker.welcome()
+	}
+	c.worker.round()
+	return c
+}
+
+// change gives every class a World with another cluster.
+func (c *classes) change(name string) {
+	c.rev++
+	added := &plan.Assignment{Name: name, Service: serviceOf(name)}
+	for class, w := range c.worlds {
+		next := *w
+		next.Revision, next.Assignments = c.rev, w.Assignments.Set(name, added)
+		c.worlds[class] = &next
+	}
+	c.worker.postWorlds(maps.Clone(c.worlds), plan.Endpoints{}, c.worker.now())
+	c.worker.round()
+}
+
+// endpoints changes the endpoints of a service.
+func (c *classes) endpoints(name string) {
+	c.rev++
+	c.worker.postEndpoints(&snapshot.EndpointTable{Revision: c.rev}, []value.ServiceKey{serviceOf(name)}, c.worker.now())
+	c.worker.round()
+}
+
+// BenchmarkClasses is what a change of configuration that all see, and one of endpoints that one sees, cost a worker, by the number of classes.
+// For each class it should be the same however many there are.
+func BenchmarkClasses(b *testing.B) {
+	for _, n := range []int{1, 100, 4000} {
+		c := newClasses(n)
+		perClass := func(b *testing.B) {
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/class")
+		}
+		b.Run(fmt.Sprintf("config/%d", n), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				c.change(fmt.Sprint("added-", i%2))
+			}
+			perClass(b)
+		})
+		b.Run(fmt.Sprintf("endpoints/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				c.endpoints("own-0")
+			}
+			perClass(b)
+		})
+	}
+}
+
+// A change costs a class the same beside many others as beside few. What is measured is the time of processors, which does not depend on what
+// else the machine does.
+func TestCostOfAChangeIsLinearInClasses(t *testing.T) {
+	perClass := func(n int) float64 {
+		c := newClasses(n)
+		best := time.Hour
+		for i := range 5 {
+			begin := processorTime(t)
+			for j := range 4000 / n {
+				c.change(fmt.Sprint("added-", i, j))
+			}
+			best = min(best, processorTime(t)-begin)
+		}
+		return float64(best) / 4000
+	}
+	few, many := perClass(250), perClass(4000)
+	if many > 8*few {
+		t.Errorf("a class costs %.0f ns beside 250 and %.0f ns beside 4000", few, many)
+	}
+}
+
+func processorTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
