@@ -90,7 +90,7 @@ func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
 	s.streams.Store(st.id, st)
 	s.patrol.begin()
 	in.stream, in.scanner = st, s.newScanner(delta)
-	in.messages, _ = grpc.ServerTransportStreamFromContext(ss.Context()).(messageReader)
+	in.messages = messagesOf(ss)
 	if err := s.awaitReady(ss.Context()); err != nil {
 		return in, err
 	}

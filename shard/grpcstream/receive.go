@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"reflect"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,6 +20,16 @@ type messageReader interface {
 	ReadMessageHeader([]byte) error
 	Read(int) (mem.BufferSlice, error)
 	RecvCompress() string
+}
+
+// messagesOf is the messageReader of a stream; nil if it has none, or if an interceptor has put a stream of its own around it, which may want to
+// see what is received.
+func messagesOf(ss grpc.ServerStream) messageReader {
+	if reflect.TypeOf(ss).String() != "*grpc.serverStream" {
+		return nil
+	}
+	m, _ := grpc.ServerTransportStreamFromContext(ss.Context()).(messageReader)
+	return m
 }
 
 // await notes that a request is due from now on.

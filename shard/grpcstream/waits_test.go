@@ -153,7 +153,7 @@ func TestRequestsAreReadInTwoSteps(t *testing.T) {
 		must(t, err)
 		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
 		e := h.backend.next(t, "attach")
-		if _, ok := grpc.ServerTransportStreamFromContext(e.stream.(*stream).grpc.Context()).(messageReader); !ok {
+		if messagesOf(e.stream.(*stream).grpc) == nil {
 			t.Fatal("grpc's stream does not read in two steps")
 		}
 		must(t, c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: "second"}))
