@@ -3,6 +3,7 @@ package gen
 import (
 	"cmp"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ func (f *EndpointFilter) port(e *value.Endpoint) (uint32, bool) {
 	}
 	for _, p := range e.Ports {
 		if p.Name == f.Port {
-			return p.Port, true
+			return p.Port, p.Port <= math.MaxUint16 && (f.Names || sendable(e.Addresses[0]))
 		}
 	}
 	return 0, false
@@ -69,6 +70,19 @@ func isAddress(a string) bool {
 }
 
 const unixPrefix = "unix://"
+
+// maxSocketPath is the longest path of a socket that Envoy takes.
+const maxSocketPath = 107
+
+// sendable reports whether Envoy takes an address in an assignment, of which it would refuse all for one that it does not: a path that fits, or
+// an IP address without a zone.
+func sendable(a string) bool {
+	if path, ok := strings.CutPrefix(a, unixPrefix); ok {
+		return path != "" && len(path) <= maxSocketPath
+	}
+	ip, err := netip.ParseAddr(a)
+	return err == nil && ip.Zone() == ""
+}
 
 // EndpointForm is how the endpoints of an assignment are written.
 type EndpointForm struct {

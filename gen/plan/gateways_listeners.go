@@ -97,7 +97,7 @@ func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
 	key := indexKey(serverUnits(srv), "")
 	switch {
 	case srv.terminatesHTTPS():
-		return []*chainUnit{s.unit(key, s.httpChain(srv, srv.GetTls()))}
+		return []*chainUnit{s.unit(key, s.httpChain(srv, srv.GetTls()), srv.sniNames()...)}
 	case srv.passthrough():
 		for _, vs := range s.streams(srv, snapshot.TLSRoutes) {
 			out = append(out, s.passthroughUnits(srv, vs)...)

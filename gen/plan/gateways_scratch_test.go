@@ -254,6 +254,9 @@ func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer, 
 func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer, taken map[string]struct{}) []gen.GatewayChainKey {
 	switch {
 	case s.terminatesHTTPS():
+		if !take(taken, s.sniNames()) {
+			return nil
+		}
 		return []gen.GatewayChainKey{g.httpChain(l, s, s.GetTls())}
 	case s.passthrough():
 		return g.passthroughChains(s, taken)

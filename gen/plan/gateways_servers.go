@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -162,6 +163,16 @@ func (s *gatewayServer) routesAlike(o *gatewayServer) bool {
 // profile is what the routes of a VirtualService depend on about the server that has them.
 func (s *gatewayServer) profile() string {
 	return indexKey(strconv.Itoa(s.number()), strconv.FormatBool(s.GetTls() != nil))
+}
+
+// sniNames are the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways that ask for one name for
+// VirtualServices of different namespaces the first has it, for Envoy refuses a listener in which two chains take the same connections.
+func (s *gatewayServer) sniNames() []string {
+	names := gen.ServerNames(s.sniHosts())
+	if names == "" {
+		return []string{"*"}
+	}
+	return strings.Split(names, ",")
 }
 
 // sniHosts are the host names of a server, without namespaces.
