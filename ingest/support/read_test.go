@@ -141,7 +141,8 @@ func readStruct(read map[string]bool, typ, name string) bool {
 // half reports whether a field is read though it is not served: something is made of it that has no effect for lack of another thing.
 func half(field string) bool {
 	switch field {
-	case "istio.networking.v1alpha3.IstioEgressListener.bind", "istio.networking.v1alpha3.ServerTLSSettings.credentialName", "istio.networking.v1alpha3.ServerTLSSettings.credentialNames",
+	case "istio.networking.v1alpha3.IstioEgressListener.bind", "istio.networking.v1alpha3.IstioIngressListener.tls",
+		"istio.networking.v1alpha3.ServerTLSSettings.credentialName", "istio.networking.v1alpha3.ServerTLSSettings.credentialNames",
 		"istio.networking.v1alpha3.ServerTLSSettings.caCertCredentialName", "istio.networking.v1alpha3.ClientTLSSettings.credentialName",
 		"istio.mesh.v1alpha1.MeshConfig.extensionProviders":
 		return true
