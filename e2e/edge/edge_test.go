@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/e2e/edge"
+	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -50,7 +51,7 @@ func readSettings(t *testing.T) settings {
 }
 
 // TestEdgeValues writes objects with edge values in every field of every kind, as a tenant that means harm would. No Envoy refuses anything, the
-// other tenant's traffic goes on and its edits arrive, and pilotd lives.
+// other tenant's traffic goes on and its edits arrive, and pilotd lives. Envoys that start half-way get everything too.
 func TestEdgeValues(t *testing.T) {
 	s := readSettings(t)
 	t.Logf("seed %d for %v; again: EDGE_SEED=%d EDGE_FOR=%v make edge", s.seed, s.long, s.seed, s.long)
@@ -60,9 +61,15 @@ func TestEdgeValues(t *testing.T) {
 	}
 	r := &run{world: newWorld(t, ""), settings: s, maker: m, made: make(map[value.Kind]int), admitted: make(map[value.Kind]int), reasons: make(map[string]int), found: make(map[string]bool)}
 	defer r.summary()
-	for end := time.Now().Add(s.long); time.Now().Before(end); {
+	started := time.Now()
+	for late := false; time.Since(started) < s.long; {
 		if !r.batch() {
 			return
+		}
+		if !late && time.Since(started) > s.long/2 {
+			late = true
+			r.startLate(t, lateClient(), parts.Sidecar, parts.SotW)
+			r.startLate(t, lateGateway(), parts.Gateway, parts.Delta)
 		}
 	}
 	for kind, n := range r.made {

@@ -88,10 +88,20 @@ func newWorldIn(t *testing.T, s store, sources parts.Sources) *world {
 func (w *world) start(p parts.Workload, kind parts.ProxyKind, protocol parts.Protocol) *testnet.Pod {
 	w.t.Helper()
 	pod := w.network.Pod(w.t, p.IP)
-	e := parts.StartEnvoy(w.t, pod, parts.EnvoySpec{Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets})
+	e := parts.StartEnvoy(w.t, pod, parts.EnvoySpec{
+		Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets, Metadata: bothFamilies(p),
+	})
 	e.AwaitReady()
 	w.envoys = append(w.envoys, &watched{name: p.Name, envoy: e})
 	return pod
+}
+
+// bothFamilies says that a proxy has an IPv6 address too: it is sent the listeners of IPv6 addresses then. Clients over Delta have IPv4 alone.
+func bothFamilies(p parts.Workload) map[string]any {
+	if p.Name == clientDelta().Name {
+		return nil
+	}
+	return map[string]any{"INSTANCE_IPS": p.IP + ",2001:db8:ffff::1"}
 }
 
 // sidecar adds a client of the good tenant, and its ways to the web service.
