@@ -258,6 +258,9 @@ func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
 			l = []any{m.usualOf(s.Elem)}
 		} else {
 			i = m.rnd.IntN(len(l))
+			if with := slices.IndexFunc(l, func(e any) bool { return has(e, rest[:min(1, len(rest))]) }); with >= 0 && len(rest) > 1 {
+				i = with
+			}
 		}
 		l[i] = m.put(l[i], s.Elem, rest, at.with(step), v)
 		return l
