@@ -40,7 +40,7 @@ func (w *worker) lookAtEndpoints() {
 	w.mu.Unlock()
 	w.shards.opts.Metrics.Queued(EndpointLane, w.now().Sub(at))
 	w.figures.lanes[EndpointLane].Add(1)
-	w.handleEndpoints(t, services, at)
+	w.contain("changed endpoints", func() { w.handleEndpoints(t, services, at) })
 }
 
 // sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that none holds on to
@@ -76,7 +76,7 @@ func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time
 		}
 		for group := range cohorts {
 			for m := range group.members {
-				w.carryOut(m, m.session.Refresh(w.now(), w.book), at)
+				w.guard(m, "a change of endpoints", func() { w.carryOut(m, m.session.Refresh(w.now(), w.book), at) })
 			}
 		}
 	}

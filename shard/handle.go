@@ -92,14 +92,15 @@ func (w *worker) drop(m *member) {
 	if m.session == nil {
 		return
 	}
-	if healed := m.session.End(w.book); len(healed) > 0 {
-		for _, e := range healed {
-			w.shards.opts.Metrics.Healed(offencesOf(e.Offences))
-		}
-	}
+	s := m.session
 	m.session = nil
 	w.leaveCrew(m)
 	w.figures.members.Add(-1)
+	w.contain("the end of a stream", func() {
+		for _, e := range s.End(w.book) {
+			w.shards.opts.Metrics.Healed(offencesOf(e.Offences))
+		}
+	})
 }
 
 // leaveCrew takes a member out of its crew, and the crew away if it was the last.
@@ -160,13 +161,15 @@ func (w *worker) handleWorld(class *plan.Class, world *plan.World, at time.Time)
 	if c == nil || world.Revision < c.target.world.Revision || world == c.target.world {
 		return
 	}
-	w.retarget(c, world)
+	if !w.contain("the target of a class", func() { w.retarget(c, world) }) {
+		return // it stays at what it had
+	}
 	if w.endpoints == nil {
 		return
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
-			w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), at)
+			w.guard(m, "a new World", func() { w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), at) })
 		}
 		w.lookAtEndpoints()
 	}

@@ -37,6 +37,8 @@ type fleet struct {
 	// Guarded by mu: the endpoints of each service, as text.
 	endpoints map[value.ServiceKey]string
 	refusals  []Refusal
+	faults    []Fault
+	breaks    func(doing string, id uint64) bool
 }
 
 // planner notes who is attached.
@@ -70,8 +72,13 @@ func withFleet(t *testing.T, workers int, f func(*fleet)) {
 				fl.mu.Lock()
 				defer fl.mu.Unlock()
 				fl.refusals = append(fl.refusals, r)
+			}, Panicked: func(x Fault) {
+				fl.mu.Lock()
+				defer fl.mu.Unlock()
+				fl.faults = append(fl.faults, x)
 			}},
-			join: join{fl.assignmentsOf, fl.join},
+			sabotage: fl.sabotage,
+			join:     join{fl.assignmentsOf, fl.join},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -99,7 +99,10 @@ func (w *worker) joinedOf(world *plan.World, prev *target) *joined {
 		case !c.InNew:
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Delete: true})
 		case old.covers(c.Key):
-			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Value: w.entry(c.New)})
+			had, _ := old.content.Section.Get(c.Key)
+			if e := w.tryEntry(c.New, had); e != nil {
+				edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Value: e})
+			}
 		}
 	})
 	j.content = w.edited(old.content, edits)
@@ -144,7 +147,9 @@ func (j *joined) cover(sub ads.Subscription) *ads.Content {
 	var edits []chunked.Edit[*encodecache.Entry]
 	add := func(a *plan.Assignment) {
 		if _, ok := j.content.Section.Get(a.Name); !ok {
-			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: j.worker.entry(a)})
+			if e := j.worker.tryEntry(a, nil); e != nil {
+				edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
+			}
 		}
 	}
 	if sub.All {
@@ -176,7 +181,7 @@ func (j *joined) catchUp() {
 	j.seq = j.worker.log.seq
 	var edits []chunked.Edit[*encodecache.Entry]
 	renew := func(a *plan.Assignment, had *encodecache.Entry) {
-		if e := j.worker.entry(a); e != had && e.Sum() != had.Sum() {
+		if e := j.worker.tryEntry(a, had); e != had && e.Sum() != had.Sum() {
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
 			had.Drop()
 		}

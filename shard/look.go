@@ -86,7 +86,10 @@ func (s *Shards) Underway() (bytes, limit int) { return s.budget.bytes(), s.budg
 func (s *Shards) each(f func(*worker)) bool {
 	done := make(chan struct{}, len(s.workers))
 	for _, w := range s.workers {
-		w.postQuery(func() { f(w); done <- struct{}{} })
+		w.postQuery(func() {
+			defer func() { done <- struct{}{} }()
+			w.contain("a query", func() { f(w) })
+		})
 	}
 	for range s.workers {
 		select {

@@ -53,6 +53,8 @@ type Options struct {
 
 	// join is how endpoints become resources; tests have Worlds of their own.
 	join join
+	// sabotage is called before what may panic; tests panic in it. id is the stream's, or zero.
+	sabotage func(doing string, id uint64)
 }
 
 // join is how a World's assignments become resources.
@@ -106,6 +108,9 @@ func New(o Options) *Shards {
 	}
 	if o.join.entry == nil {
 		o.join = join{(*plan.World).AssignmentsOf, (*plan.Assignment).Entry}
+	}
+	if o.sabotage == nil {
+		o.sabotage = func(string, uint64) {}
 	}
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{

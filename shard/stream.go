@@ -56,6 +56,8 @@ type Metrics struct {
 	Unanswered func(t ads.Type)
 	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls it.
 	Refused func(r Refusal)
+	// Panicked is told of each panic that was caught. It must not block either.
+	Panicked func(f Fault)
 	// Healed is told of Offences that no client is kept from any more: their content has changed or is gone, or the clients that refused it
 	// are. It must not block either.
 	Healed func(offences []Offence)
@@ -102,6 +104,9 @@ func (m Metrics) filled() Metrics {
 	}
 	if m.Refused == nil {
 		m.Refused = func(Refusal) {}
+	}
+	if m.Panicked == nil {
+		m.Panicked = func(Fault) {}
 	}
 	if m.Healed == nil {
 		m.Healed = func([]Offence) {}

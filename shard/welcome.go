@@ -71,7 +71,8 @@ func (w *worker) welcome() {
 		if w.worldsCame.Load() || !w.shards.budget.ask(w.index, w.connecting.heap[0].claim) {
 			return
 		}
-		w.enter(w.connecting.heap[0].member)
+		m := w.connecting.heap[0].member
+		w.guard(m, "a first request", func() { w.enter(m) })
 		w.lookAtEndpoints()
 		if w.now().Sub(begin) > stint {
 			w.signal()

@@ -172,13 +172,14 @@ func (w *worker) round() {
 	w.lookAtEndpoints()
 	w.crowded = len(in.inbox) > 1 || w.connecting.len() > 0
 	for _, m := range in.inbox {
-		w.handleMail(m, m.collect())
+		mail := m.collect()
+		w.guard(m, "a request", func() { w.handleMail(m, mail) })
 		w.lookAtEndpoints()
 	}
-	w.handleWorlds(in)
-	w.handleTimers()
-	w.welcome()
-	w.inspect()
+	w.contain("new Worlds", func() { w.handleWorlds(in) })
+	w.contain("timers", w.handleTimers)
+	w.contain("those that connect", w.welcome)
+	w.contain("those that do not answer", w.inspect)
 	for _, f := range in.asked {
 		f()
 	}
@@ -225,12 +226,12 @@ func (w *worker) handleWorlds(in taken) {
 		w.learn(in.late.table, in.late.services)
 	}
 	for class, world := range in.worlds {
-		w.handleWorld(class, world, in.worldsAt)
+		w.contain("a new World", func() { w.handleWorld(class, world, in.worldsAt) })
 		w.lookAtEndpoints()
 	}
 	if w.withheld {
 		w.withheld = false
-		w.tellOfEndpoints(in.late.services, in.worldsAt)
+		w.contain("endpoints of new Worlds", func() { w.tellOfEndpoints(in.late.services, in.worldsAt) })
 		w.lookAtEndpoints()
 	}
 	w.contents.sweep()
@@ -248,10 +249,12 @@ func (w *worker) handleTimers() {
 				w.shards.kept.forget()
 			}
 		}
-		if m.backlogged() {
-			m.session.Stalled(now)
-		}
-		w.carryOut(m, m.session.Tick(now, w.book), m.since)
+		w.guard(m, "a timer", func() {
+			if m.backlogged() {
+				m.session.Stalled(now)
+			}
+			w.carryOut(m, m.session.Tick(now, w.book), m.since)
+		})
 		w.lookAtEndpoints()
 	}
 }

@@ -2,6 +2,8 @@ package grpcstream
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -54,14 +56,35 @@ func errDraining() error {
 // bytes below a quarter of 16 KiB. So the loop keeps nothing on its stack, and what needs some is done in calls that return. bench's
 // BenchmarkMemory shows the difference: 8 KiB a stream.
 func handler(delta bool) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) error {
-		in, err := srv.(*Server).begin(ss, delta)
+	return func(srv any, ss grpc.ServerStream) (err error) {
+		in := &reading{server: srv.(*Server), conn: connectionOf(ss.Context())}
+		defer in.close(&err)
+		err = in.begin(ss, delta)
 		for err == nil {
 			if err = in.next(ss); err == nil {
 				err = in.pass()
 			}
 		}
-		return in.end(err)
+		return err
+	}
+}
+
+// close ends a stream for the reason err, which becomes its status. It is deferred: a panic while the stream was read ends this stream alone.
+func (in *reading) close(err *error) {
+	if v := recover(); v != nil {
+		in.server.panicked("reading a stream", v)
+		*err = errFault()
+	}
+	*err = in.end(*err)
+}
+
+// errFault is the status of a stream that ended for a fault of the server.
+func errFault() error { return status.Error(codes.Internal, "a fault of the server: connect again") }
+
+// panicked tells of a panic that was caught, with the stack of the goroutine that is recovering from it.
+func (s *Server) panicked(doing string, v any) {
+	if f := s.options.Panicked; f != nil {
+		f(shard.Fault{Doing: doing, Value: fmt.Sprint(v), Stack: debug.Stack()})
 	}
 }
 
@@ -77,14 +100,14 @@ type reading struct {
 }
 
 // begin takes a stream up to its first request. After an error, too, end is to be called.
-func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
-	in := &reading{server: s, conn: connectionOf(ss.Context())}
+func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
+	s := in.server
 	if n := s.open.Add(1); n > int64(s.limits.Streams) {
 		in.conn = nil
-		return in, s.limits.streams(int(n))
+		return s.limits.streams(int(n))
 	}
 	if err := s.arrives(in.conn); err != nil {
-		return in, err
+		return err
 	}
 	st := &stream{id: s.lastID.Add(1), server: s, grpc: ss}
 	s.streams.Store(st.id, st)
@@ -92,29 +115,29 @@ func (s *Server) begin(ss grpc.ServerStream, delta bool) (*reading, error) {
 	in.stream, in.scanner = st, s.newScanner(delta)
 	in.messages = messagesOf(ss)
 	if err := s.awaitReady(ss.Context()); err != nil {
-		return in, err
+		return err
 	}
 	if err := sendPlain(ss.Context()); err != nil {
-		return in, err
+		return err
 	}
 	st.await()
 	if err := in.next(ss); err != nil {
-		return in, err
+		return err
 	}
 	if in.err != nil {
-		return in, in.err
+		return in.err
 	}
 	first := in.take()
 	proxy, err := s.options.ParseNode(first.Node)
 	if err != nil {
-		return in, invalid(err)
+		return invalid(err)
 	}
 	first.Node = nil // what is needed of it is in proxy
 	if err := s.backend.Attach(st, proxy, first); err != nil {
-		return in, err
+		return err
 	}
 	in.attached = true
-	return in, nil
+	return nil
 }
 
 // take is the request that has been received; an idle stream keeps nothing.

@@ -61,6 +61,7 @@ type gaze struct {
 
 // look is called by the timer.
 func (p *patrol) look() {
+	defer p.rest()
 	var idle []*stream
 	all := 0
 	p.server.streams.Range(func(_ uint64, s *stream) bool {
@@ -73,6 +74,13 @@ func (p *patrol) look() {
 		return true
 	})
 	p.cutOff(idle, all)
+}
+
+// rest ends a look, also one that panicked, and sees to the next one.
+func (p *patrol) rest() {
+	if v := recover(); v != nil {
+		p.server.panicked("looking for clients that do not read", v)
+	}
 	p.mu.Lock()
 	p.walking = false
 	p.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -51,6 +52,9 @@ type Options struct {
 	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck, RequestTime and Drain are not
 	// observed.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
+
+	// Panicked is told of panics that were caught, each of which has ended one stream at most. It must not block. It may be nil.
+	Panicked func(f shard.Fault)
 }
 
 // Server serves the aggregated discovery service for any number of listeners.

@@ -109,6 +109,15 @@ func (s *stream) enqueue(r *encodecache.Response) {
 
 // write is the writer goroutine: it sends what waits, and ends when nothing does.
 func (s *stream) write() {
+	defer func() {
+		if v := recover(); v != nil {
+			s.server.panicked("writing to a stream", v)
+			s.mu.Lock()
+			s.writing = false
+			s.end(errFault())
+			s.mu.Unlock()
+		}
+	}()
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 || s.ended {

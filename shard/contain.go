@@ -1,0 +1,78 @@
+package shard
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan"
+)
+
+// Fault is a panic that was caught. What it was about is left out; everything else goes on.
+type Fault struct {
+	// Proxy is whose stream has been ended for it; nil when no stream has been.
+	Proxy *plan.Proxy
+	// Doing says what was being done.
+	Doing string
+	// Value is what the panic said, Stack where.
+	Value string
+	Stack []byte
+}
+
+// contain runs f and reports whether it returned. A panic in it is counted, and no more.
+func (w *worker) contain(doing string, f func()) (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.fault(nil, doing, v)
+		}
+	}()
+	w.shards.opts.sabotage(doing, 0)
+	f()
+	return true
+}
+
+// guard runs f, which handles one stream. A panic in it ends that stream, and no other.
+func (w *worker) guard(m *member, doing string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.fault(m, doing, v)
+			w.quarantine(m)
+		}
+	}()
+	w.shards.opts.sabotage(doing, m.id)
+	f()
+}
+
+// fault tells of a panic, with the stack of the goroutine that is recovering from it.
+func (w *worker) fault(m *member, doing string, v any) {
+	f := Fault{Doing: doing, Value: fmt.Sprint(v), Stack: debug.Stack()}
+	if m != nil {
+		f.Proxy = m.proxy
+	}
+	w.shards.opts.Metrics.Panicked(f)
+}
+
+// quarantine ends the stream of a member whose state may be half changed, and takes it out of all that the worker has. What the worker worked
+// out in this pass is forgotten: it may be half done, too.
+func (w *worker) quarantine(m *member) {
+	m.gone = true
+	m.stream.Close(status.Error(codes.Internal, "a fault of the server: connect again"))
+	w.drop(m)
+	select { // the reader must not wait for the request that it was
+	case <-m.room:
+	default:
+	}
+	w.book.Turn()
+	w.book.Forget()
+}
+
+// tryEntry is entry, or had if that panics: the assignment stays at what it was.
+func (w *worker) tryEntry(a *plan.Assignment, had *encodecache.Entry) (e *encodecache.Entry) {
+	if !w.contain("the endpoints of "+a.Name, func() { e = w.entry(a) }) {
+		return had
+	}
+	return e
+}
