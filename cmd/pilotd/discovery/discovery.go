@@ -14,6 +14,8 @@ import (
 
 	"google.golang.org/grpc/keepalive"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
@@ -68,6 +70,7 @@ type Server struct {
 	Tables  *plan.Tables
 	Names   *ads.NamesTable
 	log     *slog.Logger
+	faults  *rate.Limiter
 
 	// ready is closed when the first View is published.
 	ready chan struct{}
@@ -76,7 +79,7 @@ type Server struct {
 
 // New puts a Server together. Nothing is answered before Run is called and every source is Synced.
 func New(o Options) *Server {
-	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log, ready: make(chan struct{})}
+	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log, faults: rate.NewLimiter(faultRate, faultBurst), ready: make(chan struct{})}
 	s.Reports = report.New(report.Options{Log: o.Log.With("scope", "config"), Began: s.countProblem})
 	s.Planner = plan.NewPlanner(s.Tables, s, plan.Options{
 		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,
@@ -93,6 +96,7 @@ func New(o Options) *Server {
 		ParseNode: plan.ParseNode, NodeMetadata: plan.NodeMetadata(), NodeExtensions: plan.NodeExtensions(),
 		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
 		Stuck: o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+		Panicked: s.contained,
 	})
 	s.gauges()
 	return s

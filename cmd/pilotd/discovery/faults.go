@@ -5,6 +5,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/report"
+	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -20,4 +21,24 @@ func (s *Server) leftOut(o value.ObjectKey, list []plan.Fault) {
 		problems = append(problems, p)
 	}
 	s.Reports.Set(report.Subject{Owner: "plan", Key: o}, problems)
+}
+
+const (
+	// faultRate is how many panics of the handling of streams are logged a second in the long run, faultBurst how many at once: the client
+	// whose stream one has ended comes back.
+	faultRate  = 0.1
+	faultBurst = 10
+)
+
+// contained counts a panic that was caught while a stream was handled, and logs it with its stack. It does not block.
+func (s *Server) contained(f shard.Fault) {
+	s.Metrics.InternalErrors.Inc()
+	if !s.faults.Allow() {
+		return
+	}
+	proxy := ""
+	if f.Proxy != nil {
+		proxy = f.Proxy.ID
+	}
+	s.log.Error("a panic was caught", "doing", f.Doing, "proxy", proxy, "panic", f.Value, "stack", string(f.Stack))
 }

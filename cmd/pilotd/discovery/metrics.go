@@ -63,7 +63,8 @@ func (s *Server) shardMetrics() shard.Metrics {
 			}
 			s.refused(&r)
 		},
-		Healed: s.healed,
+		Healed:   s.healed,
+		Panicked: s.contained,
 	}
 }
 

@@ -1,0 +1,93 @@
+package ads
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+)
+
+// BenchmarkFirstNACKOfManyVersions is the first refusal of a Delta client that came back with 10,000 versions.
+func BenchmarkFirstNACKOfManyVersions(b *testing.B) {
+	const n = 10_000
+	m, table := newMesh(), NewNamesTable()
+	var nonce uint64
+	var words []string
+	claims := map[string]string{}
+	for i := range n {
+		name := fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i)
+		words = append(words, name+"=1")
+		claims[name] = "older"
+	}
+	target := m.target(map[Type]Section{Clusters: m.section(Clusters, words)})
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+		s, now := New(Options{Delta: true}), time.Unix(1000, 0)
+		s.Retarget(now, book, target)
+		sent := s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL, Initial: table.VersionsOf(claims)})[0].Batch
+		nack := &Request{Delta: true, TypeURL: ClusterURL, Nonce: sent.Nonce, Error: &statuspb.Status{Message: "it does not decode"}}
+		b.StartTimer()
+		s.Receive(now, book, nack)
+	}
+}
+
+// BenchmarkRefuseThousandClusters is a client that refuses 1,000 new clusters one after the other, until all are held back.
+func BenchmarkRefuseThousandClusters(b *testing.B) {
+	for _, named := range []bool{true, false} {
+		b.Run(fmt.Sprintf("named=%v", named), func(b *testing.B) { benchRefuse(b, named) })
+	}
+}
+
+func benchRefuse(b *testing.B, named bool) {
+	m, table := newMesh(), NewNamesTable()
+	var nonce uint64
+	var words []string
+	for i := range 1000 {
+		name := fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i)
+		words = append(words, name+"=1")
+	}
+	target := m.target(map[Type]Section{Clusters: m.section(Clusters, words)})
+	b.ReportAllocs()
+	nacks := 0
+	for b.Loop() {
+		book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+		s, now := New(Options{Delta: true}), time.Unix(1000, 0)
+		s.Retarget(now, book, target)
+		out := s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL})
+		for range 10_000 {
+			var last *Batch
+			for _, e := range out {
+				if e.Kind == Send {
+					last = e.Batch
+				}
+			}
+			if last == nil {
+				break
+			}
+			r := &Request{Delta: true, TypeURL: ClusterURL, Nonce: last.Nonce}
+			if len(last.Entries) > 0 {
+				r.Error = &statuspb.Status{Message: "it does not decode"}
+				if named {
+					r.Error.Message = errorsOf(last)
+				}
+				nacks++
+			}
+			book.Turn()
+			out = s.Receive(now, book, r)
+		}
+	}
+	b.ReportMetric(float64(nacks)/float64(b.N), "NACKs")
+}
+
+// errorsOf is what Envoy says when it refuses all of a response of clusters.
+func errorsOf(b *Batch) string {
+	var errors []string
+	for _, e := range b.Entries {
+		errors = append(errors, e.Name()+": no such extension")
+	}
+	return clusterErrors + strings.Join(errors, ", ")
+}
