@@ -49,10 +49,11 @@ func (w *worker) decide(m *member, r *ads.Request) {
 func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 	if m.session == nil {
 		m.session = ads.New(ads.Options{
-			Delta:    first.Delta,
-			Fallback: a.class.Type == value.SidecarProxy,
-			MaxNames: w.shards.opts.MaxNames,
-			Doubt:    a.doubt,
+			Delta:        first.Delta,
+			Fallback:     a.class.Type == value.SidecarProxy,
+			MaxNames:     w.shards.opts.MaxNames,
+			MaxNameBytes: w.shards.opts.MaxNameBytes,
+			Doubt:        a.doubt,
 		})
 		m.doubted = a.doubt != 0
 		w.figures.members.Add(1)

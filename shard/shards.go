@@ -37,6 +37,8 @@ type Options struct {
 	Assembler *encodecache.Assembler
 	// MaxNames limits the names of one type that a stream may subscribe to; 0 is no limit.
 	MaxNames int
+	// MaxNameBytes limits the memory of the names of all types that a stream subscribes to; 0 is no limit.
+	MaxNameBytes int
 	// Planning is how many proxies the planner is asked for at once; 0 is 16 for each core. The others wait their turn.
 	Planning int
 	// Underway bounds the bytes of answers to proxies that connect that they have not shown to have read; 0 is 256 MiB. Who connects

@@ -37,6 +37,7 @@ type options struct {
 	maxConnections                      int // follows from what there is
 	maxSubscriptions, maxBytesHeld      int
 	maxBytesUnderway, maxBytesHeldInAll int
+	maxBytesNamed                       int // follows from what there is
 	stuckAfter                          time.Duration
 	debounceAfter, debounceMax          time.Duration
 	logLevel                            string

@@ -185,6 +185,8 @@ const (
 	tcpShare = 4
 	// heldShare is the share of all that waits to be written, counted in the same way.
 	heldShare = 4
+	// namedShare is the share of all that clients name: their subscriptions, and the versions that they come back with.
+	namedShare = 8
 	// leastUnderway is enough for a few proxies of a large mesh, whatever the limit is.
 	leastUnderway = 16 << 20
 	// streamCost is what a connected proxy costs at least, with its connection and TLS.
@@ -214,6 +216,9 @@ func (o *options) limit(r resources) {
 	}
 	if o.maxBytesHeldInAll == 0 && r.memory > 0 {
 		o.maxBytesHeldInAll = int(max(r.memory/heldShare, leastUnderway))
+	}
+	if r.memory > 0 {
+		o.maxBytesNamed = int(max(r.memory/namedShare, leastUnderway))
 	}
 	if r.files > 2*spareFiles {
 		o.maxConnections = int(min(r.files-spareFiles, math.MaxInt32))

@@ -131,7 +131,7 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 		Limits: grpcstream.Limits{
 			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
 		},
-		Underway: o.maxBytesUnderway,
+		Underway: o.maxBytesUnderway, Named: o.maxBytesNamed,
 		Keepalive: keepalive.ServerParameters{
 			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionIdle: idleConnection, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
 		},

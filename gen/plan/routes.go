@@ -151,7 +151,7 @@ func composeOf(typeURL, name string, ends [2]*encodecache.Fragment, hosts chunke
 	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
 		_ = yield(header.Sum()) && yield(encodecache.Sum(hosts.Digest(fragmentSum, joinSums))) && yield(last.Sum())
 	})
-	size := len(header.Bytes()) + len(last.Bytes()) + hosts.Weigh(func(f *encodecache.Fragment) int { return len(f.Bytes()) })
+	size := len(header.Bytes()) + len(last.Bytes()) + hosts.Weigh(func(_ string, f *encodecache.Fragment) int { return len(f.Bytes()) })
 	return encodecache.NewEntry(typeURL, name, version, size, func(yield func(*encodecache.Fragment) bool) {
 		if !yield(header) {
 			return

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 	"weak"
 
@@ -53,6 +54,17 @@ func (n *Names) Len() int {
 	return n.set.Len()
 }
 
+// nameCost is what a name in a set costs besides its text.
+const nameCost = 32
+
+// Bytes is how much memory the set takes.
+func (n *Names) Bytes() int {
+	if n == nil {
+		return 0
+	}
+	return n.set.Weigh(func(name string, _ struct{}) int { return len(name) + nameCost })
+}
+
 // All yields the names in order.
 func (n *Names) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -79,6 +91,9 @@ type NamesTable struct {
 	// Immutable after NewNamesTable.
 	seeds [2]maphash.Seed
 
+	limit atomic.Int64 // of held; zero for none
+	held  atomic.Int64 // bytes of all sets and Versions that anybody holds, and of those that no collection has found yet
+
 	mu sync.Mutex
 	// Guarded by mu.
 	sets      map[chunked.Sum]*namesSlot
@@ -92,6 +107,7 @@ type spelling [2]uint64
 type namesSlot struct {
 	names     weak.Pointer[Names]
 	sum       chunked.Sum
+	bytes     int
 	spellings []spelling // oldest first
 }
 
@@ -231,8 +247,9 @@ func (t *NamesTable) edit(set chunked.Map[struct{}], add, remove []string) *Name
 		t.remove(slot)
 	}
 	n := &Names{set: set}
-	slot := &namesSlot{names: weak.Make(n), sum: sum}
+	slot := &namesSlot{names: weak.Make(n), sum: sum, bytes: n.Bytes()}
 	t.sets[sum] = slot
+	t.held.Add(int64(slot.bytes))
 	runtime.AddCleanup(n, t.drop, slot)
 	return n
 }
@@ -298,12 +315,25 @@ func (t *NamesTable) drop(slot *namesSlot) {
 func (t *NamesTable) remove(slot *namesSlot) {
 	if t.sets[slot.sum] == slot {
 		delete(t.sets, slot.sum)
+		t.held.Add(-int64(slot.bytes))
 	}
 	for _, sp := range slot.spellings {
 		if t.spellings[sp] == slot {
 			delete(t.spellings, sp)
 		}
 	}
+}
+
+// SetLimit bounds the bytes of all that clients name. Beyond it a stream may name a little: see Session.
+func (t *NamesTable) SetLimit(bytes int) { t.limit.Store(int64(bytes)) }
+
+// Held is how many bytes all that clients name has.
+func (t *NamesTable) Held() int { return int(t.held.Load()) }
+
+// full reports whether that is more than the limit.
+func (t *NamesTable) full() bool {
+	limit := t.limit.Load()
+	return limit > 0 && t.held.Load() > limit
 }
 
 // Len is the number of sets that are held now. Collected sets leave after a garbage collection.

@@ -1,5 +1,7 @@
 package ads
 
+import "fmt"
+
 // sotw is a State-of-the-World request.
 func (t *turn) sotw(typ Type, r *Request) {
 	st := &t.types[typ]
@@ -95,11 +97,26 @@ func (t *turn) sumOf(typ Type) digest {
 	return t.book.digest(t.kind(typ), st.sub, st.have)
 }
 
+// fairBytes is how much a stream may name while all streams together name too much.
+const fairBytes = 64 << 10
+
 // within ends a stream that subscribes to too much; false is that it did.
 func (t *turn) within(typ Type) bool {
-	if t.opts.MaxNames == 0 || t.types[typ].sub.Names.Len() <= t.opts.MaxNames {
+	names, err := t.types[typ].sub.Names, error(nil)
+	bytes := 0
+	for i := range t.types {
+		bytes += t.types[i].sub.Names.Bytes()
+	}
+	switch {
+	case t.opts.MaxNames > 0 && names.Len() > t.opts.MaxNames:
+		err = ErrTooManyNames
+	case t.opts.MaxNameBytes > 0 && bytes > t.opts.MaxNameBytes:
+		err = fmt.Errorf("%w: %d, the limit is %d", ErrTooManyBytes, bytes, t.opts.MaxNameBytes)
+	case bytes > fairBytes && t.book.table.full():
+		err = fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
+	default:
 		return true
 	}
-	t.emit(Effect{Kind: Exceeded, Type: typ, Err: ErrTooManyNames})
+	t.emit(Effect{Kind: Exceeded, Type: typ, Err: err})
 	return false
 }

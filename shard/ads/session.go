@@ -7,8 +7,12 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// ErrTooManyNames ends a stream whose subscription is over the limit.
-var ErrTooManyNames = errors.New("the subscription has more names than the limit allows")
+// Errors that end a stream whose subscription is over a limit.
+var (
+	ErrTooManyNames    = errors.New("the subscription has more names than the limit allows")
+	ErrTooManyBytes    = errors.New("the subscriptions have too many bytes of names")
+	ErrAllTooManyBytes = errors.New("the subscriptions of all streams have too many bytes of names")
+)
 
 // The bounds of the waits that order asks for.
 const (
@@ -25,6 +29,8 @@ type Options struct {
 	Fallback bool
 	// MaxNames limits the names of a type's subscription; 0 is no limit.
 	MaxNames int
+	// MaxNameBytes limits the memory of the subscriptions of all types; 0 is no limit.
+	MaxNameBytes int
 	// Doubt are the types of which this client's versions are not to be believed: it refused something on an earlier stream.
 	Doubt TypeSet
 }

@@ -3,6 +3,7 @@ package ads
 import (
 	"bytes"
 	"hash/maphash"
+	"runtime"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -51,6 +52,9 @@ func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 		return nil, err
 	}
 	v.raw = bytes.Clone(raw)
+	size := int64(len(raw) + v.n*nameCost)
+	t.held.Add(size)
+	runtime.AddCleanup(v, func(n int64) { t.held.Add(-n) }, size)
 	return v, nil
 }
 

@@ -246,14 +246,14 @@ func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum
 
 // Weigh is the sum of weigh over all items; each chunk is weighed once in its life, so one Map type must always be weighed by the same
 // function.
-func (m Map[V]) Weigh(weigh func(v V) int) int {
+func (m Map[V]) Weigh(weigh func(key string, v V) int) int {
 	total := 0
 	for c := range m.Chunks() {
 		w := c.weight.Load()
 		if w == 0 {
 			w = 1
 			for _, it := range c.items {
-				w += int64(weigh(it.Value))
+				w += int64(weigh(it.Key, it.Value))
 			}
 			c.weight.Store(w)
 		}

@@ -6,6 +6,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -42,6 +43,8 @@ type Options struct {
 	DebounceAfter, DebounceMax time.Duration
 	// Limits bound what one client can cost.
 	Limits grpcstream.Limits
+	// Named bounds the bytes of all that clients name, their subscriptions above all; 0 is no bound.
+	Named int
 	// Underway bounds what all that connect at once can cost: see shard.Options.
 	Underway int
 	// Keepalive are pings and the maximum age of connections, Enforcement how often clients may ping.
@@ -85,9 +88,10 @@ func New(o Options) *Server {
 		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,
 		Faults: s.leftOut, Log: o.Log.With("scope", "plan"),
 	})
+	s.Names.SetLimit(o.Named)
 	s.Builder = snapshot.NewBuilder(s)
 	s.Shards = shard.New(shard.Options{
-		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, Underway: o.Underway, Unanswered: o.Stuck, Now: time.Now, After: time.After,
+		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, MaxNameBytes: cmp.Or(o.Limits.SubscriptionBytes, 16<<20), Underway: o.Underway, Unanswered: o.Stuck, Now: time.Now, After: time.After,
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})

@@ -143,6 +143,7 @@ func (s *Server) gauges() {
 	m.Gauge("pilotd_xds_admission_planning", "Proxies that have connected and wait to be planned for.", func() float64 { return float64(s.Shards.Planning()) })
 	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers that proxies that connect have not shown to have read.", func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_admission_limit_bytes", "Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.", func() float64 { _, n := s.Shards.Underway(); return float64(n) })
+	m.Gauge("pilotd_xds_named_bytes", "Bytes of all that clients name: subscriptions and versions.", func() float64 { return float64(s.Names.Held()) })
 	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.", func() float64 { return float64(s.Streams.Unwritten()) })
 	for r := range grpcstream.Reason(grpcstream.NumReasons) {
 		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{

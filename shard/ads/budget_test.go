@@ -1,0 +1,55 @@
+package ads
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A stream that subscribes to too many bytes of names ends, and so does one that names much while all streams name too much; one that names a
+// little goes on.
+func TestBytesOfNamesAreBounded(t *testing.T) {
+	names := func(n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprint(strings.Repeat("x", 1000), i))
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		all, n int
+		want   error
+	}{
+		{0, 900, nil},
+		{0, 1100, ErrTooManyBytes},
+		{500_000, 900, ErrAllTooManyBytes},
+		{50_000, 60, nil},
+	} {
+		for _, delta := range []bool{false, true} {
+			table := NewNamesTable()
+			table.SetLimit(tc.all)
+			book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
+			s := New(Options{Delta: delta, MaxNameBytes: 1_100_000})
+			var got error
+			all := names(tc.n)
+			for _, part := range [][]string{all[:tc.n/2], all[tc.n/2:]} { // a little more each time, which no single request shows
+				r := &Request{Delta: delta, TypeURL: EndpointURL}
+				if delta {
+					r.Subscribe = table.Of(part)
+				} else {
+					r.Names = table.Of(all[:tc.n/2+len(part)/2])
+					r.Names = table.Union(r.Names, table.Of(part))
+				}
+				for _, e := range s.Receive(time.Unix(1000, 0), book, r) {
+					if e.Kind == Exceeded {
+						got = e.Err
+					}
+				}
+			}
+			if !errors.Is(got, tc.want) || tc.want == nil && got != nil {
+				t.Errorf("%d names, %d bytes for all, delta %v: %v, want %v", tc.n, tc.all, delta, got, tc.want)
+			}
+		}
+	}
+}
