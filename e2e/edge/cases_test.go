@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pilotd/pilotd/e2e/edge"
 	"github.com/pilotd/pilotd/e2e/parts"
@@ -148,7 +149,13 @@ func (w *world) startLate(t *testing.T, p parts.Workload, kind parts.ProxyKind, 
 	t.Run("started late: "+p.Name, func(t *testing.T) {
 		pod := w.network.Pod(t, p.IP)
 		e := parts.StartEnvoy(t, pod, parts.EnvoySpec{Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets})
-		e.AwaitReady()
+		err := parts.Poll(30*time.Second, 50*time.Millisecond, func() error { _, err := e.Admin("/ready"); return err })
+		if err != nil {
+			waits, _ := e.Admin("/init_dump")
+			warming, _ := e.Warming()
+			queue, _ := w.pilotd.Debug("/debug/shardz")
+			t.Fatalf("%v; it waits for %.3000s, clusters %v; pilotd: %.3000s", err, waits, warming, queue)
+		}
 		url, host, client := "http://"+webVIP+":80/", webHost, pod.Client()
 		if kind == parts.Gateway {
 			url, host, client = "http://"+p.IP+":8080/", publicHost, w.outside
