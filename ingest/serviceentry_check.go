@@ -15,7 +15,7 @@ func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
 	c, spec := &check{}, &o.Spec
 	c.that(len(spec.Hosts) > 0, "spec.hosts", "expected at least one host")
 	for i, h := range spec.Hosts {
-		c.that(h != "*", item("spec.hosts", i), `expected a host, "*" alone would be everything`)
+		c.that(strings.TrimSuffix(h, ".") != "*", item("spec.hosts", i), `expected a host, "*" alone would be everything`)
 		c.host(item("spec.hosts", i), h, true)
 	}
 	c.that(spec.WorkloadSelector == nil || len(spec.Endpoints) == 0, "spec.endpoints", "expected only one of endpoints and workloadSelector")
