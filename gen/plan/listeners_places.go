@@ -67,7 +67,7 @@ func (v outboundView) placesOf(svc *value.Service, p *value.Port) []place {
 	}
 	var out []place
 	for _, a := range svc.Addresses {
-		at := place{bind: single(a)}
+		at := place{bind: a}
 		if strings.Contains(at.bind, "/") {
 			at = v.everywhere()
 			at.ranges = a
@@ -75,14 +75,6 @@ func (v outboundView) placesOf(svc *value.Service, p *value.Port) []place {
 		out = append(out, at)
 	}
 	return out
-}
-
-// single is an address without the length of a prefix that holds nothing else.
-func single(address string) string {
-	if p, err := netip.ParsePrefix(address); err == nil && p.IsSingleIP() {
-		return p.Addr().String()
-	}
-	return address
 }
 
 // ownFamily is the first address of a family that the proxy has, else the first.

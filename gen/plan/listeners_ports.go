@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 
 	"github.com/pilotd/pilotd/snapshot"
@@ -124,20 +123,10 @@ func (v outboundView) sharing(at place, own portClaim) []portClaim {
 			add(svc)
 		}
 	} else {
-		for _, a := range spellings(at.bind) {
-			for svc := range v.n.ServicesAt(a) {
-				add(svc)
-			}
+		for svc := range v.n.ServicesAt(at.bind) {
+			add(svc)
 		}
 	}
 	slices.SortStableFunc(claims, v.before)
 	return claims
-}
-
-// spellings are an address and the range that holds nothing else: an object may have either.
-func spellings(address string) []string {
-	if ip, err := netip.ParseAddr(address); err == nil {
-		return []string{address, netip.PrefixFrom(ip, ip.BitLen()).String()}
-	}
-	return []string{address}
 }

@@ -50,7 +50,7 @@ func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *Scope, port int) (
 func (t *Tables) apiListener(v outboundView, svc *value.Service, name string, port int) *encodecache.Entry {
 	address := "0.0.0.0"
 	if len(svc.Addresses) > 0 {
-		address = single(v.ownFamily(svc.Addresses))
+		address = v.ownFamily(svc.Addresses)
 	}
 	return t.listeners.api.Get(gen.APIListenerKey{
 		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port, RouteName: gen.ClusterName(port, "", svc.Host), Defined: svc.Object,

@@ -17,10 +17,8 @@ func (t *Tables) relatedListeners(n *snapshot.Snapshot, host string) (hosts []st
 			hosts = append(hosts, svc.ExternalName)
 		}
 		for _, a := range svc.Addresses {
-			for _, spelling := range spellings(single(a)) {
-				for o := range n.ServicesAt(spelling) {
-					hosts = append(hosts, o.Host)
-				}
+			for o := range n.ServicesAt(a) {
+				hosts = append(hosts, o.Host)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Servi
 	if len(s.Addresses) == 0 && s.Registry == value.RegistryKubernetes {
 		s.Headless, s.Resolution = true, value.Passthrough
 	} else if s.Registry == value.RegistryExternal && rapid.Bool().Draw(t, "range") {
-		s.Addresses = append(s.Addresses, pick(t, "range", "10.96.0.0/24", "10.96.0.2/32", "10.97.0.0/16"))
+		s.Addresses = append(s.Addresses, pick(t, "range", "10.96.0.0/24", "10.97.0.0/16"))
 	}
 	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 8080, 9000}), 1, 3, rapid.ID[int]).Draw(t, "ports") {
 		p := rapid.SampledFrom([]value.Protocol{value.HTTP, value.HTTP, value.TCP, value.Auto, value.TLS, value.GRPC, value.Mongo}).Draw(t, "protocol")

@@ -228,7 +228,7 @@ func sharesAddress(svc *value.Service) bool {
 }
 
 // isRange reports whether an address stands for several.
-func isRange(address string) bool { return strings.Contains(single(address), "/") }
+func isRange(address string) bool { return strings.Contains(address, "/") }
 
 // soleHost is the route configuration with the virtual host of one host only.
 func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {

@@ -319,7 +319,7 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 	}
 	for k := range d.Services {
 		for c := range p.byNamespace[k.Namespace] {
-			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || serves(prev, c, k) || serves(v, c, k)) {
+			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || concerns(prev, c, k) || concerns(v, c, k)) {
 				out[c] = struct{}{}
 			}
 		}
@@ -339,11 +339,15 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 	return out
 }
 
-// serves reports whether the client's workload serves any port of a service.
-func serves(v *snapshot.View, c *client, k value.ServiceKey) bool {
+// concerns reports whether a service is one of those that a client's class depends on: its workload serves one of the service's ports, or the
+// service has an endpoint at its address, whose labels may be the client's (labelsNow).
+func concerns(v *snapshot.View, c *client, k value.ServiceKey) bool {
 	svc := v.Snapshot.Service(k)
 	if svc == nil {
 		return false
+	}
+	for range endpointsAt(v, svc, c.proxy.Addresses) {
+		return true
 	}
 	w := workloadOf(v, c.proxy)
 	for _, port := range svc.Ports {

@@ -88,8 +88,8 @@ type Service struct {
 	Joined   []ObjectKey
 	Created  int64
 	Registry Registry
-	// Addresses are the virtual addresses, in the object's order: IPs, or CIDRs of a ServiceEntry. Empty for headless services
-	// and for ServiceEntries without addresses.
+	// Addresses are the virtual addresses, in the object's order: IPs, or CIDRs of a ServiceEntry, each in its one canonical text (a CIDR that
+	// holds one address is that address). Empty for headless services and for ServiceEntries without addresses.
 	Addresses []string
 	// AutoAddresses are the allocated addresses of a ServiceEntry's status for this host; used for DNS and VIP listeners only.
 	AutoAddresses []string
