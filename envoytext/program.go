@@ -8,15 +8,21 @@ import (
 // programSize is the number of instructions that RE2 makes of an expression: what Envoy compares with its limit. RE2 compiles an expression
 // as Go does, and then flattens the program: an alternative becomes a list of the instructions that it can begin with, and each list that is
 // reached from several places is kept once. The start and the end of the text, and a literal right after the start, are no instructions.
-func programSize(parsed *syntax.Regexp) int {
+//
+// The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. programSize gives up after
+// maxSteps and reports false.
+func programSize(parsed *syntax.Regexp) (size int, ok bool) {
 	rest, literal := withoutLiteral(parsed)
 	simple, starts := withoutEdge(rest.Simplify(), syntax.OpBeginText)
 	simple, _ = withoutEdge(simple, syntax.OpEndText)
 	p, err := syntax.Compile(simple)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	f := &flattening{program: p, predecessors: make([][]uint32, len(p.Inst)), isRoot: make([]bool, len(p.Inst))}
+	f := &flattening{
+		program: p, predecessors: make([][]uint32, len(p.Inst)), isRoot: make([]bool, len(p.Inst)), seen: make([]uint32, len(p.Inst)),
+		inside: make([]bool, len(p.Inst)),
+	}
 	f.root(uint32(p.Start))
 	for i := 0; i < len(f.roots); i++ { // The list grows.
 		f.follow(f.roots[i])
@@ -31,7 +37,7 @@ func programSize(parsed *syntax.Regexp) int {
 	for _, r := range f.roots {
 		n += f.length(r)
 	}
-	return n
+	return n, f.steps <= maxSteps
 }
 
 // withoutLiteral cuts the literal off that an expression begins with, right after the start of the text, if there is one.
@@ -73,12 +79,21 @@ func withoutEdge(re *syntax.Regexp, edge syntax.Op) (rest *syntax.Regexp, found 
 	return &out, true
 }
 
+// maxSteps bounds how many instructions programSize looks at. That takes some hundredths of a second. An expression of 1000 characters whose
+// program RE2 can hold in a usual way takes less than a tenth of it.
+const maxSteps = 4 << 20
+
 // flattening is the state of programSize. Owned by the caller of programSize.
 type flattening struct {
 	program      *syntax.Prog
 	predecessors [][]uint32 // of instructions that alternatives lead to
 	roots        []uint32   // where a list begins
 	isRoot       []bool
+	seen         []uint32 // by instruction: the last walk that visited it
+	walks        uint32   // so far
+	inside       []bool   // of the list that dominate looks at; all false between its calls
+	steps        int      // instructions that were looked at
+	stack        []uint32 // of walk, kept for its memory
 }
 
 func (f *flattening) root(id uint32) {
@@ -89,17 +104,18 @@ func (f *flattening) root(id uint32) {
 	f.roots = append(f.roots, id)
 }
 
-// walk visits what can be reached from root without leaving its list.
+// walk visits what can be reached from root without leaving its list. It visits nothing more after maxSteps.
 func (f *flattening) walk(root uint32, visit func(id uint32) (deeper bool)) {
-	seen := make(map[uint32]bool)
-	stack := []uint32{root}
-	for len(stack) > 0 {
+	f.walks++
+	stack := append(f.stack[:0], root)
+	for len(stack) > 0 && f.steps <= maxSteps {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if seen[id] {
+		if f.seen[id] == f.walks {
 			continue
 		}
-		seen[id] = true
+		f.seen[id] = f.walks
+		f.steps++
 		if !visit(id) {
 			continue
 		}
@@ -110,6 +126,7 @@ func (f *flattening) walk(root uint32, visit func(id uint32) (deeper bool)) {
 			stack = append(stack, in.Out)
 		}
 	}
+	f.stack = stack
 }
 
 // follow finds the roots that the instructions of one list lead to.
@@ -131,6 +148,7 @@ func (f *flattening) follow(root uint32) {
 }
 
 func (f *flattening) precede(id, out uint32) {
+	f.steps += len(f.predecessors[out])
 	if !slices.Contains(f.predecessors[out], id) {
 		f.predecessors[out] = append(f.predecessors[out], id)
 	}
@@ -138,28 +156,25 @@ func (f *flattening) precede(id, out uint32) {
 
 // dominate makes roots of those instructions of a list that other lists lead to as well.
 func (f *flattening) dominate(root uint32) {
-	inside := map[uint32]bool{}
+	var list []uint32
 	f.walk(root, func(id uint32) bool {
 		if id != root && f.isRoot[id] {
 			return false
 		}
-		inside[id] = true
+		f.inside[id] = true
+		list = append(list, id)
 		return true
 	})
-	for _, id := range sorted(inside) {
-		if slices.ContainsFunc(f.predecessors[id], func(p uint32) bool { return !inside[p] }) {
+	slices.Sort(list)
+	for _, id := range list {
+		f.steps += len(f.predecessors[id])
+		if slices.ContainsFunc(f.predecessors[id], func(p uint32) bool { return !f.inside[p] }) {
 			f.root(id)
 		}
 	}
-}
-
-func sorted(set map[uint32]bool) []uint32 {
-	out := make([]uint32, 0, len(set))
-	for id := range set {
-		out = append(out, id)
+	for _, id := range list {
+		f.inside[id] = false
 	}
-	slices.Sort(out)
-	return out
 }
 
 // length is the number of instructions in the list of a root.

@@ -9,20 +9,39 @@ import (
 	"unicode"
 )
 
-// DefaultRegexSize is the largest RE2 program that Envoy takes where its runtime key re2.max_program_size.error_level is not set.
-const DefaultRegexSize = 100
+const (
+	// UpstreamRegexSize is the largest RE2 program that Envoy takes where its runtime key re2.max_program_size.error_level is not set.
+	UpstreamRegexSize = 100
+	// IstioRegexSize is the value of that key in the bootstrap of Istio's proxy.
+	IstioRegexSize = 32768
+)
 
 // Regex says why Envoy does not take expression as an RE2 expression whose program has at most size instructions; nil if it takes it. size 0
 // sets no limit.
 func Regex(expression string, size int) error {
-	parsed, err := parse(expression)
-	if err != nil {
+	if size == 0 {
+		_, err := parse(expression)
 		return err
 	}
-	if n := programSize(parsed); size > 0 && n > size {
+	n, err := RegexSize(expression)
+	if err == nil && n > size {
 		return fmt.Errorf("its program has %d instructions, at most %d are allowed", n, size)
 	}
-	return nil
+	return err
+}
+
+// RegexSize is the number of instructions of the RE2 program that Envoy makes of expression. The error says why there is none, or that the
+// expression is too complex to tell.
+func RegexSize(expression string) (int, error) {
+	parsed, err := parse(expression)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := programSize(parsed)
+	if !ok {
+		return 0, errors.New("it is too complex: too many of its parts that follow each other may be missing")
+	}
+	return n, nil
 }
 
 // Template says why Envoy cannot put template in the place of what expression matched; nil if it can. A backslash in it stands before the

@@ -60,7 +60,7 @@ func EncodeInboundCluster(k InboundClusterKey) ([]byte, []Fault) {
 // routes break a rule, as long as one stays.
 func EncodeVirtualHost(k VirtualHostKey) ([]byte, []Fault) {
 	vh := VirtualHost(k)
-	list := check.VirtualHost(vh)
+	list := check.VirtualHost(vh, k.RegexSize)
 	b, found := sealed(virtualHostField(k, vh), list)
 	if len(found) == 0 || k.More == nil {
 		return b, found
@@ -70,7 +70,7 @@ func EncodeVirtualHost(k VirtualHostKey) ([]byte, []Fault) {
 		return nil, bad
 	}
 	vh = VirtualHost(good)
-	b, rest := sealed(virtualHostField(good, vh), check.VirtualHost(vh))
+	b, rest := sealed(virtualHostField(good, vh), check.VirtualHost(vh, k.RegexSize))
 	return b, append(bad, rest...)
 }
 
@@ -79,7 +79,7 @@ func (k VirtualHostKey) withoutBad() (good VirtualHostKey, bad []Fault) {
 	var keep []RoutesKey
 	for l := (&RoutesLink{k.Routes, k.More}); l != nil; l = l.Next {
 		vh := &routepb.VirtualHost{Name: k.Part(), Domains: []string{"*"}, Routes: routesOf(l.RoutesKey, k.Mesh)}
-		_, list := sealed(MarshalSorted(vh), check.VirtualHost(vh))
+		_, list := sealed(MarshalSorted(vh), check.VirtualHost(vh, k.RegexSize))
 		for i := range list {
 			list[i].Of = one(l.Service.Object())
 		}
@@ -107,13 +107,13 @@ func EncodeRouteConfiguration(k RouteConfigurationKey) ([]byte, []Fault) {
 // EncodeCatchAll encodes the virtual host of all unknown hosts as a field of its RouteConfiguration.
 func EncodeCatchAll(k CatchAllKey) ([]byte, []Fault) {
 	vh := catchAll(k)
-	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}), check.VirtualHost(vh))
+	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}), check.VirtualHost(vh, 0))
 }
 
 // EncodeBlackhole encodes the virtual host that answers 404 as a field of its RouteConfiguration.
 func EncodeBlackhole(k BlackholeKey) ([]byte, []Fault) {
 	vh := blackhole(k)
-	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}), check.VirtualHost(vh))
+	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}), check.VirtualHost(vh, 0))
 }
 
 // sealListener encodes a listener. Chains that break a rule are left out alone where another one stays. of says what each chain comes from;

@@ -33,6 +33,9 @@ type VirtualHostKey struct {
 	RequireTLS bool
 	// Proxyless is for gRPC clients: nothing that they refuse.
 	Proxyless bool
+	// RegexSize is the largest RE2 program of a regular expression that the client takes, where the VirtualServices hold larger ones. 0 where
+	// none is too large, so that clients of all kinds share the virtual host.
+	RegexSize int
 }
 
 // RoutesLink is one piece of a list of RoutesKeys; lists with equal content are made of the same pointers.

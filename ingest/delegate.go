@@ -43,9 +43,15 @@ func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
 		return nil
 	}
 	root := w.virtualService(o)
-	if len(delegatesOf(o)) == 0 {
-		return root
+	if len(delegatesOf(o)) > 0 {
+		w.include(root)
 	}
+	root.RegexSize = largestRegex(root.Spec)
+	return root
+}
+
+// include puts the routes of delegates in the place of those that name them.
+func (w *world) include(root *value.VirtualService) {
 	var routes []*networking.HTTPRoute
 	for _, r := range root.Spec.Http {
 		if r.Delegate == nil {
@@ -59,7 +65,6 @@ func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
 		}
 	}
 	root.Spec.Http = routes
-	return root
 }
 
 // delegated are the routes of a delegate, which the caller may write; none if it is not there, is a rule of its own, or is not exported to the

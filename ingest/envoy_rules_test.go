@@ -15,7 +15,7 @@ func verdictOf(t testing.TB, text string) *problem {
 	if len(events) != 1 {
 		t.Fatalf("%d objects in\n%s", len(events), text)
 	}
-	return admit(events[0].Key, new(Trimmer).Trim(events[0].Object), envoytext.DefaultRegexSize)
+	return admit(events[0].Key, new(Trimmer).Trim(events[0].Object), envoytext.IstioRegexSize)
 }
 
 // judged is a table of specs: of one kind, each with the field that is refused, or "" where the object is in force.
@@ -58,7 +58,10 @@ func TestEnvoysRulesOfRoutes(t *testing.T) {
 		{`match: [{headers: {x: {regex: ""}}}], ` + to, "spec.http[0].match[0].headers.x.regex"},
 		{`match: [{queryParams: {x: {regex: ""}}}], ` + to, "spec.http[0].match[0].queryParams.x.regex"},
 		{`match: [{queryParams: {"": {exact: a}}}], ` + to, `spec.http[0].match[0].queryParams[""]`},
-		{`match: [{uri: {regex: "[0-9a-z]{99}"}}], ` + to, "spec.http[0].match[0].uri.regex"},
+		{`match: [{uri: {regex: "[0-9a-z]{99}"}}], ` + to, ""},
+		{`match: [{uri: {regex: "/users/[0-9a-f-]{36}/.*"}}], ` + to, ""},
+		{`match: [{uri: {regex: "(abcdefghijklmnopqrstuvwxyz0123456){1000}"}}], ` + to, "spec.http[0].match[0].uri.regex"},
+		{`match: [{uri: {regex: "(a?b?c?d?e?f?g?h?i?j?k?l?m?n?o?p?){1000}"}}], ` + to, "spec.http[0].match[0].uri.regex"},
 		{`match: [{uri: {regex: "[0-9]{1,20}"}}], ` + to, ""},
 		{`match: [{uri: {regex: "\\p{greek}"}}], ` + to, "spec.http[0].match[0].uri.regex"},
 		{`match: [{uri: {regex: "\\C"}}], ` + to, ""},
@@ -92,7 +95,7 @@ func TestEnvoysRulesOfRoutes(t *testing.T) {
 		{weights(2147483647, 2147483647, 2), "spec.http[0].route"},
 		{weights(2147483647, 2147483647, 1), ""},
 		{`corsPolicy: {allowOrigins: [{prefix: ""}]}, ` + to, "spec.http[0].corsPolicy.allowOrigins[0].prefix"},
-		{`corsPolicy: {allowOrigins: [{regex: "a{101}"}]}, ` + to, "spec.http[0].corsPolicy.allowOrigins[0].regex"},
+		{`corsPolicy: {allowOrigins: [{regex: "(abcdefghijklmnopqrstuvwxyz0123456){1000}"}]}, ` + to, "spec.http[0].corsPolicy.allowOrigins[0].regex"},
 		{`corsPolicy: {allowMethods: [GET, "A\nB"]}, ` + to, "spec.http[0].corsPolicy.allowMethods[1]"},
 		{`fault: {delay: {fixedDelay: 0s, percentage: {value: 1}}}, ` + to, "spec.http[0].fault.delay.fixedDelay"},
 		{`fault: {abort: {httpStatus: 600, percentage: {value: 1}}}, ` + to, "spec.http[0].fault.abort.httpStatus"},

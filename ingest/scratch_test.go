@@ -54,7 +54,7 @@ func (r remains) take(e Event) {
 	if r[id] == nil {
 		r[id] = &remnant{}
 	}
-	if r[id].bad = nil; admit(e.Key, new(Trimmer).Trim(e.Object), envoytext.DefaultRegexSize) != nil {
+	if r[id].bad = nil; admit(e.Key, new(Trimmer).Trim(e.Object), envoytext.IstioRegexSize) != nil {
 		r[id].bad = &e
 	} else {
 		r[id].good = &e

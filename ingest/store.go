@@ -26,8 +26,8 @@ type Settings struct {
 	ClusterID string
 	// Reports is told which objects are refused and why; one that logs to Log when nil.
 	Reports *report.Registry
-	// RegexSize is the largest RE2 program of a regular expression that the proxies take, envoytext.DefaultRegexSize when 0. Proxies that
-	// start with Istio's bootstrap take 32768.
+	// RegexSize is the largest RE2 program of a regular expression that any of the proxies takes, envoytext.IstioRegexSize when 0. An object
+	// with a larger one is refused.
 	RegexSize int
 	// Log is where Reports logs when it is not given; slog.Default() when nil.
 	Log *slog.Logger
@@ -83,7 +83,7 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 		settings.Reports = report.New(report.Options{Log: settings.Log})
 	}
 	if settings.RegexSize == 0 {
-		settings.RegexSize = envoytext.DefaultRegexSize
+		settings.RegexSize = envoytext.IstioRegexSize
 	}
 	s := &Store{
 		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(), unservedKinds: unservedKinds(),

@@ -32,7 +32,7 @@ type options struct {
 	shards                              int
 	keepaliveInterval, keepaliveTimeout time.Duration
 	keepaliveMaxAge, shutdownDuration   time.Duration
-	maxRegexSize                        int
+	maxRegexSize, maxRegexSizeUpstream  int
 	maxRecvSize, maxStreams             int
 	maxConnections                      int // follows from what there is
 	maxSubscriptions, maxBytesHeld      int
@@ -72,7 +72,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, without a token")
 	f.StringVar(&o.debugTokenFile, "debugTokenFile", "", "file with a secret that opens /debug to its bearer from everywhere (or the secret itself in PILOTD_DEBUG_TOKEN); without it /debug answers only to 127.0.0.1 and ::1")
 
-	f.IntVar(&o.maxRegexSize, "maxRegexSize", envoytext.DefaultRegexSize, "largest RE2 program of a regular expression that the proxies take (their runtime key re2.max_program_size.error_level); Istio's own bootstrap sets 32768")
+	f.IntVar(&o.maxRegexSize, "maxRegexSize", envoytext.IstioRegexSize, "largest RE2 program of a regular expression; objects with a larger one are refused. The default is what Istio's bootstrap sets as re2.max_program_size.error_level")
+	f.IntVar(&o.maxRegexSizeUpstream, "maxRegexSizeUpstream", envoytext.UpstreamRegexSize, "largest RE2 program of a regular expression that proxies without Istio's filters take (upstream Envoys; their runtime key re2.max_program_size.error_level); they do not get a virtual host with a larger one")
 
 	f.IntVar(&o.shards, "shards", runtime.GOMAXPROCS(0), "workers that proxies are spread over")
 	f.DurationVar(&o.keepaliveInterval, "keepaliveInterval", 30*time.Second, "silence after which a connection is probed")

@@ -126,7 +126,7 @@ const idleConnection = 5 * time.Minute
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
 	host, _ := os.Hostname() // only a name for people
 	return discovery.Options{
-		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize,
+		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize, UpstreamRegexSize: o.maxRegexSizeUpstream,
 		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
 		Limits: grpcstream.Limits{
 			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,

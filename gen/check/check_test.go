@@ -9,6 +9,7 @@ import (
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corspb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	tcppb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -123,10 +124,41 @@ func TestRoutes(t *testing.T) {
 			a := cluster("a")
 			r := &routepb.Route{Match: &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}}, Action: &routepb.Route_Route{Route: a}}
 			c.change(r, a)
-			expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"*"}, Routes: []*routepb.Route{r}}), c.path)
+			expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"*"}, Routes: []*routepb.Route{r}}, 0), c.path)
 		})
 	}
-	expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"a.b", "A.b"}}), "domains[1]")
+	expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"a.b", "A.b"}}, 0), "domains[1]")
+}
+
+// TestRegexSizes: an expression above the limit is found wherever a route has one, and nowhere without a limit.
+func TestRegexSizes(t *testing.T) {
+	large := regex("[0-9a-f-]{120}")
+	text := &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_SafeRegex{SafeRegex: large}}
+	rewrite := &matcherpb.RegexMatchAndSubstitute{Pattern: large, Substitution: "x"}
+	cors, err := anypb.New(&corspb.CorsPolicy{AllowOriginStringMatch: []*matcherpb.StringMatcher{text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, change := range map[string]func(r *routepb.Route){
+		"match.safe_regex": func(r *routepb.Route) { r.Match = match(large) },
+		"match.headers[0].string_match.safe_regex": func(r *routepb.Route) {
+			r.Match.Headers = []*routepb.HeaderMatcher{{Name: "x", HeaderMatchSpecifier: &routepb.HeaderMatcher_StringMatch{StringMatch: text}}}
+		},
+		"match.query_parameters[0].string_match.safe_regex": func(r *routepb.Route) {
+			r.Match.QueryParameters = []*routepb.QueryParameterMatcher{{Name: "x", QueryParameterMatchSpecifier: &routepb.QueryParameterMatcher_StringMatch{StringMatch: text}}}
+		},
+		"route.regex_rewrite.pattern": func(r *routepb.Route) { r.GetRoute().RegexRewrite = rewrite },
+		"typed_per_filter_config[envoy.filters.http.cors].allow_origin_string_match[0].safe_regex": func(r *routepb.Route) {
+			r.TypedPerFilterConfig = map[string]*anypb.Any{"envoy.filters.http.cors": cors}
+		},
+	} {
+		r := &routepb.Route{Match: &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}}, Action: &routepb.Route_Route{Route: cluster("a")}}
+		change(r)
+		v := &routepb.VirtualHost{Name: "v", Domains: []string{"*"}, Routes: []*routepb.Route{r}}
+		expect(t, check.VirtualHost(v, 0), "")
+		expect(t, check.VirtualHost(v, 32768), "")
+		expect(t, check.VirtualHost(v, 100), "routes[0]."+path)
+	}
 }
 
 func match(r *matcherpb.RegexMatcher) *routepb.RouteMatch {

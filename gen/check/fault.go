@@ -29,7 +29,11 @@ func (f Fault) Within(field string) bool {
 }
 
 // faults collects Faults along a path.
-type faults struct{ list []Fault }
+type faults struct {
+	list []Fault
+	// regexSize is the largest RE2 program of a regular expression; 0: there is no limit.
+	regexSize int
+}
 
 // add notes a broken rule.
 func (f *faults) add(path, format string, args ...any) {

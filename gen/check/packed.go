@@ -23,16 +23,14 @@ func Message(m proto.Message) []Fault {
 	case *hcmpb.HttpConnectionManager:
 		f.duration("stream_idle_timeout", m.GetStreamIdleTimeout())
 		for i, v := range m.GetRouteConfig().GetVirtualHosts() {
-			for _, fault := range VirtualHost(v) {
+			for _, fault := range VirtualHost(v, 0) {
 				f.add(fmt.Sprintf("route_config.virtual_hosts[%d].%s", i, fault.Path), "%s", fault.Reason)
 			}
 		}
 	case *tcppb.TcpProxy:
 		f.tcpProxy(m)
 	case *corspb.CorsPolicy:
-		for i, o := range m.GetAllowOriginStringMatch() {
-			f.matcher(fmt.Sprintf("allow_origin_string_match[%d]", i), o)
-		}
+		f.cors("", m)
 	case *tlspb.UpstreamTlsContext:
 		f.tls(m.GetCommonTlsContext())
 	case *tlspb.DownstreamTlsContext:

@@ -8,7 +8,9 @@ import (
 
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corspb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotd/pilotd/envoytext"
@@ -17,9 +19,10 @@ import (
 // maxBody is the largest body of a direct response that the route configurations allow which pilotd sends.
 const maxBody = 1 << 20
 
-// VirtualHost are the rules that a virtual host breaks.
-func VirtualHost(v *routepb.VirtualHost) []Fault {
-	f := &faults{}
+// VirtualHost are the rules that a virtual host breaks. No RE2 program of its regular expressions may have more than regexSize instructions;
+// 0 sets no limit.
+func VirtualHost(v *routepb.VirtualHost, regexSize int) []Fault {
+	f := &faults{regexSize: regexSize}
 	f.validate(v)
 	seen := make(map[string]struct{}, len(v.GetDomains()))
 	for i, d := range v.GetDomains() {
@@ -31,8 +34,32 @@ func VirtualHost(v *routepb.VirtualHost) []Fault {
 	}
 	for i, r := range v.GetRoutes() {
 		f.route(fmt.Sprintf("routes[%d]", i), r)
+		if regexSize > 0 {
+			f.packedRegexes(fmt.Sprintf("routes[%d]", i), r)
+		}
 	}
 	return f.list
+}
+
+// packedRegexes checks the size of the regular expressions that a route has in packed messages. What else is wrong with these was found when
+// they were packed, when nobody knew for which proxies.
+func (f *faults) packedRegexes(path string, r *routepb.Route) {
+	for name, a := range r.GetTypedPerFilterConfig() {
+		c := &corspb.CorsPolicy{}
+		if !a.MessageIs(c) {
+			continue
+		}
+		if err := proto.Unmarshal(a.GetValue(), c); err != nil {
+			f.add(path, "the configuration of filter %s cannot be read: %v", cut(name), err)
+		}
+		f.cors(fmt.Sprintf("%s.typed_per_filter_config[%s]", path, name), c)
+	}
+}
+
+func (f *faults) cors(path string, c *corspb.CorsPolicy) {
+	for i, o := range c.GetAllowOriginStringMatch() {
+		f.matcher(join(path, fmt.Sprintf("allow_origin_string_match[%d]", i)), o)
+	}
 }
 
 func (f *faults) route(path string, r *routepb.Route) {
@@ -75,13 +102,20 @@ func (f *faults) matcher(path string, m *matcherpb.StringMatcher) {
 	f.regex(path+".safe_regex", m.GetSafeRegex())
 }
 
-// regex checks an expression. How large its program may be is up to each proxy's bootstrap, and is decided where objects are read.
+// regex checks an expression. How large its program may be is up to each proxy's bootstrap: see regexSize.
 func (f *faults) regex(path string, m *matcherpb.RegexMatcher) {
 	if m.GetRegex() == "" {
 		return // there is none, or its type does not allow it
 	}
 	if err := envoytext.Regex(m.GetRegex(), 0); err != nil {
 		f.add(path, "%s is no regular expression for RE2: %v", cut(m.GetRegex()), err)
+		return
+	}
+	if f.regexSize == 0 {
+		return
+	}
+	if err := envoytext.Regex(m.GetRegex(), f.regexSize); err != nil {
+		f.add(path, "%s is too large for proxies without Istio's filters (their runtime key re2.max_program_size.error_level): %v", cut(m.GetRegex()), err)
 	}
 }
 

@@ -78,6 +78,11 @@ func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f
 	}
 	if first.routes != nil {
 		k.Routes, k.More = first.routes.RoutesKey, first.routes.Next
+		size := 0
+		for l := first.routes; l != nil; l = l.Next {
+			size = max(size, l.Service.RegexSize)
+		}
+		k.RegexSize = s.tables.regexLimit(s.sc.Traits, size)
 	}
 	return first.host, s.tables.routes.hosts.Get(k)
 }

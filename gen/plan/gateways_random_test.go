@@ -181,11 +181,14 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(edgeHost), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
 		Gateways: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"gw/x", "gw/y", "gw/z", "a/x", "mesh"}), 1, 3, rapid.ID[string]).Draw(t, "gateways"),
 	}
+	size := 0
 	if rapid.IntRange(0, 3).Draw(t, "http") > 0 {
 		spec.Http = []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{{Destination: to}}}}
-		switch pick(t, "match", "", "", "path", "port", "gateway") {
+		switch pick(t, "match", "", "", "path", "regex", "port", "gateway") {
 		case "path":
 			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
+		case "regex":
+			spec.Http[0].Match, size = matchRegex(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
 		case "port":
 			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Port: rapid.SampledFrom([]uint32{80, 443}).Draw(t, "matched")}}
 		case "gateway":
@@ -202,7 +205,7 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 			spec.Tls = append(spec.Tls, &networking.TLSRoute{Match: []*networking.TLSMatchAttributes{{SniHosts: names}}, Route: route})
 		}
 	}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: spec}
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: spec, RegexSize: size}
 }
 
 // check holds what routers have against what they would have from nothing.

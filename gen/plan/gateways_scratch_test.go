@@ -411,6 +411,11 @@ func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) VirtualHos
 		if group.routes != nil {
 			k.Routes, k.More = group.routes.RoutesKey, group.routes.Next
 		}
+		for l := group.routes; l != nil && g.sc.Traits.Filters == 0; l = l.Next {
+			if l.Service.RegexSize > g.tables.regexSize {
+				k.RegexSize = g.tables.regexSize
+			}
+		}
 		items = append(items, chunked.Item[*encodecache.Fragment]{Key: names[0], Value: g.tables.routes.hosts.Get(k)})
 	}
 	return chunked.New(items)

@@ -185,7 +185,7 @@ func (m *meshMachine) proxy(t *rapid.T) {
 	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t), Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
 		ClusterID: "Kubernetes", Labels: PackLabels(value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)})}
 	p.Traits.Interception = rapid.SampledFrom([]value.Interception{value.Redirect, value.Redirect, value.TProxy, value.NoInterception}).Draw(t, "interception")
-	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
+	p.Traits.IPv4, p.Traits.Filters = true, rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters")
 	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router, value.Proxyless}).Draw(t, "type")
 	m.proxies[m.nextID] = p
 	m.planner.Attach(m.nextID, p)

@@ -12,6 +12,7 @@ import (
 	typev1beta1 "istio.io/api/type/v1beta1"
 	"pgregory.net/rapid"
 
+	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -43,6 +44,10 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 	if rapid.Bool().Draw(t, "match") {
 		route.Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
 	}
+	size := 0
+	if rapid.IntRange(0, 3).Draw(t, "regex") == 0 {
+		route.Match, size = matchRegex(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
+	}
 	if rapid.IntRange(0, 3).Draw(t, "source") == 0 {
 		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one", "two")}}}
 	}
@@ -52,7 +57,16 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
 		Hosts: rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"), Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
 		Http: []*networking.HTTPRoute{route},
-	}}
+	}, RegexSize: size}
+}
+
+// matchRegex is a match of a path by an expression, and the size of its program.
+func matchRegex(expression string) ([]*networking.HTTPMatchRequest, int) {
+	size, err := envoytext.RegexSize(expression)
+	if err != nil {
+		panic(err)
+	}
+	return []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}}}, size
 }
 
 // randomStreams is a VirtualService of TCP and TLS routes.

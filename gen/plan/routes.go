@@ -87,8 +87,17 @@ func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.Virtual
 		}
 		return k
 	}
+	k.RegexSize = t.regexLimit(v.sc.Traits, c.rule.RegexSize)
 	k.Routes = gen.RoutesKey{Service: c.rule, Port: v.port, Refused: c.refused, Destinations: t.destinationsOf(v, c.rule), Proxyless: k.Proxyless}
 	return k
+}
+
+// regexLimit is the RegexSize of the virtual host of a proxy, where size is that of the largest program in it.
+func (t *Tables) regexLimit(traits value.Traits, size int) int {
+	if !traits.Upstream() || size <= t.regexSize {
+		return 0
+	}
+	return t.regexSize
 }
 
 // destinationsOf is what there is to know of the hosts that a VirtualService routes to.

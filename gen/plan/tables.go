@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -16,7 +17,13 @@ type Tables struct {
 	gateways  gatewayTables
 	sections  sectionPools
 	faults    *faults
+	// regexSize is the largest RE2 program of a regular expression that upstream Envoys take. LimitRegex sets it before use.
+	regexSize int
 }
+
+// LimitRegex sets the largest RE2 program of a regular expression that upstream Envoys take, in place of envoytext.UpstreamRegexSize. It must
+// be called before the Tables are used.
+func (t *Tables) LimitRegex(size int) { t.regexSize = size }
 
 // sectionPools find what the sections of different bases have in common, so that they hold it as the same chunks.
 type sectionPools struct {
@@ -44,6 +51,7 @@ func NewTables() *Tables {
 		routes:    newRouteTables(f),
 		gateways:  newGatewayTables(f),
 		sections:  newSectionPools(),
+		regexSize: envoytext.UpstreamRegexSize,
 	}
 }
 

@@ -13,6 +13,8 @@ type VirtualService struct {
 	Export Visibility
 	// Delegates are the VirtualServices from which some of the routes come.
 	Delegates []ObjectKey
+	// RegexSize is the number of instructions of the largest RE2 program of all regular expressions in Spec; 0 where it has none.
+	RegexSize int
 }
 
 // DestinationRule is a traffic policy for a host. Spec.Host is fully qualified.

@@ -60,7 +60,7 @@ func (m *Mesh) Equal(o *Mesh) bool {
 
 // Equal reports whether two rules are the same.
 func (v *VirtualService) Equal(o *VirtualService) bool {
-	return v == o || v.Meta == o.Meta && v.Export.Equal(o.Export) && slices.Equal(v.Delegates, o.Delegates) && proto.Equal(v.Spec, o.Spec)
+	return v == o || v.Meta == o.Meta && v.Export.Equal(o.Export) && slices.Equal(v.Delegates, o.Delegates) && v.RegexSize == o.RegexSize && proto.Equal(v.Spec, o.Spec)
 }
 
 // Equal reports whether two rules are the same.

@@ -49,5 +49,9 @@ type Traits struct {
 	Unprivileged bool
 }
 
+// Upstream reports whether the proxy is an upstream Envoy, with its defaults where Istio's bootstrap sets others: it has none of Istio's own
+// filters, and is no gRPC client.
+func (t Traits) Upstream() bool { return t.Filters == 0 && t.Type != Proxyless }
+
 // MayBind reports whether the proxy can listen on a port.
 func (t Traits) MayBind(port int) bool { return !t.Unprivileged || port >= 1024 }

@@ -37,8 +37,9 @@ type Options struct {
 	Sources []string
 	// DomainSuffix and ClusterID are as in ingest.Settings.
 	DomainSuffix, ClusterID string
-	// RegexSize is the largest program of a regular expression: see ingest.Settings.
-	RegexSize int
+	// RegexSize is the largest program of a regular expression, see ingest.Settings; UpstreamRegexSize that which upstream Envoys take, see
+	// plan.Tables.LimitRegex. 0 is the default.
+	RegexSize, UpstreamRegexSize int
 	// DebounceAfter and DebounceMax hold configuration changes back; see plan.Options.
 	DebounceAfter, DebounceMax time.Duration
 	// Limits bound what one client can cost.
@@ -83,6 +84,9 @@ type Server struct {
 // New puts a Server together. Nothing is answered before Run is called and every source is Synced.
 func New(o Options) *Server {
 	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log, faults: rate.NewLimiter(faultRate, faultBurst), ready: make(chan struct{})}
+	if o.UpstreamRegexSize != 0 {
+		s.Tables.LimitRegex(o.UpstreamRegexSize)
+	}
 	s.Reports = report.New(report.Options{Log: o.Log.With("scope", "config"), Began: s.countProblem})
 	s.Planner = plan.NewPlanner(s.Tables, s, plan.Options{
 		DebounceAfter: o.DebounceAfter, DebounceMax: o.DebounceMax, Now: time.Now, After: time.After, Took: s.took,

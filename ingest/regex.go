@@ -1,0 +1,49 @@
+package ingest
+
+import (
+	"iter"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/envoytext"
+)
+
+// largestRegex is the number of instructions of the largest RE2 program of the regular expressions in a VirtualService; 0 if it has none.
+func largestRegex(spec *networking.VirtualService) (size int) {
+	for _, r := range spec.GetHttp() {
+		for expression := range expressions(r) {
+			n, _ := envoytext.RegexSize(expression) // of one that no proxy takes it is 0, and generation leaves that out for all
+			size = max(size, n)
+		}
+	}
+	return size
+}
+
+// expressions are the regular expressions of a route.
+func expressions(r *networking.HTTPRoute) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		match := func(m *networking.StringMatch) bool { return m.GetRegex() == "" || yield(m.GetRegex()) }
+		matches := func(all map[string]*networking.StringMatch) bool {
+			for _, m := range all {
+				if !match(m) {
+					return false
+				}
+			}
+			return true
+		}
+		for _, m := range r.GetMatch() {
+			if !match(m.GetUri()) || !match(m.GetScheme()) || !match(m.GetMethod()) || !match(m.GetAuthority()) ||
+				!matches(m.GetHeaders()) || !matches(m.GetWithoutHeaders()) || !matches(m.GetQueryParams()) {
+				return
+			}
+		}
+		for _, o := range r.GetCorsPolicy().GetAllowOrigins() {
+			if !match(o) {
+				return
+			}
+		}
+		if e := r.GetRewrite().GetUriRegexRewrite().GetMatch(); e != "" {
+			yield(e)
+		}
+	}
+}
