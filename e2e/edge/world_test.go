@@ -337,7 +337,7 @@ func why(entry string) string {
 // complaint is what pilotd says of an object.
 type complaint struct {
 	refused bool   // the object is not in force
-	lines   string // "field: reason", a line for each
+	lines   string // "field: reason", where the reason may begin with a field of what is left out, a line for each
 }
 
 // complaints are the objects of which pilotd says that something is wrong with them.
@@ -358,7 +358,7 @@ func (w *world) complaints() map[value.ObjectKey]complaint {
 	for _, r := range list {
 		c := out[r.Key]
 		c.refused = c.refused || r.Cause == "invalid" || r.Cause == "unreadable"
-		c.lines += fmt.Sprintf("%s: %s (%s)\n", r.Field, r.Reason, r.Cause)
+		c.lines += fmt.Sprintf("%s (%s)\n", strings.TrimPrefix(r.Field+": "+r.Reason, ": "), r.Cause)
 		out[r.Key] = c
 	}
 	return out
