@@ -142,3 +142,60 @@ func tcpGreets(t *testing.T, app *testnet.Pod) {
 		return nil
 	})
 }
+
+// TestDynamicDNS: under ALLOW_ANY_DYNAMIC_DNS a sidecar resolves the host of a request to an unknown server itself, whatever address the
+// client called: at a port that the mesh serves over HTTP, and at one that it does not know. Bytes still go where they were sent, also where
+// the server speaks first; and the next policy is in force at once.
+func TestDynamicDNS(t *testing.T) {
+	w := newWorld(t, func(t *testing.T) parts.Objects {
+		return fromFile{Objects: parts.NewDirectory(t), policy: "ALLOW_ANY_DYNAMIC_DNS"}
+	}, baseMesh()+weights(100, 0))
+	w.backends()
+	external := w.network.Pod(t, externalPod().ip)
+	parts.StartEcho(t, external, ":80", "external")
+	parts.StartEcho(t, external, ":8081", "external")
+	parts.StartTCPEcho(t, external, ":7000", "external")
+	client := clientDelta()
+	app := w.network.Pod(t, client.ip)
+	parts.StartEcho(t, app, "127.0.0.1:8090", "resolved")
+	envoy := parts.StartEnvoy(t, app, parts.EnvoySpec{
+		Kind: parts.Sidecar, Protocol: parts.Delta, Workload: client.workload(), XDS: w.pilotd.Address(), Secrets: w.secrets,
+	})
+	envoy.AwaitReady()
+	answers := func(url, host, name string) func() error {
+		return func() error {
+			a, err := parts.Ask(app.Client(), url, host)
+			if err == nil && a.Name != name {
+				err = fmt.Errorf("%s as %s: %d from %q, want %q", url, host, a.Status, a.Name, name)
+			}
+			return err
+		}
+	}
+	for _, port := range []string{"80", "8081"} {
+		url := "http://" + externalPod().ip + ":" + port + "/"
+		parts.Eventually(t, "Envoy resolves the host of a request to port "+port, answers(url, "localhost:8090", "resolved"))
+		parts.Eventually(t, "an address as a host is called", answers(url, externalPod().ip+":"+port, "external"))
+	}
+	parts.Eventually(t, "a service is itself", func() error {
+		a, err := parts.Ask(app.Client(), "http://"+webVIP+":80/", "web.shop.svc.cluster.local")
+		if err == nil && a.Name != "web-v1" {
+			err = fmt.Errorf("%d from %q", a.Status, a.Name)
+		}
+		return err
+	})
+	tcpGreets(t, app)
+	parts.Eventually(t, "an unknown server that speaks first greets", func() error {
+		c, err := app.DialContext(t.Context(), "tcp", externalPod().ip+":7000")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = io.ReadFull(c, make([]byte, len("external")))
+		return err
+	})
+	w.pilotd.SetMeshConfig(meshText("ALLOW_ANY"))
+	parts.Eventually(t, "the address that was called is reached again", answers("http://"+externalPod().ip+":8081/", "localhost:8090", "external"))
+	if err := envoy.NothingRefused(); err != nil {
+		t.Error(err)
+	}
+}

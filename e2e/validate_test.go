@@ -21,6 +21,18 @@ func TestEnvoyValidates(t *testing.T) {
 	t.Run("sidecar listeners", func(t *testing.T) {
 		validates(t, newWorld(t, inDirectory, baseMesh()+sidecarListeners), parts.Sidecar, webV1())
 	})
+	for name, tls := range map[string]string{
+		"none": "", "simple": "{mode: SIMPLE}", "server name": "{mode: SIMPLE, sni: a.example.com}", "unverified": "{mode: SIMPLE, insecureSkipVerify: true}",
+		"alternative names": "{mode: SIMPLE, subjectAltNames: [a.example.com]}", "within the mesh": "{mode: ISTIO_MUTUAL}",
+		"mutual": "{mode: MUTUAL, clientCertificate: /c.pem, privateKey: /k.pem}",
+	} {
+		t.Run("dynamic DNS "+name, func(t *testing.T) {
+			w := newWorld(t, func(t *testing.T) parts.Objects {
+				return fromFile{Objects: parts.NewDirectory(t), policy: "ALLOW_ANY_DYNAMIC_DNS, tls: " + tls}
+			}, baseMesh()+weights(75, 25))
+			validates(t, w, parts.Sidecar, clientDelta())
+		})
+	}
 	t.Run("examples", func(t *testing.T) {
 		settings, err := os.ReadFile("../examples/mesh-config.yaml")
 		if err != nil {

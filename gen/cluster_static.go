@@ -16,6 +16,8 @@ type StaticClusterKey struct {
 	MetadataExchange bool
 	// IPv4 and IPv6 are the families of the proxy's addresses, for the inbound one.
 	IPv4, IPv6 bool
+	// DynamicDNS is how the proxy resolves names; set only of AllowAnyDynamicDNSCluster.
+	DynamicDNS DynamicDNS
 }
 
 // Names of the clusters that exist whatever services there are. Configuration of users refers to them.
@@ -23,6 +25,7 @@ const (
 	BlackHole          = "BlackHoleCluster"
 	PassthroughOut     = "PassthroughCluster"
 	PassthroughInbound = "InboundPassthroughCluster"
+	DynamicDNSOut      = "AllowAnyDynamicDNSCluster"
 )
 
 // BlackHoleCluster has no endpoint: connections to it fail.

@@ -99,7 +99,7 @@ func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 		return chain
 	}
 	chain.Filters = []*listenerpb.Filter{HTTPConnectionManagerFilter(HTTPConnectionManager(HTTPConnectionManagerKey{
-		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, GRPCWeb: c.GRPCWeb,
+		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, DynamicDNS: k.DynamicDNS, GRPCWeb: c.GRPCWeb,
 		StatPrefix: "outbound_" + k.Name(), RouteName: c.RouteName,
 	}))}
 	return chain

@@ -40,6 +40,9 @@ func HTTPFilters(k HTTPConnectionManagerKey) []*hcmpb.HttpFilter {
 	}
 	add("envoy.filters.http.fault", anyOf(&faultpb.HTTPFault{}))
 	add("envoy.filters.http.cors", anyOf(&corspb.Cors{}))
+	if k.DynamicDNS.Served {
+		add("envoy.filters.http.dynamic_forward_proxy", k.DynamicDNS.filter())
+	}
 	add("envoy.filters.http.router", anyOf(&routerpb.Router{SuppressEnvoyHeaders: ph.GetEnvoyDebugHeaders().GetDisabled().GetValue()}))
 	return out
 }

@@ -16,10 +16,11 @@ import (
 
 // OutboundListenerKey is what an outbound listener is made from: one bind address and port, with all chains that share it.
 type OutboundListenerKey struct {
-	// Mesh, Filters and HTTP10 are set only where a chain serves HTTP.
-	Mesh    *value.Mesh
-	Filters value.Filters
-	HTTP10  bool
+	// Mesh, Filters, HTTP10 and DynamicDNS are set only where a chain serves HTTP.
+	Mesh       *value.Mesh
+	Filters    value.Filters
+	HTTP10     bool
+	DynamicDNS DynamicDNS
 
 	// Bind is the address that names the listener, Also further ones, joined by commas.
 	Bind, Also string
@@ -110,6 +111,19 @@ type VirtualOutboundKey struct {
 	Transparent bool
 	// Fallthrough is the cluster of connections that no other listener takes.
 	Fallthrough string
+	// HTTP is what becomes of HTTP requests in such connections, where something else does; zero otherwise.
+	HTTP VirtualHTTPKey
+}
+
+// VirtualHTTPKey is what the HTTP chain of virtualOutbound is made from.
+type VirtualHTTPKey struct {
+	Mesh       *value.Mesh
+	Filters    value.Filters
+	HTTP10     bool
+	DynamicDNS DynamicDNS
+	// Bytes are the ports, in order and joined by spaces, at which services speak something else than HTTP: connections to them are not
+	// looked into, for that would wait for the client where the server speaks first.
+	Bytes string
 }
 
 // VirtualOutbound makes the listener that catches all outbound connections and hands each over to the listener at its destination. Those
@@ -132,6 +146,9 @@ func VirtualOutbound(k VirtualOutboundKey) *listenerpb.Listener {
 	}
 	if k.Transparent {
 		l.Transparent = wrapperspb.Bool(true)
+	}
+	if k.HTTP.DynamicDNS.Served {
+		addVirtualHTTP(l, k.HTTP)
 	}
 	return l
 }

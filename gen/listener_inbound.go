@@ -74,6 +74,14 @@ func portsMatch(ports string) *listenerpb.ListenerFilterChainMatchPredicate {
 	}}
 }
 
+// originalDestination finds out where an intercepted connection was going.
+func originalDestination() *listenerpb.ListenerFilter {
+	return &listenerpb.ListenerFilter{
+		Name:       "envoy.filters.listener.original_dst",
+		ConfigType: &listenerpb.ListenerFilter_TypedConfig{TypedConfig: anyOf(&originaldstpb.OriginalDst{})},
+	}
+}
+
 // InboundListener makes an inbound listener without its filter chains.
 func InboundListener(k InboundListenerKey) *listenerpb.Listener {
 	l := &listenerpb.Listener{
@@ -85,10 +93,7 @@ func InboundListener(k InboundListenerKey) *listenerpb.Listener {
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
 	if k.Captured {
-		l.ListenerFilters = append(l.ListenerFilters, &listenerpb.ListenerFilter{
-			Name:       "envoy.filters.listener.original_dst",
-			ConfigType: &listenerpb.ListenerFilter_TypedConfig{TypedConfig: anyOf(&originaldstpb.OriginalDst{})},
-		})
+		l.ListenerFilters = append(l.ListenerFilters, originalDestination())
 	}
 	if k.Transparent {
 		l.Transparent = wrapperspb.Bool(true)

@@ -92,6 +92,7 @@ func checkMesh(m *meshconfig.MeshConfig) *problem {
 		c.seconds("tcpKeepalive.time", k.GetTime())
 		c.seconds("tcpKeepalive.interval", k.GetInterval())
 	}
+	c.clientTLS("outboundTrafficPolicy.tls", m.GetOutboundTrafficPolicy().GetTls())
 	for i, s := range m.GetTlsDefaults().GetCipherSuites() {
 		c.that(slices.Contains(knownCiphers(), s), item("tlsDefaults.cipherSuites", i), "expected a cipher suite that Envoy knows, got %q", s)
 	}

@@ -48,6 +48,7 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 		t.advanceSniffed(b, n, touch, e)
 		next.hosts = t.advanceRoutes(b, n, touch, e)
 		t.advanceListeners(b, n, touch, e)
+		t.advanceDynamic(b, n, touch, e)
 	}
 	if touch.all {
 		t.advanceStatic(b, n, e)

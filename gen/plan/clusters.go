@@ -43,6 +43,8 @@ func (k staticCluster) make() *clusterpb.Cluster {
 		return gen.PassthroughCluster(k.StaticClusterKey)
 	case gen.PassthroughInbound:
 		return gen.InboundPassthroughCluster(k.StaticClusterKey)
+	case gen.DynamicDNSOut:
+		return gen.DynamicDNSCluster(k.StaticClusterKey)
 	}
 	return gen.BlackHoleCluster(k.StaticClusterKey)
 }
@@ -130,7 +132,8 @@ func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
 	return a
 }
 
-// staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster and the passthrough ones.
+// staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the passthrough ones, and the one
+// for which the proxy resolves names itself.
 func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry {
 	get := func(name string, k gen.StaticClusterKey) *encodecache.Entry {
 		return t.clusters.static.Get(staticCluster{name, k})
@@ -141,9 +144,13 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.
 	case value.Router: // it has no connections to pass through
 		return []*encodecache.Entry{get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh})}
 	}
-	return []*encodecache.Entry{
+	out := []*encodecache.Entry{
 		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh}),
 		get(gen.PassthroughOut, gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
+	if d := dynamicDNS(n, sc); d.Served {
+		out = append(out, get(gen.DynamicDNSOut, gen.StaticClusterKey{Mesh: n.Mesh, DynamicDNS: d}))
+	}
+	return out
 }

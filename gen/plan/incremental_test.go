@@ -61,8 +61,11 @@ func start(sink Sink) (*Planner, func()) {
 
 func testMesh(variant int) *value.Mesh {
 	c := &meshconfig.MeshConfig{ProxyListenPort: 15001, ProxyInboundListenPort: 15006, RootNamespace: "root", TrustDomain: "cluster.local", OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
-	if variant == 1 {
+	switch variant {
+	case 1:
 		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY
+	case 2:
+		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS
 	}
 	return &value.Mesh{Config: c, DomainSuffix: "cluster.local", ClusterID: "Kubernetes"}
 }
@@ -169,7 +172,7 @@ func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
 			b.Workloads[a] = &value.Workload{Namespace: ns, Name: "pod", Addresses: []string{a}, Pod: rapid.Bool().Draw(t, "pod"), Ports: map[string]uint32{"p80": 8080}, Labels: value.Labels{"app": pick(t, "app", "one", "two")}}
 		}
 	case "mesh":
-		b.Mesh = testMesh(rapid.IntRange(0, 1).Draw(t, "mesh"))
+		b.Mesh = testMesh(rapid.IntRange(0, 2).Draw(t, "mesh"))
 	}
 }
 

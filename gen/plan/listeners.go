@@ -85,6 +85,6 @@ func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *Scope) []*encodecache
 	v := outboundView{t, n, sc}
 	return []*encodecache.Entry{t.listeners.virtual.Get(gen.VirtualOutboundKey{
 		Bind: v.everywhere().bind, Port: int(n.Mesh.Config.GetProxyListenPort()), Transparent: sc.Traits.Interception == value.TProxy,
-		Fallthrough: v.fallthroughCluster(),
+		Fallthrough: v.fallthroughCluster(), HTTP: v.virtualHTTP(),
 	})}
 }

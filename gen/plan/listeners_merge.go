@@ -33,7 +33,7 @@ func (v outboundView) listener(at place, port int, claims []portClaim) *encodeca
 	for i := len(m.chains) - 1; i >= 0; i-- {
 		c := m.chains[i]
 		if c.RouteName != "" {
-			k.Mesh, k.Filters, k.HTTP10 = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10
+			k.Mesh, k.Filters, k.HTTP10, k.DynamicDNS = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10, dynamicDNS(v.n, v.sc)
 		}
 		if c.MatchesAll() {
 			k.Fallthrough = ""
@@ -45,10 +45,14 @@ func (v outboundView) listener(at place, port int, claims []portClaim) *encodeca
 
 // fallthroughCluster is where connections go that no service is meant by.
 func (v outboundView) fallthroughCluster() string {
-	if c := egressCluster(v.n, v.sc); c != "" {
+	switch c := egressCluster(v.n, v.sc); c {
+	case "":
+		return gen.BlackHole
+	case gen.DynamicDNSOut: // which resolves the host of an HTTP request; bytes name none
+		return gen.PassthroughOut
+	default:
 		return c
 	}
-	return "BlackHoleCluster"
 }
 
 func (m *outboundMerge) add(v outboundView, c portClaim) {

@@ -85,6 +85,12 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 		t.Unprivileged, _ = strconv.ParseBool(text(md, nodeUnprivileged))
 	}
 	t.Filters = filters(n)
+	if t.Type == value.SidecarProxy && t.Filters.Has(value.DynamicForwardProxy) { // no others resolve names of their own accord
+		t.DNSCapture = md[nodeDNSCapture.String()].GetBoolValue()
+		if s := text(md, nodeDNSCapture); s != "" {
+			t.DNSCapture, _ = strconv.ParseBool(s)
+		}
+	}
 	return p, nil
 }
 

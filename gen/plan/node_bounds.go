@@ -39,13 +39,14 @@ const (
 	nodeInterception
 	nodeHTTP10
 	nodeUnprivileged
+	nodeDNSCapture
 
-	numNodeKeys = 12
+	numNodeKeys = 13
 )
 
 func (k nodeKey) String() string {
 	return [numNodeKeys]string{"NAMESPACE", "CLUSTER_ID", "ISTIO_VERSION", "LABELS", "NODE_NAME", "NETWORK", "SERVICE_ACCOUNT", "INSTANCE_IPS",
-		"GENERATOR", "INTERCEPTION_MODE", "HTTP10", "UNPRIVILEGED_POD"}[k]
+		"GENERATOR", "INTERCEPTION_MODE", "HTTP10", "UNPRIVILEGED_POD", "DNS_CAPTURE"}[k]
 }
 
 // NodeMetadata are the keys of a node's metadata that ParseNode reads. What receives nodes need not decode the others.
@@ -59,13 +60,15 @@ func NodeMetadata() (out []string) {
 // NodeExtensions are the types of a node's extensions that ParseNode looks for.
 func NodeExtensions() []string { return slices.Sorted(maps.Keys(nodeFilters())) }
 
-// nodeFilters are the types of the configuration of Istio's own filters.
+// nodeFilters are the types of the configuration of the extensions that make a difference.
 func nodeFilters() map[string]value.Filters {
 	return map[string]value.Filters{
-		"envoy.tcp.metadataexchange.config.MetadataExchange":        value.TCPMetadataExchange,
-		"io.istio.http.peer_metadata.Config":                        value.HTTPPeerMetadata,
-		"istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig": value.ALPN,
-		"stats.PluginConfig":                                        value.Stats,
+		"envoy.tcp.metadataexchange.config.MetadataExchange":                  value.TCPMetadataExchange,
+		"io.istio.http.peer_metadata.Config":                                  value.HTTPPeerMetadata,
+		"istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig":           value.ALPN,
+		"stats.PluginConfig":                                                  value.Stats,
+		"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig": value.ForwardProxyFilter,
+		"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig":    value.ForwardProxyCluster,
 	}
 }
 

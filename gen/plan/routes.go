@@ -188,7 +188,6 @@ func joinSums(sums []chunked.Sum) chunked.Sum {
 
 // egressCluster is where requests to unknown hosts go; empty if nowhere.
 func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
-	const passthrough = "PassthroughCluster"
 	if sc.Sidecar != nil && sc.Sidecar.Spec.GetOutboundTrafficPolicy() != nil {
 		p := sc.Sidecar.Spec.GetOutboundTrafficPolicy()
 		switch d := p.GetEgressProxy(); {
@@ -197,13 +196,16 @@ func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
 		case d != nil:
 			return gen.ClusterName(int(d.GetPort().GetNumber()), d.GetSubset(), d.GetHost())
 		}
-		return passthrough
+		return gen.PassthroughOut
 	}
 	p := n.Mesh.Config.GetOutboundTrafficPolicy()
-	if p != nil && p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY {
+	switch {
+	case p != nil && p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY:
 		return ""
+	case dynamicDNS(n, sc).Served:
+		return gen.DynamicDNSOut
 	}
-	return passthrough
+	return gen.PassthroughOut
 }
 
 // sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those whose protocol is

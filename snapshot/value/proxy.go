@@ -10,18 +10,22 @@ const (
 	Proxyless // a gRPC client (GENERATOR: grpc)
 )
 
-// Filters is the set of filters beyond upstream Envoy's that a proxy was built with: verdicts over Node.extensions. A node that lists no
-// extensions is taken for Istio's proxy and has them all.
+// Filters is the set of extensions that a proxy was built with, of those that not every build of Envoy has: verdicts over Node.extensions. A
+// node that lists no extensions is taken for Istio's proxy and has them all.
 type Filters uint16
 
-// Istio's own filters, each named for the message type that its configuration has.
+// The extensions, each with the message type that its configuration has: Istio's own filters, and the two halves of Envoy's dynamic forward
+// proxy, which is of use only where both are there.
 const (
 	TCPMetadataExchange Filters = 1 << iota // envoy.tcp.metadataexchange.config.MetadataExchange
 	HTTPPeerMetadata                        // io.istio.http.peer_metadata.Config
 	ALPN                                    // istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig
 	Stats                                   // stats.PluginConfig
+	ForwardProxyFilter                      // envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig
+	ForwardProxyCluster                     // envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig
 
-	AllFilters = TCPMetadataExchange | HTTPPeerMetadata | ALPN | Stats
+	DynamicForwardProxy = ForwardProxyFilter | ForwardProxyCluster
+	AllFilters          = TCPMetadataExchange | HTTPPeerMetadata | ALPN | Stats | DynamicForwardProxy
 )
 
 // Has reports whether all of want are in f.
@@ -45,6 +49,8 @@ type Traits struct {
 	// IPv4 and IPv6 are the families of the proxy's own addresses.
 	IPv4, IPv6 bool
 	HTTP10     bool
+	// DNSCapture: the agent beside the proxy answers DNS queries. It is set only of sidecars that can resolve names themselves.
+	DNSCapture bool
 	// Unprivileged proxies cannot listen on ports below 1024.
 	Unprivileged bool
 }

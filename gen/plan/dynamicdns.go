@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// dynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the mesh's outbound traffic policy
+// ALLOW_ANY_DYNAMIC_DNS, if no Sidecar object has a policy of its own, and if they were built with what it takes; others serve it as ALLOW_ANY.
+func dynamicDNS(n *snapshot.Snapshot, sc *Scope) gen.DynamicDNS {
+	mode := n.Mesh.Config.GetOutboundTrafficPolicy().GetMode()
+	t := sc.Traits
+	if mode != meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS || t.Type != value.SidecarProxy || !t.Filters.Has(value.DynamicForwardProxy) ||
+		sc.Sidecar != nil && sc.Sidecar.Spec.GetOutboundTrafficPolicy() != nil {
+		return gen.DynamicDNS{}
+	}
+	return gen.DynamicDNS{Served: true, IPv6Only: t.IPv6 && !t.IPv4, Captured: t.DNSCapture}
+}
+
+// virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as bytes.
+func (v outboundView) virtualHTTP() gen.VirtualHTTPKey {
+	d := dynamicDNS(v.n, v.sc)
+	if !d.Served {
+		return gen.VirtualHTTPKey{}
+	}
+	return gen.VirtualHTTPKey{
+		Mesh: v.n.Mesh, Filters: v.sc.Traits.Filters, HTTP10: v.sc.Traits.HTTP10, DynamicDNS: d, Bytes: v.bytePorts(),
+	}
+}
+
+// bytePorts are the ports at which a service of the scope may have a server that speaks first.
+func (v outboundView) bytePorts() string {
+	ports := map[int]struct{}{}
+	for svc := range v.sc.Services(v.n) {
+		for _, p := range svc.Ports {
+			if speaksFirst(p) {
+				ports[p.Number] = struct{}{}
+			}
+		}
+	}
+	var out []string
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
+		out = append(out, strconv.Itoa(port))
+	}
+	return strings.Join(out, " ")
+}
+
+// speaksFirst reports whether the servers of a port may speak before their clients do.
+func speaksFirst(p *value.Port) bool { return p.Protocol.IsTCP() && !p.Protocol.IsTLS() }
+
+// advanceDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
+func (t *Tables) advanceDynamic(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
+	if touch.all || !dynamicDNS(n, b.scope).Served {
+		return
+	}
+	bytes := func(n *snapshot.Snapshot, host string) bool {
+		svc := b.scope.Service(n, host)
+		return svc != nil && slices.ContainsFunc(svc.Ports, speaksFirst)
+	}
+	for host := range touch.eachHost(b.snap, n) {
+		if bytes(b.snap, host) || bytes(n, host) {
+			for _, l := range t.staticListeners(n, b.scope) {
+				putEntry(&e.listeners, l)
+			}
+			return
+		}
+	}
+}
