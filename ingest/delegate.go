@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -53,12 +54,17 @@ func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
 // include puts the routes of delegates in the place of those that name them.
 func (w *world) include(root *value.VirtualService) {
 	var routes []*networking.HTTPRoute
-	for _, r := range root.Spec.Http {
+	for i, r := range root.Spec.Http {
 		if r.Delegate == nil {
 			routes = append(routes, r)
 			continue
 		}
-		for _, part := range w.delegated(root, r.Delegate) {
+		parts, why := w.delegated(root, r.Delegate)
+		if why != "" {
+			w.unresolved.add(root.Object(), item("spec.http", i)+".delegate",
+				why+"; the route is left out: its requests take a later route that matches them, or get 404")
+		}
+		for _, part := range parts {
 			if joinRoute(r, part) {
 				routes = append(routes, part)
 			}
@@ -67,22 +73,25 @@ func (w *world) include(root *value.VirtualService) {
 	root.Spec.Http = routes
 }
 
-// delegated are the routes of a delegate, which the caller may write; none if it is not there, is a rule of its own, or is not exported to the
-// root's namespace. It notes the delegate in the root.
-func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) []*networking.HTTPRoute {
+// delegated are the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule of its own, or is not
+// exported to the root's namespace. It notes the delegate in the root.
+func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute, why string) {
 	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: d.GetNamespace(), Name: d.GetName()}
 	o, ok := w.rules[key].(*clientnet.VirtualService)
-	if !ok || !isDelegate(o) {
-		return nil
+	if !ok {
+		return nil, fmt.Sprintf("there is no %v", key)
+	}
+	if !isDelegate(o) {
+		return nil, fmt.Sprintf("%v has hosts of its own, and so is no delegate", key)
 	}
 	v := w.virtualService(o)
 	if !v.Export.VisibleTo(root.Namespace) {
-		return nil
+		return nil, fmt.Sprintf("%v is not exported to namespace %s", key, root.Namespace)
 	}
 	if !slices.Contains(root.Delegates, key) {
 		root.Delegates = append(root.Delegates, key)
 	}
-	return v.Spec.Http
+	return v.Spec.Http, ""
 }
 
 // joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it has none of its own. It

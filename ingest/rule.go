@@ -38,6 +38,7 @@ func (w *world) flushRule(key value.ObjectKey, b *snapshot.Batch) {
 	p := &w.published
 	switch key.Kind {
 	case value.KindVirtualService:
+		w.unresolved.begin(key)
 		settle(p.virtual, &b.VirtualServices, key, valueOf(w.rules[key], w.resolve))
 	case value.KindDestinationRule:
 		settle(p.rules, &b.DestinationRules, key, valueOf(w.rules[key], w.destinationRule))

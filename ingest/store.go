@@ -155,7 +155,9 @@ func (s *Store) hand() {
 	if len(s.waiting) > 0 {
 		return
 	}
-	if b := s.world.flush(); b != nil {
+	b := s.world.flush()
+	s.tellOfUnresolved()
+	if b != nil {
 		s.builder.Apply(b)
 	}
 }

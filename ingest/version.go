@@ -34,6 +34,16 @@ func (v versions) inForce() any {
 	return nil
 }
 
+// inForceSource is the source of the object that counts.
+func (v versions) inForceSource() string {
+	for i := range v {
+		if v[i].good != nil {
+			return v[i].source
+		}
+	}
+	return ""
+}
+
 // version is held with what e changes.
 func (s *Store) version(held versions, e Event) versions {
 	find := func() int {

@@ -47,6 +47,8 @@ type world struct {
 	marks     marks
 	published published
 	faults    faults
+	// unresolved is what objects name that cannot be used.
+	unresolved unresolved
 }
 
 func newWorld(domain, cluster string) *world {
@@ -59,7 +61,7 @@ func newWorld(domain, cluster string) *world {
 		slicesByPod: lists[objectName, objectName]{}, slicesByAddress: lists[objectName, objectName]{}, joints: map[objectName]*joint{},
 		definers: map[value.ObjectKey]*definer{}, hosts: lists[value.ServiceKey, value.ObjectKey]{},
 		ofServices: selectors{}, ofEntries: selectors{},
-		marks: newMarks(), published: newPublished(),
+		marks: newMarks(), published: newPublished(), unresolved: newUnresolved(),
 	}
 	w.mesh = w.meshOf("")
 	w.marks.mesh = true

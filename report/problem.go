@@ -19,6 +19,8 @@ const (
 	Unavailable Cause = "unavailable"
 	// NotServed: the object is in force, but something in it is not served by pilotd yet.
 	NotServed Cause = "not_served"
+	// Unresolved: the object is in force, but it names another one that is not there or cannot be used so; what depends on that is left out.
+	Unresolved Cause = "unresolved"
 	// LeftOut: what was made of the object breaks a rule of its receivers, and that part is not sent.
 	LeftOut Cause = "left_out"
 	// ClientRefused: a client refused what was made of the object (NACK).

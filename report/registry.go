@@ -257,6 +257,8 @@ func messageOf(c Cause) string {
 		return "a source cannot be read"
 	case NotServed:
 		return "set but not served"
+	case Unresolved:
+		return "names what cannot be used"
 	case LeftOut:
 		return "left out"
 	case ClientRefused:
