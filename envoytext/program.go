@@ -9,19 +9,19 @@ import (
 // as Go does, and then flattens the program: an alternative becomes a list of the instructions that it can begin with, and each list that is
 // reached from several places is kept once. The start and the end of the text, and a literal right after the start, are no instructions.
 //
-// The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. programSize gives up after
-// maxSteps and reports false.
-func programSize(parsed *syntax.Regexp) (size int, ok bool) {
+// The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. steps is how many instructions
+// programSize looked at; beyond maxSteps it gives up, and size means nothing.
+func programSize(parsed *syntax.Regexp) (size, steps int) {
 	rest, literal := withoutLiteral(parsed)
 	simple, starts := withoutEdge(rest.Simplify(), syntax.OpBeginText)
 	simple, _ = withoutEdge(simple, syntax.OpEndText)
 	p, err := syntax.Compile(simple)
-	if err != nil {
-		return 0, false
+	if err != nil || len(p.Inst) > maxSteps {
+		return 0, maxSteps + 1
 	}
 	f := &flattening{
 		program: p, predecessors: make([][]uint32, len(p.Inst)), isRoot: make([]bool, len(p.Inst)), seen: make([]uint32, len(p.Inst)),
-		inside: make([]bool, len(p.Inst)),
+		inside: make([]bool, len(p.Inst)), steps: len(p.Inst),
 	}
 	f.root(uint32(p.Start))
 	for i := 0; i < len(f.roots); i++ { // The list grows.
@@ -37,7 +37,7 @@ func programSize(parsed *syntax.Regexp) (size int, ok bool) {
 	for _, r := range f.roots {
 		n += f.length(r)
 	}
-	return n, f.steps <= maxSteps
+	return n, f.steps
 }
 
 // withoutLiteral cuts the literal off that an expression begins with, right after the start of the text, if there is one.
@@ -78,10 +78,6 @@ func withoutEdge(re *syntax.Regexp, edge syntax.Op) (rest *syntax.Regexp, found 
 	out.Sub[at] = inner
 	return &out, true
 }
-
-// maxSteps bounds how many instructions programSize looks at. That takes some hundredths of a second. An expression of 1000 characters whose
-// program RE2 can hold in a usual way takes less than a tenth of it.
-const maxSteps = 4 << 20
 
 // flattening is the state of programSize. Owned by the caller of programSize.
 type flattening struct {

@@ -23,23 +23,43 @@ func Regex(expression string, size int) error {
 		_, err := parse(expression)
 		return err
 	}
-	n, err := RegexSize(expression)
+	return new(Meter).Regex(expression, size)
+}
+
+const (
+	// maxSteps bounds the work of measuring one expression, in instructions that are looked at. That many take some hundredths of a second.
+	// Those of an expression whose parts cannot all be missing are some five times its size.
+	maxSteps = 4 << 20
+	// maxObjectSteps bounds the work of one Meter to about half a second. 5,000 expressions of everyday size take an 8th of it.
+	maxObjectSteps = 8 << 20
+)
+
+// Meter measures the regular expressions of one object and bounds the work for all of them together. The zero value is ready for use. A Meter
+// belongs to one goroutine.
+type Meter struct{ steps int }
+
+// Regex is as the function Regex with a limit.
+func (m *Meter) Regex(expression string, size int) error {
+	n, err := m.Size(expression)
 	if err == nil && n > size {
 		return fmt.Errorf("its program has %d instructions, at most %d are allowed", n, size)
 	}
 	return err
 }
 
-// RegexSize is the number of instructions of the RE2 program that Envoy makes of expression. The error says why there is none, or that the
-// expression is too complex to tell.
-func RegexSize(expression string) (int, error) {
+// Size is the number of instructions of the RE2 program that Envoy makes of expression. The error says why there is none, or that it is too
+// much work to tell.
+func (m *Meter) Size(expression string) (int, error) {
+	if m.steps >= maxObjectSteps {
+		return 0, errors.New("it and the expressions before it are too complex together")
+	}
 	parsed, err := parse(expression)
 	if err != nil {
 		return 0, err
 	}
-	n, ok := programSize(parsed)
-	if !ok {
-		return 0, errors.New("it is too complex: too many of its parts that follow each other may be missing")
+	n, steps := programSize(parsed)
+	if m.steps += steps; steps > maxSteps {
+		return 0, errors.New("it is too complex: too large, or too many of its parts that follow each other may be missing")
 	}
 	return n, nil
 }

@@ -31,7 +31,7 @@ func TestProgramSizeIsEnvoys(t *testing.T) {
 		parsed, err := parse(expression)
 		if err != nil {
 			t.Errorf("%s: %v", expression, err)
-		} else if got, ok := programSize(parsed); want != 0 && (got != want || !ok) {
+		} else if got, steps := programSize(parsed); want != 0 && (got != want || steps > maxSteps) {
 			t.Errorf("%s has %d instructions, Envoy says %d", expression, got, want)
 		}
 	}
@@ -73,12 +73,25 @@ func TestComplexRegexIsJudgedSoon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, ok := programSize(parsed); ok != (want > 0) || ok && n != want {
-			t.Errorf("%.40s has %d instructions (%v), want %d", expression, n, ok, want)
+		n, steps := programSize(parsed)
+		if ok := steps <= maxSteps; ok != (want > 0) || ok && n != want {
+			t.Errorf("%.40s has %d instructions in %d steps, want %d", expression, n, steps, want)
 		}
 	}
 	if err := Regex(optional+"{1000}", IstioRegexSize); err == nil || !strings.Contains(err.Error(), "too complex") {
 		t.Error(err)
+	}
+	m, n := &Meter{}, 0
+	for ; n < 10000 && m.Regex("[0-9a-f]{1000}", IstioRegexSize) == nil; n++ {
+	}
+	if n < 500 || n == 10000 {
+		t.Errorf("%d expressions of one object are measured", n)
+	}
+	usual := &Meter{}
+	for range 5000 {
+		if err := usual.Regex("/users/[0-9a-f-]{36}/.*", IstioRegexSize); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

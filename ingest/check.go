@@ -20,8 +20,9 @@ import (
 // check keeps the first problem of an object: rules are called in the order of its fields, each with the path of the field it looks at.
 type check struct {
 	first *problem
-	// regexSize is the largest program of a regular expression.
+	// regexSize is the largest program of a regular expression, which meter measures.
 	regexSize int
+	meter     envoytext.Meter
 }
 
 // that refuses unless ok. Reasons quote what objects say, so they are cut where they are long.
@@ -93,7 +94,7 @@ func (c *check) regex(field, expression string) {
 	const longest = 1024
 	c.that(len(expression) <= longest, field, "expected an RE2 expression of at most %d characters, got %d", longest, len(expression))
 	if c.first == nil {
-		err := envoytext.Regex(expression, c.regexSize)
+		err := c.meter.Regex(expression, c.regexSize)
 		c.that(err == nil, field, "expected an RE2 expression that Envoy takes: %v", err)
 	}
 }

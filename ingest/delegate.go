@@ -47,7 +47,10 @@ func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
 	if len(delegatesOf(o)) > 0 {
 		w.include(root)
 	}
-	root.RegexSize = largestRegex(root.Spec)
+	root.RegexSize = w.regexSizes[root.Object()]
+	for _, d := range root.Delegates {
+		root.RegexSize = max(root.RegexSize, w.regexSizes[d])
+	}
 	return root
 }
 

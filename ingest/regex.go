@@ -10,9 +10,10 @@ import (
 
 // largestRegex is the number of instructions of the largest RE2 program of the regular expressions in a VirtualService; 0 if it has none.
 func largestRegex(spec *networking.VirtualService) (size int) {
+	var m envoytext.Meter
 	for _, r := range spec.GetHttp() {
 		for expression := range expressions(r) {
-			n, _ := envoytext.RegexSize(expression) // of one that no proxy takes it is 0, and generation leaves that out for all
+			n, _ := m.Size(expression) // of one that no proxy takes it is 0, and generation leaves that out for all
 			size = max(size, n)
 		}
 	}

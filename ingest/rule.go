@@ -31,6 +31,12 @@ func (w *world) putRule(key value.ObjectKey, object any) {
 	} else {
 		w.rules[key] = object
 	}
+	delete(w.regexSizes, key)
+	if o, ok := object.(*clientnet.VirtualService); ok {
+		if n := largestRegex(&o.Spec); n > 0 {
+			w.regexSizes[key] = n
+		}
+	}
 	w.marks.rules.add(key)
 }
 

@@ -22,6 +22,7 @@ type world struct {
 	namespaces map[string]*value.Namespace
 	nodes      map[string]value.Locality
 	rules      map[value.ObjectKey]any                  // VirtualService, DestinationRule, Gateway, Sidecar as given
+	regexSizes map[value.ObjectKey]int                  // of the VirtualServices among them that have regular expressions: see largestRegex
 	roots      groups[value.ObjectKey, value.ObjectKey] // VirtualServices by the delegates that their routes name
 
 	pods          map[objectName]*pod
@@ -54,7 +55,7 @@ type world struct {
 func newWorld(domain, cluster string) *world {
 	w := &world{
 		domain: domain, cluster: cluster,
-		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
+		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{}, regexSizes: map[value.ObjectKey]int{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
 		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: lists[string, objectName]{}, podsIn: groups[string, objectName]{},
 		entries: map[objectName]*workloadEntry{}, entriesByAddress: lists[string, objectName]{}, entriesIn: groups[string, objectName]{},
 		slices: map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},

@@ -31,7 +31,8 @@ func (f Fault) Within(field string) bool {
 // faults collects Faults along a path.
 type faults struct {
 	list []Fault
-	// regexSize is the largest RE2 program of a regular expression; 0: there is no limit.
+	// regexSize is the largest RE2 program of a regular expression; 0: there is no limit, or one that is too large was found, which is
+	// enough.
 	regexSize int
 }
 

@@ -34,7 +34,7 @@ func VirtualHost(v *routepb.VirtualHost, regexSize int) []Fault {
 	}
 	for i, r := range v.GetRoutes() {
 		f.route(fmt.Sprintf("routes[%d]", i), r)
-		if regexSize > 0 {
+		if f.regexSize > 0 {
 			f.packedRegexes(fmt.Sprintf("routes[%d]", i), r)
 		}
 	}
@@ -116,6 +116,7 @@ func (f *faults) regex(path string, m *matcherpb.RegexMatcher) {
 	}
 	if err := envoytext.Regex(m.GetRegex(), f.regexSize); err != nil {
 		f.add(path, "%s is too large for proxies without Istio's filters (their runtime key re2.max_program_size.error_level): %v", cut(m.GetRegex()), err)
+		f.regexSize = 0
 	}
 }
 

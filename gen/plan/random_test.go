@@ -62,7 +62,7 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 
 // matchRegex is a match of a path by an expression, and the size of its program.
 func matchRegex(expression string) ([]*networking.HTTPMatchRequest, int) {
-	size, err := envoytext.RegexSize(expression)
+	size, err := new(envoytext.Meter).Size(expression)
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,8 @@ type VirtualService struct {
 	Export Visibility
 	// Delegates are the VirtualServices from which some of the routes come.
 	Delegates []ObjectKey
-	// RegexSize is the number of instructions of the largest RE2 program of all regular expressions in Spec; 0 where it has none.
+	// RegexSize is the number of instructions of the largest RE2 program of all regular expressions of the object and its Delegates; 0 where
+	// they have none. Not all of them need be in Spec.
 	RegexSize int
 }
 
