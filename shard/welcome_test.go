@@ -312,6 +312,8 @@ func TestEncodedRunsAreLetGo(t *testing.T) {
 				f.shards.Assigned(s.id, c, w)
 				keeps := func() int {
 					synctest.Wait()
+					f.shards.kept.mu.Lock()
+					defer f.shards.kept.mu.Unlock()
 					return len(f.shards.kept.runs)
 				}
 				kept := keeps()

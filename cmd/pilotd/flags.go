@@ -37,7 +37,7 @@ type options struct {
 	maxConnections                      int // follows from what there is
 	maxSubscriptions, maxBytesHeld      int
 	maxBytesUnderway, maxBytesHeldInAll int
-	maxBytesNamed                       int // follows from what there is
+	maxBytesNamed, maxBytesReceived     int // follow from what there is
 	stuckAfter                          time.Duration
 	debounceAfter, debounceMax          time.Duration
 	logLevel                            string

@@ -187,6 +187,11 @@ const (
 	heldShare = 4
 	// namedShare is the share of all that clients name: their subscriptions, and the versions that they come back with.
 	namedShare = 8
+	// receivedShare is the share of large requests that are being received, which is counted twice: as it comes, and whole to be read.
+	// leastReceived is enough for one request of the usual limit and many of the size that Envoys send, mostReceived for whatever comes.
+	receivedShare = 16
+	leastReceived = 8 << 20
+	mostReceived  = 256 << 20
 	// leastUnderway is enough for a few proxies of a large mesh, whatever the limit is.
 	leastUnderway = 16 << 20
 	// streamCost is what a connected proxy costs at least, with its connection and TLS.
@@ -219,6 +224,7 @@ func (o *options) limit(r resources) {
 	}
 	if r.memory > 0 {
 		o.maxBytesNamed = int(max(r.memory/namedShare, leastUnderway))
+		o.maxBytesReceived = int(min(max(r.memory/receivedShare/2, leastReceived), mostReceived))
 	}
 	if r.files > 2*spareFiles {
 		o.maxConnections = int(min(r.files-spareFiles, math.MaxInt32))

@@ -129,7 +129,7 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize, UpstreamRegexSize: o.maxRegexSizeUpstream,
 		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
 		Limits: grpcstream.Limits{
-			RequestBytes: o.maxRecvSize, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
+			RequestBytes: o.maxRecvSize, ReceivedInAll: o.maxBytesReceived, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
 		},
 		Underway: o.maxBytesUnderway, Named: o.maxBytesNamed,
 		Keepalive: keepalive.ServerParameters{

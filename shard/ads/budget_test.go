@@ -24,6 +24,8 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 		{0, 900, nil},
 		{0, 1100, ErrTooManyBytes},
 		{500_000, 900, ErrAllTooManyBytes},
+		{4_000_000, 900, ErrAllTooManyBytes}, // less than four times as much would be left
+		{10_000_000, 900, nil},
 		{50_000, 60, nil},
 	} {
 		for _, delta := range []bool{false, true} {

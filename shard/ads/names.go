@@ -330,10 +330,10 @@ func (t *NamesTable) SetLimit(bytes int) { t.limit.Store(int64(bytes)) }
 // Held is how many bytes all that clients name has.
 func (t *NamesTable) Held() int { return int(t.held.Load()) }
 
-// full reports whether that is more than the limit.
-func (t *NamesTable) full() bool {
+// hasRoom reports whether so many bytes more are within the limit.
+func (t *NamesTable) hasRoom(bytes int) bool {
 	limit := t.limit.Load()
-	return limit > 0 && t.held.Load() > limit
+	return limit <= 0 || t.held.Load()+int64(bytes) <= limit
 }
 
 // Len is the number of sets that are held now. Collected sets leave after a garbage collection.

@@ -97,8 +97,13 @@ func (t *turn) sumOf(typ Type) digest {
 	return t.book.digest(t.kind(typ), st.sub, st.have)
 }
 
-// fairBytes is how much a stream may name while all streams together name too much.
-const fairBytes = 64 << 10
+const (
+	// fairBytes is how much a stream may name while all streams together name too much.
+	fairBytes = 64 << 10
+	// spareShare is how many times of what a stream names beyond that must be free, of what all streams may name: so those that name very
+	// much are refused first, and leave room for the others.
+	spareShare = 4
+)
 
 // within ends a stream that subscribes to too much; false is that it did.
 func (t *turn) within(typ Type) bool {
@@ -112,7 +117,7 @@ func (t *turn) within(typ Type) bool {
 		err = ErrTooManyNames
 	case t.opts.MaxNameBytes > 0 && bytes > t.opts.MaxNameBytes:
 		err = fmt.Errorf("%w: %d, the limit is %d", ErrTooManyBytes, bytes, t.opts.MaxNameBytes)
-	case bytes > fairBytes && t.book.table.full():
+	case bytes > fairBytes && !t.book.table.hasRoom(spareShare*bytes):
 		err = fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
 	default:
 		return true

@@ -14,20 +14,24 @@ import (
 // pooled reads.
 type connCredentials struct {
 	credentials.TransportCredentials
+	idle *idleConnections // nil for no bound
 }
 
 // ServerHandshake is the inner one's, with the connection put beside what it says about the client.
 func (c connCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	here := &connection{conn: raw}
+	c.idle.add(here)
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
+		c.idle.remove(here)
 		return nil, nil, err
 	}
-	return conn, ConnInfo{AuthInfo: info, connection: &connection{conn: raw}}, nil
+	return conn, ConnInfo{AuthInfo: info, connection: here}, nil
 }
 
 // Clone copies the credentials.
 func (c connCredentials) Clone() credentials.TransportCredentials {
-	return connCredentials{c.TransportCredentials.Clone()}
+	return connCredentials{c.TransportCredentials.Clone(), c.idle}
 }
 
 // ConnInfo is the peer.AuthInfo of streams of this server.
@@ -60,6 +64,7 @@ func (s *Server) arrives(c *connection) error {
 	if c == nil || c.streams.Add(1) > 1 {
 		return nil
 	}
+	s.idle.remove(c)
 	if n := s.connections.Add(1); s.limits.Connections > 0 && n > int64(s.limits.Connections) {
 		return s.limits.connections(int(n))
 	}
@@ -70,6 +75,7 @@ func (s *Server) arrives(c *connection) error {
 func (s *Server) departs(c *connection) {
 	if c != nil && c.streams.Add(-1) == 0 {
 		s.connections.Add(-1)
+		s.idle.add(c)
 	}
 }
 

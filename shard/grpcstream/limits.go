@@ -4,6 +4,9 @@ package grpcstream
 type Limits struct {
 	// RequestBytes is the largest request; 0 means 4 MiB.
 	RequestBytes int
+	// ReceivedInAll is the size of all requests of more than 128 KiB that are received at the same time; 0 means 64 MiB. A larger one is received
+	// alone. The others wait with their clients.
+	ReceivedInAll int
 	// NodeBytes is the largest node; 0 means 512 KiB. Envoy's list of extensions alone has some 60 KiB.
 	NodeBytes int
 	// Streams is the number of streams of this server; 0 means 50,000.
@@ -33,6 +36,7 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	fill(&l.RequestBytes, 4<<20)
+	fill(&l.ReceivedInAll, 64<<20)
 	fill(&l.NodeBytes, 512<<10)
 	fill(&l.Streams, 50_000)
 	fill(&l.StreamsPerConnection, 100)

@@ -102,7 +102,7 @@ func (g *gaze) see(owed int, progress uint64) bool {
 	return g.still > 0
 }
 
-// checkRequest ends a stream of which a request is due for too long.
+// checkRequest ends a stream of which a request is due for too long: RequestTime, or a look's time while others wait for the place that it has.
 func (p *patrol) checkRequest(s *stream) {
 	g, awaited, limit := &s.gaze, s.awaited.Load(), p.server.options.RequestTime
 	switch {
@@ -112,6 +112,9 @@ func (p *patrol) checkRequest(s *stream) {
 		g.due, g.late = awaited, 0
 	default:
 		g.late++
+		if s.receiving.Load() && p.server.reception.waits.Load() > 0 {
+			limit = min(limit, p.every) // others need its place
+		}
 		if time.Duration(g.late)*p.every >= limit {
 			s.Close(&refusal{ReasonDeadline, status.Newf(codes.DeadlineExceeded, "no complete request has come for %v", limit)})
 		}

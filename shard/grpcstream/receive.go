@@ -1,6 +1,7 @@
 package grpcstream
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -60,16 +61,30 @@ func (in *reading) next(ss grpc.ServerStream) error {
 		return broken(err)
 	}
 	in.stream.await()
-	return in.body()
+	return in.body(ss.Context())
 }
 
-// body receives the rest of a request that has begun.
+// body receives the rest of a request that has begun, when there is a place for it, and reads it.
 //
 //go:noinline
-func (in *reading) body() error {
+func (in *reading) body(ctx context.Context) error {
 	length, limit := binary.BigEndian.Uint32(in.header[1:]), in.server.limits.RequestBytes
 	if int64(length) > int64(limit) {
 		return &refusal{ReasonRequest, status.Newf(codes.ResourceExhausted, "a request has %d bytes, the limit is %d", length, limit)}
+	}
+	room := int(length)
+	if in.header[0] != 0 {
+		room = limit // it may be as large when it is decompressed
+	}
+	if err := in.server.reception.enter(ctx, room); err != nil {
+		return broken(err)
+	}
+	defer in.server.reception.leave(room)
+	if room > smallRequest {
+		in.stream.awaitEnds() // its time begins with its place
+		in.stream.await()
+		in.stream.receiving.Store(true)
+		defer in.stream.receiving.Store(false)
 	}
 	data, err := in.messages.Read(int(length))
 	if err != nil {

@@ -71,8 +71,10 @@ type Server struct {
 	open    atomic.Int64
 	// connections are those with streams.
 	connections atomic.Int64
+	idle        *idleConnections
 	stats       stats
 	patrol      *patrol
+	reception   *reception
 	// draining is closed when Shutdown begins.
 	draining chan struct{}
 	drain    sync.Once
@@ -97,13 +99,15 @@ func New(backend Backend, o Options) *Server {
 		draining: make(chan struct{}),
 	}
 	s.patrol = newPatrol(s)
+	s.idle = newIdleConnections(maxIdleConnections)
+	s.reception = newReception(s.limits.ReceivedInAll)
 	return s
 }
 
 // GRPC makes a grpc server with the service in it and the options that it needs; creds are nil for plaintext. The caller may register
 // other services, and must serve it before Shutdown, which stops it.
 func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
-	options := append(ServerOptions(s.limits, creds), grpc.ForceServerCodecV2(s.codec), grpc.KeepaliveParams(s.options.Keepalive),
+	options := append(serverOptions(s.limits, creds, s.idle), grpc.ForceServerCodecV2(s.codec), grpc.KeepaliveParams(s.options.Keepalive),
 		grpc.KeepaliveEnforcementPolicy(s.options.Enforcement))
 	g := grpc.NewServer(append(options, more...)...)
 	g.RegisterService(serviceDesc(), s)
@@ -119,6 +123,11 @@ func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.Serve
 // The windows are fixed: those that grow with the connection let one stream that nobody reads hold 16 MiB. A request that is larger than the
 // window gets as much as it needs when it is read.
 func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.ServerOption {
+	return serverOptions(l, creds, nil)
+}
+
+// serverOptions are ServerOptions, with a bound of the connections without streams unless idle is nil.
+func serverOptions(l Limits, creds credentials.TransportCredentials, idle *idleConnections) []grpc.ServerOption {
 	l = l.withDefaults()
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(l.RequestBytes),
@@ -134,7 +143,7 @@ func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.Serv
 		// TLS has a buffer of its own; a second one costs 10 KiB a connection.
 		options = append(options, grpc.ReadBufferSize(0))
 	}
-	return append(options, grpc.Creds(connCredentials{creds}))
+	return append(options, grpc.Creds(connCredentials{creds, idle}))
 }
 
 const (

@@ -36,6 +36,8 @@ type stream struct {
 	// awaited counts the beginnings and the ends of waits for a request that is due: it is odd while the stream's first request, or the rest of one
 	// that has begun, is to come. Raised by the reader.
 	awaited atomic.Uint64
+	// receiving is whether a large request has a place in reception. Set by the reader.
+	receiving atomic.Bool
 
 	// Owned by the patrol.
 	gaze gaze
