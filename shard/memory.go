@@ -9,17 +9,19 @@ import (
 
 // What happens as memory gets short, in this order, by the share of the limit that is live:
 //
-//	below 70%   what only saves time is kept: encoded runs up to an 8th of the limit, and no more than what is left below the 70%
-//	70%         nothing is kept: runs, Frames of resources and what the Books remember are let go of
-//	85%         proxies that connect are planned for and answered one at a time, until less than 80% is live
+//	below 60%   what only saves time is kept: encoded runs up to an 8th of the limit, and no more than what is left below the 60%
+//	60%         nothing is kept: runs, Frames of resources and what the Books remember are let go of
+//	75%         proxies that connect are planned for and answered one at a time, until less than 70% is live
+//
+// A fifth of what the collector manages can be free space between what is live, so that it has no room any more well below 100%.
 //
 // The endpoint lane, acknowledgements and new Worlds never wait for memory.
 const (
 	// keepBelow is the share, in percent, of the limit below which something is kept that only saves time: the collector then has room to
 	// work at its usual pace.
-	keepBelow = 70
+	keepBelow = 60
 	// shortFrom and shortUntil are the shares from which, and until which, proxies that connect wait for each other.
-	shortFrom, shortUntil = 85, 80
+	shortFrom, shortUntil = 75, 70
 	// keptShare is the part of the limit that kept runs may have, and mostKept the most that is of use.
 	keptShare = 8
 	mostKept  = 256 << 20

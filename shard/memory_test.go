@@ -47,7 +47,7 @@ func TestKeptRunsGiveWay(t *testing.T) {
 			} else {
 				others := rapid.Int64Range(0, 100<<20).Draw(t, "others")
 				s.MemoryRead(Memory{Live: others + s.kept.held(), Limit: 100 << 20})
-				if f := s.MemoryFigures(); others >= 70<<20 && f.Kept > 0 || f.KeptLimit > 100<<20/keptShare || others+f.Kept > max(others, 70<<20) {
+				if f := s.MemoryFigures(); others >= keepBelow<<20 && f.Kept > 0 || f.KeptLimit > 100<<20/keptShare || others+f.Kept > max(others, keepBelow<<20) {
 					t.Fatalf("others have %d: %+v", others, f)
 				}
 			}
@@ -116,7 +116,7 @@ func TestShortMemoryAnswersOneAtATime(t *testing.T) {
 			all[next].reads()
 			expect(t, fmt.Sprint("answered when ", i+1, " have read"), fmt.Sprint(answered()), fmt.Sprint(i+2))
 		}
-		f.shards.MemoryRead(reading(83))
+		f.shards.MemoryRead(reading(shortUntil + 2))
 		expect(t, "answered while it is nearly enough", fmt.Sprint(answered()), "6")
 		f.shards.MemoryRead(reading(50))
 		expect(t, "answered when memory is there again", fmt.Sprint(answered()), "10")
@@ -186,7 +186,7 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 		if f.shards.MemoryFigures().Kept == 0 || big.Frame() != frame {
 			t.Fatal("nothing is kept while there is memory")
 		}
-		f.shards.MemoryRead(reading(75))
+		f.shards.MemoryRead(reading(keepBelow + 5))
 		synctest.Wait()
 		if m := f.shards.MemoryFigures(); m.Kept > 0 || m.KeptLimit > 0 || m.GaveWay == 0 || m.Gone == 0 {
 			t.Errorf("%+v", m)

@@ -55,30 +55,45 @@ func limitOf(p memlimit.Provider) int64 {
 	return int64(n)
 }
 
-// limits are those that follow. The cgroup's limit is where the kernel ends the process, so the collector stays a 10th and the program's own pages
-// below it. GOMEMLIMIT is obeyed; alone, it is taken for the limit of the whole process, as the charts of istiod set it, and the collector
-// stays a 20th and the program's own pages below it. Without either the collector is told nothing.
+const (
+	// overrunShare is the share of the whole process's limit that the collector stays below it for its own sake: it works at most half of the
+	// time, so in a storm of requests, on busy processors, what it manages grows beyond what it was told before it is done.
+	overrunShare = 8
+	// overrunPages are pages of files that may come into memory until the collector is told anew.
+	overrunPages = 4 << 20
+	// retell is how much the collector's limit has to change before it is told: that stops the world for a moment.
+	retell = 1 << 20
+)
+
+// now is g with the pages of files that are in memory now. The program's own pages come as its code is used for the first time.
+func (g memoryGiven) now() memoryGiven {
+	g.pages = filePages("/proc/self/statm")
+	return g
+}
+
+// limits are those that follow. The cgroup's limit is where the kernel ends the process; GOMEMLIMIT, where it stands alone, is taken for the
+// limit of the whole process too, as the charts of istiod set it. The collector stays below either by room for its overrun and for the pages
+// of files. A GOMEMLIMIT that asks for less is obeyed as it is. Without any limit the collector is told nothing.
 func (g memoryGiven) limits() memoryLimits {
-	// A quarter more, for pages that are not in memory yet.
-	room := func(all, share int64) int64 { return max(all-all/share-g.pages*5/4, all/2) }
+	room := func(all int64) int64 { return max(all-all/overrunShare-g.pages-overrunPages, all/2) }
 	switch {
 	case g.cgroup > 0 && (g.machine == 0 || g.cgroup <= g.machine):
-		l := memoryLimits{all: g.cgroup, from: "cgroup", collector: room(g.cgroup, 10), told: true}
+		l := memoryLimits{all: g.cgroup, from: "cgroup", collector: room(g.cgroup), told: true}
 		if g.env > 0 && g.env < l.collector {
 			l.collector, l.from = g.env, "cgroup, GOMEMLIMIT"
 		}
 		return l
 	case g.env > 0:
-		return memoryLimits{all: g.env, from: "GOMEMLIMIT", collector: room(g.env, 20), told: true}
+		return memoryLimits{all: g.env, from: "GOMEMLIMIT", collector: room(g.env), told: true}
 	case g.machine > 0:
-		return memoryLimits{all: g.machine, from: "machine", collector: room(g.machine, 10)}
+		return memoryLimits{all: g.machine, from: "machine", collector: room(g.machine)}
 	}
 	return memoryLimits{}
 }
 
-// tell tells the collector its limit.
+// tell tells the collector its limit, unless that is nearly what it was told before.
 func (l memoryLimits) tell() {
-	if l.told {
+	if before := debug.SetMemoryLimit(-1); l.told && (l.collector-before >= retell || before-l.collector >= retell) {
 		debug.SetMemoryLimit(l.collector)
 	}
 }
@@ -101,12 +116,15 @@ func filePages(file string) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// watchMemory gives read a reading now and after each collection, which alone finds out what is in use, until ctx ends.
-func watchMemory(ctx context.Context, limit int64, read func(shard.Memory)) {
+// watchMemory gives read a reading now and after each collection, which alone finds out what is in use, until ctx ends. It asks for the limits
+// each time, and tells the collector where they have changed.
+func watchMemory(ctx context.Context, limits func() memoryLimits, read func(shard.Memory)) {
 	collected := make(chan struct{}, 1)
 	notify(ctx, collected)
 	for {
-		read(shard.Memory{Live: liveMemory(), Limit: limit})
+		l := limits()
+		l.tell()
+		read(shard.Memory{Live: liveMemory(), Limit: l.collector})
 		select {
 		case <-ctx.Done():
 			return

@@ -43,7 +43,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, s := range sources {
 		names = append(names, s.Name())
 	}
-	memory := readMemory().limits()
+	given := readMemory()
+	memory := given.limits()
 	memory.tell()
 	o.limit(ownResources(memory.all))
 	server := discovery.New(discoveryOptions(o, log, names))
@@ -71,7 +72,10 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	defer stop()
 	group, failed := errgroup.WithContext(work)
 	group.Go(func() error { server.Run(work); return nil })
-	group.Go(func() error { watchMemory(work, memory.collector, server.Shards.MemoryRead); return nil })
+	group.Go(func() error {
+		watchMemory(work, func() memoryLimits { return given.now().limits() }, server.Shards.MemoryRead)
+		return nil
+	})
 	for _, s := range sources {
 		group.Go(func() error { return s.Run(work) })
 	}

@@ -24,7 +24,8 @@ type Pilotd struct {
 	// Immutable after StartPilotd.
 	t    testing.TB
 	args []string
-	mesh string // path of the mesh configuration
+	mesh string   // path of the mesh configuration
+	cap  *Ceiling // of its memory, or nil
 
 	// Owned by the test's goroutine.
 	process *Process
@@ -38,12 +39,14 @@ type Sources struct {
 	Kubeconfig string
 	// MeshConfig is the text of the mesh configuration; empty leaves it to the sources.
 	MeshConfig string
+	// Memory is the limit that it runs under; nil for none.
+	Memory *Ceiling
 }
 
 // StartPilotd starts pilotd on those sources and waits until it is ready.
 func StartPilotd(t testing.TB, s Sources) *Pilotd {
 	t.Helper()
-	p := &Pilotd{t: t, args: []string{
+	p := &Pilotd{t: t, cap: s.Memory, args: []string{
 		"discovery",
 		fmt.Sprintf("--grpcAddr=%s:%d", testnet.Host, xdsPort),
 		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort),
@@ -86,7 +89,11 @@ func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xd
 // Start starts the process (again) and waits until it is ready.
 func (p *Pilotd) Start() {
 	p.t.Helper()
-	p.process = startProcess(p.t, launch{name: "pilotd", cmd: exec.Command(program(p.t, "PILOTD"), p.args...)})
+	cmd := exec.Command(program(p.t, "PILOTD"), p.args...)
+	if p.cap != nil {
+		cmd = p.cap.command(cmd.Path, p.args...)
+	}
+	p.process = startProcess(p.t, launch{name: "pilotd", cmd: cmd})
 	Eventually(p.t, "pilotd is ready", func() error {
 		if err := p.process.Alive(); err != nil {
 			p.t.Fatal(err)
@@ -101,6 +108,16 @@ func (p *Pilotd) Kill() { p.process.Kill() }
 
 // Alive is nil while the process runs that was started last.
 func (p *Pilotd) Alive() error { return p.process.Alive() }
+
+// PeakMemory is the most memory, in bytes, that the process has had resident, with pages of files and what it shares.
+func (p *Pilotd) PeakMemory() int64 {
+	p.t.Helper()
+	peak := number(readText(fmt.Sprintf("/proc/%d/status", p.process.cmd.Process.Pid)), "VmHWM:") << 10
+	if peak == 0 {
+		p.t.Fatalf("what pilotd's memory was at most is not known; it runs: %v", p.process.Alive() == nil)
+	}
+	return peak
+}
 
 // LogTail returns at most the last n bytes that the process logged that was started last.
 func (p *Pilotd) LogTail(n int) string { return p.process.LogTail(n) }
