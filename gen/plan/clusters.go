@@ -149,6 +149,9 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.
 		get(gen.PassthroughOut, gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
+	if lacksDynamicDNS(n, &sc.Facts) {
+		t.faults.noteLack(n.Mesh.Object())
+	}
 	if d := dynamicDNS(n, sc); d.Served {
 		out = append(out, get(gen.DynamicDNSOut, gen.StaticClusterKey{Mesh: n.Mesh, DynamicDNS: d}))
 	}

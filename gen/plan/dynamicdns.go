@@ -16,13 +16,48 @@ import (
 // dynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the mesh's outbound traffic policy
 // ALLOW_ANY_DYNAMIC_DNS, if no Sidecar object has a policy of its own, and if they were built with what it takes; others serve it as ALLOW_ANY.
 func dynamicDNS(n *snapshot.Snapshot, sc *Scope) gen.DynamicDNS {
-	mode := n.Mesh.Config.GetOutboundTrafficPolicy().GetMode()
 	t := sc.Traits
-	if mode != meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS || t.Type != value.SidecarProxy || !t.Filters.Has(value.DynamicForwardProxy) ||
-		sc.Sidecar != nil && sc.Sidecar.Spec.GetOutboundTrafficPolicy() != nil {
+	if !wantsDynamicDNS(n, &sc.Facts) || !t.Filters.Has(value.DynamicForwardProxy) {
 		return gen.DynamicDNS{}
 	}
 	return gen.DynamicDNS{Served: true, IPv6Only: t.IPv6 && !t.IPv4, Captured: t.DNSCapture}
+}
+
+// wantsDynamicDNS reports whether proxies with these Facts are under that policy, whatever they were built with.
+func wantsDynamicDNS(n *snapshot.Snapshot, f *Facts) bool {
+	return n.Mesh.Config.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS &&
+		f.Traits.Type == value.SidecarProxy && (f.Sidecar == nil || f.Sidecar.Spec.GetOutboundTrafficPolicy() == nil)
+}
+
+// lacksDynamicDNS reports whether such proxies were built without what it takes.
+func lacksDynamicDNS(n *snapshot.Snapshot, f *Facts) bool {
+	return wantsDynamicDNS(n, f) && !f.Traits.Filters.Has(value.DynamicForwardProxy)
+}
+
+// withoutDynamicDNS is the unit under which it stands that some proxies lack it.
+type withoutDynamicDNS struct{}
+
+// noteLack says of the mesh's configuration that there are proxies for which the policy is not served.
+func (f *faults) noteLack(mesh value.ObjectKey) {
+	of := []value.ObjectKey{mesh}
+	f.note(&standing{key: withoutDynamicDNS{}, value: withoutDynamicDNS{}, objects: of, list: []found{{Fault{
+		Field: "outboundTrafficPolicy.mode", NotServed: true,
+		Reason: "ALLOW_ANY_DYNAMIC_DNS is served as ALLOW_ANY to connected proxies that do not list Envoy's dynamic forward proxy among their extensions",
+	}, of}}})
+}
+
+// forgetLack takes that back once a base is gone that was the last one of such proxies.
+func (p *Planner) forgetLack(gone *Facts) {
+	n := p.current.Snapshot
+	if !lacksDynamicDNS(n, gone) {
+		return
+	}
+	for f := range p.bases {
+		if lacksDynamicDNS(n, &f) {
+			return
+		}
+	}
+	p.tables.faults.forget(withoutDynamicDNS{})
 }
 
 // virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as bytes.

@@ -219,3 +219,43 @@ func TestDynamicDNSResolvers(t *testing.T) {
 		}
 	}
 }
+
+// TestDynamicDNSThatIsNotServedIsReported: while a sidecar is connected that was built without it, the mesh's configuration says so.
+func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
+	planner, stop := start(newRecorder())
+	defer stop()
+	var told []Fault
+	planner.tables.faults.tell(func(o value.ObjectKey, list []Fault) {
+		if o.Kind == value.KindMeshConfig {
+			told = list
+		}
+	}, nil)
+	builder := snapshot.NewBuilder(planner)
+	policy := func(mode meshconfig.MeshConfig_OutboundTrafficPolicy_Mode) {
+		mesh := testMesh(0)
+		mesh.Config.OutboundTrafficPolicy.Mode = mode
+		builder.Apply(&snapshot.Batch{Mesh: mesh})
+	}
+	expect := func(n int, when string) {
+		t.Helper()
+		if err := planner.Barrier(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(told) != n || n > 0 && (!told[0].NotServed || told[0].Field != "outboundTrafficPolicy.mode") {
+			t.Errorf("%s: %+v", when, told)
+		}
+	}
+	with := &Proxy{ID: "with", Namespace: "shop", Addresses: []string{"10.0.0.1"}, Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
+	without := &Proxy{ID: "without", Namespace: "shop", Addresses: []string{"10.0.0.2"}, Traits: value.Traits{IPv4: true}}
+	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS)
+	planner.Attach(1, with)
+	expect(0, "a proxy with it")
+	planner.Attach(2, without)
+	expect(1, "one without")
+	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY)
+	expect(0, "another policy")
+	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS)
+	expect(1, "the policy again")
+	planner.Detach(2)
+	expect(0, "it left")
+}

@@ -24,6 +24,8 @@ type Fault struct {
 	Field string
 	// Reason says in one line what is wrong.
 	Reason string
+	// NotServed: nothing is wrong with the object, and nothing is left out; some clients cannot be served what it asks for.
+	NotServed bool
 	// Panicked: the fault is in pilotd and not in the object.
 	Panicked bool
 }

@@ -167,6 +167,7 @@ func (p *Planner) sweep() {
 			delete(p.bases, bs.facts)
 			p.tables.faults.forget(bs)
 			p.interest.remove(bs)
+			p.forgetLack(&bs.facts)
 		}
 	}
 	p.emptied = nil

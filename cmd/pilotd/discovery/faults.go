@@ -9,14 +9,17 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// leftOut tells the registry what is left out of all that is made of an object, in place of what it was told before. It is called by whatever
+// leftOut tells the registry what is left out of all that is made of an object, or not served to all, in place of what it was told before. It is called by whatever
 // goroutine makes something, and does not block.
 func (s *Server) leftOut(o value.ObjectKey, list []plan.Fault) {
 	problems := make([]report.Problem, 0, len(list))
 	for _, f := range list {
 		p := report.Problem{Key: o, Cause: report.LeftOut, Reason: strings.TrimPrefix(f.Field+": "+f.Reason, ": "), Resource: f.Resource}
-		if f.Panicked {
+		switch {
+		case f.Panicked:
 			p.Cause = report.Panicked
+		case f.NotServed:
+			p.Cause, p.Field, p.Reason = report.NotServed, f.Field, f.Reason
 		}
 		problems = append(problems, p)
 	}
