@@ -191,13 +191,13 @@ func (c *check) exportTo(list []string, namespace string, nobody bool) {
 		}
 		return e
 	}
+	listed := set[string]{}
 	for i, e := range list {
 		at := item("spec.exportTo", i)
 		c.that(e == "*" || e == "." || e == "~" || isLabel(e), at, `expected a namespace, "*", "." or "~", got %q`, e)
 		c.that(e != "~" || nobody, at, `expected a namespace, "*" or ".", "~" is for ServiceEntries only`)
 		c.that(e != "~" && e != "*" || len(list) == 1, at, "expected %q to stand alone", e)
-		first := slices.IndexFunc(list, func(o string) bool { return own(o) == own(e) })
-		c.that(first == i, at, "%q is listed twice", own(e))
+		c.that(firstTime(listed, own(e)), at, "%q is listed twice", own(e))
 	}
 }
 

@@ -60,6 +60,11 @@ func checkService(o *corev1.Service) *problem {
 }
 
 func (c *check) servicePorts(ports []corev1.ServicePort) {
+	type socket struct {
+		port     int32
+		protocol corev1.Protocol
+	}
+	names, sockets := set[string]{}, set[socket]{}
 	for i, p := range ports {
 		at := item("spec.ports", i)
 		c.within(at+".port", int64(p.Port), 1, 65535)
@@ -68,10 +73,8 @@ func (c *check) servicePorts(ports []corev1.ServicePort) {
 		c.that(p.Name == "" || isLabel(p.Name), at+".name", "expected lower case letters, digits and '-', got %q", p.Name)
 		known := []corev1.Protocol{"", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 		c.that(slices.Contains(known, p.Protocol), at+".protocol", "expected TCP, UDP or SCTP, got %q", p.Protocol)
-		for _, q := range ports[:i] {
-			c.that(q.Name != p.Name, at+".name", "%q is used twice", p.Name)
-			c.that(q.Port != p.Port || cmp.Or(q.Protocol, corev1.ProtocolTCP) != cmp.Or(p.Protocol, corev1.ProtocolTCP), at+".port", "%d is used twice", p.Port)
-		}
+		c.that(firstTime(names, p.Name), at+".name", "%q is used twice", p.Name)
+		c.that(firstTime(sockets, socket{p.Port, cmp.Or(p.Protocol, corev1.ProtocolTCP)}), at+".port", "%d is used twice", p.Port)
 	}
 }
 

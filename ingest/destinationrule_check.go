@@ -15,11 +15,11 @@ func checkDestinationRule(o *clientnet.DestinationRule) *problem {
 	c, spec := &check{}, &o.Spec
 	c.routedHost("spec.host", spec.Host)
 	c.policy("spec.trafficPolicy", spec.TrafficPolicy)
+	names := set[string]{}
 	for i, s := range spec.Subsets {
 		at := item("spec.subsets", i)
 		c.that(isLabel(s.GetName()), at+".name", "expected a name, got %q", s.GetName())
-		first := slices.IndexFunc(spec.Subsets, func(o *networking.Subset) bool { return o.GetName() == s.GetName() })
-		c.that(first == i, at+".name", "%q is defined twice", s.GetName())
+		c.that(firstTime(names, s.GetName()), at+".name", "%q is defined twice", s.GetName())
 		c.labels(at+".labels", s.GetLabels())
 		c.policy(at+".trafficPolicy", s.GetTrafficPolicy())
 	}

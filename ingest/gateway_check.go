@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -16,6 +15,7 @@ func checkGateway(o *clientnet.Gateway) *problem {
 	c.that(isLabel(o.Name), "metadata.name", "expected a name without dots, got %q", o.Name)
 	c.labels("spec.selector", spec.Selector)
 	c.that(len(spec.Servers) > 0, "spec.servers", "expected at least one server")
+	names := set[string]{}
 	for i, s := range spec.Servers {
 		at := item("spec.servers", i)
 		c.that(s.GetPort() != nil, at+".port", "expected a port")
@@ -24,8 +24,7 @@ func checkGateway(o *clientnet.Gateway) *problem {
 		c.that(s.GetPort().GetTargetPort() == 0, at+".port.targetPort", "expected none: it has no meaning here")
 		c.protocol(at+".port.protocol", s.GetPort().GetProtocol())
 		c.bind(at, s.GetBind(), s.GetPort().GetNumber())
-		first := slices.IndexFunc(spec.Servers, func(o *networking.Server) bool { return o.GetPort().GetName() == s.GetPort().GetName() })
-		c.that(first == i, at+".port.name", "%q is used twice", s.GetPort().GetName())
+		c.that(firstTime(names, s.GetPort().GetName()), at+".port.name", "%q is used twice", s.GetPort().GetName())
 		c.that(len(s.GetHosts()) > 0, at+".hosts", "expected at least one host")
 		for j, h := range s.GetHosts() {
 			c.hostIn(item(at+".hosts", j), h, true, ".")

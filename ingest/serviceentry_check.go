@@ -14,6 +14,7 @@ import (
 func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
 	c, spec := &check{}, &o.Spec
 	c.that(len(spec.Hosts) > 0, "spec.hosts", "expected at least one host")
+	c.entrySize(spec)
 	for i, h := range spec.Hosts {
 		c.that(strings.TrimSuffix(h, ".") != "*", item("spec.hosts", i), `expected a host, "*" alone would be everything`)
 		c.host(item("spec.hosts", i), h, true)
@@ -24,11 +25,15 @@ func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
 	c.entryPorts(spec.Ports)
 	c.entryServerNames(spec)
 	c.resolution(spec)
+	names := set[string]{}
+	for _, p := range spec.Ports {
+		names.add(p.GetName())
+	}
 	for i, e := range spec.Endpoints {
 		c.entryEndpoint(item("spec.endpoints", i), e)
 		for _, name := range sortedNames(e.GetPorts()) {
-			c.that(slices.ContainsFunc(spec.Ports, func(p *networking.ServicePort) bool { return p.GetName() == name }),
-				item("spec.endpoints", i)+".ports."+name, "expected the name of a port of this ServiceEntry")
+			_, known := names[name]
+			c.that(known, item("spec.endpoints", i)+".ports."+name, "expected the name of a port of this ServiceEntry")
 		}
 	}
 	c.exportTo(spec.ExportTo, o.Namespace, true)
@@ -57,6 +62,7 @@ func (c *check) entryServerNames(spec *networking.ServiceEntry) {
 }
 
 func (c *check) entryPorts(ports []*networking.ServicePort) {
+	names, numbers := set[string]{}, set[uint32]{}
 	for i, p := range ports {
 		at := item("spec.ports", i)
 		c.port(at+".number", p.GetNumber())
@@ -65,10 +71,8 @@ func (c *check) entryPorts(ports []*networking.ServicePort) {
 		if p.GetProtocol() != "" {
 			c.protocol(at+".protocol", p.GetProtocol())
 		}
-		for _, q := range ports[:i] {
-			c.that(q.GetName() != p.GetName(), at+".name", "%q is defined twice", p.GetName())
-			c.that(q.GetNumber() != p.GetNumber(), at+".number", "%d is defined twice", p.GetNumber())
-		}
+		c.that(firstTime(names, p.GetName()), at+".name", "%q is defined twice", p.GetName())
+		c.that(firstTime(numbers, p.GetNumber()), at+".number", "%d is defined twice", p.GetNumber())
 	}
 }
 

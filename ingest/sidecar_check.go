@@ -13,20 +13,19 @@ func checkSidecar(o *clientnet.Sidecar) *problem {
 	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
 	c.that(len(spec.Ingress)+len(spec.Egress) > 0 || spec.OutboundTrafficPolicy != nil || spec.InboundConnectionPool != nil, "spec",
 		"expected at least one of ingress, egress, outboundTrafficPolicy and inboundConnectionPool")
+	ports := set[uint32]{}
 	for i, l := range spec.Ingress {
 		at := item("spec.ingress", i)
 		c.ingress(at, l)
-		first := slices.IndexFunc(spec.Ingress, func(o *networking.IstioIngressListener) bool {
-			return o.GetPort().GetNumber() == l.GetPort().GetNumber()
-		})
-		c.that(first == i, at+".port.number", "%d is used twice", l.GetPort().GetNumber())
+		c.that(firstTime(ports, l.GetPort().GetNumber()), at+".port.number", "%d is used twice", l.GetPort().GetNumber())
 	}
+	sockets := set[egressSocket]{}
 	for i, l := range spec.Egress {
 		at := item("spec.egress", i)
 		c.egress(at, l)
 		c.that(l.GetPort() != nil || i == len(spec.Egress)-1, at+".port", "expected a port: only the last listener has none")
-		if first := slices.IndexFunc(spec.Egress, func(o *networking.IstioEgressListener) bool { return sameEgress(o, l) }); l.GetPort() != nil {
-			c.that(first == i, at+".port.number", "expected a port, or a socket, that no other listener has")
+		if l.GetPort() != nil {
+			c.that(firstTime(sockets, socketOf(l)), at+".port.number", "expected a port, or a socket, that no other listener has")
 		}
 	}
 	if p := spec.GetOutboundTrafficPolicy(); p.GetEgressProxy() != nil {
@@ -39,13 +38,17 @@ func checkSidecar(o *clientnet.Sidecar) *problem {
 	return c.first
 }
 
-// sameEgress reports whether two listeners for outbound traffic would have one port, or one socket.
-func sameEgress(a, b *networking.IstioEgressListener) bool {
-	if a.GetPort() == nil || b.GetPort() == nil {
-		return false
+// egressSocket is what two listeners for outbound traffic cannot both have: a port, or the path of a socket.
+type egressSocket struct {
+	port uint32
+	path string
+}
+
+func socketOf(l *networking.IstioEgressListener) egressSocket {
+	if n := l.GetPort().GetNumber(); n != 0 {
+		return egressSocket{port: n}
 	}
-	n := a.GetPort().GetNumber()
-	return n == b.GetPort().GetNumber() && (n != 0 || a.GetBind() == b.GetBind())
+	return egressSocket{path: l.GetBind()}
 }
 
 func (c *check) ingress(at string, l *networking.IstioIngressListener) {

@@ -4,20 +4,17 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
-	clientnet "istio.io/client-go/pkg/apis/networking/v1"
-
-	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // tlsRoute checks a route by server name. Each name must fall under a host of the VirtualService.
-func (c *check) tlsRoute(at string, r *networking.TLSRoute, o *clientnet.VirtualService) {
+func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts hostSet, namespace string) {
 	c.that(len(r.GetMatch()) > 0, at+".match", "expected at least one match")
 	for i, m := range r.GetMatch() {
 		in := item(at+".match", i)
 		c.that(len(m.GetSniHosts()) > 0, in+".sniHosts", "expected at least one host")
 		for j, h := range m.GetSniHosts() {
 			c.serverName(item(in+".sniHosts", j), h)
-			c.that(underAny(o, h), item(in+".sniHosts", j), "expected a host that falls under spec.hosts, got %q", h)
+			c.that(hosts.covers(h, namespace), item(in+".sniHosts", j), "expected a host that falls under spec.hosts, got %q", h)
 		}
 		for j, s := range m.GetDestinationSubnets() {
 			c.subnet(item(in+".destinationSubnets", j), s)
@@ -33,17 +30,6 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, o *clientnet.Virtual
 func (c *check) serverName(at, h string) {
 	c.host(at, h, true)
 	c.that(h == "*" || !strings.HasPrefix(h, "*") || strings.HasPrefix(h, "*."), at, `expected a server name, "*" or "*." and a domain, got %q`, h)
-}
-
-// underAny reports whether a server name falls under a host; a short host stands for the Service of that name.
-func underAny(o *clientnet.VirtualService, name string) bool {
-	for _, pattern := range o.Spec.Hosts {
-		service := pattern + "." + o.Namespace + "."
-		if value.HostMatches(pattern, name) || !strings.Contains(pattern, ".") && strings.HasPrefix(name, service) {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *check) streamMatch(at string, m *networking.L4MatchAttributes) {

@@ -12,7 +12,6 @@ import (
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/pilotd/pilotd/envoytext"
-	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // checkVirtualService refuses regular expressions whose program is larger than regexSize.
@@ -22,15 +21,17 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 	c.that(!delegate || len(spec.Gateways) == 0, "spec.hosts", "expected at least one host; only a delegate, which has no gateways, has none")
 	c.gateways("spec.gateways", spec.Gateways)
 	inMesh := !delegate && (len(spec.Gateways) == 0 || slices.Contains(spec.Gateways, meshGateway))
+	hosts, listed := newHostSet(spec.Hosts), set[string]{}
 	for i, h := range spec.Hosts {
 		at := item("spec.hosts", i)
 		c.routedHost(at, h)
 		c.that(!inMesh || h != "*", at, `expected a host in the mesh, "*" is for gateways only`)
-		c.that(slices.Index(spec.Hosts, h) == i, at, "%q is listed twice", h)
-		if over := slices.IndexFunc(spec.Hosts[:i], func(o string) bool { return overlap(o, h) }); over >= 0 {
-			c.that(false, at, "expected hosts that do not overlap, got %q and %q", spec.Hosts[over], h)
+		c.that(firstTime(listed, h), at, "%q is listed twice", h)
+		if over, ok := hosts.wildcard(h, i); ok {
+			c.that(false, item("spec.hosts", max(i, over)), "expected hosts that do not overlap, got %q and %q", spec.Hosts[min(i, over)], spec.Hosts[max(i, over)])
 		}
 	}
+	c.hostRoutes(spec)
 	c.claims(spec)
 	c.that(len(spec.Http)+len(spec.Tcp)+len(spec.Tls) > 0, "spec", "expected http, tcp or tls")
 	c.that(!delegate || len(spec.Tcp)+len(spec.Tls) == 0, "spec", "expected only http in a delegate")
@@ -38,7 +39,7 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 		c.httpRoute(item("spec.http", i), r, delegate)
 	}
 	for i, r := range spec.Tls {
-		c.tlsRoute(item("spec.tls", i), r, o)
+		c.tlsRoute(item("spec.tls", i), r, hosts, o.Namespace)
 	}
 	for i, r := range spec.Tcp {
 		at := item("spec.tcp", i)
@@ -50,9 +51,6 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 	c.exportTo(spec.ExportTo, o.Namespace, false)
 	return c.first
 }
-
-// overlap reports whether there is a name that two hosts, at least one of them a wildcard, both stand for.
-func overlap(a, b string) bool { return value.HostMatches(a, b) || value.HostMatches(b, a) }
 
 // claims keeps what only gateways know, the claims of a request's token, out of routes for the mesh alone.
 func (c *check) claims(spec *networking.VirtualService) {

@@ -1,0 +1,92 @@
+package ingest
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// What one object can bring about is bounded where two of its lists multiply. The bounds are far above what meshes use; docs/limits.md has
+// them.
+const (
+	// maxHostRoutes bounds the hosts of a VirtualService times the matches of its HTTP routes: each host has all routes, on each port of the mesh.
+	maxHostRoutes = 1 << 16
+	// maxEntryHosts, maxEntryAddresses, maxEntryPorts and maxEntryEndpoints are those of the ServiceEntry's CRD. They hold also where the API
+	// server has an older one.
+	maxEntryHosts, maxEntryAddresses, maxEntryPorts, maxEntryEndpoints = 256, 256, 256, 4096
+	// maxEntryParts bounds the hosts, and the addresses, of a ServiceEntry times its ports: each pair is a cluster, or a listener, of every proxy.
+	maxEntryParts = 1 << 14
+)
+
+// firstTime adds k to s and reports whether it was not there. Lists are checked for repeats with it: a search for each of their elements would
+// cost the square of their length.
+func firstTime[K comparable](s set[K], k K) bool {
+	_, there := s[k]
+	s.add(k)
+	return !there
+}
+
+// hostRoutes bounds what a VirtualService makes of its hosts and routes.
+func (c *check) hostRoutes(spec *networking.VirtualService) {
+	routes := 0
+	for _, r := range spec.Http {
+		routes += max(1, len(r.GetMatch()))
+	}
+	c.that(len(spec.Hosts)*routes <= maxHostRoutes, "spec.hosts", "expected at most %d hosts times HTTP routes, got %d hosts with %d routes each",
+		maxHostRoutes, len(spec.Hosts), routes)
+}
+
+// entrySize bounds what a ServiceEntry makes.
+func (c *check) entrySize(spec *networking.ServiceEntry) {
+	for _, l := range []struct {
+		field string
+		n, of int
+	}{
+		{"spec.hosts", len(spec.Hosts), maxEntryHosts}, {"spec.addresses", len(spec.Addresses), maxEntryAddresses},
+		{"spec.ports", len(spec.Ports), maxEntryPorts}, {"spec.endpoints", len(spec.Endpoints), maxEntryEndpoints},
+	} {
+		c.that(l.n <= l.of, l.field, "expected at most %d, got %d", l.of, l.n)
+	}
+	most := max(len(spec.Hosts), len(spec.Addresses))
+	c.that(most*len(spec.Ports) <= maxEntryParts, "spec.ports", "expected at most %d hosts, or addresses, times ports, got %d times %d", maxEntryParts, most, len(spec.Ports))
+}
+
+// hostSet is a list of hosts that is asked which of them cover a name.
+type hostSet struct {
+	exact    map[string]int // by host: its place in the list
+	suffixes map[string]int // by what follows the "*" of a wildcard
+}
+
+func newHostSet(hosts []string) hostSet {
+	s := hostSet{exact: make(map[string]int, len(hosts)), suffixes: map[string]int{}}
+	for i, h := range hosts {
+		s.exact[h] = i
+		if suffix, wild := strings.CutPrefix(h, "*"); wild {
+			s.suffixes[suffix] = i
+		}
+	}
+	return s
+}
+
+// wildcard finds a wildcard of the list that covers a host and is not the one at place self: the rule of value.HostMatches.
+func (s hostSet) wildcard(host string, self int) (at int, ok bool) {
+	for i := min(1, len(host)); i <= len(host); i++ {
+		if at, ok := s.suffixes[host[i:]]; ok && at != self {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// covers reports whether a server name falls under a host of the list; a short host stands for the Service of that name in a namespace.
+func (s hostSet) covers(name, namespace string) bool {
+	if _, ok := s.exact[name]; ok {
+		return true
+	}
+	if _, ok := s.wildcard(name, -1); ok {
+		return true
+	}
+	short, rest, _ := strings.Cut(name, ".")
+	_, ok := s.exact[short]
+	return ok && strings.HasPrefix(rest, namespace+".")
+}

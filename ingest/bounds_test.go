@@ -1,0 +1,88 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	networking "istio.io/api/networking/v1alpha3"
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// TestHostSetIsHostMatches holds hostSet against the rule that it stands for, asked for each host of the list.
+func TestHostSetIsHostMatches(t *testing.T) {
+	host := rapid.SampledFrom([]string{"a.b", "x.a.b", "xa.b", "b", "*.b", "*.a.b", "*a.b", "*", "*.x.a.b", "c", "c.n", "c.n.svc", ".b"})
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfNDistinct(host, 0, 6, rapid.ID[string]).Draw(t, "hosts")
+		name := host.Draw(t, "name")
+		s := newHostSet(list)
+		want := false
+		for _, p := range list {
+			want = want || value.HostMatches(p, name) || !strings.Contains(p, ".") && strings.HasPrefix(name, p+".n.")
+		}
+		if got := s.covers(name, "n"); got != want {
+			t.Fatalf("%v covers %q: %v, want %v", list, name, got, want)
+		}
+		for i, h := range list {
+			overlaps := false
+			for j, o := range list {
+				overlaps = overlaps || i != j && strings.HasPrefix(o, "*") && value.HostMatches(o, h)
+			}
+			if _, got := s.wildcard(h, i); got != overlaps {
+				t.Fatalf("%v: another wildcard covers %q: %v, want %v", list, h, got, overlaps)
+			}
+		}
+	})
+}
+
+// TestWhatMultipliesIsBounded: lists that multiply are refused with the numbers; what is as large alone is not.
+func TestWhatMultipliesIsBounded(t *testing.T) {
+	hosts := func(n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("h%d.example.com", i))
+		}
+		return out
+	}
+	virtual := func(n, routes int) any {
+		v := &clientnet.VirtualService{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}}
+		v.Spec.Hosts = hosts(n)
+		for range routes {
+			v.Spec.Http = append(v.Spec.Http, &networking.HTTPRoute{
+				Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/"}}}},
+				Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a"}}},
+			})
+		}
+		return v
+	}
+	entry := func(n, ports int) any {
+		e := &clientnet.ServiceEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}}
+		e.Spec.Hosts, e.Spec.Resolution = hosts(n), networking.ServiceEntry_DNS
+		for i := range ports {
+			e.Spec.Ports = append(e.Spec.Ports, &networking.ServicePort{Number: uint32(i + 1), Name: fmt.Sprint("p", i), Protocol: "HTTP"})
+		}
+		return e
+	}
+	for _, c := range []struct {
+		kind   value.Kind
+		object any
+		field  string
+	}{
+		{value.KindVirtualService, virtual(1, 20_000), ""}, {value.KindVirtualService, virtual(20_000, 1), ""},
+		{value.KindVirtualService, virtual(300, 300), "spec.hosts"},
+		{value.KindServiceEntry, entry(256, 64), ""}, {value.KindServiceEntry, entry(256, 65), "spec.ports"},
+		{value.KindServiceEntry, entry(257, 1), "spec.hosts"}, {value.KindServiceEntry, entry(1, 257), "spec.ports"},
+	} {
+		field := ""
+		if p := admit(value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"}, c.object, envoytext.DefaultRegexSize); p != nil {
+			field = p.field
+		}
+		if field != c.field {
+			t.Errorf("%s: refused for %q, want %q", c.kind, field, c.field)
+		}
+	}
+}
