@@ -16,6 +16,7 @@ type clusterTables struct {
 	inbound     checked[gen.InboundClusterKey, encodecache.Stencil]
 	assignments *encodecache.Table[assignmentKey, Assignment]
 	members     *encodecache.Table[memberKey, members]
+	crowds      checked[crowdKey, crowd]
 }
 
 // staticCluster is one of the clusters that exist whatever services there are.
@@ -34,6 +35,7 @@ func newClusterTables(f *faults) clusterTables {
 			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
 		}),
 		members: m,
+		crowds:  newCrowds(f),
 	}
 }
 
@@ -58,16 +60,15 @@ func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service)
 	if p := n.Projection(svc.ServiceKey); p.Any {
 		o.projection = p
 	}
+	subsets := t.subsetsOf(&o)
 	for _, port := range svc.Ports {
 		whole := o.key(port, "")
 		if port.Protocol == value.UDP || !gen.HasCluster(whole) {
 			continue
 		}
 		keys := []gen.ClusterKey{whole}
-		if o.rule != nil {
-			for _, s := range o.rule.Spec.GetSubsets() {
-				keys = append(keys, o.key(port, s.GetName()))
-			}
+		for _, s := range subsets {
+			keys = append(keys, o.key(port, s.GetName()))
 		}
 		for _, k := range keys {
 			if !gen.HasCluster(k) {

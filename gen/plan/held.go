@@ -28,6 +28,7 @@ func (t *Tables) Sizes() map[string]int {
 		"clusters.inbound":     t.clusters.inbound.Len(),
 		"clusters.assignments": t.clusters.assignments.Len(),
 		"clusters.members":     t.clusters.members.Len(),
+		"clusters.crowds":      t.clusters.crowds.Len(),
 		"listeners.outbound":   t.listeners.outbound.Len(),
 		"listeners.virtual":    t.listeners.virtual.Len(),
 		"listeners.api":        t.listeners.api.Len(),

@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"fmt"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/check"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// maxClusters bounds the clusters of one service for one kind of client. Its ports multiply with the subsets of its DestinationRule, and the two
+// objects may belong to different people: so the bound cannot be held at the door.
+const maxClusters = 1 << 14
+
+// crowdKey is a service and a DestinationRule that would make more clusters than that.
+type crowdKey struct {
+	service *value.Service
+	rule    *value.DestinationRule
+}
+
+// Objects implements value.Origin: the rule is accused, for the service is served.
+func (k crowdKey) Objects() []value.ObjectKey {
+	return append(k.rule.Objects(), k.service.Objects()...)
+}
+
+// Part implements value.Origin.
+func (k crowdKey) Part() string { return k.service.Host }
+
+// crowd is what stands for such a pair; it holds nothing.
+type crowd struct{ _ byte }
+
+func newCrowds(f *faults) checked[crowdKey, crowd] {
+	return newChecked(f, "subsets of", func(k crowdKey) ([]byte, []gen.Fault) {
+		return nil, []gen.Fault{{Of: k.rule.Objects(), Fault: check.Fault{Path: "spec.subsets", Reason: fmt.Sprintf(
+			"expected at most %d clusters of a service, got %d ports times %d subsets: the service is served without its subsets",
+			maxClusters, len(k.service.Ports), len(k.rule.Spec.GetSubsets()))}}}
+	}, func(crowdKey, []byte) *crowd { return new(crowd) })
+}
+
+// subsetsOf are the subsets of a service that have clusters: all, or none where they would be too many.
+func (t *Tables) subsetsOf(o *outbound) []*networking.Subset {
+	if o.rule == nil {
+		return nil
+	}
+	subsets := o.rule.Spec.GetSubsets()
+	if len(o.service.Ports)*(1+len(subsets)) > maxClusters {
+		t.clusters.crowds.Get(crowdKey{o.service, o.rule})
+		return nil
+	}
+	return subsets
+}
