@@ -78,7 +78,7 @@ func TestWhatMultipliesIsBounded(t *testing.T) {
 		{value.KindServiceEntry, entry(257, 1), "spec.hosts"}, {value.KindServiceEntry, entry(1, 257), "spec.ports"},
 	} {
 		field := ""
-		if p := admit(value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"}, c.object, envoytext.DefaultRegexSize); p != nil {
+		if p := admit(value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"}, c.object, envoytext.IstioRegexSize); p != nil {
 			field = p.field
 		}
 		if field != c.field {
