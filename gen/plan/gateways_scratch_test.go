@@ -411,7 +411,7 @@ func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) VirtualHos
 		if group.routes != nil {
 			k.Routes, k.More = group.routes.RoutesKey, group.routes.Next
 		}
-		for l := group.routes; l != nil && g.sc.Traits.Filters == 0; l = l.Next {
+		for l := group.routes; l != nil && g.sc.Traits.Filters&value.IstioFilters == 0; l = l.Next {
 			if l.Service.RegexSize > g.tables.regexSize {
 				k.RegexSize = g.tables.regexSize
 			}

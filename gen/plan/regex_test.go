@@ -76,7 +76,7 @@ func TestRegexFollowsTheProxy(t *testing.T) {
 	if len(got) != 1 || got[0].Resource != "virtual host "+hostOne || got[0].Field != "routes[0].match.safe_regex" || !strings.Contains(got[0].Reason, "122 instructions, at most 100") {
 		t.Errorf("told %v", got)
 	}
-	w.join(4, 0, value.SidecarProxy) // it starts in the middle of it
+	w.join(4, value.DynamicForwardProxy, value.SidecarProxy) // it starts in the middle of it
 	if got := w.hosts(4); !slices.Equal(got, []string{hostTwo}) {
 		t.Errorf("another upstream Envoy has %v", got)
 	}
@@ -107,6 +107,7 @@ func TestRegexLimit(t *testing.T) {
 	}{
 		{value.Traits{}, 100, 0}, {value.Traits{}, 101, 100}, {value.Traits{Type: value.Router}, 101, 100}, {value.Traits{Type: value.Proxyless}, 101, 0},
 		{value.Traits{Filters: value.AllFilters}, 32768, 0}, {value.Traits{Filters: value.ALPN}, 101, 0},
+		{value.Traits{Filters: value.DynamicForwardProxy}, 101, 100},
 	} {
 		if got := tables.regexLimit(c.traits, c.size); got != c.want {
 			t.Errorf("%+v, size %d: limit %d, want %d", c.traits, c.size, got, c.want)

@@ -24,8 +24,9 @@ const (
 	ForwardProxyFilter                      // envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig
 	ForwardProxyCluster                     // envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig
 
+	IstioFilters        = TCPMetadataExchange | HTTPPeerMetadata | ALPN | Stats // that no upstream Envoy has
 	DynamicForwardProxy = ForwardProxyFilter | ForwardProxyCluster
-	AllFilters          = TCPMetadataExchange | HTTPPeerMetadata | ALPN | Stats | DynamicForwardProxy
+	AllFilters          = IstioFilters | DynamicForwardProxy
 )
 
 // Has reports whether all of want are in f.
@@ -57,7 +58,7 @@ type Traits struct {
 
 // Upstream reports whether the proxy is an upstream Envoy, with its defaults where Istio's bootstrap sets others: it has none of Istio's own
 // filters, and is no gRPC client.
-func (t Traits) Upstream() bool { return t.Filters == 0 && t.Type != Proxyless }
+func (t Traits) Upstream() bool { return t.Filters&IstioFilters == 0 && t.Type != Proxyless }
 
 // MayBind reports whether the proxy can listen on a port.
 func (t Traits) MayBind(port int) bool { return !t.Unprivileged || port >= 1024 }
