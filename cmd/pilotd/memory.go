@@ -58,7 +58,7 @@ func limitOf(p memlimit.Provider) int64 {
 const (
 	// overrunShare is the share of the whole process's limit that the collector stays below it for its own sake: it works at most half of the
 	// time, so in a storm of requests, on busy processors, what it manages grows beyond what it was told before it is done.
-	overrunShare = 8
+	overrunShare = 5
 	// overrunPages are pages of files that may come into memory until the collector is told anew.
 	overrunPages = 4 << 20
 	// retell is how much the collector's limit has to change before it is told: that stops the world for a moment.

@@ -43,14 +43,14 @@ func TestMemoryLimits(t *testing.T) {
 		has  memoryGiven
 		want memoryLimits
 	}{
-		{"a pod", memoryGiven{cgroup: 256 * mib, machine: 64 * gib, pages: 40 * mib}, memoryLimits{256 * mib, "cgroup", (256 - 32 - 40 - 4) * mib, true}},
-		{"a large pod", memoryGiven{cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup", 10*gib - 10*gib/8 - 4*mib, true}},
-		{"a pod as charts of istiod make it", memoryGiven{env: 10 * gib, cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup", 10*gib - 10*gib/8 - 4*mib, true}},
+		{"a pod", memoryGiven{cgroup: 256 * mib, machine: 64 * gib, pages: 40 * mib}, memoryLimits{256 * mib, "cgroup", 256*mib - 256*mib/5 - 44*mib, true}},
+		{"a large pod", memoryGiven{cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup", 8*gib - 4*mib, true}},
+		{"a pod as charts of istiod make it", memoryGiven{env: 10 * gib, cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup", 8*gib - 4*mib, true}},
 		{"a pod that asks for less", memoryGiven{env: gib, cgroup: 10 * gib, machine: 64 * gib}, memoryLimits{10 * gib, "cgroup, GOMEMLIMIT", gib, true}},
-		{"GOMEMLIMIT alone", memoryGiven{env: 200 * mib, machine: 64 * gib, pages: 40 * mib}, memoryLimits{200 * mib, "GOMEMLIMIT", (200 - 25 - 40 - 4) * mib, true}},
+		{"GOMEMLIMIT alone", memoryGiven{env: 200 * mib, machine: 64 * gib, pages: 40 * mib}, memoryLimits{200 * mib, "GOMEMLIMIT", (200 - 40 - 44) * mib, true}},
 		{"a tiny pod", memoryGiven{cgroup: 64 * mib, machine: gib, pages: 40 * mib}, memoryLimits{64 * mib, "cgroup", 32 * mib, true}},
-		{"a cgroup above the machine", memoryGiven{cgroup: 64 * gib, machine: 10 * gib}, memoryLimits{10 * gib, "machine", 10*gib - 10*gib/8 - 4*mib, false}},
-		{"a machine", memoryGiven{machine: 10 * gib}, memoryLimits{10 * gib, "machine", 10*gib - 10*gib/8 - 4*mib, false}},
+		{"a cgroup above the machine", memoryGiven{cgroup: 64 * gib, machine: 10 * gib}, memoryLimits{10 * gib, "machine", 8*gib - 4*mib, false}},
+		{"a machine", memoryGiven{machine: 10 * gib}, memoryLimits{10 * gib, "machine", 8*gib - 4*mib, false}},
 		{"nothing is known", memoryGiven{}, memoryLimits{}},
 	} {
 		if got := c.has.limits(); got != c.want {
