@@ -36,8 +36,12 @@ type whole struct {
 	changes func(n int) // what change does
 }
 
-func newWhole(m *mesh.Mesh) *whole {
-	s := discovery.New(discovery.Options{Sources: []string{mesh.Source}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: "bench"})
+func newWhole(m *mesh.Mesh) *whole { return newWholeOf(m, discovery.Options{}) }
+
+// newWholeOf is newWhole with some settings.
+func newWholeOf(m *mesh.Mesh, o discovery.Options) *whole {
+	o.Sources, o.Log, o.Build = []string{mesh.Source}, slog.New(slog.NewTextHandler(io.Discard, nil)), "bench"
+	s := discovery.New(o)
 	s.Store.Apply(m.Events())
 	s.Store.Synced(mesh.Source)
 	ctx, cancel := context.WithCancel(context.Background())

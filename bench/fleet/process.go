@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -25,7 +26,9 @@ const childEnv = "PILOTD_BENCH_FLEET"
 type Plan struct {
 	Network, Address string
 	Clients          int
-	Delta            bool
+	// Pace makes the clients hostile, see Hostile: what follows does not count, and Await counts what they do.
+	Pace  time.Duration
+	Delta bool
 	// Node is the node of all, in protojson; %d in its id becomes the number of the client.
 	Node json.RawMessage `json:",omitempty"`
 	// Nodes, if any, are what the node of each client has besides: encoded Nodes, merged with Node.
@@ -106,13 +109,7 @@ func child(in *bufio.Reader) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
-	nodes, err := nodesOf(p)
-	if err != nil {
-		return err
-	}
-	f, err := Start(Options{Clients: p.Clients, Delta: p.Delta, Subscriptions: p.Subscriptions,
-		Dial: func() (net.Conn, error) { return net.Dial(p.Network, p.Address) },
-		Node: func(i int) *corev3.Node { return nodes[i] }})
+	f, err := p.start()
 	if err != nil {
 		return err
 	}
@@ -130,6 +127,25 @@ func child(in *bufio.Reader) error {
 		fmt.Println(answer)
 	}
 	return nil
+}
+
+// clients are a Fleet, or a Hostile one.
+type clients interface {
+	Await(ctx context.Context, n int) error
+	Close()
+}
+
+// start starts the clients of p.
+func (p Plan) start() (clients, error) {
+	dial := func() (net.Conn, error) { return net.Dial(p.Network, p.Address) }
+	if p.Pace > 0 {
+		return StartHostile(p.Clients, p.Pace, dial), nil
+	}
+	nodes, err := nodesOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return Start(Options{Clients: p.Clients, Delta: p.Delta, Subscriptions: p.Subscriptions, Dial: dial, Node: func(i int) *corev3.Node { return nodes[i] }})
 }
 
 // nodesOf are the nodes of the clients of p.

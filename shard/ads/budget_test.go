@@ -55,3 +55,28 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// While all streams name too much, one that repeats what it named goes on, and one that names the same comes in.
+func TestNamesThatAreThereCostNothing(t *testing.T) {
+	table := NewNamesTable()
+	book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
+	var names, others []string
+	for i := range 900 {
+		names = append(names, fmt.Sprint(strings.Repeat("x", 1000), i))
+		others = append(others, fmt.Sprint(strings.Repeat("y", 1000), i))
+	}
+	ask := func(s *Session, names []string) (refused bool) {
+		for _, e := range s.Receive(time.Unix(1000, 0), book, &Request{TypeURL: EndpointURL, Names: table.Of(names)}) {
+			refused = refused || e.Kind == Exceeded
+		}
+		return refused
+	}
+	one, same, other := New(Options{}), New(Options{}), New(Options{})
+	if ask(one, names) {
+		t.Fatal("refused without a limit")
+	}
+	table.SetLimit(100_000)
+	if ask(one, names) || ask(same, names) || !ask(other, others) {
+		t.Error("what is there already is refused, or what is not there is not")
+	}
+}

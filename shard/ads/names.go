@@ -32,9 +32,28 @@ func (e *LongNameError) Error() string {
 	return fmt.Sprintf("a resource name has %d bytes, the limit is %d", e.Bytes, MaxName)
 }
 
-// Names is a set of resource names, interned: equal sets of one NamesTable are one pointer. Immutable; nil is the empty set.
+// Names is a set of resource names, interned: equal sets of one NamesTable are one pointer. nil is the empty set.
 type Names struct {
+	// Immutable.
 	set chunked.Map[struct{}]
+
+	// admitted is whether a stream was let name it: then it is there, and costs nothing more when others do.
+	admitted atomic.Bool
+}
+
+// fresh is how many bytes it takes that are not there for others anyway.
+func (n *Names) fresh() int {
+	if n == nil || n.admitted.Load() {
+		return 0
+	}
+	return n.Bytes()
+}
+
+// admit notes that a stream may name it.
+func (n *Names) admit() {
+	if n != nil && !n.admitted.Load() {
+		n.admitted.Store(true)
+	}
 }
 
 // Contains reports whether name is in the set.

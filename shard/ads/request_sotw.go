@@ -100,26 +100,30 @@ func (t *turn) sumOf(typ Type) digest {
 const (
 	// fairBytes is how much a stream may name while all streams together name too much.
 	fairBytes = 64 << 10
-	// spareShare is how many times of what a stream names beyond that must be free, of what all streams may name: so those that name very
-	// much are refused first, and leave room for the others.
+	// spareShare is how many times as much as a stream names that nobody else does must be free, of what all streams may name: so those that
+	// name very much are refused first, and leave room for the others.
 	spareShare = 4
 )
 
 // within ends a stream that subscribes to too much; false is that it did.
 func (t *turn) within(typ Type) bool {
 	names, err := t.types[typ].sub.Names, error(nil)
-	bytes := 0
+	bytes, fresh := 0, 0
 	for i := range t.types {
 		bytes += t.types[i].sub.Names.Bytes()
+		fresh += t.types[i].sub.Names.fresh()
 	}
 	switch {
 	case t.opts.MaxNames > 0 && names.Len() > t.opts.MaxNames:
 		err = ErrTooManyNames
 	case t.opts.MaxNameBytes > 0 && bytes > t.opts.MaxNameBytes:
 		err = fmt.Errorf("%w: %d, the limit is %d", ErrTooManyBytes, bytes, t.opts.MaxNameBytes)
-	case bytes > fairBytes && !t.book.table.hasRoom(spareShare*bytes):
+	case fresh > 0 && bytes > fairBytes && !t.book.table.hasRoom(spareShare*fresh):
 		err = fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
 	default:
+		for i := range t.types {
+			t.types[i].sub.Names.admit()
+		}
 		return true
 	}
 	t.emit(Effect{Kind: Exceeded, Type: typ, Err: err})

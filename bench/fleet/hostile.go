@@ -1,0 +1,251 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/pilotd/pilotd/loadtest/wire"
+)
+
+// Hostile is a number of running clients that cost a server as much as they can: see roles. Each connects again when it was cut off.
+type Hostile struct {
+	// Immutable after StartHostile.
+	dial     func() (net.Conn, error)
+	pace     time.Duration
+	requests *hostileRequests
+	buffers  *wire.Buffers
+	stop     chan struct{}
+
+	running sync.WaitGroup
+
+	mu sync.Mutex
+	// Guarded by mu.
+	acts    int
+	want    int // what Await waits for
+	reached chan struct{}
+}
+
+// StartHostile starts clients that dial reaches. Each does something every pace.
+func StartHostile(clients int, pace time.Duration, dial func() (net.Conn, error)) *Hostile {
+	h := &Hostile{dial: dial, pace: pace, requests: newHostileRequests(), buffers: wire.NewBuffers(), stop: make(chan struct{})}
+	roles := roles()
+	for i := range clients {
+		h.running.Go(func() { h.live(i, roles[i%len(roles)]) })
+	}
+	return h
+}
+
+// Await returns when the clients have done n things in all.
+func (h *Hostile) Await(ctx context.Context, n int) error {
+	h.mu.Lock()
+	reached := make(chan struct{})
+	h.want, h.reached = n, reached
+	h.tell()
+	h.mu.Unlock()
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tell wakes Await. The caller holds mu.
+func (h *Hostile) tell() {
+	if h.reached != nil && h.acts >= h.want {
+		close(h.reached)
+		h.reached = nil
+	}
+}
+
+// acted counts something that a client has done.
+func (h *Hostile) acted() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acts++
+	h.tell()
+}
+
+// Close ends all clients.
+func (h *Hostile) Close() {
+	close(h.stop)
+	h.running.Wait()
+}
+
+// live is the life of client i: one connection after the other.
+func (h *Hostile) live(i int, r role) {
+	for n := 0; h.pause(); n++ {
+		conn, err := h.dial()
+		if err != nil {
+			continue // the server may refuse whom it likes
+		}
+		over := make(chan struct{})
+		var ending sync.WaitGroup
+		ending.Go(func() {
+			select {
+			case <-h.stop:
+			case <-over:
+			}
+			conn.Close()
+		})
+		r(&attack{h, conn, i, n})
+		close(over)
+		ending.Wait()
+	}
+}
+
+// pause waits for the next act; false is that there is none.
+func (h *Hostile) pause() bool {
+	timer := time.NewTimer(h.pace)
+	defer timer.Stop()
+	select {
+	case <-h.stop:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// attack is one connection of a hostile client, the n-th of client i.
+type attack struct {
+	*Hostile
+	conn net.Conn
+	i, n int
+}
+
+// role is what a hostile client does with a connection; it returns when that has ended.
+type role func(a *attack)
+
+// roles are all roles. Client i has the one at i modulo their number.
+func roles() []role {
+	stay := func(*attack, *wire.Conn, *wire.Stream) bool { return true }
+	return []role{
+		// Is idle after the largest request, of names that are chosen so that no hash ends a chunk and that are nobody else's.
+		func(a *attack) { a.speak(false, nil, a.requests.names(a.i), stay) },
+		// Refuses what it was sent with the longest text, again and again.
+		func(a *attack) {
+			a.speak(false, nil, a.requests.clusters(a.i, 0), func(a *attack, _ *wire.Conn, s *wire.Stream) bool {
+				s.Send(a.requests.refusal...)
+				return true
+			})
+		},
+		// Subscribes to 40 types that nobody serves.
+		func(a *attack) { a.speak(false, nil, a.requests.types(a.i), stay) },
+		// Is of a class of its own each time, with the largest node.
+		func(a *attack) { a.speak(false, nil, a.requests.clusters(a.i, a.n+1), leave) },
+		// Comes back with as many versions as a request holds, and refuses.
+		func(a *attack) { a.speak(true, nil, a.requests.versions(a.i), leave) },
+		// Vanishes after two requests, under a long name that nobody else has.
+		func(a *attack) { a.speak(false, nil, a.requests.two(a.i, a.n), leave) },
+		// Subscribes and never reads.
+		func(a *attack) { a.speak(false, a.stop, a.requests.clusters(a.i, 0), stay) },
+		// Sends a request of 4 MiB but for its end.
+		(*attack).withhold,
+		// Opens streams and resets them.
+		func(a *attack) {
+			a.speak(false, nil, nil, func(a *attack, c *wire.Conn, _ *wire.Stream) bool {
+				for range 20 {
+					s, err := c.Open(false, &ear{})
+					if err != nil {
+						return false
+					}
+					s.Send(a.requests.clusters(a.i, 0)[0]...)
+					s.Reset()
+				}
+				return true
+			})
+		},
+	}
+}
+
+// leave ends a connection at the next act.
+func leave(*attack, *wire.Conn, *wire.Stream) bool { return false }
+
+// speak opens a stream, sends requests and then acts at each pace while act says so. It reads what comes, unless deaf is something to wait for.
+func (a *attack) speak(delta bool, deaf <-chan struct{}, requests [][][]byte, act func(*attack, *wire.Conn, *wire.Stream) bool) {
+	c := wire.NewConn(a.conn, wire.Header{Authority: "hostile"}, a.buffers)
+	s, err := c.Open(delta, &ear{a.conn, deaf})
+	if err != nil {
+		return
+	}
+	for _, r := range requests {
+		s.Send(r...)
+	}
+	a.acted()
+	var running sync.WaitGroup
+	ended := make(chan struct{})
+	running.Go(func() { _ = c.Run(); close(ended) })
+	ticker := time.NewTicker(a.pace)
+	defer ticker.Stop()
+	for going := true; going; {
+		select {
+		case <-ended:
+			going = false
+		case <-ticker.C:
+			going = act(a, c, s) && c.Flush() == nil
+			a.acted()
+		}
+	}
+	a.conn.Close()
+	running.Wait()
+}
+
+// ear is a wire.Handler that listens to nothing. If deaf is not nil, it does not read before that is closed.
+type ear struct {
+	conn net.Conn // closed when the server ends the stream; it may be nil
+	deaf <-chan struct{}
+}
+
+// Data implements wire.Handler.
+func (e *ear) Data([]byte) error {
+	if e.deaf != nil {
+		<-e.deaf
+	}
+	return nil
+}
+
+// Ended implements wire.Handler.
+func (e *ear) Ended(error) {
+	if e.conn != nil {
+		e.conn.Close()
+	}
+}
+
+// withhold sends as much of a request of 4 MiB as the server's windows allow, but for its last byte, and waits.
+func (a *attack) withhold() {
+	defer a.acted()
+	f := http2.NewFramer(a.conn, a.conn)
+	if _, err := io.WriteString(a.conn, http2.ClientPreface); err != nil || f.WriteSettings() != nil {
+		return
+	}
+	if f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.requests.opening, EndHeaders: true}) != nil {
+		return
+	}
+	left := largest - 1
+	head := binary.BigEndian.AppendUint32([]byte{0}, largest)
+	if f.WriteData(1, false, head) != nil {
+		return
+	}
+	a.acted()
+	for window := 65535 - len(head); ; {
+		for n := min(window, left, 16<<10); n > 0; n = min(window, left, 16<<10) {
+			if f.WriteData(1, false, a.requests.zeros[:n]) != nil {
+				return
+			}
+			window, left = window-n, left-n
+		}
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return
+		}
+		if w, ok := frame.(*http2.WindowUpdateFrame); ok && w.StreamID == 1 {
+			window += int(w.Increment)
+		}
+	}
+}
