@@ -3,9 +3,12 @@ package ads
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // A stream that subscribes to too many bytes of names ends, and so does one that names much while all streams name too much; one that names a
@@ -79,4 +82,30 @@ func TestNamesThatAreThereCostNothing(t *testing.T) {
 	if ask(one, names) || ask(same, names) || !ask(other, others) {
 		t.Error("what is there already is refused, or what is not there is not")
 	}
+}
+
+// Names that have no room are refused when they come, before anybody decides about their request; those that are there already are not.
+func TestNamesWithoutRoomAreRefusedAtOnce(t *testing.T) {
+	table := NewNamesTable()
+	table.SetLimit(1 << 20)
+	run := func(prefix string, n int) (raw []byte) {
+		for i := range n {
+			raw = protowire.AppendString(protowire.AppendTag(raw, 3, protowire.BytesType), fmt.Sprint(prefix, strings.Repeat("x", 1000), i))
+		}
+		return raw
+	}
+	a, err := table.Intern(run("a", 150))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs [4]error
+	_, errs[0] = table.Intern(run("a", 150))
+	_, errs[1] = table.Intern(run("b", 300))
+	_, errs[2] = table.Intern(run("b", 50))
+	table.SetLimit(1)
+	_, errs[3] = table.Intern(run("a", 150))
+	if errs[0] != nil || !errors.Is(errs[1], ErrAllTooManyBytes) || errs[2] != nil || errs[3] != nil || table.Held() > 1<<18 {
+		t.Error(errs, table.Held())
+	}
+	runtime.KeepAlive(a)
 }

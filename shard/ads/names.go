@@ -153,11 +153,42 @@ func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := t.Of(names)
+	n, err := t.taken(names)
 	if n != nil {
 		t.learn(n, sp)
 	}
+	return n, err
+}
+
+// taken is the set of names that a client sent. One that is large and is not there yet is refused here already if it has no room: requests wait for
+// long when many clients connect, and their names with them.
+func (t *NamesTable) taken(names []string) (*Names, error) {
+	bytes := 0
+	for _, name := range names {
+		bytes += len(name) + nameCost
+	}
+	if bytes <= fairBytes {
+		return t.Of(names), nil
+	}
+	if n := t.spelled(t.listed(names)); n != nil {
+		return n, nil
+	}
+	if !t.hasRoom(spareShare * bytes) {
+		return nil, fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
+	}
+	n := t.Of(names)
+	n.admit()
 	return n, nil
+}
+
+// listed is the spelling of names as a list: the sum of their hashes, the same in any order.
+func (t *NamesTable) listed(names []string) spelling {
+	sp := spelling{uint64(len(names)), 1}
+	for _, name := range names {
+		sp[0] += maphash.String(t.seeds[0], name)
+		sp[1] += maphash.String(t.seeds[1], name)
+	}
+	return sp
 }
 
 func decodeNames(raw []byte) ([]string, error) {
@@ -187,11 +218,7 @@ func (t *NamesTable) Of(names []string) *Names {
 	if len(names) == 0 {
 		return nil
 	}
-	sp := spelling{uint64(len(names)), 1}
-	for _, name := range names {
-		sp[0] += maphash.String(t.seeds[0], name)
-		sp[1] += maphash.String(t.seeds[1], name)
-	}
+	sp := t.listed(names)
 	if n := t.spelled(sp); n != nil {
 		return n
 	}

@@ -93,6 +93,9 @@ func namesError(err error) error {
 	if errors.As(err, &long) {
 		return tooLong(ReasonField, "a resource name", long.Bytes, ads.MaxName)
 	}
+	if errors.Is(err, ads.ErrAllTooManyBytes) {
+		return &refusal{ReasonSubscription, status.New(codes.ResourceExhausted, err.Error())}
+	}
 	return err
 }
 
