@@ -110,7 +110,8 @@ func joinRoute(r, part *networking.HTTPRoute) bool {
 	orElse(&part.Retries, r.Retries)
 	orElse(&part.Fault, r.Fault)
 	orElse(&part.Mirror, r.Mirror)
-	orElse(&part.MirrorPercent, r.MirrorPercent) //nolint:staticcheck // still served
+	//lint:ignore SA1019 objects of old still have it
+	orElse(&part.MirrorPercent, r.MirrorPercent)
 	orElse(&part.MirrorPercentage, r.MirrorPercentage)
 	orElse(&part.CorsPolicy, r.CorsPolicy)
 	orElse(&part.Headers, r.Headers)

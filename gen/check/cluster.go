@@ -31,6 +31,7 @@ func Cluster(c *clusterpb.Cluster) []Fault {
 		set  bool
 	}{
 		{"connect_timeout", c.GetConnectTimeout().AsDuration(), c.GetConnectTimeout() != nil},
+		//lint:ignore SA1019 this is the field that is sent
 		{"dns_refresh_rate", c.GetDnsRefreshRate().AsDuration(), c.GetDnsRefreshRate() != nil},
 	} {
 		if d.set && d.d < time.Millisecond {

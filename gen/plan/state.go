@@ -250,13 +250,11 @@ func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, worlds map[*Class]*World, objects []value.ObjectKey) {
 	old, anew := bs.base, touch.all || bs.broken
 	bs.broken = !p.tables.faults.contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
-		next := old
 		if anew {
-			next = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
+			bs.base = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
 		} else {
-			next = p.tables.advance(old, v.Snapshot, touch)
+			bs.base = p.tables.advance(old, v.Snapshot, touch)
 		}
-		bs.base = next
 	})
 	if bs.broken {
 		return
