@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -17,13 +18,14 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// SDS serves a pod's secrets to its Envoy, as the agent does in a cluster: "default",
-// the workload's certificate, and "ROOTCA", whom it trusts.
+// SDS serves a pod's secrets to its Envoy, as the agent does in a cluster: "default", the workload's certificate, and "ROOTCA", whom it trusts.
+// Secrets in files ("file-cert:…", "file-root:…") are there whatever their paths: they hold the same as these two. An Envoy whose agent does not
+// have a file waits 15 s for it, and would start that much later.
 type SDS struct {
 	secretpb.UnimplementedSecretDiscoveryServiceServer
 	// Immutable after StartSDS.
 	Addr    net.Addr
-	secrets map[string]*anypb.Any
+	secrets map[string]*tlspb.Secret
 }
 
 // StartSDS serves on a loopback address of the pod. The workload's identity is that of
@@ -38,7 +40,7 @@ func StartSDS(t testing.TB, pod *testnet.Pod, a *Authority, w Workload) *SDS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &SDS{Addr: l.Addr(), secrets: make(map[string]*anypb.Any)}
+	s := &SDS{Addr: l.Addr(), secrets: make(map[string]*tlspb.Secret)}
 	for _, secret := range []*tlspb.Secret{
 		{Name: "default", Type: &tlspb.Secret_TlsCertificate{TlsCertificate: &tlspb.TlsCertificate{
 			CertificateChain: inline(chain), PrivateKey: inline(key),
@@ -47,11 +49,7 @@ func StartSDS(t testing.TB, pod *testnet.Pod, a *Authority, w Workload) *SDS {
 			TrustedCa: inline(a.Root),
 		}}},
 	} {
-		packed, err := anypb.New(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.secrets[secret.Name] = packed
+		s.secrets[secret.Name] = secret
 	}
 	server := grpc.NewServer()
 	secretpb.RegisterSecretDiscoveryServiceServer(server, s)
@@ -80,9 +78,9 @@ func (s *SDS) StreamSecrets(stream secretpb.SecretDiscoveryService_StreamSecrets
 		}
 		resp := &discoverypb.DiscoveryResponse{VersionInfo: "1", Nonce: "1", TypeUrl: req.TypeUrl}
 		for _, name := range req.ResourceNames {
-			secret, ok := s.secrets[name]
-			if !ok {
-				return fmt.Errorf("no secret %q", name)
+			secret, err := s.secret(name)
+			if err != nil {
+				return err
 			}
 			resp.Resources = append(resp.Resources, secret)
 		}
@@ -90,4 +88,20 @@ func (s *SDS) StreamSecrets(stream secretpb.SecretDiscoveryService_StreamSecrets
 			return err
 		}
 	}
+}
+
+// secret is the secret of that name, packed.
+func (s *SDS) secret(name string) (*anypb.Any, error) {
+	of := name
+	switch {
+	case strings.HasPrefix(name, "file-cert:"):
+		of = "default"
+	case strings.HasPrefix(name, "file-root:"):
+		of = "ROOTCA"
+	}
+	have, ok := s.secrets[of]
+	if !ok {
+		return nil, fmt.Errorf("no secret %q", name)
+	}
+	return anypb.New(&tlspb.Secret{Name: name, Type: have.Type})
 }

@@ -37,6 +37,9 @@ func New(t testing.TB) *Network {
 			t.Errorf("test network: %v", err)
 		}
 	})
+	if err := startDNS(t); err != nil {
+		t.Fatalf("test network: %v", err)
+	}
 	return n
 }
 

@@ -33,6 +33,10 @@ func Run(m runner) int {
 		fmt.Fprintln(os.Stderr, "testnet:", err)
 		return 1
 	}
+	if err := useOwnResolver(); err != nil {
+		fmt.Fprintln(os.Stderr, "testnet:", err)
+		return 1
+	}
 	return m.Run()
 }
 
@@ -49,7 +53,7 @@ func again() (int, error) {
 	cmd.Env = append(os.Environ(), insideEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,

@@ -1,10 +1,12 @@
 package testnet_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
@@ -96,4 +98,17 @@ func plain(t *testing.T, addr string) string {
 		t.Fatal(err)
 	}
 	return string(body)
+}
+
+func TestResolverAnswersThatNoNameExists(t *testing.T) {
+	testnet.New(t)
+	start := time.Now()
+	_, err := (&net.Resolver{PreferGo: true}).LookupHost(t.Context(), "web.example.com")
+	var failed *net.DNSError
+	if !errors.As(err, &failed) || !failed.IsNotFound {
+		t.Errorf("%v, want that the name does not exist", err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("the resolver took %v", took)
+	}
 }

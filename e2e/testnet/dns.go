@@ -1,0 +1,90 @@
+package testnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/sys/unix"
+)
+
+// resolvConf is where C libraries and Envoy read which resolver to ask.
+const resolvConf = "/etc/resolv.conf"
+
+// useOwnResolver lets every process of the mount namespace ask Host for names, and not the resolvers of this machine, which no pod reaches.
+// A machine without the file needs nothing: its processes ask their own loopback address, which refuses at once.
+func useOwnResolver() error {
+	f, err := os.CreateTemp("", "resolv.conf")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.WriteString("nameserver " + Host + "\n"); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	err = unix.Mount(f.Name(), resolvConf, "", unix.MS_BIND, "")
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("mount over %s: %w", resolvConf, err)
+	}
+	return nil
+}
+
+// startDNS serves the resolver of the network on port 53 of Host until the test ends. It answers at once that a name does not exist, as a
+// cluster's resolver does for a name that nobody has. An Envoy that starts waits until the first name of each cluster of type STRICT_DNS or
+// LOGICAL_DNS is resolved or known not to exist: without an answer it would wait a minute, until its queries time out.
+func startDNS(t testing.TB) error {
+	c, err := net.ListenPacket("udp", net.JoinHostPort(Host, "53"))
+	if err != nil {
+		return fmt.Errorf("DNS: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		serveDNS(c)
+	}()
+	t.Cleanup(func() {
+		_ = c.Close()
+		<-ended
+	})
+	return nil
+}
+
+// serveDNS answers queries until the socket is closed. What is no query gets no answer.
+func serveDNS(c net.PacketConn) {
+	buffer := make([]byte, 4096)
+	for {
+		n, from, err := c.ReadFrom(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		if answer, err := noSuchName(buffer[:n]); err == nil {
+			_, _ = c.WriteTo(answer, from)
+		}
+	}
+}
+
+// noSuchName is the answer to a query that its name does not exist.
+func noSuchName(query []byte) ([]byte, error) {
+	var p dnsmessage.Parser
+	header, err := p.Start(query)
+	if err != nil {
+		return nil, err
+	}
+	questions, err := p.AllQuestions()
+	if err != nil {
+		return nil, err
+	}
+	m := dnsmessage.Message{Header: dnsmessage.Header{
+		ID: header.ID, Response: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true, RCode: dnsmessage.RCodeNameError,
+	}, Questions: questions}
+	return m.Pack()
+}
