@@ -75,6 +75,9 @@ type class struct {
 
 // texts are the edge values of a string: those of its class twice as often as those of all strings.
 func texts(at Path) []any {
+	if at[len(at)-1] == "caCrl" {
+		return list("") // Whether a proxy has a file, only the proxy can judge: testdata/machine.txtar has the case.
+	}
 	name := ""
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i] != "[]" && at[i] != "{}" {
