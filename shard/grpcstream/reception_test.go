@@ -137,14 +137,14 @@ func TestReceptionOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReception(8 << 20)
 		must(t, r.enter(t.Context(), 8<<20)) // alone
-		var order []int
+		let := make(chan int, 10)
 		gone, leave := context.WithCancel(t.Context())
 		var left error
 		go func() { left = r.enter(gone, 200<<10) }()
 		for _, kib := range []int{1000, 300, 4000, 500} {
 			go func() {
 				must(t, r.enter(t.Context(), kib<<10))
-				order = append(order, kib)
+				let <- kib
 				time.Sleep(time.Second)
 				r.leave(kib << 10)
 			}()
@@ -158,6 +158,11 @@ func TestReceptionOrder(t *testing.T) {
 		}
 		r.leave(8 << 20)
 		time.Sleep(time.Minute)
+		close(let)
+		var order []int
+		for kib := range let {
+			order = append(order, kib)
+		}
 		if len(order) != 4 || max(order[0], order[1]) != 500 || order[2] != 1000 || order[3] != 4000 || r.bytes() != 0 {
 			t.Error(order, r.bytes())
 		}
