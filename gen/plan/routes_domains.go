@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -196,37 +195,23 @@ func hasRule(n *snapshot.Snapshot, host string) bool {
 	return false
 }
 
-// relatedHosts are the hosts, beside host itself, whose virtual hosts depend on the service or VirtualServices of host: those that could
-// claim one of its domains, its aliases, the targets of its aliases, and the other hosts of VirtualServices that name it, which stand on a port only with
-// a service there.
-func (t *Tables) relatedHosts(n *snapshot.Snapshot, host string) []string {
-	near := map[string]struct{}{host: {}}
-	for p := range snapshot.Patterns(host) {
-		for vs := range n.VirtualServicesOfHost(p) {
-			if slices.Contains(vs.Spec.GetGateways(), meshGateway) {
-				for _, h := range vs.Spec.GetHosts() {
-					near[h] = struct{}{}
-				}
-			}
-		}
+// nearHosts are the hosts whose virtual hosts depend on the service or VirtualServices of host: itself, its aliases, and those that could claim
+// a domain of one of them, the targets of aliases among them.
+func nearHosts(n *snapshot.Snapshot, host string) []string {
+	out := []string{host}
+	for alias := range n.AliasesOf(host) { // whose names are the target's too
+		out = append(out, alias.Host)
 	}
-	for _, h := range slices.Collect(maps.Keys(near)) {
-		for alias := range n.AliasesOf(h) { // whose names are the target's too
-			near[alias.Host] = struct{}{}
-		}
-	}
-	out := maps.Clone(near)
-	for h := range near {
+	for _, h := range out {
 		for _, name := range domainsAnywhere(n, h) {
 			for _, r := range claimants(n, name, func(short string) []string { return namesakes(n, short) }) {
 				if hasService(n, r) || hasRule(n, r) {
-					out[r] = struct{}{}
+					out = append(out, r)
 				}
 			}
 		}
 	}
-	delete(out, host)
-	return slices.Sorted(maps.Keys(out))
+	return out
 }
 
 // domainsAnywhere are the domains that host may claim for clients of any namespace, without final dots.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pilotd/pilotd/snapshot"
@@ -30,7 +31,10 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 	if d.All || old.Mesh == nil {
 		return &touched{all: true}
 	}
-	s := &step{touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d, known: newKnown(n)}, t, old, n, map[string]struct{}{}}
+	s := &step{
+		touched: touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d, known: newKnown(n)}, tables: t, old: old, n: n,
+		done: map[string]struct{}{}, seen: map[nearAt]struct{}{}, joined: map[joinedAt]struct{}{},
+	}
 	for k := range d.Services {
 		s.service(k)
 	}
@@ -65,6 +69,20 @@ type step struct {
 	tables *Tables
 	old, n *snapshot.Snapshot
 	done   map[string]struct{} // whose virtual hosts are marked, with those that depend on them
+	// seen and joined are what near and together have done: a VirtualService of many hosts is come to from each of them.
+	seen   map[nearAt]struct{}
+	joined map[joinedAt]struct{}
+}
+
+// nearAt is a host in one of the two Snapshots, joinedAt a VirtualService.
+type nearAt struct {
+	n    *snapshot.Snapshot
+	host string
+}
+
+type joinedAt struct {
+	n    *snapshot.Snapshot
+	rule *value.VirtualService
 }
 
 func (s *step) both(f func(*snapshot.Snapshot)) {
@@ -86,7 +104,8 @@ func (s *step) host(host string) {
 	})
 }
 
-// virtualHosts marks those of a host, and those that depend on them.
+// virtualHosts marks those of a host, and those that depend on them: the other hosts of VirtualServices that name it, too, which stand on a port
+// only with a service there.
 func (s *step) virtualHosts(host string) {
 	if _, ok := s.done[host]; ok {
 		return
@@ -94,10 +113,37 @@ func (s *step) virtualHosts(host string) {
 	s.done[host] = struct{}{}
 	s.route(host)
 	s.both(func(n *snapshot.Snapshot) {
-		for _, h := range s.tables.relatedHosts(n, host) {
-			s.route(h)
+		s.near(n, host)
+		for p := range snapshot.Patterns(host) {
+			for vs := range n.VirtualServicesOfHost(p) {
+				s.together(n, vs)
+			}
 		}
 	})
+}
+
+// near marks the virtual hosts near one host, once in a step: many VirtualServices may name it.
+func (s *step) near(n *snapshot.Snapshot, host string) {
+	at := nearAt{n, host}
+	if _, ok := s.seen[at]; ok {
+		return
+	}
+	s.seen[at] = struct{}{}
+	for _, h := range nearHosts(n, host) {
+		s.route(h)
+	}
+}
+
+// together marks all hosts of a VirtualService, once in a step: each of its hosts leads here.
+func (s *step) together(n *snapshot.Snapshot, vs *value.VirtualService) {
+	at := joinedAt{n, vs}
+	if _, ok := s.joined[at]; ok || !slices.Contains(vs.Spec.GetGateways(), meshGateway) {
+		return
+	}
+	s.joined[at] = struct{}{}
+	for _, h := range vs.Spec.GetHosts() {
+		s.near(n, h)
+	}
 }
 
 func (s *step) route(host string) { s.routes[host] = struct{}{} }
