@@ -158,10 +158,9 @@ func TestReceptionOrder(t *testing.T) {
 		}
 		r.leave(8 << 20)
 		time.Sleep(time.Minute)
-		close(let)
 		var order []int
-		for kib := range let {
-			order = append(order, kib)
+		for range 4 {
+			order = append(order, <-let)
 		}
 		if len(order) != 4 || max(order[0], order[1]) != 500 || order[2] != 1000 || order[3] != 4000 || r.bytes() != 0 {
 			t.Error(order, r.bytes())
