@@ -74,7 +74,7 @@ func TestSameVerdictFromBothDoors(t *testing.T) {
 		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {host: web}}]}]}`, ""},
 		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {}}]}]}`, "spec.http[0].route[0].destination.host"},
 		{value.KindVirtualService, `{hosts: [web], http: [{match: [{uri: {regex: ""}}], route: [{destination: {host: web}}]}]}`, "spec.http[0].match[0].uri.regex"},
-		{value.KindVirtualService, `{hosts: [web], http: [{match: [{uri: {regex: "a{101}"}}], route: [{destination: {host: web}}]}]}`, "spec.http[0].match[0].uri.regex"},
+		{value.KindVirtualService, `{hosts: [web], http: [{match: [{uri: {regex: "a{1001}"}}], route: [{destination: {host: web}}]}]}`, "spec.http[0].match[0].uri.regex"},
 		{value.KindVirtualService, `{hosts: [web], http: [{timeout: 0.1ms, route: [{destination: {host: web}}]}]}`, "spec.http[0].timeout"},
 		{value.KindVirtualService, `{hosts: [web], http: [{headers: {request: {set: {x: "%FOO%"}}}, route: [{destination: {host: web}}]}]}`, "spec.http[0].headers.request.set.x"},
 		{value.KindVirtualService, `{hosts: ["*.a.com", b.a.com], http: [{route: [{destination: {host: web}}]}]}`, "spec.hosts[1]"},
