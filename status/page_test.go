@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -101,16 +102,18 @@ func TestProfilesAreBounded(t *testing.T) {
 			}
 		}
 	}
-	first := make(chan int)
+	first, begun := make(chan int), make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/trace?seconds=100", nil).WithContext(ctx)
 		r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
-		w := httptest.NewRecorder()
+		w := &beginning{ResponseRecorder: httptest.NewRecorder(), begun: begun}
 		h.ServeHTTP(w, r)
 		first <- w.Code
 	}()
-	for ask(h, "/debug/pprof/heap?seconds=0.000000001").Code != http.StatusServiceUnavailable { // Until the first has begun.
+	<-begun
+	if w := ask(h, "/debug/pprof/heap?seconds=0.000000001"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("a second one beside the first: answered %d", w.Code)
 	}
 	if w := ask(h, "/debug/pprof/goroutine"); w.Code != http.StatusOK || w.Body.Len() == 0 {
 		t.Errorf("what takes no time has to wait: %d", w.Code)
@@ -119,4 +122,17 @@ func TestProfilesAreBounded(t *testing.T) {
 	if code := <-first; code != http.StatusOK {
 		t.Errorf("the first: answered %d", code)
 	}
+}
+
+// beginning is a recorder that closes begun at the first byte of the answer's body: a trace writes its header when it
+// starts.
+type beginning struct {
+	*httptest.ResponseRecorder
+	begun chan struct{}
+	once  sync.Once
+}
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.once.Do(func() { close(b.begun) })
+	return b.ResponseRecorder.Write(p)
 }
