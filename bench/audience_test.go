@@ -13,7 +13,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// audience is the sidecars of a mesh without connections: each takes what it is sent, ACKs it, and asks for the next type.
+// audience is the sidecars of a mesh without connections: each takes what it is sent, ACKs it, and asks for the next
+// type.
 type audience struct {
 	// Immutable after newAudience.
 	whole *whole
@@ -167,8 +168,8 @@ func audienceMesh(sidecars int) *mesh.Mesh {
 	return mesh.New(s)
 }
 
-// BenchmarkFleet is pilotd's own part of connecting sidecars and of changes that reach all: no connections, no bytes that are written. The cost for
-// each sidecar should not grow with their number.
+// BenchmarkFleet is pilotd's own part of connecting sidecars and of changes that reach all: no connections, no bytes
+// that are written. The cost for each sidecar should not grow with their number.
 func BenchmarkFleet(b *testing.B) {
 	for _, n := range upTo(100, 100_000) {
 		b.Run("sidecars="+strconv.Itoa(n), func(b *testing.B) {

@@ -37,14 +37,15 @@ func scale() (m *mesh.Mesh, clients int) { return mesh.New(mesh.Usual(1000)), 10
 
 func protocols() map[string]bool { return map[string]bool{"sotw": false, "delta": true} }
 
-// BenchmarkChange is one change, from Store.Apply until every client has it and the server has every ACK, in turn with the same on the null
-// server. One op is one change on both; the metrics tell them apart.
+// BenchmarkChange is one change, from Store.Apply until every client has it and the server has every ACK, in turn with
+// the same on the null server. One op is one change on both; the metrics tell them apart.
 func BenchmarkChange(b *testing.B) {
 	for name, delta := range protocols() {
 		b.Run(name, func(b *testing.B) {
 			m, clients := scale()
 			rec := record(b, newWhole(m), delta)
-			plan := fleet.Plan{Clients: clients, Delta: delta, Nodes: nodesOf(b, m, 0, clients), Subscriptions: rec.subscriptions}
+			plan := fleet.Plan{Clients: clients, Delta: delta, Nodes: nodesOf(b, m, 0, clients),
+				Subscriptions: rec.subscriptions}
 			w, null := newWhole(m), &bare{Server: nullserver.New(rec.opening)}
 			defer w.stop()
 			pilotd, other := gather(b, w, plan), gather(b, null, plan)

@@ -19,7 +19,8 @@ func envoyNode() *corev3.Node {
 	n := &corev3.Node{Id: "sidecar~10.0.0.1~pod-%d.ns~ns.svc.cluster.local"}
 	for i := range 516 {
 		n.Extensions = append(n.Extensions, &corev3.Extension{Name: fmt.Sprintf("envoy.filters.http.some_filter_%d", i),
-			Category: "envoy.filters.http", TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter"}})
+			Category: "envoy.filters.http",
+			TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter"}})
 	}
 	return n
 }
@@ -33,8 +34,8 @@ func heap() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// BenchmarkConnect connects all clients, who get 1,000 clusters and 1,000 endpoint assignments of 300 bytes, and measures what an idle one
-// leaves in memory.
+// BenchmarkConnect connects all clients, who get 1,000 clusters and 1,000 endpoint assignments of 300 bytes, and
+// measures what an idle one leaves in memory.
 func BenchmarkConnect(b *testing.B) {
 	const clients = 500
 	node, err := protojson.Marshal(envoyNode())
@@ -68,7 +69,8 @@ func BenchmarkConnect(b *testing.B) {
 				server := sub.newServer()
 				stop := server.serve(transport)
 				base, before := heap(), cpuTime()
-				f, err := fleet.Spawn(fleet.Plan{Network: "unix", Address: transport.Addr().String(), Clients: clients, Node: node,
+				f, err := fleet.Spawn(fleet.Plan{Network: "unix", Address: transport.Addr().String(), Clients: clients,
+					Node:          node,
 					Subscriptions: s.subscriptions()})
 				must(b, err)
 				must(b, f.Await(2*clients))

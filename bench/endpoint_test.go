@@ -20,11 +20,12 @@ func flipped(s *discoveryv1.EndpointSlice, ready bool) ingest.Event {
 }
 
 func sliceEvent(s *discoveryv1.EndpointSlice) ingest.Event {
-	return ingest.Event{Source: mesh.Source, Key: value.ObjectKey{Kind: value.KindEndpointSlice, Namespace: s.Namespace, Name: s.Name}, Object: s}
+	return ingest.Event{Source: mesh.Source, Key: value.ObjectKey{Kind: value.KindEndpointSlice, Namespace: s.Namespace,
+		Name: s.Name}, Object: s}
 }
 
-// BenchmarkEndpoint is one endpoint of a service that stops being ready, or is again: from the EndpointSlice until the bytes of the
-// service's assignment are there.
+// BenchmarkEndpoint is one endpoint of a service that stops being ready, or is again: from the EndpointSlice until the
+// bytes of the service's assignment are there.
 func BenchmarkEndpoint(b *testing.B) {
 	for _, endpoints := range upTo(1, 10_000) {
 		b.Run(fmt.Sprintf("endpoints=%d", endpoints), func(b *testing.B) {

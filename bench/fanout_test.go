@@ -58,7 +58,8 @@ func serve(g *grpc.Server, t fleet.Transport) func() {
 	return func() { g.Stop(); <-done }
 }
 
-// direct is the transport of pilotd without what decides: one worker assembles a response for each change, and sends it to all.
+// direct is the transport of pilotd without what decides: one worker assembles a response for each change, and sends it
+// to all.
 type direct struct {
 	server  *grpcstream.Server
 	opening map[string]*encodecache.Response
@@ -127,7 +128,8 @@ func (s scene) change() *encodecache.Entry {
 	for i := range parts {
 		parts[i] = encodecache.NewFragment(make([]byte, s.size))
 	}
-	return encodecache.NewComposite(ads.EndpointURL, "outbound|80||service-0.ns.svc.cluster.local", encodecache.NewFragment(nil),
+	return encodecache.NewComposite(ads.EndpointURL, "outbound|80||service-0.ns.svc.cluster.local",
+		encodecache.NewFragment(nil),
 		func(yield func(*encodecache.Fragment) bool) {
 			for _, p := range parts {
 				if !yield(p) {
@@ -145,8 +147,8 @@ func (s scene) subscriptions() []fleet.Subscription {
 	return []fleet.Subscription{{TypeURL: ads.ClusterURL}, {TypeURL: ads.EndpointURL, Names: names}}
 }
 
-// BenchmarkFanOut sends one change to all clients, on the null server and on pilotd's streams. The clients run in a process of their own,
-// so cpu-µs/client is the server's.
+// BenchmarkFanOut sends one change to all clients, on the null server and on pilotd's streams. The clients run in a
+// process of their own, so cpu-µs/client is the server's.
 func BenchmarkFanOut(b *testing.B) {
 	const clients = 1000
 	for _, s := range []scene{
@@ -162,7 +164,8 @@ func BenchmarkFanOut(b *testing.B) {
 			r := encodecache.AssembleSotW(url, "v", "1", nil)
 			opening[url], openingBytes[url] = r, r.Buffers().Materialize()
 		}
-		bytes := encodecache.AssembleSotW(ads.EndpointURL, "0123456789012345678901", "123456", []*encodecache.Entry{change}).Buffers().Materialize()
+		bytes := encodecache.AssembleSotW(ads.EndpointURL, "0123456789012345678901", "123456",
+			[]*encodecache.Entry{change}).Buffers().Materialize()
 		b.Run(s.name+"/null", func(b *testing.B) {
 			fanOut(b, &null{nullserver.New(openingBytes), bytes}, s, clients)
 		})
@@ -177,8 +180,9 @@ func fanOut(b *testing.B, server broadcaster, s scene, clients int) {
 	must(b, err)
 	defer server.serve(transport)()
 	subs := s.subscriptions()
-	f, err := fleet.Spawn(fleet.Plan{Network: "unix", Address: transport.Addr().String(), Clients: clients, Delta: s.delta,
-		Node: []byte(`{"id":"sidecar~10.0.0.1~pod-%d.ns~ns.svc.cluster.local"}`), Subscriptions: subs})
+	f, err := fleet.Spawn(fleet.Plan{Network: "unix", Address: transport.Addr().String(), Clients: clients,
+		Delta: s.delta,
+		Node:  []byte(`{"id":"sidecar~10.0.0.1~pod-%d.ns~ns.svc.cluster.local"}`), Subscriptions: subs})
 	must(b, err)
 	defer func() { must(b, f.Close()) }()
 	want := clients * len(subs)

@@ -18,8 +18,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// edge is a mesh behind gateways: as many VirtualServices as hosts, to a tenth as many services, and a Gateway that takes all hosts in plain
-// text, or one for each host that ends its TLS.
+// edge is a mesh behind gateways: as many VirtualServices as hosts, to a tenth as many services, and a Gateway that
+// takes all hosts in plain text, or one for each host that ends its TLS.
 type edge struct {
 	hosts   int
 	tenants bool
@@ -28,7 +28,8 @@ type edge struct {
 func (e edge) services() int { return max(e.hosts/10, 10) }
 
 func put(kind value.Kind, o metav1.Object) ingest.Event {
-	return ingest.Event{Source: mesh.Source, Key: value.ObjectKey{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}, Object: o}
+	return ingest.Event{Source: mesh.Source, Key: value.ObjectKey{Kind: kind, Namespace: o.GetNamespace(),
+		Name: o.GetName()}, Object: o}
 }
 
 func gone(e ingest.Event) ingest.Event {
@@ -49,14 +50,17 @@ func (e edge) route(i, variant int) ingest.Event {
 		gateway = fmt.Sprintf("edge/front-%d", i)
 	}
 	to := fmt.Sprintf("svc-%d.%s.svc.cluster.local", i%e.services(), e.tenant(i%e.services()))
-	return put(value.KindVirtualService, &networkingv1.VirtualService{ObjectMeta: named(e.tenant(i), fmt.Sprint("route-", i)), Spec: networking.VirtualService{
-		Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}, Gateways: []string{gateway},
-		Http: []*networking.HTTPRoute{{
-			Match:   []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/api"}}}},
-			Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: to}}},
-			Timeout: durationpb.New(time.Duration(1+variant) * time.Second),
-		}, {Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: to, Port: &networking.PortSelector{Number: 80}}}}}},
-	}})
+	return put(value.KindVirtualService,
+		&networkingv1.VirtualService{ObjectMeta: named(e.tenant(i), fmt.Sprint("route-", i)),
+			Spec: networking.VirtualService{
+				Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}, Gateways: []string{gateway},
+				Http: []*networking.HTTPRoute{{
+					Match:   []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/api"}}}},
+					Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: to}}},
+					Timeout: durationpb.New(time.Duration(1+variant) * time.Second),
+				}, {Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: to,
+					Port: &networking.PortSelector{Number: 80}}}}}},
+			}})
 }
 
 // unseen is a VirtualService of a Gateway that no router has.
@@ -70,37 +74,48 @@ func (e edge) unseen(variant int) ingest.Event {
 // front is the Gateway of all hosts, or of the i-th.
 func (e edge) front(i, variant int) ingest.Event {
 	if !e.tenants {
-		return put(value.KindGateway, &networkingv1.Gateway{ObjectMeta: named("edge", "front"), Spec: networking.Gateway{Selector: map[string]string{"istio": "front"}, Servers: []*networking.Server{
-			{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"}},
-			{Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"}, Hosts: []string{"*"}, Tls: certificate(variant)},
-		}}})
+		return put(value.KindGateway, &networkingv1.Gateway{ObjectMeta: named("edge", "front"),
+			Spec: networking.Gateway{Selector: map[string]string{"istio": "front"}, Servers: []*networking.Server{
+				{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"}},
+				{Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"}, Hosts: []string{"*"},
+					Tls: certificate(variant)},
+			}}})
 	}
-	return put(value.KindGateway, &networkingv1.Gateway{ObjectMeta: named("edge", fmt.Sprint("front-", i)), Spec: networking.Gateway{Selector: map[string]string{"istio": "front"}, Servers: []*networking.Server{
-		{Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"}, Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}, Tls: certificate(variant)},
-	}}})
+	return put(value.KindGateway, &networkingv1.Gateway{ObjectMeta: named("edge", fmt.Sprint("front-", i)),
+		Spec: networking.Gateway{Selector: map[string]string{"istio": "front"}, Servers: []*networking.Server{
+			{Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"},
+				Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}, Tls: certificate(variant)},
+		}}})
 }
 
 func certificate(variant int) *networking.ServerTLSSettings {
-	return &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: fmt.Sprint("cert-", variant)}
+	return &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE,
+		CredentialName: fmt.Sprint("cert-", variant)}
 }
 
 func (e edge) service(i int, ports ...int32) ingest.Event {
-	s := &corev1.Service{ObjectMeta: named(e.tenant(i), fmt.Sprint("svc-", i)), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": fmt.Sprint("svc-", i)}, ClusterIP: fmt.Sprintf("10.%d.%d.%d", 96+i/62500, i/250%250, i%250+1)}}
+	s := &corev1.Service{ObjectMeta: named(e.tenant(i), fmt.Sprint("svc-", i)),
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": fmt.Sprint("svc-", i)},
+			ClusterIP: fmt.Sprintf("10.%d.%d.%d", 96+i/62500, i/250%250, i%250+1)}}
 	for _, p := range append([]int32{80}, ports...) {
-		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("http-", p), Port: p, Protocol: corev1.ProtocolTCP})
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint("http-", p), Port: p,
+			Protocol: corev1.ProtocolTCP})
 	}
 	return put(value.KindService, s)
 }
 
 func (e edge) rule(i, variant int) ingest.Event {
-	return put(value.KindDestinationRule, &networkingv1.DestinationRule{ObjectMeta: named(e.tenant(i), fmt.Sprint("svc-", i)), Spec: networking.DestinationRule{
-		Host:          fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, e.tenant(i)),
-		TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(1 + variant)}}},
-	}})
+	return put(value.KindDestinationRule,
+		&networkingv1.DestinationRule{ObjectMeta: named(e.tenant(i), fmt.Sprint("svc-", i)),
+			Spec: networking.DestinationRule{
+				Host:          fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, e.tenant(i)),
+				TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(1 + variant)}}},
+			}})
 }
 
 func (e edge) events() []ingest.Event {
-	out := []ingest.Event{{Source: mesh.Source, Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
+	out := []ingest.Event{{Source: mesh.Source, Key: value.ObjectKey{Kind: value.KindMeshConfig,
+		Namespace: "istio-system", Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
 	for i := range e.services() {
 		out = append(out, e.service(i))
 	}
@@ -129,7 +144,8 @@ func (e edge) router(b testing.TB, i int) *plan.Proxy {
 	node.Id = fmt.Sprintf("router~10.200.%d.%d~front-%d.edge~edge.svc.cluster.local", i/250, i%250+1, i)
 	proxy, err := plan.ParseNode(node)
 	must(b, err)
-	proxy.Namespace, proxy.Labels, proxy.Addresses = "edge", plan.PackLabels(value.Labels{"istio": "front"}), []string{fmt.Sprintf("10.200.%d.%d", i/250, i%250+1)}
+	proxy.Namespace, proxy.Labels, proxy.Addresses = "edge", plan.PackLabels(value.Labels{"istio": "front"}),
+		[]string{fmt.Sprintf("10.200.%d.%d", i/250, i%250+1)}
 	proxy.Network = fmt.Sprint("net-", i)
 	return proxy
 }
@@ -169,7 +185,7 @@ func BenchmarkGatewayFirst(b *testing.B) {
 	})
 }
 
-// BenchmarkGatewayEdit is an edit of each kind, from Store.Apply until the router's new World is there.
+// BenchmarkGatewayEdit is an edit of each kind, from Store.Apply until the router's new ResourceSet is there.
 func BenchmarkGatewayEdit(b *testing.B) {
 	edges(func(name string, e edge) {
 		edits := map[string]func(n int) ingest.Event{
@@ -207,7 +223,8 @@ func BenchmarkGatewayEdit(b *testing.B) {
 	})
 }
 
-// BenchmarkGatewayClasses is an edit of a route that routers in as many networks have, each of which is a class of its own.
+// BenchmarkGatewayClasses is an edit of a route that routers in as many networks have, each of which is a class of its
+// own.
 func BenchmarkGatewayClasses(b *testing.B) {
 	for _, routers := range []int{1, 10} {
 		b.Run(fmt.Sprintf("hosts=1000/classes=%d", routers), func(b *testing.B) {

@@ -69,9 +69,11 @@ func (s *besieged) attack(b testing.TB, clients int, pace time.Duration) *fleet.
 // withdraw lets the hostile clients leave, and returns when the server has noticed.
 func (s *besieged) withdraw(b testing.TB, f *fleet.Remote) {
 	must(b, f.Close())
-	for deadline := time.Now().Add(time.Minute); s.server.Streams.Streams() > 1 || s.server.Shards.Streams() > 1; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.server.Streams.Streams() > 1 ||
+		s.server.Shards.Streams() > 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.Fatalf("%d streams are open, and %d attached, of clients that have left", s.server.Streams.Streams()-1, s.server.Shards.Streams()-1)
+			b.Fatalf("%d streams are open, and %d attached, of clients that have left", s.server.Streams.Streams()-1,
+				s.server.Shards.Streams()-1)
 		}
 	}
 }
@@ -122,9 +124,9 @@ func peak() (stop func() uint64) {
 	return func() uint64 { close(quit); return <-most }
 }
 
-// BenchmarkHostileFleet is what 500 hostile clients cost that do all at once that clients can do: memory beyond that of the idle server, live and
-// at its highest, and the time of an endpoint change to a well-behaved sidecar beside them over what it takes without them, of medians. One op is
-// 40 changes with them and 40 without.
+// BenchmarkHostileFleet is what 500 hostile clients cost that do all at once that clients can do: memory beyond that of
+// the idle server, live and at its highest, and the time of an endpoint change to a well-behaved sidecar beside them
+// over what it takes without them, of medians. One op is 40 changes with them and 40 without.
 func BenchmarkHostileFleet(b *testing.B) {
 	services, clients := 1000, 500
 	if testing.Short() {
@@ -155,8 +157,8 @@ func BenchmarkHostileFleet(b *testing.B) {
 	b.ReportMetric(median(with)/median(without), "time/alone")
 }
 
-// Hostile clients hold no more than half a MiB each and what all of them may name, while a well-behaved one is served; and nothing when they have
-// left.
+// Hostile clients hold no more than half a MiB each and what all of them may name, while a well-behaved one is served;
+// and nothing when they have left.
 func TestHostileFleetIsBounded(t *testing.T) {
 	const clients, each, left = 45, 512 << 10, 16 << 20
 	s := besiege(t, 100)

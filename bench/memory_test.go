@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/bench/nullserver"
 )
 
-// live is what is in use after collections, which give back stacks too, half at a time; without the gaps that earlier runs left between
-// objects.
+// live is what is in use after collections, which give back stacks too, half at a time; without the gaps that earlier
+// runs left between objects.
 func live() uint64 {
 	for range 5 {
 		runtime.GC()
@@ -21,8 +21,9 @@ func live() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// BenchmarkMemory is what a connected sidecar that has everything keeps in memory, on pilotd and on the null server: what the last
-// four fifths of the clients add, for the first bring what all share. They are of different services, as far as there are that many.
+// BenchmarkMemory is what a connected sidecar that has everything keeps in memory, on pilotd and on the null server:
+// what the last four fifths of the clients add, for the first bring what all share. They are of different services, as
+// far as there are that many.
 func BenchmarkMemory(b *testing.B) {
 	const clients = 1000
 	for _, services := range upTo(100, 10_000) {
@@ -32,9 +33,11 @@ func BenchmarkMemory(b *testing.B) {
 				first := clients / 5
 				rec := record(b, newWhole(m), delta)
 				slope := func(s system) float64 {
-					early := gather(b, s, fleet.Plan{Clients: first, Delta: delta, Nodes: nodesOf(b, m, 0, first), Subscriptions: rec.subscriptions})
+					early := gather(b, s, fleet.Plan{Clients: first, Delta: delta, Nodes: nodesOf(b, m, 0, first),
+						Subscriptions: rec.subscriptions})
 					base := live()
-					late := gather(b, &later{s, early.requests}, fleet.Plan{Clients: clients - first, Delta: delta, Nodes: nodesOf(b, m, first, clients), Subscriptions: rec.subscriptions})
+					late := gather(b, &later{s, early.requests}, fleet.Plan{Clients: clients - first, Delta: delta,
+						Nodes: nodesOf(b, m, first, clients), Subscriptions: rec.subscriptions})
 					grown := float64(live()) - float64(base)
 					late.leave(b)
 					early.leave(b)

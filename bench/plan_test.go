@@ -20,8 +20,8 @@ type planned struct {
 	builder *snapshot.Builder
 	planner *plan.Planner
 	stop    func()
-	last    *plan.World
-	moved   int // Worlds that changed
+	last    *plan.ResourceSet
+	moved   int // ResourceSets that changed
 }
 
 func newPlanned(m *mesh.Mesh) *planned {
@@ -54,18 +54,18 @@ func (p *planned) attach(b testing.TB, i int) {
 func (p *planned) settle(b testing.TB) { must(b, p.planner.Barrier(b.Context())) }
 
 // Assigned implements plan.Sink.
-func (p *planned) Assigned(_ uint64, _ *plan.Class, w *plan.World) { p.last = w }
+func (p *planned) Assigned(_ uint64, _ *plan.Class, w *plan.ResourceSet) { p.last = w }
 
 // Advanced implements plan.Sink.
-func (p *planned) Advanced(worlds map[*plan.Class]*plan.World, _ plan.Endpoints) {
-	p.moved += len(worlds)
+func (p *planned) Advanced(sets map[*plan.Class]*plan.ResourceSet, _ plan.Endpoints) {
+	p.moved += len(sets)
 }
 
 // EndpointsChanged implements plan.Sink.
 func (p *planned) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
 
-// BenchmarkPlan is what it takes to know what a sidecar is to have: the first of all, when everything is generated; the first of its
-// namespace; the first of its service; and one more of the same.
+// BenchmarkPlan is what it takes to know what a sidecar is to have: the first of all, when everything is generated; the
+// first of its namespace; the first of its service; and one more of the same.
 func BenchmarkPlan(b *testing.B) {
 	for _, services := range upTo(100, 10_000) {
 		m := mesh.New(mesh.Usual(services))
@@ -124,8 +124,8 @@ func BenchmarkEndpointsFirst(b *testing.B) {
 	}
 }
 
-// BenchmarkRoutePlan is a VirtualService edit, from Store.Apply until the new Worlds of all classes are there: every sidecar is of a class of
-// its own.
+// BenchmarkRoutePlan is a VirtualService edit, from Store.Apply until the new ResourceSets of all classes are there:
+// every sidecar is of a class of its own.
 func BenchmarkRoutePlan(b *testing.B) {
 	for _, services := range upTo(100, 10_000) {
 		for _, sidecars := range []int{10, 1000} {

@@ -77,7 +77,8 @@ func dependencies(b testing.TB, a *anypb.Any) (out []string) {
 		for _, fc := range append(slices.Clone(m.GetFilterChains()), m.GetDefaultFilterChain()) {
 			for _, f := range fc.GetFilters() {
 				hcm := &hcmv3.HttpConnectionManager{}
-				if f.GetTypedConfig().MessageIs(hcm) && f.GetTypedConfig().UnmarshalTo(hcm) == nil && hcm.GetRds() != nil && !slices.Contains(out, hcm.GetRds().RouteConfigName) {
+				if f.GetTypedConfig().MessageIs(hcm) && f.GetTypedConfig().UnmarshalTo(hcm) == nil &&
+					hcm.GetRds() != nil && !slices.Contains(out, hcm.GetRds().RouteConfigName) {
 					out = append(out, hcm.GetRds().RouteConfigName)
 				}
 			}
@@ -112,7 +113,8 @@ func newProbe(b testing.TB, conn *grpc.ClientConn, delta bool) *probe {
 func (p *probe) subscribe(url string, names []string, n *corev3.Node) []*anypb.Any {
 	p.names[url] = names
 	if p.delta != nil {
-		must(p.b, p.delta.Send(&discoveryv3.DeltaDiscoveryRequest{Node: n, TypeUrl: url, ResourceNamesSubscribe: names}))
+		must(p.b, p.delta.Send(&discoveryv3.DeltaDiscoveryRequest{Node: n, TypeUrl: url,
+			ResourceNamesSubscribe: names}))
 	} else {
 		must(p.b, p.sotw.Send(&discoveryv3.DiscoveryRequest{Node: n, TypeUrl: url, ResourceNames: names}))
 	}
@@ -137,6 +139,7 @@ func (p *probe) receive() (out []*anypb.Any) {
 	must(p.b, err)
 	p.last, err = proto.Marshal(r)
 	must(p.b, err)
-	must(p.b, p.sotw.Send(&discoveryv3.DiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce, VersionInfo: r.VersionInfo, ResourceNames: p.names[r.TypeUrl]}))
+	must(p.b, p.sotw.Send(&discoveryv3.DiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce,
+		VersionInfo: r.VersionInfo, ResourceNames: p.names[r.TypeUrl]}))
 	return r.Resources
 }

@@ -30,7 +30,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkEdit is a change of one object, by kind, until the Worlds of ten classes are there, each of the default scope of another namespace.
+// BenchmarkEdit is a change of one object, by kind, until the ResourceSets of ten classes are there, each of the
+// default scope of another namespace.
 func BenchmarkEdit(b *testing.B) {
 	for _, services := range upTo(100, 100_000) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
@@ -44,8 +45,8 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// bench repeats an edit. Its CPU is that of the whole process, garbage collection included: where other work shares the machine, times mean
-// little.
+// bench repeats an edit. Its CPU is that of the whole process, garbage collection included: where other work shares the
+// machine, times mean little.
 func (p *valuePlanner) bench(b *testing.B, e edit) {
 	p.apply(b, e)
 	p.moved = 0
@@ -59,8 +60,8 @@ func (p *valuePlanner) bench(b *testing.B, e edit) {
 	b.ReportMetric(float64(p.moved)/ops, "classes/op")
 }
 
-// BenchmarkScopes is a change of one object among many Sidecar objects, each of which imports its own namespace, istio-system and three hosts: of
-// what none of them imports, with and without clients, and of what all import.
+// BenchmarkScopes is a change of one object among many Sidecar objects, each of which imports its own namespace,
+// istio-system and three hosts: of what none of them imports, with and without clients, and of what all import.
 func BenchmarkScopes(b *testing.B) {
 	unseen, seen := routeEdit("unseen", 0), routeEdit("seen", 5)
 	for _, sidecars := range upTo(1, 10_000) {
@@ -77,7 +78,8 @@ func BenchmarkScopes(b *testing.B) {
 	}
 }
 
-// BenchmarkScopeMemory is what a connected Scope takes: 1,000 of them, beyond the mesh itself; and the time until it has its World.
+// BenchmarkScopeMemory is what a connected Scope takes: 1,000 of them, beyond the mesh itself; and the time until it
+// has its ResourceSet.
 func BenchmarkScopeMemory(b *testing.B) {
 	for _, services := range upTo(1000, 100_000) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
@@ -111,8 +113,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkFirst is the first plan of all in a mesh, when everything is generated: of a proxy that sees everything, and of one whose Sidecar
-// imports some thirty services.
+// BenchmarkFirst is the first plan of all in a mesh, when everything is generated: of a proxy that sees everything, and
+// of one whose Sidecar imports some thirty services.
 func BenchmarkFirst(b *testing.B) {
 	for _, services := range upTo(100, 100_000) {
 		for _, sidecars := range []int{0, 1} {

@@ -8,14 +8,15 @@ import (
 	"github.com/pilotd/pilotd/bench/nullserver"
 )
 
-// BenchmarkStorm is all clients connecting at once and getting everything, to a pilotd that has just read its mesh and has planned nothing,
-// in turn with the same on the null server.
+// BenchmarkStorm is all clients connecting at once and getting everything, to a pilotd that has just read its mesh and
+// has planned nothing, in turn with the same on the null server.
 func BenchmarkStorm(b *testing.B) {
 	for name, delta := range protocols() {
 		b.Run(name, func(b *testing.B) {
 			m, clients := scale()
 			rec := record(b, newWhole(m), delta)
-			plan := fleet.Plan{Clients: clients, Delta: delta, Nodes: nodesOf(b, m, 0, clients), Subscriptions: rec.subscriptions}
+			plan := fleet.Plan{Clients: clients, Delta: delta, Nodes: nodesOf(b, m, 0, clients),
+				Subscriptions: rec.subscriptions}
 			var ours, theirs cost
 			var bytes uint64
 			for b.Loop() {

@@ -16,8 +16,9 @@ import (
 
 // valueMesh is the size of a mesh of values, made without ingest, so that 100,000 services are there at once.
 //
-// All services have HTTP port 80 at an address of their own, a tenth a TCP port too, a fifth a VirtualService, a fifth a DestinationRule with two
-// subsets, a tenth stand for ServiceEntries. Ten are of istio-system, one of a namespace aside, which no Sidecar imports.
+// All services have HTTP port 80 at an address of their own, a tenth a TCP port too, a fifth a VirtualService, a fifth
+// a DestinationRule with two subsets, a tenth stand for ServiceEntries. Ten are of istio-system, one of a namespace
+// aside, which no Sidecar imports.
 type valueMesh struct {
 	services, namespaces int
 	sidecars             int // Sidecar objects, each for one workload
@@ -46,7 +47,8 @@ func (m valueMesh) key(i int) value.ServiceKey {
 // service is service i; n numbers its versions.
 func (m valueMesh) service(i, n int) *value.Service {
 	k := m.key(i)
-	s := &value.Service{ServiceKey: k, Name: fmt.Sprintf("svc-%d", i), Created: int64(i), Export: value.Visibility{Public: true},
+	s := &value.Service{ServiceKey: k, Name: fmt.Sprintf("svc-%d", i), Created: int64(i),
+		Export:    value.Visibility{Public: true},
 		Object:    value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace, Name: fmt.Sprintf("svc-%d", i)},
 		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 100+i/65536, i/256%256, i%256)},
 		Ports:     []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP, TargetPort: 8080}},
@@ -68,12 +70,15 @@ func (m valueMesh) service(i, n int) *value.Service {
 func (m valueMesh) route(i, n int) *value.VirtualService {
 	k := m.key(i)
 	to := func(subset string, weight int) *networking.HTTPRouteDestination {
-		return &networking.HTTPRouteDestination{Weight: int32(weight), Destination: &networking.Destination{Host: k.Host, Subset: subset}}
+		return &networking.HTTPRouteDestination{Weight: int32(weight),
+			Destination: &networking.Destination{Host: k.Host, Subset: subset}}
 	}
 	return &value.VirtualService{
-		Meta: value.Meta{Namespace: k.Namespace, Name: fmt.Sprintf("svc-%d", i), Created: int64(i)}, Export: value.Visibility{Public: true},
+		Meta:   value.Meta{Namespace: k.Namespace, Name: fmt.Sprintf("svc-%d", i), Created: int64(i)},
+		Export: value.Visibility{Public: true},
 		Spec: &networking.VirtualService{Hosts: []string{k.Host}, Gateways: []string{"mesh"},
-			Http: []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{to("v1", 1+n%98), to("v2", 99-n%98)}}}},
+			Http: []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{to("v1", 1+n%98),
+				to("v2", 99-n%98)}}}},
 	}
 }
 
@@ -82,37 +87,46 @@ func (m valueMesh) rule(i, n int) *value.DestinationRule {
 	k := m.key(i)
 	meta := value.Meta{Namespace: k.Namespace, Name: fmt.Sprintf("svc-%d", i), Created: int64(i)}
 	return &value.DestinationRule{
-		Meta: meta, Export: value.Visibility{Public: true}, From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}},
+		Meta: meta, Export: value.Visibility{Public: true},
+		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}},
 		Spec: &networking.DestinationRule{Host: k.Host,
 			TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(n%1000 + 1)}}},
-			Subsets:       []*networking.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}}, {Name: "v2", Labels: map[string]string{"version": "v2"}}}},
+			Subsets: []*networking.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}},
+				{Name: "v2", Labels: map[string]string{"version": "v2"}}}},
 	}
 }
 
-// sidecar is Sidecar object j: its namespace, istio-system, and three hosts of anywhere but aside. n numbers its versions.
+// sidecar is Sidecar object j: its namespace, istio-system, and three hosts of anywhere but aside. n numbers its
+// versions.
 func (m valueMesh) sidecar(j, n int) *value.Sidecar {
 	hosts := []string{"./*", systemNamespace + "/*"}
 	for h := range 3 {
 		k := m.key(11 + (j*7+h*131+n)%(m.services-11))
 		hosts = append(hosts, k.Namespace+"/"+k.Host)
 	}
-	return &value.Sidecar{Meta: value.Meta{Namespace: fmt.Sprintf("ns-%d", j%m.namespaces), Name: fmt.Sprintf("sidecar-%d", j), Created: int64(j)}, Spec: &networking.Sidecar{
-		WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"workload": fmt.Sprint(j)}}, Egress: []*networking.IstioEgressListener{{Hosts: hosts}},
+	return &value.Sidecar{Meta: value.Meta{Namespace: fmt.Sprintf("ns-%d", j%m.namespaces),
+		Name: fmt.Sprintf("sidecar-%d", j), Created: int64(j)}, Spec: &networking.Sidecar{
+		WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"workload": fmt.Sprint(j)}},
+		Egress:           []*networking.IstioEgressListener{{Hosts: hosts}},
 	}}
 }
 
 // proxy is a sidecar proxy of workload j, for which Sidecar object j is, if there is one.
 func (m valueMesh) proxy(j int) *plan.Proxy {
 	ns := fmt.Sprintf("ns-%d", j%m.namespaces)
-	p := &plan.Proxy{ID: fmt.Sprintf("sidecar~10.0.0.1~w-%d.%s~", j, ns), Name: fmt.Sprintf("w-%d", j), Namespace: ns, ClusterID: "Kubernetes",
-		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", j/65536, j/256%256, j%256)}, Labels: plan.PackLabels(value.Labels{"workload": fmt.Sprint(j)})}
+	p := &plan.Proxy{ID: fmt.Sprintf("sidecar~10.0.0.1~w-%d.%s~", j, ns), Name: fmt.Sprintf("w-%d", j), Namespace: ns,
+		ClusterID: "Kubernetes",
+		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", j/65536, j/256%256, j%256)},
+		Labels:    plan.PackLabels(value.Labels{"workload": fmt.Sprint(j)})}
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	return p
 }
 
 func (m valueMesh) mesh() *value.Mesh {
-	return &value.Mesh{DomainSuffix: "cluster.local", ClusterID: "Kubernetes", Config: &meshconfig.MeshConfig{RootNamespace: systemNamespace, TrustDomain: "cluster.local",
-		ProxyListenPort: 15001, ProxyInboundListenPort: 15006, OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}}
+	return &value.Mesh{DomainSuffix: "cluster.local", ClusterID: "Kubernetes",
+		Config: &meshconfig.MeshConfig{RootNamespace: systemNamespace, TrustDomain: "cluster.local",
+			ProxyListenPort: 15001, ProxyInboundListenPort: 15006,
+			OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}}
 }
 
 func objectKey(kind value.Kind, m value.Meta) value.ObjectKey {
@@ -121,8 +135,10 @@ func objectKey(kind value.Kind, m value.Meta) value.ObjectKey {
 
 // all is the whole mesh.
 func (m valueMesh) all() *snapshot.Batch {
-	b := &snapshot.Batch{Mesh: m.mesh(), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
-		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{}, Projections: map[value.ServiceKey]*value.Projection{}}
+	b := &snapshot.Batch{Mesh: m.mesh(), Services: map[value.ServiceKey]*value.Service{},
+		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
+		Projections: map[value.ServiceKey]*value.Projection{}}
 	for i := range m.services {
 		s := m.service(i, 0)
 		b.Services[s.ServiceKey], b.Projections[s.ServiceKey] = s, &value.Projection{Any: true}
@@ -173,10 +189,12 @@ func edits() []edit {
 		}},
 		{"sidecar", func(m valueMesh, n int) *snapshot.Batch {
 			s := m.sidecar(0, n+1)
-			return &snapshot.Batch{Sidecars: map[value.ObjectKey]*value.Sidecar{objectKey(value.KindSidecar, s.Meta): s}}
+			return &snapshot.Batch{Sidecars: map[value.ObjectKey]*value.Sidecar{objectKey(value.KindSidecar,
+				s.Meta): s}}
 		}},
 		{"namespace", func(m valueMesh, n int) *snapshot.Batch {
-			return &snapshot.Batch{Namespaces: map[string]*value.Namespace{"ns-0": {Name: "ns-0", Labels: value.Labels{"version": fmt.Sprint(n)}}}}
+			return &snapshot.Batch{Namespaces: map[string]*value.Namespace{"ns-0": {Name: "ns-0",
+				Labels: value.Labels{"version": fmt.Sprint(n)}}}}
 		}},
 	}
 }
@@ -187,13 +205,13 @@ type valuePlanner struct {
 	builder *snapshot.Builder
 	planner *plan.Planner
 	stop    func()
-	worlds  map[*plan.Class]*plan.World // owned by the planner's goroutine between barriers
+	sets    map[*plan.Class]*plan.ResourceSet // owned by the planner's goroutine between barriers
 	moved   int
 	n       int
 }
 
 func planValues(m valueMesh) *valuePlanner {
-	p := &valuePlanner{mesh: m, worlds: map[*plan.Class]*plan.World{}}
+	p := &valuePlanner{mesh: m, sets: map[*plan.Class]*plan.ResourceSet{}}
 	p.planner = plan.NewPlanner(plan.NewTables(), p, plan.Options{Now: time.Now, After: time.After})
 	p.builder = snapshot.NewBuilder(p.planner)
 	p.builder.Apply(m.all())
@@ -222,13 +240,13 @@ func (p *valuePlanner) apply(b testing.TB, e edit) {
 }
 
 // Assigned implements plan.Sink.
-func (p *valuePlanner) Assigned(_ uint64, c *plan.Class, w *plan.World) { p.worlds[c] = w }
+func (p *valuePlanner) Assigned(_ uint64, c *plan.Class, w *plan.ResourceSet) { p.sets[c] = w }
 
 // Advanced implements plan.Sink.
-func (p *valuePlanner) Advanced(worlds map[*plan.Class]*plan.World, _ plan.Endpoints) {
-	p.moved += len(worlds)
-	for c, w := range worlds {
-		p.worlds[c] = w
+func (p *valuePlanner) Advanced(sets map[*plan.Class]*plan.ResourceSet, _ plan.Endpoints) {
+	p.moved += len(sets)
+	for c, w := range sets {
+		p.sets[c] = w
 	}
 }
 

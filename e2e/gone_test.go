@@ -12,7 +12,8 @@ import (
 func TestNothingIsLeftOfThoseWhoWent(t *testing.T) {
 	w := newWorld(t, inDirectory, baseMesh()+weights(75, 25))
 	for _, c := range []caller{
-		w.sidecar(clientDelta(), parts.Delta, w.pilotd.Address()), w.sidecar(clientSotW(), parts.SotW, w.pilotd.Address()),
+		w.sidecar(clientDelta(), parts.Delta, w.pilotd.Address()), w.sidecar(clientSotW(), parts.SotW,
+			w.pilotd.Address()),
 	} {
 		c.envoy.AwaitReady()
 		c.envoy.Stop()

@@ -25,7 +25,8 @@ func TestLoadTestInACluster(t *testing.T) {
 	pilotd := parts.StartPilotd(t, parts.Sources{Kubeconfig: api.Kubeconfig})
 
 	file := filepath.Join(t.TempDir(), "report.json")
-	parts.LoadTest(t, "run", "--quiet", server, "--target="+pilotd.Address(), "--clients=sidecar=40,gateway=4", "--out="+file,
+	parts.LoadTest(t, "run", "--quiet", server, "--target="+pilotd.Address(), "--clients=sidecar=40,gateway=4",
+		"--out="+file,
 		"--scenario=endpoint,route,routes,rolling", "--changes=2")
 	var report struct {
 		Phases []struct {
@@ -58,7 +59,8 @@ func TestLoadTestInACluster(t *testing.T) {
 	if got := strings.Join(names, " "); got != "connect endpoint route routes rolling" || report.Ended > 0 {
 		t.Errorf("%s, %d streams ended", got, report.Ended)
 	}
-	if said := populate("--shape=everything"); !strings.Contains(said, " 0 objects written") || !strings.Contains(said, " 0 removed") {
+	if said := populate("--shape=everything"); !strings.Contains(said, " 0 objects written") ||
+		!strings.Contains(said, " 0 removed") {
 		t.Error("something is left of the edits: ", said)
 	}
 	if said := populate("--delete"); !strings.Contains(said, "0 objects written, 0 kept") {

@@ -28,8 +28,9 @@ func (c crowd) populate(t *testing.T) string {
 	return mesh
 }
 
-// connect starts pilotd on the mesh, under a limit of so many bytes or without one, lets the crowd connect, and two endpoints change. It returns
-// how long connecting took. All get everything; pilotd stays below its limit, and it is not killed.
+// connect starts pilotd on the mesh, under a limit of so many bytes or without one, lets the crowd connect, and two
+// endpoints change. It returns how long connecting took. All get everything; pilotd stays below its limit, and it is
+// not killed.
 func (c crowd) connect(t *testing.T, mesh string, limit int64) time.Duration {
 	t.Helper()
 	testnet.New(t)
@@ -39,7 +40,8 @@ func (c crowd) connect(t *testing.T, mesh string, limit int64) time.Duration {
 	}
 	pilotd := parts.StartPilotd(t, parts.Sources{ConfigDir: mesh, Memory: ceiling})
 	file := filepath.Join(t.TempDir(), "report.json")
-	parts.LoadTest(t, "run", "--quiet", "--dir="+mesh, "--target="+pilotd.Address(), fmt.Sprint("--clients=", c.sidecars), "--dialing=0", "--out="+file,
+	parts.LoadTest(t, "run", "--quiet", "--dir="+mesh, "--target="+pilotd.Address(),
+		fmt.Sprint("--clients=", c.sidecars), "--dialing=0", "--out="+file,
 		"--scenario=endpoint", "--changes=2", "--patience=90s")
 	var report struct {
 		Phases []struct {
@@ -69,7 +71,8 @@ func (c crowd) connect(t *testing.T, mesh string, limit int64) time.Duration {
 		t.Error(err)
 	}
 	peak := pilotd.PeakMemory()
-	t.Logf("connecting took %v, at most %d MiB were resident", report.Phases[0].Nanoseconds.Round(time.Millisecond), peak>>20)
+	t.Logf("connecting took %v, at most %d MiB were resident", report.Phases[0].Nanoseconds.Round(time.Millisecond),
+		peak>>20)
 	if ceiling != nil {
 		t.Logf("the cgroup counted at most %d MiB, and %d were killed in it", ceiling.Peak()>>20, ceiling.Killed())
 		if peak > limit || ceiling.Killed() > 0 {
@@ -79,15 +82,17 @@ func (c crowd) connect(t *testing.T, mesh string, limit int64) time.Duration {
 	return report.Phases[0].Nanoseconds
 }
 
-// TestStormUnderAMemoryLimit: sidecars of many namespaces that all connect at once get everything, pilotd stays below its limit, and it is not
-// killed. If nothing were shared between namespaces and nothing gave way, it would take 280 MiB.
+// TestStormUnderAMemoryLimit: sidecars of many namespaces that all connect at once get everything, pilotd stays below
+// its limit, and it is not killed. If nothing were shared between namespaces and nothing gave way, it would take 280
+// MiB.
 func TestStormUnderAMemoryLimit(t *testing.T) {
 	c := crowd{namespaces: 100, services: 500, sidecars: 300}
 	c.connect(t, c.populate(t), 192<<20)
 }
 
-// TestStormAtFullSize is the same with 1,000 sidecars, 1,000 services and 256 MiB, in turn without and with the limit, which may make connecting
-// take twice as long. It runs where STORM_NAMESPACES says of how many namespaces, as `make storm` does, for its times need a machine of its own.
+// TestStormAtFullSize is the same with 1,000 sidecars, 1,000 services and 256 MiB, in turn without and with the limit,
+// which may make connecting take twice as long. It runs where STORM_NAMESPACES says of how many namespaces, as `make
+// storm` does, for its times need a machine of its own.
 func TestStormAtFullSize(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("STORM_NAMESPACES"))
 	if err != nil {

@@ -112,13 +112,16 @@ func namespaces() string {
 
 func podsAndServices() string {
 	var b strings.Builder
-	for _, p := range []pod{clientDelta(), clientSotW(), clientGRPC(), webV1(), webV2a(), webV2b(), gatewayDelta(), gatewaySotW()} {
+	for _, p := range []pod{clientDelta(), clientSotW(), clientGRPC(), webV1(), webV2a(), webV2b(), gatewayDelta(),
+		gatewaySotW()} {
 		b.WriteString(p.yaml())
 	}
 	b.WriteString(service("web", "shop", webVIP, "app: web", webPorts))
 	b.WriteString(webSlice(webV1(), webV2a(), webV2b()))
-	b.WriteString(service("gateway", "istio-system", "10.96.3.1", "app: gateway", "{name: http, port: 80, targetPort: 8080}"))
-	b.WriteString(slice("gateway", "istio-system", "{name: http, port: 8080, protocol: TCP}", gatewayDelta(), gatewaySotW()))
+	b.WriteString(service("gateway", "istio-system", "10.96.3.1", "app: gateway",
+		"{name: http, port: 80, targetPort: 8080}"))
+	b.WriteString(slice("gateway", "istio-system", "{name: http, port: 8080, protocol: TCP}", gatewayDelta(),
+		gatewaySotW()))
 	return b.String()
 }
 

@@ -49,7 +49,8 @@ func mutualTLS(t *testing.T, w *world, protocol parts.Protocol) {
 		if err != nil {
 			return err
 		}
-		if cert := a.Header.Get("x-echo-header-x-forwarded-client-cert"); a.Name != "secure" || !strings.Contains(cert, identity) {
+		if cert := a.Header.Get("x-echo-header-x-forwarded-client-cert"); a.Name != "secure" ||
+			!strings.Contains(cert, identity) {
 			return fmt.Errorf("answer %d %q, client certificate %q", a.Status, a.Name, cert)
 		}
 		return nil

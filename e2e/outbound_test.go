@@ -79,7 +79,8 @@ func outboundPolicy(t *testing.T, settings meshSettings) {
 	client := clientDelta()
 	app := w.network.Pod(t, client.ip)
 	envoy := parts.StartEnvoy(t, app, parts.EnvoySpec{
-		Kind: parts.Sidecar, Protocol: parts.Delta, Workload: client.workload(), XDS: w.pilotd.Address(), Secrets: w.secrets,
+		Kind: parts.Sidecar, Protocol: parts.Delta, Workload: client.workload(), XDS: w.pilotd.Address(),
+		Secrets: w.secrets,
 	})
 	envoy.AwaitReady()
 
@@ -143,9 +144,9 @@ func tcpGreets(t *testing.T, app *testnet.Pod) {
 	})
 }
 
-// TestDynamicDNS: under ALLOW_ANY_DYNAMIC_DNS a sidecar resolves the host of a request to an unknown server itself, whatever address the
-// client called: at a port that the mesh serves over HTTP, and at one that it does not know. Bytes still go where they were sent, also where
-// the server speaks first; and the next policy is in force at once.
+// TestDynamicDNS: under ALLOW_ANY_DYNAMIC_DNS a sidecar resolves the host of a request to an unknown server itself,
+// whatever address the client called: at a port that the mesh serves over HTTP, and at one that it does not know. Bytes
+// still go where they were sent, also where the server speaks first; and the next policy is in force at once.
 func TestDynamicDNS(t *testing.T) {
 	w := newWorld(t, func(t *testing.T) parts.Objects {
 		return fromFile{Objects: parts.NewDirectory(t), policy: "ALLOW_ANY_DYNAMIC_DNS"}
@@ -159,7 +160,8 @@ func TestDynamicDNS(t *testing.T) {
 	app := w.network.Pod(t, client.ip)
 	parts.StartEcho(t, app, "127.0.0.1:8090", "resolved")
 	envoy := parts.StartEnvoy(t, app, parts.EnvoySpec{
-		Kind: parts.Sidecar, Protocol: parts.Delta, Workload: client.workload(), XDS: w.pilotd.Address(), Secrets: w.secrets,
+		Kind: parts.Sidecar, Protocol: parts.Delta, Workload: client.workload(), XDS: w.pilotd.Address(),
+		Secrets: w.secrets,
 	})
 	envoy.AwaitReady()
 	answers := func(url, host, name string) func() error {
@@ -173,7 +175,8 @@ func TestDynamicDNS(t *testing.T) {
 	}
 	for _, port := range []string{"80", "8081"} {
 		url := "http://" + externalPod().ip + ":" + port + "/"
-		parts.Eventually(t, "Envoy resolves the host of a request to port "+port, answers(url, "localhost:8090", "resolved"))
+		parts.Eventually(t, "Envoy resolves the host of a request to port "+port,
+			answers(url, "localhost:8090", "resolved"))
 		parts.Eventually(t, "an address as a host is called", answers(url, externalPod().ip+":"+port, "external"))
 	}
 	parts.Eventually(t, "a service is itself", func() error {
@@ -194,7 +197,8 @@ func TestDynamicDNS(t *testing.T) {
 		return err
 	})
 	w.pilotd.SetMeshConfig(meshText("ALLOW_ANY"))
-	parts.Eventually(t, "the address that was called is reached again", answers("http://"+externalPod().ip+":8081/", "localhost:8090", "external"))
+	parts.Eventually(t, "the address that was called is reached again", answers("http://"+externalPod().ip+":8081/",
+		"localhost:8090", "external"))
 	if err := envoy.NothingRefused(); err != nil {
 		t.Error(err)
 	}

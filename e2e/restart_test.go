@@ -36,7 +36,8 @@ func restart(t *testing.T, where func(*testing.T) parts.Objects) {
 	w.backends()
 	from := w.network.Pod(t, outsider().ip)
 	callers := tappedCallers(w, from)
-	grpc := parts.StartGRPCClient(t, w.network.Pod(t, clientGRPC().ip), clientGRPC().workload(), w.pilotd.Address(), "xds:///"+webHost+":7070")
+	grpc := parts.StartGRPCClient(t, w.network.Pod(t, clientGRPC().ip), clientGRPC().workload(), w.pilotd.Address(),
+		"xds:///"+webHost+":7070")
 	eventuallyCalls(t, grpc, 3, "web-v1")
 	for _, c := range callers {
 		c.envoy.AwaitReady()
@@ -151,7 +152,8 @@ func freesWarmingCluster(t *testing.T, protocol parts.Protocol) {
 	envoy.AwaitReady()
 
 	tap.Hold(parts.TypeEndpoint)
-	w.objects.Apply(latePod().yaml() + service("late", "shop", lateVIP, "app: late", "{name: http, port: 80, targetPort: 8080}") +
+	w.objects.Apply(latePod().yaml() + service("late", "shop", lateVIP, "app: late",
+		"{name: http, port: 80, targetPort: 8080}") +
 		slice("late", "shop", "{name: http, port: 8080, protocol: TCP}", latePod()))
 	parts.Eventually(t, "the new cluster warms", func() error {
 		names, err := envoy.Warming()

@@ -24,7 +24,8 @@ func TestSeeingInside(t *testing.T) {
 		"/debug/endpointz": {webHost, webV1().ip},
 		"/debug/registryz": {webHost, webVIP},
 		"/debug/config_dump?proxyID=client-delta.shop&include_eds": {
-			"outbound|80|v1|" + webHost, "virtualOutbound", webV2a().ip, "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+			"outbound|80|v1|" + webHost, "virtualOutbound", webV2a().ip,
+			"type.googleapis.com/envoy.config.cluster.v3.Cluster",
 		},
 		"/debug/pprof/goroutine?debug=1": {"goroutine profile"},
 	} {

@@ -23,7 +23,8 @@ func traffic(t *testing.T, where func(*testing.T) parts.Objects) {
 		w.sidecar(clientDelta(), parts.Delta, xds), w.sidecar(clientSotW(), parts.SotW, xds),
 		w.gateway(gatewayDelta(), parts.Delta, xds, from), w.gateway(gatewaySotW(), parts.SotW, xds, from),
 	}
-	grpc := parts.StartGRPCClient(t, w.network.Pod(t, clientGRPC().ip), clientGRPC().workload(), xds, "xds:///"+webHost+":7070")
+	grpc := parts.StartGRPCClient(t, w.network.Pod(t, clientGRPC().ip), clientGRPC().workload(), xds,
+		"xds:///"+webHost+":7070")
 	for _, c := range callers {
 		c.envoy.AwaitReady()
 	}
@@ -46,7 +47,8 @@ func traffic(t *testing.T, where func(*testing.T) parts.Objects) {
 	}
 
 	each("weights are seen in the answers", func(t *testing.T, c caller) {
-		parts.Eventually(t, "both versions answer", func() error { return c.only(40, "web-v1", "web-v2-a", "web-v2-b") })
+		parts.Eventually(t, "both versions answer",
+			func() error { return c.only(40, "web-v1", "web-v2-a", "web-v2-b") })
 		counts, err := parts.Names(200, func() (parts.Answer, error) { return c.ask() })
 		if err != nil {
 			t.Fatal(err)
@@ -56,15 +58,7 @@ func traffic(t *testing.T, where func(*testing.T) parts.Objects) {
 			t.Errorf("weight 75 of 100, but v1 answered %d of 200: %v", n, counts)
 		}
 	})
-	each("a header selects its route", func(t *testing.T, c caller) {
-		counts, err := parts.Names(20, func() (parts.Answer, error) { return c.ask("end-user", "tester") })
-		if err == nil {
-			err = onlyFrom(counts, "web-v1")
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	each("a header selects its route", selectsByHeader)
 	t.Run("a gRPC client resolves and calls", func(t *testing.T) {
 		counts := eventuallyCalls(t, grpc, 60, "web-v1", "web-v2-a", "web-v2-b")
 		if counts["web-v1"] <= counts["web-v2-a"]+counts["web-v2-b"] {
@@ -93,6 +87,17 @@ func traffic(t *testing.T, where func(*testing.T) parts.Objects) {
 	each("a pod that comes gets traffic", func(t *testing.T, c caller) {
 		parts.Eventually(t, "both pods answer", func() error { return c.only(20, "web-v2-a", "web-v2-b") })
 	})
+}
+
+// selectsByHeader checks that requests with the header of the first route reach the first version alone.
+func selectsByHeader(t *testing.T, c caller) {
+	counts, err := parts.Names(20, func() (parts.Answer, error) { return c.ask("end-user", "tester") })
+	if err == nil {
+		err = onlyFrom(counts, "web-v1")
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // eventuallyCalls waits until n calls are answered by those and nobody else.

@@ -22,9 +22,11 @@ func TestEnvoyValidates(t *testing.T) {
 		validates(t, newWorld(t, inDirectory, baseMesh()+sidecarListeners), parts.Sidecar, webV1())
 	})
 	for name, tls := range map[string]string{
-		"none": "", "simple": "{mode: SIMPLE}", "server name": "{mode: SIMPLE, sni: a.example.com}", "unverified": "{mode: SIMPLE, insecureSkipVerify: true}",
-		"alternative names": "{mode: SIMPLE, subjectAltNames: [a.example.com]}", "within the mesh": "{mode: ISTIO_MUTUAL}",
-		"mutual": "{mode: MUTUAL, clientCertificate: /c.pem, privateKey: /k.pem}",
+		"none": "", "simple": "{mode: SIMPLE}", "server name": "{mode: SIMPLE, sni: a.example.com}",
+		"unverified":        "{mode: SIMPLE, insecureSkipVerify: true}",
+		"alternative names": "{mode: SIMPLE, subjectAltNames: [a.example.com]}",
+		"within the mesh":   "{mode: ISTIO_MUTUAL}",
+		"mutual":            "{mode: MUTUAL, clientCertificate: /c.pem, privateKey: /k.pem}",
 	} {
 		t.Run("dynamic DNS "+name, func(t *testing.T) {
 			w := newWorld(t, func(t *testing.T) parts.Objects {
@@ -86,7 +88,8 @@ func validates(t *testing.T, w *world, kind parts.ProxyKind, pods ...pod) {
 			for _, l := range dump.Listeners {
 				names = append(names, l.Name)
 			}
-			t.Logf("%d clusters, listeners %s, %d routes", len(dump.Clusters), strings.Join(names, " "), len(dump.Routes))
+			t.Logf("%d clusters, listeners %s, %d routes", len(dump.Clusters), strings.Join(names, " "),
+				len(dump.Routes))
 			if len(dump.Clusters) == 0 || len(dump.Listeners) == 0 {
 				t.Fatal("an empty dump proves nothing")
 			}

@@ -14,7 +14,8 @@ func leaves(n, size int) []*encodecache.Entry {
 	for i := range out {
 		b := make([]byte, size)
 		copy(b, fmt.Sprint(i))
-		out[i] = encodecache.NewLeaf("type.googleapis.com/envoy.config.cluster.v3.Cluster", fmt.Sprintf("outbound|80||svc-%d.ns", i),
+		out[i] = encodecache.NewLeaf("type.googleapis.com/envoy.config.cluster.v3.Cluster",
+			fmt.Sprintf("outbound|80||svc-%d.ns", i),
 			encodecache.NewFragment(b))
 	}
 	return out

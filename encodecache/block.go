@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Block is a run of resources as responses of one kind carry them, encoded once for all responses that hold the run. Immutable.
+// Block is a run of resources as responses of one kind carry them, encoded once for all responses that hold the run.
+// Immutable.
 type Block struct {
 	pieces [][]byte
 	size   int

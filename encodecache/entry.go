@@ -7,9 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// Entry is one resource: what a proxy calls by type and name. Immutable but for its Frame, which is made on first use and can be dropped.
+// Entry is one resource: what a proxy calls by type and name. Immutable but for its Frame, which is made on first use
+// and can be dropped.
 //
-// Its content is a sequence of Fragments: the header's first, then those of its parts in order. An Entry of one Fragment is a leaf.
+// Its content is a sequence of Fragments: the header's first, then those of its parts in order. An Entry of one
+// Fragment is a leaf.
 type Entry struct {
 	// Immutable after its constructor.
 	name    string
@@ -25,8 +27,9 @@ type Entry struct {
 	frame atomic.Pointer[Frame]
 }
 
-// NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from parts, which must yield the same
-// Fragments each time. version is the hash that VersionOf gives for them, or one that the owner derives from theirs by another fixed rule.
+// NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from parts, which must
+// yield the same Fragments each time. version is the hash that VersionOf gives for them, or one that the owner derives
+// from theirs by another fixed rule.
 func NewEntry(typeURL, name string, version Sum, size int, parts iter.Seq[*Fragment]) *Entry {
 	return &Entry{typeURL: typeURL, name: name, version: version, size: size, parts: parts}
 }
@@ -36,8 +39,8 @@ func NewLeaf(typeURL, name string, f *Fragment) *Entry {
 	return &Entry{typeURL: typeURL, name: name, version: f.sum, size: len(f.bytes), leaf: f}
 }
 
-// NewComposite is the resource whose message is header followed by parts, which must yield the same Fragments each time; it walks them
-// once for version and size.
+// NewComposite is the resource whose message is header followed by parts, which must yield the same Fragments each
+// time; it walks them once for version and size.
 func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragment]) *Entry {
 	all := func(yield func(*Fragment) bool) {
 		if !yield(header) {
@@ -49,8 +52,8 @@ func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragme
 	return NewEntry(typeURL, name, version, size, all)
 }
 
-// NewAbsent stands for the resource of that name where there is none: what would have been one is left out. It has no content, and is never
-// sent.
+// NewAbsent stands for the resource of that name where there is none: what would have been one is left out. It has no
+// content, and is never sent.
 func NewAbsent(typeURL, name string) *Entry {
 	return &Entry{typeURL: typeURL, name: name, leaf: NewFragment(nil), absent: true}
 }
@@ -80,8 +83,8 @@ func (e *Entry) TypeURL() string { return e.typeURL }
 // Size is the length of the encoded message, without its Any.
 func (e *Entry) Size() int { return e.size }
 
-// Origin returns the Key that a Table made the Entry from. It is nil for an Entry that was put together elsewhere: its Parts then have
-// origins of their own.
+// Origin returns the Key that a Table made the Entry from. It is nil for an Entry that was put together elsewhere: its
+// Parts then have origins of their own.
 func (e *Entry) Origin() any { return e.from.key() }
 
 // Parts yields the Fragments whose bytes make up the message, in order. The one of a leaf has the origin of the Entry.

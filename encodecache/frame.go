@@ -8,15 +8,16 @@ const (
 
 // Frame is the encoded Any of a resource as ready pieces.
 type Frame struct {
-	// Pieces are to be sent in this order; read only. Small neighbours are joined, so that few are below some 500 bytes.
+	// Pieces are to be sent in this order; read only. Small neighbours are joined, so that few are below some 500
+	// bytes.
 	Pieces [][]byte
 	// Len is the sum of their lengths.
 	Len int
 }
 
-// Frame is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at the same time may
-// both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small one's (every workload has a listener of
-// its own) is a copy that costs a microsecond: these are made when asked.
+// Frame is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at
+// the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small
+// one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when asked.
 func (e *Entry) Frame() *Frame {
 	if f := e.frame.Load(); f != nil {
 		return f
@@ -32,7 +33,8 @@ func (e *Entry) Frame() *Frame {
 	return f
 }
 
-// Drop gives the Frame's memory back: the Entry is superseded, and only stragglers may still want it. It is made again if they do.
+// Drop gives the Frame's memory back: the Entry is superseded, and only stragglers may still want it. It is made again
+// if they do.
 func (e *Entry) Drop() { e.frame.Store(nil) }
 
 // keepFrom is the size of a composite whose Frame is kept.

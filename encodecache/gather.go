@@ -1,8 +1,9 @@
 package encodecache
 
-// Measured: grpc sends 505 KB in 0.19 ms as one piece, in 0.21 ms as 1,000 pieces and in 0.64 ms as 5,000. So pieces below joinBelow are
-// copied together, and a piece that follows such a joint is copied into it up to copyBelow; what is bigger is sent from where it lies.
-// Pieces average joinBelow then, for the smallest of them stands beside one that is above copyBelow.
+// Measured: grpc sends 505 KB in 0.19 ms as one piece, in 0.21 ms as 1,000 pieces and in 0.64 ms as 5,000. So pieces
+// below joinBelow are copied together, and a piece that follows such a joint is copied into it up to copyBelow; what is
+// bigger is sent from where it lies. Pieces average joinBelow then, for the smallest of them stands beside one that is
+// above copyBelow.
 const (
 	joinBelow = 512
 	copyBelow = 2 * joinBelow

@@ -17,7 +17,8 @@ func TestFragmentsTellTheirKey(t *testing.T) {
 		return encodecache.NewLeaf(typeURL, k.part, encodecache.NewFragment([]byte(k.part)))
 	})
 	a, b := fragments.Get(originKey{"a"}), fragments.Get(originKey{"b"})
-	e := encodecache.NewComposite(typeURL, "r", a, slices.Values([]*encodecache.Fragment{b, encodecache.NewFragment(nil)}))
+	e := encodecache.NewComposite(typeURL, "r", a,
+		slices.Values([]*encodecache.Fragment{b, encodecache.NewFragment(nil)}))
 	var got []any
 	for f := range e.Parts() {
 		got = append(got, f.Origin())

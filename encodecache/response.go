@@ -29,11 +29,12 @@ const (
 	resourceName    = 3
 )
 
-// trackable is a capacity above which grpc takes a buffer for one of a pool and tells its pool when it is written. See Tracked.
+// trackable is a capacity above which grpc takes a buffer for one of a pool and tells its pool when it is written. See
+// Tracked.
 const trackable = 1<<10 + 128
 
-// Assembler makes responses. It holds what all responses of a process have in common. Immutable; nil makes responses without a control
-// plane's name.
+// Assembler makes responses. It holds what all responses of a process have in common. Immutable; nil makes responses
+// without a control plane's name.
 type Assembler struct {
 	sotwTail, deltaTail []byte
 }
@@ -110,7 +111,8 @@ func (a *Assembler) Delta(typeURL, nonce, systemVersion string, entries []*Entry
 	return newResponse(g, nonce, tail)
 }
 
-// newResponse ends a message with tail, in one piece with the last joint and in a buffer that is big enough for Tracked.
+// newResponse ends a message with tail, in one piece with the last joint and in a buffer that is big enough for
+// Tracked.
 func newResponse(g *gather, nonce string, tail []byte) *Response {
 	last := g.joint
 	g.joint = nil
@@ -118,7 +120,8 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 		last = append(make([]byte, 0, max(trackable, len(last)+len(tail))), last...)
 	}
 	last = append(last, tail...)
-	r := &Response{nonce: nonce, last: last, size: g.n + g.referred + len(tail), pieces: make(mem.BufferSlice, 0, len(g.pieces)+1)}
+	r := &Response{nonce: nonce, last: last, size: g.n + g.referred + len(tail),
+		pieces: make(mem.BufferSlice, 0, len(g.pieces)+1)}
 	for _, p := range g.pieces {
 		r.pieces = append(r.pieces, mem.SliceBuffer(p))
 	}
@@ -129,8 +132,8 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 // manyPieces is how many pieces a response for one may have, that for several had better not.
 const manyPieces = 64
 
-// Joined is r in fewer pieces, for one that goes to several streams: a copy now saves each of them a list of all pieces. r itself where
-// there is little to join.
+// Joined is r in fewer pieces, for one that goes to several streams: a copy now saves each of them a list of all
+// pieces. r itself where there is little to join.
 func (r *Response) Joined() *Response {
 	n := len(r.pieces) - 1
 	if n < manyPieces {
@@ -173,8 +176,8 @@ func (r *Response) Pieces() int { return len(r.pieces) }
 // Buffers are the bytes of the message, shared and never to be written. Freeing them does nothing.
 func (r *Response) Buffers() mem.BufferSlice { return r.pieces }
 
-// Tracked is Buffers for one send, whose end its sender wants to know: sent.Put is called once, when grpc has written or discarded the
-// last of its bytes. Put gets no ownership of what it is given.
+// Tracked is Buffers for one send, whose end its sender wants to know: sent.Put is called once, when grpc has written
+// or discarded the last of its bytes. Put gets no ownership of what it is given.
 func (r *Response) Tracked(sent mem.BufferPool) mem.BufferSlice {
 	n := len(r.pieces) - 1
 	out := make(mem.BufferSlice, n+1)

@@ -32,14 +32,16 @@ func marshal(t testing.TB, m proto.Message) []byte {
 	return b
 }
 
-// resource is a route configuration as a composite of one Fragment for each virtual host, and as the Any that it should become.
+// resource is a route configuration as a composite of one Fragment for each virtual host, and as the Any that it should
+// become.
 func resource(t testing.TB, name string, hostSizes ...int) (*encodecache.Entry, *anypb.Any) {
 	whole := &routev3.RouteConfiguration{Name: name}
 	header := encodecache.NewFragment(marshal(t, whole))
 	var parts []*encodecache.Fragment
 	for i, size := range hostSizes {
 		vh := &routev3.VirtualHost{Name: fmt.Sprint(i, strings.Repeat("x", size))}
-		parts = append(parts, encodecache.NewFragment(marshal(t, &routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}})))
+		parts = append(parts, encodecache.NewFragment(marshal(t,
+			&routev3.RouteConfiguration{VirtualHosts: []*routev3.VirtualHost{vh}})))
 		whole.VirtualHosts = append(whole.VirtualHosts, vh)
 	}
 	return encodecache.NewComposite(typeURL, name, header, slices.Values(parts)),
@@ -59,7 +61,8 @@ func samples(t testing.TB) (entries []*encodecache.Entry, anys []*anypb.Any) {
 	leaf := marshal(t, &corev3.Node{Id: strings.Repeat("n", 700)})
 	entries = append(entries, encodecache.NewLeaf("type.googleapis.com/node", "leaf", encodecache.NewFragment(leaf)),
 		encodecache.NewLeaf("type.googleapis.com/node", "empty", encodecache.NewFragment(nil)))
-	anys = append(anys, &anypb.Any{TypeUrl: "type.googleapis.com/node", Value: leaf}, &anypb.Any{TypeUrl: "type.googleapis.com/node"})
+	anys = append(anys, &anypb.Any{TypeUrl: "type.googleapis.com/node", Value: leaf},
+		&anypb.Any{TypeUrl: "type.googleapis.com/node"})
 	return entries, anys
 }
 
@@ -112,7 +115,8 @@ func TestSotW(t *testing.T) {
 		want.ControlPlane = nil
 		check(t, encodecache.AssembleSotW(typeURL, "v1", "17", entries[:n]), want, new(discoveryv3.DiscoveryResponse))
 	}
-	check(t, encodecache.AssembleSotW("", "", "", nil), &discoveryv3.DiscoveryResponse{}, new(discoveryv3.DiscoveryResponse))
+	check(t, encodecache.AssembleSotW("", "", "", nil), &discoveryv3.DiscoveryResponse{},
+		new(discoveryv3.DiscoveryResponse))
 }
 
 func TestDelta(t *testing.T) {
@@ -123,9 +127,11 @@ func TestDelta(t *testing.T) {
 		want := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: "s", TypeUrl: typeURL, Nonce: "17",
 			RemovedResources: removed[:n%(len(removed)+1)], ControlPlane: &corev3.ControlPlane{Identifier: identifier}}
 		for i, e := range entries[:n] {
-			want.Resources = append(want.Resources, &discoveryv3.Resource{Name: e.Name(), Version: e.Version(), Resource: anys[i]})
+			want.Resources = append(want.Resources, &discoveryv3.Resource{Name: e.Name(), Version: e.Version(),
+				Resource: anys[i]})
 		}
-		check(t, a.Delta(typeURL, "17", "s", entries[:n], want.RemovedResources), want, new(discoveryv3.DeltaDiscoveryResponse))
+		check(t, a.Delta(typeURL, "17", "s", entries[:n], want.RemovedResources), want,
+			new(discoveryv3.DeltaDiscoveryResponse))
 		want.ControlPlane = nil
 		check(t, encodecache.AssembleDelta(typeURL, "17", "s", entries[:n], want.RemovedResources), want,
 			new(discoveryv3.DeltaDiscoveryResponse))
@@ -249,11 +255,13 @@ func TestBlocks(t *testing.T) {
 	for cut := range len(entries) + 1 {
 		var sotw, delta []*encodecache.Block
 		for _, run := range [][]*encodecache.Entry{entries[:cut], entries[cut:]} {
-			sotw, delta = append(sotw, encodecache.NewSotWBlock(slices.Values(run))), append(delta, encodecache.NewDeltaBlock(slices.Values(run)))
+			sotw, delta = append(sotw, encodecache.NewSotWBlock(slices.Values(run))),
+				append(delta, encodecache.NewDeltaBlock(slices.Values(run)))
 		}
 		for kind, r := range map[string][2]*encodecache.Response{
-			"SotW":  {a.SotWBlocks(typeURL, "v", "1", sotw), a.SotW(typeURL, "v", "1", entries)},
-			"Delta": {a.DeltaBlocks(typeURL, "1", delta, []string{"gone", ""}), a.Delta(typeURL, "1", "", entries, []string{"gone", ""})},
+			"SotW": {a.SotWBlocks(typeURL, "v", "1", sotw), a.SotW(typeURL, "v", "1", entries)},
+			"Delta": {a.DeltaBlocks(typeURL, "1", delta, []string{"gone", ""}),
+				a.Delta(typeURL, "1", "", entries, []string{"gone", ""})},
 		} {
 			if !bytes.Equal(r[0].Buffers().Materialize(), r[1].Buffers().Materialize()) || r[0].Len() != r[1].Len() {
 				t.Errorf("%s cut at %d: the bytes differ", kind, cut)
@@ -271,7 +279,8 @@ func TestJoined(t *testing.T) {
 		encodecache.AssembleDelta(typeURL, "1", "", []*encodecache.Entry{e}, []string{"gone"}),
 	} {
 		j := r.Joined()
-		if j.Pieces() > r.Pieces()/2+2 || j.Len() != r.Len() || !bytes.Equal(j.Buffers().Materialize(), r.Buffers().Materialize()) {
+		if j.Pieces() > r.Pieces()/2+2 || j.Len() != r.Len() || !bytes.Equal(j.Buffers().Materialize(),
+			r.Buffers().Materialize()) {
 			t.Errorf("%d pieces of %d bytes became %d of %d", r.Pieces(), r.Len(), j.Pieces(), j.Len())
 		}
 		if j.Joined() != j {

@@ -9,16 +9,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Stencil is an encoded run of protobuf fields with holes, for what many resources have alike but for a few texts: names, say, deep inside.
-// Each of them keeps the texts alone; filled in, with the lengths of all that encloses them, they make the bytes that an encoder would.
-// Immutable.
+// Stencil is an encoded run of protobuf fields with holes, for what many resources have alike but for a few texts:
+// names, say, deep inside. Each of them keeps the texts alone; filled in, with the lengths of all that encloses them,
+// they make the bytes that an encoder would. Immutable.
 type Stencil struct {
 	cuts []cut
 	uses []int // the texts that go into its holes, in order
 	sum  Sum
 }
 
-// cut is a run of bytes and the content of the length-delimited field whose tag ends it. The length is written when that is known.
+// cut is a run of bytes and the content of the length-delimited field whose tag ends it. The length is written when
+// that is known.
 type cut struct {
 	raw   []byte
 	inner []cut // nil: the field is a hole
@@ -40,7 +41,8 @@ type Hole struct {
 	Text int
 }
 
-// NewStencil makes a Stencil out of encoded fields, which hold something in every hole that is to be there. The caller must not write b again.
+// NewStencil makes a Stencil out of encoded fields, which hold something in every hole that is to be there. The caller
+// must not write b again.
 func NewStencil(b []byte, holes []Hole) *Stencil {
 	h := sha256.Sum256(b)
 	s := &Stencil{cuts: cutAt(b, holes), sum: Sum(h[:16])}
@@ -119,7 +121,8 @@ func anyHead(typeURL string) []byte {
 
 // Fill is the Fragment with these texts in the holes, made anew. key is what its Origin will be; it may be nil.
 func (s *Stencil) Fill(texts []string, key any) *Fragment {
-	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts), from: origin{key}}
+	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts),
+		from: origin{key}}
 }
 
 // Len is the number of bytes with these texts.

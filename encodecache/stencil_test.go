@@ -18,9 +18,11 @@ import (
 
 const assignmentURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// holed is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a text of its own.
+// holed is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a text
+// of its own.
 func holed(a, b string, localities int, other string) []byte {
-	c := &clusterpb.Cluster{Name: a, AltStatName: other, LoadAssignment: &endpointpb.ClusterLoadAssignment{ClusterName: a}}
+	c := &clusterpb.Cluster{Name: a, AltStatName: other,
+		LoadAssignment: &endpointpb.ClusterLoadAssignment{ClusterName: a}}
 	for i := range localities {
 		c.LoadAssignment.Endpoints = append(c.LoadAssignment.Endpoints, &endpointpb.LocalityLbEndpoints{
 			Priority: uint32(i), Locality: &corepb.Locality{Region: other, Zone: b},
@@ -52,15 +54,18 @@ func holes() []encodecache.Hole {
 		{Path: path(1), Text: 0},
 		{Path: path(33, 1), Text: 0},
 		{Path: path(33, 2, 1, 2), Text: 1},
-		{Path: append(path(40, 2), encodecache.Step{Field: 2, Any: assignmentURL}, encodecache.Step{Field: 1}), Text: 1},
+		{Path: append(path(40, 2), encodecache.Step{Field: 2, Any: assignmentURL}, encodecache.Step{Field: 1}),
+			Text: 1},
 	}
 }
 
-// TestStencilIsTheEncoder: what is filled in is what the encoder makes of the whole message, byte by byte, whatever lengths change.
+// TestStencilIsTheEncoder: what is filled in is what the encoder makes of the whole message, byte by byte, whatever
+// lengths change.
 func TestStencilIsTheEncoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(label string) string {
-			return strings.Repeat(rapid.StringMatching("[a-z]{1,4}").Draw(t, label), rapid.SampledFrom([]int{1, 20, 40, 5000}).Draw(t, label+" times"))
+			return strings.Repeat(rapid.StringMatching("[a-z]{1,4}").Draw(t, label),
+				rapid.SampledFrom([]int{1, 20, 40, 5000}).Draw(t, label+" times"))
 		}
 		localities, other := rapid.IntRange(0, 5).Draw(t, "localities"), text("other")
 		s := encodecache.NewStencil(holed("x", "y", localities, other), holes())
@@ -76,7 +81,8 @@ func TestStencilIsTheEncoder(t *testing.T) {
 	})
 }
 
-// TestStencilSum: equal content has one sum, also of two stencils and with other texts that have no hole; other content another.
+// TestStencilSum: equal content has one sum, also of two stencils and with other texts that have no hole; other content
+// another.
 func TestStencilSum(t *testing.T) {
 	sum := func(other string, texts ...string) string {
 		return encodecache.NewStencil(holed("x", "y", 2, other), holes()).Sum(texts).String()
@@ -86,7 +92,8 @@ func TestStencilSum(t *testing.T) {
 		t.Error("a text without a hole counts")
 	}
 	seen := []string{same}
-	for _, s := range []string{sum("p", "a", "b", "c"), sum("o", "b", "a", "c"), sum("o", "ab", "", "c"), sum("o", "", "ab", "c")} {
+	for _, s := range []string{sum("p", "a", "b", "c"), sum("o", "b", "a", "c"), sum("o", "ab", "", "c"),
+		sum("o", "", "ab", "c")} {
 		if slices.Contains(seen, s) {
 			t.Error("two contents, one sum")
 		}

@@ -32,19 +32,20 @@ func (f *Fragment) Bytes() []byte { return f.bytes }
 // Sum is the hash of the bytes.
 func (f *Fragment) Sum() Sum { return f.sum }
 
-// Origin returns the Key that a Table made the Fragment from, or what NewFragmentFrom was given. It is nil for all others.
+// Origin returns the Key that a Table made the Fragment from, or what NewFragmentFrom was given. It is nil for all
+// others.
 func (f *Fragment) Origin() any { return f.from.key() }
 
-// NewFragmentFrom makes a Fragment of b, which the caller must not write again, that says that it was made from key. It is for Fragments that
-// no Table holds; key is best a pointer to something that lives on anyway.
+// NewFragmentFrom makes a Fragment of b, which the caller must not write again, that says that it was made from key. It
+// is for Fragments that no Table holds; key is best a pointer to something that lives on anyway.
 func NewFragmentFrom(b []byte, key any) *Fragment {
 	f := NewFragment(b)
 	f.from.of = key
 	return f
 }
 
-// Table makes the V (a Fragment, an Entry, a Stencil) of each Key once and finds it again while anyone holds it. A Fragment or an Entry tells
-// from which Key it was made: see Fragment.Origin.
+// Table makes the V (a Fragment, an Entry, a Stencil) of each Key once and finds it again while anyone holds it. A
+// Fragment or an Entry tells from which Key it was made: see Fragment.Origin.
 type Table[K comparable, V any] struct {
 	// Immutable after NewTable.
 	fill func(K) *V
@@ -54,7 +55,8 @@ type Table[K comparable, V any] struct {
 	fills atomic.Uint64
 }
 
-// slot is the place of one Key; it leaves the table when its value is collected. It does not hold the value, and the value holds it.
+// slot is the place of one Key; it leaves the table when its value is collected. It does not hold the value, and the
+// value holds it.
 type slot[K comparable, V any] struct {
 	// Immutable.
 	key K
@@ -64,7 +66,8 @@ type slot[K comparable, V any] struct {
 	value weak.Pointer[V]
 }
 
-// NewTable makes a Table whose values are made by fill, a pure function of the Key, which returns a new value each time.
+// NewTable makes a Table whose values are made by fill, a pure function of the Key, which returns a new value each
+// time.
 func NewTable[K comparable, V any](fill func(K) *V) *Table[K, V] {
 	return &Table[K, V]{fill: fill, slots: xsync.NewMapOf[K, *slot[K, V]]()}
 }
@@ -99,8 +102,9 @@ func (t *Table[K, V]) getFrom(s *slot[K, V]) *V {
 	return v
 }
 
-// drop removes a slot if its value is gone for good. It runs with a part of the map locked and so must not wait for a slot: fill may
-// itself be waiting for the map. Who holds the slot has found a living value or is making one, and that one brings its own cleanup.
+// drop removes a slot if its value is gone for good. It runs with a part of the map locked and so must not wait for a
+// slot: fill may itself be waiting for the map. Who holds the slot has found a living value or is making one, and that
+// one brings its own cleanup.
 func (t *Table[K, V]) drop(s *slot[K, V]) {
 	t.slots.Compute(s.key, func(cur *slot[K, V], loaded bool) (*slot[K, V], bool) {
 		if !loaded || cur != s || !s.mu.TryLock() {

@@ -76,7 +76,8 @@ func TestEntriesHoldTheirFragments(t *testing.T) {
 	fragments := encodecache.NewTable(fill)
 	entries := encodecache.NewTable(func(k int) *encodecache.Entry {
 		header, part := fragments.Get(k), fragments.Get(-k)
-		return encodecache.NewComposite(typeURL, "r", header, func(yield func(*encodecache.Fragment) bool) { yield(part) })
+		return encodecache.NewComposite(typeURL, "r", header,
+			func(yield func(*encodecache.Fragment) bool) { yield(part) })
 	})
 	e := entries.Get(5)
 	e.Frame()

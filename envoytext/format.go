@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Format says why Envoy does not take s as the value of a header that it adds; nil if it takes it. In such a value %COMMAND(arguments):LENGTH%
-// stands for a fact about the request, and %% for one percent sign.
+// Format says why Envoy does not take s as the value of a header that it adds; nil if it takes it. In such a value
+// %COMMAND(arguments):LENGTH% stands for a fact about the request, and %% for one percent sign.
 func Format(s string) error {
 	if !strings.Contains(s, "%") {
 		return nil
@@ -115,16 +115,19 @@ func filterState(arguments string) error {
 	switch {
 	case parts[0] == "":
 		return errors.New("expected the key of a filter state")
-	case len(parts) == 1, len(parts) == 2 && (parts[1] == "PLAIN" || parts[1] == "TYPED"), len(parts) == 3 && parts[1] == "FIELD" && parts[2] != "":
+	case len(parts) == 1, len(parts) == 2 && (parts[1] == "PLAIN" || parts[1] == "TYPED"), len(parts) == 3 &&
+		parts[1] == "FIELD" && parts[2] != "":
 		return nil
 	}
-	return fmt.Errorf("expected PLAIN, TYPED or FIELD and a name behind the key of a filter state, got %q", cut(arguments))
+	return fmt.Errorf("expected PLAIN, TYPED or FIELD and a name behind the key of a filter state, got %q",
+		cut(arguments))
 }
 
 // metadata checks "TYPE:NAMESPACE:KEY…".
 func metadata(arguments string) error {
 	kind, _, _ := strings.Cut(arguments, ":")
-	kinds := []string{"DYNAMIC", "CLUSTER", "ROUTE", "UPSTREAM_HOST", "LISTENER", "VIRTUAL_HOST", "LISTENER_FILTER_CHAIN"}
+	kinds := []string{"DYNAMIC", "CLUSTER", "ROUTE", "UPSTREAM_HOST", "LISTENER", "VIRTUAL_HOST",
+		"LISTENER_FILTER_CHAIN"}
 	if !slices.Contains(kinds, kind) {
 		return fmt.Errorf("expected one of %s, got %q", strings.Join(kinds, ", "), cut(kind))
 	}

@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// programSize is the number of instructions that RE2 makes of an expression: what Envoy compares with its limit. RE2 compiles an expression
-// as Go does, and then flattens the program: an alternative becomes a list of the instructions that it can begin with, and each list that is
-// reached from several places is kept once. The start and the end of the text, and a literal right after the start, are no instructions.
+// programSize is the number of instructions that RE2 makes of an expression: what Envoy compares with its limit. RE2
+// compiles an expression as Go does, and then flattens the program: an alternative becomes a list of the instructions
+// that it can begin with, and each list that is reached from several places is kept once. The start and the end of the
+// text, and a literal right after the start, are no instructions.
 //
-// The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. steps is how many instructions
-// programSize looked at; beyond maxSteps it gives up, and size means nothing.
+// The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. steps is
+// how many instructions programSize looked at; beyond maxSteps it gives up, and size means nothing.
 func programSize(parsed *syntax.Regexp) (size, steps int) {
 	rest, literal := withoutLiteral(parsed)
 	simple, starts := withoutEdge(rest.Simplify(), syntax.OpBeginText)
@@ -20,7 +21,8 @@ func programSize(parsed *syntax.Regexp) (size, steps int) {
 		return 0, maxSteps + 1
 	}
 	f := &flattening{
-		program: p, predecessors: make([][]uint32, len(p.Inst)), isRoot: make([]bool, len(p.Inst)), seen: make([]uint32, len(p.Inst)),
+		program: p, predecessors: make([][]uint32, len(p.Inst)), isRoot: make([]bool, len(p.Inst)),
+		seen:   make([]uint32, len(p.Inst)),
 		inside: make([]bool, len(p.Inst)), steps: len(p.Inst),
 	}
 	f.root(uint32(p.Start))
@@ -40,7 +42,8 @@ func programSize(parsed *syntax.Regexp) (size, steps int) {
 	return n, f.steps
 }
 
-// withoutLiteral cuts the literal off that an expression begins with, right after the start of the text, if there is one.
+// withoutLiteral cuts the literal off that an expression begins with, right after the start of the text, if there is
+// one.
 func withoutLiteral(re *syntax.Regexp) (rest *syntax.Regexp, found bool) {
 	i := 0
 	for re.Op == syntax.OpConcat && i < len(re.Sub) && re.Sub[i].Op == syntax.OpBeginText {

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// UpstreamRegexSize is the largest RE2 program that Envoy takes where its runtime key re2.max_program_size.error_level is not set.
+	// UpstreamRegexSize is the largest RE2 program that Envoy takes where its runtime key
+	// re2.max_program_size.error_level is not set.
 	UpstreamRegexSize = 100
 	// IstioRegexSize is the value of that key in the bootstrap of Istio's proxy.
 	IstioRegexSize = 32768
 )
 
-// Regex says why Envoy does not take expression as an RE2 expression whose program has at most size instructions; nil if it takes it. size 0
-// sets no limit.
+// Regex says why Envoy does not take expression as an RE2 expression whose program has at most size instructions; nil
+// if it takes it. size 0 sets no limit.
 func Regex(expression string, size int) error {
 	if size == 0 {
 		_, err := parse(expression)
@@ -27,15 +28,16 @@ func Regex(expression string, size int) error {
 }
 
 const (
-	// maxSteps bounds the work of measuring one expression, in instructions that are looked at. That many take some hundredths of a second.
-	// Those of an expression whose parts cannot all be missing are some five times its size.
+	// maxSteps bounds the work of measuring one expression, in instructions that are looked at. That many take some
+	// hundredths of a second. Those of an expression whose parts cannot all be missing are some five times its size.
 	maxSteps = 4 << 20
-	// maxObjectSteps bounds the work of one Meter to about half a second. 5,000 expressions of everyday size take an 8th of it.
+	// maxObjectSteps bounds the work of one Meter to about half a second. 5,000 expressions of everyday size take an
+	// 8th of it.
 	maxObjectSteps = 8 << 20
 )
 
-// Meter measures the regular expressions of one object and bounds the work for all of them together. The zero value is ready for use. A Meter
-// belongs to one goroutine.
+// Meter measures the regular expressions of one object and bounds the work for all of them together. The zero value is
+// ready for use. A Meter belongs to one goroutine.
 type Meter struct{ steps int }
 
 // Regex is as the function Regex with a limit.
@@ -47,8 +49,8 @@ func (m *Meter) Regex(expression string, size int) error {
 	return err
 }
 
-// Size is the number of instructions of the RE2 program that Envoy makes of expression. The error says why there is none, or that it is too
-// much work to tell.
+// Size is the number of instructions of the RE2 program that Envoy makes of expression. The error says why there is
+// none, or that it is too much work to tell.
 func (m *Meter) Size(expression string) (int, error) {
 	if m.steps >= maxObjectSteps {
 		return 0, errors.New("it and the expressions before it are too complex together")
@@ -64,8 +66,8 @@ func (m *Meter) Size(expression string) (int, error) {
 	return n, nil
 }
 
-// Template says why Envoy cannot put template in the place of what expression matched; nil if it can. A backslash in it stands before the
-// number of a group of the expression, or before another backslash.
+// Template says why Envoy cannot put template in the place of what expression matched; nil if it can. A backslash in it
+// stands before the number of a group of the expression, or before another backslash.
 func Template(template, expression string) error {
 	parsed, err := parse(expression)
 	if err != nil {
@@ -83,14 +85,15 @@ func Template(template, expression string) error {
 		case template[i] < '0' || template[i] > '9':
 			return fmt.Errorf(`\%c stands for nothing: a digit or another \ has to follow`, template[i])
 		case int(template[i]-'0') > parsed.MaxCap():
-			return fmt.Errorf(`\%c names a group that the expression does not have: it has %d`, template[i], parsed.MaxCap())
+			return fmt.Errorf(`\%c names a group that the expression does not have: it has %d`, template[i],
+				parsed.MaxCap())
 		}
 	}
 	return nil
 }
 
-// parse reads expression as Envoy does: byte by byte, because Envoy tells RE2 that texts are Latin-1. Go's syntax is RE2's but for \C, which
-// only RE2 knows, and for some names of character classes, which only Go knows.
+// parse reads expression as Envoy does: byte by byte, because Envoy tells RE2 that texts are Latin-1. Go's syntax is
+// RE2's but for \C, which only RE2 knows, and for some names of character classes, which only Go knows.
 func parse(expression string) (*syntax.Regexp, error) {
 	if expression == "" {
 		return nil, errors.New("it is empty")
@@ -110,7 +113,8 @@ func parse(expression string) (*syntax.Regexp, error) {
 	return parsed, err
 }
 
-// escapes are the pieces of an expression that begin with a backslash, with literal stretches between \Q and \E as one piece.
+// escapes are the pieces of an expression that begin with a backslash, with literal stretches between \Q and \E as one
+// piece.
 func escapes(expression string) [][]int {
 	return regexp.MustCompile(`(?s)\\Q.*?(?:\\E|$)|\\[pP]\{[^}]*\}|\\.`).FindAllStringIndex(expression, -1)
 }
@@ -131,8 +135,8 @@ func anyByte(expression string) string {
 	return out.String() + expression[last:]
 }
 
-// classNames refuses the names of Unicode classes that Go knows and RE2 does not. RE2 knows scripts and general categories by their short
-// names, written exactly so, and Any.
+// classNames refuses the names of Unicode classes that Go knows and RE2 does not. RE2 knows scripts and general
+// categories by their short names, written exactly so, and Any.
 func classNames(expression string) error {
 	if !strings.Contains(expression, `\p{`) && !strings.Contains(expression, `\P{`) {
 		return nil

@@ -25,8 +25,10 @@ func TestProgramSizeIsEnvoys(t *testing.T) {
 		`[\p{Greek}a]{150}`:                                          154,
 		`(a*?b+?c??){50}`:                                            404,
 		`(?:a|(?:b|(?:c|(?:d|e*)*)*)*)*z{100}`:                       127,
-		`^[ab]{200}`:                                                 202, `^a[bc]{200}`: 204, `^(abc[de]{100})`: 107, `^abc*[de]{100}`: 105, `^abc|d{100}`: 108, `(^abc)[de]{100}`: 107,
-		`^^abc[de]{100}`: 104, `^ab+c{100}`: 106, `(?i)^123[de]{100}`: 104, `[de]{100}$`: 104, `^[de]{100}\z`: 102, `(?m)^abc[de]{100}`: 108,
+		`^[ab]{200}`:                                                 202, `^a[bc]{200}`: 204, `^(abc[de]{100})`: 107,
+		`^abc*[de]{100}`: 105, `^abc|d{100}`: 108, `(^abc)[de]{100}`: 107,
+		`^^abc[de]{100}`: 104, `^ab+c{100}`: 106, `(?i)^123[de]{100}`: 104, `[de]{100}$`: 104, `^[de]{100}\z`: 102,
+		`(?m)^abc[de]{100}`: 108,
 	} {
 		parsed, err := parse(expression)
 		if err != nil {
@@ -37,18 +39,22 @@ func TestProgramSizeIsEnvoys(t *testing.T) {
 	}
 }
 
-// TestRegexIsEnvoys: what upstream Envoy 1.40 takes and refuses, where Go's regular expressions differ from RE2's and where they do not.
+// TestRegexIsEnvoys: what upstream Envoy 1.40 takes and refuses, where Go's regular expressions differ from RE2's and
+// where they do not.
 func TestRegexIsEnvoys(t *testing.T) {
 	for _, good := range []string{
-		`\C`, `\pN+`, `(?i)foo`, `(?<name>foo)`, `(?P<name>foo)`, `(?U)foo*`, `\Qa(b\E`, `a{,5}`, `\p{Greek}`, `\p{Any}`, `foo\z`, `a` + "\n" + `b`, `\Q\p{nothing}\E`,
-		`/api/(v1|v2)/users/[^/]+/orders/[^/]+`, `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`,
+		`\C`, `\pN+`, `(?i)foo`, `(?<name>foo)`, `(?P<name>foo)`, `(?U)foo*`, `\Qa(b\E`, `a{,5}`, `\p{Greek}`,
+		`\p{Any}`, `foo\z`, `a` + "\n" + `b`, `\Q\p{nothing}\E`,
+		`/api/(v1|v2)/users/[^/]+/orders/[^/]+`,
+		`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`,
 	} {
 		if err := Regex(good, UpstreamRegexSize); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
 	for _, bad := range []string{
-		``, `(ab){1001}`, `((((a{10}){10}){10}){10})`, `(?u)foo`, `a**`, `a{2,1}`, `\8`, `*`, `\x{110000}`, `\p{greek}`, `\p{ASCII}`, `\p{Lowercase_Letter}`, `\p{L&}`,
+		``, `(ab){1001}`, `((((a{10}){10}){10}){10})`, `(?u)foo`, `a**`, `a{2,1}`, `\8`, `*`, `\x{110000}`, `\p{greek}`,
+		`\p{ASCII}`, `\p{Lowercase_Letter}`, `\p{L&}`,
 		`(a`, `[`, `a{101}`, `[0-9a-z-]{40}`, strings.Repeat("(", 500) + "a" + strings.Repeat(")", 500),
 	} {
 		if Regex(bad, UpstreamRegexSize) == nil {
@@ -60,13 +66,14 @@ func TestRegexIsEnvoys(t *testing.T) {
 	}
 }
 
-// TestComplexRegexIsJudgedSoon: an expression whose program takes the square of its size to make is refused after a bounded number of steps;
-// large ones that are made in a usual way are not.
+// TestComplexRegexIsJudgedSoon: an expression whose program takes the square of its size to make is refused after a
+// bounded number of steps; large ones that are made in a usual way are not.
 func TestComplexRegexIsJudgedSoon(t *testing.T) {
 	optional := "(?:" + strings.Repeat("a?b?", 250) + ")"
 	for expression, want := range map[string]int{
 		optional + "{1000}": 0, `(?:(?:a*b*)*c*d*){1000}`: 0,
-		`[0-9a-f]{1000}`: 2004, `([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.){1,10}`: 2553, `(\d?[a-z]*){50}`: 254, `(?:\d?){1000}`: 2004, `(?:a?|b?|c?|d?|e?|f?|g?|h?){1000}`: 0,
+		`[0-9a-f]{1000}`: 2004, `([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.){1,10}`: 2553, `(\d?[a-z]*){50}`: 254,
+		`(?:\d?){1000}`: 2004, `(?:a?|b?|c?|d?|e?|f?|g?|h?){1000}`: 0,
 		`/users/[0-9a-f-]{36}/.*`: 122,
 	} {
 		parsed, err := parse(expression)
@@ -101,7 +108,8 @@ func TestTemplate(t *testing.T) {
 		template, expression string
 		good                 bool
 	}{
-		{`/x`, `a`, true}, {`/\0`, `a`, true}, {`/\1`, `(a)`, true}, {`/\1\2`, `(a)(?P<n>b)`, true}, {`\\1`, `a`, true}, {``, `a`, true},
+		{`/x`, `a`, true}, {`/\0`, `a`, true}, {`/\1`, `(a)`, true}, {`/\1\2`, `(a)(?P<n>b)`, true}, {`\\1`, `a`, true},
+		{``, `a`, true},
 		{`/\1`, `a`, false}, {`/\2`, `(a)`, false}, {`\x`, `a`, false}, {`a\`, `a`, false}, {`\9`, `(?:a)`, false},
 	} {
 		if err := Template(c.template, c.expression); (err == nil) != c.good {

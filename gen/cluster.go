@@ -49,7 +49,8 @@ func ClusterName(port int, subset, host string) string {
 	return "outbound|" + strconv.Itoa(port) + "|" + subset + "|" + host
 }
 
-// clusterSNI is the server name that mutual TLS to a cluster asks for: its name in the characters that a server name may have.
+// clusterSNI is the server name that mutual TLS to a cluster asks for: its name in the characters that a server name
+// may have.
 func clusterSNI(port int, subset, host string) string {
 	return "outbound_." + strconv.Itoa(port) + "_." + subset + "_." + host
 }
@@ -85,7 +86,8 @@ func Cluster(k ClusterKey) *clusterpb.Cluster {
 	return b.done()
 }
 
-// HasCluster reports whether there is a cluster for k: one that the proxy resolves by DNS and that has no name to resolve is left out.
+// HasCluster reports whether there is a cluster for k: one that the proxy resolves by DNS and that has no name to
+// resolve is left out.
 func HasCluster(k ClusterKey) bool {
 	if k.Service.Resolution == value.Alias {
 		return false
@@ -105,11 +107,12 @@ func ClusterAsks(k ClusterKey) bool {
 	if k.Client.Type == value.Proxyless {
 		return proxylessName(k) == nil
 	}
-	return k.createdAs() == clusterpb.Cluster_EDS && !passthrough(PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number).Balancer)
+	return k.createdAs() == clusterpb.Cluster_EDS &&
+		!passthrough(PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number).Balancer)
 }
 
-// createdAs is the discovery type before the traffic policy of the cluster itself is looked at. A subset starts from what the rule's policy
-// made of the whole.
+// createdAs is the discovery type before the traffic policy of the cluster itself is looked at. A subset starts from
+// what the rule's policy made of the whole.
 func (k ClusterKey) createdAs() clusterpb.Cluster_DiscoveryType {
 	if k.Subset != "" {
 		whole := PolicyOf(k.Mesh, k.Rule, "", k.Port.Number)
@@ -146,7 +149,8 @@ type clusterBuilder struct {
 
 func newCluster(name string, t clusterpb.Cluster_DiscoveryType) *clusterBuilder {
 	return &clusterBuilder{c: &clusterpb.Cluster{
-		Name: name, AltStatName: name + ";", ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: t}, CommonLbConfig: &clusterpb.Cluster_CommonLbConfig{},
+		Name: name, AltStatName: name + ";", ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: t},
+		CommonLbConfig: &clusterpb.Cluster_CommonLbConfig{},
 	}}
 }
 

@@ -32,10 +32,11 @@ func (b *clusterBuilder) balance(k ClusterKey, p TrafficPolicy) {
 	b.hash(p.Balancer.GetConsistentHash())
 }
 
-// weighsLocalities reports whether localities are weighed: only where settings need it, for it changes what a policy such as least request
-// does.
+// weighsLocalities reports whether localities are weighed: only where settings need it, for it changes what a policy
+// such as least request does.
 func weighsLocalities(s LocalityRule) bool {
-	return s.Failover && (s.Settings.GetFailover() != nil || s.Settings.GetFailoverPriority() != nil) || s.Settings.GetDistribute() != nil
+	return s.Failover && (s.Settings.GetFailover() != nil || s.Settings.GetFailoverPriority() != nil) ||
+		s.Settings.GetDistribute() != nil
 }
 
 func (b *clusterBuilder) algorithm(lb *networking.LoadBalancerSettings) {
@@ -115,12 +116,14 @@ func (b *clusterBuilder) outlier(o *networking.OutlierDetection) {
 	if o == nil {
 		return
 	}
-	out := &clusterpb.OutlierDetection{EnforcingSuccessRate: wrapperspb.UInt32(0), Interval: o.GetInterval(), BaseEjectionTime: o.GetBaseEjectionTime()}
+	out := &clusterpb.OutlierDetection{EnforcingSuccessRate: wrapperspb.UInt32(0), Interval: o.GetInterval(),
+		BaseEjectionTime: o.GetBaseEjectionTime()}
 	if v := o.GetConsecutive_5XxErrors(); v != nil {
 		out.Consecutive_5Xx, out.EnforcingConsecutive_5Xx = wrapperspb.UInt32(v.GetValue()), enforced(v)
 	}
 	if v := o.GetConsecutiveGatewayErrors(); v != nil {
-		out.ConsecutiveGatewayFailure, out.EnforcingConsecutiveGatewayFailure = wrapperspb.UInt32(v.GetValue()), enforced(v)
+		out.ConsecutiveGatewayFailure, out.EnforcingConsecutiveGatewayFailure = wrapperspb.UInt32(v.GetValue()),
+			enforced(v)
 	}
 	if o.GetMaxEjectionPercent() > 0 {
 		out.MaxEjectionPercent = wrapperspb.UInt32(uint32(o.GetMaxEjectionPercent()))

@@ -15,14 +15,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// InboundClusterKey is what the cluster of one of the workload's own ports is made from, but for its InboundClusterNames.
+// InboundClusterKey is what the cluster of one of the workload's own ports is made from, but for its
+// InboundClusterNames.
 type InboundClusterKey struct {
 	Mesh     *value.Mesh
 	Protocol value.Protocol
 	// Rule is the DestinationRule of the service, for its port Port; nil if it says nothing of connections.
 	Rule *value.DestinationRule
 	Port int
-	// Sidecar is set if it has connection limits, which count in place of the Rule's: of its ingress port Ingress, or with 0 those of all ports.
+	// Sidecar is set if it has connection limits, which count in place of the Rule's: of its ingress port Ingress, or
+	// with 0 those of all ports.
 	Sidecar *value.Sidecar
 	Ingress int
 	// IPv4: the proxy has an IPv4 address.
@@ -40,12 +42,13 @@ const (
 	ToDestination InboundEndpoint = iota
 	// ToLoopback is the application at the loopback interface.
 	ToLoopback
-	// ToAddress is another address of the workload, or a Unix socket. Interception would send the connection back to the proxy if it did not come
-	// from an address that is left alone.
+	// ToAddress is another address of the workload, or a Unix socket. Interception would send the connection back to
+	// the proxy if it did not come from an address that is left alone.
 	ToAddress
 )
 
-// InboundClusterNames are what such a cluster is called. All else in it is the same for every port and workload of an equal kind.
+// InboundClusterNames are what such a cluster is called. All else in it is the same for every port and workload of an
+// equal kind.
 type InboundClusterNames struct {
 	// Services are all at this target port with the same service port, for telemetry; the first decides.
 	Services []*value.Service
@@ -109,8 +112,9 @@ func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Clust
 		b.c.LbPolicy = clusterpb.Cluster_CLUSTER_PROVIDED
 	} else {
 		b.c.ClusterDiscoveryType = &clusterpb.Cluster_Type{Type: clusterpb.Cluster_STATIC}
-		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name, Endpoints: []*endpointpb.LocalityLbEndpoints{{
-			LbEndpoints: []*endpointpb.LbEndpoint{{HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: n.address()}}}}}}}
+		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name,
+			Endpoints: []*endpointpb.LocalityLbEndpoints{{
+				LbEndpoints: []*endpointpb.LbEndpoint{{HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: n.address()}}}}}}}
 	}
 	if k.Leads != ToLoopback {
 		b.c.UpstreamBindConfig = inboundBind(k.IPv4)
@@ -127,7 +131,8 @@ func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Clust
 	return b.done()
 }
 
-// IngressPool is the connection limits that a Sidecar sets for its ingress port of that number, or with 0 those for all ports; nil if it sets none.
+// IngressPool is the connection limits that a Sidecar sets for its ingress port of that number, or with 0 those for all
+// ports; nil if it sets none.
 func IngressPool(s *value.Sidecar, port int) *networking.ConnectionPoolSettings {
 	if port == 0 {
 		return s.Spec.GetInboundConnectionPool()

@@ -19,7 +19,8 @@ func istioMetadata(fields map[string]*structpb.Value) *corepb.Metadata {
 }
 
 func outboundMetadata(k ClusterKey, p TrafficPolicy) *corepb.Metadata {
-	fields := map[string]*structpb.Value{"services": listValue(serviceValue(k.Service.Host, k.Service.Name, k.Service.Namespace))}
+	fields := map[string]*structpb.Value{"services": listValue(serviceValue(k.Service.Host, k.Service.Name,
+		k.Service.Namespace))}
 	if k.Subset != "" {
 		fields["subset"] = structpb.NewStringValue(k.Subset)
 	} else if k.Service.External {
@@ -36,12 +37,14 @@ func outboundMetadata(k ClusterKey, p TrafficPolicy) *corepb.Metadata {
 
 // configValue names the DestinationRule that a cluster is made by: of several that were merged the first.
 func configValue(r *value.DestinationRule) *structpb.Value {
-	return structpb.NewStringValue("/apis/networking.istio.io/v1/namespaces/" + r.Namespace + "/destination-rule/" + r.Name)
+	return structpb.NewStringValue("/apis/networking.istio.io/v1/namespaces/" + r.Namespace + "/destination-rule/" +
+		r.Name)
 }
 
 func serviceValue(host, name, namespace string) *structpb.Value {
 	return structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-		"host": structpb.NewStringValue(host), "name": structpb.NewStringValue(name), "namespace": structpb.NewStringValue(namespace)}})
+		"host": structpb.NewStringValue(host), "name": structpb.NewStringValue(name),
+		"namespace": structpb.NewStringValue(namespace)}})
 }
 
 func listValue(values ...*structpb.Value) *structpb.Value {
@@ -53,7 +56,8 @@ func metadataExchange() *clusterpb.Filter {
 	return &clusterpb.Filter{Name: "istio.metadata_exchange", TypedConfig: anySorted(&udpa.TypedStruct{
 		TypeUrl: "type.googleapis.com/envoy.tcp.metadataexchange.config.MetadataExchange",
 		Value: &structpb.Struct{Fields: map[string]*structpb.Value{
-			"protocol": structpb.NewStringValue("istio-peer-exchange"), "enable_discovery": structpb.NewBoolValue(true)}},
+			"protocol":         structpb.NewStringValue("istio-peer-exchange"),
+			"enable_discovery": structpb.NewBoolValue(true)}},
 	})}
 }
 
@@ -66,14 +70,17 @@ type statOf struct {
 	target  int
 }
 
-// statName is the name of statistics that the mesh's pattern gives; it ends in the delimiter that telemetry splits it at.
+// statName is the name of statistics that the mesh's pattern gives; it ends in the delimiter that telemetry splits it
+// at.
 func statName(pattern string, of statOf) string {
 	short := of.service.Host
 	if of.service.Registry == value.RegistryKubernetes {
 		short = strings.TrimSuffix(short, ".svc."+of.mesh.DomainSuffix)
 	}
 	return strings.NewReplacer(
-		"%SERVICE%", short, "%SERVICE_FQDN%", of.service.Host, "%SERVICE_NAME%", of.service.Name, "%SUBSET_NAME%", of.subset,
-		"%SERVICE_PORT%", strconv.Itoa(of.port.Number), "%SERVICE_PORT_NAME%", of.port.Name, "%TARGET_PORT%", strconv.Itoa(of.target),
+		"%SERVICE%", short, "%SERVICE_FQDN%", of.service.Host, "%SERVICE_NAME%", of.service.Name, "%SUBSET_NAME%",
+		of.subset,
+		"%SERVICE_PORT%", strconv.Itoa(of.port.Number), "%SERVICE_PORT_NAME%", of.port.Name, "%TARGET_PORT%",
+		strconv.Itoa(of.target),
 	).Replace(pattern) + ";"
 }

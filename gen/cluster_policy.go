@@ -6,8 +6,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TrafficPolicy is what is in force for one port of a service or of one of its subsets: the rule's policy, over it the subset's, and in
-// each of them a port's own settings in place of all others; below it the mesh's defaults.
+// TrafficPolicy is what is in force for one port of a service or of one of its subsets: the rule's policy, over it the
+// subset's, and in each of them a port's own settings in place of all others; below it the mesh's defaults.
 type TrafficPolicy struct {
 	Pool          *networking.ConnectionPoolSettings
 	Outlier       *networking.OutlierDetection
@@ -54,12 +54,14 @@ func meshPolicy(mesh *value.Mesh) *TrafficPolicy {
 func policyAt(p *networking.TrafficPolicy, port int) (at TrafficPolicy, ofPort bool) {
 	for _, s := range p.GetPortLevelSettings() {
 		if s.GetPort() != nil && int(s.GetPort().GetNumber()) == port {
-			return TrafficPolicy{Pool: s.GetConnectionPool(), Outlier: s.GetOutlierDetection(), Balancer: s.GetLoadBalancer(), TLS: s.GetTls()}, true
+			return TrafficPolicy{Pool: s.GetConnectionPool(), Outlier: s.GetOutlierDetection(),
+				Balancer: s.GetLoadBalancer(), TLS: s.GetTls()}, true
 		}
 	}
 	return TrafficPolicy{
-		Pool: p.GetConnectionPool(), Outlier: p.GetOutlierDetection(), Balancer: p.GetLoadBalancer(), TLS: p.GetTls(), ProxyProtocol: p.GetProxyProtocol(),
-		RetryBudget: p.GetRetryBudget(),
+		Pool: p.GetConnectionPool(), Outlier: p.GetOutlierDetection(), Balancer: p.GetLoadBalancer(), TLS: p.GetTls(),
+		ProxyProtocol: p.GetProxyProtocol(),
+		RetryBudget:   p.GetRetryBudget(),
 	}, false
 }
 
@@ -86,8 +88,8 @@ func (p TrafficPolicy) under(over TrafficPolicy, ofPort bool) TrafficPolicy {
 	return p
 }
 
-// endpointTLS is the TLS that decides which endpoints are marked as speaking mutual TLS: a port's own, else that of the same rule or subset.
-// Unlike the TLS of a cluster, a port takes it over from its rule, and a subset does not.
+// endpointTLS is the TLS that decides which endpoints are marked as speaking mutual TLS: a port's own, else that of the
+// same rule or subset. Unlike the TLS of a cluster, a port takes it over from its rule, and a subset does not.
 func endpointTLS(rule *value.DestinationRule, subset string, port int) *networking.ClientTLSSettings {
 	if rule == nil {
 		return nil

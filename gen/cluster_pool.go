@@ -42,7 +42,8 @@ func (b *clusterBuilder) http2() *corepb.Http2ProtocolOptions {
 	return b.http.GetExplicitHttpConfig().GetHttp2ProtocolOptions()
 }
 
-// protocol sets what is spoken at a port. A sidecar that sniffs the client's protocol goes on with it; a router does not sniff.
+// protocol sets what is spoken at a port. A sidecar that sniffs the client's protocol goes on with it; a router does
+// not sniff.
 func (b *clusterBuilder) protocol(port value.Protocol, client value.NodeType) {
 	switch {
 	case port.IsHTTP2():
@@ -52,8 +53,8 @@ func (b *clusterBuilder) protocol(port value.Protocol, client value.NodeType) {
 	}
 }
 
-// upgrade makes an outbound cluster an HTTP/2 one where the rule says so, or the mesh does and the port is HTTP. A port whose protocol is detected
-// keeps to the protocol of the client: the server may speak no other.
+// upgrade makes an outbound cluster an HTTP/2 one where the rule says so, or the mesh does and the port is HTTP. A port
+// whose protocol is detected keeps to the protocol of the client: the server may speak no other.
 func (b *clusterBuilder) upgrade(k ClusterKey, pool *networking.ConnectionPoolSettings) {
 	if pool.GetHttp().GetUseClientProtocol() || b.http.GetUseDownstreamProtocolConfig() != nil {
 		return
@@ -89,7 +90,8 @@ func (b *clusterBuilder) pool(mesh *value.Mesh, p TrafficPolicy) {
 	}
 }
 
-// thresholds are the circuit breakers. Envoy's own default of 3 retries is too few while pods come and go, so what is not set is unlimited.
+// thresholds are the circuit breakers. Envoy's own default of 3 retries is too few while pods come and go, so what is
+// not set is unlimited.
 func thresholds(s *networking.ConnectionPoolSettings) *clusterpb.CircuitBreakers {
 	limit := func(n int32) *wrapperspb.UInt32Value {
 		if n > 0 {
@@ -111,7 +113,8 @@ func retryBudget(r *networking.TrafficPolicy_RetryBudget) *clusterpb.CircuitBrea
 		return nil
 	}
 	out := &clusterpb.CircuitBreakers_Thresholds_RetryBudget{
-		BudgetPercent: &typepb.Percent{Value: 20}, MinRetryConcurrency: wrapperspb.UInt32(3), BudgetInterval: r.GetBudgetInterval()}
+		BudgetPercent: &typepb.Percent{Value: 20}, MinRetryConcurrency: wrapperspb.UInt32(3),
+		BudgetInterval: r.GetBudgetInterval()}
 	if r.GetPercent() != nil {
 		out.BudgetPercent.Value = r.GetPercent().GetValue()
 	}
@@ -127,7 +130,8 @@ func (b *clusterBuilder) connections(s *networking.ConnectionPoolSettings) {
 	if idle == nil {
 		idle = s.GetTcp().GetIdleTimeout()
 	}
-	life, requests, streams := s.GetTcp().GetMaxConnectionDuration(), s.GetHttp().GetMaxRequestsPerConnection(), s.GetHttp().GetMaxConcurrentStreams()
+	life, requests, streams := s.GetTcp().GetMaxConnectionDuration(), s.GetHttp().GetMaxRequestsPerConnection(),
+		s.GetHttp().GetMaxConcurrentStreams()
 	if idle == nil && life == nil && requests <= 0 && streams <= 0 {
 		return
 	}

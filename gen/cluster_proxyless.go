@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// proxylessCluster is an outbound cluster for a gRPC client without a proxy: nothing but what grpc's own xDS client understands, which
-// refuses a cluster with a policy that it does not know.
+// proxylessCluster is an outbound cluster for a gRPC client without a proxy: nothing but what grpc's own xDS client
+// understands, which refuses a cluster with a policy that it does not know.
 func proxylessCluster(k ClusterKey, p TrafficPolicy) *clusterpb.Cluster {
 	b := &clusterBuilder{c: &clusterpb.Cluster{
 		Name:                 ClusterName(k.Port.Number, k.Subset, k.Service.Host),
@@ -18,8 +18,9 @@ func proxylessCluster(k ClusterKey, p TrafficPolicy) *clusterpb.Cluster {
 	}}
 	if e := proxylessName(k); e != nil {
 		b.c.ClusterDiscoveryType = &clusterpb.Cluster_Type{Type: clusterpb.Cluster_LOGICAL_DNS}
-		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name, Endpoints: []*endpointpb.LocalityLbEndpoints{{
-			LbEndpoints: []*endpointpb.LbEndpoint{LbEndpoint(*e)}}}}
+		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name,
+			Endpoints: []*endpointpb.LocalityLbEndpoints{{
+				LbEndpoints: []*endpointpb.LbEndpoint{LbEndpoint(*e)}}}}
 	} else {
 		b.c.EdsClusterConfig = edsConfig(b.c.Name)
 	}
@@ -29,14 +30,16 @@ func proxylessCluster(k ClusterKey, p TrafficPolicy) *clusterpb.Cluster {
 	if n := p.Pool.GetHttp().GetHttp2MaxRequests(); n > 0 {
 		b.c.CircuitBreakers = &clusterpb.CircuitBreakers{Thresholds: []*clusterpb.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(uint32(n))}}}
 	}
-	// Mutual TLS only where a rule asks for it: the client may have been built without credentials from xDS, and nothing tells.
+	// Mutual TLS only where a rule asks for it: the client may have been built without credentials from xDS, and
+	// nothing tells.
 	if istioMutual(p.TLS) {
 		b.c.TransportSocket = transportSocket("envoy.transport_sockets.tls", proxylessTLS(k, p))
 	}
 	return b.c
 }
 
-// proxylessName is the one name that a gRPC client resolves itself; nil if it is to ask for endpoints. It knows no cluster of several names.
+// proxylessName is the one name that a gRPC client resolves itself; nil if it is to ask for endpoints. It knows no
+// cluster of several names.
 func proxylessName(k ClusterKey) *EndpointKey {
 	all := k
 	all.Client.Type = 0
@@ -57,10 +60,12 @@ func proxylessTLS(k ClusterKey, p TrafficPolicy) *tlspb.UpstreamTlsContext {
 		names = accounts(k)
 	}
 	return &tlspb.UpstreamTlsContext{CommonTlsContext: &tlspb.CommonTlsContext{
-		TlsCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default", CertificateName: "default"},
+		TlsCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
+			CertificateName: "default"},
 		ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{
-			CaCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default", CertificateName: "ROOTCA"},
-			MatchSubjectAltNames:          exactly(names),
+			CaCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
+				CertificateName: "ROOTCA"},
+			MatchSubjectAltNames: exactly(names),
 		}},
 	}}
 }

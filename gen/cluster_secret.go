@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// workloadSecret is one of the two secrets that every workload's agent serves at the static cluster sds-grpc: its own certificate ("default")
-// and the roots that it trusts ("ROOTCA"). Listeners and clusters wait for it without a limit.
+// workloadSecret is one of the two secrets that every workload's agent serves at the static cluster sds-grpc: its own
+// certificate ("default") and the roots that it trusts ("ROOTCA"). Listeners and clusters wait for it without a limit.
 func workloadSecret(name string) *tlspb.SdsSecretConfig {
 	s := fileSecret(name)
 	s.SdsConfig.InitialFetchTimeout = &durationpb.Duration{}

@@ -64,7 +64,8 @@ func InboundPassthroughCluster(k StaticClusterKey) *clusterpb.Cluster {
 	return c
 }
 
-// The addresses from which a proxy connects to its own application: interception leaves them alone, so that no connection goes in a circle.
+// The addresses from which a proxy connects to its own application: interception leaves them alone, so that no
+// connection goes in a circle.
 const (
 	inboundBindIPv4 = "127.0.0.6"
 	inboundBindIPv6 = "::6"

@@ -24,7 +24,8 @@ import (
 func clusterMesh(t testing.TB, text string) *value.Mesh {
 	t.Helper()
 	m := &meshconfig.MeshConfig{
-		ConnectTimeout: durationpb.New(10 * time.Second), DnsRefreshRate: durationpb.New(time.Minute), EnableAutoMtls: wrapperspb.Bool(true),
+		ConnectTimeout: durationpb.New(10 * time.Second), DnsRefreshRate: durationpb.New(time.Minute),
+		EnableAutoMtls:    wrapperspb.Bool(true),
 		LocalityLbSetting: &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
 	}
 	fromYAML(t, text, m)
@@ -68,10 +69,12 @@ func speaks(tls string, addresses ...string) *value.Projection {
 	if tls == "istio" {
 		p.MutualTLS = []string{"p"}
 	}
-	id := unique.Make(value.Identity{Namespace: "shop", Workload: "books", TLSMode: tls, Cluster: "c1", LabelsKey: "app=books,version=v1"})
+	id := unique.Make(value.Identity{Namespace: "shop", Workload: "books", TLSMode: tls, Cluster: "c1",
+		LabelsKey: "app=books,version=v1"})
 	for _, a := range addresses {
 		p.Inline = append(p.Inline, &value.Endpoint{
-			Addresses: []string{a}, Ports: []value.EndpointPort{{Name: "p", Port: 8080}}, Identity: id, Labels: value.Labels{"version": "v1"},
+			Addresses: []string{a}, Ports: []value.EndpointPort{{Name: "p", Port: 8080}}, Identity: id,
+			Labels:   value.Labels{"version": "v1"},
 			Locality: value.Locality{Region: "r1", Zone: "z1"}, Weight: 1, Health: value.HealthUnknown})
 	}
 	return p
@@ -79,7 +82,8 @@ func speaks(tls string, addresses ...string) *value.Projection {
 
 func clusterKey(t testing.TB, mesh, rule, subset string) gen.ClusterKey {
 	s := clusterService(value.HTTP)
-	return gen.ClusterKey{Mesh: clusterMesh(t, mesh), Service: s, Port: s.Ports[0], Projection: speaks("istio"), Rule: clusterRule(t, rule), Subset: subset,
+	return gen.ClusterKey{Mesh: clusterMesh(t, mesh), Service: s, Port: s.Ports[0], Projection: speaks("istio"),
+		Rule: clusterRule(t, rule), Subset: subset,
 		Client: gen.ClusterClient{MetadataExchange: true}}
 }
 
@@ -131,13 +135,16 @@ outlier_detection null
 connect_timeout 10s
 common_lb_config {healthy_panic_threshold:{}}
 ` + httpOptions + ` null`},
-		{"port over rule", "", `{trafficPolicy: {loadBalancer: {simple: RANDOM}, connectionPool: {tcp: {connectTimeout: 1s}},
+		{"port over rule", "",
+			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, connectionPool: {tcp: {connectTimeout: 1s}},
 			portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: ROUND_ROBIN}}]}}`, "", `
 lb_policy null
 connect_timeout 10s`},
-		{"another port's settings", "", `{trafficPolicy: {loadBalancer: {simple: RANDOM}, portLevelSettings: [{port: {number: 81}, loadBalancer: {simple: ROUND_ROBIN}}]}}`, "", `
+		{"another port's settings", "",
+			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, portLevelSettings: [{port: {number: 81}, loadBalancer: {simple: ROUND_ROBIN}}]}}`, "", `
 lb_policy RANDOM`},
-		{"subset over rule, part by part", "", `{trafficPolicy: {loadBalancer: {simple: RANDOM}, connectionPool: {tcp: {connectTimeout: 1s}}},
+		{"subset over rule, part by part", "",
+			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, connectionPool: {tcp: {connectTimeout: 1s}}},
 			subsets: [{name: a, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}]}`, "a", `
 lb_policy null
 connect_timeout 1s
@@ -157,7 +164,9 @@ lb_policy LEAST_REQUEST
 least_request_lb_config {slow_start_config:{aggression:{default_value:1,runtime_key:(},min_weight_percent:{value:10},slow_start_window:9s}}`},
 		{"old warmup", "", `{trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN, warmupDurationSecs: 9s}}}`, "", `
 round_robin_lb_config {slow_start_config:{slow_start_window:9s}}`},
-		{"ring of its own size", "", `{trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: 77}}}}}`, "", `
+		{"ring of its own size", "",
+			`{trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: 77}}}}}`,
+			"", `
 lb_policy RING_HASH
 ring_hash_lb_config {minimum_ring_size:77}`},
 		{"ring", "", `{trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {}}}}}`, "", `
@@ -171,39 +180,50 @@ type ORIGINAL_DST
 lb_policy CLUSTER_PROVIDED
 eds_cluster_config null
 transport_socket_matches null`},
-		{"outlier limits of zero are off", "", `{trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0, consecutiveGatewayErrors: 4, minHealthPercent: 10}}}`, "", `
+		{"outlier limits of zero are off", "",
+			`{trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0, consecutiveGatewayErrors: 4, minHealthPercent: 10}}}`, "", `
 outlier_detection {consecutive_5xx:0,consecutive_gateway_failure:4,enforcing_consecutive_5xx:0,enforcing_consecutive_gateway_failure:100,enforcing_success_rate:0}
 common_lb_config {healthy_panic_threshold:{value:10}}`},
 		{"local origin", "", `{trafficPolicy: {outlierDetection: {splitExternalLocalOriginErrors: true}}}`, "", `
 outlier_detection {enforcing_local_origin_success_rate:0,enforcing_success_rate:0,split_external_local_origin_errors:true}`},
 		{"failover needs outlier detection", `{localityLbSetting: {failover: [{from: a, to: b}]}}`, "", "", `
 common_lb_config {healthy_panic_threshold:{}}`},
-		{"failover", `{localityLbSetting: {failover: [{from: a, to: b}]}}`, `{trafficPolicy: {outlierDetection: {}}}`, "", `
+		{"failover", `{localityLbSetting: {failover: [{from: a, to: b}]}}`, `{trafficPolicy: {outlierDetection: {}}}`,
+			"", `
 common_lb_config {healthy_panic_threshold:{},locality_weighted_lb_config:{}}`},
 		{"failover turned off by the rule", `{localityLbSetting: {failover: [{from: a, to: b}]}}`,
 			`{trafficPolicy: {outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}}}`, "", `
 common_lb_config {healthy_panic_threshold:{}}`},
 		{"distribution", "", `{trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: [{from: "a/*", to: {"b/*": 100}}]}}}}`, "", `
 common_lb_config {healthy_panic_threshold:{},locality_weighted_lb_config:{}}`},
-		{"h2 by the mesh", `{h2UpgradePolicy: UPGRADE}`, "", "", httpOptions + `/explicit_http_config {http2_protocol_options:{}}`},
-		{"h2 by the mesh, not by the rule", `{h2UpgradePolicy: UPGRADE}`, `{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: DO_NOT_UPGRADE}}}}`, "", httpOptions + ` null`},
-		{"client's protocol", `{h2UpgradePolicy: UPGRADE}`, `{trafficPolicy: {connectionPool: {http: {useClientProtocol: true, idleTimeout: 1s}}}}`, "",
+		{"h2 by the mesh", `{h2UpgradePolicy: UPGRADE}`, "", "",
+			httpOptions + `/explicit_http_config {http2_protocol_options:{}}`},
+		{"h2 by the mesh, not by the rule", `{h2UpgradePolicy: UPGRADE}`,
+			`{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: DO_NOT_UPGRADE}}}}`, "", httpOptions + ` null`},
+		{"client's protocol", `{h2UpgradePolicy: UPGRADE}`,
+			`{trafficPolicy: {connectionPool: {http: {useClientProtocol: true, idleTimeout: 1s}}}}`, "",
 			httpOptions + `/use_downstream_protocol_config {http2_protocol_options:{},http_protocol_options:{}}
 ` + httpOptions + `/common_http_protocol_options {idle_timeout:1s}`},
-		{"idle by TCP, streams without HTTP/2", "", `{trafficPolicy: {connectionPool: {tcp: {idleTimeout: 4s}, http: {maxConcurrentStreams: 5}}}}`, "", httpOptions + `/explicit_http_config {http_protocol_options:{}}
+		{"idle by TCP, streams without HTTP/2", "",
+			`{trafficPolicy: {connectionPool: {tcp: {idleTimeout: 4s}, http: {maxConcurrentStreams: 5}}}}`, "",
+			httpOptions + `/explicit_http_config {http_protocol_options:{}}
 ` + httpOptions + `/common_http_protocol_options {idle_timeout:4s}`},
-		{"pings of HTTP/2", "", `{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 5s, timeout: 2s}}}}}`, "",
+		{"pings of HTTP/2", "",
+			`{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 5s, timeout: 2s}}}}}`, "",
 			httpOptions + `/explicit_http_config {http2_protocol_options:{connection_keepalive:{interval:5s,timeout:2s}}}`},
 		{"retry budget", "", `{trafficPolicy: {retryBudget: {minRetryConcurrency: 7, budgetInterval: 1s}}}`, "", `
 circuit_breakers {thresholds:[{max_connections:4294967295,max_pending_requests:4294967295,max_requests:4294967295,max_retries:4294967295,` +
 			`retry_budget:{budget_interval:1s,budget_percent:{value:20},min_retry_concurrency:7}}]}`},
-		{"a port's settings have no retry budget", "", `{trafficPolicy: {retryBudget: {}, portLevelSettings: [{port: {number: 80}}]}}`, "", `
+		{"a port's settings have no retry budget", "",
+			`{trafficPolicy: {retryBudget: {}, portLevelSettings: [{port: {number: 80}}]}}`, "", `
 circuit_breakers {thresholds:[{max_connections:4294967295,max_pending_requests:4294967295,max_requests:4294967295,max_retries:4294967295}]}`},
-		{"keepalive: rule over mesh", `{tcpKeepalive: {time: 60s, probes: 2}}`, `{trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {interval: 5s, probes: 9}}}}}`, "", `
+		{"keepalive: rule over mesh", `{tcpKeepalive: {time: 60s, probes: 2}}`,
+			`{trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {interval: 5s, probes: 9}}}}}`, "", `
 upstream_connection_options {tcp_keepalive:{keepalive_interval:5,keepalive_probes:9,keepalive_time:60}}`},
 		{"keepalive, the system's", "", `{trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {}}}}}`, "", `
 upstream_connection_options {tcp_keepalive:{}}`},
-		{"stat name", `{outboundClusterStatName: "%SERVICE%_%SERVICE_PORT%_%SERVICE_PORT_NAME%_%SUBSET_NAME%"}`, `{subsets: [{name: a}]}`, "a", `
+		{"stat name", `{outboundClusterStatName: "%SERVICE%_%SERVICE_PORT%_%SERVICE_PORT_NAME%_%SUBSET_NAME%"}`,
+			`{subsets: [{name: a}]}`, "a", `
 alt_stat_name books.shop_80_p_a;`},
 	}
 	for _, r := range rows {
@@ -222,12 +242,13 @@ alt_stat_name books.shop_80_p_a;`},
 	}
 }
 
-// TestDetectedPortIsNotUpgraded: h2UpgradePolicy leaves a port whose protocol a sidecar detects with the protocol of the client; a router, which
-// detects nothing, speaks HTTP/2 there.
+// TestDetectedPortIsNotUpgraded: h2UpgradePolicy leaves a port whose protocol a sidecar detects with the protocol of
+// the client; a router, which detects nothing, speaks HTTP/2 there.
 func TestDetectedPortIsNotUpgraded(t *testing.T) {
 	for client, want := range map[value.NodeType]string{
-		value.SidecarProxy: httpOptions + "/use_downstream_protocol_config {http2_protocol_options:{},http_protocol_options:{}}",
-		value.Router:       httpOptions + "/explicit_http_config {http2_protocol_options:{}}",
+		value.SidecarProxy: httpOptions +
+			"/use_downstream_protocol_config {http2_protocol_options:{},http_protocol_options:{}}",
+		value.Router: httpOptions + "/explicit_http_config {http2_protocol_options:{}}",
 	} {
 		k := clusterKey(t, "", `{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE}}}}`, "")
 		k.Client.Type, k.Port = client, &value.Port{Name: "p", Number: 80, Protocol: value.Auto}
@@ -294,8 +315,10 @@ func TestSubsetsOfNames(t *testing.T) {
 
 func TestTargetOfPassedConnections(t *testing.T) {
 	k := clusterKey(t, "", "", "")
-	k.Service.Resolution, k.Service.Registry, k.Port = value.Passthrough, value.RegistryExternal, &value.Port{Name: "p", Number: 80, Protocol: value.TCP, TargetPort: 8080}
-	if got := fieldsOf(t, valid(t, gen.Cluster(k)), "original_dst_lb_config"); got != "original_dst_lb_config {upstream_port_override:8080}" {
+	k.Service.Resolution, k.Service.Registry, k.Port = value.Passthrough, value.RegistryExternal,
+		&value.Port{Name: "p", Number: 80, Protocol: value.TCP, TargetPort: 8080}
+	if got := fieldsOf(t, valid(t, gen.Cluster(k)),
+		"original_dst_lb_config"); got != "original_dst_lb_config {upstream_port_override:8080}" {
 		t.Error(got)
 	}
 }
@@ -312,7 +335,8 @@ lb_policy CLUSTER_PROVIDED
 upstream_bind_config {source_address:{address:127.0.0.6,port_value:0}}
 ` + httpOptions + `/explicit_http_config {http2_protocol_options:{max_concurrent_streams:3}}
 metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/shop/destination-rule/rule`
-	if got := fieldsOf(t, c, "name", "type", "lb_policy", "upstream_bind_config", httpOptions+"/explicit_http_config", "metadata/filter_metadata/istio/config"); got != want {
+	if got := fieldsOf(t, c, "name", "type", "lb_policy", "upstream_bind_config", httpOptions+"/explicit_http_config",
+		"metadata/filter_metadata/istio/config"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if n := len(c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()); n != 2 {
@@ -331,13 +355,15 @@ metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/sh
 
 func TestStaticClusters(t *testing.T) {
 	k := gen.StaticClusterKey{Mesh: clusterMesh(t, `{connectTimeout: 2s}`), IPv6: true}
-	for _, c := range []*clusterpb.Cluster{gen.BlackHoleCluster(k), gen.PassthroughCluster(k), gen.InboundPassthroughCluster(k)} {
+	for _, c := range []*clusterpb.Cluster{gen.BlackHoleCluster(k), gen.PassthroughCluster(k),
+		gen.InboundPassthroughCluster(k)} {
 		if got := fieldsOf(t, valid(t, c), "connect_timeout", "filters"); got != "connect_timeout 2s\nfilters null" {
 			t.Errorf("%s: %s", c.GetName(), got)
 		}
 	}
 	bind := func(k gen.StaticClusterKey) string {
-		return fieldsOf(t, gen.InboundPassthroughCluster(k), "upstream_bind_config/source_address/address", "upstream_bind_config/extra_source_addresses")
+		return fieldsOf(t, gen.InboundPassthroughCluster(k), "upstream_bind_config/source_address/address",
+			"upstream_bind_config/extra_source_addresses")
 	}
 	if got := bind(k); got != "upstream_bind_config/source_address/address ::6\nupstream_bind_config/extra_source_addresses null" {
 		t.Error(got)

@@ -23,7 +23,8 @@ func istioMutual(tls *networking.ClientTLSSettings) bool {
 	return tls.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
 }
 
-// security sets how the cluster's connections are protected: as the policy says, else by mutual TLS with those endpoints that speak it.
+// security sets how the cluster's connections are protected: as the policy says, else by mutual TLS with those
+// endpoints that speak it.
 func (b *clusterBuilder) security(k ClusterKey, p TrafficPolicy) {
 	tls, auto := p.TLS, false
 	if tls == nil && autoMutual(k) {
@@ -43,8 +44,8 @@ func (b *clusterBuilder) security(k ClusterKey, p TrafficPolicy) {
 	b.proxyProtocol(p.ProxyProtocol)
 }
 
-// autoMutual reports whether mutual TLS is used without being asked for. Where the endpoints cannot say each for itself whether they speak
-// it (those of headless services, and of clusters that pass connections through), all must.
+// autoMutual reports whether mutual TLS is used without being asked for. Where the endpoints cannot say each for itself
+// whether they speak it (those of headless services, and of clusters that pass connections through), all must.
 func autoMutual(k ClusterKey) bool {
 	if k.Service.External || !k.Mesh.Config.GetEnableAutoMtls().GetValue() {
 		return false
@@ -87,7 +88,8 @@ func (b *clusterBuilder) mutualContext(k ClusterKey, tls *networking.ClientTLSSe
 	}
 	common := commonTLS()
 	common.TlsCertificateSdsSecretConfigs = []*tlspb.SdsSecretConfig{workloadSecret("default")}
-	common.ValidationContextType = validation(&tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)}, workloadSecret("ROOTCA"))
+	common.ValidationContextType = validation(&tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)},
+		workloadSecret("ROOTCA"))
 	common.AlpnProtocols = []string{"istio"}
 	if k.Client.MetadataExchange {
 		common.AlpnProtocols = []string{"istio-peer-exchange", "istio"}
@@ -129,8 +131,10 @@ const spiffe = "spiffe://"
 
 // originContext is TLS that the proxy begins on behalf of the application.
 func (b *clusterBuilder) originContext(k ClusterKey, tls *networking.ClientTLSSettings) *tlspb.UpstreamTlsContext {
-	// A secret of the control plane is for routers, and for workloads that a rule selects: not for all who may see the rule. Roots are.
-	if tls.GetCredentialName() != "" && !strings.HasPrefix(tls.GetCredentialName(), "configmap://") && k.Client.Type == value.SidecarProxy && k.Rule.Selector() == nil {
+	// A secret of the control plane is for routers, and for workloads that a rule selects: not for all who may see the
+	// rule. Roots are.
+	if tls.GetCredentialName() != "" && !strings.HasPrefix(tls.GetCredentialName(), "configmap://") &&
+		k.Client.Type == value.SidecarProxy && k.Rule.Selector() == nil {
 		return nil
 	}
 	b.serverName(tls)
@@ -139,7 +143,8 @@ func (b *clusterBuilder) originContext(k ClusterKey, tls *networking.ClientTLSSe
 		names = accounts(k)
 	}
 	mutual := tls.GetMode() == networking.ClientTLSSettings_MUTUAL
-	certificate, root := fileSecret("file-cert:"+tls.GetClientCertificate()+"~"+tls.GetPrivateKey()), fileSecret("file-root:system")
+	certificate, root := fileSecret("file-cert:"+tls.GetClientCertificate()+"~"+tls.GetPrivateKey()),
+		fileSecret("file-root:system")
 	if tls.GetCaCertificates() != "" {
 		root = fileSecret("file-root:" + tls.GetCaCertificates())
 	}
@@ -168,7 +173,8 @@ func (b *clusterBuilder) originContext(k ClusterKey, tls *networking.ClientTLSSe
 	return &tlspb.UpstreamTlsContext{CommonTlsContext: common, Sni: tls.GetSni()}
 }
 
-// serverName lets Envoy take the server name, and the name to verify, from the request's host where the policy names none.
+// serverName lets Envoy take the server name, and the name to verify, from the request's host where the policy names
+// none.
 func (b *clusterBuilder) serverName(tls *networking.ClientTLSSettings) {
 	if tls.GetSni() != "" {
 		return
@@ -182,7 +188,8 @@ func commonTLS() *tlspb.CommonTlsContext {
 		TlsMinimumProtocolVersion: tlspb.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tlspb.TlsParameters_TLSv1_3}}
 }
 
-func validation(def *tlspb.CertificateValidationContext, root *tlspb.SdsSecretConfig) *tlspb.CommonTlsContext_CombinedValidationContext {
+func validation(def *tlspb.CertificateValidationContext,
+	root *tlspb.SdsSecretConfig) *tlspb.CommonTlsContext_CombinedValidationContext {
 	return &tlspb.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlspb.CommonTlsContext_CombinedCertificateValidationContext{
 		DefaultValidationContext: def, ValidationContextSdsSecretConfig: root}}
 }
@@ -201,11 +208,13 @@ func credential(name string) *tlspb.SdsSecretConfig {
 		name = "kubernetes://" + name
 	}
 	return &tlspb.SdsSecretConfig{Name: name, SdsConfig: &corepb.ConfigSource{
-		ConfigSourceSpecifier: &corepb.ConfigSource_Ads{Ads: &corepb.AggregatedConfigSource{}}, ResourceApiVersion: corepb.ApiVersion_V3}}
+		ConfigSourceSpecifier: &corepb.ConfigSource_Ads{Ads: &corepb.AggregatedConfigSource{}},
+		ResourceApiVersion:    corepb.ApiVersion_V3}}
 }
 
 func transportSocket(name string, config proto.Message) *corepb.TransportSocket {
-	return &corepb.TransportSocket{Name: name, ConfigType: &corepb.TransportSocket_TypedConfig{TypedConfig: anyOf(config)}}
+	return &corepb.TransportSocket{Name: name,
+		ConfigType: &corepb.TransportSocket_TypedConfig{TypedConfig: anyOf(config)}}
 }
 
 func rawBuffer() *corepb.TransportSocket {
@@ -218,8 +227,10 @@ func (b *clusterBuilder) proxyProtocol(p *networking.TrafficPolicy_ProxyProtocol
 		return
 	}
 	wrap := func(inner *corepb.TransportSocket) *corepb.TransportSocket {
-		return transportSocket("envoy.transport_sockets.upstream_proxy_protocol", &proxyprotocolpb.ProxyProtocolUpstreamTransport{
-			Config: &corepb.ProxyProtocolConfig{Version: corepb.ProxyProtocolConfig_Version(p.GetVersion())}, TransportSocket: inner})
+		return transportSocket("envoy.transport_sockets.upstream_proxy_protocol",
+			&proxyprotocolpb.ProxyProtocolUpstreamTransport{
+				Config:          &corepb.ProxyProtocolConfig{Version: corepb.ProxyProtocolConfig_Version(p.GetVersion())},
+				TransportSocket: inner})
 	}
 	for _, m := range b.c.TransportSocketMatches {
 		m.TransportSocket = wrap(m.TransportSocket)

@@ -15,7 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// socketOf tells a transport socket in a line: its kind, server name, ALPN, certificate, roots and the names that are verified.
+// socketOf tells a transport socket in a line: its kind, server name, ALPN, certificate, roots and the names that are
+// verified.
 func socketOf(t *testing.T, s *corepb.TransportSocket) string {
 	t.Helper()
 	if s.GetName() != "envoy.transport_sockets.tls" {
@@ -72,14 +73,22 @@ func TestClusterSecurity(t *testing.T) {
 		want            string
 	}{
 		{"by itself", "", "", nil, auto},
-		{"with nobody known", "", "", func(k *gen.ClusterKey) { k.Projection = nil }, strings.Replace(auto, " san=spiffe://td/ns/shop/sa/books", "", 1)},
+		{"with nobody known", "", "", func(k *gen.ClusterKey) { k.Projection = nil },
+			strings.Replace(auto, " san=spiffe://td/ns/shop/sa/books", "", 1)},
 		{"off in the mesh", `{enableAutoMtls: false}`, "", nil, ""},
 		{"outside the mesh", "", "", func(k *gen.ClusterKey) { k.Service.External = true }, ""},
-		{"aliases of the trust domain", `{trustDomainAliases: [old]}`, "", nil, strings.Replace(auto, "san=", "san=spiffe://old/ns/shop/sa/books san=", 1)},
-		{"names of the ServiceEntry", "", "", func(k *gen.ClusterKey) { k.Service.SubjectAltNames = []string{"a.example", "td/ns/x/sa/y"} },
-			strings.Replace(auto, "san=spiffe://td/ns/shop/sa/books", "san=a.example san=spiffe://td/ns/shop/sa/books san=spiffe://td/ns/x/sa/y", 1)},
-		{"HTTP/2", "", "", func(k *gen.ClusterKey) { k.Port = &value.Port{Name: "p", Number: 80, Protocol: value.GRPC} }, strings.Replace(auto, ",istio ", ",istio,h2 ", 1)},
-		{"without Istio's filter", "", "", func(k *gen.ClusterKey) { k.Client.MetadataExchange = false }, strings.Replace(auto, "istio-peer-exchange,", "", 1)},
+		{"aliases of the trust domain", `{trustDomainAliases: [old]}`, "", nil,
+			strings.Replace(auto, "san=", "san=spiffe://old/ns/shop/sa/books san=", 1)},
+		{"names of the ServiceEntry", "", "",
+			func(k *gen.ClusterKey) { k.Service.SubjectAltNames = []string{"a.example", "td/ns/x/sa/y"} },
+			strings.Replace(auto, "san=spiffe://td/ns/shop/sa/books",
+				"san=a.example san=spiffe://td/ns/shop/sa/books san=spiffe://td/ns/x/sa/y", 1)},
+		{"HTTP/2", "", "", func(k *gen.ClusterKey) {
+			k.Port = &value.Port{Name: "p", Number: 80,
+				Protocol: value.GRPC}
+		}, strings.Replace(auto, ",istio ", ",istio,h2 ", 1)},
+		{"without Istio's filter", "", "", func(k *gen.ClusterKey) { k.Client.MetadataExchange = false },
+			strings.Replace(auto, "istio-peer-exchange,", "", 1)},
 		{"headless, all speak it", "", "", func(k *gen.ClusterKey) {
 			k.Service.Resolution, k.Projection = value.Passthrough, speaks("istio", "10.1.1.1", "10.1.1.2")
 		}, strings.TrimSuffix(strings.TrimPrefix(auto, "tlsMode-istio: "), "; tlsMode-disabled: raw_buffer")},
@@ -91,9 +100,11 @@ func TestClusterSecurity(t *testing.T) {
 			k.Rule = clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}`)
 		}, strings.TrimSuffix(strings.TrimPrefix(auto, "tlsMode-istio: "), "; tlsMode-disabled: raw_buffer")},
 		{"passed through, one does not", "", "", func(k *gen.ClusterKey) {
-			k.Rule, k.Projection = clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}`), speaks("disabled")
+			k.Rule, k.Projection = clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}`),
+				speaks("disabled")
 		}, ""},
-		{"asked for", "", `{mode: ISTIO_MUTUAL, sni: other, subjectAltNames: [me]}`, nil, "tls sni=other alpn=istio-peer-exchange,istio cert=default roots=ROOTCA san=me"},
+		{"asked for", "", `{mode: ISTIO_MUTUAL, sni: other, subjectAltNames: [me]}`, nil,
+			"tls sni=other alpn=istio-peer-exchange,istio cert=default roots=ROOTCA san=me"},
 		{"disabled", "", `{mode: DISABLE}`, nil, ""},
 		{"simple", "", `{mode: SIMPLE, sni: a.example}`, nil, "tls sni=a.example alpn= roots=file-root:system"},
 		{"mutual", "", `{mode: MUTUAL, clientCertificate: /c, privateKey: /k, caCertificates: /r, subjectAltNames: [x]}`, nil,
@@ -101,11 +112,14 @@ func TestClusterSecurity(t *testing.T) {
 		{"mutual without a key", "", `{mode: MUTUAL, clientCertificate: /c}`, nil, ""},
 		{"unverified", "", `{mode: SIMPLE, insecureSkipVerify: true}`, nil, "tls sni= alpn= roots="},
 		{"secret, for everybody", "", `{mode: SIMPLE, credentialName: s}`, nil, ""},
-		{"roots, for everybody", "", `{mode: SIMPLE, credentialName: "configmap://r"}`, nil, "tls sni= alpn= roots=configmap://r-cacert"},
-		{"secret, for a router", "", `{mode: MUTUAL, credentialName: s}`, func(k *gen.ClusterKey) { k.Client.Type = value.Router },
+		{"roots, for everybody", "", `{mode: SIMPLE, credentialName: "configmap://r"}`, nil,
+			"tls sni= alpn= roots=configmap://r-cacert"},
+		{"secret, for a router", "", `{mode: MUTUAL, credentialName: s}`,
+			func(k *gen.ClusterKey) { k.Client.Type = value.Router },
 			"tls sni= alpn= cert=kubernetes://s roots=kubernetes://s-cacert"},
 		{"gRPC client", "", "", func(k *gen.ClusterKey) { k.Client = gen.ClusterClient{Type: value.Proxyless} }, ""},
-		{"gRPC client, asked for", "", `{mode: ISTIO_MUTUAL}`, func(k *gen.ClusterKey) { k.Client = gen.ClusterClient{Type: value.Proxyless} },
+		{"gRPC client, asked for", "", `{mode: ISTIO_MUTUAL}`,
+			func(k *gen.ClusterKey) { k.Client = gen.ClusterClient{Type: value.Proxyless} },
 			"tls sni= alpn= cert=default/default roots=ROOTCA san=spiffe://td/ns/shop/sa/books"},
 	}
 	for _, r := range rows {
@@ -135,7 +149,8 @@ func TestServerNameOfTheRequest(t *testing.T) {
 		`{mode: SIMPLE, sni: x, subjectAltNames: [a]}`: "null",
 	} {
 		c := gen.Cluster(clusterKey(t, "", "{trafficPolicy: {tls: "+tls+"}}", ""))
-		if got := fieldsOf(t, c, httpOptions+"/upstream_http_protocol_options"); got != httpOptions+"/upstream_http_protocol_options "+want {
+		if got := fieldsOf(t, c, httpOptions+"/upstream_http_protocol_options"); got != httpOptions+
+			"/upstream_http_protocol_options "+want {
 			t.Errorf("%s: %s", tls, got)
 		}
 	}
@@ -143,12 +158,14 @@ func TestServerNameOfTheRequest(t *testing.T) {
 
 func TestProxyProtocolWrapsEverySocket(t *testing.T) {
 	c := gen.Cluster(clusterKey(t, "", `{trafficPolicy: {proxyProtocol: {version: V2}}}`, ""))
-	if got := securityOf(t, valid(t, c)); got != "tlsMode-istio: upstream_proxy_protocol; tlsMode-disabled: upstream_proxy_protocol" {
+	if got := securityOf(t, valid(t,
+		c)); got != "tlsMode-istio: upstream_proxy_protocol; tlsMode-disabled: upstream_proxy_protocol" {
 		t.Error(got)
 	}
 	c = gen.Cluster(clusterKey(t, "", `{trafficPolicy: {proxyProtocol: {}, tls: {mode: DISABLE}}}`, ""))
 	wrapped := &proxyprotocolpb.ProxyProtocolUpstreamTransport{}
-	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(wrapped); err != nil || wrapped.GetTransportSocket().GetName() != "raw_buffer" {
+	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(wrapped); err != nil ||
+		wrapped.GetTransportSocket().GetName() != "raw_buffer" {
 		t.Errorf("plain text under PROXY protocol: %v, %v", wrapped, err)
 	}
 	if got := securityOf(t, valid(t, c)); got != "upstream_proxy_protocol" {
@@ -166,7 +183,8 @@ metadata null
 common_lb_config null
 circuit_breakers {thresholds:[{max_requests:4}]}
 eds_cluster_config/service_name outbound|80||books.shop.svc.cluster.local`
-	if got := fieldsOf(t, valid(t, gen.Cluster(k)), "lb_policy", "filters", "metadata", "common_lb_config", "circuit_breakers", "eds_cluster_config/service_name"); got != want {
+	if got := fieldsOf(t, valid(t, gen.Cluster(k)), "lb_policy", "filters", "metadata", "common_lb_config",
+		"circuit_breakers", "eds_cluster_config/service_name"); got != want {
 		t.Errorf("got\n%s", got)
 	}
 	k.Rule = clusterRule(t, `{trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x, maglev: {}}}}}`)

@@ -18,14 +18,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// The outbound traffic policy ALLOW_ANY_DYNAMIC_DNS lets a sidecar resolve the host of a request itself, where no service is meant:
+// The outbound traffic policy ALLOW_ANY_DYNAMIC_DNS lets a sidecar resolve the host of a request itself, where no
+// service is meant:
 //
 //	any HTTP listener       the dynamic_forward_proxy filter resolves the host of requests that are routed to AllowAnyDynamicDNSCluster
 //	RouteConfiguration      the catch-all virtual host routes to AllowAnyDynamicDNSCluster
 //	virtualOutbound         a chain for HTTP, with the same route; other bytes go to PassthroughCluster
 //	AllowAnyDynamicDNSCluster  connects to the addresses that the filter found, with TLS if the policy says so
 
-// DynamicDNS says whether a proxy resolves the hosts of requests to unknown services, and how. Comparable; the zero value is no.
+// DynamicDNS says whether a proxy resolves the hosts of requests to unknown services, and how. Comparable; the zero
+// value is no.
 type DynamicDNS struct {
 	Served bool
 	// IPv6Only: the proxy has no IPv4 address.
@@ -37,9 +39,9 @@ type DynamicDNS struct {
 // agentDNSPort is the port at which an agent that captures DNS answers queries.
 const agentDNSPort = 15053
 
-// cache is the setting of the cache of resolved names. The filter and the cluster share one cache by its name, and Envoy refuses a second
-// setting under the same name for as long as the first is in use: nothing in it may change while a proxy runs, so nothing comes from the
-// configuration of the mesh.
+// cache is the setting of the cache of resolved names. The filter and the cluster share one cache by its name, and
+// Envoy refuses a second setting under the same name for as long as the first is in use: nothing in it may change while
+// a proxy runs, so nothing comes from the configuration of the mesh.
 func (d DynamicDNS) cache() *dfppb.DnsCacheConfig {
 	resolver := &carespb.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(100)}
 	loopback := "127.0.0.1"
@@ -52,7 +54,8 @@ func (d DynamicDNS) cache() *dfppb.DnsCacheConfig {
 	}
 	return &dfppb.DnsCacheConfig{
 		Name: "allow_any_dynamic_dns", DnsLookupFamily: family,
-		TypedDnsResolverConfig: &corepb.TypedExtensionConfig{Name: "envoy.network.dns_resolver.cares", TypedConfig: anyOf(resolver)},
+		TypedDnsResolverConfig: &corepb.TypedExtensionConfig{Name: "envoy.network.dns_resolver.cares",
+			TypedConfig: anyOf(resolver)},
 	}
 }
 
@@ -64,13 +67,17 @@ func (d DynamicDNS) filter() *anypb.Any {
 // DynamicDNSCluster is AllowAnyDynamicDNSCluster: it connects to the address that the name of each request's host has.
 func DynamicDNSCluster(k StaticClusterKey) *clusterpb.Cluster {
 	tls := k.Mesh.Config.GetOutboundTrafficPolicy().GetTls()
-	b := &clusterBuilder{c: &clusterpb.Cluster{Name: DynamicDNSOut, AltStatName: DynamicDNSOut + ";", LbPolicy: clusterpb.Cluster_CLUSTER_PROVIDED}}
+	b := &clusterBuilder{c: &clusterpb.Cluster{Name: DynamicDNSOut, AltStatName: DynamicDNSOut + ";",
+		LbPolicy: clusterpb.Cluster_CLUSTER_PROVIDED}}
 	b.useClientProtocol()
 	b.options().CommonHttpProtocolOptions = &corepb.HttpProtocolOptions{IdleTimeout: &durationpb.Duration{Seconds: 300}}
 	b.pool(k.Mesh, TrafficPolicy{})
-	// The cluster stands for no service and no port: what the context of another cluster would take from them is empty here.
+	// The cluster stands for no service and no port: what the context of another cluster would take from them is empty
+	// here.
 	of := ClusterKey{Mesh: k.Mesh, Service: &value.Service{External: true}, Port: &value.Port{}}
-	b.options().UpstreamHttpProtocolOptions = &corepb.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: true} // unless tls says otherwise
+	// unless tls says otherwise
+	b.options().UpstreamHttpProtocolOptions = &corepb.UpstreamHttpProtocolOptions{AutoSni: true,
+		AutoSanValidation: true}
 	if ctx := b.tlsContext(of, tls); ctx != nil {
 		if tls.GetSni() != "" {
 			b.options().UpstreamHttpProtocolOptions = nil
@@ -82,7 +89,8 @@ func DynamicDNSCluster(k StaticClusterKey) *clusterpb.Cluster {
 		b.c.TransportSocket = transportSocket("envoy.transport_sockets.tls", ctx)
 		b.c.Metadata = istioMetadata(map[string]*structpb.Value{"alpn_override": structpb.NewStringValue("false")})
 	}
-	// Envoy wants the server's name taken from the request and verified, unless it is told that something else is meant.
+	// Envoy wants the server's name taken from the request and verified, unless it is told that something else is
+	// meant.
 	o := b.options().GetUpstreamHttpProtocolOptions()
 	b.c.ClusterDiscoveryType = &clusterpb.Cluster_ClusterType{ClusterType: &clusterpb.Cluster_CustomClusterType{
 		Name: "envoy.clusters.dynamic_forward_proxy",
@@ -94,16 +102,18 @@ func DynamicDNSCluster(k StaticClusterKey) *clusterpb.Cluster {
 	return b.done()
 }
 
-// detectHTTP is how long virtualOutbound waits for a client to show that it speaks HTTP where the mesh sets no limit: a server that speaks first
-// must not wait for ever.
+// detectHTTP is how long virtualOutbound waits for a client to show that it speaks HTTP where the mesh sets no limit: a
+// server that speaks first must not wait for ever.
 const detectHTTP = 1
 
-// addVirtualHTTP lets virtualOutbound route the HTTP requests among what no other listener takes by their host. The inspector looks into
-// connections before they are handed over to other listeners, so it stays away from ports of services that speak something else.
+// addVirtualHTTP lets virtualOutbound route the HTTP requests among what no other listener takes by their host. The
+// inspector looks into connections before they are handed over to other listeners, so it stays away from ports of
+// services that speak something else.
 func addVirtualHTTP(l *listenerpb.Listener, k VirtualHTTPKey) {
 	const name = "virtualOutbound-catchall-http"
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{
-		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, DynamicDNS: k.DynamicDNS, StatPrefix: name,
+		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, DynamicDNS: k.DynamicDNS,
+		StatPrefix: name,
 	})
 	routes := RouteConfiguration(RouteConfigurationKey{Name: name})
 	routes.VirtualHosts = []*routepb.VirtualHost{catchAll(CatchAllKey{Mesh: k.Mesh, Cluster: DynamicDNSOut})}
@@ -114,7 +124,8 @@ func addVirtualHTTP(l *listenerpb.Listener, k VirtualHTTPKey) {
 		FilterChainMatch: &listenerpb.FilterChainMatch{ApplicationProtocols: plaintextHTTP()},
 		Filters:          []*listenerpb.Filter{HTTPConnectionManagerFilter(m)},
 	}, l.FilterChains[last])
-	l.ListenerFilters = append([]*listenerpb.ListenerFilter{originalDestination()}, Inspection{On: true, Except: k.Bytes}.inspector(httpInspector)...)
+	l.ListenerFilters = append([]*listenerpb.ListenerFilter{originalDestination()},
+		Inspection{On: true, Except: k.Bytes}.inspector(httpInspector)...)
 	l.ContinueOnListenerFiltersTimeout = true
 	l.ListenerFiltersTimeout = detectionTimeout(k.Mesh)
 	if l.ListenerFiltersTimeout.AsDuration() == 0 {

@@ -11,14 +11,16 @@ import (
 func MarshalSorted(m proto.Message) []byte {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		panic("gen: " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error()) // invalid UTF-8 is refused by ingest
+		// invalid UTF-8 is refused by ingest
+		panic("gen: " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error())
 	}
 	return b
 }
 
 const typePrefix = "type.googleapis.com/"
 
-// anyOf packs m, which holds no map of more than one entry. One that breaks a rule is packed as what is wrong with it: see check.Packed.
+// anyOf packs m, which holds no map of more than one entry. One that breaks a rule is packed as what is wrong with it:
+// see check.Packed.
 func anyOf(m proto.Message) *anypb.Any {
 	if refusal := check.Refusal(m); refusal != "" {
 		return &anypb.Any{TypeUrl: refusal}

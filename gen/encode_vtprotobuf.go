@@ -15,7 +15,8 @@ func Marshal(m proto.Message) []byte {
 	}
 	b, err := vt.MarshalVTStrict()
 	if err != nil {
-		panic("gen: " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error()) // invalid UTF-8 is refused by ingest
+		// invalid UTF-8 is refused by ingest
+		panic("gen: " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error())
 	}
 	return b
 }

@@ -32,7 +32,8 @@ type EndpointFilter struct {
 
 // Port is the endpoint's port, if the filter lets it through.
 func (f *EndpointFilter) port(e *value.Endpoint) (uint32, bool) {
-	if f.Local && e.Node != f.Node || e.Health == value.Terminating || e.Health == value.Draining && !f.Draining || !e.Labels.Contains(f.Subset) {
+	if f.Local && e.Node != f.Node || e.Health == value.Terminating || e.Health == value.Draining && !f.Draining ||
+		!e.Labels.Contains(f.Subset) {
 		return 0, false
 	}
 	if !f.Names && !isAddress(e.Addresses[0]) {
@@ -54,8 +55,8 @@ func (f *EndpointFilter) Select(e *value.Endpoint) (port uint32, ok bool) {
 	return f.port(e)
 }
 
-// isAddress reports whether a, which is an address, a path or a host name, is not a name: an IPv6 address and a path have a colon, which
-// names have not, and an IPv4 address has nothing but digits and dots, which is no name either.
+// isAddress reports whether a, which is an address, a path or a host name, is not a name: an IPv6 address and a path
+// have a colon, which names have not, and an IPv4 address has nothing but digits and dots, which is no name either.
 func isAddress(a string) bool {
 	ipv4 := true
 	for i := 0; i < len(a); i++ {
@@ -74,8 +75,8 @@ const unixPrefix = "unix://"
 // maxSocketPath is the longest path of a socket that Envoy takes.
 const maxSocketPath = 107
 
-// sendable reports whether Envoy takes an address in an assignment, of which it would refuse all for one that it does not: a path that fits, or
-// an IP address without a zone.
+// sendable reports whether Envoy takes an address in an assignment, of which it would refuse all for one that it does
+// not: a path that fits, or an IP address without a zone.
 func sendable(a string) bool {
 	if path, ok := strings.CutPrefix(a, unixPrefix); ok {
 		return path != "" && len(path) <= maxSocketPath
@@ -88,12 +89,13 @@ func sendable(a string) bool {
 type EndpointForm struct {
 	// MutualTLS: those that speak it are marked for it.
 	MutualTLS bool
-	// External names the namespace that stands for that of the endpoint's workload, of a service outside the mesh; Name and Revision are the
-	// canonical ones that such a service gives itself.
+	// External names the namespace that stands for that of the endpoint's workload, of a service outside the mesh; Name
+	// and Revision are the canonical ones that such a service gives itself.
 	External, Name, Revision string
 }
 
-// EndpointFormOf is how the endpoints of a service's port, or of a subset of it, are written for clients that call it under a rule.
+// EndpointFormOf is how the endpoints of a service's port, or of a subset of it, are written for clients that call it
+// under a rule.
 func EndpointFormOf(svc *value.Service, rule *value.DestinationRule, subset string, port int) EndpointForm {
 	tls := endpointTLS(rule, subset, port)
 	f := EndpointForm{MutualTLS: tls == nil || istioMutual(tls)}
@@ -168,7 +170,8 @@ const (
 	labelCanonicalRevision = "service.istio.io/canonical-revision"
 )
 
-// EndpointMetadata is what is said of an endpoint beside its address: which transport socket it takes, and its workload for metrics.
+// EndpointMetadata is what is said of an endpoint beside its address: which transport socket it takes, and its workload
+// for metrics.
 func EndpointMetadata(k EndpointMetadataKey) *corepb.Metadata {
 	id := &k.Identity
 	namespace, name, revision := id.Namespace, "", ""
@@ -195,10 +198,13 @@ func textStruct(k, v string) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{k: structpb.NewStringValue(v)}}
 }
 
-// canonical is the name and revision of a workload in metrics: by Istio's labels, else by usual ones, else its own name.
+// canonical is the name and revision of a workload in metrics: by Istio's labels, else by usual ones, else its own
+// name.
 func canonical(id *value.Identity) (name, revision string) {
-	return cmp.Or(labelIn(id.LabelsKey, labelCanonicalName), labelIn(id.LabelsKey, "app.kubernetes.io/name"), labelIn(id.LabelsKey, "app"), id.Workload),
-		cmp.Or(labelIn(id.LabelsKey, labelCanonicalRevision), labelIn(id.LabelsKey, "app.kubernetes.io/version"), labelIn(id.LabelsKey, "version"))
+	return cmp.Or(labelIn(id.LabelsKey, labelCanonicalName), labelIn(id.LabelsKey, "app.kubernetes.io/name"),
+			labelIn(id.LabelsKey, "app"), id.Workload),
+		cmp.Or(labelIn(id.LabelsKey, labelCanonicalRevision), labelIn(id.LabelsKey, "app.kubernetes.io/version"),
+			labelIn(id.LabelsKey, "version"))
 }
 
 // labelIn is a label out of a value.LabelsKey.
@@ -214,7 +220,8 @@ func labelIn(labels, k string) string {
 // LocalityHeader is the locality of a group with its weight and priority, to be followed by its endpoints.
 func LocalityHeader(g LocalityGroup) *endpointpb.LocalityLbEndpoints {
 	return &endpointpb.LocalityLbEndpoints{
-		Locality:            &corepb.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone, SubZone: g.Locality.SubZone},
+		Locality: &corepb.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone,
+			SubZone: g.Locality.SubZone},
 		LoadBalancingWeight: wrapperspb.UInt32(g.Weight),
 		Priority:            g.Priority,
 	}
@@ -259,7 +266,10 @@ func inlineAssignment(k ClusterKey) []*endpointpb.LocalityLbEndpoints {
 		groups[i].Weight = AddWeight(groups[i].Weight, lb.GetLoadBalancingWeight().GetValue())
 		members[at] = append(members[at], lb)
 	}
-	slices.SortFunc(groups, func(a, b *LocalityGroup) int { return cmp.Compare(a.Locality.String(), b.Locality.String()) })
+	slices.SortFunc(groups, func(a, b *LocalityGroup) int {
+		return cmp.Compare(a.Locality.String(),
+			b.Locality.String())
+	})
 	k.Order.Rank(groups)
 	out := make([]*endpointpb.LocalityLbEndpoints, 0, len(groups))
 	for _, g := range groups {

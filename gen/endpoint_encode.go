@@ -42,7 +42,8 @@ type EndpointEncoder struct {
 	metadata map[unique.Handle[value.Identity]][]byte
 }
 
-// Encode is the endpoints as a run of fields of a locality. What they say of their workload is encoded once for each workload.
+// Encode is the endpoints as a run of fields of a locality. What they say of their workload is encoded once for each
+// workload.
 func (enc *EndpointEncoder) Encode(endpoints []EndpointKey) []byte {
 	var out []byte
 	for _, e := range endpoints {

@@ -41,7 +41,8 @@ func LocalityRuleOf(mesh *value.Mesh, svc *value.Service, p TrafficPolicy) Local
 	case "PreferSameZone":
 		return LocalityRule{&networking.LocalityLoadBalancerSetting{FailoverPriority: near}, true}
 	case "PreferSameNode":
-		return LocalityRule{&networking.LocalityLoadBalancerSetting{FailoverPriority: append(near, labelSubZone, labelHostname)}, true}
+		return LocalityRule{&networking.LocalityLoadBalancerSetting{FailoverPriority: append(near, labelSubZone,
+			labelHostname)}, true}
 	}
 	return enabledRule(mesh.Config.GetLocalityLbSetting(), failover)
 }
@@ -83,8 +84,8 @@ func (p *Place) label(k string) string {
 	return ""
 }
 
-// Ordering is how localities and endpoints rank for a client, with nothing of the client that its rule does not look at: clients for which
-// the same holds have equal Orderings. The zero Ordering ranks nothing.
+// Ordering is how localities and endpoints rank for a client, with nothing of the client that its rule does not look
+// at: clients for which the same holds have equal Orderings. The zero Ordering ranks nothing.
 type Ordering struct {
 	// Distribute gives each locality its share of the traffic, for clients where this client is.
 	Distribute *networking.LocalityLoadBalancerSetting_Distribute
@@ -200,7 +201,8 @@ func dense(ranks []int) []int {
 	return out
 }
 
-// distance is 0 in the same place, 1 in the same zone, 2 in the same region, 3 elsewhere, 4 where it is not to be either.
+// distance is 0 in the same place, 1 in the same zone, 2 in the same region, 3 elsewhere, 4 where it is not to be
+// either.
 func (o Ordering) distance(to value.Locality) int {
 	switch {
 	case to == o.From:
@@ -215,7 +217,8 @@ func (o Ordering) distance(to value.Locality) int {
 	return 3
 }
 
-// distribute gives each group its part of the share of the pattern that it falls under, the narrowest first; a group under none is left out.
+// distribute gives each group its part of the share of the pattern that it falls under, the narrowest first; a group
+// under none is left out.
 func distribute(shares map[string]uint32, groups []*LocalityGroup) {
 	taken := make([]bool, len(groups))
 	for _, pattern := range slices.SortedFunc(maps.Keys(shares), narrower) {
@@ -253,7 +256,8 @@ func narrower(a, b string) int {
 	return cmp.Or(cmp.Compare(named(b), named(a)), cmp.Compare(a, b))
 }
 
-// localityMatches reports whether l falls under a pattern "region/zone/subzone", in which "*" and what is missing stand for any.
+// localityMatches reports whether l falls under a pattern "region/zone/subzone", in which "*" and what is missing stand
+// for any.
 func localityMatches(l value.Locality, pattern string) bool {
 	region, rest, _ := strings.Cut(pattern, "/")
 	zone, subZone, _ := strings.Cut(rest, "/")

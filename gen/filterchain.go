@@ -15,12 +15,14 @@ import (
 
 // ChainKey is one filter chain of an outbound listener: which connections it takes, and what it does with them.
 type ChainKey struct {
-	// ServerNames are the SNI names that it takes, and Prefixes the destination ranges, each sorted and joined by commas; empty takes all.
+	// ServerNames are the SNI names that it takes, and Prefixes the destination ranges, each sorted and joined by
+	// commas; empty takes all.
 	ServerNames, Prefixes string
 	// Sniffed takes only what the inspector finds to be HTTP in clear text.
 	Sniffed bool
 
-	// RouteName is the RouteConfiguration of an HTTP chain, whose port is declared as gRPC-Web or not; empty in a TCP chain.
+	// RouteName is the RouteConfiguration of an HTTP chain, whose port is declared as gRPC-Web or not; empty in a TCP
+	// chain.
 	RouteName string
 	GRPCWeb   bool
 	// TCP is what a TCP chain forwards to.
@@ -48,7 +50,8 @@ func ServerNames(names []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ",")
 }
 
-// Prefixes joins addresses and ranges into the form that a ChainKey holds, with host bits cleared. What is no range is left out.
+// Prefixes joins addresses and ranges into the form that a ChainKey holds, with host bits cleared. What is no range is
+// left out.
 func Prefixes(ranges []string) string {
 	var out []string
 	for _, r := range ranges {
@@ -79,7 +82,8 @@ func outboundMatch(k ChainKey) *listenerpb.FilterChainMatch {
 	if k.Prefixes != "" {
 		for r := range strings.SplitSeq(k.Prefixes, ",") {
 			p := netip.MustParsePrefix(r)
-			m.PrefixRanges = append(m.PrefixRanges, &corev3.CidrRange{AddressPrefix: p.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(p.Bits()))})
+			m.PrefixRanges = append(m.PrefixRanges, &corev3.CidrRange{AddressPrefix: p.Addr().String(),
+				PrefixLen: wrapperspb.UInt32(uint32(p.Bits()))})
 		}
 	}
 	return m
@@ -90,7 +94,8 @@ func plaintextHTTP() []string { return []string{"http/1.1", "h2c"} }
 
 // outboundChain is one chain of the listener of k.
 func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
-	chain := &listenerpb.FilterChain{FilterChainMatch: outboundMatch(c), TransportSocketConnectTimeout: ConnectTimeout()}
+	chain := &listenerpb.FilterChain{FilterChainMatch: outboundMatch(c),
+		TransportSocketConnectTimeout: ConnectTimeout()}
 	if c.Rule != (value.Meta{}) {
 		chain.Metadata = ConfigMetadata(c.Rule, "virtual-service")
 	}
@@ -99,7 +104,8 @@ func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 		return chain
 	}
 	chain.Filters = []*listenerpb.Filter{HTTPConnectionManagerFilter(HTTPConnectionManager(HTTPConnectionManagerKey{
-		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, DynamicDNS: k.DynamicDNS, GRPCWeb: c.GRPCWeb,
+		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, DynamicDNS: k.DynamicDNS,
+		GRPCWeb:    c.GRPCWeb,
 		StatPrefix: "outbound_" + k.Name(), RouteName: c.RouteName,
 	}))}
 	return chain

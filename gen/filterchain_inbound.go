@@ -17,14 +17,16 @@ const (
 	Disabled
 )
 
-// InboundChainsKey is what the filter chains of one port of a workload are made from, in virtualInbound or in a listener of their own.
+// InboundChainsKey is what the filter chains of one port of a workload are made from, in virtualInbound or in a
+// listener of their own.
 type InboundChainsKey struct {
 	Mesh    *value.Mesh
 	Filters value.Filters
 	HTTP10  bool
 	Mode    MTLSMode
 
-	// Bind and Target name the chains; Target is the workload's own port, 0 in the chains for all ports that no service declares.
+	// Bind and Target name the chains; Target is the workload's own port, 0 in the chains for all ports that no service
+	// declares.
 	Bind     string
 	Target   int
 	Protocol value.Protocol
@@ -150,7 +152,8 @@ func inboundFirst(f value.Filters) []*listenerpb.Filter {
 func inboundFilters(k InboundChainsKey, http bool) []*listenerpb.Filter {
 	out := inboundFirst(k.Filters)
 	if !http {
-		return append(out, TCPFilters(TCPProxyKey{StatPrefix: k.names().tcpStat(), Upstreams: Upstreams(k.names().cluster()), Protocol: k.Protocol})...)
+		return append(out, TCPFilters(TCPProxyKey{StatPrefix: k.names().tcpStat(),
+			Upstreams: Upstreams(k.names().cluster()), Protocol: k.Protocol})...)
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{
 		Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: k.names().httpStat(),

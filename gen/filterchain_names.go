@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// InboundNames are what the chains of one port of a workload are called. All else in them is the same for every port and workload of an
-// equal kind.
+// InboundNames are what the chains of one port of a workload are called. All else in them is the same for every port
+// and workload of an equal kind.
 type InboundNames struct {
 	Bind, Host, StatPrefix string
 	Target, Port           int32
@@ -32,12 +32,13 @@ const (
 
 func (k InboundChainsKey) names() InboundNames {
 	return InboundNames{
-		Bind: k.Bind, Host: k.Host, StatPrefix: k.StatPrefix, Target: int32(k.Target), Port: int32(k.Port), Sidecar: k.Sidecar, Defined: k.Defined,
+		Bind: k.Bind, Host: k.Host, StatPrefix: k.StatPrefix, Target: int32(k.Target), Port: int32(k.Port),
+		Sidecar: k.Sidecar, Defined: k.Defined,
 	}
 }
 
-// Split is the Key of chains that differ from those of k, a declared port's, in their texts alone, the same for all such, and the names that
-// make the texts of k.
+// Split is the Key of chains that differ from those of k, a declared port's, in their texts alone, the same for all
+// such, and the names that make the texts of k.
 func (k InboundChainsKey) Split() (shared InboundChainsKey, names InboundNames) {
 	shared, names = k, k.names()
 	shared.Target, shared.Port, shared.Host, shared.StatPrefix, shared.Defined = 1, 1, "", "", value.ObjectKey{}
@@ -48,8 +49,9 @@ func (k InboundChainsKey) Split() (shared InboundChainsKey, names InboundNames) 
 func (n InboundNames) Texts() []string {
 	port := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(n.Target))
 	return []string{
-		ChainName: n.chain(true), ChainPort: string(port), ChainCluster: n.cluster(), ChainVirtualHost: n.virtualHost(), ChainOperation: n.operation(),
-		ChainHTTPStat: n.httpStat() + ";", ChainTCPStat: n.tcpStat(),
+		ChainName: n.chain(true), ChainPort: string(port), ChainCluster: n.cluster(), ChainVirtualHost: n.virtualHost(),
+		ChainOperation: n.operation(),
+		ChainHTTPStat:  n.httpStat() + ";", ChainTCPStat: n.tcpStat(),
 	}
 }
 

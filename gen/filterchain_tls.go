@@ -19,7 +19,8 @@ func mutualTLS(k InboundChainsKey, http bool) *corev3.TransportSocket {
 	peers := &tlspb.CertificateValidationContext{}
 	for _, domain := range append([]string{k.Mesh.Config.GetTrustDomain()}, k.Mesh.Config.GetTrustDomainAliases()...) {
 		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
-		peers.MatchSubjectAltNames = append(peers.MatchSubjectAltNames, &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: "spiffe://" + domain + "/"}})
+		peers.MatchSubjectAltNames = append(peers.MatchSubjectAltNames,
+			&matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: "spiffe://" + domain + "/"}})
 	}
 	return &corev3.TransportSocket{
 		Name: "envoy.transport_sockets.tls",
@@ -46,7 +47,8 @@ func meshTLSParams(m *value.Mesh) *tlspb.TlsParameters {
 		TlsMinimumProtocolVersion: tlspb.TlsParameters_TLSv1_2,
 		TlsMaximumProtocolVersion: tlspb.TlsParameters_TLSv1_3,
 		CipherSuites: []string{
-			"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
+			"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256",
+			"ECDHE-RSA-AES128-GCM-SHA256",
 			"AES256-GCM-SHA384", "AES128-GCM-SHA256",
 		},
 	}

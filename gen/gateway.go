@@ -28,7 +28,8 @@ func (k GatewayListenerKey) Name() string { return ListenerName(k.Bind, k.Port) 
 // GatewayHeader makes the listener without its filter chains, which are further encoded fields.
 func GatewayHeader(k GatewayListenerKey) *listenerpb.Listener {
 	l := &listenerpb.Listener{
-		Name: k.Name(), Address: SocketAddress(k.Bind, uint32(k.Port)), TrafficDirection: corepb.TrafficDirection_OUTBOUND,
+		Name: k.Name(), Address: SocketAddress(k.Bind, uint32(k.Port)),
+		TrafficDirection:                     corepb.TrafficDirection_OUTBOUND,
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
 	if k.ProxyProtocol {
@@ -45,8 +46,8 @@ func GatewayHeader(k GatewayListenerKey) *listenerpb.Listener {
 
 // GatewayChainKey is one filter chain of a gateway's listener: HTTP where RouteName is set, bytes otherwise.
 type GatewayChainKey struct {
-	// Gateway is the Gateway whose server wants it; zero for the chain of all servers of plain HTTP. Rule is the VirtualService that leads
-	// a chain of bytes on.
+	// Gateway is the Gateway whose server wants it; zero for the chain of all servers of plain HTTP. Rule is the
+	// VirtualService that leads a chain of bytes on.
 	Gateway, Rule value.Meta
 	// ServerNames are the SNI names that it takes, as ServerNames joins them; empty takes all.
 	ServerNames string
@@ -57,7 +58,8 @@ type GatewayChainKey struct {
 	Mesh *value.Mesh
 	// Filters are the proxy's own that a chain may have, where it serves HTTP or ends mutual TLS.
 	Filters value.Filters
-	// The rest of an HTTP chain. ServerName, where the user gave the server one, names the statistics; else StatPrefix does.
+	// The rest of an HTTP chain. ServerName, where the user gave the server one, names the statistics; else StatPrefix
+	// does.
 	HTTP10     bool
 	GRPCWeb    bool
 	RouteName  string
@@ -70,9 +72,11 @@ type GatewayChainKey struct {
 
 // GatewayChain makes a filter chain.
 func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
-	out := &listenerpb.FilterChain{TransportSocketConnectTimeout: ConnectTimeout(), FilterChainMatch: outboundMatch(ChainKey{ServerNames: k.ServerNames})}
+	out := &listenerpb.FilterChain{TransportSocketConnectTimeout: ConnectTimeout(),
+		FilterChainMatch: outboundMatch(ChainKey{ServerNames: k.ServerNames})}
 	if k.TLS != nil {
-		out.TransportSocket = transportSocket("envoy.transport_sockets.tls", serverTLS(k.TLS, k.Mesh, k.RouteName == ""))
+		out.TransportSocket = transportSocket("envoy.transport_sockets.tls",
+			serverTLS(k.TLS, k.Mesh, k.RouteName == ""))
 	}
 	if k.RouteName == "" {
 		if k.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL { // the client is a proxy that tells who it is
@@ -82,7 +86,8 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 		return out
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{
-		Mesh: k.Mesh, Class: GatewayListener, Filters: k.Filters, HTTP10: k.HTTP10, GRPCWeb: k.GRPCWeb, StatPrefix: k.StatPrefix, RouteName: k.RouteName,
+		Mesh: k.Mesh, Class: GatewayListener, Filters: k.Filters, HTTP10: k.HTTP10, GRPCWeb: k.GRPCWeb,
+		StatPrefix: k.StatPrefix, RouteName: k.RouteName,
 	})
 	setTopology(m, k.Mesh.Config.GetDefaultConfig().GetGatewayTopology())
 	if k.ServerName != "" {
@@ -100,7 +105,8 @@ func setTopology(m *hcmpb.HttpConnectionManager, t *meshconfig.Topology) {
 		return
 	}
 	m.ForwardClientCertDetails = ForwardClientCert(f)
-	if f != meshconfig.ForwardClientCertDetails_APPEND_FORWARD && f != meshconfig.ForwardClientCertDetails_SANITIZE_SET {
+	if f != meshconfig.ForwardClientCertDetails_APPEND_FORWARD &&
+		f != meshconfig.ForwardClientCertDetails_SANITIZE_SET {
 		m.SetCurrentClientCertDetails = nil
 	}
 }

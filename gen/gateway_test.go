@@ -43,7 +43,8 @@ func TestGatewayProxyProtocol(t *testing.T) {
 	for _, f := range l.GetListenerFilters() {
 		got = append(got, f.GetName())
 	}
-	if want := []string{"envoy.filters.listener.proxy_protocol", "envoy.filters.listener.tls_inspector"}; !slices.Equal(got, want) {
+	if want := []string{"envoy.filters.listener.proxy_protocol",
+		"envoy.filters.listener.tls_inspector"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	l.FilterChains = []*listenerpb.FilterChain{{}}
@@ -58,13 +59,15 @@ func TestGatewayCredentials(t *testing.T) {
 	for _, c := range []struct{ tls, want string }{
 		{"mode: MUTUAL\ncredentialName: one", "[kubernetes://one] kubernetes://one-cacert []"},
 		{"mode: MUTUAL\ncredentialNames: [rsa, ec]", "[kubernetes://rsa kubernetes://ec] kubernetes://rsa-cacert []"},
-		{"mode: OPTIONAL_MUTUAL\ncredentialName: one\ncaCertCredentialName: roots", "[kubernetes://one] kubernetes://roots-cacert []"},
+		{"mode: OPTIONAL_MUTUAL\ncredentialName: one\ncaCertCredentialName: roots",
+			"[kubernetes://one] kubernetes://roots-cacert []"},
 		{"mode: SIMPLE\ncredentialName: one\nsubjectAltNames: [client]", "[kubernetes://one]  [client]"},
 		{"mode: MUTUAL\ntlsCertificates: [{serverCertificate: a, privateKey: b}, {serverCertificate: c, privateKey: d}]\ncaCertificates: ca", "[file-cert:a~b file-cert:c~d] file-root:ca []"},
 	} {
 		in := &networking.ServerTLSSettings{}
 		fromYAML(t, c.tls, in)
-		chain := gen.GatewayChain(gen.GatewayChainKey{Mesh: mesh, TLS: in, TCP: gen.TCPProxyKey{StatPrefix: "x", Upstreams: "x"}})
+		chain := gen.GatewayChain(gen.GatewayChainKey{Mesh: mesh, TLS: in,
+			TCP: gen.TCPProxyKey{StatPrefix: "x", Upstreams: "x"}})
 		if err := chain.ValidateAll(); err != nil {
 			t.Errorf("%s: %v", c.tls, err)
 		}
@@ -81,7 +84,8 @@ func TestGatewayCredentials(t *testing.T) {
 		for _, m := range common.GetValidationContext().GetMatchSubjectAltNames() {
 			names = append(names, m.GetExact())
 		}
-		if got := fmt.Sprint(certs, " ", common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(), " ", names); got != c.want {
+		if got := fmt.Sprint(certs, " ",
+			common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(), " ", names); got != c.want {
 			t.Errorf("%s: %s, want %s", c.tls, got, c.want)
 		}
 	}

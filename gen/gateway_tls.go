@@ -25,11 +25,13 @@ func serverTLS(in *networking.ServerTLSSettings, mesh *value.Mesh, bytes bool) *
 	certs, root := serverSecrets(in)
 	common.TlsCertificateSdsSecretConfigs = certs
 	if validates && root != nil {
-		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.GetVerifyCertificateSpki(), VerifyCertificateHash: in.GetVerifyCertificateHash()}
+		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.GetVerifyCertificateSpki(),
+			VerifyCertificateHash: in.GetVerifyCertificateHash()}
 		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
 		check.MatchSubjectAltNames = exactly(in.GetSubjectAltNames())
 		common.ValidationContextType = validation(check, root)
-	} else if mode == networking.ServerTLSSettings_SIMPLE && len(credentials(in)) > 0 && len(in.GetSubjectAltNames()) > 0 {
+	} else if mode == networking.ServerTLSSettings_SIMPLE && len(credentials(in)) > 0 &&
+		len(in.GetSubjectAltNames()) > 0 {
 		//lint:ignore SA1019 as above
 		check := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(in.GetSubjectAltNames())}
 		common.ValidationContextType = &tlspb.CommonTlsContext_ValidationContext{ValidationContext: check}
@@ -40,8 +42,9 @@ func serverTLS(in *networking.ServerTLSSettings, mesh *value.Mesh, bytes bool) *
 	return &tlspb.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
 }
 
-// serverSecrets are the secrets of the server's certificates and of the roots that it trusts: the workload's own, those of credentials of the
-// control plane (the first of which has the roots, unless another one is named for them), or files. Without a root it is nil.
+// serverSecrets are the secrets of the server's certificates and of the roots that it trusts: the workload's own, those
+// of credentials of the control plane (the first of which has the roots, unless another one is named for them), or
+// files. Without a root it is nil.
 func serverSecrets(in *networking.ServerTLSSettings) (certs []*tlspb.SdsSecretConfig, root *tlspb.SdsSecretConfig) {
 	if in.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
 		return []*tlspb.SdsSecretConfig{workloadSecret("default")}, workloadSecret("ROOTCA")
@@ -50,7 +53,8 @@ func serverSecrets(in *networking.ServerTLSSettings) (certs []*tlspb.SdsSecretCo
 		for _, name := range names {
 			certs = append(certs, credential(name))
 		}
-		return certs, credential(strings.TrimSuffix(cmp.Or(in.GetCaCertCredentialName(), names[0]), caSuffix) + caSuffix)
+		return certs, credential(strings.TrimSuffix(cmp.Or(in.GetCaCertCredentialName(), names[0]), caSuffix) +
+			caSuffix)
 	}
 	for _, c := range in.GetTlsCertificates() {
 		certs = append(certs, fileSecret("file-cert:"+c.GetServerCertificate()+"~"+c.GetPrivateKey()))
@@ -75,7 +79,8 @@ func credentials(in *networking.ServerTLSSettings) []string {
 // caSuffix ends the name of the secret with the roots that belong to a credential.
 const caSuffix = "-cacert"
 
-// serverParameters are the versions and ciphers of a server: its own before those of the mesh; nil where neither says anything.
+// serverParameters are the versions and ciphers of a server: its own before those of the mesh; nil where neither says
+// anything.
 func serverParameters(in *networking.ServerTLSSettings, mesh *value.Mesh) *tlspb.TlsParameters {
 	out := &tlspb.TlsParameters{}
 	d := mesh.Config.GetTlsDefaults()
@@ -95,7 +100,8 @@ func serverParameters(in *networking.ServerTLSSettings, mesh *value.Mesh) *tlspb
 	if c := in.GetCipherSuites(); len(c) > 0 {
 		out.CipherSuites = c
 	}
-	if len(out.EcdhCurves)+len(out.CipherSuites) == 0 && out.TlsMinimumProtocolVersion == 0 && out.TlsMaximumProtocolVersion == 0 {
+	if len(out.EcdhCurves)+len(out.CipherSuites) == 0 && out.TlsMinimumProtocolVersion == 0 &&
+		out.TlsMaximumProtocolVersion == 0 {
 		return nil
 	}
 	return out

@@ -39,8 +39,8 @@ type HTTPConnectionManagerKey struct {
 	RouteName string
 }
 
-// HTTPConnectionManager is the filter that serves HTTP, for sidecars and gateways alike. Settings of one noun alone (inline routes, trusted
-// hops) are set by the caller on the result.
+// HTTPConnectionManager is the filter that serves HTTP, for sidecars and gateways alike. Settings of one noun alone
+// (inline routes, trusted hops) are set by the caller on the result.
 func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionManager {
 	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
 	m := &hcmpb.HttpConnectionManager{
@@ -56,7 +56,8 @@ func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionMana
 		})},
 	}
 	if k.RouteName != "" {
-		m.RouteSpecifier = &hcmpb.HttpConnectionManager_Rds{Rds: &hcmpb.Rds{ConfigSource: adsSource(), RouteConfigName: k.RouteName}}
+		m.RouteSpecifier = &hcmpb.HttpConnectionManager_Rds{Rds: &hcmpb.Rds{ConfigSource: adsSource(),
+			RouteConfigName: k.RouteName}}
 	}
 	setProtocols(m, k)
 	setPathNormalization(m, k.Mesh.Config.GetPathNormalization().GetNormalization())
@@ -87,7 +88,8 @@ func setProtocols(m *hcmpb.HttpConnectionManager, k HTTPConnectionManagerKey) {
 	}
 }
 
-func setPathNormalization(m *hcmpb.HttpConnectionManager, n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
+func setPathNormalization(m *hcmpb.HttpConnectionManager,
+	n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
 	m.NormalizePath = wrapperspb.Bool(n != meshconfig.MeshConfig_ProxyPathNormalization_NONE)
 	switch n {
 	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
@@ -140,7 +142,8 @@ func ForwardClientCert(f meshconfig.ForwardClientCertDetails) hcmpb.HttpConnecti
 }
 
 // clientCertDetails are the parts of the client's certificate that are told; cert is whether all of it is by default.
-func clientCertDetails(set *meshconfig.ProxyConfig_ProxyHeaders_SetCurrentClientCertDetails, cert bool) *hcmpb.HttpConnectionManager_SetCurrentClientCertDetails {
+func clientCertDetails(set *meshconfig.ProxyConfig_ProxyHeaders_SetCurrentClientCertDetails,
+	cert bool) *hcmpb.HttpConnectionManager_SetCurrentClientCertDetails {
 	or := func(v *wrapperspb.BoolValue, def bool) bool {
 		if v == nil {
 			return def

@@ -17,8 +17,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// HTTPFilters is the chain of HTTP filters, in the order in which requests pass: who the peer is, then policies (to come), then what changes
-// the request, and the router last.
+// HTTPFilters is the chain of HTTP filters, in the order in which requests pass: who the peer is, then policies (to
+// come), then what changes the request, and the router last.
 func HTTPFilters(k HTTPConnectionManagerKey) []*hcmpb.HttpFilter {
 	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
 	var out []*hcmpb.HttpFilter
@@ -26,14 +26,16 @@ func HTTPFilters(k HTTPConnectionManagerKey) []*hcmpb.HttpFilter {
 		out = append(out, &hcmpb.HttpFilter{Name: name, ConfigType: &hcmpb.HttpFilter_TypedConfig{TypedConfig: config}})
 	}
 	if k.Filters.Has(value.HTTPPeerMetadata) {
-		skip := k.Class != SidecarInbound && ph.GetMetadataExchangeHeaders().GetMode() == meshconfig.ProxyConfig_ProxyHeaders_IN_MESH
+		skip := k.Class != SidecarInbound &&
+			ph.GetMetadataExchangeHeaders().GetMode() == meshconfig.ProxyConfig_ProxyHeaders_IN_MESH
 		add("istio.metadata_exchange", peerMetadata(k.Class, skip))
 	}
 	if k.GRPCWeb {
 		add("envoy.filters.http.grpc_web", anyOf(&grpcwebpb.GrpcWeb{}))
 	}
 	add("envoy.filters.http.grpc_stats", anyOf(&grpcstatspb.FilterConfig{
-		EmitFilterState: true, PerMethodStatSpecifier: &grpcstatspb.FilterConfig_StatsForAllMethods{StatsForAllMethods: wrapperspb.Bool(false)},
+		EmitFilterState:        true,
+		PerMethodStatSpecifier: &grpcstatspb.FilterConfig_StatsForAllMethods{StatsForAllMethods: wrapperspb.Bool(false)},
 	}))
 	if k.Class != SidecarInbound && k.Filters.Has(value.ALPN) {
 		add("istio.alpn", alpn())
@@ -43,12 +45,13 @@ func HTTPFilters(k HTTPConnectionManagerKey) []*hcmpb.HttpFilter {
 	if k.DynamicDNS.Served {
 		add("envoy.filters.http.dynamic_forward_proxy", k.DynamicDNS.filter())
 	}
-	add("envoy.filters.http.router", anyOf(&routerpb.Router{SuppressEnvoyHeaders: ph.GetEnvoyDebugHeaders().GetDisabled().GetValue()}))
+	add("envoy.filters.http.router",
+		anyOf(&routerpb.Router{SuppressEnvoyHeaders: ph.GetEnvoyDebugHeaders().GetDisabled().GetValue()}))
 	return out
 }
 
-// peerMetadata finds out who the peer is, and tells it who the proxy is: the client of an inbound listener, the server of the others.
-// skip leaves the headers out of requests that leave the mesh.
+// peerMetadata finds out who the peer is, and tells it who the proxy is: the client of an inbound listener, the server
+// of the others. skip leaves the headers out of requests that leave the mesh.
 func peerMetadata(class ListenerClass, skip bool) *anypb.Any {
 	side := "upstream"
 	if class == SidecarInbound {
@@ -76,12 +79,15 @@ func typedStruct(messageType string, fields map[string]any) *anypb.Any {
 	return anySorted(&udpapb.TypedStruct{TypeUrl: typePrefix + messageType, Value: s})
 }
 
-// alpn makes the protocols that a client offers to its server tell the request's own, so that the server's proxy need not sniff.
+// alpn makes the protocols that a client offers to its server tell the request's own, so that the server's proxy need
+// not sniff.
 func alpn() *anypb.Any {
 	override := func(p alpnpb.FilterConfig_Protocol, name string) *alpnpb.FilterConfig_AlpnOverride {
-		return &alpnpb.FilterConfig_AlpnOverride{UpstreamProtocol: p, AlpnOverride: []string{"istio-" + name, "istio", name}}
+		return &alpnpb.FilterConfig_AlpnOverride{UpstreamProtocol: p, AlpnOverride: []string{"istio-" + name, "istio",
+			name}}
 	}
 	return anyOf(&alpnpb.FilterConfig{AlpnOverride: []*alpnpb.FilterConfig_AlpnOverride{
-		override(alpnpb.FilterConfig_HTTP10, "http/1.0"), override(alpnpb.FilterConfig_HTTP11, "http/1.1"), override(alpnpb.FilterConfig_HTTP2, "h2"),
+		override(alpnpb.FilterConfig_HTTP10, "http/1.0"), override(alpnpb.FilterConfig_HTTP11,
+			"http/1.1"), override(alpnpb.FilterConfig_HTTP2, "h2"),
 	}})
 }

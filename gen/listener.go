@@ -14,7 +14,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// OutboundListenerKey is what an outbound listener is made from: one bind address and port, with all chains that share it.
+// OutboundListenerKey is what an outbound listener is made from: one bind address and port, with all chains that share
+// it.
 type OutboundListenerKey struct {
 	// Mesh, Filters, HTTP10 and DynamicDNS are set only where a chain serves HTTP.
 	Mesh       *value.Mesh
@@ -62,7 +63,8 @@ func OutboundListener(k OutboundListenerKey) *listenerpb.Listener {
 	}
 	if k.Also != "" {
 		for a := range strings.SplitSeq(k.Also, ",") {
-			l.AdditionalAddresses = append(l.AdditionalAddresses, &listenerpb.AdditionalAddress{Address: SocketAddress(a, uint32(k.Port))})
+			l.AdditionalAddresses = append(l.AdditionalAddresses,
+				&listenerpb.AdditionalAddress{Address: SocketAddress(a, uint32(k.Port))})
 		}
 	}
 	if k.BindToPort {
@@ -82,7 +84,8 @@ func OutboundListener(k OutboundListenerKey) *listenerpb.Listener {
 	}
 	if k.Fallthrough != "" {
 		l.DefaultFilterChain = &listenerpb.FilterChain{
-			Name: "PassthroughFilterChain", FilterChainMatch: &listenerpb.FilterChainMatch{}, Filters: tcpTo(k.Fallthrough),
+			Name: "PassthroughFilterChain", FilterChainMatch: &listenerpb.FilterChainMatch{},
+			Filters: tcpTo(k.Fallthrough),
 		}
 	}
 	if sni {
@@ -121,13 +124,13 @@ type VirtualHTTPKey struct {
 	Filters    value.Filters
 	HTTP10     bool
 	DynamicDNS DynamicDNS
-	// Bytes are the ports, in order and joined by spaces, at which services speak something else than HTTP: connections to them are not
-	// looked into, for that would wait for the client where the server speaks first.
+	// Bytes are the ports, in order and joined by spaces, at which services speak something else than HTTP: connections
+	// to them are not looked into, for that would wait for the client where the server speaks first.
 	Bytes string
 }
 
-// VirtualOutbound makes the listener that catches all outbound connections and hands each over to the listener at its destination. Those
-// made to its own port end, for they would come back for ever.
+// VirtualOutbound makes the listener that catches all outbound connections and hands each over to the listener at its
+// destination. Those made to its own port end, for they would come back for ever.
 func VirtualOutbound(k VirtualOutboundKey) *listenerpb.Listener {
 	l := &listenerpb.Listener{
 		Name:             VirtualOutboundName,

@@ -25,7 +25,8 @@ type InboundListenerKey struct {
 	Name string
 	Bind string
 	Port int
-	// Captured: connections come by interception, and their real destination is looked up; Transparent by TPROXY, and the source is kept too.
+	// Captured: connections come by interception, and their real destination is looked up; Transparent by TPROXY, and
+	// the source is kept too.
 	Captured, Transparent bool
 
 	// Sidecar is the Sidecar object that asks for a listener at a real port; zero otherwise.
@@ -108,8 +109,8 @@ func InboundListener(k InboundListenerKey) *listenerpb.Listener {
 	return l
 }
 
-// Inspections says which inspectors a listener with the chains of these ports needs, given in order of Target; blackhole is the port of the
-// chain that needs neither, 0 without one.
+// Inspections says which inspectors a listener with the chains of these ports needs, given in order of Target;
+// blackhole is the port of the chain that needs neither, 0 without one.
 func Inspections(ports []InboundChainsKey, blackhole int) (tls, http Inspection) {
 	needs := map[int][2]bool{}
 	var order []int
@@ -129,7 +130,8 @@ func Inspections(ports []InboundChainsKey, blackhole int) (tls, http Inspection)
 	return inspection(needs, order, 0, true), inspection(needs, order, 1, false)
 }
 
-// inspection is that of the inspector i. optIn: where unknown ports need none, those that do are listed; otherwise those that do not.
+// inspection is that of the inspector i. optIn: where unknown ports need none, those that do are listed; otherwise
+// those that do not.
 func inspection(needs map[int][2]bool, order []int, i int, optIn bool) (out Inspection) {
 	out.On = needs[0][i] || !optIn
 	any := false
@@ -151,9 +153,10 @@ func inspection(needs map[int][2]bool, order []int, i int, optIn bool) (out Insp
 func inboundRoutes(k InboundChainsKey) *hcmpb.HttpConnectionManager_RouteConfig {
 	forever := durationpb.New(0)
 	action := &routepb.RouteAction{
-		ClusterSpecifier:  &routepb.RouteAction_Cluster{Cluster: k.names().cluster()},
-		Timeout:           forever,
-		MaxStreamDuration: &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: forever, GrpcTimeoutHeaderMax: forever},
+		ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: k.names().cluster()},
+		Timeout:          forever,
+		MaxStreamDuration: &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: forever,
+			GrpcTimeoutHeaderMax: forever},
 	}
 	if k.Protocol != value.GRPC && k.Protocol != value.GRPCWeb {
 		action.RetryPolicy = &routepb.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(2)}

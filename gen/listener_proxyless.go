@@ -15,7 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// APIListenerKey is what a listener for gRPC clients is made from: no socket, only where the routes of a name are found.
+// APIListenerKey is what a listener for gRPC clients is made from: no socket, only where the routes of a name are
+// found.
 type APIListenerKey struct {
 	// Name is the "host:port" that the client dials.
 	Name      string
@@ -32,11 +33,13 @@ func APIListener(k APIListenerKey) *listenerpb.Listener {
 		Name:    k.Name,
 		Address: SocketAddress(k.Address, uint32(k.Port)),
 		ApiListener: &listenerpb.ApiListener{ApiListener: anyOf(&hcmpb.HttpConnectionManager{
-			StatPrefix:  k.RouteName,
-			HttpFilters: []*hcmpb.HttpFilter{httpFilter("envoy.filters.http.fault", &faultpb.HTTPFault{}), httpFilter("envoy.filters.http.router", &routerpb.Router{})},
+			StatPrefix: k.RouteName,
+			HttpFilters: []*hcmpb.HttpFilter{httpFilter("envoy.filters.http.fault", &faultpb.HTTPFault{}),
+				httpFilter("envoy.filters.http.router", &routerpb.Router{})},
 			RouteSpecifier: &hcmpb.HttpConnectionManager_Rds{Rds: &hcmpb.Rds{
 				ConfigSource: &corev3.ConfigSource{
-					ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3,
+					ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+					ResourceApiVersion:    corev3.ApiVersion_V3,
 				},
 				RouteConfigName: k.RouteName,
 			}},

@@ -25,7 +25,8 @@ var updateListeners = flag.Bool("update-listeners", false, "write the listeners 
 
 func listenerMesh() *value.Mesh {
 	return &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{
-		TrustDomain: "cluster.local", TrustDomainAliases: []string{"old.local"}, ProxyListenPort: 15001, ProxyInboundListenPort: 15006,
+		TrustDomain: "cluster.local", TrustDomainAliases: []string{"old.local"}, ProxyListenPort: 15001,
+		ProxyInboundListenPort: 15006,
 	}}
 }
 
@@ -59,32 +60,40 @@ func listeners() map[string]*listenerpb.Listener {
 	m := listenerMesh()
 	http := gen.ChainKey{RouteName: "80", Sniffed: true, GRPCWeb: true}
 	sni := bytesTo("outbound|443||a.example.com")
-	sni.ServerNames, sni.Prefixes = gen.ServerNames([]string{"b.example.com", "a.example.com"}), gen.Prefixes([]string{"10.1.2.3/8", "10.9.9.9"})
+	sni.ServerNames, sni.Prefixes = gen.ServerNames([]string{"b.example.com", "a.example.com"}),
+		gen.Prefixes([]string{"10.1.2.3/8", "10.9.9.9"})
 	weighted := bytesTo(gen.Upstreams("").Add("outbound|1||a", 80).Add("outbound|2||b", 20))
 	weighted.TCP.Protocol, weighted.Rule = value.Mongo, value.Meta{Namespace: "shop", Name: "split"}
-	weighted.TCP.Policy = gen.TCPPolicy{HasIdle: true, Idle: time.Minute, HasMaxDuration: true, MaxDuration: time.Hour, HashSource: true}
+	weighted.TCP.Policy = gen.TCPPolicy{HasIdle: true, Idle: time.Minute, HasMaxDuration: true, MaxDuration: time.Hour,
+		HashSource: true}
 	declared := []gen.InboundChainsKey{
 		{Protocol: value.Auto},
 		{Target: 8080, Port: 80, Protocol: value.GRPC, Host: "web.shop.svc.cluster.local"},
 		{Target: 9000, Port: 9000, Protocol: value.TCP, Host: "web.shop.svc.cluster.local"},
 		{Target: 9001, Port: 9001, Protocol: value.Auto, Host: "web.shop.svc.cluster.local"},
 	}
-	locked := []gen.InboundChainsKey{{Protocol: value.Auto, Mode: gen.Strict}, {Target: 8080, Port: 80, Protocol: value.HTTP, Mode: gen.Disabled}}
+	locked := []gen.InboundChainsKey{{Protocol: value.Auto, Mode: gen.Strict},
+		{Target: 8080, Port: 80, Protocol: value.HTTP, Mode: gen.Disabled}}
 	return map[string]*listenerpb.Listener{
 		"http": gen.OutboundListener(gen.OutboundListenerKey{
-			Mesh: m, Filters: value.AllFilters, HTTP10: true, Bind: "0.0.0.0", Also: "::", Port: 80, Chains: chainList(http), Fallthrough: "PassthroughCluster",
+			Mesh: m, Filters: value.AllFilters, HTTP10: true, Bind: "0.0.0.0", Also: "::", Port: 80,
+			Chains: chainList(http), Fallthrough: "PassthroughCluster",
 		}),
 		"sniffed-upstream": gen.OutboundListener(gen.OutboundListenerKey{
 			Mesh: m, Bind: "10.96.0.1", Port: 80, Chains: chainList(bytesTo("outbound|80||x"), http),
 		}),
-		"tcp":               gen.OutboundListener(gen.OutboundListenerKey{Bind: "127.0.0.1", Port: 443, BindToPort: true, Chains: chainList(sni, weighted)}),
-		"virtual-outbound":  gen.VirtualOutbound(gen.VirtualOutboundKey{Bind: "::", Port: 15001, Transparent: true, Fallthrough: "BlackHoleCluster"}),
-		"virtual-inbound":   inbound(m, value.AllFilters, declared...),
-		"inbound-upstream":  inbound(m, 0, declared...),
-		"inbound-locked":    inbound(m, 0, locked...),
-		"api":               gen.APIListener(gen.APIListenerKey{Name: "web.shop:80", Address: "10.96.0.1", Port: 80, RouteName: "outbound|80||web"}),
-		"server":            gen.ServerListener(gen.ServerListenerKey{Address: "::", Port: 8080}),
-		"bound-not-virtual": gen.InboundListener(gen.InboundListenerKey{Mesh: m, Name: "10.0.0.1_80", Bind: "10.0.0.1", Port: 80, TLS: gen.Inspection{Except: "80"}}),
+		"tcp": gen.OutboundListener(gen.OutboundListenerKey{Bind: "127.0.0.1", Port: 443,
+			BindToPort: true, Chains: chainList(sni, weighted)}),
+		"virtual-outbound": gen.VirtualOutbound(gen.VirtualOutboundKey{Bind: "::", Port: 15001, Transparent: true,
+			Fallthrough: "BlackHoleCluster"}),
+		"virtual-inbound":  inbound(m, value.AllFilters, declared...),
+		"inbound-upstream": inbound(m, 0, declared...),
+		"inbound-locked":   inbound(m, 0, locked...),
+		"api": gen.APIListener(gen.APIListenerKey{Name: "web.shop:80", Address: "10.96.0.1", Port: 80,
+			RouteName: "outbound|80||web"}),
+		"server": gen.ServerListener(gen.ServerListenerKey{Address: "::", Port: 8080}),
+		"bound-not-virtual": gen.InboundListener(gen.InboundListenerKey{Mesh: m, Name: "10.0.0.1_80", Bind: "10.0.0.1",
+			Port: 80, TLS: gen.Inspection{Except: "80"}}),
 	}
 }
 
@@ -116,7 +125,8 @@ func TestListeners(t *testing.T) {
 // TestUpstreamEnvoyGetsNothingOfIstio: a proxy without Istio's filters is sent none of them.
 func TestUpstreamEnvoyGetsNothingOfIstio(t *testing.T) {
 	for _, name := range []string{"sniffed-upstream", "inbound-upstream", "inbound-locked"} {
-		for _, of := range []string{"metadata_exchange", "peer_metadata", "istio.alpn", "TypedStruct", `"istio-peer-exchange","h2"`} {
+		for _, of := range []string{"metadata_exchange", "peer_metadata", "istio.alpn", "TypedStruct",
+			`"istio-peer-exchange","h2"`} {
 			if strings.Contains(string(gen.Marshal(listeners()[name])), of) {
 				t.Errorf("%s has %s", name, of)
 			}
@@ -169,7 +179,8 @@ func validate(t *testing.T, m proto.Message) {
 
 func TestMatches(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{gen.Prefixes([]string{"10.1.2.3/8", "192.0.2.1", "10.0.0.0/8", "nonsense", "0.0.0.0/0"}), "10.0.0.0/8,192.0.2.1/32"},
+		{gen.Prefixes([]string{"10.1.2.3/8", "192.0.2.1", "10.0.0.0/8", "nonsense", "0.0.0.0/0"}),
+			"10.0.0.0/8,192.0.2.1/32"},
 		{gen.Prefixes([]string{"2001:db8::1/32"}), "2001:db8::/32"},
 		{gen.ServerNames([]string{"b", "a", "b"}), "a,b"},
 		{gen.ServerNames([]string{"a", "*"}), ""},
@@ -189,11 +200,18 @@ func TestInspections(t *testing.T) {
 		blackhole int
 		tls, http gen.Inspection
 	}{
-		"nothing declared":     {[]gen.InboundChainsKey{port(0, value.Auto, gen.Permissive)}, 15006, gen.Inspection{true, "15006"}, gen.Inspection{true, "15006"}},
-		"declared and sniffed": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Permissive), port(81, value.Auto, gen.Permissive), port(80, value.HTTP, gen.Permissive)}, 15006, gen.Inspection{true, "15006"}, gen.Inspection{true, "80 15006"}},
-		"all strict":           {[]gen.InboundChainsKey{port(0, value.Auto, gen.Strict), port(80, value.HTTP, gen.Strict)}, 15006, gen.Inspection{true, "15006"}, gen.Inspection{}},
-		"one without":          {[]gen.InboundChainsKey{port(0, value.Auto, gen.Strict), port(80, value.Auto, gen.Disabled)}, 15006, gen.Inspection{true, "80 15006"}, gen.Inspection{true, "0 15006"}},
-		"a listener of a port": {[]gen.InboundChainsKey{port(80, value.HTTP, gen.Permissive)}, 0, gen.Inspection{false, "80"}, gen.Inspection{}},
+		"nothing declared": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Permissive)}, 15006,
+			gen.Inspection{true, "15006"}, gen.Inspection{true, "15006"}},
+		"declared and sniffed": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Permissive),
+			port(81, value.Auto, gen.Permissive), port(80, value.HTTP, gen.Permissive)}, 15006,
+			gen.Inspection{true, "15006"}, gen.Inspection{true, "80 15006"}},
+		"all strict": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Strict),
+			port(80, value.HTTP, gen.Strict)}, 15006, gen.Inspection{true, "15006"}, gen.Inspection{}},
+		"one without": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Strict),
+			port(80, value.Auto, gen.Disabled)}, 15006, gen.Inspection{true, "80 15006"},
+			gen.Inspection{true, "0 15006"}},
+		"a listener of a port": {[]gen.InboundChainsKey{port(80, value.HTTP, gen.Permissive)}, 0,
+			gen.Inspection{false, "80"}, gen.Inspection{}},
 	} {
 		if tls, http := gen.Inspections(c.ports, c.blackhole); tls != c.tls || http != c.http {
 			t.Errorf("%s: got %v and %v, want %v and %v", name, tls, http, c.tls, c.http)
@@ -207,13 +225,16 @@ func BenchmarkListener(b *testing.B) {
 	tcp := chainList(bytesTo("outbound|9000||web.shop.svc.cluster.local"))
 	for name, make := range map[string]func() []byte{
 		"http": func() []byte {
-			return gen.Marshal(gen.OutboundListener(gen.OutboundListenerKey{Mesh: m, Filters: value.AllFilters, Bind: "0.0.0.0", Port: 80, Chains: http, Fallthrough: "PassthroughCluster"}))
+			return gen.Marshal(gen.OutboundListener(gen.OutboundListenerKey{Mesh: m, Filters: value.AllFilters,
+				Bind: "0.0.0.0", Port: 80, Chains: http, Fallthrough: "PassthroughCluster"}))
 		},
 		"tcp": func() []byte {
-			return gen.Marshal(gen.OutboundListener(gen.OutboundListenerKey{Bind: "10.96.0.1", Port: 9000, Chains: tcp}))
+			return gen.Marshal(gen.OutboundListener(gen.OutboundListenerKey{Bind: "10.96.0.1", Port: 9000,
+				Chains: tcp}))
 		},
 		"inbound port": func() []byte {
-			return gen.InboundChainFields(gen.InboundChains(gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Bind: "0.0.0.0", Target: 8080, Port: 80, Protocol: value.HTTP}))
+			return gen.InboundChainFields(gen.InboundChains(gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters,
+				Bind: "0.0.0.0", Target: 8080, Port: 80, Protocol: value.HTTP}))
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

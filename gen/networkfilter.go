@@ -15,7 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Upstreams are the clusters that a TCP chain forwards to: one name, or "name=weight" for several. A string, so that a Key can hold it.
+// Upstreams are the clusters that a TCP chain forwards to: one name, or "name=weight" for several. A string, so that a
+// Key can hold it.
 type Upstreams string
 
 // Add is u with one more cluster and its weight.
@@ -95,7 +96,8 @@ func TCPFilters(k TCPProxyKey) []*listenerpb.Filter {
 	setUpstreams(proxy, k.Upstreams)
 	var out []*listenerpb.Filter
 	if k.Protocol == value.Mongo {
-		out = append(out, networkFilter("envoy.filters.network.mongo_proxy", anyOf(&mongopb.MongoProxy{StatPrefix: k.StatPrefix})))
+		out = append(out, networkFilter("envoy.filters.network.mongo_proxy",
+			anyOf(&mongopb.MongoProxy{StatPrefix: k.StatPrefix})))
 	}
 	return append(out, networkFilter("envoy.filters.network.tcp_proxy", anyOf(proxy)))
 }
@@ -109,7 +111,8 @@ func setUpstreams(proxy *tcppb.TcpProxy, u Upstreams) {
 	for part := range strings.SplitSeq(string(u), ",") {
 		name, weight, _ := strings.Cut(part, "=")
 		w, _ := strconv.ParseUint(weight, 10, 32)
-		weighted.Clusters = append(weighted.Clusters, &tcppb.TcpProxy_WeightedCluster_ClusterWeight{Name: name, Weight: uint32(w)})
+		weighted.Clusters = append(weighted.Clusters, &tcppb.TcpProxy_WeightedCluster_ClusterWeight{Name: name,
+			Weight: uint32(w)})
 	}
 	proxy.ClusterSpecifier = &tcppb.TcpProxy_WeightedClusters{WeightedClusters: weighted}
 }
@@ -119,11 +122,13 @@ func tcpTo(cluster string) []*listenerpb.Filter {
 	return TCPFilters(TCPProxyKey{StatPrefix: cluster, Upstreams: Upstreams(cluster)})
 }
 
-// tcpPeerMetadata tells sidecars at both ends of a TCP connection who the other is. It stands before all others in inbound chains.
+// tcpPeerMetadata tells sidecars at both ends of a TCP connection who the other is. It stands before all others in
+// inbound chains.
 func tcpPeerMetadata() *listenerpb.Filter {
-	return networkFilter("istio.metadata_exchange", typedStruct("envoy.tcp.metadataexchange.config.MetadataExchange", map[string]any{
-		"protocol": "istio-peer-exchange", "enable_discovery": true,
-	}))
+	return networkFilter("istio.metadata_exchange", typedStruct("envoy.tcp.metadataexchange.config.MetadataExchange",
+		map[string]any{
+			"protocol": "istio-peer-exchange", "enable_discovery": true,
+		}))
 }
 
 func networkFilter(name string, config *anypb.Any) *listenerpb.Filter {

@@ -26,8 +26,8 @@ type RoutesKey struct {
 	Proxyless bool
 }
 
-// Verdicts say for each match of a VirtualService's HTTP routes, in order, whether the client is one that it is for: a byte each, '1' where it
-// is not. Empty where all are.
+// Verdicts say for each match of a VirtualService's HTTP routes, in order, whether the client is one that it is for: a
+// byte each, '1' where it is not. Empty where all are.
 type Verdicts string
 
 // refuses reports the verdict of match i.
@@ -65,7 +65,8 @@ const defaultRouteName = "default"
 
 // defaultRoute is the route of a service that no VirtualService speaks of.
 func defaultRoute(k VirtualHostKey) *routepb.Route {
-	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: ClusterName(k.Port, "", k.Host)}}
+	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: ClusterName(k.Port, "",
+		k.Host)}}
 	setTimeout(action, nil, k.Proxyless)
 	action.RetryPolicy = retryPolicy(k.Mesh.Config.GetDefaultHttpRetryPolicy(), false)
 	if h := hashPolicy(serviceHash(k.Rule, k.Port)); h != nil {
@@ -109,7 +110,8 @@ func routesOf(k RoutesKey, mesh *value.Mesh) []*routepb.Route {
 
 // routeOf is the route of one match of an HTTP route; nil if it leads nowhere.
 func routeOf(k RoutesKey, mesh *value.Mesh, h *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routepb.Route {
-	out := &routepb.Route{Name: h.GetName(), Match: routeMatch(m), Metadata: ConfigMetadata(k.Service.Meta, "virtual-service"), StatPrefix: m.GetStatPrefix()}
+	out := &routepb.Route{Name: h.GetName(), Match: routeMatch(m), Metadata: ConfigMetadata(k.Service.Meta,
+		"virtual-service"), StatPrefix: m.GetStatPrefix()}
 	if m.GetName() != "" {
 		out.Name += "." + m.GetName()
 	}

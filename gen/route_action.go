@@ -14,7 +14,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// forward is the action of a route that leads to clusters; nil if it leads to none. authority replaces the Host header, unless the rewrite does.
+// forward is the action of a route that leads to clusters; nil if it leads to none. authority replaces the Host header,
+// unless the rewrite does.
 func forward(k RoutesKey, mesh *value.Mesh, h *networking.HTTPRoute, authority string) *routepb.RouteAction {
 	out := &routepb.RouteAction{RequestMirrorPolicies: mirrors(k, h)}
 	setTimeout(out, h.GetTimeout(), k.Proxyless)
@@ -57,7 +58,8 @@ func setTimeout(a *routepb.RouteAction, timeout *durationpb.Duration, proxyless 
 	a.MaxGrpcTimeout = timeout
 }
 
-// cluster is the name of the cluster of a destination. Whether there is such a cluster is not asked: requests to one that is missing fail.
+// cluster is the name of the cluster of a destination. Whether there is such a cluster is not asked: requests to one
+// that is missing fail.
 func (k RoutesKey) cluster(d *networking.Destination) string {
 	known := k.Destinations.find(d.GetHost())
 	host, port := d.GetHost(), k.Port
@@ -82,7 +84,8 @@ func parseCluster(name string) (host, port string, ok bool) {
 }
 
 // weighted are the clusters of several destinations; those without weight are left out.
-func weighted(k RoutesKey, a *routepb.RouteAction, routes []*networking.HTTPRouteDestination) []*routepb.WeightedCluster_ClusterWeight {
+func weighted(k RoutesKey, a *routepb.RouteAction,
+	routes []*networking.HTTPRouteDestination) []*routepb.WeightedCluster_ClusterWeight {
 	var out []*routepb.WeightedCluster_ClusterWeight
 	for _, r := range routes {
 		if r.GetWeight() == 0 {
@@ -105,7 +108,8 @@ func weighted(k RoutesKey, a *routepb.RouteAction, routes []*networking.HTTPRout
 
 func rewrite(a *routepb.RouteAction, in *networking.HTTPRewrite) {
 	if re := in.GetUriRegexRewrite(); re != nil {
-		a.RegexRewrite = &matcherpb.RegexMatchAndSubstitute{Pattern: &matcherpb.RegexMatcher{Regex: re.GetMatch()}, Substitution: re.GetRewrite()}
+		a.RegexRewrite = &matcherpb.RegexMatchAndSubstitute{Pattern: &matcherpb.RegexMatcher{Regex: re.GetMatch()},
+			Substitution: re.GetRewrite()}
 	} else {
 		a.PrefixRewrite = in.GetUri()
 	}
@@ -144,7 +148,8 @@ func mirrors(k RoutesKey, h *networking.HTTPRoute) []*routepb.RouteAction_Reques
 }
 
 func percent(p *networking.Percent) *typepb.FractionalPercent {
-	return &typepb.FractionalPercent{Numerator: uint32(p.GetValue() * 10000), Denominator: typepb.FractionalPercent_MILLION}
+	return &typepb.FractionalPercent{Numerator: uint32(p.GetValue() * 10000),
+		Denominator: typepb.FractionalPercent_MILLION}
 }
 
 func hundredths(n uint32) *typepb.FractionalPercent {
@@ -154,8 +159,9 @@ func hundredths(n uint32) *typepb.FractionalPercent {
 // redirect is the answer that sends the client elsewhere. port is the one that it called.
 func redirect(in *networking.HTTPRedirect, port int, tls bool) *routepb.RedirectAction {
 	out := &routepb.RedirectAction{
-		HostRedirect: in.GetAuthority(), PathRewriteSpecifier: &routepb.RedirectAction_PathRedirect{PathRedirect: in.GetUri()},
-		ResponseCode: redirectCode(in.GetRedirectCode()),
+		HostRedirect:         in.GetAuthority(),
+		PathRewriteSpecifier: &routepb.RedirectAction_PathRedirect{PathRedirect: in.GetUri()},
+		ResponseCode:         redirectCode(in.GetRedirectCode()),
 	}
 	scheme := "http"
 	if tls {

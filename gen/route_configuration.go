@@ -23,12 +23,14 @@ func RouteConfiguration(k RouteConfigurationKey) *routepb.RouteConfiguration {
 		return &routepb.RouteConfiguration{Name: k.Name}
 	}
 	return &routepb.RouteConfiguration{
-		Name: k.Name, ValidateClusters: wrapperspb.Bool(false), MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponseBody),
-		IgnorePortInHostMatching: true,
+		Name: k.Name, ValidateClusters: wrapperspb.Bool(false),
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponseBody),
+		IgnorePortInHostMatching:       true,
 	}
 }
 
-// CatchAllKey is what the last virtual host of a sidecar's route configuration depends on: where requests go whose host is unknown.
+// CatchAllKey is what the last virtual host of a sidecar's route configuration depends on: where requests go whose host
+// is unknown.
 type CatchAllKey struct {
 	Mesh *value.Mesh
 	// Cluster is where they go; empty: they are refused.
@@ -48,10 +50,12 @@ func catchAll(k CatchAllKey) *routepb.VirtualHost {
 		setTimeout(action, nil, false)
 		r.Action = &routepb.Route_Route{Route: action}
 	}
-	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r}, IncludeRequestAttemptCount: countsAttempts(k.Mesh)}
+	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r},
+		IncludeRequestAttemptCount: countsAttempts(k.Mesh)}
 }
 
-// BlackholeKey is what the only virtual host of a gateway's route configuration depends on to which no VirtualService is bound.
+// BlackholeKey is what the only virtual host of a gateway's route configuration depends on to which no VirtualService
+// is bound.
 type BlackholeKey struct{ Port int }
 
 // blackhole makes that virtual host, which answers 404.

@@ -56,13 +56,15 @@ func serviceHash(d *value.DestinationRule, port int) *networking.LoadBalancerSet
 	return d.Spec.GetTrafficPolicy().GetLoadBalancer().GetConsistentHash()
 }
 
-// destinationHash is the hash for requests to a destination: its subset's before the rule's, and in each the port's, where the destination
-// names one, before the general one.
-func destinationHash(r *value.DestinationRule, d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
+// destinationHash is the hash for requests to a destination: its subset's before the rule's, and in each the port's,
+// where the destination names one, before the general one.
+func destinationHash(r *value.DestinationRule,
+	d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
 	if r == nil {
 		return nil
 	}
-	for _, p := range []*networking.TrafficPolicy{r.Subset(d.GetSubset()).GetTrafficPolicy(), r.Spec.GetTrafficPolicy()} {
+	for _, p := range []*networking.TrafficPolicy{r.Subset(d.GetSubset()).GetTrafficPolicy(),
+		r.Spec.GetTrafficPolicy()} {
 		if d.GetPort() != nil {
 			if h := portHash(p, d.GetPort().GetNumber()); h != nil {
 				return h
@@ -91,9 +93,11 @@ func hashPolicy(in *networking.LoadBalancerSettings_ConsistentHashLB) *routepb.R
 			Header: &routepb.RouteAction_HashPolicy_Header{HeaderName: h.HttpHeaderName},
 		}}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
-		c := &routepb.RouteAction_HashPolicy_Cookie{Name: h.HttpCookie.GetName(), Ttl: h.HttpCookie.GetTtl(), Path: h.HttpCookie.GetPath()}
+		c := &routepb.RouteAction_HashPolicy_Cookie{Name: h.HttpCookie.GetName(), Ttl: h.HttpCookie.GetTtl(),
+			Path: h.HttpCookie.GetPath()}
 		for _, a := range h.HttpCookie.GetAttributes() {
-			c.Attributes = append(c.Attributes, &routepb.RouteAction_HashPolicy_CookieAttribute{Name: a.GetName(), Value: a.GetValue()})
+			c.Attributes = append(c.Attributes, &routepb.RouteAction_HashPolicy_CookieAttribute{Name: a.GetName(),
+				Value: a.GetValue()})
 		}
 		return &routepb.RouteAction_HashPolicy{PolicySpecifier: &routepb.RouteAction_HashPolicy_Cookie_{Cookie: c}}
 	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:

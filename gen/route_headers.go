@@ -10,7 +10,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// headerOps are the changes of headers as Envoy has them. The Host header cannot be changed like others; authority is what it is set to.
+// headerOps are the changes of headers as Envoy has them. The Host header cannot be changed like others; authority is
+// what it is set to.
 type headerOps struct {
 	requestAdd, responseAdd       []*corepb.HeaderValueOption
 	requestRemove, responseRemove []string
@@ -36,11 +37,13 @@ const (
 	addHeader = corepb.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
 )
 
-func headerOptions(headers map[string]string, action corepb.HeaderValueOption_HeaderAppendAction) []*corepb.HeaderValueOption {
+func headerOptions(headers map[string]string,
+	action corepb.HeaderValueOption_HeaderAppendAction) []*corepb.HeaderValueOption {
 	var out []*corepb.HeaderValueOption
 	for _, k := range slices.Sorted(maps.Keys(headers)) {
 		if !reserved(k) {
-			out = append(out, &corepb.HeaderValueOption{Header: &corepb.HeaderValue{Key: k, Value: headers[k]}, AppendAction: action})
+			out = append(out, &corepb.HeaderValueOption{Header: &corepb.HeaderValue{Key: k, Value: headers[k]},
+				AppendAction: action})
 		}
 	}
 	return out
@@ -70,7 +73,8 @@ func authorityOf(headers map[string]string) string {
 	return ""
 }
 
-// appendDestinationHeaders adds the changes of the only destination's headers to the route's. The route's own Host header wins.
+// appendDestinationHeaders adds the changes of the only destination's headers to the route's. The route's own Host
+// header wins.
 func appendDestinationHeaders(r *routepb.Route, a *routepb.RouteAction, in *networking.Headers) {
 	ops := headerOperations(in)
 	r.RequestHeadersToAdd = append(r.RequestHeadersToAdd, ops.requestAdd...)

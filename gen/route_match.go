@@ -50,7 +50,8 @@ func routeMatch(in *networking.HTTPMatchRequest) *routepb.RouteMatch {
 	return out
 }
 
-// headerMatchers are the matchers of headers that must and that must not be there, by name, then those of method, authority and scheme.
+// headerMatchers are the matchers of headers that must and that must not be there, by name, then those of method,
+// authority and scheme.
 func headerMatchers(in *networking.HTTPMatchRequest) []*routepb.HeaderMatcher {
 	var out []*routepb.HeaderMatcher
 	for _, name := range slices.Sorted(maps.Keys(in.GetHeaders())) {

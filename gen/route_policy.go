@@ -27,11 +27,12 @@ const (
 	retryByStatus     = "retriable-status-codes"
 )
 
-// retryPolicy is in, with defaults for what it does not say; nil if it forbids retries. sticky: the request is bound to a host by a hash, and
-// is tried again there.
+// retryPolicy is in, with defaults for what it does not say; nil if it forbids retries. sticky: the request is bound to
+// a host by a hash, and is tried again there.
 func retryPolicy(in *networking.HTTPRetry, sticky bool) *routepb.RetryPolicy {
 	out := &routepb.RetryPolicy{
-		NumRetries: wrapperspb.UInt32(defaultRetries), RetryOn: defaultRetryOn, HostSelectionRetryMaxAttempts: retryHostAttempts,
+		NumRetries: wrapperspb.UInt32(defaultRetries), RetryOn: defaultRetryOn,
+		HostSelectionRetryMaxAttempts: retryHostAttempts,
 	}
 	elsewhere := !sticky
 	if in != nil {
@@ -152,7 +153,8 @@ func cors(in *networking.CorsPolicy) *corspb.CorsPolicy {
 	if in.GetAllowOrigins() == nil {
 		//lint:ignore SA1019 old objects still have it
 		for _, o := range in.GetAllowOrigin() {
-			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: o}})
+			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch,
+				&matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: o}})
 		}
 	}
 	if in.GetMaxAge() != nil {

@@ -23,9 +23,9 @@ import (
 
 var updateRoutes = flag.Bool("update-routes", false, "write the virtual hosts that come out into testdata/routes")
 
-// TestRoutes holds the virtual host of each testdata/routes file against what stands in it. The comment is a line of settings: "port=80",
-// "refused=01" (verdicts), "tls", "proxyless"; "virtualservice" is the spec, "rule HOST" a DestinationRule's, "target HOST" an alias's host and
-// "only HOST" a single port.
+// TestRoutes holds the virtual host of each testdata/routes file against what stands in it. The comment is a line of
+// settings: "port=80", "refused=01" (verdicts), "tls", "proxyless"; "virtualservice" is the spec, "rule HOST" a
+// DestinationRule's, "target HOST" an alias's host and "only HOST" a single port.
 func TestRoutes(t *testing.T) {
 	files, err := filepath.Glob("testdata/routes/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -136,10 +136,12 @@ func virtualHostJSON(t testing.TB, k gen.VirtualHostKey) []byte {
 	return append(out.Bytes(), '\n')
 }
 
-// BenchmarkVirtualHost is the cost of encoding one virtual host: that of a plain service, and one with the routes of a VirtualService.
+// BenchmarkVirtualHost is the cost of encoding one virtual host: that of a plain service, and one with the routes of a
+// VirtualService.
 func BenchmarkVirtualHost(b *testing.B) {
 	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}, DomainSuffix: "cluster.local"}
-	plain := gen.VirtualHostKey{Host: "web.shop.svc.cluster.local", Port: 80, Domains: "web.shop.svc.cluster.local web.shop.svc.cluster.local. web.shop web.shop.svc 10.0.0.1", Mesh: mesh}
+	plain := gen.VirtualHostKey{Host: "web.shop.svc.cluster.local", Port: 80,
+		Domains: "web.shop.svc.cluster.local web.shop.svc.cluster.local. web.shop web.shop.svc 10.0.0.1", Mesh: mesh}
 	a, err := txtar.ParseFile("testdata/routes/weights.txtar")
 	if err != nil {
 		b.Fatal(err)

@@ -34,8 +34,8 @@ func sealed(b []byte, list []check.Fault) ([]byte, []Fault) {
 	return b, nil
 }
 
-// SealCluster encodes a cluster, whose metadata are maps of several entries. Like all functions of this file it gives no bytes, and what is
-// wrong, where Envoy would refuse the message.
+// SealCluster encodes a cluster, whose metadata are maps of several entries. Like all functions of this file it gives
+// no bytes, and what is wrong, where Envoy would refuse the message.
 func SealCluster(c *clusterpb.Cluster) ([]byte, []Fault) {
 	return sealed(MarshalSorted(c), check.Cluster(c))
 }
@@ -56,8 +56,8 @@ func EncodeInboundCluster(k InboundClusterKey) ([]byte, []Fault) {
 	return SealCluster(InboundCluster(k, InboundClusterNames{IPv4: k.IPv4, Target: 1}))
 }
 
-// EncodeVirtualHost encodes a virtual host as a field of its RouteConfiguration. Of several VirtualServices those are left out whose own
-// routes break a rule, as long as one stays.
+// EncodeVirtualHost encodes a virtual host as a field of its RouteConfiguration. Of several VirtualServices those are
+// left out whose own routes break a rule, as long as one stays.
 func EncodeVirtualHost(k VirtualHostKey) ([]byte, []Fault) {
 	vh := VirtualHost(k)
 	list := check.VirtualHost(vh, k.RegexSize)
@@ -107,17 +107,19 @@ func EncodeRouteConfiguration(k RouteConfigurationKey) ([]byte, []Fault) {
 // EncodeCatchAll encodes the virtual host of all unknown hosts as a field of its RouteConfiguration.
 func EncodeCatchAll(k CatchAllKey) ([]byte, []Fault) {
 	vh := catchAll(k)
-	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}), check.VirtualHost(vh, 0))
+	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}),
+		check.VirtualHost(vh, 0))
 }
 
 // EncodeBlackhole encodes the virtual host that answers 404 as a field of its RouteConfiguration.
 func EncodeBlackhole(k BlackholeKey) ([]byte, []Fault) {
 	vh := blackhole(k)
-	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}), check.VirtualHost(vh, 0))
+	return sealed(Marshal(&routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}),
+		check.VirtualHost(vh, 0))
 }
 
-// sealListener encodes a listener. Chains that break a rule are left out alone where another one stays. of says what each chain comes from;
-// it may be nil.
+// sealListener encodes a listener. Chains that break a rule are left out alone where another one stays. of says what
+// each chain comes from; it may be nil.
 func sealListener(l *listenerpb.Listener, of func(i int) []value.ObjectKey) ([]byte, []Fault) {
 	var out []Fault
 	good := l.GetFilterChains()[:0:0]
@@ -144,7 +146,8 @@ func sealListener(l *listenerpb.Listener, of func(i int) []value.ObjectKey) ([]b
 func EncodeOutboundListener(k OutboundListenerKey) ([]byte, []Fault) {
 	var of [][]value.ObjectKey
 	for c := k.Chains; c != nil; c = c.Next {
-		if !c.Chain.MatchesAll() || k.Chains.Next == nil { // as OutboundListener tells the default chain from the others
+		// as OutboundListener tells the default chain from the others
+		if !c.Chain.MatchesAll() || k.Chains.Next == nil {
 			of = append(of, c.Chain.Objects())
 		}
 	}
@@ -195,7 +198,8 @@ func EncodeGatewayHeader(k GatewayListenerKey) ([]byte, []Fault) {
 // EncodeGatewayChain encodes a chain of a gateway as a field of its listener.
 func EncodeGatewayChain(k GatewayChainKey) ([]byte, []Fault) {
 	c := GatewayChain(k)
-	b, list := sealed(MarshalSorted(&listenerpb.Listener{FilterChains: []*listenerpb.FilterChain{c}}), check.FilterChain(c))
+	b, list := sealed(MarshalSorted(&listenerpb.Listener{FilterChains: []*listenerpb.FilterChain{c}}),
+		check.FilterChain(c))
 	if gateway := ofKind(k.Gateway, value.KindGateway); len(gateway) > 0 {
 		for i := range list {
 			if list[i].Within("transport_socket") || k.RouteName != "" {

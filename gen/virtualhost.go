@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// VirtualHostKey is what a virtual host depends on: the routes of a VirtualService, of several in a row (gateways), or, without any, the
-// default route to the service Host.
+// VirtualHostKey is what a virtual host depends on: the routes of a VirtualService, of several in a row (gateways), or,
+// without any, the default route to the service Host.
 type VirtualHostKey struct {
 	// Host and Port name the virtual host.
 	Host string
@@ -33,8 +33,8 @@ type VirtualHostKey struct {
 	RequireTLS bool
 	// Proxyless is for gRPC clients: nothing that they refuse.
 	Proxyless bool
-	// RegexSize is the largest RE2 program of a regular expression that the client takes, where the VirtualServices hold larger ones. 0 where
-	// none is too large, so that clients of all kinds share the virtual host.
+	// RegexSize is the largest RE2 program of a regular expression that the client takes, where the VirtualServices
+	// hold larger ones. 0 where none is too large, so that clients of all kinds share the virtual host.
 	RegexSize int
 }
 
@@ -70,8 +70,8 @@ func VirtualHost(k VirtualHostKey) *routepb.VirtualHost {
 	return out
 }
 
-// virtualHostField is the virtual host of k as an encoded field of its RouteConfiguration. That of a VirtualService may hold maps of several
-// entries, the default one never does.
+// virtualHostField is the virtual host of k as an encoded field of its RouteConfiguration. That of a VirtualService may
+// hold maps of several entries, the default one never does.
 func virtualHostField(k VirtualHostKey, vh *routepb.VirtualHost) []byte {
 	m := &routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}
 	if k.Routes.Service == nil && k.More == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestOneAddressHasOneText: an address that objects of different kinds write in different ways is one address in all values.
+// TestOneAddressHasOneText: an address that objects of different kinds write in different ways is one address in all
+// values.
 func TestOneAddressHasOneText(t *testing.T) {
 	k := newKeeper()
 	s := NewStore(k, quiet(t), "kube")
@@ -81,7 +82,8 @@ spec: {ingress: [{port: {number: 80, name: http, protocol: HTTP}, bind: "0:0::0"
 
 // FuzzAddressOf: an address and its text are one to one, and other texts stay as they are.
 func FuzzAddressOf(f *testing.F) {
-	for _, s := range []string{"10.0.0.1", "FD00:0::1", "::ffff:1.2.3.4", "fe80::1%eth0", "web.shop", "10.0.0.1/8", "::ffff:10.0.0.0/104"} {
+	for _, s := range []string{"10.0.0.1", "FD00:0::1", "::ffff:1.2.3.4", "fe80::1%eth0", "web.shop", "10.0.0.1/8",
+		"::ffff:10.0.0.0/104"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// admit says why an object cannot come into force, nil if it can. It looks at the object alone, so that whether an object is in force
-// depends on no other. Regular expressions whose program is larger than regexSize are refused.
+// admit says why an object cannot come into force, nil if it can. It looks at the object alone, so that whether an
+// object is in force depends on no other. Regular expressions whose program is larger than regexSize are refused.
 func admit(key value.ObjectKey, object any, regexSize int) *problem {
 	if _, ok := object.(NotServed); ok {
 		return nil // its source knows the kind, and nothing else of it is used

@@ -6,20 +6,22 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// What one object can bring about is bounded where two of its lists multiply. The bounds are far above what meshes use; docs/limits.md has
-// them.
+// What one object can bring about is bounded where two of its lists multiply. The bounds are far above what meshes use;
+// docs/limits.md has them.
 const (
-	// maxHostRoutes bounds the hosts of a VirtualService times the matches of its HTTP routes: each host has all routes, on each port of the mesh.
+	// maxHostRoutes bounds the hosts of a VirtualService times the matches of its HTTP routes: each host has all
+	// routes, on each port of the mesh.
 	maxHostRoutes = 1 << 16
-	// maxEntryHosts, maxEntryAddresses, maxEntryPorts and maxEntryEndpoints are those of the ServiceEntry's CRD. They hold also where the API
-	// server has an older one.
+	// maxEntryHosts, maxEntryAddresses, maxEntryPorts and maxEntryEndpoints are those of the ServiceEntry's CRD. They
+	// hold also where the API server has an older one.
 	maxEntryHosts, maxEntryAddresses, maxEntryPorts, maxEntryEndpoints = 256, 256, 256, 4096
-	// maxEntryParts bounds the hosts, and the addresses, of a ServiceEntry times its ports: each pair is a cluster, or a listener, of every proxy.
+	// maxEntryParts bounds the hosts, and the addresses, of a ServiceEntry times its ports: each pair is a cluster, or
+	// a listener, of every proxy.
 	maxEntryParts = 1 << 14
 )
 
-// firstTime adds k to s and reports whether it was not there. Lists are checked for repeats with it: a search for each of their elements would
-// cost the square of their length.
+// firstTime adds k to s and reports whether it was not there. Lists are checked for repeats with it: a search for each
+// of their elements would cost the square of their length.
 func firstTime[K comparable](s set[K], k K) bool {
 	_, there := s[k]
 	s.add(k)
@@ -32,7 +34,8 @@ func (c *check) hostRoutes(spec *networking.VirtualService) {
 	for _, r := range spec.Http {
 		routes += max(1, len(r.GetMatch()))
 	}
-	c.that(len(spec.Hosts)*routes <= maxHostRoutes, "spec.hosts", "expected at most %d hosts times HTTP routes, got %d hosts with %d routes each",
+	c.that(len(spec.Hosts)*routes <= maxHostRoutes, "spec.hosts",
+		"expected at most %d hosts times HTTP routes, got %d hosts with %d routes each",
 		maxHostRoutes, len(spec.Hosts), routes)
 }
 
@@ -48,7 +51,8 @@ func (c *check) entrySize(spec *networking.ServiceEntry) {
 		c.that(l.n <= l.of, l.field, "expected at most %d, got %d", l.of, l.n)
 	}
 	most := max(len(spec.Hosts), len(spec.Addresses))
-	c.that(most*len(spec.Ports) <= maxEntryParts, "spec.ports", "expected at most %d hosts, or addresses, times ports, got %d times %d", maxEntryParts, most, len(spec.Ports))
+	c.that(most*len(spec.Ports) <= maxEntryParts, "spec.ports",
+		"expected at most %d hosts, or addresses, times ports, got %d times %d", maxEntryParts, most, len(spec.Ports))
 }
 
 // hostSet is a list of hosts that is asked which of them cover a name.
@@ -68,7 +72,8 @@ func newHostSet(hosts []string) hostSet {
 	return s
 }
 
-// wildcard finds a wildcard of the list that covers a host and is not the one at place self: the rule of value.HostMatches.
+// wildcard finds a wildcard of the list that covers a host and is not the one at place self: the rule of
+// value.HostMatches.
 func (s hostSet) wildcard(host string, self int) (at int, ok bool) {
 	for i := min(1, len(host)); i <= len(host); i++ {
 		if at, ok := s.suffixes[host[i:]]; ok && at != self {
@@ -78,7 +83,8 @@ func (s hostSet) wildcard(host string, self int) (at int, ok bool) {
 	return 0, false
 }
 
-// covers reports whether a server name falls under a host of the list; a short host stands for the Service of that name in a namespace.
+// covers reports whether a server name falls under a host of the list; a short host stands for the Service of that name
+// in a namespace.
 func (s hostSet) covers(name, namespace string) bool {
 	if _, ok := s.exact[name]; ok {
 		return true

@@ -16,7 +16,8 @@ import (
 
 // TestHostSetIsHostMatches holds hostSet against the rule that it stands for, asked for each host of the list.
 func TestHostSetIsHostMatches(t *testing.T) {
-	host := rapid.SampledFrom([]string{"a.b", "x.a.b", "xa.b", "b", "*.b", "*.a.b", "*a.b", "*", "*.x.a.b", "c", "c.n", "c.n.svc", ".b"})
+	host := rapid.SampledFrom([]string{"a.b", "x.a.b", "xa.b", "b", "*.b", "*.a.b", "*a.b", "*", "*.x.a.b", "c", "c.n",
+		"c.n.svc", ".b"})
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfNDistinct(host, 0, 6, rapid.ID[string]).Draw(t, "hosts")
 		name := host.Draw(t, "name")
@@ -63,7 +64,8 @@ func TestWhatMultipliesIsBounded(t *testing.T) {
 		e := &clientnet.ServiceEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "x"}}
 		e.Spec.Hosts, e.Spec.Resolution = hosts(n), networking.ServiceEntry_DNS
 		for i := range ports {
-			e.Spec.Ports = append(e.Spec.Ports, &networking.ServicePort{Number: uint32(i + 1), Name: fmt.Sprint("p", i), Protocol: "HTTP"})
+			e.Spec.Ports = append(e.Spec.Ports, &networking.ServicePort{Number: uint32(i + 1), Name: fmt.Sprint("p", i),
+				Protocol: "HTTP"})
 		}
 		return e
 	}
@@ -78,7 +80,8 @@ func TestWhatMultipliesIsBounded(t *testing.T) {
 		{value.KindServiceEntry, entry(257, 1), "spec.hosts"}, {value.KindServiceEntry, entry(1, 257), "spec.ports"},
 	} {
 		field := ""
-		if p := admit(value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"}, c.object, envoytext.IstioRegexSize); p != nil {
+		if p := admit(value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"}, c.object,
+			envoytext.IstioRegexSize); p != nil {
 			field = p.field
 		}
 		if field != c.field {

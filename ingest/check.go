@@ -17,7 +17,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// check keeps the first problem of an object: rules are called in the order of its fields, each with the path of the field it looks at.
+// check keeps the first problem of an object: rules are called in the order of its fields, each with the path of the
+// field it looks at.
 type check struct {
 	first *problem
 	// regexSize is the largest program of a regular expression, which meter measures.
@@ -49,7 +50,8 @@ func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "
 // member is the path of a map's entry. A key that would not stand alone in a path is quoted.
 func member(field, key string) string {
 	const longest = 64
-	if key != "" && len(key) <= longest && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if key != "" && len(key) <= longest &&
+		!strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return field + "." + key
 	}
 	return field + "[" + strconv.Quote(short(key, longest)) + "]"
@@ -92,7 +94,8 @@ func (c *check) regex(field, expression string) {
 		return
 	}
 	const longest = 1024
-	c.that(len(expression) <= longest, field, "expected an RE2 expression of at most %d characters, got %d", longest, len(expression))
+	c.that(len(expression) <= longest, field, "expected an RE2 expression of at most %d characters, got %d", longest,
+		len(expression))
 	if c.first == nil {
 		err := c.meter.Regex(expression, c.regexSize)
 		c.that(err == nil, field, "expected an RE2 expression that Envoy takes: %v", err)
@@ -103,7 +106,8 @@ func (c *check) regex(field, expression string) {
 func (c *check) line(field, s string) {
 	const longest = 16 << 10
 	c.that(len(s) <= longest, field, "expected at most %d bytes, got %d", longest, len(s))
-	c.that(!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }), field, "expected a text without control characters, got %q", s)
+	c.that(!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }), field,
+		"expected a text without control characters, got %q", s)
 }
 
 // match checks a string match that becomes a header match, which cannot be empty unless exact.
@@ -158,7 +162,8 @@ func isDomain(s string) bool {
 		return false
 	}
 	parts := strings.Split(strings.TrimSuffix(s, "."), ".")
-	return !slices.ContainsFunc(parts, func(p string) bool { return !isLabel(p) }) && strings.Trim(parts[len(parts)-1], "0123456789") != ""
+	return !slices.ContainsFunc(parts, func(p string) bool { return !isLabel(p) }) &&
+		strings.Trim(parts[len(parts)-1], "0123456789") != ""
 }
 
 // isLabel reports whether s is one part of a DNS name.
@@ -179,7 +184,8 @@ func (c *check) hostIn(field, s string, alone bool, special ...string) {
 		c.host(field, s, true)
 		return
 	}
-	c.that(ns == "*" || isLabel(ns) || slices.Contains(special, ns), field, "expected a namespace in front of the slash, got %q", ns)
+	c.that(ns == "*" || isLabel(ns) || slices.Contains(special, ns), field,
+		"expected a namespace in front of the slash, got %q", ns)
 	c.host(field, host, true)
 }
 
@@ -205,7 +211,8 @@ func (c *check) exportTo(list []string, namespace string, nobody bool) {
 func (c *check) labels(field string, l map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(l)) {
 		c.that(k != "", field, "expected a label, got an empty key")
-		c.that(!strings.Contains(l[k], "*"), member(field, k), "expected a label's value, wildcards select nothing here: %q", l[k])
+		c.that(!strings.Contains(l[k], "*"), member(field, k),
+			"expected a label's value, wildcards select nothing here: %q", l[k])
 	}
 }
 
@@ -226,5 +233,6 @@ func (c *check) socket(field, path string) {
 	c.that(strings.HasPrefix(path, "@") || strings.HasPrefix(path, "/") && !strings.HasSuffix(path, "/"), field,
 		"expected unix:// and an absolute path or an abstract name, got %q", path)
 	const longest = 107 // The system's 108 with the zero at the end.
-	c.that(len(path) <= longest && !strings.Contains(path, "\x00"), field, "expected a path of at most %d bytes, got %d", longest, len(path))
+	c.that(len(path) <= longest && !strings.Contains(path, "\x00"), field,
+		"expected a path of at most %d bytes, got %d", longest, len(path))
 }

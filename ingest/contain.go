@@ -18,8 +18,8 @@ const (
 	deriving stage = "deriving" // what others are told of it
 )
 
-// faults contains panics of the Store's own code: the object over which one happens is left as it was, and reported; all others go on. It
-// heals when the same stage of the same object succeeds. Guarded by the Store's mu.
+// faults contains panics of the Store's own code: the object over which one happens is left as it was, and reported;
+// all others go on. It heals when the same stage of the same object succeeds. Guarded by the Store's mu.
 type faults struct {
 	// Immutable after NewStore.
 	reports *report.Registry
@@ -37,7 +37,8 @@ func (t *faults) contain(at stage, key value.ObjectKey, f func()) (ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.standing[subject] = struct{}{}
-			t.reports.Set(subject, []report.Problem{{Key: key, Cause: report.Panicked, Reason: faultOf(cause, debug.Stack())}})
+			t.reports.Set(subject,
+				[]report.Problem{{Key: key, Cause: report.Panicked, Reason: faultOf(cause, debug.Stack())}})
 		}
 	}()
 	f()
@@ -54,7 +55,8 @@ func (t *faults) contain(at stage, key value.ObjectKey, f func()) (ok bool) {
 func faultOf(cause any, stack []byte) string {
 	const most = 2000
 	where := strings.Join(strings.Fields(string(stack)), " ")
-	return fmt.Sprintf("a fault of pilotd: panic: %v; what was made of the object before stays in force: %s", cause, where[:min(len(where), most)])
+	return fmt.Sprintf("a fault of pilotd: panic: %v; what was made of the object before stays in force: %s", cause,
+		where[:min(len(where), most)])
 }
 
 // definedBy is an object that a host comes from, to name it in reports.

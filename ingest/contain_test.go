@@ -17,7 +17,8 @@ type batches []*snapshot.Batch
 
 func (b *batches) Apply(next *snapshot.Batch) { *b = append(*b, next) }
 
-// A fault of the Store over one object leaves that as it was; what came with it is handed over all the same, and so is what comes later.
+// A fault of the Store over one object leaves that as it was; what came with it is handed over all the same, and so is
+// what comes later.
 func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 	var out batches
 	reports := report.New(report.Options{})
@@ -25,7 +26,8 @@ func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 	s.Synced("kube")
 	service := func(name string) Event {
 		return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindService, Namespace: "a", Name: name},
-			Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}}
+			Object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
+				Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}}
 	}
 	// A rule that was never admitted makes the code that derives values fail, as a bug there would.
 	bad := value.ObjectKey{Kind: value.KindGateway, Namespace: "a", Name: "bad"}
@@ -50,7 +52,9 @@ func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 	if got := out[len(out)-1].Services; len(got) != 1 {
 		t.Errorf("afterwards handed over %v", got)
 	}
-	s.Apply([]Event{{Source: "kube", Key: bad, Object: &clientnet.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "bad"}}}, {Source: "kube", Key: bad}})
+	s.Apply([]Event{{Source: "kube", Key: bad,
+		Object: &clientnet.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "bad"}}},
+		{Source: "kube", Key: bad}})
 	delete(s.world.rules, bad)
 	s.world.marks.rules.add(bad)
 	s.Apply(nil)
@@ -69,9 +73,11 @@ func TestAPanicOverAnEventHurtsOnlyItsObject(t *testing.T) {
 	}}}, "kube")
 	s.Synced("kube")
 	namespace := func(name string) Event {
-		return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindNamespace, Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindNamespace, Name: name},
+			Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	}
-	s.Apply([]Event{namespace("a"), {Source: "kube", Key: value.ObjectKey{Kind: value.KindNode, Name: "n"}, Object: &corev1.Node{}}, namespace("b")})
+	s.Apply([]Event{namespace("a"), {Source: "kube", Key: value.ObjectKey{Kind: value.KindNode, Name: "n"},
+		Object: &corev1.Node{}}, namespace("b")})
 	if got := out[len(out)-1].Namespaces; len(got) != 2 {
 		t.Errorf("handed over %v", got)
 	}

@@ -27,7 +27,8 @@ func badPod(o *corev1.Pod) *problem {
 	for i := range o.Spec.Containers {
 		for j, p := range o.Spec.Containers[i].Ports {
 			if p.ContainerPort < 1 || p.ContainerPort > 65535 {
-				c.within(item(item("spec.containers", i)+".ports", j)+".containerPort", int64(p.ContainerPort), 1, 65535)
+				c.within(item(item("spec.containers", i)+".ports", j)+".containerPort", int64(p.ContainerPort), 1,
+					65535)
 			}
 		}
 	}
@@ -55,7 +56,8 @@ func checkService(o *corev1.Service) *problem {
 			c.address(item("spec.clusterIPs", i), ip)
 		}
 	}
-	c.that(o.Spec.Type != corev1.ServiceTypeExternalName || o.Spec.ExternalName != "", "spec.externalName", "expected a host name for type ExternalName")
+	c.that(o.Spec.Type != corev1.ServiceTypeExternalName || o.Spec.ExternalName != "", "spec.externalName",
+		"expected a host name for type ExternalName")
 	return c.first
 }
 
@@ -70,11 +72,13 @@ func (c *check) servicePorts(ports []corev1.ServicePort) {
 		c.within(at+".port", int64(p.Port), 1, 65535)
 		c.within(at+".targetPort", int64(targetNumber(p.TargetPort)), 0, 65535)
 		c.that(p.Name != "" || len(ports) == 1, at+".name", "expected a name, as there are several ports")
-		c.that(p.Name == "" || isLabel(p.Name), at+".name", "expected lower case letters, digits and '-', got %q", p.Name)
+		c.that(p.Name == "" || isLabel(p.Name), at+".name", "expected lower case letters, digits and '-', got %q",
+			p.Name)
 		known := []corev1.Protocol{"", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 		c.that(slices.Contains(known, p.Protocol), at+".protocol", "expected TCP, UDP or SCTP, got %q", p.Protocol)
 		c.that(firstTime(names, p.Name), at+".name", "%q is used twice", p.Name)
-		c.that(firstTime(sockets, socket{p.Port, cmp.Or(p.Protocol, corev1.ProtocolTCP)}), at+".port", "%d is used twice", p.Port)
+		c.that(firstTime(sockets, socket{p.Port, cmp.Or(p.Protocol, corev1.ProtocolTCP)}), at+".port",
+			"%d is used twice", p.Port)
 	}
 }
 
@@ -97,11 +101,13 @@ func checkMesh(m *meshconfig.MeshConfig) *problem {
 	}
 	c.clientTLS("outboundTrafficPolicy.tls", m.GetOutboundTrafficPolicy().GetTls())
 	for i, s := range m.GetTlsDefaults().GetCipherSuites() {
-		c.that(slices.Contains(knownCiphers(), s), item("tlsDefaults.cipherSuites", i), "expected a cipher suite that Envoy knows, got %q", s)
+		c.that(slices.Contains(knownCiphers(), s), item("tlsDefaults.cipherSuites", i),
+			"expected a cipher suite that Envoy knows, got %q", s)
 	}
 	for i, s := range m.GetTlsDefaults().GetEcdhCurves() {
 		known := []string{"P-256", "P-384", "P-521", "X25519", "X25519MLKEM768"}
-		c.that(slices.Contains(known, s), item("tlsDefaults.ecdhCurves", i), "expected one of %s, got %q", strings.Join(known, ", "), s)
+		c.that(slices.Contains(known, s), item("tlsDefaults.ecdhCurves", i), "expected one of %s, got %q",
+			strings.Join(known, ", "), s)
 	}
 	return c.first
 }

@@ -43,7 +43,8 @@ func blank(k value.Kind) metav1.Object {
 	panic(fmt.Sprintf("no object of kind %q", k))
 }
 
-// decode reads documents of YAML as a source's events. A document with "delete: true" deletes; one of kind MeshConfig is the rest as text.
+// decode reads documents of YAML as a source's events. A document with "delete: true" deletes; one of kind MeshConfig
+// is the rest as text.
 func decode(t testing.TB, source, text string) []Event {
 	t.Helper()
 	var out []Event
@@ -59,7 +60,8 @@ func decode(t testing.TB, source, text string) []Event {
 		if head.Kind == "" {
 			continue
 		}
-		e := Event{Source: source, Key: value.ObjectKey{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}}
+		e := Event{Source: source, Key: value.ObjectKey{Kind: head.Kind, Namespace: head.Metadata.Namespace,
+			Name: head.Metadata.Name}}
 		switch {
 		case head.Delete:
 		case head.Kind == value.KindMeshConfig:

@@ -42,7 +42,8 @@ func (d *definer) created() int64 {
 
 // before orders the definers of one host: Kubernetes first, then the oldest, then by name.
 func (d *definer) before(o *definer) int {
-	return cmp.Or(compareBool(d.service != nil, o.service != nil), cmp.Compare(d.created(), o.created()), cmp.Compare(d.key.Name, o.key.Name))
+	return cmp.Or(compareBool(d.service != nil, o.service != nil), cmp.Compare(d.created(), o.created()),
+		cmp.Compare(d.key.Name, o.key.Name))
 }
 
 func (w *world) putDefiner(key value.ObjectKey, object any) {
@@ -130,7 +131,8 @@ func (w *world) definersOf(host value.ServiceKey) []*definer {
 	return out
 }
 
-// service is the service of a host: the first definer's, with the ports and addresses that only later ones have which are of its kind.
+// service is the service of a host: the first definer's, with the ports and addresses that only later ones have which
+// are of its kind.
 func (w *world) service(host value.ServiceKey) *value.Service {
 	var out *value.Service
 	for _, d := range w.definersOf(host) {
@@ -160,7 +162,8 @@ func (w *world) service(host value.ServiceKey) *value.Service {
 	return out
 }
 
-// joins reports whether two services of a host and namespace are of one kind, so that the ports of both are those of one service.
+// joins reports whether two services of a host and namespace are of one kind, so that the ports of both are those of
+// one service.
 func joins(a, b *value.Service) bool {
 	return a.Registry == b.Registry && a.Resolution == b.Resolution && a.Export.Equal(b.Export) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Selector, b.Selector)

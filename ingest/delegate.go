@@ -12,13 +12,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// A VirtualService without hosts is a delegate: it is no rule of its own, but part of those whose routes name it. Such a root is published with
-// the delegates' routes in place of its own, so that nothing but this file knows of delegates.
+// A VirtualService without hosts is a delegate: it is no rule of its own, but part of those whose routes name it. Such
+// a root is published with the delegates' routes in place of its own, so that nothing but this file knows of delegates.
 
 // isDelegate reports whether a VirtualService is one.
 func isDelegate(o *clientnet.VirtualService) bool { return len(o.Spec.GetHosts()) == 0 }
 
-// delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no VirtualService.
+// delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no
+// VirtualService.
 func delegatesOf(object any) (out []value.ObjectKey) {
 	o, ok := object.(*clientnet.VirtualService)
 	if !ok {
@@ -76,9 +77,10 @@ func (w *world) include(root *value.VirtualService) {
 	root.Spec.Http = routes
 }
 
-// delegated are the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule of its own, or is not
-// exported to the root's namespace. It notes the delegate in the root.
-func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute, why string) {
+// delegated are the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule of
+// its own, or is not exported to the root's namespace. It notes the delegate in the root.
+func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute,
+	why string) {
 	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: d.GetNamespace(), Name: d.GetName()}
 	o, ok := w.rules[key].(*clientnet.VirtualService)
 	if !ok {
@@ -97,8 +99,8 @@ func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (r
 	return v.Spec.Http, ""
 }
 
-// joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it has none of its own. It
-// reports false where nothing matches both.
+// joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it
+// has none of its own. It reports false where nothing matches both.
 func joinRoute(r, part *networking.HTTPRoute) bool {
 	matches, ok := joinMatches(r.Match, part.Match)
 	if !ok {
@@ -136,8 +138,8 @@ func joinName(root, part string) string {
 	return root + "-" + part
 }
 
-// joinMatches are the matches of a delegate's route within those of the root's: each of the delegate's with every one of the root's that it is
-// compatible with. It reports false where one of the delegate's is compatible with none.
+// joinMatches are the matches of a delegate's route within those of the root's: each of the delegate's with every one
+// of the root's that it is compatible with. It reports false where one of the delegate's is compatible with none.
 func joinMatches(root, part []*networking.HTTPMatchRequest) ([]*networking.HTTPMatchRequest, bool) {
 	switch {
 	case len(root) == 0:
@@ -197,10 +199,13 @@ func joinMaps[V any](root, part map[string]V) map[string]V {
 	return out
 }
 
-// compatible reports whether a delegate's match can be one within the root's: nothing that it asks for contradicts what the root asks for.
+// compatible reports whether a delegate's match can be one within the root's: nothing that it asks for contradicts what
+// the root asks for.
 func compatible(root, part *networking.HTTPMatchRequest) bool {
-	return within(root.Uri, part.Uri) && within(root.Scheme, part.Scheme) && within(root.Method, part.Method) && within(root.Authority, part.Authority) &&
-		allWithin(root.Headers, part.Headers) && allWithin(root.WithoutHeaders, part.WithoutHeaders) && allWithin(root.QueryParams, part.QueryParams) &&
+	return within(root.Uri, part.Uri) && within(root.Scheme, part.Scheme) && within(root.Method, part.Method) &&
+		within(root.Authority, part.Authority) &&
+		allWithin(root.Headers, part.Headers) && allWithin(root.WithoutHeaders, part.WithoutHeaders) &&
+		allWithin(root.QueryParams, part.QueryParams) &&
 		root.IgnoreUriCase == part.IgnoreUriCase &&
 		(root.Port == 0 || part.Port == 0 || root.Port == part.Port) &&
 		(root.SourceNamespace == "" || root.SourceNamespace == part.SourceNamespace) &&
@@ -216,8 +221,8 @@ func allWithin(root, part map[string]*networking.StringMatch) bool {
 	return true
 }
 
-// within reports whether what part matches is among what root matches, as far as the two can be compared: where both say something, neither may
-// be a regular expression, and an exact value or a prefix is within a prefix that begins it.
+// within reports whether what part matches is among what root matches, as far as the two can be compared: where both
+// say something, neither may be a regular expression, and an exact value or a prefix is within a prefix that begins it.
 func within(root, part *networking.StringMatch) bool {
 	if root == nil || part == nil {
 		return true
@@ -244,5 +249,6 @@ func gatewaysWithin(root, part []string) bool {
 	if len(root) == 0 || len(part) == 0 {
 		return true
 	}
-	return len(part) <= len(root) && !slices.ContainsFunc(part, func(g string) bool { return !slices.Contains(root, g) })
+	return len(part) <= len(root) &&
+		!slices.ContainsFunc(part, func(g string) bool { return !slices.Contains(root, g) })
 }

@@ -25,7 +25,8 @@ func checkDestinationRule(o *clientnet.DestinationRule) *problem {
 	}
 	c.labels("spec.workloadSelector.matchLabels", spec.GetWorkloadSelector().GetMatchLabels())
 	c.exportTo(spec.ExportTo, o.Namespace, false)
-	c.that(spec.WorkloadSelector == nil || len(spec.ExportTo) == 0 || len(spec.ExportTo) == 1 && (spec.ExportTo[0] == "." || spec.ExportTo[0] == o.Namespace),
+	c.that(spec.WorkloadSelector == nil || len(spec.ExportTo) == 0 || len(spec.ExportTo) == 1 &&
+		(spec.ExportTo[0] == "." || spec.ExportTo[0] == o.Namespace),
 		"spec.exportTo", `expected only "." beside workloadSelector`)
 	return c.first
 }
@@ -34,7 +35,8 @@ func (c *check) policy(at string, p *networking.TrafficPolicy) {
 	if p == nil {
 		return
 	}
-	c.that(p.LoadBalancer != nil || p.ConnectionPool != nil || p.OutlierDetection != nil || p.Tls != nil || p.PortLevelSettings != nil || p.Tunnel != nil ||
+	c.that(p.LoadBalancer != nil || p.ConnectionPool != nil || p.OutlierDetection != nil || p.Tls != nil ||
+		p.PortLevelSettings != nil || p.Tunnel != nil ||
 		p.ProxyProtocol != nil || p.RetryBudget != nil, at, "expected at least one setting")
 	c.that(p.Tunnel == nil || p.ProxyProtocol == nil, at, "expected only one of tunnel and proxyProtocol")
 	c.part(at, p.LoadBalancer, p.ConnectionPool, p.OutlierDetection)
@@ -43,19 +45,22 @@ func (c *check) policy(at string, p *networking.TrafficPolicy) {
 	for i, s := range p.PortLevelSettings {
 		in := item(at+".portLevelSettings", i)
 		c.port(in+".port.number", s.GetPort().GetNumber())
-		c.that(s.GetLoadBalancer() != nil || s.GetConnectionPool() != nil || s.GetOutlierDetection() != nil || s.GetTls() != nil, in, "expected at least one setting")
+		c.that(s.GetLoadBalancer() != nil || s.GetConnectionPool() != nil || s.GetOutlierDetection() != nil ||
+			s.GetTls() != nil, in, "expected at least one setting")
 		c.part(in, s.GetLoadBalancer(), s.GetConnectionPool(), s.GetOutlierDetection())
 		c.clientTLS(in+".tls", s.GetTls())
 	}
 	if t := p.Tunnel; t != nil {
-		c.that(slices.Contains([]string{"", "CONNECT", "POST"}, t.GetProtocol()), at+".tunnel.protocol", "expected CONNECT or POST, got %q", t.GetProtocol())
+		c.that(slices.Contains([]string{"", "CONNECT", "POST"}, t.GetProtocol()), at+".tunnel.protocol",
+			"expected CONNECT or POST, got %q", t.GetProtocol())
 		c.routedHost(at+".tunnel.targetHost", t.GetTargetHost())
 		c.port(at+".tunnel.targetPort", t.GetTargetPort())
 	}
 }
 
 // part checks what a policy and the settings of one port have in common.
-func (c *check) part(at string, lb *networking.LoadBalancerSettings, pool *networking.ConnectionPoolSettings, o *networking.OutlierDetection) {
+func (c *check) part(at string, lb *networking.LoadBalancerSettings, pool *networking.ConnectionPoolSettings,
+	o *networking.OutlierDetection) {
 	c.balancer(at+".loadBalancer", lb)
 	c.pool(at+".connectionPool", pool)
 	c.outlier(at+".outlierDetection", o)
@@ -75,10 +80,12 @@ func (c *check) balancer(at string, lb *networking.LoadBalancerSettings) {
 	if w := lb.GetWarmup(); w != nil {
 		c.duration(at+".warmup.duration", w.GetDuration(), true)
 		if m := w.GetMinimumPercent(); m != nil {
-			c.that(m.GetValue() >= 0 && m.GetValue() <= 100, at+".warmup.minimumPercent", "expected a percentage from 0 to 100, got %v", m.GetValue())
+			c.that(m.GetValue() >= 0 && m.GetValue() <= 100, at+".warmup.minimumPercent",
+				"expected a percentage from 0 to 100, got %v", m.GetValue())
 		}
 		if a := w.GetAggression(); a != nil {
-			c.that(a.GetValue() >= 1 && !math.IsInf(a.GetValue(), 0), at+".warmup.aggression", "expected a number of at least 1, got %v", a.GetValue())
+			c.that(a.GetValue() >= 1 && !math.IsInf(a.GetValue(), 0), at+".warmup.aggression",
+				"expected a number of at least 1, got %v", a.GetValue())
 		}
 	}
 	c.locality(at+".localityLbSetting", lb.GetLocalityLbSetting())
@@ -92,18 +99,22 @@ func (c *check) consistentHash(at string, h *networking.LoadBalancerSettings_Con
 		c.that(key.HttpHeaderName != "", at+".httpHeaderName", "expected the name of a header, got an empty one")
 		c.line(at+".httpHeaderName", key.HttpHeaderName)
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
-		c.that(key.HttpQueryParameterName != "", at+".httpQueryParameterName", "expected the name of a parameter, got an empty one")
+		c.that(key.HttpQueryParameterName != "", at+".httpQueryParameterName",
+			"expected the name of a parameter, got an empty one")
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
 		c.cookie(at+".httpCookie", key.HttpCookie)
 	}
 	//lint:ignore SA1019 objects of old still have it
 	if n := h.GetMinimumRingSize(); n != 0 {
 		c.that(n <= largestRing, at+".minimumRingSize", "expected at most %d, got %d", largestRing, n)
-		c.that(h.GetHashAlgorithm() == nil, at+".minimumRingSize", "expected only one of minimumRingSize, ringHash and maglev")
+		c.that(h.GetHashAlgorithm() == nil, at+".minimumRingSize",
+			"expected only one of minimumRingSize, ringHash and maglev")
 	}
-	c.that(h.GetRingHash().GetMinimumRingSize() <= largestRing, at+".ringHash.minimumRingSize", "expected at most %d, got %d", largestRing, h.GetRingHash().GetMinimumRingSize())
+	c.that(h.GetRingHash().GetMinimumRingSize() <= largestRing, at+".ringHash.minimumRingSize",
+		"expected at most %d, got %d", largestRing, h.GetRingHash().GetMinimumRingSize())
 	if m := h.GetMaglev(); m != nil {
-		c.that(m.TableSize > 0 && m.TableSize < largestMaglev && isPrime(m.TableSize), at+".maglev.tableSize", "expected a prime number below %d, got %d", largestMaglev, m.TableSize)
+		c.that(m.TableSize > 0 && m.TableSize < largestMaglev && isPrime(m.TableSize), at+".maglev.tableSize",
+			"expected a prime number below %d, got %d", largestMaglev, m.TableSize)
 	}
 }
 
@@ -144,14 +155,16 @@ func (c *check) locality(at string, l *networking.LocalityLoadBalancerSetting) {
 		c.that(sum == 100, in+".to", "expected weights that add up to 100, got %d", sum)
 	}
 	for i, f := range l.GetFailover() {
-		c.that(f.GetFrom() != f.GetTo(), item(at+".failover", i), "expected two different regions, got %q twice", f.GetFrom())
+		c.that(f.GetFrom() != f.GetTo(), item(at+".failover", i), "expected two different regions, got %q twice",
+			f.GetFrom())
 	}
 }
 
 func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
 	c.that(p == nil || p.Tcp != nil || p.Http != nil, at, "expected tcp or http")
 	if t := p.GetTcp(); t != nil {
-		c.that(t.MaxConnections >= 0, at+".tcp.maxConnections", "expected a number of at least 0, got %d", t.MaxConnections)
+		c.that(t.MaxConnections >= 0, at+".tcp.maxConnections", "expected a number of at least 0, got %d",
+			t.MaxConnections)
 		c.positive(at+".tcp.connectTimeout", t.ConnectTimeout)
 		c.positive(at+".tcp.maxConnectionDuration", t.MaxConnectionDuration)
 		c.duration(at+".tcp.idleTimeout", t.IdleTimeout, true)
@@ -165,7 +178,8 @@ func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
 			field string
 			value int32
 		}{
-			{".http.http1MaxPendingRequests", h.Http1MaxPendingRequests}, {".http.http2MaxRequests", h.Http2MaxRequests},
+			{".http.http1MaxPendingRequests", h.Http1MaxPendingRequests},
+			{".http.http2MaxRequests", h.Http2MaxRequests},
 			{".http.maxRequestsPerConnection", h.MaxRequestsPerConnection}, {".http.maxRetries", h.MaxRetries},
 			{".http.maxConcurrentStreams", h.MaxConcurrentStreams},
 		} {
@@ -177,7 +191,8 @@ func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
 			c.that(k.Timeout != nil, at+".http.http2KeepAlive.timeout", "expected a duration")
 			c.positive(at+".http.http2KeepAlive.timeout", k.Timeout)
 		}
-		c.that(h.H2UpgradePolicy != networking.ConnectionPoolSettings_HTTPSettings_UPGRADE || !h.UseClientProtocol, at+".http.useClientProtocol",
+		c.that(h.H2UpgradePolicy != networking.ConnectionPoolSettings_HTTPSettings_UPGRADE || !h.UseClientProtocol,
+			at+".http.useClientProtocol",
 			"expected only one of useClientProtocol and h2UpgradePolicy UPGRADE")
 	}
 }
@@ -190,7 +205,8 @@ func (c *check) seconds(field string, d *durationpb.Duration) {
 
 func (c *check) retryBudget(at string, b *networking.TrafficPolicy_RetryBudget) {
 	if p := b.GetPercent(); p != nil {
-		c.that(p.GetValue() >= 0 && p.GetValue() <= 100, at+".percent", "expected a percentage from 0 to 100, got %v", p.GetValue())
+		c.that(p.GetValue() >= 0 && p.GetValue() <= 100, at+".percent", "expected a percentage from 0 to 100, got %v",
+			p.GetValue())
 	}
 	c.duration(at+".budgetInterval", b.GetBudgetInterval(), true)
 }
@@ -200,7 +216,8 @@ func (c *check) outlier(at string, o *networking.OutlierDetection) {
 	c.positive(at+".baseEjectionTime", o.GetBaseEjectionTime())
 	c.within(at+".maxEjectionPercent", int64(o.GetMaxEjectionPercent()), 0, 100)
 	c.within(at+".minHealthPercent", int64(o.GetMinHealthPercent()), 0, 100)
-	c.that(o.GetSplitExternalLocalOriginErrors() || o.GetConsecutiveLocalOriginFailures().GetValue() == 0, at+".consecutiveLocalOriginFailures",
+	c.that(o.GetSplitExternalLocalOriginErrors() || o.GetConsecutiveLocalOriginFailures().GetValue() == 0,
+		at+".consecutiveLocalOriginFailures",
 		"expected splitExternalLocalOriginErrors beside it")
 }
 
@@ -209,12 +226,15 @@ func (c *check) clientTLS(at string, t *networking.ClientTLSSettings) {
 		return
 	}
 	const longest = 255
-	c.that(len(t.Sni) <= longest && !strings.Contains(t.Sni, "\x00"), at+".sni", "expected a server name of at most %d bytes, got %d", longest, len(t.Sni))
+	c.that(len(t.Sni) <= longest && !strings.Contains(t.Sni, "\x00"), at+".sni",
+		"expected a server name of at most %d bytes, got %d", longest, len(t.Sni))
 	files := t.ClientCertificate != "" || t.PrivateKey != "" || t.CaCertificates != ""
 	switch t.Mode {
 	case networking.ClientTLSSettings_MUTUAL:
-		c.that(t.CredentialName != "" || t.ClientCertificate != "" && t.PrivateKey != "", at, "expected clientCertificate and privateKey, or credentialName, for mode MUTUAL")
-		c.that(t.CredentialName == "" || t.ClientCertificate == "" && t.PrivateKey == "" && t.CaCertificates == "", at, "expected only one of files and credentialName")
+		c.that(t.CredentialName != "" || t.ClientCertificate != "" && t.PrivateKey != "", at,
+			"expected clientCertificate and privateKey, or credentialName, for mode MUTUAL")
+		c.that(t.CredentialName == "" || t.ClientCertificate == "" && t.PrivateKey == "" && t.CaCertificates == "", at,
+			"expected only one of files and credentialName")
 	case networking.ClientTLSSettings_ISTIO_MUTUAL:
 		c.that(!files && t.CredentialName == "", at, "expected no certificates for mode ISTIO_MUTUAL")
 	}

@@ -1,34 +1,38 @@
-// Package ingest owns the raw objects: it takes them from sources (a Kubernetes API server, a directory of YAML), validates them, turns them
-// into values, and hands what really changed to the snapshot builder.
+// Package ingest owns the raw objects: it takes them from sources (a Kubernetes API server, a directory of YAML),
+// validates them, turns them into values, and hands what really changed to the snapshot builder.
 //
 //	ingest/kube ─┐                        ┌─ values, projections ─► snapshot.Builder (config lane)
 //	             ├─ Event ─► Store ───────┤
 //	ingest/file ─┘             │          └─ endpoints, workloads ► snapshot.Builder (endpoint lane)
 //	                           └─ Rejection: object, field, reason; the last good version stays in force
 //
-// The Store is the one place that joins objects: slices with pods, nodes and services, ServiceEntries with the workloads that they select.
+// The Store is the one place that joins objects: slices with pods, nodes and services, ServiceEntries with the
+// workloads that they select.
 //
 //	Node ──► Pod ───┬─► EndpointSlice ──► Service ──┐
 //	                └─► ServiceEntry ◄─┐            ├─► host: value.Service, endpoints, projection
 //	WorkloadEntry ─────────────────────┴─► Service ─┘
 //
-// Inside, the Store holds the versions of each source and says which is in force; a world, which decides purely, joins those in force. put
-// marks what an object may have changed, along the arrows above and by indexes, and flush computes what is marked anew from the objects:
-// the order in which objects come cannot matter, and a missing object (a slice before its Service, an endpoint before its Pod) is just one
-// that is not there yet. What flush computes is compared with its predecessor, which is kept where the used fields are equal, so that
-// annotations, status, managedFields and resourceVersion never cause a push.
+// Inside, the Store holds the versions of each source and says which is in force; a world, which decides purely, joins
+// those in force. put marks what an object may have changed, along the arrows above and by indexes, and flush computes
+// what is marked anew from the objects: the order in which objects come cannot matter, and a missing object (a slice
+// before its Service, an endpoint before its Pod) is just one that is not there yet. What flush computes is compared
+// with its predecessor, which is kept where the used fields are equal, so that annotations, status, managedFields and
+// resourceVersion never cause a push.
 //
-// An object is refused if Envoy would refuse what is made of it, if istiod's validation refuses it, or if no API server would store it; a
-// Rejection names the field, and the last good version stays in force. The rules of Istio's CRDs (package ingest/crd) are applied to objects
-// from a directory only: for others the API server has applied those of its own CRDs. What Envoy's texts may look like is package envoytext.
+// An object is refused if Envoy would refuse what is made of it, if istiod's validation refuses it, or if no API server
+// would store it; a Rejection names the field, and the last good version stays in force. The rules of Istio's CRDs
+// (package ingest/crd) are applied to objects from a directory only: for others the API server has applied those of its
+// own CRDs. What Envoy's texts may look like is package envoytext.
 //
-// Whether an object is admitted depends on the object alone. Conflicts between objects are decided by the same rules always:
+// Whether an object is admitted depends on the object alone. Conflicts between objects are decided by the same rules
+// always:
 //   - one key in two sources: the source that was named first to NewStore;
 //   - one host in one namespace from several objects: a Kubernetes Service first, then the oldest ServiceEntry, then by name. The first decides;
 //     ports and addresses that only others have are added, and the endpoints of all count;
 //   - one address in several slices of a Service: counts once for each port, where it is healthiest;
 //   - one address of several workloads: see world.workloadAt.
 //
-// Sources call the Store from any goroutine; it hands Batches over one at a time, under its lock, in the order in which it applied events.
-// A source must not write an object that it has sent.
+// Sources call the Store from any goroutine; it hands Batches over one at a time, under its lock, in the order in which
+// it applied events. A source must not write an object that it has sent.
 package ingest

@@ -20,11 +20,14 @@ func compareEndpoints(a, b *value.Endpoint) int {
 	}
 	return cmp.Or(
 		slices.Compare(a.Addresses, b.Addresses), cmp.Compare(a.Health, b.Health), cmp.Compare(a.Pod, b.Pod),
-		slices.CompareFunc(a.Ports, b.Ports, comparePorts), cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Locality.String(), b.Locality.String()),
-		cmp.Compare(a.Identity.Value().Workload, b.Identity.Value().Workload), cmp.Compare(a.Identity.Value().LabelsKey, b.Identity.Value().LabelsKey))
+		slices.CompareFunc(a.Ports, b.Ports, comparePorts), cmp.Compare(a.Weight,
+			b.Weight), cmp.Compare(a.Locality.String(), b.Locality.String()),
+		cmp.Compare(a.Identity.Value().Workload, b.Identity.Value().Workload), cmp.Compare(a.Identity.Value().LabelsKey,
+			b.Identity.Value().LabelsKey))
 }
 
-// endpoints joins the endpoints of a host from all that define it, in canonical order. The list may be one that is kept elsewhere.
+// endpoints joins the endpoints of a host from all that define it, in canonical order. The list may be one that is kept
+// elsewhere.
 func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
 	keys := w.hosts[host]
 	if len(keys) == 1 {
@@ -58,8 +61,8 @@ func (w *world) flushEndpoints(host value.ServiceKey, b *snapshot.Batch) {
 	}
 }
 
-// keep is next with the pointers of old wherever the content is equal, and old itself if all is. Both are in canonical order, and neither is
-// written.
+// keep is next with the pointers of old wherever the content is equal, and old itself if all is. Both are in canonical
+// order, and neither is written.
 func keep(old, next []*value.Endpoint) []*value.Endpoint {
 	i, kept, owned := 0, 0, false
 	for j, e := range next {
@@ -84,7 +87,8 @@ func keep(old, next []*value.Endpoint) []*value.Endpoint {
 	return next
 }
 
-// projection is what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there are none.
+// projection is what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there are
+// none.
 func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *value.Projection {
 	svc := w.published.services[host]
 	if svc == nil || len(endpoints) == 0 {
@@ -98,7 +102,8 @@ func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *
 		}
 	}
 	delete(accounts, "")
-	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts)), MutualTLS: mutualTLS(endpoints)}
+	p := &value.Projection{Any: true, ServiceAccounts: slices.Sorted(maps.Keys(accounts)),
+		MutualTLS: mutualTLS(endpoints)}
 	if svc.Resolution != value.ClientSideLB {
 		p.Inline = endpoints
 	}

@@ -5,13 +5,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Event is one object as a source has it now. Sources send the whole object each time; which events repeat or come in which order does not
-// matter: the Store's state is a function of the last event of each (Source, Key).
+// Event is one object as a source has it now. Sources send the whole object each time; which events repeat or come in
+// which order does not matter: the Store's state is a function of the last event of each (Source, Key).
 type Event struct {
 	// Source is the name of the source: "kube", or the path of a directory.
 	Source string
 	Key    value.ObjectKey
-	// Object is the typed object: k8s.io/api types for core kinds, istio.io/client-go types (networking/v1) for Istio's kinds,
+	// Object is the typed object: k8s.io/api types for core kinds, istio.io/client-go types (networking/v1) for Istio's
+	// kinds,
 	// *meshconfig.MeshConfig as YAML text (string) for KindMeshConfig; or what a Trimmer makes of it; NotServed for kinds that
 	// are not served. nil deletes.
 	Object any
@@ -37,7 +38,8 @@ type Rejection struct {
 type Sink interface {
 	// Apply takes events that are to become visible together. It may wait for the Store, never for a push.
 	Apply(events []Event)
-	// Reject reports what a source cannot even read, and Accept takes that back once the place (Where without its line) reads again.
+	// Reject reports what a source cannot even read, and Accept takes that back once the place (Where without its line)
+	// reads again.
 	Reject(r Rejection)
 	Accept(source, place string)
 	// Synced tells that the source has handed over everything that it had when it started.

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone (AUTO_PASSTHROUGH) are left
-// out, for there are no clusters yet to which they could; the Gateway's others are served.
+// gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone
+// (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the Gateway's others are served.
 func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
 	spec.Servers = slices.DeleteFunc(spec.Servers, func(s *networking.Server) bool {
@@ -29,8 +29,8 @@ func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
 	return &value.Gateway{Meta: metaOf(o.ObjectMeta), Spec: spec}
 }
 
-// cipherSuites are those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied from servers that know more,
-// and Envoy would refuse the whole listener.
+// cipherSuites are those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied from
+// servers that know more, and Envoy would refuse the whole listener.
 func cipherSuites(list []string) []string {
 	var out []string
 	for _, s := range list {
@@ -44,9 +44,12 @@ func cipherSuites(list []string) []string {
 // knownCiphers are the suites up to TLS 1.2 that Envoy's library has. Those of TLS 1.3 cannot be chosen.
 func knownCiphers() []string {
 	return []string{
-		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
-		"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-PSK-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
-		"ECDHE-PSK-AES128-CBC-SHA", "ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "ECDHE-PSK-AES256-CBC-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384",
+		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",
+		"ECDHE-RSA-AES256-GCM-SHA384",
+		"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305", "ECDHE-PSK-CHACHA20-POLY1305",
+		"ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
+		"ECDHE-PSK-AES128-CBC-SHA", "ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "ECDHE-PSK-AES256-CBC-SHA",
+		"AES128-GCM-SHA256", "AES256-GCM-SHA384",
 		"AES128-SHA", "PSK-AES128-CBC-SHA", "AES256-SHA", "PSK-AES256-CBC-SHA", "DES-CBC3-SHA",
 	}
 }
@@ -63,7 +66,8 @@ func inNamespace(host, own string) string {
 	return ns + "/" + strings.ToLower(name)
 }
 
-// sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for the root namespace's.
+// sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for
+// the root namespace's.
 func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
 	for _, l := range spec.Ingress {

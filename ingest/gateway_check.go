@@ -61,38 +61,47 @@ func (c *check) serverTLS(at string, s *networking.Server) {
 		return
 	}
 	for i, h := range t.VerifyCertificateHash {
-		c.that(isHash(h), item(at+".verifyCertificateHash", i), "expected the SHA-256 of a certificate as 64 hexadecimal digits, or pairs of them with colons between, got %q", h)
+		c.that(isHash(h), item(at+".verifyCertificateHash", i),
+			"expected the SHA-256 of a certificate as 64 hexadecimal digits, or pairs of them with colons between, got %q", h)
 	}
 	for i, h := range t.VerifyCertificateSpki {
 		sum, err := base64.StdEncoding.DecodeString(h)
-		c.that(err == nil && len(sum) == sha256.Size && len(h) == base64.StdEncoding.EncodedLen(sha256.Size), item(at+".verifyCertificateSpki", i),
+		c.that(err == nil && len(sum) == sha256.Size && len(h) == base64.StdEncoding.EncodedLen(sha256.Size),
+			item(at+".verifyCertificateSpki", i),
 			"expected the SHA-256 of a public key in base64, got %q", h)
 	}
-	certificates := t.CredentialName != "" || len(t.CredentialNames) > 0 || len(t.TlsCertificates) > 0 || t.ServerCertificate != "" && t.PrivateKey != ""
+	certificates := t.CredentialName != "" || len(t.CredentialNames) > 0 || len(t.TlsCertificates) > 0 ||
+		t.ServerCertificate != "" && t.PrivateKey != ""
 	if !p.IsTLS() {
-		c.that(p.IsHTTP() && t.Mode == networking.ServerTLSSettings_PASSTHROUGH && !certificates, at, "expected only httpsRedirect for protocol %s", s.GetPort().GetProtocol())
+		c.that(p.IsHTTP() && t.Mode == networking.ServerTLSSettings_PASSTHROUGH && !certificates, at,
+			"expected only httpsRedirect for protocol %s", s.GetPort().GetProtocol())
 		return
 	}
 	sources := 0
-	for _, given := range []bool{t.ServerCertificate != "" && t.PrivateKey != "", t.CredentialName != "", len(t.CredentialNames) > 0, len(t.TlsCertificates) > 0} {
+	for _, given := range []bool{t.ServerCertificate != "" && t.PrivateKey != "", t.CredentialName != "",
+		len(t.CredentialNames) > 0, len(t.TlsCertificates) > 0} {
 		if given {
 			sources++
 		}
 	}
 	c.that(sources <= 1, at, "expected only one of serverCertificate with privateKey, credentialName, credentialNames and tlsCertificates")
-	c.that(t.CaCrl == "" || t.CredentialName == "" && t.Mode != networking.ServerTLSSettings_SIMPLE, at+".caCrl", "expected none beside credentialName or for mode SIMPLE")
+	c.that(t.CaCrl == "" || t.CredentialName == "" && t.Mode != networking.ServerTLSSettings_SIMPLE, at+".caCrl",
+		"expected none beside credentialName or for mode SIMPLE")
 	switch t.Mode {
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		c.that(certificates, at, "expected serverCertificate and privateKey, or credentialName, for mode %s", t.Mode)
 	case networking.ServerTLSSettings_MUTUAL:
 		c.that(certificates, at, "expected serverCertificate and privateKey, or credentialName, for mode MUTUAL")
-		c.that(t.CaCertificates != "" || t.CredentialName != "" || len(t.CredentialNames) > 0 || t.CaCertCredentialName != "", at+".caCertificates", "expected the certificates of clients' authorities for mode MUTUAL")
+		c.that(t.CaCertificates != "" || t.CredentialName != "" || len(t.CredentialNames) > 0 ||
+			t.CaCertCredentialName != "", at+
+			".caCertificates", "expected the certificates of clients' authorities for mode MUTUAL")
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
 		c.that(!certificates && t.CaCertificates == "", at, "expected no certificates for mode ISTIO_MUTUAL")
 	}
 }
 
-// isHash reports whether s is a SHA-256 as Envoy reads it: pairs of hexadecimal digits, with colons between them or without.
+// isHash reports whether s is a SHA-256 as Envoy reads it: pairs of hexadecimal digits, with colons between them or
+// without.
 func isHash(s string) bool {
 	if n := sha256.Size; len(s) == 3*n-1 {
 		for i := range n - 1 {

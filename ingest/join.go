@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// joint is the endpoints of all slices of one Service, and what each slice gave to it: a change of one slice of many is patched in. All lists
-// are immutable and in canonical order.
+// joint is the endpoints of all slices of one Service, and what each slice gave to it: a change of one slice of many is
+// patched in. All lists are immutable and in canonical order.
 type joint struct {
 	parts map[objectName][]*value.Endpoint
 	list  []*value.Endpoint
@@ -17,7 +17,8 @@ type joint struct {
 	clean bool
 }
 
-// sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port, where it is healthiest.
+// sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port,
+// where it is healthiest.
 func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 	key := objectName{svc.Namespace, svc.Name}
 	prev := w.joints[key]
@@ -52,8 +53,8 @@ func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 	return next.list
 }
 
-// staleEndpoints are the endpoints of all slices that changed or went, in canonical order: one that Kubernetes moved from slice to slice stays
-// the same endpoint.
+// staleEndpoints are the endpoints of all slices that changed or went, in canonical order: one that Kubernetes moved
+// from slice to slice stays the same endpoint.
 func (w *world) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
 	lists := 0
 	for name, was := range prev.parts {
@@ -89,8 +90,8 @@ func (j *joint) join() {
 	}
 }
 
-// patch makes the list from its predecessor without those in out and with those in in. It gives up, and reports false, where an address would
-// be in two places.
+// patch makes the list from its predecessor without those in out and with those in in. It gives up, and reports false,
+// where an address would be in two places.
 func (j *joint) patch(list, out, in []*value.Endpoint) bool {
 	kept, ok := without(list, out)
 	if !ok {
@@ -101,7 +102,8 @@ func (j *joint) patch(list, out, in []*value.Endpoint) bool {
 	for _, e := range in {
 		i, _ := slices.BinarySearchFunc(kept, e, compareEndpoints)
 		next, from = append(next, kept[from:i]...), i
-		if n := len(next); n > 0 && next[n-1].Addresses[0] == e.Addresses[0] || i < len(kept) && kept[i].Addresses[0] == e.Addresses[0] {
+		if n := len(next); n > 0 && next[n-1].Addresses[0] == e.Addresses[0] || i < len(kept) &&
+			kept[i].Addresses[0] == e.Addresses[0] {
 			return false
 		}
 		next = append(next, e)

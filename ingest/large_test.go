@@ -24,23 +24,28 @@ func largeAddress(s, i, j int) string { return fmt.Sprintf("%d.%d.%d.%d", 11+s/2
 func largeSlice(s, i, n int, ready bool) Event {
 	name, port := "http", int32(80)
 	out := &discovery.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("s%d-%d", s, i), Labels: map[string]string{discovery.LabelServiceName: fmt.Sprintf("s%d", s)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("s%d-%d", s, i),
+			Labels: map[string]string{discovery.LabelServiceName: fmt.Sprintf("s%d", s)}},
 		AddressType: discovery.AddressTypeIPv4, Ports: []discovery.EndpointPort{{Name: &name, Port: &port}},
 	}
 	for j := range n {
 		is := j != 0 || ready
 		out.Endpoints = append(out.Endpoints, discovery.Endpoint{
 			Addresses: []string{largeAddress(s, i, j)}, Conditions: discovery.EndpointConditions{Ready: &is},
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: fmt.Sprintf("p-%d-%d-%d", s, i, j)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "shop",
+				Name: fmt.Sprintf("p-%d-%d-%d", s, i, j)},
 		})
 	}
-	return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindEndpointSlice, Namespace: "shop", Name: out.Name}, Object: out}
+	return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindEndpointSlice, Namespace: "shop", Name: out.Name},
+		Object: out}
 }
 
 func largePod(s, i, j int, version string) Event {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("p-%d-%d-%d", s, i, j), Labels: map[string]string{"app": fmt.Sprintf("s%d", s), "version": version}},
-		Status:     corev1.PodStatus{PodIP: largeAddress(s, i, j), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: "True"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("p-%d-%d-%d", s, i, j),
+			Labels: map[string]string{"app": fmt.Sprintf("s%d", s), "version": version}},
+		Status: corev1.PodStatus{PodIP: largeAddress(s, i, j),
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: "True"}}},
 	}
 	return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindPod, Namespace: "shop", Name: p.Name}, Object: p}
 }
@@ -52,9 +57,11 @@ func buildLarge(services, slices, n int) (*Store, *drain) {
 	var events []Event
 	for svc := range services {
 		o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("s%d", svc)}}
-		o.Spec.ClusterIP, o.Spec.Ports = fmt.Sprintf("10.96.%d.%d", svc/250, svc%250), []corev1.ServicePort{{Name: "http", Port: 80}}
+		o.Spec.ClusterIP, o.Spec.Ports = fmt.Sprintf("10.96.%d.%d", svc/250, svc%250),
+			[]corev1.ServicePort{{Name: "http", Port: 80}}
 		o.Spec.Selector = map[string]string{"app": o.Name}
-		events = append(events, Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindService, Namespace: "shop", Name: o.Name}, Object: o})
+		events = append(events, Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindService, Namespace: "shop",
+			Name: o.Name}, Object: o})
 		for i := range slices {
 			events = append(events, largeSlice(svc, i, n, true))
 			for j := range n {
@@ -107,8 +114,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// TestMovedEndpoints cuts the slices of a Service anew without any change of an endpoint: nobody is told, and what the slices hold are the
-// endpoints that everybody has, so that the next change is compared by pointers again.
+// TestMovedEndpoints cuts the slices of a Service anew without any change of an endpoint: nobody is told, and what the
+// slices hold are the endpoints that everybody has, so that the next change is compared by pointers again.
 func TestMovedEndpoints(t *testing.T) {
 	s, d := buildLarge(1, 3, 4)
 	host := value.ServiceKey{Host: "s0.shop.svc.cluster.local", Namespace: "shop"}

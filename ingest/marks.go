@@ -128,7 +128,8 @@ func settle[K comparable, V any, P equaler[V]](old map[K]P, out *map[K]P, k K, n
 	(*out)[k] = next
 }
 
-// flush computes what is marked and returns what differs, nil if nothing does. What cannot be computed, for a fault, stays as it was.
+// flush computes what is marked and returns what differs, nil if nothing does. What cannot be computed, for a fault,
+// stays as it was.
 func (w *world) flush() *snapshot.Batch {
 	m := w.marks
 	w.marks = newMarks()
@@ -143,7 +144,8 @@ func (w *world) flush() *snapshot.Batch {
 		w.faults.contain(deriving, key, func() { w.flushRule(key, b) })
 	}
 	for host := range m.hosts {
-		if w.faults.contain(deriving, w.definedBy(host), func() { settle(w.published.services, &b.Services, host, w.service(host)) }) {
+		if w.faults.contain(deriving, w.definedBy(host),
+			func() { settle(w.published.services, &b.Services, host, w.service(host)) }) {
 			m.sets.add(host)
 		}
 	}
@@ -153,7 +155,8 @@ func (w *world) flush() *snapshot.Batch {
 		w.faults.contain(deriving, key, func() { w.flushEndpoints(host, b) })
 	}
 	for a := range m.addresses {
-		w.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a}, func() { settle(w.published.workloads, &b.Workloads, a, w.workloadAt(a)) })
+		w.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a},
+			func() { settle(w.published.workloads, &b.Workloads, a, w.workloadAt(a)) })
 	}
 	if b.EndpointsOnly() && len(b.Endpoints)+len(b.Workloads) == 0 {
 		return nil

@@ -89,8 +89,8 @@ func (w *world) meshOf(text string) *value.Mesh {
 	return &value.Mesh{Config: config, DomainSuffix: w.domain, ClusterID: w.cluster}
 }
 
-// parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field by field, extension
-// providers by name.
+// parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field
+// by field, extension providers by name.
 func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {
 	read, given, p := readMesh(text)
 	if p != nil {
@@ -128,7 +128,8 @@ func readMesh(text string) (read *meshconfig.MeshConfig, given map[string]any, p
 func mergeProviders(base, over []*meshconfig.MeshConfig_ExtensionProvider) []*meshconfig.MeshConfig_ExtensionProvider {
 	out := slices.Clone(base)
 	for _, p := range over {
-		i := slices.IndexFunc(out, func(q *meshconfig.MeshConfig_ExtensionProvider) bool { return q.GetName() == p.GetName() })
+		i := slices.IndexFunc(out,
+			func(q *meshconfig.MeshConfig_ExtensionProvider) bool { return q.GetName() == p.GetName() })
 		if i < 0 {
 			out = append(out, p)
 		} else {
@@ -156,7 +157,8 @@ func overlay(dst, src protoreflect.Message, given map[string]any) {
 
 // isPlainMessage reports whether a field is a message whose JSON form has its fields by name.
 func isPlainMessage(f protoreflect.FieldDescriptor) bool {
-	return f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() && f.Message().ParentFile().Package() != "google.protobuf"
+	return f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() &&
+		f.Message().ParentFile().Package() != "google.protobuf"
 }
 
 func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
@@ -166,7 +168,8 @@ func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.Fiel
 	return m.Fields().ByTextName(name)
 }
 
-// misfit is the first field of given, in the order of their names, that m does not have, or whose enum does not have the value.
+// misfit is the first field of given, in the order of their names, that m does not have, or whose enum does not have
+// the value.
 func misfit(m protoreflect.MessageDescriptor, given map[string]any, path string) *problem {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
@@ -192,7 +195,8 @@ func misfitValue(f protoreflect.FieldDescriptor, raw any, at string) *problem {
 	}
 	switch v := raw.(type) {
 	case map[string]any:
-		if f.Kind() == protoreflect.MessageKind && !f.IsMap() && f.Message().ParentFile().Package() != "google.protobuf" {
+		if f.Kind() == protoreflect.MessageKind && !f.IsMap() &&
+			f.Message().ParentFile().Package() != "google.protobuf" {
 			return misfit(f.Message(), v, at)
 		}
 	case string:

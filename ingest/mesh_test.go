@@ -7,7 +7,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// TestMeshOverDefaults: what the text names replaces the default; messages are merged, lists replaced, providers merged by name.
+// TestMeshOverDefaults: what the text names replaces the default; messages are merged, lists replaced, providers merged
+// by name.
 func TestMeshOverDefaults(t *testing.T) {
 	m, p := parseMesh(`
 trustDomain: example
@@ -23,15 +24,19 @@ extensionProviders: [{name: envoy, envoyFileAccessLog: {path: /dev/null}}, {name
 		t.Fatal(*p)
 	}
 	for what, ok := range map[string]bool{
-		"named scalar":          m.GetTrustDomain() == "example",
-		"named message":         m.GetConnectTimeout().AsDuration() == 3*time.Second,
-		"named zero":            !m.GetEnableTracing(),
-		"named enum":            m.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
-		"merged message":        m.GetLocalityLbSetting().GetEnabled().GetValue() && len(m.GetLocalityLbSetting().GetFailover()) == 1,
-		"replaced list":         len(m.GetDefaultServiceExportTo()) == 1 && m.GetDefaultServiceExportTo()[0] == ".",
-		"merged proxy":          m.GetDefaultConfig().GetHoldApplicationUntilProxyStarts().GetValue() && m.GetDefaultConfig().GetStatusPort() == 15020,
-		"provider by name":      len(m.GetExtensionProviders()) == 4 && m.GetExtensionProviders()[2].GetEnvoyFileAccessLog().GetPath() == "/dev/null",
-		"default not mentioned": m.GetRootNamespace() == "istio-system" && m.GetEnableAutoMtls().GetValue() && m.GetDefaultHttpRetryPolicy() == nil,
+		"named scalar":  m.GetTrustDomain() == "example",
+		"named message": m.GetConnectTimeout().AsDuration() == 3*time.Second,
+		"named zero":    !m.GetEnableTracing(),
+		"named enum":    m.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
+		"merged message": m.GetLocalityLbSetting().GetEnabled().GetValue() &&
+			len(m.GetLocalityLbSetting().GetFailover()) == 1,
+		"replaced list": len(m.GetDefaultServiceExportTo()) == 1 && m.GetDefaultServiceExportTo()[0] == ".",
+		"merged proxy": m.GetDefaultConfig().GetHoldApplicationUntilProxyStarts().GetValue() &&
+			m.GetDefaultConfig().GetStatusPort() == 15020,
+		"provider by name": len(m.GetExtensionProviders()) == 4 &&
+			m.GetExtensionProviders()[2].GetEnvoyFileAccessLog().GetPath() == "/dev/null",
+		"default not mentioned": m.GetRootNamespace() == "istio-system" && m.GetEnableAutoMtls().GetValue() &&
+			m.GetDefaultHttpRetryPolicy() == nil,
 	} {
 		if !ok {
 			t.Errorf("%s: %v", what, m)

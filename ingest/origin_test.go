@@ -10,13 +10,18 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestJoinedDefiners: a service that several objects define names all that gave it something, so that whatever is made of it can be traced.
+// TestJoinedDefiners: a service that several objects define names all that gave it something, so that whatever is made
+// of it can be traced.
 func TestJoinedDefiners(t *testing.T) {
 	entry := func(name string, port uint32) Event {
-		e := &clientnet.ServiceEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: networking.ServiceEntry{
-			Hosts: []string{"ext.example.com"}, Ports: []*networking.ServicePort{{Number: port, Name: "p" + name, Protocol: "TCP"}}, Resolution: networking.ServiceEntry_DNS,
-		}}
-		return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: "shop", Name: name}, Object: e}
+		e := &clientnet.ServiceEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec: networking.ServiceEntry{
+				Hosts:      []string{"ext.example.com"},
+				Ports:      []*networking.ServicePort{{Number: port, Name: "p" + name, Protocol: "TCP"}},
+				Resolution: networking.ServiceEntry_DNS,
+			}}
+		return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: "shop", Name: name},
+			Object: e}
 	}
 	d := &drain{}
 	s := NewStore(d, Settings{Log: testLog(nil)}, "kube")

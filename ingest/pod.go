@@ -110,14 +110,16 @@ func (w *world) podOf(p *Pod) *pod {
 		Pod: p,
 		origin: w.origin(person{
 			Identity: value.Identity{
-				Namespace: p.namespace, Workload: p.workload, ServiceAccount: w.account(p.namespace, p.account), Network: network, TLSMode: tls,
+				Namespace: p.namespace, Workload: p.workload, ServiceAccount: w.account(p.namespace, p.account),
+				Network: network, TLSMode: tls,
 			},
 			labels: p.labels, locality: locality, node: p.node,
 		}),
 	}
 	out.pod, out.origin.hostName, out.origin.subDomain = p.namespace+"/"+p.name, p.hostName, p.subDomain
 	out.workload = &value.Workload{
-		Namespace: p.namespace, Name: p.name, Addresses: p.addresses, Labels: p.labels, Locality: locality, Node: p.node,
+		Namespace: p.namespace, Name: p.name, Addresses: p.addresses, Labels: p.labels, Locality: locality,
+		Node:           p.node,
 		ServiceAccount: p.account, Network: network, NamedPorts: p.ports, Pod: true,
 	}
 	return out

@@ -12,7 +12,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Pod is what the Store keeps of a Kubernetes Pod: some hundred bytes of the thousands that one of two containers takes. Immutable.
+// Pod is what the Store keeps of a Kubernetes Pod: some hundred bytes of the thousands that one of two containers
+// takes. Immutable.
 type Pod struct {
 	namespace, name string
 	labels          value.Labels
@@ -32,9 +33,11 @@ type Pod struct {
 
 func (t *Trimmer) pod(p *corev1.Pod) *Pod {
 	out := &Pod{
-		namespace: t.same(p.Namespace), name: p.Name, labels: t.labels(p.Labels), workload: t.same(workloadName(p)), node: t.same(p.Spec.NodeName),
-		account: t.same(cmp.Or(p.Spec.ServiceAccountName, "default")), ports: t.namedPorts(p), created: seconds(p.ObjectMeta),
-		alive: p.DeletionTimestamp == nil, hostNetwork: p.Spec.HostNetwork, bad: badPod(p),
+		namespace: t.same(p.Namespace), name: p.Name, labels: t.labels(p.Labels), workload: t.same(workloadName(p)),
+		node:    t.same(p.Spec.NodeName),
+		account: t.same(cmp.Or(p.Spec.ServiceAccountName, "default")), ports: t.namedPorts(p),
+		created: seconds(p.ObjectMeta),
+		alive:   p.DeletionTimestamp == nil, hostNetwork: p.Spec.HostNetwork, bad: badPod(p),
 	}
 	if out.subDomain = p.Spec.Subdomain; out.subDomain != "" {
 		out.hostName = cmp.Or(p.Spec.Hostname, p.Name)
@@ -50,9 +53,12 @@ func (p *Pod) equal(o *Pod) bool {
 	if (p.bad == nil) != (o.bad == nil) || p.bad != nil && *p.bad != *o.bad {
 		return false
 	}
-	return p.namespace == o.namespace && p.name == o.name && p.workload == o.workload && p.account == o.account && p.node == o.node &&
-		p.hostName == o.hostName && p.subDomain == o.subDomain && p.created == o.created && p.ready == o.ready && p.alive == o.alive &&
-		p.hostNetwork == o.hostNetwork && slices.Equal(p.addresses, o.addresses) && maps.Equal(p.labels, o.labels) && maps.Equal(p.ports, o.ports)
+	return p.namespace == o.namespace && p.name == o.name && p.workload == o.workload && p.account == o.account &&
+		p.node == o.node &&
+		p.hostName == o.hostName && p.subDomain == o.subDomain && p.created == o.created && p.ready == o.ready &&
+		p.alive == o.alive &&
+		p.hostNetwork == o.hostNetwork && slices.Equal(p.addresses, o.addresses) && maps.Equal(p.labels, o.labels) &&
+		maps.Equal(p.ports, o.ports)
 }
 
 // before says which of two pods is asked about an address that both have.
@@ -96,7 +102,8 @@ func (t *Trimmer) namedPorts(p *corev1.Pod) map[string]int {
 	return out
 }
 
-// workloadName is the name under which telemetry reports a pod: that of what made it, seen through the ReplicaSet or Job in between.
+// workloadName is the name under which telemetry reports a pod: that of what made it, seen through the ReplicaSet or
+// Job in between.
 func workloadName(p *corev1.Pod) string {
 	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
 		return name

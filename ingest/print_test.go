@@ -21,10 +21,13 @@ func lines(b *snapshot.Batch) []string {
 	if b.Mesh != nil {
 		out = append(out, "mesh root="+b.Mesh.RootNamespace()+" trust="+b.Mesh.Config.GetTrustDomain())
 	}
-	out = append(out, printed("namespace", b.Namespaces, func(n *value.Namespace) string { return showLabels(n.Labels) + word(" near=", n.TrafficDistribution) })...)
+	out = append(out, printed("namespace", b.Namespaces,
+		func(n *value.Namespace) string { return showLabels(n.Labels) + word(" near=", n.TrafficDistribution) })...)
 	out = append(out, printed("service", b.Services, showService)...)
-	out = append(out, printed("", b.VirtualServices, func(v *value.VirtualService) string { return showVisibility(v.Export) + showSpec(v.Spec) })...)
-	out = append(out, printed("", b.DestinationRules, func(v *value.DestinationRule) string { return showVisibility(v.Export) + showSpec(v.Spec) })...)
+	out = append(out, printed("", b.VirtualServices,
+		func(v *value.VirtualService) string { return showVisibility(v.Export) + showSpec(v.Spec) })...)
+	out = append(out, printed("", b.DestinationRules,
+		func(v *value.DestinationRule) string { return showVisibility(v.Export) + showSpec(v.Spec) })...)
 	out = append(out, printed("", b.Gateways, func(v *value.Gateway) string { return showSpec(v.Spec) })...)
 	out = append(out, printed("", b.Sidecars, func(v *value.Sidecar) string { return showSpec(v.Spec) })...)
 	out = append(out, printed("projection", b.Projections, showProjection)...)
@@ -85,20 +88,24 @@ func showSpec(m proto.Message) string {
 func showService(s *value.Service) string {
 	var b strings.Builder
 	b.WriteString(showVisibility(s.Export))
-	fmt.Fprintf(&b, "%v addresses=%v", [...]string{"EDS", "DNS", "DNS_RR", "PASSTHROUGH", "ALIAS"}[s.Resolution], s.Addresses)
+	fmt.Fprintf(&b, "%v addresses=%v", [...]string{"EDS", "DNS", "DNS_RR", "PASSTHROUGH", "ALIAS"}[s.Resolution],
+		s.Addresses)
 	for _, p := range s.Ports {
 		fmt.Fprintf(&b, " %s:%d:%s", p.Name, p.Number, p.Protocol)
 		if p.TargetPort != 0 || p.TargetName != "" {
 			fmt.Fprintf(&b, "->%d%s", p.TargetPort, p.TargetName)
 		}
 	}
-	for text, is := range map[string]bool{" external": s.External, " headless": s.Headless, " nodelocal": s.NodeLocal, " notready": s.PublishNotReady} {
+	for text, is := range map[string]bool{" external": s.External, " headless": s.Headless, " nodelocal": s.NodeLocal,
+		" notready": s.PublishNotReady} {
 		if is {
 			b.WriteString(text)
 		}
 	}
-	b.WriteString(word(" alias=", s.ExternalName) + word(" near=", s.TrafficDistribution) + word(" auto=", strings.Join(s.AutoAddresses, ",")))
-	b.WriteString(word(" san=", strings.Join(s.SubjectAltNames, ",")) + word(" externalIPs=", strings.Join(s.ExternalIPs, ",")))
+	b.WriteString(word(" alias=", s.ExternalName) + word(" near=", s.TrafficDistribution) + word(" auto=",
+		strings.Join(s.AutoAddresses, ",")))
+	b.WriteString(word(" san=", strings.Join(s.SubjectAltNames, ",")) + word(" externalIPs=",
+		strings.Join(s.ExternalIPs, ",")))
 	if s.Selector != nil {
 		b.WriteString(" selector=" + showLabels(s.Selector))
 	}
@@ -121,7 +128,8 @@ func showWorkload(w *value.Workload) string {
 	for _, n := range slices.Sorted(maps.Keys(w.Ports)) {
 		ports += fmt.Sprintf(" %s:%d", n, w.Ports[n])
 	}
-	return fmt.Sprintf("%s %s/%s %v %s %s node=%s sa=%s%s%s", kind, w.Namespace, w.Name, w.Addresses, w.Locality, showLabels(w.Labels), w.Node, w.ServiceAccount,
+	return fmt.Sprintf("%s %s/%s %v %s %s node=%s sa=%s%s%s", kind, w.Namespace, w.Name, w.Addresses, w.Locality,
+		showLabels(w.Labels), w.Node, w.ServiceAccount,
 		word(" network=", w.Network), ports)
 }
 
@@ -133,7 +141,8 @@ func showEndpoint(e *value.Endpoint) string {
 	}
 	text += " " + [...]string{"healthy", "unhealthy", "draining", "terminating", "unknown"}[e.Health]
 	text += fmt.Sprintf(" w=%d %s/%s tls=%s", e.Weight, id.Namespace, id.Workload, id.TLSMode)
-	return text + word(" sa=", id.ServiceAccount) + word(" net=", id.Network) + word(" at=", e.Locality.String()) + word(" node=", e.Node) + word(" pod=", e.Pod) +
+	return text + word(" sa=", id.ServiceAccount) + word(" net=", id.Network) + word(" at=", e.Locality.String()) +
+		word(" node=", e.Node) + word(" pod=", e.Pod) +
 		word(" name=", e.HostName) + word(" sub=", e.SubDomain) + " " + showLabels(e.Labels)
 }
 
@@ -179,8 +188,10 @@ func lay[K comparable, V any](state, changes map[K]*V) {
 func (k *keeper) whole() *snapshot.Batch {
 	s := k.state
 	return &snapshot.Batch{
-		Mesh: k.mesh, Namespaces: s.namespaces, Services: s.services, VirtualServices: s.virtual, DestinationRules: s.rules,
-		Gateways: s.gateways, Sidecars: s.sidecars, Projections: s.projections, Endpoints: s.endpoints, Workloads: s.workloads,
+		Mesh: k.mesh, Namespaces: s.namespaces, Services: s.services, VirtualServices: s.virtual,
+		DestinationRules: s.rules,
+		Gateways:         s.gateways, Sidecars: s.sidecars, Projections: s.projections, Endpoints: s.endpoints,
+		Workloads: s.workloads,
 	}
 }
 

@@ -52,14 +52,18 @@ func TestWorkloadName(t *testing.T) {
 	}{
 		{want: "pod"},
 		{want: "pod", kind: "ReplicaSet", owner: "web-5f"},
-		{want: "web", generate: "g", kind: "ReplicaSet", owner: "web-5f", labels: map[string]string{"pod-template-hash": "5f"}},
-		{want: "web", generate: "g", kind: "ReplicaSet", owner: "web-5f", labels: map[string]string{"rollouts-pod-template-hash": "5f"}},
+		{want: "web", generate: "g", kind: "ReplicaSet", owner: "web-5f",
+			labels: map[string]string{"pod-template-hash": "5f"}},
+		{want: "web", generate: "g", kind: "ReplicaSet", owner: "web-5f",
+			labels: map[string]string{"rollouts-pod-template-hash": "5f"}},
 		{want: "web-5f", generate: "g", kind: "ReplicaSet", owner: "web-5f"},
 		{want: "db", generate: "g", kind: "StatefulSet", owner: "db"},
-		{want: "dc", generate: "g", kind: "ReplicationController", owner: "dc-1", labels: map[string]string{"deploymentconfig": "dc"}},
+		{want: "dc", generate: "g", kind: "ReplicationController", owner: "dc-1",
+			labels: map[string]string{"deploymentconfig": "dc"}},
 		{want: "job", generate: "g", kind: "Job", owner: "job-28391040"},
 		{want: "job-1", generate: "g", kind: "Job", owner: "job-1"},
-		{want: "own", generate: "g", kind: "Job", owner: "job-1", labels: map[string]string{"service.istio.io/workload-name": "own"}},
+		{want: "own", generate: "g", kind: "Job", owner: "job-1",
+			labels: map[string]string{"service.istio.io/workload-name": "own"}},
 	} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", GenerateName: c.generate, Labels: c.labels}}
 		if c.owner != "" {

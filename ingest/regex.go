@@ -8,7 +8,8 @@ import (
 	"github.com/pilotd/pilotd/envoytext"
 )
 
-// largestRegex is the number of instructions of the largest RE2 program of the regular expressions in a VirtualService; 0 if it has none.
+// largestRegex is the number of instructions of the largest RE2 program of the regular expressions in a VirtualService;
+// 0 if it has none.
 func largestRegex(spec *networking.VirtualService) (size int) {
 	var m envoytext.Meter
 	for _, r := range spec.GetHttp() {

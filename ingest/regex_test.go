@@ -45,7 +45,8 @@ func TestLargestRegexReadsEveryField(t *testing.T) {
 			return
 		}
 		n++
-		if got := largestRegex(&networking.VirtualService{Http: []*networking.HTTPRoute{{}, proto.Clone(root).(*networking.HTTPRoute)}}); got != 54 {
+		if got := largestRegex(&networking.VirtualService{Http: []*networking.HTTPRoute{{},
+			proto.Clone(root).(*networking.HTTPRoute)}}); got != 54 {
 			t.Errorf("%s: the largest program has %d instructions, want 54", path, got)
 		}
 	}
@@ -63,9 +64,11 @@ func TestRegexSizeOfDelegates(t *testing.T) {
 		return []*networking.HTTPMatchRequest{{Headers: map[string]*networking.StringMatch{"x": {MatchType: &networking.StringMatch_Regex{Regex: expression}}}}}
 	}
 	object := func(name string, hosts []string, r *networking.HTTPRoute) *clientnet.VirtualService {
-		return &clientnet.VirtualService{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Spec: networking.VirtualService{Hosts: hosts, Http: []*networking.HTTPRoute{r}}}
+		return &clientnet.VirtualService{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
+			Spec: networking.VirtualService{Hosts: hosts, Http: []*networking.HTTPRoute{r}}}
 	}
-	root := object("root", []string{"x.example.com"}, &networking.HTTPRoute{Delegate: &networking.Delegate{Name: "part"}})
+	root := object("root", []string{"x.example.com"},
+		&networking.HTTPRoute{Delegate: &networking.Delegate{Name: "part"}})
 	size := func(part *networking.HTTPRoute) int {
 		w.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "part"}, object("part", nil, part))
 		w.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root)

@@ -15,7 +15,8 @@ const door = "door"
 // place is what a source cannot read: a file.
 type place struct{ source, name string }
 
-// Reject takes the report of what a source cannot even read. It adds to what was said of the same place since its last Accept.
+// Reject takes the report of what a source cannot even read. It adds to what was said of the same place since its last
+// Accept.
 func (s *Store) Reject(r Rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,10 +84,12 @@ func (s *Store) gauge() {
 
 // tellOfPlace reports what is said of a place that does not read. Called under mu.
 func (s *Store) tellOfPlace(at place) {
-	s.settings.Reports.Set(report.Subject{Owner: door, Place: at.source + ":" + at.name}, problemsOf(s.unreadable[at], report.Unreadable))
+	s.settings.Reports.Set(report.Subject{Owner: door, Place: at.source + ":" + at.name},
+		problemsOf(s.unreadable[at], report.Unreadable))
 }
 
-// tellOfObject reports which versions of an object are refused, and what the one in force sets without effect. Called under mu.
+// tellOfObject reports which versions of an object are refused, and what the one in force sets without effect. Called
+// under mu.
 func (s *Store) tellOfObject(key value.ObjectKey, held versions) {
 	var refused []Rejection
 	var unserved []report.Problem
@@ -98,12 +101,14 @@ func (s *Store) tellOfObject(key value.ObjectKey, held versions) {
 			unserved = held[i].unserved
 		}
 	}
-	s.settings.Reports.Set(report.Subject{Owner: door, Key: key}, append(problemsOf(refused, report.Invalid), unserved...))
+	s.settings.Reports.Set(report.Subject{Owner: door, Key: key}, append(problemsOf(refused, report.Invalid),
+		unserved...))
 }
 
 func problemsOf(rejections []Rejection, cause report.Cause) (out []report.Problem) {
 	for _, r := range rejections {
-		out = append(out, report.Problem{Source: r.Source, Key: r.Key, Where: r.Where, Field: r.Field, Cause: cmp.Or(r.Cause, cause), Reason: r.Reason})
+		out = append(out, report.Problem{Source: r.Source, Key: r.Key, Where: r.Where, Field: r.Field,
+			Cause: cmp.Or(r.Cause, cause), Reason: r.Reason})
 	}
 	return out
 }

@@ -67,9 +67,11 @@ func valueOf[O, V any](object any, read func(*O) *V) *V {
 func (w *world) destinationRule(o *clientnet.DestinationRule) *value.DestinationRule {
 	spec := clone(&o.Spec)
 	spec.Host = w.qualify(spec.GetHost(), o.Namespace)
-	export := value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultDestinationRuleExportTo(), "*"), o.Namespace)
+	export := value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultDestinationRuleExportTo(),
+		"*"), o.Namespace)
 	if spec.GetWorkloadSelector() != nil {
-		export = value.NewVisibility([]string{"."}, nil, o.Namespace) // Whatever it says: it is for workloads of its own namespace.
+		// Whatever it says: it is for workloads of its own namespace.
+		export = value.NewVisibility([]string{"."}, nil, o.Namespace)
 	}
 	return &value.DestinationRule{
 		Meta: metaOf(o.ObjectMeta), Spec: spec, Export: export,
@@ -77,7 +79,8 @@ func (w *world) destinationRule(o *clientnet.DestinationRule) *value.Destination
 	}
 }
 
-// defaultExport is the mesh's default for objects without exportTo: of its list only "." and "*" count; without either it is rest.
+// defaultExport is the mesh's default for objects without exportTo: of its list only "." and "*" count; without either
+// it is rest.
 func defaultExport(list []string, rest string) []string {
 	switch {
 	case len(list) == 0:

@@ -17,8 +17,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestIncrementalEqualsScratch applies random events of two sources and holds what the Builder has after each Apply against what a fresh
-// Store makes of the objects that are left, given in another order.
+// TestIncrementalEqualsScratch applies random events of two sources and holds what the Builder has after each Apply
+// against what a fresh Store makes of the objects that are left, given in another order.
 func TestIncrementalEqualsScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := newKeeper()
@@ -110,7 +110,8 @@ func hosts() *rapid.Generator[string] {
 
 func labelSets() *rapid.Generator[map[string]string] {
 	return rapid.SampledFrom([]map[string]string{
-		nil, {"app": "x"}, {"app": "y"}, {"app": "x", "v": "1"}, {"app": "x", "v": "2", "topology.istio.io/network": "n"}, {"istio-locality": "r.q"},
+		nil, {"app": "x"}, {"app": "y"}, {"app": "x", "v": "1"},
+		{"app": "x", "v": "2", "topology.istio.io/network": "n"}, {"istio-locality": "r.q"},
 	})
 }
 
@@ -120,7 +121,8 @@ func drawEvent(t *rapid.T) Event {
 		value.KindEndpointSlice, value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindDestinationRule,
 		value.KindGateway, value.KindSidecar, value.KindMeshConfig,
 	}).Draw(t, "kind")
-	e := Event{Source: rapid.SampledFrom([]string{"kube", "kube", "dir", "late"}).Draw(t, "source"), Key: value.ObjectKey{Kind: kind}}
+	e := Event{Source: rapid.SampledFrom([]string{"kube", "kube", "dir", "late"}).Draw(t, "source"),
+		Key: value.ObjectKey{Kind: kind}}
 	if kind == value.KindMeshConfig {
 		e.Object = rapid.SampledFrom([]any{
 			nil, "", "trustDomain: td", "rootNamespace: b", "nonsense: 1", "defaultServiceExportTo: [\".\"]", "defaultDestinationRuleExportTo: [a]",
@@ -150,10 +152,12 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 	host := rapid.SampledFrom([]string{"x", "x.a.svc.cluster.local", "", "one.example.com"}).Draw(t, "host")
 	switch kind {
 	case value.KindNamespace:
-		m.Annotations = rapid.SampledFrom([]map[string]string{nil, {"networking.istio.io/traffic-distribution": "PreferClose"}}).Draw(t, "annotations")
+		m.Annotations = rapid.SampledFrom([]map[string]string{nil,
+			{"networking.istio.io/traffic-distribution": "PreferClose"}}).Draw(t, "annotations")
 		return &corev1.Namespace{ObjectMeta: m}
 	case value.KindNode:
-		m.Labels = rapid.SampledFrom([]map[string]string{nil, {"topology.kubernetes.io/region": "r1"}}).Draw(t, "topology")
+		m.Labels = rapid.SampledFrom([]map[string]string{nil, {"topology.kubernetes.io/region": "r1"}}).Draw(t,
+			"topology")
 		return &corev1.Node{ObjectMeta: m}
 	case value.KindPod:
 		return drawPod(t, m)
@@ -178,8 +182,10 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		}
 		out.Spec.Hosts = []string{host}
 		if rapid.Bool().Draw(t, "root") {
-			d := &networking.Delegate{Name: names().Draw(t, "delegate"), Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "delegate's namespace")}
-			out.Spec.Http = append(out.Spec.Http, &networking.HTTPRoute{Delegate: d, Match: []*networking.HTTPMatchRequest{{Name: "m"}}})
+			d := &networking.Delegate{Name: names().Draw(t, "delegate"),
+				Namespace: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "delegate's namespace")}
+			out.Spec.Http = append(out.Spec.Http,
+				&networking.HTTPRoute{Delegate: d, Match: []*networking.HTTPMatchRequest{{Name: "m"}}})
 		}
 		return out
 	case value.KindDestinationRule:
@@ -188,7 +194,8 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		return out
 	case value.KindGateway:
 		out := &clientnet.Gateway{ObjectMeta: m}
-		out.Spec.Servers = []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"./" + host}}}
+		out.Spec.Servers = []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"},
+			Hosts: []string{"./" + host}}}
 		return out
 	}
 	out := &clientnet.Sidecar{ObjectMeta: m}
@@ -202,8 +209,10 @@ func drawPod(t *rapid.T, m metav1.ObjectMeta) any {
 	p.Spec.HostNetwork = rapid.Bool().Draw(t, "host network")
 	p.Status.PodIPs = []corev1.PodIP{{IP: addresses().Draw(t, "ip")}, {IP: addresses().Draw(t, "second ip")}}
 	p.Status.PodIP = p.Status.PodIPs[0].IP
-	p.Status.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodFailed}).Draw(t, "phase")
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: rapid.SampledFrom([]corev1.ConditionStatus{"True", "False"}).Draw(t, "ready")}}
+	p.Status.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodRunning,
+		corev1.PodFailed}).Draw(t, "phase")
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady,
+		Status: rapid.SampledFrom([]corev1.ConditionStatus{"True", "False"}).Draw(t, "ready")}}
 	if rapid.IntRange(0, 4).Draw(t, "deleted") == 0 {
 		p.DeletionTimestamp = &metav1.Time{}
 	}
@@ -227,7 +236,8 @@ func drawService(t *rapid.T, m metav1.ObjectMeta) any {
 func drawSlice(t *rapid.T, m metav1.ObjectMeta) any {
 	m.Labels = map[string]string{discovery.LabelServiceName: names().Draw(t, "service")}
 	s := &discovery.EndpointSlice{ObjectMeta: m}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"http", "tcp"}), 1, 2, rapid.ID).Draw(t, "ports") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"http", "tcp"}), 1, 2, rapid.ID).Draw(t,
+		"ports") {
 		port := int32(rapid.IntRange(80, 81).Draw(t, "port"))
 		s.Ports = append(s.Ports, discovery.EndpointPort{Name: &name, Port: &port})
 	}
@@ -236,8 +246,9 @@ func drawSlice(t *rapid.T, m metav1.ObjectMeta) any {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		e := discovery.Endpoint{
-			Addresses:  []string{addresses().Draw(t, "address")},
-			Conditions: discovery.EndpointConditions{Ready: flag("ready"), Serving: flag("serving"), Terminating: flag("terminating")},
+			Addresses: []string{addresses().Draw(t, "address")},
+			Conditions: discovery.EndpointConditions{Ready: flag("ready"), Serving: flag("serving"),
+				Terminating: flag("terminating")},
 		}
 		if rapid.Bool().Draw(t, "named") {
 			e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: names().Draw(t, "pod"), Namespace: m.Namespace}
@@ -251,16 +262,19 @@ func drawServiceEntry(t *rapid.T, m metav1.ObjectMeta) any {
 	out := &clientnet.ServiceEntry{ObjectMeta: m}
 	spec := &out.Spec
 	spec.Hosts = rapid.SliceOfNDistinct(hosts(), 1, 2, rapid.ID).Draw(t, "hosts")
-	spec.Ports = []*networking.ServicePort{{Number: uint32(rapid.IntRange(80, 82).Draw(t, "number")), Name: "http", Protocol: "HTTP"}}
+	spec.Ports = []*networking.ServicePort{{Number: uint32(rapid.IntRange(80, 82).Draw(t, "number")), Name: "http",
+		Protocol: "HTTP"}}
 	spec.Resolution = rapid.SampledFrom([]networking.ServiceEntry_Resolution{
 		networking.ServiceEntry_STATIC, networking.ServiceEntry_DNS, networking.ServiceEntry_NONE,
 	}).Draw(t, "resolution")
 	switch rapid.IntRange(0, 2).Draw(t, "endpoints") {
 	case 0:
-		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: rapid.SampledFrom([]map[string]string{{"app": "x"}, {"app": "y"}, {"v": "1", "app": "x"}}).Draw(t, "selector")}
+		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: rapid.SampledFrom([]map[string]string{{"app": "x"},
+			{"app": "y"}, {"v": "1", "app": "x"}}).Draw(t, "selector")}
 	case 1:
 		if spec.Resolution != networking.ServiceEntry_NONE {
-			spec.Endpoints = []*networking.WorkloadEntry{{Address: addresses().Draw(t, "address"), ServiceAccount: "sa"}}
+			spec.Endpoints = []*networking.WorkloadEntry{{Address: addresses().Draw(t, "address"),
+				ServiceAccount: "sa"}}
 		}
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "addresses") {

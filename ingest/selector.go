@@ -6,10 +6,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// selectors finds those selectors that a label set satisfies, without looking at all: each is kept under one of its pairs only.
+// selectors finds those selectors that a label set satisfies, without looking at all: each is kept under one of its
+// pairs only.
 type selectors map[labelPair]map[value.ObjectKey]value.Labels
 
-// labelPair is one label in one namespace; an empty label stands for the empty selector, which selects everything there.
+// labelPair is one label in one namespace; an empty label stands for the empty selector, which selects everything
+// there.
 type labelPair struct{ namespace, label, value string }
 
 // pairOf is the pair under which a selector is kept: the smallest.

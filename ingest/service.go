@@ -14,11 +14,14 @@ import (
 // kubernetesService is what a Service defines.
 func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *value.Service {
 	out := &value.Service{
-		ServiceKey: host, Name: s.Name, Object: value.ObjectKey{Kind: value.KindService, Namespace: s.Namespace, Name: s.Name},
+		ServiceKey: host, Name: s.Name, Object: value.ObjectKey{Kind: value.KindService, Namespace: s.Namespace,
+			Name: s.Name},
 		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
-		Export:          value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
-		Labels:          s.Labels,
-		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+		Export: value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]),
+			defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
+		Labels: s.Labels,
+		NodeLocal: s.Spec.InternalTrafficPolicy != nil &&
+			*s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		PublishNotReady: s.Spec.PublishNotReadyAddresses,
 		ExternalIPs:     addressesOf(s.Spec.ExternalIPs),
 		SubjectAltNames: w.annotatedAccounts(s),
@@ -29,7 +32,8 @@ func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *val
 	w.locate(s, out)
 	for _, p := range s.Spec.Ports {
 		out.Ports = addPort(out.Ports, &value.Port{
-			Name: p.Name, Number: int(p.Port), Protocol: servicePort(p), TargetPort: targetNumber(p.TargetPort), TargetName: p.TargetPort.StrVal,
+			Name: p.Name, Number: int(p.Port), Protocol: servicePort(p), TargetPort: targetNumber(p.TargetPort),
+			TargetName: p.TargetPort.StrVal,
 		})
 	}
 	out.TrafficDistribution = w.distribution(s.Spec.TrafficDistribution, s.Annotations, s.Namespace)
@@ -126,7 +130,8 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 	all = slices.Clone(all)
 	ports := w.kubernetesService(d.service, d.hosts[0]).Ports
 	for member := range d.members {
-		if e := w.entries[nameOf(member)].serviceEndpoint(ports); e != nil && selectable(value.ClientSideLB, e.Addresses[0]) {
+		if e := w.entries[nameOf(member)].serviceEndpoint(ports); e != nil &&
+			selectable(value.ClientSideLB, e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}

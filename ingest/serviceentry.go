@@ -20,10 +20,13 @@ func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".
 func (w *world) externalService(e *clientnet.ServiceEntry, host value.ServiceKey) *value.Service {
 	spec := &e.Spec
 	out := &value.Service{
-		ServiceKey: host, Name: host.Host, Object: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: e.Namespace, Name: e.Name},
+		ServiceKey: host, Name: host.Host, Object: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: e.Namespace,
+			Name: e.Name},
 		Created: seconds(e.ObjectMeta), Registry: value.RegistryExternal,
-		Addresses: entryAddresses(spec), Resolution: entryResolution(spec), External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
-		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), e.Namespace), Labels: e.Labels,
+		Addresses: entryAddresses(spec), Resolution: entryResolution(spec),
+		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"),
+			e.Namespace), Labels: e.Labels,
 		Selector:            spec.GetWorkloadSelector().GetLabels(),
 		TrafficDistribution: w.distribution(nil, e.Annotations, e.Namespace),
 	}
@@ -38,7 +41,8 @@ func (w *world) externalService(e *clientnet.ServiceEntry, host value.ServiceKey
 }
 
 func entryPort(p *networking.ServicePort) *value.Port {
-	return &value.Port{Name: p.GetName(), Number: int(p.GetNumber()), Protocol: parseProtocol(p.GetProtocol()), TargetPort: int(p.GetTargetPort())}
+	return &value.Port{Name: p.GetName(), Number: int(p.GetNumber()), Protocol: parseProtocol(p.GetProtocol()),
+		TargetPort: int(p.GetTargetPort())}
 }
 
 // entryAddresses are the addresses of a ServiceEntry, each once; a range of one address is that address.
@@ -74,8 +78,9 @@ func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
 	return out
 }
 
-// externalEndpoints are the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it selects, or, where
-// the name is to be resolved and there are none, the host itself. istiod counts them once for each address of the entry, and so do we.
+// externalEndpoints are the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it
+// selects, or, where the name is to be resolved and there are none, the host itself. istiod counts them once for each
+// address of the entry, and so do we.
 func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.Endpoint {
 	spec := &d.entry.Spec
 	var all []*value.Endpoint
@@ -96,7 +101,8 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 			add(e)
 		}
 	}
-	resolved := spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
+	resolved := spec.GetResolution() == networking.ServiceEntry_DNS ||
+		spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
 	if resolved && len(spec.GetEndpoints()) == 0 && spec.GetWorkloadSelector() == nil {
 		at := w.inline(d.entry.Name, d.entry.Namespace, &networking.WorkloadEntry{Address: host.Host}, nil)
 		at.labels = nil
@@ -110,16 +116,17 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 	return all
 }
 
-// selectable reports whether a service of that resolution may select a workload at address: only names that are resolved may have workloads
-// that have a name or a socket themselves.
+// selectable reports whether a service of that resolution may select a workload at address: only names that are
+// resolved may have workloads that have a name or a socket themselves.
 func selectable(r value.Resolution, address string) bool {
 	_, err := netip.ParseAddr(address)
 	return err == nil || r == value.DNSLB || r == value.DNSRoundRobin
 }
 
-// memberEndpoint is the endpoint at a selected workload. A pod's port is that of the container port with the service port's name, if there
-// is one.
-func (w *world) memberEndpoint(member value.ObjectKey, ports []*value.Port, target func(*value.Port) uint32) *value.Endpoint {
+// memberEndpoint is the endpoint at a selected workload. A pod's port is that of the container port with the service
+// port's name, if there is one.
+func (w *world) memberEndpoint(member value.ObjectKey, ports []*value.Port,
+	target func(*value.Port) uint32) *value.Endpoint {
 	if member.Kind == value.KindWorkloadEntry {
 		return w.entries[nameOf(member)].endpoint(ports, target)
 	}

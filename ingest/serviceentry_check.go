@@ -16,10 +16,12 @@ func checkServiceEntry(o *clientnet.ServiceEntry) *problem {
 	c.that(len(spec.Hosts) > 0, "spec.hosts", "expected at least one host")
 	c.entrySize(spec)
 	for i, h := range spec.Hosts {
-		c.that(strings.TrimSuffix(h, ".") != "*", item("spec.hosts", i), `expected a host, "*" alone would be everything`)
+		c.that(strings.TrimSuffix(h, ".") != "*", item("spec.hosts", i),
+			`expected a host, "*" alone would be everything`)
 		c.host(item("spec.hosts", i), h, true)
 	}
-	c.that(spec.WorkloadSelector == nil || len(spec.Endpoints) == 0, "spec.endpoints", "expected only one of endpoints and workloadSelector")
+	c.that(spec.WorkloadSelector == nil || len(spec.Endpoints) == 0, "spec.endpoints",
+		"expected only one of endpoints and workloadSelector")
 	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
 	c.entryAddresses(spec)
 	c.entryPorts(spec.Ports)
@@ -46,14 +48,17 @@ func (c *check) entryAddresses(spec *networking.ServiceEntry) {
 		c.subnet(at, a)
 		p, err := netip.ParsePrefix(a)
 		isRange := err == nil && !p.IsSingleIP()
-		c.that(!isRange || spec.Resolution == networking.ServiceEntry_NONE || spec.Resolution == networking.ServiceEntry_STATIC, at,
+		c.that(!isRange || spec.Resolution == networking.ServiceEntry_NONE ||
+			spec.Resolution == networking.ServiceEntry_STATIC, at,
 			"expected an address, a CIDR range is for resolution NONE and STATIC only")
 	}
 }
 
-// entryServerNames checks the hosts of an entry that has a port for TLS, where connections are told apart by the server name.
+// entryServerNames checks the hosts of an entry that has a port for TLS, where connections are told apart by the server
+// name.
 func (c *check) entryServerNames(spec *networking.ServiceEntry) {
-	if !slices.ContainsFunc(spec.Ports, func(p *networking.ServicePort) bool { return parseProtocol(p.GetProtocol()).IsTLS() }) {
+	if !slices.ContainsFunc(spec.Ports,
+		func(p *networking.ServicePort) bool { return parseProtocol(p.GetProtocol()).IsTLS() }) {
 		return
 	}
 	for i, h := range spec.Hosts {
@@ -84,21 +89,25 @@ func (c *check) resolution(spec *networking.ServiceEntry) {
 		c.that(len(spec.Endpoints) == 0, "spec.endpoints", "expected none for resolution NONE")
 	case networking.ServiceEntry_STATIC:
 		for i, e := range spec.Endpoints {
-			c.that(usable(entryResolution(spec), e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "", item("spec.endpoints", i)+".address",
+			c.that(usable(entryResolution(spec), e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "",
+				item("spec.endpoints", i)+".address",
 				"expected an IP address or unix:// for resolution STATIC, got %q", e.GetAddress())
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
-		c.that(len(spec.Endpoints) > 0 || spec.WorkloadSelector != nil || !wildcard, "spec.hosts", "expected no wildcard where the hosts themselves are resolved")
-		c.that(spec.Resolution == networking.ServiceEntry_DNS || len(spec.Endpoints) <= 1, "spec.endpoints", "expected at most one for resolution DNS_ROUND_ROBIN")
+		c.that(len(spec.Endpoints) > 0 || spec.WorkloadSelector != nil || !wildcard, "spec.hosts",
+			"expected no wildcard where the hosts themselves are resolved")
+		c.that(spec.Resolution == networking.ServiceEntry_DNS || len(spec.Endpoints) <= 1, "spec.endpoints",
+			"expected at most one for resolution DNS_ROUND_ROBIN")
 		for i, e := range spec.Endpoints {
-			c.that(usable(entryResolution(spec), e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "", item("spec.endpoints", i)+".address",
+			c.that(usable(entryResolution(spec), e.GetAddress()) || e.GetAddress() == "" && e.GetNetwork() != "",
+				item("spec.endpoints", i)+".address",
 				"expected a host name or an IP address, got %q", e.GetAddress())
 		}
 	}
 }
 
-// usable reports whether a service of that resolution can have an endpoint at address: a proxy refuses all endpoints of a cluster if one of
-// them is a name where it resolves none, or a socket where it resolves.
+// usable reports whether a service of that resolution can have an endpoint at address: a proxy refuses all endpoints of
+// a cluster if one of them is a name where it resolves none, or a socket where it resolves.
 func usable(r value.Resolution, address string) bool {
 	a, err := netip.ParseAddr(address)
 	if a.Zone() != "" {
@@ -120,10 +129,12 @@ func (c *check) entryEndpoint(at string, e *networking.WorkloadEntry) {
 		c.socket(at+".address", path)
 		c.that(len(e.GetPorts()) == 0, at+".ports", "expected none for a socket")
 	case e.GetAddress() == "":
-		c.that(e.GetNetwork() != "", at+".address", "expected an address; only one that is reached through a network's gateway needs none")
+		c.that(e.GetNetwork() != "", at+".address",
+			"expected an address; only one that is reached through a network's gateway needs none")
 	default:
 		c.routedHost(at+".address", e.GetAddress())
-		c.that(e.GetAddress() != "*" && !strings.HasPrefix(e.GetAddress(), "*"), at+".address", "expected an address or a host name, got %q", e.GetAddress())
+		c.that(e.GetAddress() != "*" && !strings.HasPrefix(e.GetAddress(), "*"), at+".address",
+			"expected an address or a host name, got %q", e.GetAddress())
 	}
 	for _, name := range sortedNames(e.GetPorts()) {
 		c.port(at+".ports."+name, e.GetPorts()[name])

@@ -11,26 +11,31 @@ import (
 func checkSidecar(o *clientnet.Sidecar) *problem {
 	c, spec := &check{}, &o.Spec
 	c.labels("spec.workloadSelector.labels", spec.GetWorkloadSelector().GetLabels())
-	c.that(len(spec.Ingress)+len(spec.Egress) > 0 || spec.OutboundTrafficPolicy != nil || spec.InboundConnectionPool != nil, "spec",
+	c.that(len(spec.Ingress)+len(spec.Egress) > 0 || spec.OutboundTrafficPolicy != nil ||
+		spec.InboundConnectionPool != nil, "spec",
 		"expected at least one of ingress, egress, outboundTrafficPolicy and inboundConnectionPool")
 	ports := set[uint32]{}
 	for i, l := range spec.Ingress {
 		at := item("spec.ingress", i)
 		c.ingress(at, l)
-		c.that(firstTime(ports, l.GetPort().GetNumber()), at+".port.number", "%d is used twice", l.GetPort().GetNumber())
+		c.that(firstTime(ports, l.GetPort().GetNumber()), at+".port.number", "%d is used twice",
+			l.GetPort().GetNumber())
 	}
 	sockets := set[egressSocket]{}
 	for i, l := range spec.Egress {
 		at := item("spec.egress", i)
 		c.egress(at, l)
-		c.that(l.GetPort() != nil || i == len(spec.Egress)-1, at+".port", "expected a port: only the last listener has none")
+		c.that(l.GetPort() != nil || i == len(spec.Egress)-1, at+".port",
+			"expected a port: only the last listener has none")
 		if l.GetPort() != nil {
-			c.that(firstTime(sockets, socketOf(l)), at+".port.number", "expected a port, or a socket, that no other listener has")
+			c.that(firstTime(sockets, socketOf(l)), at+".port.number",
+				"expected a port, or a socket, that no other listener has")
 		}
 	}
 	if p := spec.GetOutboundTrafficPolicy(); p.GetEgressProxy() != nil {
 		at := "spec.outboundTrafficPolicy.egressProxy"
-		c.that(p.GetMode() == networking.OutboundTrafficPolicy_ALLOW_ANY, at, "expected none unless the mode is ALLOW_ANY")
+		c.that(p.GetMode() == networking.OutboundTrafficPolicy_ALLOW_ANY, at,
+			"expected none unless the mode is ALLOW_ANY")
 		c.that(p.GetEgressProxy().GetPort() != nil, at+".port", "expected a port")
 		c.destination(at, p.GetEgressProxy(), false)
 	}
@@ -65,18 +70,22 @@ func (c *check) ingress(at string, l *networking.IstioIngressListener) {
 		return
 	}
 	at += ".tls"
-	c.that(parseProtocol(l.GetPort().GetProtocol()).IsTLS(), at, "expected none for protocol %s", l.GetPort().GetProtocol())
+	c.that(parseProtocol(l.GetPort().GetProtocol()).IsTLS(), at, "expected none for protocol %s",
+		l.GetPort().GetProtocol())
 	c.that(len(t.SubjectAltNames) == 0, at+".subjectAltNames", "expected none here")
 	c.that(!t.HttpsRedirect, at+".httpsRedirect", "expected none here")
-	c.that(t.CredentialName == "" && len(t.CredentialNames) == 0 && len(t.TlsCertificates) == 0, at, "expected certificates from files: serverCertificate and privateKey")
-	c.that(t.Mode != networking.ServerTLSSettings_ISTIO_MUTUAL && t.Mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH, at+".mode", "mode %s is not for a Sidecar", t.Mode)
+	c.that(t.CredentialName == "" && len(t.CredentialNames) == 0 && len(t.TlsCertificates) == 0, at,
+		"expected certificates from files: serverCertificate and privateKey")
+	c.that(t.Mode != networking.ServerTLSSettings_ISTIO_MUTUAL &&
+		t.Mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH, at+".mode", "mode %s is not for a Sidecar", t.Mode)
 }
 
 func (c *check) egress(at string, l *networking.IstioEgressListener) {
 	if p := l.GetPort(); p != nil {
 		c.protocol(at+".port.protocol", p.GetProtocol())
 		c.bind(at, l.GetBind(), p.GetNumber())
-		c.that(p.GetNumber() != 0 || l.GetCaptureMode() != networking.CaptureMode_IPTABLES, at+".captureMode", "expected DEFAULT or NONE for a socket")
+		c.that(p.GetNumber() != 0 || l.GetCaptureMode() != networking.CaptureMode_IPTABLES, at+".captureMode",
+			"expected DEFAULT or NONE for a socket")
 	}
 	c.that(len(l.GetHosts()) > 0, at+".hosts", "expected at least one host")
 	for j, h := range l.GetHosts() {
@@ -87,7 +96,8 @@ func (c *check) egress(at string, l *networking.IstioEgressListener) {
 	}
 }
 
-// defaultEndpoint is where an ingress listener forwards to: a local address and port, or a socket; the workload's own when empty.
+// defaultEndpoint is where an ingress listener forwards to: a local address and port, or a socket; the workload's own
+// when empty.
 func (c *check) defaultEndpoint(at, s string) {
 	if path, ok := strings.CutPrefix(s, "unix://"); ok {
 		c.socket(at, path)

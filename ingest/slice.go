@@ -57,7 +57,8 @@ func (w *world) sliceStale(name objectName) {
 
 // hostOf is the host that a Kubernetes Service of that name defines.
 func (w *world) hostOf(service objectName) value.ServiceKey {
-	return value.ServiceKey{Host: service.name + "." + service.namespace + ".svc." + w.domain, Namespace: service.namespace}
+	return value.ServiceKey{Host: service.name + "." + service.namespace + ".svc." + w.domain,
+		Namespace: service.namespace}
 }
 
 // buildSlice makes the endpoints of one slice.

@@ -28,7 +28,8 @@ type slicePort struct {
 	all    bool
 }
 
-// sliceEndpoint is one endpoint. Conditions that are absent are what the Kubernetes API says: ready, serving, not terminating.
+// sliceEndpoint is one endpoint. Conditions that are absent are what the Kubernetes API says: ready, serving, not
+// terminating.
 type sliceEndpoint struct {
 	addresses []string
 	// pod is the pod that the endpoint names, if any.
@@ -38,8 +39,9 @@ type sliceEndpoint struct {
 
 func (t *Trimmer) slice(s *discovery.EndpointSlice) *Slice {
 	out := &Slice{
-		service: objectName{t.same(s.Namespace), t.same(s.Labels[discovery.LabelServiceName])}, names: s.AddressType == discovery.AddressTypeFQDN,
-		ports: make([]slicePort, 0, len(s.Ports)), endpoints: make([]sliceEndpoint, 0, len(s.Endpoints)),
+		service: objectName{t.same(s.Namespace), t.same(s.Labels[discovery.LabelServiceName])},
+		names:   s.AddressType == discovery.AddressTypeFQDN,
+		ports:   make([]slicePort, 0, len(s.Ports)), endpoints: make([]sliceEndpoint, 0, len(s.Endpoints)),
 	}
 	for _, p := range s.Ports {
 		port := slicePort{all: p.Port == nil}
@@ -54,7 +56,8 @@ func (t *Trimmer) slice(s *discovery.EndpointSlice) *Slice {
 	is := func(b *bool, absent bool) bool { return b == nil && absent || b != nil && *b }
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		kept := sliceEndpoint{addresses: addressesOf(e.Addresses), ready: is(e.Conditions.Ready, true), serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
+		kept := sliceEndpoint{addresses: addressesOf(e.Addresses), ready: is(e.Conditions.Ready, true),
+			serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
 		if r := e.TargetRef; r != nil && r.Kind == "Pod" {
 			kept.pod = objectName{t.same(cmp.Or(r.Namespace, s.Namespace)), t.same(r.Name)}
 		}
@@ -64,11 +67,13 @@ func (t *Trimmer) slice(s *discovery.EndpointSlice) *Slice {
 }
 
 func (s *Slice) equal(o *Slice) bool {
-	return s.service == o.service && s.names == o.names && slices.Equal(s.ports, o.ports) && slices.EqualFunc(s.endpoints, o.endpoints, sliceEndpoint.equal)
+	return s.service == o.service && s.names == o.names && slices.Equal(s.ports, o.ports) &&
+		slices.EqualFunc(s.endpoints, o.endpoints, sliceEndpoint.equal)
 }
 
 func (e sliceEndpoint) equal(o sliceEndpoint) bool {
-	return e.pod == o.pod && e.ready == o.ready && e.serving == o.serving && e.terminating == o.terminating && slices.Equal(e.addresses, o.addresses)
+	return e.pod == o.pod && e.ready == o.ready && e.serving == o.serving && e.terminating == o.terminating &&
+		slices.Equal(e.addresses, o.addresses)
 }
 
 // health is what clients should think of an endpoint of a Service, and whether it is served at all.

@@ -18,7 +18,8 @@ type Builder interface {
 	Apply(*snapshot.Batch)
 }
 
-// Settings are the process's own facts that values depend on. The zero value is that of a cluster with Kubernetes's defaults.
+// Settings are the process's own facts that values depend on. The zero value is that of a cluster with Kubernetes's
+// defaults.
 type Settings struct {
 	// DomainSuffix is the cluster's DNS domain; "cluster.local" when empty.
 	DomainSuffix string
@@ -26,8 +27,8 @@ type Settings struct {
 	ClusterID string
 	// Reports is told which objects are refused and why; one that logs to Log when nil.
 	Reports *report.Registry
-	// RegexSize is the largest RE2 program of a regular expression that any of the proxies takes, envoytext.IstioRegexSize when 0. An object
-	// with a larger one is refused.
+	// RegexSize is the largest RE2 program of a regular expression that any of the proxies takes,
+	// envoytext.IstioRegexSize when 0. An object with a larger one is refused.
 	RegexSize int
 	// Log is where Reports logs when it is not given; slog.Default() when nil.
 	Log *slog.Logger
@@ -45,13 +46,13 @@ type Metrics struct {
 	Standing func(int)
 }
 
-// Store joins the objects of all sources and hands what changed to the Builder. It implements Sink; all methods may be called by any
-// goroutine.
+// Store joins the objects of all sources and hands what changed to the Builder. It implements Sink; all methods may be
+// called by any goroutine.
 //
-// What it hands over is a function of the objects in force, whatever the order in which they came. In force is, for each key, the object of
-// the first source (in the order given to NewStore; unknown sources come after these, by name) that holds a version which was ever good;
-// of a source's versions it is the last good one. Nothing is handed over until every source given to NewStore is Synced: the first Batch
-// holds everything.
+// What it hands over is a function of the objects in force, whatever the order in which they came. In force is, for
+// each key, the object of the first source (in the order given to NewStore; unknown sources come after these, by name)
+// that holds a version which was ever good; of a source's versions it is the last good one. Nothing is handed over
+// until every source given to NewStore is Synced: the first Batch holds everything.
 type Store struct {
 	// Immutable after NewStore.
 	builder  Builder
@@ -86,11 +87,12 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 		settings.RegexSize = envoytext.IstioRegexSize
 	}
 	s := &Store{
-		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(), unservedKinds: unservedKinds(),
-		world:      newWorld(settings.DomainSuffix, settings.ClusterID),
-		objects:    map[value.ObjectKey]versions{},
-		unreadable: map[place][]Rejection{},
-		waiting:    map[string]struct{}{},
+		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(),
+		unservedKinds: unservedKinds(),
+		world:         newWorld(settings.DomainSuffix, settings.ClusterID),
+		objects:       map[value.ObjectKey]versions{},
+		unreadable:    map[place][]Rejection{},
+		waiting:       map[string]struct{}{},
 	}
 	s.world.faults = faults{reports: settings.Reports, standing: map[report.Subject]struct{}{}}
 	for _, name := range sources {
@@ -150,7 +152,8 @@ func (s *Store) take(e Event) {
 	}
 }
 
-// hand passes on what differs since the last time, once the Store is open. Called under mu, so that Batches reach the Builder in order.
+// hand passes on what differs since the last time, once the Store is open. Called under mu, so that Batches reach the
+// Builder in order.
 func (s *Store) hand() {
 	if len(s.waiting) > 0 {
 		return

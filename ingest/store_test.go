@@ -52,7 +52,8 @@ func TestEmptyWorldIsComplete(t *testing.T) {
 	}
 }
 
-// TestEqualValuesKeepTheirPointers: a change of one endpoint keeps the other's pointer, the Service's and the projection's.
+// TestEqualValuesKeepTheirPointers: a change of one endpoint keeps the other's pointer, the Service's and the
+// projection's.
 func TestEqualValuesKeepTheirPointers(t *testing.T) {
 	s, d := buildLarge(1, 2, 3)
 	host := value.ServiceKey{Host: "s0.shop.svc.cluster.local", Namespace: "shop"}

@@ -14,7 +14,8 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts hostSet, names
 		c.that(len(m.GetSniHosts()) > 0, in+".sniHosts", "expected at least one host")
 		for j, h := range m.GetSniHosts() {
 			c.serverName(item(in+".sniHosts", j), h)
-			c.that(hosts.covers(h, namespace), item(in+".sniHosts", j), "expected a host that falls under spec.hosts, got %q", h)
+			c.that(hosts.covers(h, namespace), item(in+".sniHosts", j),
+				"expected a host that falls under spec.hosts, got %q", h)
 		}
 		for j, s := range m.GetDestinationSubnets() {
 			c.subnet(item(in+".destinationSubnets", j), s)
@@ -29,7 +30,8 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts hostSet, names
 // serverName takes a host that connections ask for, "*.host" for all below it, or "*" for all there are.
 func (c *check) serverName(at, h string) {
 	c.host(at, h, true)
-	c.that(h == "*" || !strings.HasPrefix(h, "*") || strings.HasPrefix(h, "*."), at, `expected a server name, "*" or "*." and a domain, got %q`, h)
+	c.that(h == "*" || !strings.HasPrefix(h, "*") || strings.HasPrefix(h, "*."), at,
+		`expected a server name, "*" or "*." and a domain, got %q`, h)
 }
 
 func (c *check) streamMatch(at string, m *networking.L4MatchAttributes) {

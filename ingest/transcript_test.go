@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write what the Store says into the tran
 
 func testLog(testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// TestTranscripts runs each testdata file: every archive member "SOURCE/…" is one Apply of that source's objects; the member "says" after it is
-// what the Builder got, and what stands refused.
+// TestTranscripts runs each testdata file: every archive member "SOURCE/…" is one Apply of that source's objects; the
+// member "says" after it is what the Builder got, and what stands refused.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Trimmer cuts objects down to what the Store keeps of them. It remembers some of the texts that it saw last: each object is decoded into texts
-// of its own, and most of them are those of its neighbours. The zero value is ready; it is not for use by several goroutines.
+// Trimmer cuts objects down to what the Store keeps of them. It remembers some of the texts that it saw last: each
+// object is decoded into texts of its own, and most of them are those of its neighbours. The zero value is ready; it is
+// not for use by several goroutines.
 type Trimmer struct {
 	seed maphash.Seed
 	seen []string // by hash; those that came last
@@ -19,8 +20,9 @@ type Trimmer struct {
 // remembered is how many texts a Trimmer remembers.
 const remembered = 1 << 10
 
-// Trim is what the Store keeps of an object: a *Pod of a Pod, a *Slice of an EndpointSlice, the object itself of all others and of what is
-// trimmed already. The Store does it to every object; a source that holds many before it hands them over does it first.
+// Trim is what the Store keeps of an object: a *Pod of a Pod, a *Slice of an EndpointSlice, the object itself of all
+// others and of what is trimmed already. The Store does it to every object; a source that holds many before it hands
+// them over does it first.
 func (t *Trimmer) Trim(object any) any {
 	switch o := object.(type) {
 	case *corev1.Pod:

@@ -8,10 +8,12 @@ import (
 // resolver is the Store's name as an owner of reports about what objects name.
 const resolver = "resolver"
 
-// unresolved is what objects name that is not there or cannot be used. It depends on other objects, so it is found where those are joined: flush
-// begins anew with each object that it derives, and the Store tells what differs. Guarded by the Store's mu.
+// unresolved is what objects name that is not there or cannot be used. It depends on other objects, so it is found
+// where those are joined: flush begins anew with each object that it derives, and the Store tells what differs. Guarded
+// by the Store's mu.
 type unresolved struct {
-	// now is what was found of the objects that were derived since the Store told last; an object without problems has an empty list.
+	// now is what was found of the objects that were derived since the Store told last; an object without problems has
+	// an empty list.
 	now map[value.ObjectKey][]report.Problem
 	// told are the objects of which the Store told something.
 	told set[value.ObjectKey]

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// NotServed is the Object of an Event of a kind that pilotd does not serve (support.Kinds): nothing but its key is read. Such an object has
-// no effect but a report.
+// NotServed is the Object of an Event of a kind that pilotd does not serve (support.Kinds): nothing but its key is
+// read. Such an object has no effect but a report.
 type NotServed struct{}
 
 // unservedKinds are the kinds that are not served, by their name in keys.

@@ -20,14 +20,16 @@ func told(r *report.Registry) string {
 	return strings.Join(out, "\n")
 }
 
-// TestWhatIsNotServedIsReported: kinds, fields, annotations and the mesh configuration, each until it is no longer so. The objects are in force.
+// TestWhatIsNotServedIsReported: kinds, fields, annotations and the mesh configuration, each until it is no longer so.
+// The objects are in force.
 func TestWhatIsNotServedIsReported(t *testing.T) {
 	k := newKeeper()
 	reports := report.New(report.Options{Log: testLog(t)})
 	s := NewStore(k, Settings{Reports: reports}, "dir")
 	policy := value.ObjectKey{Kind: "AuthorizationPolicy", Namespace: "shop", Name: "deny"}
 	s.Apply([]Event{{Source: "dir", Key: policy, Object: NotServed{}, Where: "a.yaml:1"}})
-	s.Apply([]Event{{Source: "dir", Key: value.ObjectKey{Kind: value.KindMeshConfig}, Object: "accessLogFile: /dev/stdout"}})
+	s.Apply([]Event{{Source: "dir", Key: value.ObjectKey{Kind: value.KindMeshConfig},
+		Object: "accessLogFile: /dev/stdout"}})
 	s.Apply(decode(t, "dir", `
 kind: DestinationRule
 metadata: {name: d, namespace: shop}

@@ -60,7 +60,8 @@ func (s *Store) version(held versions, e Event) versions {
 	if i < 0 {
 		held = append(slices.Clone(held), version{source: e.Source, rank: s.rank(e.Source), name: nameOf(e.Key)})
 		slices.SortFunc(held, func(a, b version) int {
-			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.source, b.source), cmp.Compare(a.name.String(), b.name.String()))
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.source, b.source),
+				cmp.Compare(a.name.String(), b.name.String()))
 		})
 		i = find()
 	}
@@ -99,7 +100,8 @@ func (s *Store) Rejections() []Rejection {
 		out = append(out, list...)
 	}
 	slices.SortFunc(out, func(a, b Rejection) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Key.String(), b.Key.String()), cmp.Compare(a.Where, b.Where))
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Key.String(), b.Key.String()),
+			cmp.Compare(a.Where, b.Where))
 	})
 	return out
 }

@@ -57,7 +57,8 @@ func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualServic
 	}
 	return &value.VirtualService{
 		Meta: metaOf(o.ObjectMeta), Spec: spec,
-		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(), "~"), ns),
+		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(),
+			"~"), ns),
 	}
 }
 
@@ -96,7 +97,8 @@ func qualifyGateways(names []string, ns string) {
 	}
 }
 
-// qualifyGateway is "namespace/name". Besides that form and the bare name there is an old one that looks like a host: name.namespace.svc….
+// qualifyGateway is "namespace/name". Besides that form and the bare name there is an old one that looks like a host:
+// name.namespace.svc….
 func qualifyGateway(g, ns string) string {
 	if g == meshGateway {
 		return g

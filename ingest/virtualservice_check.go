@@ -18,7 +18,8 @@ import (
 func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 	c, spec := &check{regexSize: regexSize}, &o.Spec
 	delegate := len(spec.Hosts) == 0 // What another VirtualService includes has neither hosts nor gateways.
-	c.that(!delegate || len(spec.Gateways) == 0, "spec.hosts", "expected at least one host; only a delegate, which has no gateways, has none")
+	c.that(!delegate || len(spec.Gateways) == 0, "spec.hosts",
+		"expected at least one host; only a delegate, which has no gateways, has none")
 	c.gateways("spec.gateways", spec.Gateways)
 	inMesh := !delegate && (len(spec.Gateways) == 0 || slices.Contains(spec.Gateways, meshGateway))
 	hosts, listed := newHostSet(spec.Hosts), set[string]{}
@@ -28,7 +29,8 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 		c.that(!inMesh || h != "*", at, `expected a host in the mesh, "*" is for gateways only`)
 		c.that(firstTime(listed, h), at, "%q is listed twice", h)
 		if over, ok := hosts.wildcard(h, i); ok {
-			c.that(false, item("spec.hosts", max(i, over)), "expected hosts that do not overlap, got %q and %q", spec.Hosts[min(i, over)], spec.Hosts[max(i, over)])
+			c.that(false, item("spec.hosts", max(i, over)), "expected hosts that do not overlap, got %q and %q",
+				spec.Hosts[min(i, over)], spec.Hosts[max(i, over)])
 		}
 	}
 	c.hostRoutes(spec)
@@ -59,9 +61,12 @@ func (c *check) claims(spec *networking.VirtualService) {
 	}
 	for i, r := range spec.Http {
 		for j, m := range r.GetMatch() {
-			for field, headers := range map[string]map[string]*networking.StringMatch{".headers": m.GetHeaders(), ".withoutHeaders": m.GetWithoutHeaders()} {
+			for field, headers := range map[string]map[string]*networking.StringMatch{".headers": m.GetHeaders(),
+				".withoutHeaders": m.GetWithoutHeaders()} {
 				for _, name := range slices.Sorted(maps.Keys(headers)) {
-					c.that(!strings.HasPrefix(name, "@request.auth.claims"), member(item(item("spec.http", i)+".match", j)+field, name), "expected a gateway in spec.gateways: only gateways route by claims")
+					c.that(!strings.HasPrefix(name, "@request.auth.claims"),
+						member(item(item("spec.http", i)+".match", j)+field,
+							name), "expected a gateway in spec.gateways: only gateways route by claims")
 				}
 			}
 		}
@@ -83,7 +88,8 @@ func (c *check) gateways(at string, names []string) {
 		if !ok {
 			ns, name = ".", g
 		}
-		c.that((ns == "." || isLabel(ns)) && isDomain(name), item(at, i), `expected "mesh", a name, or namespace/name, got %q`, g)
+		c.that((ns == "." || isLabel(ns)) && isDomain(name), item(at, i),
+			`expected "mesh", a name, or namespace/name, got %q`, g)
 	}
 }
 
@@ -116,25 +122,30 @@ func (c *check) httpRoute(at string, r *networking.HTTPRoute, delegate bool) {
 		total += int64(d.GetWeight())
 	}
 	c.that(len(r.Route) < 2 || total > 0, at+".route", "expected weights that add up to more than 0")
-	c.that(total <= math.MaxUint32, at+".route", "expected weights that add up to at most %d, got %d", uint32(math.MaxUint32), total)
+	c.that(total <= math.MaxUint32, at+".route", "expected weights that add up to at most %d, got %d",
+		uint32(math.MaxUint32), total)
 }
 
 // httpAction checks that a route does one thing.
 func (c *check) httpAction(at string, r *networking.HTTPRoute, delegate bool) {
 	if r.Delegate != nil {
 		c.that(!delegate, at+".delegate", "expected no delegate in a delegate")
-		c.that(r.Redirect == nil && len(r.Route) == 0 && r.DirectResponse == nil, at, "expected delegate alone, without route, redirect or directResponse")
+		c.that(r.Redirect == nil && len(r.Route) == 0 && r.DirectResponse == nil, at,
+			"expected delegate alone, without route, redirect or directResponse")
 		c.that(r.Delegate.GetName() != "", at+".delegate.name", "expected the name of a VirtualService")
 		return
 	}
-	c.that(len(r.Route) > 0 || r.Redirect != nil || r.DirectResponse != nil, at+".route", "expected route, redirect or directResponse")
+	c.that(len(r.Route) > 0 || r.Redirect != nil || r.DirectResponse != nil, at+".route",
+		"expected route, redirect or directResponse")
 	c.that(r.Redirect == nil || r.DirectResponse == nil, at, "expected only one of redirect and directResponse")
-	c.that(len(r.Route) == 0 || r.Redirect == nil && r.DirectResponse == nil, at, "expected only one of route, redirect and directResponse")
+	c.that(len(r.Route) == 0 || r.Redirect == nil && r.DirectResponse == nil, at,
+		"expected only one of route, redirect and directResponse")
 	c.that(r.Redirect == nil || r.Fault == nil, at+".fault", "expected no fault beside redirect")
 	c.that(len(r.Route) > 0 || r.Rewrite == nil, at+".rewrite", "expected rewrite only beside route")
 	if d := r.DirectResponse; d != nil {
 		c.within(at+".directResponse.status", int64(d.GetStatus()), 200, 599)
-		c.that(len(d.GetBody().GetString_())+len(d.GetBody().GetBytes()) <= 1<<20, at+".directResponse.body", "expected at most 1 MiB")
+		c.that(len(d.GetBody().GetString_())+len(d.GetBody().GetBytes()) <= 1<<20, at+".directResponse.body",
+			"expected at most 1 MiB")
 	}
 }
 
@@ -160,7 +171,8 @@ func (c *check) httpMatch(at string, m *networking.HTTPMatchRequest) {
 	c.optionalPort(at+".port", m.GetPort())
 	c.labels(at+".sourceLabels", m.GetSourceLabels())
 	c.gateways(at+".gateways", m.GetGateways())
-	c.that(m.GetSourceNamespace() == "" || isLabel(m.GetSourceNamespace()), at+".sourceNamespace", "expected a namespace, got %q", m.GetSourceNamespace())
+	c.that(m.GetSourceNamespace() == "" || isLabel(m.GetSourceNamespace()), at+".sourceNamespace",
+		"expected a namespace, got %q", m.GetSourceNamespace())
 }
 
 func (c *check) headerMatches(at string, matches map[string]*networking.StringMatch) {
@@ -187,8 +199,8 @@ func (c *check) operations(at string, o *networking.Headers_HeaderOperations, re
 	}
 }
 
-// additions checks how many headers are set and added together, by the operations of a route and of its only destination. at is the path of
-// the last of them.
+// additions checks how many headers are set and added together, by the operations of a route and of its only
+// destination. at is the path of the last of them.
 func (c *check) additions(at string, all ...*networking.Headers) {
 	const most = 1000
 	requests, responses := 0, 0
@@ -219,7 +231,8 @@ func isAuthority(name string) bool {
 func (c *check) operation(at, name string, authority bool) {
 	c.that(name != "", at, "expected a header's name, got an empty one")
 	c.line(at, name)
-	c.that(authority && isAuthority(name) || !isAuthority(name) && !strings.HasPrefix(name, ":"), at, "header %q cannot be changed here", name)
+	c.that(authority && isAuthority(name) || !isAuthority(name) && !strings.HasPrefix(name, ":"), at,
+		"header %q cannot be changed here", name)
 }
 
 func (c *check) cors(at string, p *networking.CorsPolicy) {
@@ -261,7 +274,8 @@ func (c *check) fault(at string, f *networking.HTTPFaultInjection) {
 		case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 			var code codes.Code
 			err := code.UnmarshalJSON([]byte(strconv.Quote(t.GrpcStatus)))
-			c.that(err == nil, at+".abort.grpcStatus", "expected the name of a gRPC status, such as NOT_FOUND, got %q", t.GrpcStatus)
+			c.that(err == nil, at+".abort.grpcStatus", "expected the name of a gRPC status, such as NOT_FOUND, got %q",
+				t.GrpcStatus)
 		case *networking.HTTPFaultInjection_Abort_Http2Error:
 			c.that(false, at+".abort.http2Error", "expected httpStatus or grpcStatus")
 		}
@@ -284,11 +298,14 @@ func (c *check) redirect(at string, r *networking.HTTPRedirect) {
 	if r == nil {
 		return
 	}
-	c.that(r.GetUri() != "" || r.GetAuthority() != "" || r.GetScheme() != "" || r.GetRedirectCode() != 0 || r.GetRedirectPort() != nil || r.GetPrefixRewrite() != "",
+	c.that(r.GetUri() != "" || r.GetAuthority() != "" || r.GetScheme() != "" || r.GetRedirectCode() != 0 ||
+		r.GetRedirectPort() != nil || r.GetPrefixRewrite() != "",
 		at, "expected at least one of uri, authority, scheme, port and redirectCode")
-	c.that(r.GetRedirectCode() == 0 || slices.Contains([]uint32{301, 302, 303, 307, 308}, r.GetRedirectCode()), at+".redirectCode",
+	c.that(r.GetRedirectCode() == 0 || slices.Contains([]uint32{301, 302, 303, 307, 308}, r.GetRedirectCode()),
+		at+".redirectCode",
 		"expected 301, 302, 303, 307 or 308, got %d", r.GetRedirectCode())
-	c.that(slices.Contains([]string{"", "http", "https"}, r.GetScheme()), at+".scheme", "expected http or https, got %q", r.GetScheme())
+	c.that(slices.Contains([]string{"", "http", "https"}, r.GetScheme()), at+".scheme",
+		"expected http or https, got %q", r.GetScheme())
 	c.optionalPort(at+".port", r.GetPort())
 	c.line(at+".uri", r.GetUri())
 	c.line(at+".authority", r.GetAuthority())
@@ -296,7 +313,8 @@ func (c *check) redirect(at string, r *networking.HTTPRedirect) {
 
 func (c *check) retries(at string, r *networking.HTTPRetry) {
 	c.that(r.GetAttempts() >= 0, at+".attempts", "expected a number of at least 0, got %d", r.GetAttempts())
-	c.that(r == nil || r.Attempts > 0 || r.PerTryTimeout == nil && r.RetryOn == "" && r.RetryRemoteLocalities == nil, at+".attempts", "expected at least 1 beside perTryTimeout, retryOn and retryRemoteLocalities")
+	c.that(r == nil || r.Attempts > 0 || r.PerTryTimeout == nil && r.RetryOn == "" && r.RetryRemoteLocalities == nil,
+		at+".attempts", "expected at least 1 beside perTryTimeout, retryOn and retryRemoteLocalities")
 	c.duration(at+".perTryTimeout", r.GetPerTryTimeout(), true)
 	c.positive(at+".backoff", r.GetBackoff())
 	for _, on := range strings.Split(r.GetRetryOn(), ",") {
@@ -305,15 +323,18 @@ func (c *check) retries(at string, r *networking.HTTPRetry) {
 			c.within(at+".retryOn", int64(n), 100, 599)
 			continue
 		}
-		c.that(on == "" || slices.Contains(retryConditions(), on), at+".retryOn", "expected conditions and status codes, %q is neither", on)
+		c.that(on == "" || slices.Contains(retryConditions(), on), at+".retryOn",
+			"expected conditions and status codes, %q is neither", on)
 	}
 }
 
 // retryConditions are those that Envoy knows.
 func retryConditions() []string {
 	return []string{
-		"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "retriable-4xx", "refused-stream", "retriable-status-codes",
-		"retriable-headers", "envoy-ratelimited", "http3-post-connect-failure", "cancelled", "deadline-exceeded", "internal", "resource-exhausted",
+		"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "retriable-4xx", "refused-stream",
+		"retriable-status-codes",
+		"retriable-headers", "envoy-ratelimited", "http3-post-connect-failure", "cancelled", "deadline-exceeded",
+		"internal", "resource-exhausted",
 		"unavailable",
 	}
 }
@@ -351,7 +372,8 @@ func (c *check) destination(at string, d *networking.Destination, required bool)
 	}
 	c.that(d.GetHost() != "*", at+".host", `expected a host, "*" cannot be routed to`)
 	c.routedHost(at+".host", d.GetHost())
-	c.that(d.GetSubset() == "" || isLabel(d.GetSubset()), at+".subset", "expected the name of a subset, got %q", d.GetSubset())
+	c.that(d.GetSubset() == "" || isLabel(d.GetSubset()), at+".subset", "expected the name of a subset, got %q",
+		d.GetSubset())
 	if d.GetPort() != nil {
 		c.port(at+".port.number", d.GetPort().GetNumber())
 	}

@@ -21,7 +21,8 @@ type origin struct {
 }
 
 func (o *origin) equal(p *origin) bool {
-	return o.identity == p.identity && maps.Equal(o.labels, p.labels) && o.locality == p.locality && o.node == p.node && o.pod == p.pod &&
+	return o.identity == p.identity && maps.Equal(o.labels, p.labels) && o.locality == p.locality && o.node == p.node &&
+		o.pod == p.pod &&
 		o.hostName == p.hostName && o.subDomain == p.subDomain && o.draining == p.draining
 }
 
@@ -61,7 +62,8 @@ func (w *world) origin(p person) origin {
 	all := value.Labels{}
 	maps.Copy(all, p.labels)
 	for k, v := range map[string]string{
-		corev1.LabelTopologyRegion: p.locality.Region, corev1.LabelTopologyZone: p.locality.Zone, label.TopologySubzone.Name: p.locality.SubZone,
+		corev1.LabelTopologyRegion: p.locality.Region, corev1.LabelTopologyZone: p.locality.Zone,
+		label.TopologySubzone.Name: p.locality.SubZone,
 		label.TopologyCluster.Name: w.cluster, corev1.LabelHostname: p.node, label.TopologyNetwork.Name: p.Network,
 	} {
 		if v != "" {
@@ -70,7 +72,8 @@ func (w *world) origin(p person) origin {
 	}
 	p.Cluster, p.LabelsKey = w.cluster, value.LabelsKey(all)
 	return origin{
-		identity: unique.Make(p.Identity), labels: all, locality: p.locality, node: p.node, draining: p.labels[drainingLabel] != "",
+		identity: unique.Make(p.Identity), labels: all, locality: p.locality, node: p.node,
+		draining: p.labels[drainingLabel] != "",
 	}
 }
 
@@ -79,8 +82,9 @@ func (w *world) account(namespace, name string) string {
 	return w.mesh.Config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
 }
 
-// workloadAt is the workload that has an address. Of several pods it is the one that is alive, then the one that does not share its
-// node's address, then a ready one, then the youngest, then the first by name; a WorkloadEntry only where there is no pod.
+// workloadAt is the workload that has an address. Of several pods it is the one that is alive, then the one that does
+// not share its node's address, then a ready one, then the youngest, then the first by name; a WorkloadEntry only where
+// there is no pod.
 func (w *world) workloadAt(address string) *value.Workload {
 	var best *pod
 	for _, name := range w.podsByAddress[address] {

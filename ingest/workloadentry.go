@@ -93,7 +93,8 @@ func (w *world) entryOf(e *clientnet.WorkloadEntry) *workloadEntry {
 	labels := value.Labels{}
 	maps.Copy(labels, e.Spec.GetLabels())
 	maps.Copy(labels, e.Labels)
-	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(entryName(e, labels), e.Namespace, &e.Spec, labels)}
+	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(entryName(e, labels), e.Namespace,
+		&e.Spec, labels)}
 	out.pod = e.Namespace + "/" + e.Name
 	out.workload = &value.Workload{
 		Namespace: e.Namespace, Name: e.Name, Addresses: []string{out.address}, Labels: labels, Locality: out.locality,
@@ -129,7 +130,8 @@ func entryHealthy(e *clientnet.WorkloadEntry) bool {
 	return false
 }
 
-// inline derives what counts of an address given by hand. Such an endpoint speaks mutual TLS if it says so, or names its account.
+// inline derives what counts of an address given by hand. Such an endpoint speaks mutual TLS if it says so, or names
+// its account.
 func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labels value.Labels) inline {
 	locality := localityOf(e.GetLocality())
 	if e.GetLocality() == "" && labels[localityLabel] != "" {
@@ -157,14 +159,16 @@ func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labe
 	}
 }
 
-// serviceEndpoint is the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the ports; see value.Port.EntryTarget.
+// serviceEndpoint is the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the ports;
+// see value.Port.EntryTarget.
 func (e *workloadEntry) serviceEndpoint(ports []*value.Port) *value.Endpoint {
 	at := e.inline
 	at.ports = nil // which endpoint would look up by the service port's name alone
 	return at.endpoint(ports, func(p *value.Port) uint32 { return p.EntryTarget(e.ports) })
 }
 
-// endpoint is the endpoint at this address, or nil if it serves no port. target says where a service port is by default: 0 for nowhere.
+// endpoint is the endpoint at this address, or nil if it serves no port. target says where a service port is by
+// default: 0 for nowhere.
 func (i *inline) endpoint(ports []*value.Port, target func(*value.Port) uint32) *value.Endpoint {
 	out := i.origin.endpoint()
 	out.Addresses, out.Weight, out.Health = []string{i.address}, i.weight, i.health(value.HealthUnknown)

@@ -12,17 +12,18 @@ func (n objectName) String() string { return n.namespace + "/" + n.name }
 
 func nameOf(k value.ObjectKey) objectName { return objectName{k.Namespace, k.Name} }
 
-// world is the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush computes what is
-// marked anew from the objects and returns what differs from before. Everything that flush computes is a function of the objects alone;
-// the marks only say what may have changed.
+// world is the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush
+// computes what is marked anew from the objects and returns what differs from before. Everything that flush computes is
+// a function of the objects alone; the marks only say what may have changed.
 type world struct {
 	domain, cluster string
 
 	mesh       *value.Mesh
 	namespaces map[string]*value.Namespace
 	nodes      map[string]value.Locality
-	rules      map[value.ObjectKey]any                  // VirtualService, DestinationRule, Gateway, Sidecar as given
-	regexSizes map[value.ObjectKey]int                  // of the VirtualServices among them that have regular expressions: see largestRegex
+	rules      map[value.ObjectKey]any // VirtualService, DestinationRule, Gateway, Sidecar as given
+	// of the VirtualServices among them that have regular expressions: see largestRegex
+	regexSizes map[value.ObjectKey]int
 	roots      groups[value.ObjectKey, value.ObjectKey] // VirtualServices by the delegates that their routes name
 
 	pods          map[objectName]*pod
@@ -55,11 +56,15 @@ type world struct {
 func newWorld(domain, cluster string) *world {
 	w := &world{
 		domain: domain, cluster: cluster,
-		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{}, regexSizes: map[value.ObjectKey]int{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
-		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{}, podsByAddress: lists[string, objectName]{}, podsIn: groups[string, objectName]{},
-		entries: map[objectName]*workloadEntry{}, entriesByAddress: lists[string, objectName]{}, entriesIn: groups[string, objectName]{},
-		slices: map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
-		slicesByPod: lists[objectName, objectName]{}, slicesByAddress: lists[objectName, objectName]{}, joints: map[objectName]*joint{},
+		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{},
+		regexSizes: map[value.ObjectKey]int{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
+		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{},
+		podsByAddress: lists[string, objectName]{}, podsIn: groups[string, objectName]{},
+		entries: map[objectName]*workloadEntry{}, entriesByAddress: lists[string, objectName]{},
+		entriesIn: groups[string, objectName]{},
+		slices:    map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
+		slicesByPod: lists[objectName, objectName]{}, slicesByAddress: lists[objectName, objectName]{},
+		joints:   map[objectName]*joint{},
 		definers: map[value.ObjectKey]*definer{}, hosts: lists[value.ServiceKey, value.ObjectKey]{},
 		ofServices: selectors{}, ofEntries: selectors{},
 		marks: newMarks(), published: newPublished(), unresolved: newUnresolved(),

@@ -75,7 +75,8 @@ removes all that populate made. Nothing else is touched. There must be no contro
 	f.Uint64Var(&p.seed, "seed", 0, "which of the meshes of that shape; the shape's own by default")
 	f.BoolVar(&p.list, "list", false, "say what shapes there are")
 	registerCluster(f, &p.Options)
-	f.StringVar(&p.CRDs, "crds", "", "file with Istio's CRDs, for a server that lacks them; without it ones are made that let everything in")
+	f.StringVar(&p.CRDs, "crds", "",
+		"file with Istio's CRDs, for a server that lacks them; without it ones are made that let everything in")
 	f.BoolVar(&p.delete, "delete", false, "remove from the API server all that populate made")
 	f.BoolVarP(&p.quiet, "quiet", "q", false, "no progress")
 	return c
@@ -121,7 +122,8 @@ func (p *population) tell(w io.Writer, began time.Time) {
 }
 
 func tally(p cluster.Progress, took time.Duration) string {
-	return fmt.Sprintf("%d objects written, %d kept, %d removed in %.1f s", p.Written, p.Kept, p.Removed, took.Seconds())
+	return fmt.Sprintf("%d objects written, %d kept, %d removed in %.1f s", p.Written, p.Kept, p.Removed,
+		took.Seconds())
 }
 
 func summary(m *mesh.Mesh) string {

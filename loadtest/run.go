@@ -50,7 +50,8 @@ The changes are made in --dir, or in the API server of --kubeconfig, which "popu
 	f := c.Flags()
 	s.register(f)
 	s.registerRun(f)
-	f.StringSliceVar(&s.Scenarios, "scenario", nil, "what follows the connect storm: "+strings.Join(scenario.Names(), ", "))
+	f.StringSliceVar(&s.Scenarios, "scenario", nil, "what follows the connect storm: "+strings.Join(scenario.Names(),
+		", "))
 	return c
 }
 

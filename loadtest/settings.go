@@ -35,8 +35,10 @@ type settings struct {
 }
 
 func (s *settings) register(f *pflag.FlagSet) {
-	f.StringSliceVar(&s.targets, "target", []string{"127.0.0.1:15010"}, "host:port of a server, or unix:PATH; of several, each gets its part of the clients")
-	f.StringVar(&s.clients, "clients", "", `how many clients: a number of sidecars, or parts such as "sidecar=900,gateway=50,proxyless=50"`)
+	f.StringSliceVar(&s.targets, "target", []string{"127.0.0.1:15010"},
+		"host:port of a server, or unix:PATH; of several, each gets its part of the clients")
+	f.StringVar(&s.clients, "clients", "",
+		`how many clients: a number of sidecars, or parts such as "sidecar=900,gateway=50,proxyless=50"`)
 	f.IntVar(&s.Sidecars, "sidecars", 0, "how many sidecars; beyond the mesh's workloads they repeat")
 	f.IntVar(&s.PerConnection, "streams-per-connection", 1, "how many clients share a connection; 1 is what proxies do")
 	f.BoolVar(&s.Delta, "delta", false, "speak the incremental protocol")
@@ -45,15 +47,18 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.secrets.CA, "ca-file", "", "certificates that are trusted; the system's by default")
 	f.StringVar(&s.secrets.Cert, "cert-file", "", "certificate of the clients")
 	f.StringVar(&s.secrets.Key, "key-file", "", "its key")
-	f.StringVar(&s.secrets.ServerName, "server-name", "", "whom the server's certificate is for; the target's host by default")
+	f.StringVar(&s.secrets.ServerName, "server-name", "",
+		"whom the server's certificate is for; the target's host by default")
 	f.BoolVar(&s.secrets.Insecure, "insecure-skip-verify", false, "take any certificate of the server")
 	f.StringVar(&s.authority, "authority", "", "whom streams say that they want; the target by default")
 	f.StringVar(&s.token, "token-file", "", "file of the token that the clients show")
 	f.StringVar(&s.dir, "dir", "", "directory that populate wrote")
 	registerCluster(f, &s.cluster)
 	f.IntSliceVar(&s.pids, "pid", nil, "process of a server, to measure its CPU time and memory")
-	f.StringSliceVar(&s.metrics, "metrics", nil, "URL of a server's metrics, to measure the same where it is no process of this machine")
-	f.IntVar(&s.receive, "receive-buffer", 0, "bytes that the system keeps of a connection until they are read; 0 is its own choice")
+	f.StringSliceVar(&s.metrics, "metrics", nil,
+		"URL of a server's metrics, to measure the same where it is no process of this machine")
+	f.IntVar(&s.receive, "receive-buffer", 0,
+		"bytes that the system keeps of a connection until they are read; 0 is its own choice")
 	f.IntVar(&s.Changes, "changes", 5, "how many changes scenarios make that make one after the other")
 	f.DurationVar(&s.Patience, "patience", time.Minute, "how long a change, or connecting, may take to be complete")
 	f.StringVar(&s.out, "out", "", "file for the report as JSON")
@@ -66,13 +71,16 @@ func (s *settings) registerRun(f *pflag.FlagSet) {
 	f.IntVar(&s.Proxyless, "proxyless", 0, "how many proxyless gRPC clients")
 	f.IntVar(&s.Destinations, "destinations", 3, "how many services each proxyless client calls")
 	f.StringVar(&s.html, "html", "", "file for the report as a page with plots")
-	f.StringVar(&s.shape, "shape", "small", "whose proxies these are, without --dir and --kubeconfig: the name of a shape, or a file of yours")
+	f.StringVar(&s.shape, "shape", "small",
+		"whose proxies these are, without --dir and --kubeconfig: the name of a shape, or a file of yours")
 	f.Float64Var(&s.Share, "share", 0.1, "part of the clients that misbehaves")
 	f.IntVar(&s.ReadRate, "read-rate", 64<<10, "bytes a second that slow clients read")
 	f.Float64Var(&s.Rate, "rate", 50, "endpoint changes a second of churn and soak")
 	f.DurationVar(&s.Duration, "duration", 10*time.Second, "how long churn and idle last")
-	f.StringVar(&s.Kill.Command, "kill-command", "", "shell command that kills the first server; by default its --pid is killed")
-	f.StringVar(&s.Kill.Restart, "restart-command", "", "shell command that starts it again, and may print its new process")
+	f.StringVar(&s.Kill.Command, "kill-command", "",
+		"shell command that kills the first server; by default its --pid is killed")
+	f.StringVar(&s.Kill.Restart, "restart-command", "",
+		"shell command that starts it again, and may print its new process")
 	f.DurationVar(&s.Kill.Down, "down", 0, "how long it stays away before")
 }
 
@@ -127,7 +135,8 @@ func (s *settings) count() error {
 		n, err := strconv.Atoi(number)
 		of := map[string]*int{"sidecar": &s.Sidecars, "gateway": &s.Gateways, "proxyless": &s.Proxyless}[name]
 		if err != nil || n < 0 || of == nil {
-			return fmt.Errorf("--clients %q: want a number, or parts such as sidecar=900,gateway=50,proxyless=50", s.clients)
+			return fmt.Errorf("--clients %q: want a number, or parts such as sidecar=900,gateway=50,proxyless=50",
+				s.clients)
 		}
 		*of = n
 	}

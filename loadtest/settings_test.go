@@ -16,7 +16,8 @@ import (
 func complete(t *testing.T, args ...string) (*settings, error) {
 	t.Helper()
 	var s settings
-	c := &cobra.Command{Use: "run", RunE: func(c *cobra.Command, _ []string) error { return s.complete(c) }, SilenceErrors: true, SilenceUsage: true}
+	c := &cobra.Command{Use: "run", RunE: func(c *cobra.Command, _ []string) error { return s.complete(c) },
+		SilenceErrors: true, SilenceUsage: true}
 	s.register(c.Flags())
 	s.registerRun(c.Flags())
 	c.SetArgs(args)
@@ -46,12 +47,14 @@ func TestHowManyClients(t *testing.T) {
 }
 
 func TestWhereServersAre(t *testing.T) {
-	s, err := complete(t, "--target", "a:1,unix:/run/b", "--tls", "--insecure-skip-verify", "--authority", "istiod", "--token-file", "t", "--pid", "5", "--receive-buffer", "9")
+	s, err := complete(t, "--target", "a:1,unix:/run/b", "--tls", "--insecure-skip-verify", "--authority", "istiod",
+		"--token-file", "t", "--pid", "5", "--receive-buffer", "9")
 	if err != nil || len(s.Targets) != 2 || s.Server == nil || s.Kill.PID != 5 {
 		t.Fatalf("%+v %v", s, err)
 	}
 	a, b := s.Targets[0], s.Targets[1]
-	if a.Network != "tcp" || a.Address != "a:1" || b.Network != "unix" || b.Address != "/run/b" || a.TLS.ServerName != "a" || b.Authority != "istiod" || a.TokenFile != "t" || b.ReceiveBuffer != 9 {
+	if a.Network != "tcp" || a.Address != "a:1" || b.Network != "unix" || b.Address != "/run/b" ||
+		a.TLS.ServerName != "a" || b.Authority != "istiod" || a.TokenFile != "t" || b.ReceiveBuffer != 9 {
 		t.Errorf("%+v %+v", a, b)
 	}
 }

@@ -9,7 +9,8 @@ const (
 	interval = 100 * time.Millisecond
 )
 
-// limiter is a token bucket for log lines: thousands of bad objects that come at once must not fill the log. All of them are on the page.
+// limiter is a token bucket for log lines: thousands of bad objects that come at once must not fill the log. All of
+// them are on the page.
 type limiter struct {
 	used   int
 	since  time.Time // when used was right

@@ -19,7 +19,8 @@ const (
 	Unavailable Cause = "unavailable"
 	// NotServed: the object is in force, but something in it is not served by pilotd yet.
 	NotServed Cause = "not_served"
-	// Unresolved: the object is in force, but it names another one that is not there or cannot be used so; what depends on that is left out.
+	// Unresolved: the object is in force, but it names another one that is not there or cannot be used so; what depends
+	// on that is left out.
 	Unresolved Cause = "unresolved"
 	// LeftOut: what was made of the object breaks a rule of its receivers, and that part is not sent.
 	LeftOut Cause = "left_out"
@@ -43,8 +44,8 @@ type Problem struct {
 	Cause Cause
 	// Reason says in one line what is wrong and what was expected.
 	Reason string
-	// Resource is what was made of the object and is concerned, "RDS 80, virtual host a.example.com:80"; empty for problems of the object
-	// itself.
+	// Resource is what was made of the object and is concerned, "RDS 80, virtual host a.example.com:80"; empty for
+	// problems of the object itself.
 	Resource string
 	// Security tells that ignoring the problem may let traffic through that the user means to stop.
 	Security bool
@@ -65,8 +66,8 @@ type Standing struct {
 	Problem
 	// Since is when it began.
 	Since time.Time
-	// Clients are the first MaxClients of those that refused. ClientsInAll counts refusals by all; a client that is not among Clients counts
-	// each time that it joins.
+	// Clients are the first MaxClients of those that refused. ClientsInAll counts refusals by all; a client that is not
+	// among Clients counts each time that it joins.
 	Clients      []Client `json:",omitempty"`
 	ClientsInAll int      `json:",omitempty"`
 }

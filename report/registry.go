@@ -76,8 +76,8 @@ func New(o Options) *Registry {
 	}
 }
 
-// Set replaces all that the subject's owner said of it before by problems; none takes everything back. A Problem that stood already goes on
-// standing, and is neither logged nor counted again.
+// Set replaces all that the subject's owner said of it before by problems; none takes everything back. A Problem that
+// stood already goes on standing, and is neither logged nor counted again.
 func (r *Registry) Set(s Subject, problems []Problem) {
 	r.mu.Lock()
 	before := r.subjects[s]
@@ -113,7 +113,8 @@ func (r *Registry) Set(s Subject, problems []Problem) {
 	r.write(lines)
 }
 
-// Refuse says that a client refused what p names. The first client makes the Problem stand, further ones join it. It stands until Heal.
+// Refuse says that a client refused what p names. The first client makes the Problem stand, further ones join it. It
+// stands until Heal.
 func (r *Registry) Refuse(p Problem, proxy, message string) {
 	p.Cause = ClientRefused
 	message = cut(message, MaxMessage)
@@ -200,7 +201,8 @@ func (r *Registry) All() []Standing {
 
 func compare(a, b Problem) int {
 	return cmp.Or(
-		strings.Compare(a.Source, b.Source), strings.Compare(a.Key.String(), b.Key.String()), strings.Compare(a.Where, b.Where),
+		strings.Compare(a.Source, b.Source), strings.Compare(a.Key.String(), b.Key.String()), strings.Compare(a.Where,
+			b.Where),
 		strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Field, b.Field),
 		strings.Compare(a.Resource, b.Resource), strings.Compare(a.Reason, b.Reason),
 	)
@@ -228,7 +230,8 @@ type line struct {
 func (r *Registry) write(lines []line) {
 	for _, l := range lines {
 		p := l.problem
-		args := []slog.Attr{slog.String("object", p.Key.String()), slog.String("cause", string(p.Cause)), slog.String("reason", p.Reason)}
+		args := []slog.Attr{slog.String("object", p.Key.String()), slog.String("cause", string(p.Cause)),
+			slog.String("reason", p.Reason)}
 		for _, a := range []slog.Attr{
 			slog.String("source", p.Source), slog.String("where", p.Where), slog.String("field", p.Field),
 			slog.String("resource", p.Resource), slog.String("client", l.said),

@@ -38,10 +38,12 @@ func key(name string) value.ObjectKey {
 }
 
 func bad(name, field string) Problem {
-	return Problem{Source: "dir", Key: key(name), Where: "a.yaml:3", Field: field, Cause: Invalid, Reason: "expected something else"}
+	return Problem{Source: "dir", Key: key(name), Where: "a.yaml:3", Field: field, Cause: Invalid,
+		Reason: "expected something else"}
 }
 
-// TestSetReplaces: what an owner said of a subject before goes, what it repeats keeps standing since when it began, and other owners' words stay.
+// TestSetReplaces: what an owner said of a subject before goes, what it repeats keeps standing since when it began, and
+// other owners' words stay.
 func TestSetReplaces(t *testing.T) {
 	b := newBench()
 	door, plan := Subject{Owner: "door", Key: key("a")}, Subject{Owner: "plan", Key: key("a")}
@@ -75,7 +77,8 @@ func TestSetReplaces(t *testing.T) {
 	}
 }
 
-// TestRefuseJoinsClients: clients that refuse the same thing are told of together, and only the first is logged; Heal takes it back.
+// TestRefuseJoinsClients: clients that refuse the same thing are told of together, and only the first is logged; Heal
+// takes it back.
 func TestRefuseJoinsClients(t *testing.T) {
 	b := newBench()
 	p := bad("a", "")
@@ -112,7 +115,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLogIsLimited: of thousands of problems at once the log has some, and says later how many it left out; the page has all.
+// TestLogIsLimited: of thousands of problems at once the log has some, and says later how many it left out; the page
+// has all.
 func TestLogIsLimited(t *testing.T) {
 	b := newBench()
 	const many = 5000

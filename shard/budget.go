@@ -2,10 +2,11 @@ package shard
 
 import "sync"
 
-// budget bounds the bytes of answers to proxies that connect, from when they are given to streams until the client shows that it has read them
-// (it answers, or asks for the next type) or has had its time: written is not enough, for what fills the sockets of thousands of clients is
-// the kernel's memory, and where that ends connections break. Workers that find it used up wait; the one with the oldest claim goes on first.
-// While memory is short it is used up by a single proxy.
+// budget bounds the bytes of answers to proxies that connect, from when they are given to streams until the client
+// shows that it has read them (it answers, or asks for the next type) or has had its time: written is not enough, for
+// what fills the sockets of thousands of clients is the kernel's memory, and where that ends connections break. Workers
+// that find it used up wait; the one with the oldest claim goes on first. While memory is short it is used up by a
+// single proxy.
 type budget struct {
 	// Immutable after New.
 	most int
@@ -49,8 +50,8 @@ func (b *budget) full() bool {
 	return !b.open()
 }
 
-// open reports whether another proxy may be answered. While memory is short one is, once those before it have what they were given: somebody
-// always goes on. The caller holds mu.
+// open reports whether another proxy may be answered. While memory is short one is, once those before it have what they
+// were given: somebody always goes on. The caller holds mu.
 func (b *budget) open() bool {
 	if b.short {
 		return b.used == 0

@@ -15,19 +15,19 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Classes with equal assignments share their endpoints, also when their Worlds came to be in other ways, and nothing is left of classes that
-// nobody is of any more.
+// Classes with equal assignments share their endpoints, also when their ResourceSets came to be in other ways, and
+// nothing is left of classes that nobody is of any more.
 func TestClassesShareTheirEndpoints(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("a=1 b=1")
-		one, other, third := f.world("a=1 b=1", ""), f.world("b=1", ""), f.world("a=1 b=1", "")
+		one, other, third := f.set("a=1 b=1", ""), f.set("b=1", ""), f.set("a=1 b=1", "")
 		other.Assignments = one.Assignments.Set("b", f.assign["b"])
 		third.Assignments = one.Assignments.Delete("a")
 		w := f.shards.workers[0]
 		var streams []*fakeStream
-		for i, world := range []*plan.World{one, other, third} {
+		for i, set := range []*plan.ResourceSet{one, other, third} {
 
-			streams = append(streams, f.connect(nodeName(i)).place(class(fmt.Sprint(i)), world).endpoints("a", "b"))
+			streams = append(streams, f.connect(nodeName(i)).place(class(fmt.Sprint(i)), set).endpoints("a", "b"))
 		}
 		joined := map[*joined]int{}
 		for c := range w.crews {
@@ -42,22 +42,24 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 		f.table("a=2")
 		expect(t, "the first", streams[0].take(), "EDS a=2")
 		expect(t, "the second", streams[1].take(), "EDS a=2")
-		expect(t, "the third, whose World has it not", streams[2].take(), "")
+		expect(t, "the third, whose ResourceSet has it not", streams[2].take(), "")
 		for _, s := range streams {
 			f.shards.Detach(s.id)
 		}
 		synctest.Wait()
 		if len(w.joins.by)+len(w.subscribers)+len(w.crews) != 0 {
-			t.Errorf("%d sets of endpoints, %d subscriptions and %d crews are left", len(w.joins.by), len(w.subscribers), len(w.crews))
+			t.Errorf("%d sets of endpoints, %d subscriptions and %d crews are left", len(w.joins.by),
+				len(w.subscribers), len(w.crews))
 		}
 	})
 }
 
-// classes is a worker with one member in each of n classes, each of which has a cluster of its own and 100 that all have.
+// classes is a worker with one member in each of n classes, each of which has a cluster of its own and 100 that all
+// have.
 type classes struct {
 	worker  *worker
 	classes []*plan.Class
-	worlds  map[*plan.Class]*plan.World
+	sets    map[*plan.Class]*plan.ResourceSet
 	rev     uint64
 }
 
@@ -69,22 +71,24 @@ func (s sink) Send(string, *encodecache.Response) {}
 func (s sink) Close(error)                        {}
 
 func newClasses(n int) *classes {
-	c := &classes{worlds: map[*plan.Class]*plan.World{}, rev: 1}
+	c := &classes{sets: map[*plan.Class]*plan.ResourceSet{}, rev: 1}
 	now := time.Unix(1000, 0)
-	shards := New(Options{Workers: 1, Planner: &planner{attached: map[uint64]*plan.Proxy{}}, Now: func() time.Time { return now }, join: join{
-		func(w *plan.World, s value.ServiceKey) []*plan.Assignment {
-			if a, ok := w.Assignments.Get(s.Host); ok {
-				return []*plan.Assignment{a}
-			}
-			return nil
-		},
-		func(a *plan.Assignment, t *snapshot.EndpointTable) *encodecache.Entry {
-			return encodecache.NewLeaf(ads.EndpointURL, a.Name, encodecache.NewFragment(fmt.Append(nil, t.Revision)))
-		},
-	}})
+	shards := New(Options{Workers: 1, Planner: &planner{attached: map[uint64]*plan.Proxy{}},
+		Now: func() time.Time { return now }, join: join{
+			func(w *plan.ResourceSet, s value.ServiceKey) []*plan.Assignment {
+				if a, ok := w.Assignments.Get(s.Host); ok {
+					return []*plan.Assignment{a}
+				}
+				return nil
+			},
+			func(a *plan.Assignment, t *snapshot.EndpointTable) *encodecache.Entry {
+				return encodecache.NewLeaf(ads.EndpointURL, a.Name,
+					encodecache.NewFragment(fmt.Append(nil, t.Revision)))
+			},
+		}})
 	c.worker = shards.workers[0]
 	c.worker.endpoints = &snapshot.EndpointTable{Revision: 1}
-	base := &plan.World{Revision: 1}
+	base := &plan.ResourceSet{Revision: 1}
 	var names []string
 	for i := range 100 {
 		name := fmt.Sprint("host-", i)
@@ -94,40 +98,42 @@ func newClasses(n int) *classes {
 	for i := range n {
 		class := &plan.Class{Name: fmt.Sprint(i), Type: value.Router}
 		own := fmt.Sprint("own-", i)
-		w := &plan.World{Revision: 1, Assignments: base.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})}
-		c.classes, c.worlds[class] = append(c.classes, class), w
+		w := &plan.ResourceSet{Revision: 1,
+			Assignments: base.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})}
+		c.classes, c.sets[class] = append(c.classes, class), w
 		first := ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: shards.opts.Names.Of(append(names, own))}
 		m := newMember(sink(i+1), &plan.Proxy{ID: own}, first, now)
 		shards.members.Store(m.id, m)
-		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, world: w}})
+		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, set: w}})
 		c.worker.welcome()
 	}
 	c.worker.round()
 	return c
 }
 
-// change gives every class a World with another cluster.
+// change gives every class a ResourceSet with another cluster.
 func (c *classes) change(name string) {
 	c.rev++
 	added := &plan.Assignment{Name: name, Service: serviceOf(name)}
-	for class, w := range c.worlds {
+	for class, w := range c.sets {
 		next := *w
 		next.Revision, next.Assignments = c.rev, w.Assignments.Set(name, added)
-		c.worlds[class] = &next
+		c.sets[class] = &next
 	}
-	c.worker.postWorlds(maps.Clone(c.worlds), plan.Endpoints{}, c.worker.now())
+	c.worker.postResourceSets(maps.Clone(c.sets), plan.Endpoints{}, c.worker.now())
 	c.worker.round()
 }
 
 // endpoints changes the endpoints of a service.
 func (c *classes) endpoints(name string) {
 	c.rev++
-	c.worker.postEndpoints(&snapshot.EndpointTable{Revision: c.rev}, []value.ServiceKey{serviceOf(name)}, c.worker.now())
+	c.worker.postEndpoints(&snapshot.EndpointTable{Revision: c.rev}, []value.ServiceKey{serviceOf(name)},
+		c.worker.now())
 	c.worker.round()
 }
 
-// BenchmarkClasses is what a change of configuration that all see, and one of endpoints that one sees, cost a worker, by the number of classes.
-// For each class it should be the same however many there are.
+// BenchmarkClasses is what a change of configuration that all see, and one of endpoints that one sees, cost a worker,
+// by the number of classes. For each class it should be the same however many there are.
 func BenchmarkClasses(b *testing.B) {
 	for _, n := range []int{1, 100, 4000} {
 		c := newClasses(n)
@@ -149,8 +155,8 @@ func BenchmarkClasses(b *testing.B) {
 	}
 }
 
-// A change costs a class the same beside many others as beside few. What is measured is the time of processors, which does not depend on what
-// else the machine does.
+// A change costs a class the same beside many others as beside few. What is measured is the time of processors, which
+// does not depend on what else the machine does.
 func TestCostOfAChangeIsLinearInClasses(t *testing.T) {
 	perClass := func(n int) float64 {
 		c := newClasses(n)

@@ -6,8 +6,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// clock tells the time as it was at the start and what has passed since, so that it never jumps when somebody sets the machine's clock:
-// readings are kept as numbers too, and those have to say what time has really passed. Immutable.
+// clock tells the time as it was at the start and what has passed since, so that it never jumps when somebody sets the
+// machine's clock: readings are kept as numbers too, and those have to say what time has really passed. Immutable.
 type clock struct {
 	read  func() time.Time
 	start time.Time
@@ -15,7 +15,8 @@ type clock struct {
 
 func newClock(read func() time.Time) clock { return clock{read, read()} }
 
-// now is the time by this clock. Readings of time.Now know what time has passed between them, whatever the machine's clock was set to.
+// now is the time by this clock. Readings of time.Now know what time has passed between them, whatever the machine's
+// clock was set to.
 func (c clock) now() time.Time { return c.start.Add(c.read().Sub(c.start)) }
 
 // wall is what the machine's clock, as it is set now, says of a time by this clock. It is for people alone.

@@ -7,8 +7,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// The machine's clock is set forth and back; what has passed is told right all the same, in numbers too, and people are told the time that
-// the machine's clock says.
+// The machine's clock is set forth and back; what has passed is told right all the same, in numbers too, and people are
+// told the time that the machine's clock says.
 func TestTheClockDoesNotJump(t *testing.T) {
 	began := time.Now()
 	passed := 90 * time.Second

@@ -55,8 +55,8 @@ func (w *worker) fault(m *member, doing string, v any) {
 	w.shards.opts.Metrics.Panicked(f)
 }
 
-// quarantine ends the stream of a member whose state may be half changed, and takes it out of all that the worker has. What the worker worked
-// out in this pass is forgotten: it may be half done, too.
+// quarantine ends the stream of a member whose state may be half changed, and takes it out of all that the worker has.
+// What the worker worked out in this pass is forgotten: it may be half done, too.
 func (w *worker) quarantine(m *member) {
 	m.gone = true
 	m.stream.Close(status.Error(codes.Internal, "a fault of the server: connect again"))

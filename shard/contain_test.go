@@ -26,10 +26,11 @@ func (f *fleet) sabotage(doing string, id uint64) {
 	}
 }
 
-// A panic while one stream is handled, whatever the worker was doing, ends that stream; another one of the same class goes on, and nothing is
-// left of the first one.
+// A panic while one stream is handled, whatever the worker was doing, ends that stream; another one of the same class
+// goes on, and nothing is left of the first one.
 func TestAPanicEndsOneStream(t *testing.T) {
-	for _, doing := range []string{"a request", "a first request", "a new World", "a change of endpoints", "a timer"} {
+	for _, doing := range []string{"a request", "a first request", "a new ResourceSet", "a change of endpoints",
+		"a timer"} {
 		t.Run(doing, func(t *testing.T) { panicWhile(t, doing) })
 	}
 }
@@ -38,14 +39,14 @@ func panicWhile(t *testing.T, doing string) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1")
 		one := class("one")
-		bystander := f.connect("b").place(one, f.world("x=1", ""))
+		bystander := f.connect("b").place(one, f.set("x=1", ""))
 		bystander.take()
 		bystander.endpoints("x").take()
 		victim := f.connect("a")
 		if doing == "a first request" {
 			f.breakOn(doing, victim.id)
 		}
-		victim.place(one, f.world("x=1", ""))
+		victim.place(one, f.set("x=1", ""))
 		if doing != "a first request" {
 			victim.take()
 			victim.endpoints("x").take()
@@ -53,12 +54,12 @@ func panicWhile(t *testing.T, doing string) {
 			f.breakOn(doing, victim.id)
 		}
 		if doing == "a timer" {
-			f.advance(one, f.world("", "")) // removals wait for ACKs
+			f.advance(one, f.set("", "")) // removals wait for ACKs
 		}
 		if doing == "a request" {
 			victim.ask(ads.Request{TypeURL: ads.RouteURL, Subscribe: f.shards.opts.Names.Of([]string{"80"})})
 		}
-		f.advance(one, f.world("x=2", ""))
+		f.advance(one, f.set("x=2", ""))
 		f.table("x=2")
 		if doing == "a timer" {
 			time.Sleep(2 * ads.RemovalWait)
@@ -88,19 +89,20 @@ func panicWhile(t *testing.T, doing string) {
 	})
 }
 
-// A class whose new World makes the worker panic stays at its last one, and takes the next.
+// A class whose new ResourceSet makes the worker panic stays at its last one, and takes the next.
 func TestAPanicLeavesAClassAtItsLastTarget(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1 y=1")
 		one, two := class("one"), class("two")
-		a, b := f.connect("a").place(one, f.world("x=1", "")), f.connect("b").place(two, f.world("y=1", ""))
+		a, b := f.connect("a").place(one, f.set("x=1", "")), f.connect("b").place(two, f.set("y=1", ""))
 		a.take()
 		b.take()
 		f.breakOn("the target of a class", 0)
-		f.advance(one, f.world("x=2", ""))
+		f.advance(one, f.set("x=2", ""))
 		expect(t, "while it panics", a.take(), "")
 		f.breakOn("nothing", 0)
-		f.shards.Advanced(map[*plan.Class]*plan.World{two: f.world("y=3", ""), one: f.world("x=3", "")}, plan.Endpoints{})
+		f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{two: f.set("y=3", ""), one: f.set("x=3", "")},
+			plan.Endpoints{})
 		synctest.Wait()
 		expect(t, "a", a.take(), "CDS x=3")
 		expect(t, "b", b.take(), "CDS y=3")
@@ -114,7 +116,7 @@ func TestAPanicLeavesAClassAtItsLastTarget(t *testing.T) {
 func TestAPanicLeavesEndpointsAsTheyWere(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1 y=1")
-		a := f.connect("a").place(class("one"), f.world("x=1 y=1", ""))
+		a := f.connect("a").place(class("one"), f.set("x=1 y=1", ""))
 		a.take()
 		a.endpoints("x", "y").take()
 		f.breakOn("the endpoints of x", 0)

@@ -9,8 +9,8 @@ import (
 // maxDoubts bounds how many nodes are remembered, some two megabytes.
 const maxDoubts = 1 << 16
 
-// doubts are the types of which the versions that a node reports are not to be believed, also when it has left and comes back. Of the node it
-// keeps a hash of the id, with a key that nobody can know. Guarded by the Shards' mu.
+// doubts are the types of which the versions that a node reports are not to be believed, also when it has left and
+// comes back. Of the node it keeps a hash of the id, with a key that nobody can know. Guarded by the Shards' mu.
 type doubts struct {
 	seed   maphash.Seed
 	byNode map[uint64]ads.TypeSet

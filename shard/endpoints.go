@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// lateEndpoints are changes of endpoints that go with Worlds, merged.
+// lateEndpoints are changes of endpoints that go with ResourceSets, merged.
 type lateEndpoints struct {
 	table    *snapshot.EndpointTable
 	services map[value.ServiceKey]struct{}
@@ -43,8 +43,8 @@ func (w *worker) lookAtEndpoints() {
 	w.contain("changed endpoints", func() { w.handleEndpoints(t, services, at) })
 }
 
-// sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that none holds on to
-// old endpoints.
+// sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that
+// none holds on to old endpoints.
 const sweepEvery = 64
 
 // handleEndpoints takes a change of endpoints.
@@ -82,12 +82,12 @@ func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time
 	}
 }
 
-// resourcesOf are the names of the resources that the endpoints of services go into, in any World in use.
+// resourcesOf are the names of the resources that the endpoints of services go into, in any ResourceSet in use.
 func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]struct{} {
 	names := map[string]struct{}{}
 	for j := range w.joins.all() {
 		for s := range services {
-			for _, a := range w.shards.opts.join.assignmentsOf(j.world, s) {
+			for _, a := range w.shards.opts.join.assignmentsOf(j.set, s) {
 				names[a.Name] = struct{}{}
 			}
 		}
@@ -95,8 +95,8 @@ func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]
 	return names
 }
 
-// subscribers are the cohorts of all crews of a worker by what they subscribe to, so that a change is held against each subscription once,
-// however many classes there are. Owned by the worker goroutine.
+// subscribers are the cohorts of all crews of a worker by what they subscribe to, so that a change is held against each
+// subscription once, however many classes there are. Owned by the worker goroutine.
 type subscribers map[ads.Subscription]map[*cohort]struct{}
 
 func (s subscribers) add(c *cohort) {

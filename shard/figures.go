@@ -14,10 +14,11 @@ type figures struct {
 type Figures struct {
 	// Classes, Cohorts and Members are those that the shard has now.
 	Classes, Cohorts, Members int
-	// Inbox, Worlds and Services are what has come and is not taken yet: members with mail, classes with a new World, services with new
-	// endpoints.
-	Inbox, Worlds, Services int
-	// Connecting are the members that wait for their turn to be answered for the first time, or for the first time of a type.
+	// Inbox, ResourceSets and Services are what has come and is not taken yet: members with mail, classes with a new
+	// ResourceSet, services with new endpoints.
+	Inbox, ResourceSets, Services int
+	// Connecting are the members that wait for their turn to be answered for the first time, or for the first time of a
+	// type.
 	Connecting int
 	// Sent counts responses for each client, Assembled those that were made: Sent/Assembled clients share one.
 	Sent, Assembled uint64
@@ -33,17 +34,18 @@ func (s *Shards) Figures() []Figures {
 		out[i] = Figures{
 			Classes: int(f.classes.Load()), Cohorts: int(f.cohorts.Load()), Members: int(f.members.Load()),
 			Connecting: int(f.connecting.Load()), Sent: f.sent.Load(), Assembled: f.assembled.Load(),
-			Rounds: f.rounds.Load(), ConfigTakes: f.lanes[ConfigLane].Load(), EndpointTakes: f.lanes[EndpointLane].Load(),
+			Rounds: f.rounds.Load(), ConfigTakes: f.lanes[ConfigLane].Load(),
+			EndpointTakes: f.lanes[EndpointLane].Load(),
 		}
 		w.mu.Lock()
-		out[i].Inbox, out[i].Worlds, out[i].Services = len(w.inbox), len(w.worlds), len(w.services)
+		out[i].Inbox, out[i].ResourceSets, out[i].Services = len(w.inbox), len(w.sets), len(w.services)
 		w.mu.Unlock()
 	}
 	return out
 }
 
-// Held is how much all shards hold besides: classes that somebody is of, encoded runs of resources, and nodes whose versions are not to be
-// believed. Runs leave after a garbage collection.
+// Held is how much all shards hold besides: classes that somebody is of, encoded runs of resources, and nodes whose
+// versions are not to be believed. Runs leave after a garbage collection.
 type Held struct{ Classes, Runs, Doubts int }
 
 // Held is how much is held now.

@@ -12,8 +12,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// handleMail does what came for a member. A member that is gone is dropped whatever else came, or comes after that: an assignment that was
-// under way, or a request whose reader must not wait for ever.
+// handleMail does what came for a member. A member that is gone is dropped whatever else came, or comes after that: an
+// assignment that was under way, or a request whose reader must not wait for ever.
 func (w *worker) handleMail(m *member, in mail) {
 	if m.gone = m.gone || in.gone; m.gone {
 		w.drop(m)
@@ -66,12 +66,12 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 	c := w.byClass[a.class]
 	if c == nil {
 		c = &crew{class: a.class, members: map[*member]struct{}{}, cohorts: map[ads.Subscription]*cohort{}}
-		w.retarget(c, a.world)
+		w.retarget(c, a.set)
 		w.byClass[a.class] = c
 		w.crews[c] = struct{}{}
 		w.figures.classes.Add(1)
-	} else if a.world.Revision > c.target.world.Revision {
-		w.handleWorld(a.class, a.world, w.now())
+	} else if a.set.Revision > c.target.set.Revision {
+		w.handleResourceSet(a.class, a.set, w.now())
 	}
 	w.leaveCrew(m)
 	m.crew = c
@@ -156,13 +156,13 @@ func (w *worker) muster(m *member) {
 	m.cohort = c
 }
 
-// handleWorld brings the crew of a class to a new World. It came at the time at.
-func (w *worker) handleWorld(class *plan.Class, world *plan.World, at time.Time) {
+// handleResourceSet brings the crew of a class to a new ResourceSet. It came at the time at.
+func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at time.Time) {
 	c := w.byClass[class]
-	if c == nil || world.Revision < c.target.world.Revision || world == c.target.world {
+	if c == nil || set.Revision < c.target.set.Revision || set == c.target.set {
 		return
 	}
-	if !w.contain("the target of a class", func() { w.retarget(c, world) }) {
+	if !w.contain("the target of a class", func() { w.retarget(c, set) }) {
 		return // it stays at what it had
 	}
 	if w.endpoints == nil {
@@ -170,7 +170,7 @@ func (w *worker) handleWorld(class *plan.Class, world *plan.World, at time.Time)
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
-			w.guard(m, "a new World", func() { w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), at) })
+			w.guard(m, "a new ResourceSet", func() { w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), at) })
 		}
 		w.lookAtEndpoints()
 	}
@@ -220,7 +220,8 @@ func (w *worker) setTimer(m *member) {
 	w.timers.set(m, at)
 }
 
-// send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read gets none.
+// send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read
+// gets none.
 func (w *worker) send(m *member, e ads.Effect, at time.Time) {
 	_, served := ads.TypeOf(e.TypeURL)
 	if !served && m.backlogged() {

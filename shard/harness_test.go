@@ -92,7 +92,7 @@ func withFleet(t *testing.T, workers int, f func(*fleet)) {
 	})
 }
 
-func (f *fleet) assignmentsOf(w *plan.World, s value.ServiceKey) []*plan.Assignment {
+func (f *fleet) assignmentsOf(w *plan.ResourceSet, s value.ServiceKey) []*plan.Assignment {
 	if a, ok := w.Assignments.Get(s.Host); ok {
 		return []*plan.Assignment{a}
 	}
@@ -114,12 +114,12 @@ func (f *fleet) entry(url, name, text string) *encodecache.Entry {
 	return f.entries[key]
 }
 
-// world is a World with those clusters, "name=text …", each with endpoints, and those routes.
-func (f *fleet) world(clusters, routes string) *plan.World {
+// world is a ResourceSet with those clusters, "name=text …", each with endpoints, and those routes.
+func (f *fleet) set(clusters, routes string) *plan.ResourceSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rev++
-	w := &plan.World{Revision: f.rev}
+	w := &plan.ResourceSet{Revision: f.rev}
 	for _, c := range strings.Fields(clusters) {
 		name, text, _ := strings.Cut(c, "=")
 		w.Clusters = w.Clusters.Set(name, f.entry(ads.ClusterURL, name, text))
@@ -162,9 +162,9 @@ func (f *fleet) endpointsOf(endpoints string) plan.Endpoints {
 	return plan.Endpoints{Table: &snapshot.EndpointTable{Revision: f.rev}, Services: services}
 }
 
-// advance gives a class a new World.
-func (f *fleet) advance(c *plan.Class, w *plan.World) {
-	f.shards.Advanced(map[*plan.Class]*plan.World{c: w}, plan.Endpoints{})
+// advance gives a class a new ResourceSet.
+func (f *fleet) advance(c *plan.Class, w *plan.ResourceSet) {
+	f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: w}, plan.Endpoints{})
 	synctest.Wait()
 }
 
@@ -236,7 +236,7 @@ func (f *fleet) connect(node string) *fakeStream {
 }
 
 // place assigns a stream to a class.
-func (s *fakeStream) place(c *plan.Class, w *plan.World) *fakeStream {
+func (s *fakeStream) place(c *plan.Class, w *plan.ResourceSet) *fakeStream {
 	s.fleet.shards.Assigned(s.id, c, w)
 	synctest.Wait()
 	return s

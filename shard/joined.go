@@ -11,17 +11,17 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// joined are the endpoint resources of a World, joined with the newest EndpointTable: those that anybody asked for. Worlds with the same
-// assignments share it. Owned by the worker goroutine.
+// joined are the endpoint resources of a ResourceSet, joined with the newest EndpointTable: those that anybody asked
+// for. ResourceSets with the same assignments share it. Owned by the worker goroutine.
 type joined struct {
 	worker  *worker
-	world   *plan.World // one that has these assignments
+	set     *plan.ResourceSet // one that has these assignments
 	content *ads.Content
 	seq     uint64 // of the worker's endpoint changes, up to which content is
 	// asked are the subscriptions that content covers, forgotten when they are too many; all that it covers everything.
 	asked map[*ads.Names]struct{}
 	all   bool
-	// users are the crews that have it, and identity is that of its World's assignments, in the worker's joins.
+	// users are the crews that have it, and identity is that of its ResourceSet's assignments, in the worker's joins.
 	users    int
 	identity uint64
 }
@@ -29,7 +29,8 @@ type joined struct {
 // maxAsked bounds asked.
 const maxAsked = 1024
 
-// joinedTable has the joined of all crews of a worker by the identity of their assignments. Owned by the worker goroutine.
+// joinedTable has the joined of all crews of a worker by the identity of their assignments. Owned by the worker
+// goroutine.
 type joinedTable struct {
 	seed maphash.Seed
 	by   map[uint64][]*joined
@@ -43,7 +44,7 @@ func newJoinedTable() joinedTable {
 func (t *joinedTable) find(assignments chunked.Map[*plan.Assignment]) (*joined, uint64) {
 	identity := assignments.Identity(t.seed)
 	for _, j := range t.by[identity] {
-		if j.world.Assignments.Same(assignments) {
+		if j.set.Assignments.Same(assignments) {
 			return j, identity
 		}
 	}
@@ -81,20 +82,21 @@ func (t *joinedTable) all() iter.Seq[*joined] {
 	}
 }
 
-// joinedOf is the joined of a World's assignments; it takes over what prev had. The caller holds it in the table.
-func (w *worker) joinedOf(world *plan.World, prev *target) *joined {
-	had, identity := w.joins.find(world.Assignments)
+// joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller holds it in the table.
+func (w *worker) joinedOf(set *plan.ResourceSet, prev *target) *joined {
+	had, identity := w.joins.find(set.Assignments)
 	if had != nil {
 		return had
 	}
-	j := &joined{worker: w, world: world, identity: identity, content: &ads.Content{}, seq: w.log.seq, asked: map[*ads.Names]struct{}{}}
+	j := &joined{worker: w, set: set, identity: identity, content: &ads.Content{}, seq: w.log.seq,
+		asked: map[*ads.Names]struct{}{}}
 	if prev == nil {
 		return j
 	}
 	old := prev.endpoints
 	old.catchUp()
 	var edits []chunked.Edit[*encodecache.Entry]
-	world.Assignments.Diff(old.world.Assignments, func(c chunked.Change[*plan.Assignment]) {
+	set.Assignments.Diff(old.set.Assignments, func(c chunked.Change[*plan.Assignment]) {
 		switch {
 		case !c.InNew:
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Delete: true})
@@ -113,7 +115,7 @@ func (w *worker) joinedOf(world *plan.World, prev *target) *joined {
 	return j
 }
 
-// edited is c with edits. It shares what it can with the Contents of other Worlds.
+// edited is c with edits. It shares what it can with the Contents of other ResourceSets.
 func (w *worker) edited(c *ads.Content, edits []chunked.Edit[*encodecache.Entry]) *ads.Content {
 	section := w.shards.sections.Share(c.Section.Apply(edits))
 	if section.Same(c.Section) {
@@ -154,7 +156,7 @@ func (j *joined) cover(sub ads.Subscription) *ads.Content {
 	}
 	if sub.All {
 		j.all = true
-		for _, a := range j.world.Assignments.All() {
+		for _, a := range j.set.Assignments.All() {
 			add(a)
 		}
 	} else {
@@ -163,7 +165,7 @@ func (j *joined) cover(sub ads.Subscription) *ads.Content {
 		}
 		j.asked[sub.Names] = struct{}{}
 		for name := range sub.Names.All() {
-			if a, ok := j.world.Assignments.Get(name); ok {
+			if a, ok := j.set.Assignments.Get(name); ok {
 				add(a)
 			}
 		}
@@ -188,13 +190,13 @@ func (j *joined) catchUp() {
 	}
 	if !complete {
 		for name, had := range j.content.Section.All() {
-			if a, ok := j.world.Assignments.Get(name); ok {
+			if a, ok := j.set.Assignments.Get(name); ok {
 				renew(a, had)
 			}
 		}
 	}
 	for s := range services {
-		for _, a := range j.worker.shards.opts.join.assignmentsOf(j.world, s) {
+		for _, a := range j.worker.shards.opts.join.assignmentsOf(j.set, s) {
 			if had, ok := j.content.Section.Get(a.Name); ok {
 				renew(a, had)
 			}

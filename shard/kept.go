@@ -7,8 +7,8 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// kept are the encoded runs that are kept for clients that connect next, those of all workers in one budget of bytes. The run that was used
-// least recently leaves first. Safe for concurrent use.
+// kept are the encoded runs that are kept for clients that connect next, those of all workers in one budget of bytes.
+// The run that was used least recently leaves first. Safe for concurrent use.
 type kept struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -63,7 +63,8 @@ func (k *kept) allow(most int64) bool {
 	return true
 }
 
-// shrink lets go of the runs that were not used for the longest time, until the rest is within the budget. The caller holds mu.
+// shrink lets go of the runs that were not used for the longest time, until the rest is within the budget. The caller
+// holds mu.
 func (k *kept) shrink() {
 	for k.bytes > k.most {
 		e := k.order.Back()

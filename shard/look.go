@@ -36,7 +36,8 @@ func types() []ads.Type { return []ads.Type{ads.Clusters, ads.Endpoints, ads.Lis
 // Clients tells about all streams that have a place, without Entries, in the order of their proxies' ids.
 func (s *Shards) Clients() []Client { return s.look(func(*member) bool { return true }, false) }
 
-// Find tells about the streams of one proxy, named by its id or by "name.namespace", with Entries: what was really sent.
+// Find tells about the streams of one proxy, named by its id or by "name.namespace", with Entries: what was really
+// sent.
 func (s *Shards) Find(proxyID string) []Client {
 	return s.look(func(m *member) bool {
 		return m.proxy.ID == proxyID || m.proxy.Name+"."+m.proxy.Namespace == proxyID
@@ -46,7 +47,8 @@ func (s *Shards) Find(proxyID string) []Client {
 // Waiting is a proxy that has connected and waits for an answer.
 type Waiting struct {
 	Proxy *plan.Proxy
-	// Need is how much it needs it, Planned whether it is known already what it should have. Since is when it connected.
+	// Need is how much it needs it, Planned whether it is known already what it should have. Since is when it
+	// connected.
 	Need    Need
 	Planned bool
 	Since   time.Time
@@ -61,7 +63,8 @@ func (s *Shards) Waiting() []Waiting {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, p := range w.connecting.heap {
-			out = append(out, Waiting{Proxy: p.member.proxy, Need: p.need, Planned: true, Since: p.member.came, claim: p.claim})
+			out = append(out, Waiting{Proxy: p.member.proxy, Need: p.need, Planned: true, Since: p.member.came,
+				claim: p.claim})
 		}
 	})
 	if !complete {
@@ -79,7 +82,8 @@ func (s *Shards) Waiting() []Waiting {
 	return out
 }
 
-// Underway are the bytes of answers to proxies that connect that they have not shown to have read, and how many there may be before others wait.
+// Underway are the bytes of answers to proxies that connect that they have not shown to have read, and how many there
+// may be before others wait.
 func (s *Shards) Underway() (bytes, limit int) { return s.budget.bytes(), s.budget.most }
 
 // each has f called on every worker's goroutine, and reports whether all have done so.
@@ -136,7 +140,7 @@ func (w *worker) tell(want func(*member) bool, entries bool) []Client {
 			}
 			cl := Client{
 				ID: m.id, Proxy: m.proxy, Class: c.class.Name, Shard: w.index,
-				Revision: c.target.world.Revision, Types: map[ads.Type]TypeStatus{},
+				Revision: c.target.set.Revision, Types: map[ads.Type]TypeStatus{},
 			}
 			for _, t := range types() {
 				st := TypeStatus{Status: w.shards.clock.told(m.session.Status(t))}

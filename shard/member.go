@@ -21,7 +21,7 @@ type member struct {
 
 	// Guarded by the planQueue's mu.
 	waits *place // until the planner may have it
-	asked bool   // the planner has been asked for its first World and has not answered
+	asked bool   // the planner has been asked for its first ResourceSet and has not answered
 
 	// owes is set while debt is not zero, so that looking costs no lock.
 	owes atomic.Bool
@@ -39,7 +39,7 @@ type member struct {
 	home   *worker // nil until placed
 	posted bool    // the home's inbox has it
 
-	// Owned by the worker goroutine; nil until the first World.
+	// Owned by the worker goroutine; nil until the first ResourceSet.
 	gone    bool
 	session *ads.Session
 	entered bool         // its first request has been answered
@@ -62,10 +62,10 @@ type mail struct {
 	gone     bool
 }
 
-// assignment is the class and World of a proxy.
+// assignment is the class and ResourceSet of a proxy.
 type assignment struct {
 	class *plan.Class
-	world *plan.World
+	set   *plan.ResourceSet
 	doubt ads.TypeSet
 }
 

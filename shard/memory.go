@@ -13,12 +13,13 @@ import (
 //	60%         nothing is kept: runs, Frames of resources and what the Books remember are let go of
 //	75%         proxies that connect are planned for and answered one at a time, until less than 70% is live
 //
-// A fifth of what the collector manages can be free space between what is live, so that it has no room any more well below 100%.
+// A fifth of what the collector manages can be free space between what is live, so that it has no room any more well
+// below 100%.
 //
-// The endpoint lane, acknowledgements and new Worlds never wait for memory.
+// The endpoint lane, acknowledgements and new ResourceSets never wait for memory.
 const (
-	// keepBelow is the share, in percent, of the limit below which something is kept that only saves time: the collector then has room to
-	// work at its usual pace.
+	// keepBelow is the share, in percent, of the limit below which something is kept that only saves time: the
+	// collector then has room to work at its usual pace.
 	keepBelow = 60
 	// shortFrom and shortUntil are the shares from which, and until which, proxies that connect wait for each other.
 	shortFrom, shortUntil = 75, 70
@@ -29,7 +30,8 @@ const (
 
 // Memory is a reading of the memory that this process uses.
 type Memory struct {
-	// Live are the bytes that the last collection found in use, with what the runtime needs besides (stacks, its own tables).
+	// Live are the bytes that the last collection found in use, with what the runtime needs besides (stacks, its own
+	// tables).
 	Live int64
 	// Limit is what the collector keeps the process below; 0 is none.
 	Limit int64
@@ -46,8 +48,8 @@ type memory struct {
 	shortage uint64 // how often memory got short, ever
 }
 
-// MemoryRead takes a reading, made after a collection, and decides by it what is kept and how many proxies that connect are answered at once.
-// Anyone may call it; it does not block.
+// MemoryRead takes a reading, made after a collection, and decides by it what is kept and how many proxies that connect
+// are answered at once. Anyone may call it; it does not block.
 func (s *Shards) MemoryRead(m Memory) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -113,10 +115,11 @@ func dropAllFrames(s plan.Section) {
 // MemoryFigures tells what the last reading was and what followed from it.
 type MemoryFigures struct {
 	Memory
-	// Kept are the bytes of encoded runs that are kept for clients that connect, and KeptLimit is how many there may be now.
+	// Kept are the bytes of encoded runs that are kept for clients that connect, and KeptLimit is how many there may be
+	// now.
 	Kept, KeptLimit int64
-	// GaveWay counts how often something was let go of for lack of memory, Gone the runs among it, and Shortages how often proxies that
-	// connect began to wait for each other. Short tells whether they do now.
+	// GaveWay counts how often something was let go of for lack of memory, Gone the runs among it, and Shortages how
+	// often proxies that connect began to wait for each other. Short tells whether they do now.
 	GaveWay, Gone, Shortages uint64
 	Short                    bool
 }

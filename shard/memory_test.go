@@ -28,8 +28,9 @@ func runOf(name string, n int) (blockKey, *encodecache.Block) {
 	panic("no chunk")
 }
 
-// TestKeptRunsGiveWay keeps runs in any order under readings of any kind: what is kept never exceeds what the last reading allows, what leaves
-// was not used for the longest time, and where others use most of the memory nothing is kept.
+// TestKeptRunsGiveWay keeps runs in any order under readings of any kind: what is kept never exceeds what the last
+// reading allows, what leaves was not used for the longest time, and where others use most of the memory nothing is
+// kept.
 func TestKeptRunsGiveWay(t *testing.T) {
 	keys, runs := make([]blockKey, 12), make([]*encodecache.Block, 12)
 	for i := range keys {
@@ -43,13 +44,15 @@ func TestKeptRunsGiveWay(t *testing.T) {
 				if s.kept.find(keys[i]) == nil {
 					s.kept.keep(keys[i], runs[i])
 				}
-				if int64(runs[i].Len()) <= s.kept.most { // one that is larger than all that may be kept makes no room for itself
+				// one that is larger than all that may be kept makes no room for itself
+				if int64(runs[i].Len()) <= s.kept.most {
 					used = append(slices.DeleteFunc(used, func(u int) bool { return u == i }), i)
 				}
 			} else {
 				others := rapid.Int64Range(0, 100<<20).Draw(t, "others")
 				s.MemoryRead(Memory{Live: others + s.kept.held(), Limit: 100 << 20})
-				if f := s.MemoryFigures(); others >= keepBelow<<20 && f.Kept > 0 || f.KeptLimit > 100<<20/keptShare || others+f.Kept > max(others, keepBelow<<20) {
+				if f := s.MemoryFigures(); others >= keepBelow<<20 && f.Kept > 0 || f.KeptLimit > 100<<20/keptShare ||
+					others+f.Kept > max(others, keepBelow<<20) {
 					t.Fatalf("others have %d: %+v", others, f)
 				}
 			}
@@ -75,12 +78,13 @@ func total(runs []*encodecache.Block, of []int) (n int64) {
 	return n
 }
 
-// TestShortMemoryAnswersOneAtATime: while memory is short, proxies that connect are answered one after the other, each once those before it have
-// what they were given; those that are connected go on getting endpoints; and when memory is there again, all others are answered.
+// TestShortMemoryAnswersOneAtATime: while memory is short, proxies that connect are answered one after the other, each
+// once those before it have what they were given; those that are connected go on getting endpoints; and when memory is
+// there again, all others are answered.
 func TestShortMemoryAnswersOneAtATime(t *testing.T) {
 	withFleet(t, 2, func(f *fleet) {
 		f.table("x=1 y=1")
-		w := f.world("x=1 y=1", "")
+		w := f.set("x=1 y=1", "")
 		comes := func(i int) *fakeStream {
 			s := f.attach(fmt.Sprint("n", i), nil)
 			s.backlog = true
@@ -90,7 +94,8 @@ func TestShortMemoryAnswersOneAtATime(t *testing.T) {
 		}
 		connected := comes(0)
 		connected.reads()
-		f.shards.Receive(connected.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: f.shards.opts.Names.Of([]string{"x"})})
+		f.shards.Receive(connected.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL,
+			Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 		synctest.Wait()
 		connected.reads()
 		f.shards.MemoryRead(reading(90))
@@ -128,13 +133,13 @@ func TestShortMemoryAnswersOneAtATime(t *testing.T) {
 	})
 }
 
-// TestShortMemoryNeverStopsEverybody: even clients that read nothing, all of them while memory stays short, hold each other up for their grace
-// only.
+// TestShortMemoryNeverStopsEverybody: even clients that read nothing, all of them while memory stays short, hold each
+// other up for their grace only.
 func TestShortMemoryNeverStopsEverybody(t *testing.T) {
 	withFleet(t, 2, func(f *fleet) {
 		f.table("x=1")
 		f.shards.MemoryRead(reading(99))
-		w := f.world("x=1", "")
+		w := f.set("x=1", "")
 		var all []*fakeStream
 		for i := range 8 {
 			s := f.attach(fmt.Sprint("n", i), nil)
@@ -152,7 +157,8 @@ func TestShortMemoryNeverStopsEverybody(t *testing.T) {
 	})
 }
 
-// TestShortMemoryPlansOneAtATime: the planner is asked for one proxy at a time while memory is short, and for as many as ever afterwards.
+// TestShortMemoryPlansOneAtATime: the planner is asked for one proxy at a time while memory is short, and for as many
+// as ever afterwards.
 func TestShortMemoryPlansOneAtATime(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.shards.queue.most = 4
@@ -161,7 +167,7 @@ func TestShortMemoryPlansOneAtATime(t *testing.T) {
 			f.attach(fmt.Sprint("n", i), nil)
 		}
 		expect(t, "planned for while memory is short", fmt.Sprint(len(f.planner.attached)), "1")
-		f.shards.Assigned(1, class("c"), f.world("x=1", ""))
+		f.shards.Assigned(1, class("c"), f.set("x=1", ""))
 		synctest.Wait()
 		expect(t, "asked for when one was answered", fmt.Sprint(len(f.planner.attached)), "2")
 		f.shards.MemoryRead(reading(10))
@@ -169,8 +175,8 @@ func TestShortMemoryPlansOneAtATime(t *testing.T) {
 	})
 }
 
-// TestTightMemoryLetsGoOfAllThatOnlySavesTime: runs, Frames of resources and what the Books remember go when others have most of the memory; what
-// is sent after that is what would have been sent.
+// TestTightMemoryLetsGoOfAllThatOnlySavesTime: runs, Frames of resources and what the Books remember go when others
+// have most of the memory; what is sent after that is what would have been sent.
 func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		var many []string
@@ -178,7 +184,7 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 			many = append(many, fmt.Sprintf("x%d=1", i))
 		}
 		f.table(strings.Join(many, " "))
-		w := f.world(strings.Join(many, " "), "")
+		w := f.set(strings.Join(many, " "), "")
 		big := bigRoute()
 		w.Routes = w.Routes.Set("big", big)
 		frame := big.Frame()

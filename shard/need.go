@@ -27,10 +27,11 @@ const (
 
 func (n Need) String() string { return [Needs]string{"new", "stale", "returning", "current"}[n] }
 
-// handicap is by how much later than it did a proxy counts as having come. So what needs more goes first, and nobody waits for those who
-// come more than five seconds after it, whatever they need.
+// handicap is by how much later than it did a proxy counts as having come. So what needs more goes first, and nobody
+// waits for those who come more than five seconds after it, whatever they need.
 func (n Need) handicap() time.Duration {
-	return [Needs]time.Duration{NewProxy: 0, StaleProxy: time.Second, ReturningProxy: 2 * time.Second, CurrentProxy: 5 * time.Second}[n]
+	return [Needs]time.Duration{NewProxy: 0, StaleProxy: time.Second, ReturningProxy: 2 * time.Second,
+		CurrentProxy: 5 * time.Second}[n]
 }
 
 // claim is a proxy's place in a line. Claims are never equal.

@@ -2,8 +2,8 @@ package shard
 
 import "sync"
 
-// planQueue is where proxies wait until the planner takes them: a few at a time, so that a change of configuration never waits behind a
-// crowd that connects, and the one that needs most goes first.
+// planQueue is where proxies wait until the planner takes them: a few at a time, so that a change of configuration
+// never waits behind a crowd that connects, and the one that needs most goes first.
 type planQueue struct {
 	// Immutable after New.
 	planner Planner
@@ -16,7 +16,7 @@ type planQueue struct {
 	short   bool // memory is short: one proxy at a time
 }
 
-// join asks for the World of a member when its turn comes.
+// join asks for the ResourceSet of a member when its turn comes.
 func (q *planQueue) join(m *member, n Need) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,7 +15,8 @@ type Refusal struct {
 	Type  ads.Type
 	// Names are the resources that it is attributed to; empty while it is not known which.
 	Names []string
-	// Offences are what is held back for it, of what is shared by all clients: that of one client that refuses without end is not.
+	// Offences are what is held back for it, of what is shared by all clients: that of one client that refuses without
+	// end is not.
 	Offences []Offence
 	// Message is the client's, at most 4 KiB of it.
 	Message string

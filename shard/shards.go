@@ -29,7 +29,8 @@ type Options struct {
 	Workers int
 	// Planner is told of the proxies.
 	Planner Planner
-	// Endpoints is the newest EndpointTable, asked for when a proxy comes before any endpoint has changed; nil waits for EndpointsChanged.
+	// Endpoints is the newest EndpointTable, asked for when a proxy comes before any endpoint has changed; nil waits
+	// for EndpointsChanged.
 	Endpoints func() *snapshot.EndpointTable
 	// Names interns subscriptions; the table of the streams' scanners.
 	Names *ads.NamesTable
@@ -41,11 +42,11 @@ type Options struct {
 	MaxNameBytes int
 	// Planning is how many proxies the planner is asked for at once; 0 is 16 for each core. The others wait their turn.
 	Planning int
-	// Underway bounds the bytes of answers to proxies that connect that they have not shown to have read; 0 is 256 MiB. Who connects
-	// then waits.
+	// Underway bounds the bytes of answers to proxies that connect that they have not shown to have read; 0 is 256 MiB.
+	// Who connects then waits.
 	Underway int
-	// Unanswered is how long a client may leave a response of endpoints, listeners or routes unanswered while another one waits for that; 0 is
-	// for ever.
+	// Unanswered is how long a client may leave a response of endpoints, listeners or routes unanswered while another
+	// one waits for that; 0 is for ever.
 	Unanswered time.Duration
 	// Now and After are the clock.
 	Now   func() time.Time
@@ -53,15 +54,15 @@ type Options struct {
 
 	Metrics Metrics
 
-	// join is how endpoints become resources; tests have Worlds of their own.
+	// join is how endpoints become resources; tests have ResourceSets of their own.
 	join join
 	// sabotage is called before what may panic; tests panic in it. id is the stream's, or zero.
 	sabotage func(doing string, id uint64)
 }
 
-// join is how a World's assignments become resources.
+// join is how a ResourceSet's assignments become resources.
 type join struct {
-	assignmentsOf func(*plan.World, value.ServiceKey) []*plan.Assignment
+	assignmentsOf func(*plan.ResourceSet, value.ServiceKey) []*plan.Assignment
 	entry         func(*plan.Assignment, *snapshot.EndpointTable) *encodecache.Entry
 }
 
@@ -80,7 +81,7 @@ type Shards struct {
 	verdicts *ads.Verdicts
 	kept     kept
 	memory   memory
-	// sections finds what the endpoints of different Worlds have in common.
+	// sections finds what the endpoints of different ResourceSets have in common.
 	sections *chunked.Pool[*encodecache.Entry]
 
 	nonces atomic.Uint64
@@ -109,14 +110,15 @@ func New(o Options) *Shards {
 		o.Names = ads.NewNamesTable()
 	}
 	if o.join.entry == nil {
-		o.join = join{(*plan.World).AssignmentsOf, (*plan.Assignment).Entry}
+		o.join = join{(*plan.ResourceSet).AssignmentsOf, (*plan.Assignment).Entry}
 	}
 	if o.sabotage == nil {
 		o.sabotage = func(string, uint64) {}
 	}
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{
-		opts: o, clock: newClock(o.Now), members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}), blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
+		opts: o, clock: newClock(o.Now), members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}),
+		blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
 	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))
@@ -152,8 +154,8 @@ func (s *Shards) Attach(st Stream, p *plan.Proxy, first ads.Request) error {
 	return nil
 }
 
-// Receive takes a further request. It waits while the one before is undecided, so that a flood delays only its sender, and no longer than the
-// stream lasts: a client that leaves meanwhile is detached at once.
+// Receive takes a further request. It waits while the one before is undecided, so that a flood delays only its sender,
+// and no longer than the stream lasts: a client that leaves meanwhile is detached at once.
 func (s *Shards) Receive(id uint64, r ads.Request) {
 	m, ok := s.members.Load(id)
 	if !ok {
@@ -185,7 +187,7 @@ func (s *Shards) Detach(id uint64) {
 }
 
 // Assigned implements plan.Sink: it places a proxy, or moves it to another class.
-func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.World) {
+func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
 	m, ok := s.members.Load(id)
 	if !ok {
 		return
@@ -213,7 +215,7 @@ func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.World) {
 	m.class, m.worker = c, place
 	doubt := s.doubts.of(m.proxy.ID)
 	s.mu.Unlock()
-	m.place(place, func(in *mail) { in.assigned = &assignment{class: c, world: w, doubt: doubt} })
+	m.place(place, func(in *mail) { in.assigned = &assignment{class: c, set: w, doubt: doubt} })
 }
 
 // leave takes a member out of its class's count; the caller holds mu.
@@ -233,12 +235,13 @@ func shardOf(c *plan.Class) int {
 	return int(h.Sum32() & (1<<30 - 1))
 }
 
-// Advanced implements plan.Sink: each worker that has members of a class gets its new World, and each the endpoints that go with them.
-func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) {
+// Advanced implements plan.Sink: each worker that has members of a class gets its new ResourceSet, and each the
+// endpoints that go with them.
+func (s *Shards) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoints) {
 	now := s.clock.now()
-	mine := make([]map[*plan.Class]*plan.World, len(s.workers))
+	mine := make([]map[*plan.Class]*plan.ResourceSet, len(s.workers))
 	s.mu.Lock()
-	for c, w := range worlds {
+	for c, w := range sets {
 		sp := s.spreads[c]
 		if sp == nil {
 			continue
@@ -248,7 +251,7 @@ func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) 
 				continue
 			}
 			if mine[i] == nil {
-				mine[i] = map[*plan.Class]*plan.World{}
+				mine[i] = map[*plan.Class]*plan.ResourceSet{}
 			}
 			mine[i][c] = w
 		}
@@ -256,7 +259,7 @@ func (s *Shards) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) 
 	s.mu.Unlock()
 	for i, m := range mine {
 		if len(m)+len(e.Services) > 0 {
-			s.workers[i].postWorlds(m, e, now)
+			s.workers[i].postResourceSets(m, e, now)
 		}
 	}
 }

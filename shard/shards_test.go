@@ -12,11 +12,11 @@ import (
 )
 
 // Nothing is answered from half a world: not before the class is known, nor before the first EndpointTable.
-func TestFirstAnswerWaitsForTheWorld(t *testing.T) {
+func TestFirstAnswerWaitsForTheResourceSet(t *testing.T) {
 	withFleet(t, 2, func(f *fleet) {
 		s := f.connect("a")
 		expect(t, "before the class", s.take(), "")
-		s.place(class("c"), f.world("x=1", ""))
+		s.place(class("c"), f.set("x=1", ""))
 		expect(t, "before the endpoints", s.take(), "")
 		f.table("x=1")
 		expect(t, "now", s.take(), "CDS x=1")
@@ -29,13 +29,14 @@ func TestMembersShareAResponse(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1")
 		one, two := class("one"), class("two")
-		w := f.world("x=1", "")
+		w := f.set("x=1", "")
 		a, b := f.connect("a").place(one, w), f.connect("b").place(one, w)
-		c := f.connect("c").place(two, f.world("x=1 y=1", ""))
+		c := f.connect("c").place(two, f.set("x=1 y=1", ""))
 		for _, s := range []*fakeStream{a, b, c} {
 			s.take()
 		}
-		f.shards.Advanced(map[*plan.Class]*plan.World{one: f.world("x=2", ""), two: f.world("x=2 y=1", "")}, plan.Endpoints{})
+		f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{one: f.set("x=2", ""), two: f.set("x=2 y=1", "")},
+			plan.Endpoints{})
 		synctest.Wait()
 		if a.got[0] != b.got[0] || a.got[0] == c.got[0] {
 			t.Error("responses are not shared as they should be")
@@ -50,8 +51,8 @@ func TestEndpointsReachTheirSubscribers(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1 y=1")
 		one, two := class("one"), class("two")
-		w := f.world("x=1 y=1", "")
-		a, b := f.connect("a").place(one, w), f.connect("b").place(two, f.world("x=1 y=1 z=1", ""))
+		w := f.set("x=1 y=1", "")
+		a, b := f.connect("a").place(one, w), f.connect("b").place(two, f.set("x=1 y=1 z=1", ""))
 		c := f.connect("c").place(one, w)
 		for _, s := range []*fakeStream{a, b, c} {
 			s.take()
@@ -73,14 +74,14 @@ func TestStuckStreamDelaysNobody(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=0")
 		c := class("c")
-		w := f.world("x=0", "")
+		w := f.set("x=0", "")
 		good, stuck := f.connect("good").place(c, w), f.connect("stuck").place(c, w)
 		stuck.setBacklog(true)
 		good.take()
 		good.endpoints("x").take()
 		stuck.endpoints("x")
 		for i := range 100 {
-			f.advance(c, f.world("x="+nodeName(i), ""))
+			f.advance(c, f.set("x="+nodeName(i), ""))
 			f.table("x=" + nodeName(i))
 			want := "CDS x=" + nodeName(i) + "; EDS x=" + nodeName(max(i-1, 0))
 			if i == 0 {
@@ -111,7 +112,8 @@ func TestFloodDelaysOnlyItsSender(t *testing.T) {
 		go func() {
 			defer close(done)
 			for range 50 {
-				f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.ClusterURL, Subscribe: f.shards.opts.Names.Of([]string{"x"})})
+				f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.ClusterURL,
+					Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 				sent++
 			}
 		}()
@@ -119,7 +121,7 @@ func TestFloodDelaysOnlyItsSender(t *testing.T) {
 		if sent != 0 {
 			t.Errorf("%d requests were taken before the first was decided", sent)
 		}
-		s.place(class("c"), f.world("x=1", ""))
+		s.place(class("c"), f.set("x=1", ""))
 		<-done
 		expect(t, "what it gets", s.read(false), "CDS x=1")
 	})
@@ -130,9 +132,9 @@ func TestCreditByTime(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("")
 		c := class("c")
-		s := f.connect("a").place(c, f.world("x=1", ""))
+		s := f.connect("a").place(c, f.set("x=1", ""))
 		expect(t, "first", s.read(false), "CDS x=1")
-		f.advance(c, f.world("x=2", ""))
+		f.advance(c, f.set("x=2", ""))
 		time.Sleep(999 * time.Millisecond)
 		synctest.Wait()
 		expect(t, "too early", s.read(false), "")
@@ -140,29 +142,29 @@ func TestCreditByTime(t *testing.T) {
 		synctest.Wait()
 		expect(t, "after a second", s.read(false), "CDS x=2")
 		s.setBacklog(true)
-		f.advance(c, f.world("x=3", ""))
+		f.advance(c, f.set("x=3", ""))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		expect(t, "while it waits to be written", s.read(false), "")
 	})
 }
 
-// What a class is told right after its first member came is not lost; older Worlds and tables change nothing.
+// What a class is told right after its first member came is not lost; older ResourceSets and tables change nothing.
 func TestOrderOfThePlannersCalls(t *testing.T) {
 	withFleet(t, 3, func(f *fleet) {
 		f.table("x=1")
 		c := class("c")
-		old, now := f.world("x=1", ""), f.world("x=2", "")
+		old, now := f.set("x=1", ""), f.set("x=2", "")
 		s := f.connect("a")
 		f.shards.Assigned(s.id, c, old)
-		f.shards.Advanced(map[*plan.Class]*plan.World{c: now}, plan.Endpoints{})
+		f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: now}, plan.Endpoints{})
 		synctest.Wait()
 		got := s.take() + s.take()
 		if got != "CDS x=2" && got != "CDS x=1CDS x=2" {
 			t.Errorf("got %q", got)
 		}
 		late := f.connect("b").place(c, old)
-		expect(t, "one that comes with an older World", late.take(), "CDS x=2")
+		expect(t, "one that comes with an older ResourceSet", late.take(), "CDS x=2")
 		expect(t, "others then", s.take(), "")
 	})
 }
@@ -172,16 +174,16 @@ func TestMoveToAnotherClass(t *testing.T) {
 	withFleet(t, 4, func(f *fleet) {
 		f.table("x=1 y=1")
 		one, two := class("one"), class("two")
-		s := f.connect("a").place(one, f.world("x=1 y=1", "r=1"))
+		s := f.connect("a").place(one, f.set("x=1 y=1", "r=1"))
 		s.take()
 		s.endpoints("x").take()
-		s.place(two, f.world("x=1 y=2", ""))
+		s.place(two, f.set("x=1 y=2", ""))
 		expect(t, "moved", s.take(), "CDS y=2")
 		f.table("x=2")
 		expect(t, "endpoints", s.take(), "EDS x=2")
-		f.advance(one, f.world("x=9", ""))
+		f.advance(one, f.set("x=9", ""))
 		expect(t, "its old class", s.take(), "")
-		f.advance(two, f.world("x=1 y=3", ""))
+		f.advance(two, f.set("x=1 y=3", ""))
 		expect(t, "its new class", s.take(), "CDS y=3")
 	})
 }
@@ -191,7 +193,7 @@ func TestClassSpills(t *testing.T) {
 	withFleet(t, 2, func(f *fleet) {
 		f.table("x=1")
 		c := class("c")
-		w := f.world("x=1", "")
+		w := f.set("x=1", "")
 		for i := range 300 {
 			f.connect(nodeName(i)).place(c, w)
 		}
@@ -199,7 +201,7 @@ func TestClassSpills(t *testing.T) {
 		if a, b := fig[0].Members, fig[1].Members; max(a, b) != 256 || min(a, b) != 44 {
 			t.Errorf("%d and %d members", a, b)
 		}
-		f.advance(c, f.world("x=2", ""))
+		f.advance(c, f.set("x=2", ""))
 		n := 0
 		for _, cl := range f.shards.Clients() {
 			if cl.Revision == f.rev {
@@ -207,7 +209,7 @@ func TestClassSpills(t *testing.T) {
 			}
 		}
 		if n != 300 {
-			t.Errorf("%d members have the newest World", n)
+			t.Errorf("%d members have the newest ResourceSet", n)
 		}
 	})
 }
@@ -217,11 +219,12 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 	withFleet(t, 4, func(f *fleet) {
 		f.table("")
 		one, two := class("one"), class("two")
-		w := f.world("x=1 y=1", "")
+		w := f.set("x=1 y=1", "")
 		s := f.connect("a").place(one, w)
 		nonce := s.got[0].Nonce()
 		s.read(false)
-		s.ask(ads.Request{TypeURL: ads.ClusterURL, Nonce: nonce, Error: &statuspb.Status{Message: "Error adding/updating cluster(s) y: bad"}})
+		s.ask(ads.Request{TypeURL: ads.ClusterURL, Nonce: nonce,
+			Error: &statuspb.Status{Message: "Error adding/updating cluster(s) y: bad"}})
 		expect(t, "correction", s.read(false), "CDS -y x=1")
 		f.shards.Detach(s.id)
 		if len(f.refusals) != 1 || f.refusals[0].Names[0] != "y" || f.refusals[0].Proxy.ID != "a" {
@@ -230,7 +233,9 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 		f.lastID++
 		again := &fakeStream{fleet: f, id: f.lastID}
 		v := f.entry(ads.ClusterURL, "x", "1").Version()
-		first := ads.Request{Delta: true, TypeURL: ads.ClusterURL, Initial: f.shards.opts.Names.VersionsOf(map[string]string{"x": v, "y": f.entry(ads.ClusterURL, "y", "1").Version()})}
+		first := ads.Request{Delta: true, TypeURL: ads.ClusterURL,
+			Initial: f.shards.opts.Names.VersionsOf(map[string]string{"x": v,
+				"y": f.entry(ads.ClusterURL, "y", "1").Version()})}
 		if err := f.shards.Attach(again, &plan.Proxy{ID: "a"}, first); err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +251,7 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	withFleet(t, 3, func(f *fleet) {
 		f.table("x=1")
-		w := f.world("x=1", "")
+		w := f.set("x=1", "")
 		var all []*fakeStream
 		for i := range 60 {
 			s := f.connect(nodeName(i))
@@ -261,7 +266,7 @@ func TestNothingIsLeft(t *testing.T) {
 				s.endpoints("x")
 			}
 			if i%5 == 0 { // something waits for the time
-				f.advance(c, f.world("x=2", ""))
+				f.advance(c, f.set("x=2", ""))
 			}
 		}
 		for _, s := range all {
@@ -271,7 +276,8 @@ func TestNothingIsLeft(t *testing.T) {
 		synctest.Wait()
 		for i, w := range f.shards.workers {
 			if len(w.crews)+len(w.byClass)+len(w.timers.heap)+w.connecting.len() != 0 {
-				t.Errorf("shard %d has %d crews, %d timers, %d connecting", i, len(w.crews), len(w.timers.heap), w.connecting.len())
+				t.Errorf("shard %d has %d crews, %d timers, %d connecting", i, len(w.crews), len(w.timers.heap),
+					w.connecting.len())
 			}
 			if fig := f.shards.Figures()[i]; fig.Members+fig.Cohorts+fig.Classes != 0 {
 				t.Errorf("shard %d counts %+v", i, fig)
@@ -283,34 +289,36 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// Endpoints that change while a World is carried to many are not kept waiting by it: they are looked at after every Cohort.
+// Endpoints that change while a ResourceSet is carried to many are not kept waiting by it: they are looked at after
+// every Cohort.
 func TestEndpointLaneOvertakes(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1")
-		worlds := map[*plan.Class]*plan.World{}
+		sets := map[*plan.Class]*plan.ResourceSet{}
 		var all []*fakeStream
-		w, next := f.world("x=1 y=1", ""), f.world("x=1 y=2", "")
+		w, next := f.set("x=1 y=1", ""), f.set("x=1 y=2", "")
 		for i := range 10 {
 			c := class(nodeName(i))
 			s := f.connect(nodeName(i)).place(c, w)
 			s.take()
 			s.endpoints("x").take()
-			all, worlds[c] = append(all, s), next
+			all, sets[c] = append(all, s), next
 		}
 		var order []string
 		once := false
 		for _, s := range all {
 			s.onReceive = func() {
 				order = append(order, s.urls[len(s.urls)-1])
-				if !once { // the worker is in the middle of the World
+				if !once { // the worker is in the middle of the ResourceSet
 					once = true
 					f.postTable("x=2")
 				}
 			}
 		}
-		f.shards.Advanced(worlds, plan.Endpoints{})
+		f.shards.Advanced(sets, plan.Endpoints{})
 		synctest.Wait()
-		if len(order) != 20 || order[1] != ads.EndpointURL || order[10] != ads.EndpointURL || order[11] != ads.ClusterURL {
+		if len(order) != 20 || order[1] != ads.EndpointURL || order[10] != ads.EndpointURL ||
+			order[11] != ads.ClusterURL {
 			t.Errorf("order %q", order)
 		}
 	})
@@ -322,7 +330,7 @@ func TestTooManyNames(t *testing.T) {
 		f.shards.opts.MaxNames = 2
 		f.table("x=1")
 		c := class("c")
-		w := f.world("x=1", "")
+		w := f.set("x=1", "")
 		a, b := f.connect("a").place(c, w), f.connect("b").place(c, w)
 		a.endpoints("x", "y", "z")
 		if a.closed == nil || b.closed != nil {
@@ -335,7 +343,7 @@ func TestTooManyNames(t *testing.T) {
 func TestWhatIsTold(t *testing.T) {
 	withFleet(t, 2, func(f *fleet) {
 		f.table("x=1")
-		s := f.connect("a").place(class("c"), f.world("x=1 y=1", ""))
+		s := f.connect("a").place(class("c"), f.set("x=1 y=1", ""))
 		s.take()
 		s.endpoints("x").read(false)
 		all := f.shards.Find("a.n")
@@ -346,7 +354,8 @@ func TestWhatIsTold(t *testing.T) {
 		if len(cds.Entries) != 2 || cds.Sent.Nonce != cds.Acked.Nonce || !cds.Wildcard {
 			t.Errorf("CDS %+v", cds)
 		}
-		if len(eds.Entries) != 1 || eds.Entries[0].Name() != "x" || eds.Acked.Nonce != "" || eds.Names != 1 || !eds.Waiting {
+		if len(eds.Entries) != 1 || eds.Entries[0].Name() != "x" || eds.Acked.Nonce != "" || eds.Names != 1 ||
+			!eds.Waiting {
 			t.Errorf("EDS %+v", eds)
 		}
 		if _, ok := all[0].Types[ads.Routes]; ok {

@@ -9,10 +9,10 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// A client that has read a response, or has it in its buffers, and does not answer it, gets nothing more of that type: it grows stale, and
-// nobody knows. Envoy answers endpoints, listeners and routes as soon as it has read them; so after a while that is taken for a client that is
-// stuck, and its stream ends. Clusters are another matter: their answer waits until they are warm, for ever if a secret never comes
-// (protocol.md 7), and holds nothing back for long.
+// A client that has read a response, or has it in its buffers, and does not answer it, gets nothing more of that type:
+// it grows stale, and nobody knows. Envoy answers endpoints, listeners and routes as soon as it has read them; so after
+// a while that is taken for a client that is stuck, and its stream ends. Clusters are another matter: their answer
+// waits until they are warm, for ever if a secret never comes (protocol.md 7), and holds nothing back for long.
 
 // inspect ends the streams of clients that have not answered for too long, while something waits for that.
 func (w *worker) inspect() {
@@ -37,7 +37,8 @@ func (w *worker) inspect() {
 				st := m.session.Status(t)
 				if waited := now.Sub(st.Sent.Time); st.Waiting && st.Pending && waited >= limit {
 					w.shards.opts.Metrics.Unanswered(t)
-					m.stream.Close(status.Errorf(codes.DeadlineExceeded, "the client has not answered an %s response for %v, and there is news", t, waited))
+					m.stream.Close(status.Errorf(codes.DeadlineExceeded,
+						"the client has not answered an %s response for %v, and there is news", t, waited))
 					break
 				}
 			}

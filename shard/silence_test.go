@@ -11,13 +11,13 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// A client that answers nothing is cut off when news waits for its answer, and not before its time. One that leaves clusters unanswered is
-// warming, and is left alone whatever happens.
+// A client that answers nothing is cut off when news waits for its answer, and not before its time. One that leaves
+// clusters unanswered is warming, and is left alone whatever happens.
 func TestUnanswered(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.shards.opts.Unanswered = time.Minute
 		f.table("x=1")
-		c, w := class("c"), f.world("x=1", "r=1")
+		c, w := class("c"), f.set("x=1", "r=1")
 		join := func(name string) *fakeStream {
 			s := f.connect(name).place(c, w)
 			s.take()
@@ -40,7 +40,7 @@ func TestUnanswered(t *testing.T) {
 			defer s.mu.Unlock()
 			return s.closed != nil
 		}
-		f.advance(c, f.world("x=2", "r=1"))
+		f.advance(c, f.set("x=2", "r=1"))
 		for _, s := range []*fakeStream{good, warming, mute, idle} {
 			expect(t, "change", s.read(s == good), "CDS x=2; EDS x=1")
 			if s != good && s != mute {
@@ -59,11 +59,12 @@ func TestUnanswered(t *testing.T) {
 		answer(warming)
 		expect(t, "idle", idle.read(false), "EDS x=2") // and says nothing any more
 		time.Sleep(20 * time.Second)
-		if !ended(mute) || status.Code(mute.closed) != codes.DeadlineExceeded || !strings.Contains(mute.closed.Error(), "has not answered an EDS response for 10m") {
+		if !ended(mute) || status.Code(mute.closed) != codes.DeadlineExceeded ||
+			!strings.Contains(mute.closed.Error(), "has not answered an EDS response for 10m") {
 			t.Errorf("mute: %v", mute.closed)
 		}
 		for i := range 20 {
-			f.advance(c, f.world("x="+nodeName(i), "r=1"))
+			f.advance(c, f.set("x="+nodeName(i), "r=1"))
 			f.table("x=" + nodeName(i))
 			good.take()
 			good.take()

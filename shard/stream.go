@@ -18,7 +18,8 @@ type Stream interface {
 	Close(err error)
 }
 
-// Backlogged is what a Stream may implement besides: a response that has not left the process does not get its credit back by time.
+// Backlogged is what a Stream may implement besides: a response that has not left the process does not get its credit
+// back by time.
 type Backlogged interface {
 	// Backlogged reports whether something that was given to Send has not been written yet.
 	Backlogged() bool
@@ -32,7 +33,7 @@ type Ended interface {
 
 // Planner computes what proxies should have, and answers through the plan.Sink that the Shards are.
 type Planner interface {
-	// Attach asks for the class and World of p, told by Assigned until Detach.
+	// Attach asks for the class and ResourceSet of p, told by Assigned until Detach.
 	Attach(id uint64, p *plan.Proxy)
 	// Detach ends that.
 	Detach(id uint64)
@@ -40,8 +41,8 @@ type Planner interface {
 
 // Metrics are told what happens, by the worker goroutines. Each may be nil.
 type Metrics struct {
-	// Sent is told of each response for each client: its size, and the time since the change that it is for; negative for one that
-	// answers a request.
+	// Sent is told of each response for each client: its size, and the time since the change that it is for; negative
+	// for one that answers a request.
 	Sent func(t ads.Type, bytes int, since time.Duration)
 	// Converged is told when the last response for a change goes to a client, and how long after the change.
 	Converged func(since time.Duration)
@@ -54,12 +55,13 @@ type Metrics struct {
 	Admitted func(n Need, waited time.Duration)
 	// Unanswered is told of streams that end because their client has not answered a response.
 	Unanswered func(t ads.Type)
-	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls it.
+	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls
+	// it.
 	Refused func(r Refusal)
 	// Panicked is told of each panic that was caught. It must not block either.
 	Panicked func(f Fault)
-	// Healed is told of Offences that no client is kept from any more: their content has changed or is gone, or the clients that refused it
-	// are. It must not block either.
+	// Healed is told of Offences that no client is kept from any more: their content has changed or is gone, or the
+	// clients that refused it are. It must not block either.
 	Healed func(offences []Offence)
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// target is a World joined with the endpoints of now. It implements ads.Target for the Sessions of one worker.
+// target is a ResourceSet joined with the endpoints of now. It implements ads.Target for the Sessions of one worker.
 type target struct {
 	// Immutable after newTarget.
-	world     *plan.World
+	set       *plan.ResourceSet
 	contents  [4]*ads.Content // but EDS
 	endpoints *joined
 }
@@ -27,20 +27,21 @@ func (t *target) Content(typ ads.Type, sub ads.Subscription) *ads.Content {
 	return t.contents[typ]
 }
 
-// retarget gives a crew the target of a World.
-func (w *worker) retarget(c *crew, world *plan.World) {
+// retarget gives a crew the target of a ResourceSet.
+func (w *worker) retarget(c *crew, set *plan.ResourceSet) {
 	prev := c.target
-	c.target = w.newTarget(world, prev)
+	c.target = w.newTarget(set, prev)
 	w.joins.hold(c.target.endpoints)
 	if prev != nil {
 		w.joins.drop(prev.endpoints)
 	}
 }
 
-// newTarget is the target of a World. prev is the one of the same class before, or nil.
-func (w *worker) newTarget(world *plan.World, prev *target) *target {
-	t := &target{world: world}
-	for typ, section := range map[ads.Type]plan.Section{ads.Clusters: world.Clusters, ads.Listeners: world.Listeners, ads.Routes: world.Routes} {
+// newTarget is the target of a ResourceSet. prev is the one of the same class before, or nil.
+func (w *worker) newTarget(set *plan.ResourceSet, prev *target) *target {
+	t := &target{set: set}
+	for typ, section := range map[ads.Type]plan.Section{ads.Clusters: set.Clusters, ads.Listeners: set.Listeners,
+		ads.Routes: set.Routes} {
 		if prev != nil && prev.contents[typ].Section.Same(section) {
 			t.contents[typ] = prev.contents[typ]
 			continue
@@ -51,10 +52,10 @@ func (w *worker) newTarget(world *plan.World, prev *target) *target {
 		}
 	}
 	switch {
-	case prev != nil && prev.world.Assignments.Same(world.Assignments):
+	case prev != nil && prev.set.Assignments.Same(set.Assignments):
 		t.endpoints = prev.endpoints
 	default:
-		t.endpoints = w.joinedOf(world, prev)
+		t.endpoints = w.joinedOf(set, prev)
 	}
 	return t
 }

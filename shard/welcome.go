@@ -6,15 +6,16 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// A proxy that connects asks for one type after the other, and the first answer to each is its most costly one. These answers are given one
-// by one, in the order of claims, when all else that has come is done: acknowledgements, subscriptions, Worlds, timers. After each of them
-// the endpoint slot is looked at, and a new World interrupts them. A proxy that has begun keeps its claim, so those that came first are
-// done first.
+// A proxy that connects asks for one type after the other, and the first answer to each is its most costly one. These
+// answers are given one by one, in the order of claims, when all else that has come is done: acknowledgements,
+// subscriptions, ResourceSets, timers. After each of them the endpoint slot is looked at, and a new ResourceSet
+// interrupts them. A proxy that has begun keeps its claim, so those that came first are done first.
 
 const (
 	// stint is how long a worker welcomes before it looks at its inbox again.
 	stint = 5 * time.Millisecond
-	// grace is how long what a client was given counts in the budget while the client does not show that it has read it.
+	// grace is how long what a client was given counts in the budget while the client does not show that it has read
+	// it.
 	grace = 2 * time.Second
 )
 
@@ -64,11 +65,11 @@ func (w *worker) needOf(m *member, r *ads.Request) Need {
 
 // welcome answers those that connect, until something else comes or too many bytes are under way.
 func (w *worker) welcome() {
-	if w.endpoints == nil { // never from half a world
+	if w.endpoints == nil { // never from half a set
 		return
 	}
 	for begin := w.now(); w.connecting.len() > 0; {
-		if w.worldsCame.Load() || !w.shards.budget.ask(w.index, w.connecting.heap[0].claim) {
+		if w.setsCame.Load() || !w.shards.budget.ask(w.index, w.connecting.heap[0].claim) {
 			return
 		}
 		m := w.connecting.heap[0].member

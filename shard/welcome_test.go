@@ -17,7 +17,7 @@ import (
 type door struct {
 	*fleet
 	class   *plan.Class
-	world   *plan.World
+	set     *plan.ResourceSet
 	blocker *fakeStream
 	order   []string // who has been answered; guarded by the fleet's mu
 }
@@ -34,7 +34,7 @@ func withDoor(t *testing.T, f func(*door)) {
 	withFleet(t, 1, func(fl *fleet) {
 		fl.shards.budget.most = 1
 		fl.table("x=1 y=1")
-		d := &door{fleet: fl, class: class("c"), world: fl.world("x=1 y=1", "")}
+		d := &door{fleet: fl, class: class("c"), set: fl.set("x=1 y=1", "")}
 		d.blocker = d.comes("blocker", nil)
 		f(d)
 	})
@@ -70,7 +70,7 @@ func (d *door) comes(node string, initial *ads.Versions) *fakeStream {
 		defer d.mu.Unlock()
 		d.order = append(d.order, node)
 	}
-	d.shards.Assigned(s.id, d.class, d.world)
+	d.shards.Assigned(s.id, d.class, d.set)
 	return s
 }
 
@@ -173,7 +173,8 @@ func TestClientsThatReadNothing(t *testing.T) {
 	})
 }
 
-// What is under way stays within the budget, but for one answer of each shard, and the first answers to all types count.
+// What is under way stays within the budget, but for one answer of each shard, and the first answers to all types
+// count.
 func TestBytesUnderWay(t *testing.T) {
 	const workers, clients = 2, 60
 	withFleet(t, workers, func(f *fleet) {
@@ -184,7 +185,7 @@ func TestBytesUnderWay(t *testing.T) {
 		for i := range clients {
 			s := f.attach(nodeName(i), nil)
 			s.backlog = true
-			f.shards.Assigned(s.id, class(nodeName(i%8)), f.world("x="+strings.Repeat("1", 100+i)+" y=1", ""))
+			f.shards.Assigned(s.id, class(nodeName(i%8)), f.set("x="+strings.Repeat("1", 100+i)+" y=1", ""))
 			all = append(all, s)
 		}
 		served, peak := 0, 0
@@ -208,7 +209,8 @@ func TestBytesUnderWay(t *testing.T) {
 				s.got, s.urls = nil, nil
 				s.setBacklog(true)
 				if first {
-					f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: f.shards.opts.Names.Of([]string{"x"})})
+					f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL,
+						Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 				}
 			}
 			if !progress {
@@ -225,13 +227,13 @@ func TestBytesUnderWay(t *testing.T) {
 func TestChangesOvertakeThoseThatConnect(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1 y=1")
-		c, w, next := class("old"), f.world("x=1 y=1", ""), f.world("x=2 y=1", "")
+		c, w, next := class("old"), f.set("x=1 y=1", ""), f.set("x=2 y=1", "")
 		old := f.connect("old").place(c, w)
 		old.take()
 		old.endpoints("y").take()
 		var order []string
 		old.onReceive = func() { order = append(order, old.urls[len(old.urls)-1]) }
-		crowd, other := class("crowd"), f.world("x=1 y=1", "")
+		crowd, other := class("crowd"), f.set("x=1 y=1", "")
 		answered := 0
 		hold := f.attach("hold", nil) // so that the worker is busy until all have come
 		hold.onReceive = func() {
@@ -240,7 +242,7 @@ func TestChangesOvertakeThoseThatConnect(t *testing.T) {
 				s.onReceive = func() {
 					if answered++; answered == 10 {
 						f.postTable("y=2")
-						f.shards.Advanced(map[*plan.Class]*plan.World{c: next}, plan.Endpoints{})
+						f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: next}, plan.Endpoints{})
 					}
 					if answered <= 11 {
 						order = append(order, "new")
@@ -263,7 +265,7 @@ func TestFewAreInPlanning(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.shards.queue.most = 2
 		f.table("x=1")
-		c, w := class("c"), f.world("x=1", "")
+		c, w := class("c"), f.set("x=1", "")
 		var all []*fakeStream
 		for i := range 4 {
 			all = append(all, f.attach(fmt.Sprint("returning", i), f.has("x=0")))
@@ -286,19 +288,21 @@ func TestFewAreInPlanning(t *testing.T) {
 			f.shards.Assigned(id, c, w) // again counts for nothing
 			synctest.Wait()
 		}
-		expect(t, "asked for", strings.Join(asked, " "), "new0 new2 new3 returning3 returning1") // that one was asked for first of all
+		expect(t, "asked for", strings.Join(asked, " "),
+			"new0 new2 new3 returning3 returning1") // that one was asked for first of all
 	})
 }
 
-// What was encoded for those that connect is kept for the next one, and for nobody when none has come for a while, when one leaves or when it is
-// out of date.
+// What was encoded for those that connect is kept for the next one, and for nobody when none has come for a while, when
+// one leaves or when it is out of date.
 func TestEncodedRunsAreLetGo(t *testing.T) {
 	const many = "xa=1 xb=1 xc=1 xd=1 xe=1 xf=1 xg=1 xh=1 xi=1 xj=1 xk=1 xl=1 xm=1 xn=1 xo=1 xp=1 xq=1 xr=1 xs=1 xt=1"
 	for name, end := range map[string]func(*fleet, *fakeStream, *plan.Class){
 		"time":  func(*fleet, *fakeStream, *plan.Class) { time.Sleep(grace + time.Millisecond) },
 		"leave": func(f *fleet, s *fakeStream, _ *plan.Class) { f.shards.Detach(s.id) },
 		"world": func(f *fleet, _ *fakeStream, c *plan.Class) {
-			f.shards.Advanced(map[*plan.Class]*plan.World{c: f.world(strings.Replace(many, "xa=1", "xa=2", 1), "")}, plan.Endpoints{})
+			f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: f.set(strings.Replace(many, "xa=1", "xa=2", 1), "")},
+				plan.Endpoints{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +311,7 @@ func TestEncodedRunsAreLetGo(t *testing.T) {
 				c := class("c")
 				f.attach("first", nil)
 				s := f.attach("second", nil)
-				w := f.world(many, "")
+				w := f.set(many, "")
 				f.shards.Assigned(s.id-1, c, w)
 				f.shards.Assigned(s.id, c, w)
 				keeps := func() int {

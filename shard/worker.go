@@ -24,16 +24,16 @@ type worker struct {
 	mu sync.Mutex
 	// Guarded by mu: what has come and is not taken yet.
 	inbox      []*member
-	worlds     map[*plan.Class]*plan.World
+	sets       map[*plan.Class]*plan.ResourceSet
 	late       lateEndpoints
-	worldsAt   time.Time // when the oldest of worlds and late came
+	setsAt     time.Time // when the oldest of sets and late came
 	table      *snapshot.EndpointTable
 	services   map[value.ServiceKey]struct{}
 	servicesAt time.Time // when the oldest of services came
 	asked      []func()
 
-	// endpointsCame and worldsCame are set while the slots have something, so that looking costs no lock.
-	endpointsCame, worldsCame atomic.Bool
+	// endpointsCame and setsCame are set while the slots have something, so that looking costs no lock.
+	endpointsCame, setsCame atomic.Bool
 
 	// Owned by the worker goroutine.
 	book        *ads.Book
@@ -76,8 +76,9 @@ func newWorker(s *Shards, index int) *worker {
 		shards: s, index: index, wake: make(chan struct{}, 1),
 		book:      ads.NewBook(s.opts.Names, s.verdicts, s.nonce),
 		responses: map[*ads.Batch]*encodecache.Response{},
-		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(), subscribers: subscribers{},
-		contents: contentTable{},
+		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(),
+		subscribers: subscribers{},
+		contents:    contentTable{},
 	}
 }
 
@@ -96,19 +97,20 @@ func (w *worker) postMember(m *member) {
 	w.signal()
 }
 
-// postWorlds merges new Worlds into the config slot, of each class the newest stays, and the endpoints that go with them.
-func (w *worker) postWorlds(worlds map[*plan.Class]*plan.World, e plan.Endpoints, now time.Time) {
+// postResourceSets merges new ResourceSets into the config slot, of each class the newest stays, and the endpoints that
+// go with them.
+func (w *worker) postResourceSets(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoints, now time.Time) {
 	w.mu.Lock()
-	if len(w.worlds)+len(w.late.services) == 0 {
-		w.worldsAt = now
+	if len(w.sets)+len(w.late.services) == 0 {
+		w.setsAt = now
 	}
-	if len(w.worlds) == 0 {
-		w.worlds = worlds
+	if len(w.sets) == 0 {
+		w.sets = sets
 	} else {
-		maps.Copy(w.worlds, worlds)
+		maps.Copy(w.sets, sets)
 	}
 	w.late.add(e)
-	w.worldsCame.Store(true)
+	w.setsCame.Store(true)
 	w.mu.Unlock()
 	w.signal()
 }
@@ -166,7 +168,8 @@ func (w *worker) next() time.Time {
 	return next
 }
 
-// round does all that has come. What comes meanwhile is for the next round, but for endpoints, which are looked at after every Cohort.
+// round does all that has come. What comes meanwhile is for the next round, but for endpoints, which are looked at
+// after every Cohort.
 func (w *worker) round() {
 	in := w.take()
 	w.lookAtEndpoints()
@@ -176,7 +179,7 @@ func (w *worker) round() {
 		w.guard(m, "a request", func() { w.handleMail(m, mail) })
 		w.lookAtEndpoints()
 	}
-	w.contain("new Worlds", func() { w.handleWorlds(in) })
+	w.contain("new ResourceSets", func() { w.handleResourceSets(in) })
 	w.contain("timers", w.handleTimers)
 	w.contain("those that connect", w.welcome)
 	w.contain("those that do not answer", w.inspect)
@@ -195,43 +198,44 @@ func (w *worker) round() {
 
 // taken is what one round takes.
 type taken struct {
-	inbox    []*member
-	worlds   map[*plan.Class]*plan.World
-	late     lateEndpoints
-	worldsAt time.Time
-	asked    []func()
+	inbox  []*member
+	sets   map[*plan.Class]*plan.ResourceSet
+	late   lateEndpoints
+	setsAt time.Time
+	asked  []func()
 }
 
-// take empties the slots, all at once: a World that comes after its class's first member must not be looked at before that member is.
+// take empties the slots, all at once: a ResourceSet that comes after its class's first member must not be looked at
+// before that member is.
 func (w *worker) take() taken {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := taken{w.inbox, w.worlds, w.late, w.worldsAt, w.asked}
-	w.inbox, w.worlds, w.late, w.asked = nil, nil, lateEndpoints{}, nil
-	w.worldsCame.Store(false)
+	t := taken{w.inbox, w.sets, w.late, w.setsAt, w.asked}
+	w.inbox, w.sets, w.late, w.asked = nil, nil, lateEndpoints{}, nil
+	w.setsCame.Store(false)
 	return t
 }
 
-// handleWorlds handles the config slot, class by class. While it has endpoints that go with the Worlds, a class whose World is not handled
-// yet must not be told of any: then the endpoint slot is looked at when all are.
-func (w *worker) handleWorlds(in taken) {
-	if len(in.worlds)+len(in.late.services) == 0 {
+// handleResourceSets handles the config slot, class by class. While it has endpoints that go with the ResourceSets, a
+// class whose ResourceSet is not handled yet must not be told of any: then the endpoint slot is looked at when all are.
+func (w *worker) handleResourceSets(in taken) {
+	if len(in.sets)+len(in.late.services) == 0 {
 		return
 	}
 	w.shards.kept.forget()
-	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(in.worldsAt))
+	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(in.setsAt))
 	w.figures.lanes[ConfigLane].Add(1)
 	w.withheld = len(in.late.services) > 0
 	if w.withheld {
 		w.learn(in.late.table, in.late.services)
 	}
-	for class, world := range in.worlds {
-		w.contain("a new World", func() { w.handleWorld(class, world, in.worldsAt) })
+	for class, set := range in.sets {
+		w.contain("a new ResourceSet", func() { w.handleResourceSet(class, set, in.setsAt) })
 		w.lookAtEndpoints()
 	}
 	if w.withheld {
 		w.withheld = false
-		w.contain("endpoints of new Worlds", func() { w.tellOfEndpoints(in.late.services, in.worldsAt) })
+		w.contain("endpoints of new ResourceSets", func() { w.tellOfEndpoints(in.late.services, in.setsAt) })
 		w.lookAtEndpoints()
 	}
 	w.contents.sweep()

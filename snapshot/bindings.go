@@ -35,7 +35,8 @@ func RouteKinds(vs *value.VirtualService) (out []RouteKind) {
 // sidecars is the name of all sidecars where a VirtualService lists gateways.
 const sidecars = "mesh"
 
-// BoundToGateways reports whether a VirtualService binds to any gateway, and BoundToSidecars whether it does to sidecars.
+// BoundToGateways reports whether a VirtualService binds to any gateway, and BoundToSidecars whether it does to
+// sidecars.
 func BoundToGateways(vs *value.VirtualService) bool {
 	return slices.ContainsFunc(vs.Spec.GetGateways(), func(g string) bool { return g != sidecars })
 }
@@ -63,8 +64,9 @@ func bindings(vs *value.VirtualService) iter.Seq[string] {
 	}
 }
 
-// Bucket is the one of the Patterns of whatever host falls under pattern under which an index holds it: pattern itself, unless its wildcard
-// stands for a part of a name (*shop.example.com), then the next wider one that stands for whole ones.
+// Bucket is the one of the Patterns of whatever host falls under pattern under which an index holds it: pattern itself,
+// unless its wildcard stands for a part of a name (*shop.example.com), then the next wider one that stands for whole
+// ones.
 func Bucket(pattern string) string {
 	if pattern == "*" || !strings.HasPrefix(pattern, "*") || strings.HasPrefix(pattern, "*.") {
 		return pattern
@@ -76,13 +78,14 @@ func Bucket(pattern string) string {
 	return "*." + rest
 }
 
-// RoutesAt yields the VirtualServices with routes of a kind that bind to a gateway ("namespace/name", not "mesh") and have a host whose Bucket
-// is bucket, oldest first.
+// RoutesAt yields the VirtualServices with routes of a kind that bind to a gateway ("namespace/name", not "mesh") and
+// have a host whose Bucket is bucket, oldest first.
 func (s *Snapshot) RoutesAt(gateway string, kind RouteKind, bucket string) iter.Seq[*value.VirtualService] {
 	return under(s.virtual.bound, key(gateway, string(kind), bucket))
 }
 
-// RoutesOf yields all VirtualServices with routes of a kind that bind to a gateway, by Bucket: one comes as often as it has hosts.
+// RoutesOf yields all VirtualServices with routes of a kind that bind to a gateway, by Bucket: one comes as often as it
+// has hosts.
 func (s *Snapshot) RoutesOf(gateway string, kind RouteKind) iter.Seq[*value.VirtualService] {
 	return under(s.virtual.bound, key(gateway, string(kind)))
 }

@@ -14,7 +14,8 @@ type View struct {
 	Endpoints *EndpointTable
 }
 
-// Listener is told of each new View. Publish is called in the order of Views and must not block: it merges the Delta into a slot.
+// Listener is told of each new View. Publish is called in the order of Views and must not block: it merges the Delta
+// into a slot.
 type Listener interface {
 	Publish(v *View, d *Delta)
 }
@@ -39,9 +40,11 @@ func NewBuilder(l Listener) *Builder {
 // View is the newest View. Before the first Batch with a Mesh it is empty and has none.
 func (b *Builder) View() *View { return b.view.Load() }
 
-// Apply publishes the View with the changes of batch, which the caller must not write again. A batch of endpoints alone keeps the Snapshot.
+// Apply publishes the View with the changes of batch, which the caller must not write again. A batch of endpoints alone
+// keeps the Snapshot.
 //
-// The new View is stored before the listener learns of it, so whoever is told of a Delta reads a View that holds it, or a later one.
+// The new View is stored before the listener learns of it, so whoever is told of a Delta reads a View that holds it, or
+// a later one.
 func (b *Builder) Apply(batch *Batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Delta names what differs between two Views. Deltas of consecutive Views merge into the Delta from the first to the last; merging is
-// associative, commutative and idempotent.
+// Delta names what differs between two Views. Deltas of consecutive Views merge into the Delta from the first to the
+// last; merging is associative, commutative and idempotent.
 type Delta struct {
 	// All: anything may differ; the sets say nothing.
 	All bool
@@ -17,8 +17,8 @@ type Delta struct {
 	Services map[value.ServiceKey]struct{}
 	// Endpoints are the services whose endpoints differ.
 	Endpoints map[value.ServiceKey]struct{}
-	// Workloads are the addresses at which another workload, or another version of it, is found, or at which a service has its endpoint no
-	// more, or has one only now.
+	// Workloads are the addresses at which another workload, or another version of it, is found, or at which a service
+	// has its endpoint no more, or has one only now.
 	Workloads map[string]struct{}
 }
 
@@ -54,7 +54,8 @@ func keys[K comparable, V any](m map[K]V) map[K]struct{} {
 
 // delta is what the batch changes.
 func (b *Batch) delta() *Delta {
-	d := &Delta{All: b.Mesh != nil, Services: keys(b.Services), Endpoints: keys(b.Endpoints), Workloads: keys(b.Workloads), Objects: map[value.ObjectKey]struct{}{}}
+	d := &Delta{All: b.Mesh != nil, Services: keys(b.Services), Endpoints: keys(b.Endpoints),
+		Workloads: keys(b.Workloads), Objects: map[value.ObjectKey]struct{}{}}
 	for n := range b.Namespaces {
 		d.Objects[value.ObjectKey{Kind: value.KindNamespace, Name: n}] = struct{}{}
 	}

@@ -34,7 +34,8 @@ func (t *EndpointTable) Workload(address string) *value.Workload {
 	return w
 }
 
-// Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports or labels. Either may be nil.
+// Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports or
+// labels. Either may be nil.
 func (s *EndpointSet) Moved(old *EndpointSet) []string {
 	a, b := old.all(), s.all()
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {

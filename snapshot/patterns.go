@@ -9,7 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// patternIndex finds what a pattern of hosts covers: hosts stand in it backwards, so that those with one end are neighbours.
+// patternIndex finds what a pattern of hosts covers: hosts stand in it backwards, so that those with one end are
+// neighbours.
 type patternIndex struct {
 	services chunked.Map[*value.Service]        // host backwards, namespace
 	virtual  chunked.Map[*value.VirtualService] // host or pattern backwards, age
@@ -47,7 +48,8 @@ func backwards(s string) string {
 	return string(b)
 }
 
-// ending yields the values whose host falls under a pattern, as value.HostMatches has it, in no order that means anything.
+// ending yields the values whose host falls under a pattern, as value.HostMatches has it, in no order that means
+// anything.
 func ending[V comparable](m chunked.Map[V], pattern string) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		end, any := strings.CutPrefix(pattern, "*")
@@ -64,7 +66,8 @@ func ending[V comparable](m chunked.Map[V], pattern string) iter.Seq[V] {
 	}
 }
 
-// ServicesUnder yields the services whose host falls under a pattern, or is host itself, in no order that means anything.
+// ServicesUnder yields the services whose host falls under a pattern, or is host itself, in no order that means
+// anything.
 func (s *Snapshot) ServicesUnder(pattern string) iter.Seq[*value.Service] {
 	if !strings.HasPrefix(pattern, "*") {
 		return s.ServicesOfHost(pattern)
@@ -72,12 +75,14 @@ func (s *Snapshot) ServicesUnder(pattern string) iter.Seq[*value.Service] {
 	return ending(s.patterns.services, pattern)
 }
 
-// VirtualServicesUnder yields those that have a host or a pattern under a pattern among their hosts; one may come more than once.
+// VirtualServicesUnder yields those that have a host or a pattern under a pattern among their hosts; one may come more
+// than once.
 func (s *Snapshot) VirtualServicesUnder(pattern string) iter.Seq[*value.VirtualService] {
 	return ending(s.patterns.virtual, pattern)
 }
 
-// VirtualServicesOfOddPatterns yields those with a pattern among their hosts that covers a part of a label, such as "*-api.example.com".
+// VirtualServicesOfOddPatterns yields those with a pattern among their hosts that covers a part of a label, such as
+// "*-api.example.com".
 func (s *Snapshot) VirtualServicesOfOddPatterns() iter.Seq[*value.VirtualService] {
 	return values(s.patterns.odd)
 }

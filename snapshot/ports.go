@@ -28,7 +28,8 @@ const (
 type portIndex struct {
 	byPort      chunked.Map[*value.Service] // port, class, age, host, namespace
 	byNamespace chunked.Map[*value.Service] // namespace, port, class, age, host
-	byMember    chunked.Map[*value.Service] // port, address of an endpoint, host, namespace: services whose connections go to their endpoints
+	// port, address of an endpoint, host, namespace: services whose connections go to their endpoints
+	byMember chunked.Map[*value.Service]
 }
 
 // classOf is the class of a port of a service; 0 for none.
@@ -41,7 +42,8 @@ func classOf(s *value.Service, p *value.Port) PortClass {
 		return PublicHTTP
 	case p.Protocol.IsHTTP():
 		return SomeHTTP
-	case len(s.Addresses) == 0 || slices.ContainsFunc(s.Addresses, func(a string) bool { return strings.Contains(a, "/") }):
+	case len(s.Addresses) == 0 ||
+		slices.ContainsFunc(s.Addresses, func(a string) bool { return strings.Contains(a, "/") }):
 		return Wild
 	}
 	return 0
@@ -151,7 +153,8 @@ func ClassOn(s *value.Service, port int) PortClass {
 	return 0
 }
 
-// WithMember yields the services that have an endpoint at an address on a port, to which connections go directly, by host and namespace.
+// WithMember yields the services that have an endpoint at an address on a port, to which connections go directly, by
+// host and namespace.
 func (s *Snapshot) WithMember(port int, address string) iter.Seq[*value.Service] {
 	return under(s.ports.byMember, key(portKey(port), address))
 }

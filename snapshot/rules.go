@@ -19,12 +19,14 @@ type ruleIndex struct {
 	merged  chunked.Map[*RuleSet]               // namespace, host
 }
 
-// RuleSet is the DestinationRules of one namespace for one host, merged, as three kinds of clients find them: those of the namespace itself,
-// those of other namespaces, and, where it is the root namespace, its own. In each list rules with a workload selector come first, then general
-// ones, each oldest first. Immutable; an unchanged set keeps its pointer.
+// RuleSet is the DestinationRules of one namespace for one host, merged, as three kinds of clients find them: those of
+// the namespace itself, those of other namespaces, and, where it is the root namespace, its own. In each list rules
+// with a workload selector come first, then general ones, each oldest first. Immutable; an unchanged set keeps its
+// pointer.
 type RuleSet struct {
 	Host string
-	// local are those that hold in their own namespace, exported those that are for others too, private those that are not.
+	// local are those that hold in their own namespace, exported those that are for others too, private those that are
+	// not.
 	local, exported, private Rules
 }
 
@@ -92,8 +94,9 @@ func private(r *value.DestinationRule) bool {
 	return !r.Export.Public && len(r.Export.Namespaces) == 1 && r.Export.Namespaces[0] == r.Namespace
 }
 
-// merged goes through rules in their order and merges each into those before it whose exportTo it has, or has more of, unless both have
-// selectors and these differ. A rule that was merged last into one of its own kind is no rule of its own any more.
+// merged goes through rules in their order and merges each into those before it whose exportTo it has, or has more of,
+// unless both have selectors and these differ. A rule that was merged last into one of its own kind is no rule of its
+// own any more.
 func merged(rules []*value.DestinationRule) (out Rules) {
 	for _, r := range rules {
 		apart := true
@@ -115,7 +118,8 @@ func merged(rules []*value.DestinationRule) (out Rules) {
 // covers reports whether the exportTo of r is that of g, as users wrote it, or more.
 func covers(r, g *value.DestinationRule) bool {
 	more, less := exportTo(r), exportTo(g)
-	return len(less) == 0 && len(more) == 0 || len(less) > 0 && !slices.ContainsFunc(less, func(e string) bool { return !slices.Contains(more, e) })
+	return len(less) == 0 && len(more) == 0 || len(less) > 0 &&
+		!slices.ContainsFunc(less, func(e string) bool { return !slices.Contains(more, e) })
 }
 
 // exportTo is what a rule says of its visibility; one with a selector is for its own namespace whatever it says.
@@ -143,9 +147,10 @@ func mergeRule(first, second *value.DestinationRule) *value.DestinationRule {
 	return &out
 }
 
-// RulesFor are the DestinationRules in force for clients in a namespace that call a service: the client's own namespace's first (in the root
-// namespace, only those that are for it alone), then those that the service's namespace, then those that the root namespace exports to the
-// client; in each, those of the most specific host. Which of them applies to a client is for its labels to say: see Select.
+// RulesFor are the DestinationRules in force for clients in a namespace that call a service: the client's own
+// namespace's first (in the root namespace, only those that are for it alone), then those that the service's namespace,
+// then those that the root namespace exports to the client; in each, those of the most specific host. Which of them
+// applies to a client is for its labels to say: see Select.
 func (s *Snapshot) RulesFor(client string, svc *value.Service) Rules {
 	root := s.Mesh.RootNamespace()
 	own := func(set *RuleSet) Rules { return set.local }
@@ -165,7 +170,8 @@ func (s *Snapshot) RulesFor(client string, svc *value.Service) Rules {
 	return nil
 }
 
-// rulesIn are those rules of a namespace, of the kind that list picks, that have the most specific host that covers host.
+// rulesIn are those rules of a namespace, of the kind that list picks, that have the most specific host that covers
+// host.
 func (s *Snapshot) rulesIn(namespace, host string, list func(*RuleSet) Rules) Rules {
 	for p := range Patterns(host) {
 		if set, ok := s.rules.merged.Get(key(namespace, p)); ok {
@@ -177,8 +183,8 @@ func (s *Snapshot) rulesIn(namespace, host string, list func(*RuleSet) Rules) Ru
 	return nil
 }
 
-// Select is the rule that applies to a client: of those that its namespace may see, the first whose selector (which only counts in the
-// client's own namespace) is in labels, else the last without one. nil if there is none.
+// Select is the rule that applies to a client: of those that its namespace may see, the first whose selector (which
+// only counts in the client's own namespace) is in labels, else the last without one. nil if there is none.
 func (r Rules) Select(client string, labels value.Labels) (last *value.DestinationRule) {
 	for _, d := range r {
 		if !d.Export.VisibleTo(client) {

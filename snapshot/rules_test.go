@@ -13,7 +13,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// rule is a DestinationRule with a subset of its own name: "namespace/name host exportTo,… label=value", the last two optional ("-").
+// rule is a DestinationRule with a subset of its own name: "namespace/name host exportTo,… label=value", the last two
+// optional ("-").
 func rule(text string) *value.DestinationRule {
 	f := append(strings.Fields(text), "-", "-")
 	ns, name, _ := strings.Cut(f[0], "/")
@@ -31,7 +32,8 @@ func rule(text string) *value.DestinationRule {
 
 // subsets are those of the rule under which a client calls books.shop.example.
 func subsets(s *snapshot.Snapshot, client string, labels value.Labels) string {
-	d := s.RulesFor(client, &value.Service{ServiceKey: value.ServiceKey{Host: "books.shop.example", Namespace: "shop"}}).Select(client, labels)
+	d := s.RulesFor(client, &value.Service{ServiceKey: value.ServiceKey{Host: "books.shop.example",
+		Namespace: "shop"}}).Select(client, labels)
 	if d == nil {
 		return ""
 	}
@@ -60,20 +62,24 @@ func TestRulesFor(t *testing.T) {
 		"one for each":                        {[]string{"shop/a " + host + " b", "shop/z " + host + " ."}, "z|a||a"},
 		"the narrowest that is exported":      {[]string{"shop/a " + host + " root", "shop/w *.shop.example"}, "w||a|"},
 		"different exportTo: the last":        {[]string{"shop/a " + host, "shop/b " + host + " *"}, "b|b|b|b"},
-		"more exportTo is merged":             {[]string{"shop/a " + host + " .", "shop/b " + host + " .,b"}, "a+b|b||b"},
-		"selector":                            {[]string{"b/x " + host + " - app=x", "b/g " + host}, "|g||x"},
-		"selector, alike":                     {[]string{"b/x " + host + " - app=x", "b/g " + host + " ."}, "|g||x+g"},
-		"selector alone":                      {[]string{"b/x " + host + " - app=x", "shop/a " + host}, "a||a|x"},
+		"more exportTo is merged": {[]string{"shop/a " + host + " .", "shop/b " + host + " .,b"},
+			"a+b|b||b"},
+		"selector":        {[]string{"b/x " + host + " - app=x", "b/g " + host}, "|g||x"},
+		"selector, alike": {[]string{"b/x " + host + " - app=x", "b/g " + host + " ."}, "|g||x+g"},
+		"selector alone":  {[]string{"b/x " + host + " - app=x", "shop/a " + host}, "a||a|x"},
 	} {
-		b := &snapshot.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{}}
+		b := &snapshot.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}},
+			DestinationRules: map[value.ObjectKey]*value.DestinationRule{}}
 		for _, text := range r.rules {
 			d := rule(text)
-			b.DestinationRules[value.ObjectKey{Kind: value.KindDestinationRule, Namespace: d.Namespace, Name: d.Name}] = d
+			b.DestinationRules[value.ObjectKey{Kind: value.KindDestinationRule, Namespace: d.Namespace,
+				Name: d.Name}] = d
 		}
 		builder := snapshot.NewBuilder(nil)
 		builder.Apply(b)
 		s := builder.View().Snapshot
-		got := strings.Join([]string{subsets(s, "shop", nil), subsets(s, "b", nil), subsets(s, "root", nil), subsets(s, "b", value.Labels{"app": "x"})}, "|")
+		got := strings.Join([]string{subsets(s, "shop", nil), subsets(s, "b", nil), subsets(s, "root", nil),
+			subsets(s, "b", value.Labels{"app": "x"})}, "|")
 		if got != r.want {
 			t.Errorf("%s: got %s, want %s", name, got, r.want)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// selectedIndex finds the objects whose selector a workload satisfies without a walk over its namespace: each stands under one label of its
-// selector, which such a workload has.
+// selectedIndex finds the objects whose selector a workload satisfies without a walk over its namespace: each stands
+// under one label of its selector, which such a workload has.
 type selectedIndex struct {
 	sidecars chunked.Map[*value.Sidecar] // namespace, "label=value" or "" for all workloads, age
 	services chunked.Map[*value.Service] // namespace, "label=value" or "" for those of other registries, host
@@ -53,7 +53,8 @@ func anyLabel(selector value.Labels) string {
 }
 
 // selected yields what stands under the labels of a workload and selects it.
-func selected[V comparable](m chunked.Map[V], namespace string, labels value.Labels, selector func(V) value.Labels) iter.Seq[V] {
+func selected[V comparable](m chunked.Map[V], namespace string, labels value.Labels,
+	selector func(V) value.Labels) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		for k, v := range labels {
 			for o := range under(m, key(namespace, k+"="+v)) {
@@ -65,7 +66,8 @@ func selected[V comparable](m chunked.Map[V], namespace string, labels value.Lab
 	}
 }
 
-// SidecarsSelecting yields the Sidecars of a namespace with a selector that a workload with labels satisfies, in no order that means anything.
+// SidecarsSelecting yields the Sidecars of a namespace with a selector that a workload with labels satisfies, in no
+// order that means anything.
 func (s *Snapshot) SidecarsSelecting(namespace string, labels value.Labels) iter.Seq[*value.Sidecar] {
 	return selected(s.selected.sidecars, namespace, labels, (*value.Sidecar).Selector)
 }
@@ -75,9 +77,11 @@ func (s *Snapshot) SidecarsOfAll(namespace string) iter.Seq[*value.Sidecar] {
 	return under(s.selected.sidecars, key(namespace, ""))
 }
 
-// ServicesSelecting yields the Kubernetes Services of a namespace whose selector a pod with labels satisfies, in no order that means anything.
+// ServicesSelecting yields the Kubernetes Services of a namespace whose selector a pod with labels satisfies, in no
+// order that means anything.
 func (s *Snapshot) ServicesSelecting(namespace string, labels value.Labels) iter.Seq[*value.Service] {
-	return selected(s.selected.services, namespace, labels, func(svc *value.Service) value.Labels { return svc.Selector })
+	return selected(s.selected.services, namespace, labels,
+		func(svc *value.Service) value.Labels { return svc.Selector })
 }
 
 // OtherServicesIn yields the services of a namespace that are no Kubernetes Services, by host.

@@ -50,8 +50,8 @@ func count(m chunked.Map[int], add, remove []mention) chunked.Map[int] {
 	return m.Apply(edits)
 }
 
-// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace. Selectors of services are not among them: which
-// of those a proxy serves is a fact of its own.
+// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace. Selectors of services
+// are not among them: which of those a proxy serves is a fact of its own.
 func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Labels {
 	out := value.Labels{}
 	for _, l := range s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority() {
@@ -72,7 +72,8 @@ func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Label
 	return out
 }
 
-// LocalityMatters reports whether any endpoints depend on the client's locality, and NodeMatters whether any depend on its node.
+// LocalityMatters reports whether any endpoints depend on the client's locality, and NodeMatters whether any depend on
+// its node.
 func (s *Snapshot) LocalityMatters() bool {
 	return s.locality.locality > 0 || len(s.Mesh.Config.GetLocalityLbSetting().GetDistribute()) > 0 ||
 		s.Mesh.Config.GetDefaultTrafficPolicy().GetOutlierDetection() != nil
@@ -144,7 +145,8 @@ func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolic
 				return
 			}
 			for _, port := range p.GetPortLevelSettings() {
-				if !yield(&networking.TrafficPolicy{LoadBalancer: port.GetLoadBalancer(), OutlierDetection: port.GetOutlierDetection()}) {
+				if !yield(&networking.TrafficPolicy{LoadBalancer: port.GetLoadBalancer(),
+					OutlierDetection: port.GetOutlierDetection()}) {
 					return
 				}
 			}
@@ -205,7 +207,8 @@ func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 		add, remove = append(add, mentionsOfRule(d)...), append(remove, mentionsOfRule(old)...)
 	}
 	for k, vs := range b.VirtualServices {
-		add, remove = append(add, mentionsOfVirtual(vs)...), append(remove, mentionsOfVirtual(prev.VirtualService(k.Namespace, k.Name))...)
+		add, remove = append(add, mentionsOfVirtual(vs)...),
+			append(remove, mentionsOfVirtual(prev.VirtualService(k.Namespace, k.Name))...)
 	}
 	for k, sc := range b.Sidecars {
 		if old, ok := prev.sidecars.Get(key(k.Namespace, k.Name)); ok {
@@ -226,8 +229,8 @@ func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
 	return add, remove
 }
 
-// ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class differs between them for
-// what it reads.
+// ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class
+// differs between them for what it reads.
 func (s *Snapshot) ReadsSame(o *Snapshot) bool {
 	return s.selectors.mentions.Same(o.selectors.mentions) && slices.Equal(
 		s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), o.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority()) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Snapshot is an immutable view of all values but endpoints, with the indexes that planning asks. Every query is a lookup or a walk over
-// what it returns; none walks the mesh.
+// Snapshot is an immutable view of all values but endpoints, with the indexes that planning asks. Every query is a
+// lookup or a walk over what it returns; none walks the mesh.
 type Snapshot struct {
 	// Revision grows with each Snapshot.
 	Revision uint64
@@ -32,8 +32,8 @@ type Snapshot struct {
 	locality  localityIndex
 }
 
-// sep joins the parts of an index key. It sorts before every character that names contain, so that the keys with a common first part are
-// neighbours.
+// sep joins the parts of an index key. It sorts before every character that names contain, so that the keys with a
+// common first part are neighbours.
 const sep = "\x00"
 
 func key(parts ...string) string { return strings.Join(parts, sep) }
@@ -159,7 +159,9 @@ func values[V comparable](m chunked.Map[V]) iter.Seq[V] {
 // Counts are the numbers of objects by kind, for metrics.
 func (s *Snapshot) Counts() map[value.Kind]int {
 	return map[value.Kind]int{
-		value.KindService: s.services.byHost.Len(), value.KindVirtualService: s.virtual.all.Len(), value.KindDestinationRule: s.rules.all.Len(),
-		value.KindGateway: s.gateways.Len(), value.KindSidecar: s.sidecars.Len(), value.KindNamespace: s.namespaces.Len(),
+		value.KindService: s.services.byHost.Len(), value.KindVirtualService: s.virtual.all.Len(),
+		value.KindDestinationRule: s.rules.all.Len(),
+		value.KindGateway:         s.gateways.Len(), value.KindSidecar: s.sidecars.Len(),
+		value.KindNamespace: s.namespaces.Len(),
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// virtualIndex is all VirtualServices. Under one key they stand oldest first, which is the order in which conflicts are decided.
+// virtualIndex is all VirtualServices. Under one key they stand oldest first, which is the order in which conflicts are
+// decided.
 type virtualIndex struct {
 	all           chunked.Map[*value.VirtualService] // namespace, name
 	byHost        chunked.Map[*value.VirtualService] // host or pattern, age
@@ -49,8 +50,9 @@ func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) vi
 		}
 	}
 	return virtualIndex{
-		all: x.all.Apply(all), byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway), byDestination: x.byDestination.Apply(dest),
-		bound: x.bound.Apply(bound),
+		all: x.all.Apply(all), byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway),
+		byDestination: x.byDestination.Apply(dest),
+		bound:         x.bound.Apply(bound),
 	}
 }
 
@@ -110,8 +112,8 @@ func (s *Snapshot) VirtualServicesTo(host string) iter.Seq[*value.VirtualService
 	return under(s.virtual.byDestination, host)
 }
 
-// Patterns yields host and the wildcard patterns that cover it, most specific first: a.b.c, *.b.c, *.c, *. A host that is itself a pattern
-// comes as it is, then its wider ones.
+// Patterns yields host and the wildcard patterns that cover it, most specific first: a.b.c, *.b.c, *.c, *. A host that
+// is itself a pattern comes as it is, then its wider ones.
 func Patterns(host string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(host) {

@@ -12,15 +12,17 @@ import (
 
 // Access says who may read the debug pages.
 //
-// Without a token that is whoever comes from 127.0.0.1 or ::1, to a name that means this machine, without having passed a proxy. That is
-// what curl in the pod, "kubectl port-forward", istioctl and "kubectl exec ... request GET" are. Other loopback addresses are not enough:
-// where a sidecar captures the pod's traffic, the requests of other pods arrive from 127.0.0.6, or from ::6. A request that a proxy has
-// passed on, from whatever address, says so in its headers. The name in the Host header, and what a browser says of the page that asks,
-// keep web pages in the operator's browser from reading through a port-forward.
+// Without a token that is whoever comes from 127.0.0.1 or ::1, to a name that means this machine, without having passed
+// a proxy. That is what curl in the pod, "kubectl port-forward", istioctl and "kubectl exec ... request GET" are. Other
+// loopback addresses are not enough: where a sidecar captures the pod's traffic, the requests of other pods arrive from
+// 127.0.0.6, or from ::6. A request that a proxy has passed on, from whatever address, says so in its headers. The name
+// in the Host header, and what a browser says of the page that asks, keep web pages in the operator's browser from
+// reading through a port-forward.
 type Access struct {
 	// Token is a secret that lets its bearer in from everywhere: "Authorization: Bearer TOKEN". None when empty.
 	Token string
-	// TokenFile is a file with such a secret. It is read at each request that brings a token, so that the secret may be replaced.
+	// TokenFile is a file with such a secret. It is read at each request that brings a token, so that the secret may be
+	// replaced.
 	TokenFile string
 	// Anywhere lets everybody in.
 	Anywhere bool
@@ -60,7 +62,8 @@ func (a Access) refuse(r *http.Request) string {
 	case forwarded(r):
 		return "debug pages are not for requests that passed a proxy; bring a token (see --debugTokenFile)"
 	case !local(r.Host):
-		return "debug pages answer to localhost, 127.0.0.1 and [::1] alone, not to " + clip(r.Host) + "; bring a token (see --debugTokenFile)"
+		return "debug pages answer to localhost, 127.0.0.1 and [::1] alone, not to " + clip(r.Host) +
+			"; bring a token (see --debugTokenFile)"
 	case foreign(r):
 		return "debug pages are not for other web pages"
 	}
@@ -106,7 +109,8 @@ func onThisMachine(a netip.Addr) bool {
 func forwarded(r *http.Request) bool {
 	for name := range r.Header {
 		switch {
-		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "X-Envoy-"), strings.HasPrefix(name, "X-B3-"):
+		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "X-Envoy-"),
+			strings.HasPrefix(name, "X-B3-"):
 			return true
 		case name == "Forwarded", name == "Via", name == "X-Real-Ip":
 			return true
@@ -115,7 +119,8 @@ func forwarded(r *http.Request) bool {
 	return false
 }
 
-// local reports whether a Host header names this machine. A name that somebody else's DNS server gives this machine's address is no such name.
+// local reports whether a Host header names this machine. A name that somebody else's DNS server gives this machine's
+// address is no such name.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -73,7 +73,8 @@ func TestDebugAnswersThisMachineAlone(t *testing.T) {
 func TestDebugTokenOpensFromEverywhere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	bring := func(token string) asked {
-		return asked{"10.0.0.1:40000", "pilotd.istio-system:8080", map[string]string{"Authorization": "Bearer " + token}}
+		return asked{"10.0.0.1:40000", "pilotd.istio-system:8080",
+			map[string]string{"Authorization": "Bearer " + token}}
 	}
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -111,7 +112,8 @@ func TestOnlyDebugIsGuardedAndNothingIsWritten(t *testing.T) {
 		code         int
 		body         string
 	}{
-		{"GET", "/ready", 503, "not ready: services"}, {"GET", "/version", 200, "1.2.3"}, {"GET", "/metrics", 200, "go_goroutines"},
+		{"GET", "/ready", 503, "not ready: services"}, {"GET", "/version", 200, "1.2.3"},
+		{"GET", "/metrics", 200, "go_goroutines"},
 		{"GET", "/debug/pprof/", 403, ""}, {"GET", "/debug/pprof/heap", 403, ""}, {"GET", "/debug", 403, ""},
 		{"POST", "/debug/pprof/symbol", 405, ""}, {"DELETE", "/debug", 405, ""}, {"GET", "/other", 404, ""},
 	} {

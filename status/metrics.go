@@ -41,36 +41,49 @@ func wide() []float64 {
 	return []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300}
 }
 
-// NewMetrics makes the metrics in a registry of their own, with those of the Go runtime and the process. build is the version label.
+// NewMetrics makes the metrics in a registry of their own, with those of the Go runtime and the process. build is the
+// version label.
 func NewMetrics(build string) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f := factory{r}
 	m := &Metrics{
-		Registry:       r,
-		Pushes:         f.counters("pilot_xds_pushes", "Responses sent, by type.", "type"),
-		PushTime:       f.histograms("pilot_xds_push_time", "Seconds from a change to its response, by type.", wide(), "type"),
-		ConfigSize:     f.histograms("pilot_xds_config_size_bytes", "Bytes of a response, by type.", prometheus.ExponentialBuckets(1000, 4, 12), "type"),
+		Registry: r,
+		Pushes:   f.counters("pilot_xds_pushes", "Responses sent, by type.", "type"),
+		PushTime: f.histograms("pilot_xds_push_time", "Seconds from a change to its response, by type.", wide(),
+			"type"),
+		ConfigSize: f.histograms("pilot_xds_config_size_bytes", "Bytes of a response, by type.",
+			prometheus.ExponentialBuckets(1000, 4, 12), "type"),
 		SendTime:       f.histogram("pilot_xds_send_time", "Seconds that a response took to be written to its stream."),
 		Rejects:        f.counters("pilot_total_xds_rejects", "Responses that a client refused, by type.", "type"),
 		InternalErrors: f.counter("pilot_total_xds_internal_errors", "Streams ended for a fault of the server."),
-		ExpiredNonce:   f.counters("pilot_xds_expired_nonce", "Requests with the nonce of an older response, by type.", "type"),
-		Unserved:       f.counters("pilotd_xds_unserved_types", "Requests for types that are not served, by type.", "type"),
-		Triggers:       f.counters("pilot_push_triggers", "Changes that led to a push, by kind.", "type"),
-		Inbound:        f.counters("pilot_inbound_updates", "Changes received from sources, by lane.", "type"),
-		RegEvents:      f.counters("pilot_k8s_reg_events", "Events of registry objects, by kind.", "type", "event"),
-		CfgEvents:      f.counters("pilot_k8s_cfg_events", "Events of configuration objects, by kind.", "type", "event"),
-		Refused:        f.counters("galley_validation_failed", "Objects that were refused, by kind.", "type"),
-		Standing:       f.gauge("pilot_total_rejected_configs", "Objects of which the newest version is refused now."),
-		Convergence:    f.histogram("pilot_proxy_convergence_time", "Seconds from a change to the last response for it, per proxy."),
-		QueueTime:      f.histogram("pilot_proxy_queue_time", "Seconds that a change waited for its shard."),
-		Unanswered:     f.counters("pilotd_xds_streams_unanswered", "Streams cut off because their client did not answer a response while changes waited, by type.", "type"),
-		Admission:      f.histograms("pilotd_xds_admission_seconds", "Seconds from a proxy's connecting to its first answer, by its need.", wide(), "need"),
-		Debounce:       f.histogram("pilot_debounce_time", "Seconds that a configuration change waited before it was planned."),
-		PlanTime:       f.histogram("pilot_pushcontext_init_seconds", "Seconds that it took to plan a change for all classes."),
-		Problems:       f.counters("pilotd_object_problems_total", "Problems of objects that began to stand, by kind and cause: see /debug/rejectionsz.", "kind", "cause"),
-		Bases:          f.histogram("pilotd_plan_bases_advanced", "Plans that one change was worked into."),
-		PagePanics:     f.counters("pilotd_page_panics", "Requests for a status or debug page that ended in a panic, by page.", "page"),
+		ExpiredNonce: f.counters("pilot_xds_expired_nonce", "Requests with the nonce of an older response, by type.",
+			"type"),
+		Unserved: f.counters("pilotd_xds_unserved_types", "Requests for types that are not served, by type.",
+			"type"),
+		Triggers:  f.counters("pilot_push_triggers", "Changes that led to a push, by kind.", "type"),
+		Inbound:   f.counters("pilot_inbound_updates", "Changes received from sources, by lane.", "type"),
+		RegEvents: f.counters("pilot_k8s_reg_events", "Events of registry objects, by kind.", "type", "event"),
+		CfgEvents: f.counters("pilot_k8s_cfg_events", "Events of configuration objects, by kind.", "type",
+			"event"),
+		Refused:  f.counters("galley_validation_failed", "Objects that were refused, by kind.", "type"),
+		Standing: f.gauge("pilot_total_rejected_configs", "Objects of which the newest version is refused now."),
+		Convergence: f.histogram("pilot_proxy_convergence_time",
+			"Seconds from a change to the last response for it, per proxy."),
+		QueueTime: f.histogram("pilot_proxy_queue_time", "Seconds that a change waited for its shard."),
+		Unanswered: f.counters("pilotd_xds_streams_unanswered",
+			"Streams cut off because their client did not answer a response while changes waited, by type.", "type"),
+		Admission: f.histograms("pilotd_xds_admission_seconds",
+			"Seconds from a proxy's connecting to its first answer, by its need.", wide(), "need"),
+		Debounce: f.histogram("pilot_debounce_time",
+			"Seconds that a configuration change waited before it was planned."),
+		PlanTime: f.histogram("pilot_pushcontext_init_seconds",
+			"Seconds that it took to plan a change for all classes."),
+		Problems: f.counters("pilotd_object_problems_total",
+			"Problems of objects that began to stand, by kind and cause: see /debug/rejectionsz.", "kind", "cause"),
+		Bases: f.histogram("pilotd_plan_bases_advanced", "Plans that one change was worked into."),
+		PagePanics: f.counters("pilotd_page_panics",
+			"Requests for a status or debug page that ended in a panic, by page.", "page"),
 	}
 	info := f.gauges("istio_build", "Which build this is.", "component", "tag")
 	info.WithLabelValues("pilot", build).Set(1)

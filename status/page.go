@@ -108,7 +108,8 @@ func (c *containment) contain(w http.ResponseWriter, r *http.Request, cause any)
 	c.logged[page] = true
 	c.mu.Unlock()
 	if first {
-		c.log.Error("a page panicked; it is logged once", "page", page, "query", clip(r.URL.RawQuery), "panic", cause, "stack", string(debug.Stack()))
+		c.log.Error("a page panicked; it is logged once", "page", page, "query", clip(r.URL.RawQuery), "panic", cause,
+			"stack", string(debug.Stack()))
 	}
 	http.Error(w, "this page failed: a fault of pilotd, which its log tells of", http.StatusInternalServerError)
 }

@@ -44,7 +44,8 @@ func TestAPageThatPanicsIsContained(t *testing.T) {
 			t.Fatalf("answered %d %s", w.Code, w.Body)
 		}
 	}
-	for path, want := range map[string]int{"/debug/good": 200, "/debug/odd": 400, "/debug/inf": 500, "/debug": 200, "/debug/": 200, "/debug/none": 404} {
+	for path, want := range map[string]int{"/debug/good": 200, "/debug/odd": 400, "/debug/inf": 500, "/debug": 200,
+		"/debug/": 200, "/debug/none": 404} {
 		if w := ask(h, path); w.Code != want {
 			t.Errorf("%s: answered %d, want %d", path, w.Code, want)
 		}
@@ -61,13 +62,19 @@ func TestAPageThatPanicsIsContained(t *testing.T) {
 func TestPagesAreMadeInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, made := make(chan struct{}), 0
-		h := serving(map[string]Page{"slow": func(*http.Request) (any, error) { made++; <-release; return "done", nil }}, nil)
+		h := serving(map[string]Page{"slow": func(*http.Request) (any, error) {
+			made++
+			<-release
+			return "done",
+				nil
+		}}, nil)
 		done := make(chan int, 10)
 		for range pagesAtOnce {
 			go func() { done <- ask(h, "/debug/slow").Code }()
 			synctest.Wait()
 		}
-		if w := ask(h, "/debug/slow"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || made != pagesAtOnce {
+		if w := ask(h, "/debug/slow"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
+			made != pagesAtOnce {
 			t.Errorf("answered %d, made %d", w.Code, made)
 		}
 		ctx, leave := context.WithCancel(context.Background())

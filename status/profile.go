@@ -11,8 +11,8 @@ import (
 // maxProfile is the longest profile or trace that may be asked for.
 const maxProfile = 2 * time.Minute
 
-// profiles serves the profiles of the Go runtime. Those that watch the process for a while (of the CPU, traces, differences) cost it
-// something all the time, so there is one at a time, of limited length.
+// profiles serves the profiles of the Go runtime. Those that watch the process for a while (of the CPU, traces,
+// differences) cost it something all the time, so there is one at a time, of limited length.
 func profiles(mux *http.ServeMux) {
 	busy := make(chan struct{}, 1)
 	single := func(h http.HandlerFunc, lasts bool) http.Handler {
@@ -28,7 +28,8 @@ func profiles(mux *http.ServeMux) {
 					defer func() { <-busy }()
 				default:
 					w.Header().Set("Retry-After", "30")
-					http.Error(w, "another profile is being taken: try again when it has ended", http.StatusServiceUnavailable)
+					http.Error(w, "another profile is being taken: try again when it has ended",
+						http.StatusServiceUnavailable)
 					return
 				}
 			}

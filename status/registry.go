@@ -49,9 +49,11 @@ func Registry(view func() *snapshot.View) Page {
 
 func registryOf(svc *value.Service) registryService {
 	r := registryService{
-		Attributes: registryAttributes{ServiceRegistry: "Kubernetes", Name: svc.Name, Namespace: svc.Namespace, Labels: svc.Labels,
+		Attributes: registryAttributes{ServiceRegistry: "Kubernetes", Name: svc.Name, Namespace: svc.Namespace,
+			Labels:   svc.Labels,
 			ExportTo: svc.Export.Namespaces, LabelSelectors: svc.Selector},
-		CreationTime: svc.Created, Hostname: svc.Host, Addresses: svc.Addresses, Resolution: int(svc.Resolution), MeshExternal: svc.External,
+		CreationTime: svc.Created, Hostname: svc.Host, Addresses: svc.Addresses, Resolution: int(svc.Resolution),
+		MeshExternal: svc.External,
 	}
 	if svc.Registry == value.RegistryExternal {
 		r.Attributes.ServiceRegistry = "External"
@@ -87,7 +89,8 @@ type endpoint struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 }
 
-// Endpoints is the page of all endpoints in a View, by service and port: /debug/endpointz. The parameter "host" limits it to one host.
+// Endpoints is the page of all endpoints in a View, by service and port: /debug/endpointz. The parameter "host" limits
+// it to one host.
 func Endpoints(view func() *snapshot.View) Page {
 	return func(r *http.Request) (any, error) {
 		v, host := view(), strings.ToLower(r.FormValue("host"))
@@ -112,7 +115,8 @@ func endpointsOf(set *snapshot.EndpointSet, port string) (out []endpoint) {
 				continue
 			}
 			id := identityOf(e)
-			out = append(out, endpoint{e.Addresses, p.Port, e.Health.String(), id.ServiceAccount, id.Workload, id.Namespace, e.Locality.String(), id.TLSMode, e.Weight, e.Labels})
+			out = append(out, endpoint{e.Addresses, p.Port, e.Health.String(), id.ServiceAccount, id.Workload,
+				id.Namespace, e.Locality.String(), id.TLSMode, e.Weight, e.Labels})
 		}
 	}
 	return out

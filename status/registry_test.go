@@ -16,17 +16,20 @@ type nobody struct{}
 
 func (nobody) Publish(*snapshot.View, *snapshot.Delta) {}
 
-// everything is a View with a service of every resolution, registry and protocol, each with an endpoint of every health, one that nobody
-// is known of, and one past the last health.
+// everything is a View with a service of every resolution, registry and protocol, each with an endpoint of every
+// health, one that nobody is known of, and one past the last health.
 func everything() (*snapshot.View, int) {
-	protocols := []value.Protocol{"", value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP, value.TLS, value.UDP, value.Mongo, value.Redis, value.MySQL, "none\x00 that is <known>"}
-	batch := &snapshot.Batch{Mesh: &value.Mesh{}, Services: map[value.ServiceKey]*value.Service{}, Endpoints: map[value.ServiceKey][]*value.Endpoint{}}
+	protocols := []value.Protocol{"", value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP,
+		value.TLS, value.UDP, value.Mongo, value.Redis, value.MySQL, "none\x00 that is <known>"}
+	batch := &snapshot.Batch{Mesh: &value.Mesh{}, Services: map[value.ServiceKey]*value.Service{},
+		Endpoints: map[value.ServiceKey][]*value.Endpoint{}}
 	for resolution := value.ClientSideLB; resolution <= value.Alias+1; resolution++ {
 		for _, registry := range []value.Registry{value.RegistryKubernetes, value.RegistryExternal, 9} {
 			key := value.ServiceKey{Host: fmt.Sprintf("s%d-%d.com", resolution, registry), Namespace: "shop"}
 			svc := &value.Service{ServiceKey: key, Resolution: resolution, Registry: registry}
 			e := func(h value.Health) *value.Endpoint {
-				return &value.Endpoint{Addresses: []string{"10.0.0.1"}, Health: h, Identity: unique.Make(value.Identity{Workload: "w"})}
+				return &value.Endpoint{Addresses: []string{"10.0.0.1"}, Health: h,
+					Identity: unique.Make(value.Identity{Workload: "w"})}
 			}
 			ends := []*value.Endpoint{{}}
 			for h := value.Health(0); h <= value.Healths; h++ {
@@ -52,7 +55,8 @@ func everything() (*snapshot.View, int) {
 func TestRegistryPagesShowEveryKindOfValue(t *testing.T) {
 	v, services := everything()
 	view := func() *snapshot.View { return v }
-	for query, want := range map[string]int{"": 1, "?host=s0-0.com": 1, "?host=S0-0.COM": 1, "?host=nobody": 0, "?host=%00%ff": 0, "?host=" + strings.Repeat("a", 10000): 0, "?%zz": 1} {
+	for query, want := range map[string]int{"": 1, "?host=s0-0.com": 1, "?host=S0-0.COM": 1, "?host=nobody": 0,
+		"?host=%00%ff": 0, "?host=" + strings.Repeat("a", 10000): 0, "?%zz": 1} {
 		content, err := Endpoints(view)(httptest.NewRequest("GET", "/debug/endpointz"+query, nil))
 		b, bad := json.Marshal(content)
 		if err != nil || bad != nil || (len(content.([]endpointPort)) > 0) != (want > 0) {

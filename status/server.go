@@ -36,7 +36,10 @@ func Handler(m *Metrics, p Pages) http.Handler {
 			http.Error(w, "not ready: "+missing, http.StatusServiceUnavailable)
 		}
 	})
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(p.Version + "\n")) })
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = w.Write([]byte(p.Version + "\n"))
+	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{}))
 	debug := p.debug()
 	mux.Handle("GET /debug/", debug)

@@ -23,7 +23,8 @@ func variables(s source) []string {
 		for _, spec := range gen.Specs {
 			v := spec.(*ast.ValueSpec)
 			for i, name := range v.Names {
-				if name.Name == "_" || i < len(v.Values) && (errorOrMetric(v.Values[i]) || testFlag(s, v.Values[i])) || embedded(gen) {
+				if name.Name == "_" || i < len(v.Values) && (errorOrMetric(v.Values[i]) || testFlag(s, v.Values[i])) ||
+					embedded(gen) {
 					continue
 				}
 				findings = append(findings, s.at(name, "package-level variable %s", name.Name))
@@ -91,7 +92,8 @@ func clocks(s source) []string {
 	var findings []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if name := calledAs(call); name == "time.Now" || name == "time.After" || name == "time.Since" || name == "time.Sleep" {
+			if name := calledAs(call); name == "time.Now" || name == "time.After" || name == "time.Since" ||
+				name == "time.Sleep" {
 				findings = append(findings, s.at(call, "%s: time is an input here", name))
 			}
 		}

@@ -16,7 +16,8 @@ import (
 const (
 	// largest is the size of the largest requests, a little below the usual limit.
 	largest = 4<<20 - 1024
-	// chosenNames is how many names the request of an idle client has, and keptVersions how many that of one that comes back.
+	// chosenNames is how many names the request of an idle client has, and keptVersions how many that of one that comes
+	// back.
 	chosenNames, keptVersions = 190_000, 100_000
 )
 
@@ -55,14 +56,16 @@ func newHostileRequests() *hostileRequests {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, f := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "hostile"},
-		{":path", "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
+		{":path", "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"},
+		{"content-type", "application/grpc"}, {"te", "trailers"}} {
 		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // a Buffer takes everything
 	}
 	r.opening = block.Bytes()
 	return r
 }
 
-// endsChunk is snapshot/chunked's rule: whether a key of this name ends a chunk. If it were another one, names would merely not be chosen.
+// endsChunk is snapshot/chunked's rule: whether a key of this name ends a chunk. If it were another one, names would
+// merely not be chosen.
 func endsChunk(key string) bool {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {
@@ -80,10 +83,12 @@ func encoded(m proto.Message) []byte {
 	return b
 }
 
-// node is a node of client i with the longest id and the most metadata that are taken, of a class of its own for each n but 0.
+// node is a node of client i with the longest id and the most metadata that are taken, of a class of its own for each n
+// but 0.
 func (r *hostileRequests) node(i, n int) *corev3.Node {
 	md, err := structpb.NewStruct(map[string]any{
-		"NAMESPACE": fmt.Sprintf("hostile-%d-%d", i, n), "CLUSTER_ID": strings.Repeat("c", 250), "NETWORK": strings.Repeat("n", 250), "LABELS": r.labels,
+		"NAMESPACE": fmt.Sprintf("hostile-%d-%d", i, n), "CLUSTER_ID": strings.Repeat("c", 250),
+		"NETWORK": strings.Repeat("n", 250), "LABELS": r.labels,
 		"ISTIO_VERSION": "1.30.0", "ANNOTATIONS": r.metadata,
 	})
 	if err != nil {
@@ -92,12 +97,15 @@ func (r *hostileRequests) node(i, n int) *corev3.Node {
 	id := fmt.Sprintf("sidecar~10.%d.%d.%d~", i%250, n%250, n/250%250)
 	end := fmt.Sprintf("-%d-%d.hostile~hostile.svc.cluster.local", i, n)
 	return &corev3.Node{Id: id + strings.Repeat("x", 1000-len(id)-len(end)) + end, Metadata: md,
-		Locality: &corev3.Locality{Region: strings.Repeat("r", 250), Zone: strings.Repeat("z", 250), SubZone: strings.Repeat("s", 250)}}
+		Locality: &corev3.Locality{Region: strings.Repeat("r", 250), Zone: strings.Repeat("z", 250),
+			SubZone: strings.Repeat("s", 250)}}
 }
 
 // names subscribes to the chosen names and one that is nobody else's.
 func (r *hostileRequests) names(i int) [][][]byte {
-	own := &discoveryv3.DiscoveryRequest{Node: r.node(i, 0), TypeUrl: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", ResourceNames: []string{fmt.Sprint("own-", i)}}
+	own := &discoveryv3.DiscoveryRequest{Node: r.node(i, 0),
+		TypeUrl:       "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		ResourceNames: []string{fmt.Sprint("own-", i)}}
 	own.Node.Metadata.Fields["ANNOTATIONS"] = structpb.NewStringValue("")
 	return [][][]byte{{encoded(own), r.chosen}}
 }
@@ -110,8 +118,9 @@ func (r *hostileRequests) clusters(i, n int) [][][]byte {
 // types subscribes to many types, and names something of each.
 func (r *hostileRequests) types(i int) (out [][][]byte) {
 	for t := range 40 {
-		m := &discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprintf("%s-%d-%d", strings.Repeat("t", 200), i, t), ResponseNonce: strings.Repeat("n", 250),
-			VersionInfo: strings.Repeat("v", 100<<10)}
+		m := &discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprintf("%s-%d-%d", strings.Repeat("t", 200), i, t),
+			ResponseNonce: strings.Repeat("n", 250),
+			VersionInfo:   strings.Repeat("v", 100<<10)}
 		for k := range 20 {
 			m.ResourceNames = append(m.ResourceNames, fmt.Sprintf("%s-%d-%d-%d", strings.Repeat("k", 4000), i, t, k))
 		}
@@ -127,11 +136,13 @@ func (r *hostileRequests) types(i int) (out [][][]byte) {
 func (r *hostileRequests) versions(i int) [][][]byte {
 	first := &discoveryv3.DeltaDiscoveryRequest{Node: r.node(i, 0), TypeUrl: clusterURL}
 	first.Node.Metadata.Fields["ANNOTATIONS"] = structpb.NewStringValue("")
-	refusal := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusterURL, ResponseNonce: "1", ErrorDetail: &statuspb.Status{Code: 13, Message: "no"}}
+	refusal := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusterURL, ResponseNonce: "1",
+		ErrorDetail: &statuspb.Status{Code: 13, Message: "no"}}
 	return [][][]byte{{encoded(first), r.initial}, {encoded(refusal)}}
 }
 
 // two are two requests of a new client.
 func (r *hostileRequests) two(i, n int) [][][]byte {
-	return append(r.clusters(i, n), [][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.listener.v3.Listener"})})
+	return append(r.clusters(i, n),
+		[][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.listener.v3.Listener"})})
 }

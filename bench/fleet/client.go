@@ -125,5 +125,6 @@ func (s *encodedSubscription) ack(version, nonce []byte, delta bool) [][]byte {
 	if delta {
 		return [][]byte{appendField(appendField(nil, deltaType, []byte(s.url)), deltaNonce, nonce)}
 	}
-	return [][]byte{appendField(nil, sotwVersion, version), s.names, appendField(appendField(nil, sotwType, []byte(s.url)), sotwNonce, nonce)}
+	return [][]byte{appendField(nil, sotwVersion, version), s.names,
+		appendField(appendField(nil, sotwType, []byte(s.url)), sotwNonce, nonce)}
 }

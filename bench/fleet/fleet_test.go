@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a server of the generated stubs that answers each first request with a big response, and checks what it is told.
+// script is a server of the generated stubs that answers each first request with a big response, and checks what it is
+// told.
 type script struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	names []string
@@ -36,11 +37,14 @@ func (s *script) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryServ
 			if err != nil {
 				return err
 			}
-			if first.TypeUrl != url || !slices.Equal(first.ResourceNames, names) || first.ResponseNonce != "" || (first.Node != nil) != (i == 0) {
-				return fmt.Errorf("first request for %s is for %s, %d names, node %v", url, first.TypeUrl, len(first.ResourceNames), first.Node)
+			if first.TypeUrl != url || !slices.Equal(first.ResourceNames, names) || first.ResponseNonce != "" ||
+				(first.Node != nil) != (i == 0) {
+				return fmt.Errorf("first request for %s is for %s, %d names, node %v", url, first.TypeUrl,
+					len(first.ResourceNames), first.Node)
 			}
 			nonce := fmt.Sprint("nonce of ", url)
-			if err := c.Send(&discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: "v" + url, Nonce: nonce, Resources: []*anypb.Any{resource()},
+			if err := c.Send(&discoveryv3.DiscoveryResponse{TypeUrl: url, VersionInfo: "v" + url, Nonce: nonce,
+				Resources:    []*anypb.Any{resource()},
 				ControlPlane: &corev3.ControlPlane{Identifier: strings.Repeat("x", 300)}}); err != nil {
 				return err
 			}
@@ -48,8 +52,10 @@ func (s *script) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryServ
 			if err != nil {
 				return err
 			}
-			if ack.TypeUrl != url || !slices.Equal(ack.ResourceNames, names) || ack.ResponseNonce != nonce || ack.VersionInfo != "v"+url {
-				return fmt.Errorf("ACK: %s %s %s, %d names", ack.TypeUrl, ack.ResponseNonce, ack.VersionInfo, len(ack.ResourceNames))
+			if ack.TypeUrl != url || !slices.Equal(ack.ResourceNames, names) || ack.ResponseNonce != nonce ||
+				ack.VersionInfo != "v"+url {
+				return fmt.Errorf("ACK: %s %s %s, %d names", ack.TypeUrl, ack.ResponseNonce, ack.VersionInfo,
+					len(ack.ResourceNames))
 			}
 		}
 		return nil
@@ -67,8 +73,9 @@ func (s *script) DeltaAggregatedResources(c discoveryv3.AggregatedDiscoveryServi
 		if first.TypeUrl != "type.a" || first.Node.GetId() != "node-0" {
 			return fmt.Errorf("first request: %v", first)
 		}
-		if err := c.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: "type.a", Nonce: "7", SystemVersionInfo: "s", RemovedResources: []string{"gone"},
-			Resources: []*discoveryv3.Resource{{Name: "r", Resource: resource()}}}); err != nil {
+		if err := c.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: "type.a", Nonce: "7", SystemVersionInfo: "s",
+			RemovedResources: []string{"gone"},
+			Resources:        []*discoveryv3.Resource{{Name: "r", Resource: resource()}}}); err != nil {
 			return err
 		}
 		ack, err := c.Recv()

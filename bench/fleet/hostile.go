@@ -13,7 +13,8 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Hostile is a number of running clients that cost a server as much as they can: see roles. Each connects again when it was cut off.
+// Hostile is a number of running clients that cost a server as much as they can: see roles. Each connects again when it
+// was cut off.
 type Hostile struct {
 	// Immutable after StartHostile.
 	dial     func() (net.Conn, error)
@@ -33,7 +34,8 @@ type Hostile struct {
 
 // StartHostile starts clients that dial reaches. Each does something every pace.
 func StartHostile(clients int, pace time.Duration, dial func() (net.Conn, error)) *Hostile {
-	h := &Hostile{dial: dial, pace: pace, requests: newHostileRequests(), buffers: wire.NewBuffers(), stop: make(chan struct{})}
+	h := &Hostile{dial: dial, pace: pace, requests: newHostileRequests(), buffers: wire.NewBuffers(),
+		stop: make(chan struct{})}
 	roles := roles()
 	for i := range clients {
 		h.running.Go(func() { h.live(i, roles[i%len(roles)]) })
@@ -126,7 +128,8 @@ type role func(a *attack)
 func roles() []role {
 	stay := func(*attack, *wire.Conn, *wire.Stream) bool { return true }
 	return []role{
-		// Is idle after the largest request, of names that are chosen so that no hash ends a chunk and that are nobody else's.
+		// Is idle after the largest request, of names that are chosen so that no hash ends a chunk and that are nobody
+		// else's.
 		func(a *attack) { a.speak(false, nil, a.requests.names(a.i), stay) },
 		// Refuses what it was sent with the longest text, again and again.
 		func(a *attack) {
@@ -167,8 +170,10 @@ func roles() []role {
 // leave ends a connection at the next act.
 func leave(*attack, *wire.Conn, *wire.Stream) bool { return false }
 
-// speak opens a stream, sends requests and then acts at each pace while act says so. It reads what comes, unless deaf is something to wait for.
-func (a *attack) speak(delta bool, deaf <-chan struct{}, requests [][][]byte, act func(*attack, *wire.Conn, *wire.Stream) bool) {
+// speak opens a stream, sends requests and then acts at each pace while act says so. It reads what comes, unless deaf
+// is something to wait for.
+func (a *attack) speak(delta bool, deaf <-chan struct{}, requests [][][]byte,
+	act func(*attack, *wire.Conn, *wire.Stream) bool) {
 	c := wire.NewConn(a.conn, wire.Header{Authority: "hostile"}, a.buffers)
 	s, err := c.Open(delta, &ear{a.conn, deaf})
 	if err != nil {
@@ -224,7 +229,8 @@ func (a *attack) withhold() {
 	if _, err := io.WriteString(a.conn, http2.ClientPreface); err != nil || f.WriteSettings() != nil {
 		return
 	}
-	if f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.requests.opening, EndHeaders: true}) != nil {
+	if f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: a.requests.opening,
+		EndHeaders: true}) != nil {
 		return
 	}
 	left := largest - 1

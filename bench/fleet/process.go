@@ -145,7 +145,8 @@ func (p Plan) start() (clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Start(Options{Clients: p.Clients, Delta: p.Delta, Subscriptions: p.Subscriptions, Dial: dial, Node: func(i int) *corev3.Node { return nodes[i] }})
+	return Start(Options{Clients: p.Clients, Delta: p.Delta, Subscriptions: p.Subscriptions, Dial: dial,
+		Node: func(i int) *corev3.Node { return nodes[i] }})
 }
 
 // nodesOf are the nodes of the clients of p.
@@ -158,7 +159,8 @@ func nodesOf(p Plan) ([]*corev3.Node, error) {
 	}
 	out := make([]*corev3.Node, p.Clients)
 	for i := range out {
-		out[i] = &corev3.Node{Id: all.Id, Cluster: all.Cluster, Metadata: proto.CloneOf(all.Metadata), Locality: proto.CloneOf(all.Locality),
+		out[i] = &corev3.Node{Id: all.Id, Cluster: all.Cluster, Metadata: proto.CloneOf(all.Metadata),
+			Locality:   proto.CloneOf(all.Locality),
 			Extensions: slices.Clip(all.Extensions)}
 		if strings.Contains(all.Id, "%d") {
 			out[i].Id = fmt.Sprintf(all.Id, i)

@@ -2,8 +2,9 @@ package fleet
 
 import "encoding/binary"
 
-// skimmer finds version (or system version), type and nonce of a response in the bytes of a stream, as they come, without keeping the
-// response: a fleet would need its memory a thousand times. Both kinds of response have these in fields 1, 4 and 5.
+// skimmer finds version (or system version), type and nonce of a response in the bytes of a stream, as they come,
+// without keeping the response: a fleet would need its memory a thousand times. Both kinds of response have these in
+// fields 1, 4 and 5.
 type skimmer struct {
 	version, typeURL, nonce []byte
 	size                    int // of the message

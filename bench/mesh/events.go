@@ -23,7 +23,8 @@ func New(s Shape) *Mesh { return &Mesh{mesh.New(s)} }
 
 // Events are all objects of the mesh.
 func (m *Mesh) Events() []ingest.Event {
-	out := []ingest.Event{{Source: Source, Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
+	out := []ingest.Event{{Source: Source, Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system",
+		Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
 	for o := range m.Objects() {
 		out = append(out, event(o))
 	}
@@ -41,5 +42,6 @@ func (m *Mesh) RouteChange(n int) []ingest.Event { return []ingest.Event{event(m
 // event is an object as the source sends it.
 func event(o mesh.Object) ingest.Event {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
-	return ingest.Event{Source: Source, Key: value.ObjectKey{Kind: value.Kind(kind), Namespace: o.GetNamespace(), Name: o.GetName()}, Object: o}
+	return ingest.Event{Source: Source, Key: value.ObjectKey{Kind: value.Kind(kind), Namespace: o.GetNamespace(),
+		Name: o.GetName()}, Object: o}
 }

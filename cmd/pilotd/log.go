@@ -17,8 +17,9 @@ const scopeKey = "scope"
 // maxLogged is how much of one text is logged. What clients and objects say may be longer.
 const maxLogged = 4 << 10
 
-// newLog makes a logger of lines for w, as text or JSON. levels is a list of scope:level; "default" stands for all that are not named. Levels are
-// debug, info, warn, error and none. Logging never waits for w: see logQueue, which is to be closed in the end.
+// newLog makes a logger of lines for w, as text or JSON. levels is a list of scope:level; "default" stands for all that
+// are not named. Levels are debug, info, warn, error and none. Logging never waits for w: see logQueue, which is to be
+// closed in the end.
 func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, *logQueue, error) {
 	h := &scopedHandler{levels: map[string]slog.Level{"default": slog.LevelInfo}}
 	for part := range strings.SplitSeq(levels, ",") {
@@ -69,9 +70,11 @@ func bounded(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// routeOtherLogs has the log of grpc, errors alone, go the way of ours: by itself it writes to standard error, and waits for it.
+// routeOtherLogs has the log of grpc, errors alone, go the way of ours: by itself it writes to standard error, and
+// waits for it.
 func routeOtherLogs(log *slog.Logger) {
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, slog.NewLogLogger(log.With(scopeKey, "grpc").Handler(), slog.LevelError).Writer()))
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard,
+		slog.NewLogLogger(log.With(scopeKey, "grpc").Handler(), slog.LevelError).Writer()))
 }
 
 // scopedHandler drops lines below the level of their logger's scope. Immutable.

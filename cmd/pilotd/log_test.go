@@ -43,7 +43,8 @@ func (g *gate) lines(t *testing.T) (out []map[string]any) {
 	return out
 }
 
-// A log that nobody reads stops nobody who logs, holds a bounded number of bytes, and says in the end how much is missing.
+// A log that nobody reads stops nobody who logs, holds a bounded number of bytes, and says in the end how much is
+// missing.
 func TestLogNeverWaitsForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &gate{open: make(chan struct{})}

@@ -16,9 +16,9 @@ const (
 	flushTime = time.Second / 4
 )
 
-// logQueue is an io.Writer that never blocks: what is written waits, in order, for a goroutine that writes it to where it goes. When too much
-// waits, because that does not take it, lines are dropped and counted, and a line says how many as soon as there is room again. Each Write is one
-// line.
+// logQueue is an io.Writer that never blocks: what is written waits, in order, for a goroutine that writes it to where
+// it goes. When too much waits, because that does not take it, lines are dropped and counted, and a line says how many
+// as soon as there is room again. Each Write is one line.
 //
 // Whoever logs may be a worker that thousands of proxies wait for, and what is logged may be what a client says.
 type logQueue struct {

@@ -3,8 +3,8 @@
 //	pilotd discovery [flags]   serve configuration to proxies
 //	pilotd version             say which build this is
 //
-// The flags of "pilotd discovery" are those of "pilot-discovery discovery" where they have a meaning here, so that a deployment swaps the
-// binary; others are accepted with a warning.
+// The flags of "pilotd discovery" are those of "pilot-discovery discovery" where they have a meaning here, so that a
+// deployment swaps the binary; others are accepted with a warning.
 package main
 
 import (

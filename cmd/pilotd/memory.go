@@ -21,8 +21,9 @@ type memoryLimits struct {
 	// all is what the whole process may use, and from says whose limit that is; zero is unknown.
 	all  int64
 	from string
-	// collector is what the collector keeps the memory below that it manages, and what all that gives way to memory goes by: less than all, for
-	// the pages of the program itself, sockets and the kernel's tables count too. told reports whether the collector is to be told.
+	// collector is what the collector keeps the memory below that it manages, and what all that gives way to memory
+	// goes by: less than all, for the pages of the program itself, sockets and the kernel's tables count too. told
+	// reports whether the collector is to be told.
 	collector int64
 	told      bool
 }
@@ -56,8 +57,9 @@ func limitOf(p memlimit.Provider) int64 {
 }
 
 const (
-	// overrunShare is the share of the whole process's limit that the collector stays below it for its own sake: it works at most half of the
-	// time, so in a storm of requests, on busy processors, what it manages grows beyond what it was told before it is done.
+	// overrunShare is the share of the whole process's limit that the collector stays below it for its own sake: it
+	// works at most half of the time, so in a storm of requests, on busy processors, what it manages grows beyond what
+	// it was told before it is done.
 	overrunShare = 5
 	// overrunPages are pages of files that may come into memory until the collector is told anew.
 	overrunPages = 4 << 20
@@ -65,15 +67,17 @@ const (
 	retell = 1 << 20
 )
 
-// now is g with the pages of files that are in memory now. The program's own pages come as its code is used for the first time.
+// now is g with the pages of files that are in memory now. The program's own pages come as its code is used for the
+// first time.
 func (g memoryGiven) now() memoryGiven {
 	g.pages = filePages("/proc/self/statm")
 	return g
 }
 
-// limits are those that follow. The cgroup's limit is where the kernel ends the process; GOMEMLIMIT, where it stands alone, is taken for the
-// limit of the whole process too, as the charts of istiod set it. The collector stays below either by room for its overrun and for the pages
-// of files. A GOMEMLIMIT that asks for less is obeyed as it is. Without any limit the collector is told nothing.
+// limits are those that follow. The cgroup's limit is where the kernel ends the process; GOMEMLIMIT, where it stands
+// alone, is taken for the limit of the whole process too, as the charts of istiod set it. The collector stays below
+// either by room for its overrun and for the pages of files. A GOMEMLIMIT that asks for less is obeyed as it is.
+// Without any limit the collector is told nothing.
 func (g memoryGiven) limits() memoryLimits {
 	room := func(all int64) int64 { return max(all-all/overrunShare-g.pages-overrunPages, all/2) }
 	switch {
@@ -98,8 +102,8 @@ func (l memoryLimits) tell() {
 	}
 }
 
-// filePages are the bytes of files, the program's own first of all, that a process has in memory: the third number of a file like
-// /proc/self/statm.
+// filePages are the bytes of files, the program's own first of all, that a process has in memory: the third number of a
+// file like /proc/self/statm.
 func filePages(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -116,8 +120,8 @@ func filePages(file string) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// watchMemory gives read a reading now and after each collection, which alone finds out what is in use, until ctx ends. It asks for the limits
-// each time, and tells the collector where they have changed.
+// watchMemory gives read a reading now and after each collection, which alone finds out what is in use, until ctx ends.
+// It asks for the limits each time, and tells the collector where they have changed.
 func watchMemory(ctx context.Context, limits func() memoryLimits, read func(shard.Memory)) {
 	collected := make(chan struct{}, 1)
 	notify(ctx, collected)
@@ -133,7 +137,8 @@ func watchMemory(ctx context.Context, limits func() memoryLimits, read func(shar
 	}
 }
 
-// notify sends to collected after each collection, until ctx ends: it lets go of an object, and hears when that is found to be gone.
+// notify sends to collected after each collection, until ctx ends: it lets go of an object, and hears when that is
+// found to be gone.
 func notify(ctx context.Context, collected chan<- struct{}) {
 	runtime.AddCleanup(&sentinel{}, func(struct{}) {
 		if ctx.Err() != nil {
@@ -150,12 +155,15 @@ func notify(ctx context.Context, collected chan<- struct{}) {
 // sentinel is an object with a pointer, which the runtime allocates by itself and not as a part of another one.
 type sentinel struct{ _ *sentinel }
 
-// liveMemory are the bytes that the last collection found in use, with what the runtime needs besides: stacks and its own tables.
+// liveMemory are the bytes that the last collection found in use, with what the runtime needs besides: stacks and its
+// own tables.
 func liveMemory() int64 {
 	samples := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/memory/classes/os-stacks:bytes"},
 		{Name: "/memory/classes/metadata/mcache/inuse:bytes"}, {Name: "/memory/classes/metadata/mspan/inuse:bytes"},
-		{Name: "/memory/classes/metadata/other:bytes"}, {Name: "/memory/classes/other:bytes"}, {Name: "/memory/classes/profiling/buckets:bytes"},
+		{Name: "/memory/classes/metadata/other:bytes"}, {Name: "/memory/classes/other:bytes"},
+		{Name: "/memory/classes/profiling/buckets:bytes"},
 	}
 	metrics.Read(samples)
 	var live uint64
@@ -176,8 +184,8 @@ func openFiles() uint64 {
 	return l.Cur
 }
 
-// tcpMemory is how many bytes of memory the kernel lets TCP have before it begins to be sparing; zero is unknown. The file has three numbers
-// of pages, of which that is the first.
+// tcpMemory is how many bytes of memory the kernel lets TCP have before it begins to be sparing; zero is unknown. The
+// file has three numbers of pages, of which that is the first.
 func tcpMemory(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -196,17 +204,19 @@ func tcpMemory(file string) int64 {
 
 // What follows from the memory limit.
 const (
-	// underwayShare is the share of answers to proxies that connect. What they share counts once for each of them, so that much less is used.
+	// underwayShare is the share of answers to proxies that connect. What they share counts once for each of them, so
+	// that much less is used.
 	underwayShare = 16
-	// tcpShare is their share of the kernel's memory for TCP: what a client has not read lies in sockets, here twice as large and on loopback on
-	// both sides.
+	// tcpShare is their share of the kernel's memory for TCP: what a client has not read lies in sockets, here twice as
+	// large and on loopback on both sides.
 	tcpShare = 4
 	// heldShare is the share of all that waits to be written, counted in the same way.
 	heldShare = 4
 	// namedShare is the share of all that clients name: their subscriptions, and the versions that they come back with.
 	namedShare = 8
-	// receivedShare is the share of large requests that are being received, which is counted twice: as it comes, and whole to be read.
-	// leastReceived is enough for one request of the usual limit and many of the size that Envoys send, mostReceived for whatever comes.
+	// receivedShare is the share of large requests that are being received, which is counted twice: as it comes, and
+	// whole to be read. leastReceived is enough for one request of the usual limit and many of the size that Envoys
+	// send, mostReceived for whatever comes.
 	receivedShare = 16
 	leastReceived = 8 << 20
 	mostReceived  = 256 << 20

@@ -26,7 +26,8 @@ import (
 type source interface {
 	Name() string
 	Run(context.Context) error
-	// Waiting says what the source waits for before it has handed over all that it had at first; it may be called at any time.
+	// Waiting says what the source waits for before it has handed over all that it had at first; it may be called at
+	// any time.
 	Waiting() []string
 }
 
@@ -49,14 +50,19 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	o.limit(ownResources(memory.all))
 	server := discovery.New(discoveryOptions(o, log, names))
 	_, underway := server.Shards.Underway()
-	server.Metrics.Counter("pilotd_log_lines_dropped_total", "Lines of the log that were dropped, because they came faster than they could be written.", func() float64 { return float64(o.droppedLines()) })
-	log.Info("limits", "memory", memory.all, "memoryFrom", memory.from, "memoryCollector", debug.SetMemoryLimit(-1), "streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll", o.maxBytesHeldInAll)
+	server.Metrics.Counter("pilotd_log_lines_dropped_total",
+		"Lines of the log that were dropped, because they came faster than they could be written.",
+		func() float64 { return float64(o.droppedLines()) })
+	log.Info("limits", "memory", memory.all, "memoryFrom", memory.from, "memoryCollector", debug.SetMemoryLimit(-1),
+		"streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll",
+		o.maxBytesHeldInAll)
 	late.Store = server.Store
 	xds, err := listen("--grpcAddr", o.grpcAddr)
 	if err != nil {
 		return err
 	}
-	pages := status.Handler(server.Metrics, status.Pages{Ready: func() (bool, string) { return ready(server, sources) }, Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
+	pages := status.Handler(server.Metrics, status.Pages{Ready: func() (bool, string) { return ready(server, sources) },
+		Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
 	web, err := listenHTTP(o, pages, log)
 	if err != nil {
 		return err
@@ -86,7 +92,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, w := range web {
 		group.Go(func() error { return w.run() })
 	}
-	log.Info("pilotd is running", "version", build(), "xds", o.grpcAddr, "http", o.httpAddr, "monitoring", o.monitoringAddr, "sources", names)
+	log.Info("pilotd is running", "version", build(), "xds", o.grpcAddr, "http", o.httpAddr, "monitoring",
+		o.monitoringAddr, "sources", names)
 
 	select {
 	case <-ctx.Done():
@@ -120,8 +127,8 @@ func ready(server *discovery.Server, sources []source) (bool, string) {
 	return false, missing
 }
 
-// requestTime is how long a client may take to send a request that it has begun, or that its stream begins with. Clients send the latter with
-// the stream itself, so that the time is only needed when this process is short of it.
+// requestTime is how long a client may take to send a request that it has begun, or that its stream begins with.
+// Clients send the latter with the stream itself, so that the time is only needed when this process is short of it.
 const requestTime = 20 * time.Second
 
 // idleConnection is how long a connection without a stream is kept, such as that of a client that was refused.
@@ -130,24 +137,30 @@ const idleConnection = 5 * time.Minute
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
 	host, _ := os.Hostname() // only a name for people
 	return discovery.Options{
-		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize, UpstreamRegexSize: o.maxRegexSizeUpstream,
-		DebounceAfter: o.debounceAfter, DebounceMax: o.debounceMax,
+		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize,
+		UpstreamRegexSize: o.maxRegexSizeUpstream,
+		DebounceAfter:     o.debounceAfter, DebounceMax: o.debounceMax,
 		Limits: grpcstream.Limits{
-			RequestBytes: o.maxRecvSize, ReceivedInAll: o.maxBytesReceived, Streams: o.maxStreams, Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
+			RequestBytes: o.maxRecvSize, ReceivedInAll: o.maxBytesReceived, Streams: o.maxStreams,
+			Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld,
+			HeldInAll: o.maxBytesHeldInAll,
 		},
 		Underway: o.maxBytesUnderway, Named: o.maxBytesNamed,
 		Keepalive: keepalive.ServerParameters{
-			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionIdle: idleConnection, MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
+			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionIdle: idleConnection,
+			MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,
 		},
 		Enforcement: keepalive.EnforcementPolicy{MinTime: o.keepaliveInterval / 3, PermitWithoutStream: true},
-		Stuck:       o.stuckAfter, RequestTime: requestTime, Drain: o.shutdownDuration, Log: log, Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),
+		Stuck:       o.stuckAfter, RequestTime: requestTime, Drain: o.shutdownDuration, Log: log,
+		Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),
 	}
 }
 
 // lateSink is a Store that is made after the sources that write to it: their names are among its settings.
 type lateSink struct{ *ingest.Store }
 
-// newSources are the sources that the flags name, the most important first: where two hold the same object, the first one's counts.
+// newSources are the sources that the flags name, the most important first: where two hold the same object, the first
+// one's counts.
 func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) ([]source, error) {
 	log = log.With(scopeKey, "ingest")
 	var out []source

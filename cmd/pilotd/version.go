@@ -32,7 +32,8 @@ func versionCommand() *cobra.Command {
 		Short: "Say which build this is, and which protobuf encoder is in",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "pilotd %s %s/%s %s encoder=%s\n", build(), runtime.GOOS, runtime.GOARCH, runtime.Version(), gen.Encoder)
+			fmt.Fprintf(cmd.OutOrStdout(), "pilotd %s %s/%s %s encoder=%s\n", build(), runtime.GOOS, runtime.GOARCH,
+				runtime.Version(), gen.Encoder)
 		},
 	}
 }

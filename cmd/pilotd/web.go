@@ -14,11 +14,13 @@ import (
 const (
 	pageHeaderTime = 10 * time.Second // for the head of a request
 	pageReadTime   = 20 * time.Second // for all of it
-	// pageWriteTime is for making a page and reading it. A profile that is asked for with a duration has that time on top.
+	// pageWriteTime is for making a page and reading it. A profile that is asked for with a duration has that time on
+	// top.
 	pageWriteTime   = 2 * time.Minute
 	pageIdleTime    = time.Minute // until the next request
 	pageHeaderBytes = 16 << 10
-	// pageConnections is how many there may be. The oldest make room for new ones, so that nobody who holds many keeps a probe out.
+	// pageConnections is how many there may be. The oldest make room for new ones, so that nobody who holds many keeps
+	// a probe out.
 	pageConnections = 256
 )
 
@@ -37,7 +39,8 @@ func (w *webServer) run() error {
 
 func listenHTTP(o *options, pages http.Handler, log *slog.Logger) ([]*webServer, error) {
 	var out []*webServer
-	for _, a := range []struct{ flag, addr string }{{"--httpAddr", o.httpAddr}, {"--monitoringAddr", o.monitoringAddr}} {
+	for _, a := range []struct{ flag, addr string }{{"--httpAddr", o.httpAddr},
+		{"--monitoringAddr", o.monitoringAddr}} {
 		l, err := listen(a.flag, a.addr)
 		if err != nil {
 			return nil, err
@@ -53,8 +56,10 @@ func listenHTTP(o *options, pages http.Handler, log *slog.Logger) ([]*webServer,
 func newPageServer(pages http.Handler, log *slog.Logger) *http.Server {
 	crowd := &crowd{most: pageConnections, order: list.New(), places: map[net.Conn]*list.Element{}}
 	return &http.Server{
-		Handler: pages, ReadHeaderTimeout: pageHeaderTime, ReadTimeout: pageReadTime, WriteTimeout: pageWriteTime, IdleTimeout: pageIdleTime,
-		MaxHeaderBytes: pageHeaderBytes, ConnState: crowd.changed, ErrorLog: slog.NewLogLogger(log.With(scopeKey, "http").Handler(), slog.LevelWarn),
+		Handler: pages, ReadHeaderTimeout: pageHeaderTime, ReadTimeout: pageReadTime, WriteTimeout: pageWriteTime,
+		IdleTimeout:    pageIdleTime,
+		MaxHeaderBytes: pageHeaderBytes, ConnState: crowd.changed,
+		ErrorLog: slog.NewLogLogger(log.With(scopeKey, "http").Handler(), slog.LevelWarn),
 	}
 }
 

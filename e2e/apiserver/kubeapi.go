@@ -96,7 +96,8 @@ func (a *kubeAPI) run() error {
 
 // announce waits for /readyz, then writes the kubeconfig and prints its path.
 func (a *kubeAPI) announce(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(&rest.Config{BearerToken: a.token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+	client, err := rest.HTTPClientFor(&rest.Config{BearerToken: a.token,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Case is something that was found once: objects, and what pilotd must say of them. Whatever it says, no Envoy refuses what it sends.
+// Case is something that was found once: objects, and what pilotd must say of them. Whatever it says, no Envoy refuses
+// what it sends.
 type Case struct {
 	Name    string
 	Objects []Object
-	// Names is the object that must be on /debug/rejectionsz, and Field the start of the field's path there. A zero key asks for nothing.
+	// Names is the object that must be on /debug/rejectionsz, and Field the start of the field's path there. A zero key
+	// asks for nothing.
 	Names value.ObjectKey
 	Field string
 	// Admitted says that none of the objects may be refused.
@@ -78,7 +80,8 @@ func (c Case) In(slot int) (Case, error) {
 	return c, nil
 }
 
-// direct reads one of a case's first lines: "names KIND NAME FIELD", "refuses-nothing", "envoy-refuses", "known REASON", or a remark.
+// direct reads one of a case's first lines: "names KIND NAME FIELD", "refuses-nothing", "envoy-refuses", "known
+// REASON", or a remark.
 func (c *Case) direct(line string) error {
 	words := strings.Fields(line)
 	switch {

@@ -12,8 +12,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestCases replays what was found by hand, by the generator, and in the field. Of each case: no Envoy refuses anything, the bad object is named
-// with its field, and the other tenant is unharmed. An Envoy that starts while many of them are in force gets everything else.
+// TestCases replays what was found by hand, by the generator, and in the field. Of each case: no Envoy refuses
+// anything, the bad object is named with its field, and the other tenant is unharmed. An Envoy that starts while many
+// of them are in force gets everything else.
 func TestCases(t *testing.T) {
 	cases, err := edge.ReadCases("testdata")
 	if err != nil {
@@ -31,7 +32,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// replayRefused applies a case of which Envoy may refuse what is made: the other tenant's edit arrives, and the object is named.
+// replayRefused applies a case of which Envoy may refuse what is made: the other tenant's edit arrives, and the object
+// is named.
 func (w *world) replayRefused(t *testing.T, c edge.Case) {
 	t.Helper()
 	if c.Known != "" {
@@ -49,7 +51,8 @@ func (w *world) replayRefused(t *testing.T, c edge.Case) {
 	w.heal(t)
 }
 
-// replay applies cases, each in a slot of its own, all at once. If that goes wrong it applies one after the other, to say which.
+// replay applies cases, each in a slot of its own, all at once. If that goes wrong it applies one after the other, to
+// say which.
 func (w *world) replay(t *testing.T, cases []edge.Case) {
 	t.Helper()
 	var objects []edge.Object
@@ -143,12 +146,14 @@ func (w *world) heal(t *testing.T) {
 	t.Fatalf("the mesh does not heal when all bad objects are gone: %.2000s", problem)
 }
 
-// startLate starts an Envoy while the hostile tenant's objects are in force: it becomes ready, reaches the good tenant, and refuses nothing.
+// startLate starts an Envoy while the hostile tenant's objects are in force: it becomes ready, reaches the good tenant,
+// and refuses nothing.
 func (w *world) startLate(t *testing.T, p parts.Workload, kind parts.ProxyKind, protocol parts.Protocol) {
 	t.Helper()
 	t.Run("started late: "+p.Name, func(t *testing.T) {
 		pod := w.network.Pod(t, p.IP)
-		e := parts.StartEnvoy(t, pod, parts.EnvoySpec{Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets})
+		e := parts.StartEnvoy(t, pod, parts.EnvoySpec{Kind: kind, Protocol: protocol, Workload: p,
+			XDS: w.pilotd.Address(), Secrets: w.secrets})
 		err := parts.Poll(30*time.Second, 50*time.Millisecond, func() error { _, err := e.Admin("/ready"); return err })
 		if err != nil {
 			waits, _ := e.Admin("/init_dump")

@@ -11,13 +11,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestEdgeValuesInCluster writes objects with edge values of Istio's kinds through a real API server. No Envoy refuses anything and the other
-// tenant goes on. Then pilotd reads the same objects from a directory, where no API server stands before it: what the API server or pilotd refused
-// there, it refuses here, and nothing else.
+// TestEdgeValuesInCluster writes objects with edge values of Istio's kinds through a real API server. No Envoy refuses
+// anything and the other tenant goes on. Then pilotd reads the same objects from a directory, where no API server
+// stands before it: what the API server or pilotd refused there, it refuses here, and nothing else.
 func TestEdgeValuesInCluster(t *testing.T) {
 	s := readSettings(t)
 	t.Logf("seed %d; again: EDGE_SEED=%d EDGE_FOR=%v make edge", s.seed, s.seed, s.long)
-	kinds := slices.DeleteFunc(edge.Kinds(), func(k edge.Kind) bool { return !strings.HasPrefix(k.APIVersion, "networking.istio.io/") })
+	kinds := slices.DeleteFunc(edge.Kinds(),
+		func(k edge.Kind) bool { return !strings.HasPrefix(k.APIVersion, "networking.istio.io/") })
 	m, err := edge.NewMaker(s.seed, kinds)
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +49,9 @@ func TestEdgeValuesInCluster(t *testing.T) {
 	w.compare(all, refused)
 }
 
-// compare starts pilotd on a directory with those objects, and fails where its verdict is another than that in refused. Labels and annotations are
-// the API server's own business, and so are texts that it cannot read at all, and nulls, which it drops from what is created but refuses in what is
-// applied.
+// compare starts pilotd on a directory with those objects, and fails where its verdict is another than that in refused.
+// Labels and annotations are the API server's own business, and so are texts that it cannot read at all, and nulls,
+// which it drops from what is created but refuses in what is applied.
 func (w *world) compare(objects []edge.Object, refused map[value.ObjectKey]string) {
 	w.t.Helper()
 	w.pilotd.Kill()
@@ -72,9 +73,11 @@ func (w *world) compare(objects []edge.Object, refused map[value.ObjectKey]strin
 		case c.refused == no:
 			same++
 		case no:
-			w.t.Errorf("%s is refused in a cluster and admitted from a directory:\n%s\n%s\n%.3000s", o.Key(), strings.Join(o.Made, "\n"), there, o.YAML())
+			w.t.Errorf("%s is refused in a cluster and admitted from a directory:\n%s\n%s\n%.3000s", o.Key(),
+				strings.Join(o.Made, "\n"), there, o.YAML())
 		default:
-			w.t.Errorf("%s is admitted in a cluster and refused from a directory: %s\n%s", o.Key(), c.lines, strings.Join(o.Made, "\n"))
+			w.t.Errorf("%s is admitted in a cluster and refused from a directory: %s\n%s", o.Key(), c.lines,
+				strings.Join(o.Made, "\n"))
 		}
 	}
 	w.t.Logf("%d objects have the same verdict from both, %d of them refused", same, len(refused))

@@ -50,8 +50,9 @@ func readSettings(t *testing.T) settings {
 	return s
 }
 
-// TestEdgeValues writes objects with edge values in every field of every kind, as a tenant that means harm would. No Envoy refuses anything, the
-// other tenant's traffic goes on and its edits arrive, pilotd lives, and Envoys that start half-way get everything else.
+// TestEdgeValues writes objects with edge values in every field of every kind, as a tenant that means harm would. No
+// Envoy refuses anything, the other tenant's traffic goes on and its edits arrive, pilotd lives, and Envoys that start
+// half-way get everything else.
 func TestEdgeValues(t *testing.T) {
 	s := readSettings(t)
 	t.Logf("seed %d for %v; again: EDGE_SEED=%d EDGE_FOR=%v make edge", s.seed, s.long, s.seed, s.long)
@@ -59,7 +60,8 @@ func TestEdgeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{world: newWorld(t, ""), settings: s, maker: m, made: make(map[value.Kind]int), admitted: make(map[value.Kind]int), reasons: make(map[string]int), found: make(map[string]bool)}
+	r := &run{world: newWorld(t, ""), settings: s, maker: m, made: make(map[value.Kind]int),
+		admitted: make(map[value.Kind]int), reasons: make(map[string]int), found: make(map[string]bool)}
 	defer r.summary()
 	started := time.Now()
 	late := false
@@ -75,7 +77,8 @@ func TestEdgeValues(t *testing.T) {
 	}
 	for kind, n := range r.made {
 		if n >= 50 && r.admitted[kind]*10 < n*3 {
-			t.Errorf("of %d objects of kind %s only %d were admitted: a run proves little unless 30%% are", n, kind, r.admitted[kind])
+			t.Errorf("of %d objects of kind %s only %d were admitted: a run proves little unless 30%% are", n, kind,
+				r.admitted[kind])
 		}
 	}
 }
@@ -207,7 +210,8 @@ func (r *run) report(objects []edge.Object) {
 	if r.settings.keep == "" {
 		return
 	}
-	name := fmt.Sprintf("%d-%03d-%s-%s.yaml", r.settings.seed, r.batches, strings.ToLower(string(small[0].Key().Kind)), small[0].Key().Name)
+	name := fmt.Sprintf("%d-%03d-%s-%s.yaml", r.settings.seed, r.batches, strings.ToLower(string(small[0].Key().Kind)),
+		small[0].Key().Name)
 	if err := os.WriteFile(filepath.Join(r.settings.keep, name), []byte(text.String()), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
@@ -232,7 +236,8 @@ func (r *run) summary() {
 	all, had := r.maker.Fields()
 	r.t.Logf("%d batches, %d of %d fields had an edge value", r.batches, had, all)
 	for _, kind := range slices.Sorted(maps.Keys(r.made)) {
-		r.t.Logf("%-16s %5d made, %5d admitted (%d%%)", kind, r.made[kind], r.admitted[kind], 100*r.admitted[kind]/r.made[kind])
+		r.t.Logf("%-16s %5d made, %5d admitted (%d%%)", kind, r.made[kind], r.admitted[kind],
+			100*r.admitted[kind]/r.made[kind])
 	}
 	if os.Getenv("EDGE_REASONS") == "" {
 		return

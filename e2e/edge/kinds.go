@@ -37,8 +37,10 @@ func Kinds() []Kind {
 	}
 }
 
-// MeshKind is the mesh configuration, which the operator writes and no tenant. What a Maker makes of it has the configuration as its spec.
+// MeshKind is the mesh configuration, which the operator writes and no tenant. What a Maker makes of it has the
+// configuration as its spec.
 func MeshKind() Kind {
 	s := newReader().message((&meshconfig.MeshConfig{}).ProtoReflect().Descriptor())
-	return Kind{Name: value.KindMeshConfig, Shape: &Shape{Type: "object", Fields: []Field{{Name: "spec", Shape: s}}}, Share: 1}
+	return Kind{Name: value.KindMeshConfig, Shape: &Shape{Type: "object", Fields: []Field{{Name: "spec", Shape: s}}},
+		Share: 1}
 }

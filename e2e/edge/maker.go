@@ -39,7 +39,8 @@ type kindState struct {
 
 // NewMaker returns a Maker of those kinds.
 func NewMaker(seed uint64, kinds []Kind) (*Maker, error) {
-	m := &Maker{seed: seed, rnd: rand.New(rand.NewPCG(seed, 0)), usual: make(map[string]Tree), edges: make(map[string][]any)}
+	m := &Maker{seed: seed, rnd: rand.New(rand.NewPCG(seed, 0)), usual: make(map[string]Tree),
+		edges: make(map[string][]any)}
 	if err := yaml.Unmarshal(usual, &m.usual); err != nil {
 		return nil, err
 	}
@@ -49,7 +50,10 @@ func NewMaker(seed uint64, kinds []Kind) (*Maker, error) {
 	}
 	for i, k := range kinds {
 		// Without metadata an object has no name.
-		s := &kindState{Kind: k, paths: slices.DeleteFunc(Paths(k.Shape), func(p Path) bool { return len(p) == 1 && p[0] == "metadata" })}
+		s := &kindState{Kind: k, paths: slices.DeleteFunc(Paths(k.Shape), func(p Path) bool {
+			return len(p) == 1 &&
+				p[0] == "metadata"
+		})}
 		m.rnd.Shuffle(len(s.paths), func(i, j int) { s.paths[i], s.paths[j] = s.paths[j], s.paths[i] })
 		for _, o := range all {
 			if o.Key().Kind == k.Name {
@@ -258,7 +262,8 @@ func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
 			l = []any{m.usualOf(s.Elem)}
 		} else {
 			i = m.rnd.IntN(len(l))
-			if with := slices.IndexFunc(l, func(e any) bool { return has(e, rest[:min(1, len(rest))]) }); with >= 0 && len(rest) > 1 {
+			if with := slices.IndexFunc(l, func(e any) bool { return has(e, rest[:min(1, len(rest))]) }); with >= 0 &&
+				len(rest) > 1 {
 				i = with
 			}
 		}
@@ -295,13 +300,17 @@ func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
 	return t
 }
 
-// excluded are the fields of a message that cannot stand beside that one, where the message's description does not say so.
+// excluded are the fields of a message that cannot stand beside that one, where the message's description does not say
+// so.
 func excluded(message, field string) []string {
 	switch message + " " + field {
 	case "istio.networking.v1alpha3.HTTPRoute redirect", "istio.networking.v1alpha3.HTTPRoute directResponse":
-		return []string{"route", "redirect", "directResponse", "rewrite", "mirrors", "mirror", "timeout", "retries", "fault", "delegate"}
-	case "istio.networking.v1alpha3.HTTPRoute route", "istio.networking.v1alpha3.HTTPRoute rewrite", "istio.networking.v1alpha3.HTTPRoute mirrors",
-		"istio.networking.v1alpha3.HTTPRoute timeout", "istio.networking.v1alpha3.HTTPRoute retries", "istio.networking.v1alpha3.HTTPRoute fault":
+		return []string{"route", "redirect", "directResponse", "rewrite", "mirrors", "mirror", "timeout", "retries",
+			"fault", "delegate"}
+	case "istio.networking.v1alpha3.HTTPRoute route", "istio.networking.v1alpha3.HTTPRoute rewrite",
+		"istio.networking.v1alpha3.HTTPRoute mirrors",
+		"istio.networking.v1alpha3.HTTPRoute timeout", "istio.networking.v1alpha3.HTTPRoute retries",
+		"istio.networking.v1alpha3.HTTPRoute fault":
 		return []string{"redirect", "directResponse", "delegate"}
 	case "istio.networking.v1alpha3.HTTPRoute mirror":
 		return []string{"redirect", "directResponse", "delegate", "mirrors"}

@@ -7,8 +7,9 @@ import (
 	"github.com/pilotd/pilotd/e2e/parts"
 )
 
-// The mesh that is there always. Tenant good owns the namespace good; tenant hostile owns h0 (services t0, t1, … that generated objects are about),
-// and h1, where its own sidecar runs. All share the gateway in istio-system, port 80 of every sidecar, and port 80 of the gateway.
+// The mesh that is there always. Tenant good owns the namespace good; tenant hostile owns h0 (services t0, t1, … that
+// generated objects are about), and h1, where its own sidecar runs. All share the gateway in istio-system, port 80 of
+// every sidecar, and port 80 of the gateway.
 const (
 	webVIP     = "10.96.1.1"
 	webHost    = "web.good.svc.cluster.local"
@@ -84,7 +85,8 @@ func baseMesh() string {
 		fmt.Fprintf(&b, "---\n{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", ns)
 	}
 	b.WriteString("---\n{apiVersion: v1, kind: Node, metadata: {name: node, labels: {topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z1}}}\n")
-	for _, w := range []parts.Workload{clientDelta(), clientSotW(), lateClient(), workload("web", "good", webIP, "web"), hostile()} {
+	for _, w := range []parts.Workload{clientDelta(), clientSotW(), lateClient(), workload("web", "good", webIP, "web"),
+		hostile()} {
 		b.WriteString(podYAML(w, ""))
 	}
 	b.WriteString(podYAML(gateway(), ", istio: ingressgateway"))
@@ -94,12 +96,15 @@ func baseMesh() string {
 		"{name: http, port: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}", webIP))
 	b.WriteString(serviceYAML("gateway", "istio-system", "10.96.3.1", "gateway",
 		"{name: http, port: 80, targetPort: 8080}, {name: tls, port: 8443}, {name: pass, port: 9443}, {name: tcp, port: 9000}",
-		"{name: http, port: 8080}, {name: tls, port: 8443}, {name: pass, port: 9443}, {name: tcp, port: 9000}", gatewayIP))
-	b.WriteString(serviceYAML("hostile", "h1", "10.96.4.1", "hostile-sidecar", "{name: http, port: 80, targetPort: 8080}", "{name: http, port: 8080}", hostile().IP))
+		"{name: http, port: 8080}, {name: tls, port: 8443}, {name: pass, port: 9443}, {name: tcp, port: 9000}",
+		gatewayIP))
+	b.WriteString(serviceYAML("hostile", "h1", "10.96.4.1", "hostile-sidecar",
+		"{name: http, port: 80, targetPort: 8080}", "{name: http, port: 8080}", hostile().IP))
 	for i := range slots {
 		b.WriteString(serviceYAML(fmt.Sprint("t", i), "h0", fmt.Sprint("10.96.20.", i+1), "t",
 			"{name: http, port: 80, targetPort: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}, {name: https, port: 443}",
-			"{name: http, port: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}, {name: https, port: 443}", fmt.Sprint("10.244.60.", i+1)))
+			"{name: http, port: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}, {name: https, port: 443}",
+			fmt.Sprint("10.244.60.", i+1)))
 	}
 	b.WriteString(sharedObjects())
 	return b.String()

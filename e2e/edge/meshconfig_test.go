@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestEdgeMeshConfig gives fields of the mesh configuration edge values. It is the operator's own, so traffic may change; no Envoy refuses
-// anything and pilotd lives, and with the default again everything is as it was.
+// TestEdgeMeshConfig gives fields of the mesh configuration edge values. It is the operator's own, so traffic may
+// change; no Envoy refuses anything and pilotd lives, and with the default again everything is as it was.
 func TestEdgeMeshConfig(t *testing.T) {
 	s := readSettings(t)
 	t.Logf("seed %d; again: EDGE_SEED=%d EDGE_FOR=%v make edge", s.seed, s.seed, s.long)
@@ -19,7 +19,8 @@ func TestEdgeMeshConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the mesh does not know must not pass: a sidecar of the test network captures what it sends to service addresses itself, for ever.
+	// What the mesh does not know must not pass: a sidecar of the test network captures what it sends to service
+	// addresses itself, for ever.
 	const usual = "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n"
 	w := newWorld(t, usual)
 	made, admitted := 0, 0
@@ -45,8 +46,8 @@ func TestEdgeMeshConfig(t *testing.T) {
 	t.Logf("%d configurations, %d admitted, %d of %d fields had an edge value", made, admitted, had, all)
 }
 
-// setMesh writes a mesh configuration and waits until the gateway has an edit that was made after it, but not for long: a mesh configuration
-// may cut the way by which that would be seen.
+// setMesh writes a mesh configuration and waits until the gateway has an edit that was made after it, but not for long:
+// a mesh configuration may cut the way by which that would be seen.
 func (w *world) setMesh(text string) {
 	w.t.Helper()
 	w.pilotd.SetMeshConfig(text)

@@ -44,7 +44,8 @@ func (o Object) JSON() []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(o.Tree); err != nil {
-		panic(fmt.Sprintf("%s: a tree that is no JSON: %v", o.Key(), err)) // Trees are made here, of JSON's types alone.
+		// Trees are made here, of JSON's types alone.
+		panic(fmt.Sprintf("%s: a tree that is no JSON: %v", o.Key(), err))
 	}
 	return bytes.ReplaceAll(b.Bytes(), []byte(badUTF8), []byte{0xff})
 }

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// reader reads Shapes and remembers them, so that a recursive type becomes a cycle. Owned by the goroutine that made it.
+// reader reads Shapes and remembers them, so that a recursive type becomes a cycle. Owned by the goroutine that made
+// it.
 type reader struct {
 	messages map[protoreflect.FullName]*Shape
 	types    map[reflect.Type]*Shape
@@ -32,7 +33,8 @@ func (r *reader) istio(spec proto.Message) *Shape {
 // metadata has the fields of ObjectMeta that belong to whoever writes the object; the API server owns the others.
 func metadata() *Shape {
 	texts := &Shape{Form: Map, Elem: &Shape{Form: String}}
-	return &Shape{Type: "metadata", Fields: []Field{{Name: "labels", Shape: texts}, {Name: "annotations", Shape: texts}}}
+	return &Shape{Type: "metadata", Fields: []Field{{Name: "labels", Shape: texts},
+		{Name: "annotations", Shape: texts}}}
 }
 
 // message reads a protobuf message.

@@ -55,7 +55,8 @@ func (s *Shape) field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// Path leads from an object to a field in it: "spec", "http", "[]", "name". "[]" is an element of a list, "{}" a value of a map.
+// Path leads from an object to a field in it: "spec", "http", "[]", "name". "[]" is an element of a list, "{}" a value
+// of a map.
 type Path []string
 
 func (p Path) String() string {

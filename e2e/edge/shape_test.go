@@ -8,10 +8,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestEveryKindIsMade: every kind that pilotd reads has a shape and templates, and every field of the shape gets its turn.
+// TestEveryKindIsMade: every kind that pilotd reads has a shape and templates, and every field of the shape gets its
+// turn.
 func TestEveryKindIsMade(t *testing.T) {
 	kinds := Kinds()
-	for _, k := range []value.Kind{value.KindNamespace, value.KindNode, value.KindPod, value.KindService, value.KindEndpointSlice, value.KindServiceEntry,
+	for _, k := range []value.Kind{value.KindNamespace, value.KindNode, value.KindPod, value.KindService,
+		value.KindEndpointSlice, value.KindServiceEntry,
 		value.KindWorkloadEntry, value.KindVirtualService, value.KindDestinationRule, value.KindGateway, value.KindSidecar} {
 		if !slices.ContainsFunc(kinds, func(have Kind) bool { return have.Name == k }) {
 			t.Errorf("kind %s is not made", k)

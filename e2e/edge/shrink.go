@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Shrink returns the least object that is still bad, as far as leaving out parts and shortening texts goes, asking at most limit times.
-// Name, namespace and kind stay.
+// Shrink returns the least object that is still bad, as far as leaving out parts and shortening texts goes, asking at
+// most limit times. Name, namespace and kind stay.
 func Shrink(o Object, limit int, bad func(Object) bool) Object {
 	s := shrinker{limit: limit, bad: bad, best: o.Copy()}
 	for s.again = true; s.again; {

@@ -24,7 +24,8 @@ func (d *directory) replace(objects []edge.Object) {
 	d.t.Helper()
 	now := make(map[string]bool)
 	for _, o := range objects {
-		path := filepath.Join(d.Path, strings.ToLower(fmt.Sprintf("zz_%s_%s_%s.json", o.Key().Kind, o.Key().Namespace, o.Key().Name)))
+		path := filepath.Join(d.Path, strings.ToLower(fmt.Sprintf("zz_%s_%s_%s.json", o.Key().Kind, o.Key().Namespace,
+			o.Key().Name)))
 		now[path] = true
 		o = o.Copy()
 		o.Tree["metadata"].(edge.Tree)["creationTimestamp"] = hostileAge
@@ -48,7 +49,8 @@ func (d *directory) replace(objects []edge.Object) {
 // cluster keeps objects in an API server, which refuses some. Owned by the test's goroutine.
 type cluster struct {
 	*parts.Cluster
-	// applied are the generated objects that are there; refused is what the API server said of those that it did not take.
+	// applied are the generated objects that are there; refused is what the API server said of those that it did not
+	// take.
 	applied map[value.ObjectKey]edge.Object
 	refused map[value.ObjectKey]string
 }

@@ -55,8 +55,8 @@ type probe struct {
 	ask  func() (round string, err error)
 }
 
-// newWorld starts pilotd on the mesh in a directory, the Envoys, and the good tenant's backend. mesh is the mesh configuration, empty for the
-// default.
+// newWorld starts pilotd on the mesh in a directory, the Envoys, and the good tenant's backend. mesh is the mesh
+// configuration, empty for the default.
 func newWorld(t *testing.T, mesh string) *world {
 	t.Helper()
 	d := parts.NewDirectory(t)
@@ -89,14 +89,16 @@ func (w *world) start(p parts.Workload, kind parts.ProxyKind, protocol parts.Pro
 	w.t.Helper()
 	pod := w.network.Pod(w.t, p.IP)
 	e := parts.StartEnvoy(w.t, pod, parts.EnvoySpec{
-		Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets, Metadata: bothFamilies(p),
+		Kind: kind, Protocol: protocol, Workload: p, XDS: w.pilotd.Address(), Secrets: w.secrets,
+		Metadata: bothFamilies(p),
 	})
 	e.AwaitReady()
 	w.envoys = append(w.envoys, &watched{name: p.Name, envoy: e})
 	return pod
 }
 
-// bothFamilies says that a proxy has an IPv6 address too: it is sent the listeners of IPv6 addresses then. Clients over Delta have IPv4 alone.
+// bothFamilies says that a proxy has an IPv6 address too: it is sent the listeners of IPv6 addresses then. Clients over
+// Delta have IPv4 alone.
 func bothFamilies(p parts.Workload) map[string]any {
 	if p.Name == clientDelta().Name {
 		return nil
@@ -110,7 +112,8 @@ func (w *world) sidecar(p parts.Workload, protocol parts.Protocol) {
 	pod := w.start(p, parts.Sidecar, protocol)
 	client := pod.Client()
 	w.probes = append(w.probes,
-		probe{p.Name + " over HTTP", func() (string, error) { return askWeb(client, "http://"+webVIP+":80/", webHost) }},
+		probe{p.Name + " over HTTP",
+			func() (string, error) { return askWeb(client, "http://"+webVIP+":80/", webHost) }},
 		probe{p.Name + " over TCP", func() (string, error) { return "", greeted(w.t, pod) }})
 }
 
@@ -154,8 +157,8 @@ func greeted(t *testing.T, pod *testnet.Pod) error {
 	return nil
 }
 
-// apply makes those the hostile tenant's only objects and says what went wrong, empty if nothing did: an Envoy that refuses, a good tenant whose
-// traffic fails or whose edit does not arrive, a pilotd that panics.
+// apply makes those the hostile tenant's only objects and says what went wrong, empty if nothing did: an Envoy that
+// refuses, a good tenant whose traffic fails or whose edit does not arrive, a pilotd that panics.
 func (w *world) apply(objects []edge.Object) string {
 	w.t.Helper()
 	return w.judge(func() { w.store.replace(objects) })
@@ -212,7 +215,8 @@ func (w *world) panicked() string {
 	return ""
 }
 
-// arrived waits until every way to the good tenant shows the round. It waits no longer when an Envoy has refused something: that is why.
+// arrived waits until every way to the good tenant shows the round. It waits no longer when an Envoy has refused
+// something: that is why.
 func (w *world) arrived() error {
 	for _, p := range w.probes {
 		var refused error
@@ -263,7 +267,8 @@ func (w *world) anyRefused() error {
 	return nil
 }
 
-// watch asks the good tenant again and again until the function that it returns is called, which says the first failure.
+// watch asks the good tenant again and again until the function that it returns is called, which says the first
+// failure.
 func (w *world) watch() func() error {
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -318,7 +323,8 @@ func (w *world) refused() []string {
 	return out
 }
 
-// why is what an entry of Envoy's log says of a refusal, without the resource that some errors repeat. Empty for other entries.
+// why is what an entry of Envoy's log says of a refusal, without the resource that some errors repeat. Empty for other
+// entries.
 func why(entry string) string {
 	at := strings.Index(entry, " rejected: ")
 	if at < 0 {

@@ -56,7 +56,8 @@ func newPassthrough(t *testing.T) *passthrough {
 		Name: "passthrough", ConnectTimeout: durationpb.New(time.Second), LbPolicy: clusterpb.Cluster_CLUSTER_PROVIDED,
 		ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: clusterpb.Cluster_ORIGINAL_DST},
 	}
-	forward := &tcppb.TcpProxy{StatPrefix: "passthrough", ClusterSpecifier: &tcppb.TcpProxy_Cluster{Cluster: cluster.Name}}
+	forward := &tcppb.TcpProxy{StatPrefix: "passthrough",
+		ClusterSpecifier: &tcppb.TcpProxy_Cluster{Cluster: cluster.Name}}
 	listener := &listenerpb.Listener{
 		Name: "outbound",
 		Address: &corepb.Address{Address: &corepb.Address_SocketAddress{SocketAddress: &corepb.SocketAddress{
@@ -75,7 +76,8 @@ func newPassthrough(t *testing.T) *passthrough {
 	for name, m := range map[string]proto.Message{"passthrough": cluster, "outbound": listener} {
 		a := packed(t, m)
 		p.answers[a.TypeUrl] = &discoverypb.DeltaDiscoveryResponse{
-			TypeUrl: a.TypeUrl, Nonce: name, Resources: []*discoverypb.Resource{{Name: name, Version: "1", Resource: a}},
+			TypeUrl: a.TypeUrl, Nonce: name,
+			Resources: []*discoverypb.Resource{{Name: name, Version: "1", Resource: a}},
 		}
 	}
 	return p
@@ -100,7 +102,8 @@ func TestCapturedConnectionPassesEnvoyOnce(t *testing.T) {
 	pod := network.Pod(t, "10.244.1.1")
 	envoy := parts.StartEnvoy(t, pod, parts.EnvoySpec{
 		Kind: parts.Sidecar, Protocol: parts.Delta, XDS: tap.Addr, Secrets: parts.NewAuthority(t),
-		Workload: parts.Workload{Name: "app", Namespace: "shop", IP: "10.244.1.1", Labels: map[string]string{"app": "app"}},
+		Workload: parts.Workload{Name: "app", Namespace: "shop", IP: "10.244.1.1",
+			Labels: map[string]string{"app": "app"}},
 	})
 	envoy.AwaitReady()
 	a, err := parts.Ask(pod.Client(), "http://10.244.2.1:8080/", "backend")

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Ceiling is a limit for the memory of programs: a cgroup where this machine has one that we may make, else GOMEMLIMIT, which no kernel enforces.
+// Ceiling is a limit for the memory of programs: a cgroup where this machine has one that we may make, else GOMEMLIMIT,
+// which no kernel enforces.
 type Ceiling struct {
 	// Immutable after NewCeiling.
 	t     testing.TB
@@ -20,7 +21,8 @@ type Ceiling struct {
 	v1    bool   // of the cgroup
 }
 
-// NewCeiling makes a limit of so many bytes, and logs what it is. The cgroup is gone when the test ends, after the programs in it.
+// NewCeiling makes a limit of so many bytes, and logs what it is. The cgroup is gone when the test ends, after the
+// programs in it.
 func NewCeiling(t testing.TB, limit int64) *Ceiling {
 	t.Helper()
 	c := &Ceiling{t: t, limit: limit}
@@ -133,7 +135,8 @@ func (c *Ceiling) Killed() int {
 	return int(number(readText(filepath.Join(c.dir, file)), "oom_kill"))
 }
 
-// Peak is the most memory, in bytes, that the kernel has counted for the cgroup; zero where there is none or it does not tell.
+// Peak is the most memory, in bytes, that the kernel has counted for the cgroup; zero where there is none or it does
+// not tell.
 func (c *Ceiling) Peak() int64 {
 	file := "memory.peak"
 	if c.v1 {

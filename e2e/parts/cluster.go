@@ -67,7 +67,8 @@ func (c *Cluster) InstallCRDs() {
 	c.Apply(istioCRDs(c.t))
 	Eventually(c.t, "the CRDs are served", func() error {
 		c.mapping.Reset()
-		for kind, version := range map[string]string{"VirtualService": "networking.istio.io/v1", "AuthorizationPolicy": "security.istio.io/v1"} {
+		for kind, version := range map[string]string{"VirtualService": "networking.istio.io/v1",
+			"AuthorizationPolicy": "security.istio.io/v1"} {
 			if _, err := c.resource(&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": "default"},
 			}}); err != nil {
@@ -85,7 +86,8 @@ func istioCRDs(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("the module istio.io/api: %v", err)
 	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "kubernetes",
+		"customresourcedefinitions.gen.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

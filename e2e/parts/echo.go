@@ -99,7 +99,8 @@ func Ask(client *http.Client, url, host string, headers ...string) (Answer, erro
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{Status: resp.StatusCode, Name: resp.Header.Get("x-echo-name"), Header: resp.Header, Body: string(body)}, nil
+	return Answer{Status: resp.StatusCode, Name: resp.Header.Get("x-echo-name"), Header: resp.Header,
+		Body: string(body)}, nil
 }
 
 // Names asks n times and counts the answers by name; a refusal counts by its status.

@@ -50,7 +50,8 @@ func Fetch(t testing.TB, xds string, kind ProxyKind, w Workload, extensions []*c
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fetch{stream: stream, node: &corepb.Node{Id: w.nodeID(string(kind)), Metadata: fields, Extensions: extensions}}
+	f := &fetch{stream: stream, node: &corepb.Node{Id: w.nodeID(string(kind)), Metadata: fields,
+		Extensions: extensions}}
 	d, err := f.all()
 	if err != nil {
 		t.Fatal(err)

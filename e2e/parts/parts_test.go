@@ -51,7 +51,8 @@ func TestEchoAnswersWithItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Name != "web-v1" || a.Header.Get("x-echo-host") != "web.shop" || a.Header.Get("x-echo-path") != "/path?q=1" || a.Header.Get("x-echo-header-x-a") != "b" {
+	if a.Name != "web-v1" || a.Header.Get("x-echo-host") != "web.shop" || a.Header.Get("x-echo-path") != "/path?q=1" ||
+		a.Header.Get("x-echo-header-x-a") != "b" {
 		t.Errorf("answer %+v", a)
 	}
 }
@@ -62,7 +63,8 @@ func TestEnvoyWaitsForConfiguration(t *testing.T) {
 	pod := network.Pod(t, "10.244.1.1")
 	envoy := parts.StartEnvoy(t, pod, parts.EnvoySpec{
 		Kind: parts.Sidecar, Protocol: parts.Delta, XDS: testnet.Host + ":15010", Secrets: parts.NewAuthority(t),
-		Workload: parts.Workload{Name: "web", Namespace: "shop", IP: "10.244.1.1", Labels: map[string]string{"app": "web"}},
+		Workload: parts.Workload{Name: "web", Namespace: "shop", IP: "10.244.1.1",
+			Labels: map[string]string{"app": "web"}},
 	})
 	parts.Eventually(t, "Envoy tries to connect", func() error {
 		if err := envoy.Alive(); err != nil {

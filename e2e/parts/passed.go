@@ -50,7 +50,8 @@ func (p Passed) Names() []string {
 }
 
 func (p Passed) String() string {
-	return fmt.Sprintf("stream %d %s nonce %s: %v removed %v", p.Stream, short(p.TypeURL), p.Nonce, p.Names(), p.Removed)
+	return fmt.Sprintf("stream %d %s nonce %s: %v removed %v", p.Stream, short(p.TypeURL), p.Nonce, p.Names(),
+		p.Removed)
 }
 
 // short is the last part of a type URL.

@@ -18,9 +18,9 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// SDS serves a pod's secrets to its Envoy, as the agent does in a cluster: "default", the workload's certificate, and "ROOTCA", whom it trusts.
-// Secrets in files ("file-cert:…", "file-root:…") are there whatever their paths: they hold the same as these two. An Envoy whose agent does not
-// have a file waits 15 s for it, and would start that much later.
+// SDS serves a pod's secrets to its Envoy, as the agent does in a cluster: "default", the workload's certificate, and
+// "ROOTCA", whom it trusts. Secrets in files ("file-cert:…", "file-root:…") are there whatever their paths: they hold
+// the same as these two. An Envoy whose agent does not have a file waits 15 s for it, and would start that much later.
 type SDS struct {
 	secretpb.UnimplementedSecretDiscoveryServiceServer
 	// Immutable after StartSDS.
@@ -32,7 +32,8 @@ type SDS struct {
 // the service account "default".
 func StartSDS(t testing.TB, pod *testnet.Pod, a *Authority, w Workload) *SDS {
 	t.Helper()
-	chain, key, err := a.issue(&url.URL{Scheme: "spiffe", Host: "cluster.local", Path: "/ns/" + w.Namespace + "/sa/default"})
+	chain, key, err := a.issue(&url.URL{Scheme: "spiffe", Host: "cluster.local",
+		Path: "/ns/" + w.Namespace + "/sa/default"})
 	if err != nil {
 		t.Fatal(err)
 	}

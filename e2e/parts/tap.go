@@ -123,14 +123,18 @@ func (t *Tap) Refused() []string {
 
 // StreamAggregatedResources passes a SotW stream on.
 func (t *Tap) StreamAggregatedResources(down discoverypb.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	return pass(t, down, func(ctx context.Context, c discoverypb.AggregatedDiscoveryServiceClient) (upstream[discoverypb.DiscoveryRequest, discoverypb.DiscoveryResponse], error) {
+	return pass(t, down, func(ctx context.Context,
+		c discoverypb.AggregatedDiscoveryServiceClient) (upstream[discoverypb.DiscoveryRequest,
+		discoverypb.DiscoveryResponse], error) {
 		return c.StreamAggregatedResources(ctx)
 	}, passedSotW)
 }
 
 // DeltaAggregatedResources passes a Delta stream on.
 func (t *Tap) DeltaAggregatedResources(down discoverypb.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-	return pass(t, down, func(ctx context.Context, c discoverypb.AggregatedDiscoveryServiceClient) (upstream[discoverypb.DeltaDiscoveryRequest, discoverypb.DeltaDiscoveryResponse], error) {
+	return pass(t, down, func(ctx context.Context,
+		c discoverypb.AggregatedDiscoveryServiceClient) (upstream[discoverypb.DeltaDiscoveryRequest,
+		discoverypb.DeltaDiscoveryResponse], error) {
 		return c.DeltaAggregatedResources(ctx)
 	}, passedDelta)
 }

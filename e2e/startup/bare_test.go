@@ -32,13 +32,16 @@ func bareRead(t testing.TB, kubeconfig string) (time.Duration, int64) {
 	sizes := make(chan int64, 10)
 	began := time.Now()
 	for path, accept := range map[string]string{
-		"/api/v1/namespaces": protobuf, "/api/v1/nodes": protobuf, "/api/v1/pods": protobuf, "/api/v1/services": protobuf,
+		"/api/v1/namespaces": protobuf, "/api/v1/nodes": protobuf, "/api/v1/pods": protobuf,
+		"/api/v1/services":                              protobuf,
 		"/apis/discovery.k8s.io/v1/endpointslices":      protobuf,
 		"/apis/networking.istio.io/v1/virtualservices":  "application/json",
 		"/apis/networking.istio.io/v1/destinationrules": "application/json",
 	} {
 		group.Go(func() error {
-			req, err := http.NewRequest(http.MethodGet, cfg.Host+path+"?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan", nil)
+			req, err := http.NewRequest(http.MethodGet,
+				cfg.Host+path+
+					"?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan", nil)
 			if err != nil {
 				return err
 			}
@@ -66,7 +69,8 @@ func throwAway(client *http.Client, req *http.Request) (int64, error) {
 	var resp *http.Response
 	var err error
 	busy := parts.Poll(patience, 100*time.Millisecond, func() error {
-		if resp, err = client.Do(req); err == nil && resp.StatusCode == http.StatusTooManyRequests { // Its own cache fills.
+		// Its own cache fills.
+		if resp, err = client.Do(req); err == nil && resp.StatusCode == http.StatusTooManyRequests {
 			resp.Body.Close()
 			return errors.New(req.URL.Path + ": " + resp.Status)
 		}

@@ -69,7 +69,8 @@ func stored(t testing.TB, o meta.Object) record {
 		key += "endpointslices"
 	default:
 		gvk := o.(runtime.Object).GetObjectKind().GroupVersionKind()
-		key += gvk.Group + "/" + map[string]string{"VirtualService": "virtualservices", "DestinationRule": "destinationrules"}[gvk.Kind]
+		key += gvk.Group + "/" + map[string]string{"VirtualService": "virtualservices",
+			"DestinationRule": "destinationrules"}[gvk.Kind]
 	}
 	if o.GetNamespace() != "" {
 		key += "/" + o.GetNamespace()
@@ -113,7 +114,8 @@ func commit(t testing.TB, etcd string, records []record) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(`"succeeded":true`)) {
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK ||
+		!bytes.Contains(text, []byte(`"succeeded":true`)) {
 		t.Fatal(fmt.Errorf("etcd: %s: %s", resp.Status, text))
 	}
 }

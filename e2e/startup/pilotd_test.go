@@ -38,7 +38,8 @@ type pilotd struct {
 func start(t testing.TB, kubeconfig string) *pilotd {
 	t.Helper()
 	p := &pilotd{t: t, xds: freeAddress(t), http: freeAddress(t), log: filepath.Join(t.TempDir(), "pilotd.log")}
-	p.cmd = exec.Command(os.Getenv("PILOTD"), "discovery", "--registries=Kubernetes", "--kubeconfig="+kubeconfig, "--grpcAddr="+p.xds, "--httpAddr="+p.http,
+	p.cmd = exec.Command(os.Getenv("PILOTD"), "discovery", "--registries=Kubernetes", "--kubeconfig="+kubeconfig,
+		"--grpcAddr="+p.xds, "--httpAddr="+p.http,
 		"--monitoringAddr=", "--secureGRPCAddr=", "--httpsAddr=", "--shutdownDuration=1s")
 	log, err := os.Create(p.log)
 	if err != nil {

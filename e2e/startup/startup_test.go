@@ -23,7 +23,8 @@ func TestStartUp(t *testing.T) {
 	parts.NewBareCluster(t, api).InstallCRDs()
 	began := time.Now()
 	size := fill(t, api.Etcd, m)
-	t.Logf("%d services and %d pods of %d bytes written in %v", m.Services, m.Workloads(), size, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d services and %d pods of %d bytes written in %v", m.Services, m.Workloads(), size,
+		time.Since(began).Round(time.Millisecond))
 	for range 2 { // The server's caches fill.
 		took, bytes := bareRead(t, api.Kubeconfig)
 		t.Logf("bare reader: %v for %.1f MB", took.Round(time.Millisecond), float64(bytes)/1e6)
@@ -57,7 +58,8 @@ func complete(t *testing.T, p *pilotd, m *mesh.Mesh, got answers) {
 	node := m.Node(0)
 	id := strings.Split(node.Id, "~")
 	name, namespace, _ := strings.Cut(id[2], ".")
-	dump := parts.Fetch(t, p.xds, parts.Sidecar, parts.Workload{Name: name, Namespace: namespace, IP: id[1], Labels: m.Pod(0).Labels}, nil)
+	dump := parts.Fetch(t, p.xds, parts.Sidecar, parts.Workload{Name: name, Namespace: namespace, IP: id[1],
+		Labels: m.Pod(0).Labels}, nil)
 	endpoints := map[string]int{}
 	for _, e := range dump.Endpoints {
 		for _, l := range e.Endpoints {

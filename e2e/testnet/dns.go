@@ -14,8 +14,9 @@ import (
 // resolvConf is where C libraries and Envoy read which resolver to ask.
 const resolvConf = "/etc/resolv.conf"
 
-// useOwnResolver lets every process of the mount namespace ask Host for names, and not the resolvers of this machine, which no pod reaches.
-// A machine without the file needs nothing: its processes ask their own loopback address, which refuses at once.
+// useOwnResolver lets every process of the mount namespace ask Host for names, and not the resolvers of this machine,
+// which no pod reaches. A machine without the file needs nothing: its processes ask their own loopback address, which
+// refuses at once.
 func useOwnResolver() error {
 	f, err := os.CreateTemp("", "resolv.conf")
 	if err != nil {
@@ -35,9 +36,10 @@ func useOwnResolver() error {
 	return nil
 }
 
-// startDNS serves the resolver of the network on port 53 of Host until the test ends. It answers at once that a name does not exist, as a
-// cluster's resolver does for a name that nobody has. An Envoy that starts waits until the first name of each cluster of type STRICT_DNS or
-// LOGICAL_DNS is resolved or known not to exist: without an answer it would wait a minute, until its queries time out.
+// startDNS serves the resolver of the network on port 53 of Host until the test ends. It answers at once that a name
+// does not exist, as a cluster's resolver does for a name that nobody has. An Envoy that starts waits until the first
+// name of each cluster of type STRICT_DNS or LOGICAL_DNS is resolved or known not to exist: without an answer it would
+// wait a minute, until its queries time out.
 func startDNS(t testing.TB) error {
 	c, err := net.ListenPacket("udp", net.JoinHostPort(Host, "53"))
 	if err != nil {
@@ -84,7 +86,8 @@ func noSuchName(query []byte) ([]byte, error) {
 		return nil, err
 	}
 	m := dnsmessage.Message{Header: dnsmessage.Header{
-		ID: header.ID, Response: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true, RCode: dnsmessage.RCodeNameError,
+		ID: header.ID, Response: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true,
+		RCode: dnsmessage.RCodeNameError,
 	}, Questions: questions}
 	return m.Pack()
 }

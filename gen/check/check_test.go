@@ -46,7 +46,8 @@ func cluster(name string) *routepb.RouteAction {
 func weights(w ...uint32) *routepb.RouteAction {
 	out := &routepb.WeightedCluster{}
 	for _, n := range w {
-		out.Clusters = append(out.Clusters, &routepb.WeightedCluster_ClusterWeight{Name: "a", Weight: wrapperspb.UInt32(n)})
+		out.Clusters = append(out.Clusters, &routepb.WeightedCluster_ClusterWeight{Name: "a",
+			Weight: wrapperspb.UInt32(n)})
 	}
 	return &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_WeightedClusters{WeightedClusters: out}}
 }
@@ -63,28 +64,50 @@ func TestRoutes(t *testing.T) {
 		change func(r *routepb.Route, a *routepb.RouteAction)
 		path   string
 	}{
-		"fine":                 {func(*routepb.Route, *routepb.RouteAction) {}, ""},
-		"empty regex":          {func(r *routepb.Route, _ *routepb.RouteAction) { r.Match = match(regex("")) }, "routes[0].match.safe_regex"},
-		"no regex":             {func(r *routepb.Route, _ *routepb.RouteAction) { r.Match = match(regex("a(")) }, "routes[0].match.safe_regex"},
-		"lookahead":            {func(r *routepb.Route, _ *routepb.RouteAction) { r.Match = match(regex("(?=a)")) }, "routes[0].match.safe_regex"},
-		"line break in a name": {func(r *routepb.Route, _ *routepb.RouteAction) { r.RequestHeadersToAdd = header("a\nb", "v") }, "routes[0].request_headers_to_add[0]"},
-		"unknown command":      {func(r *routepb.Route, _ *routepb.RouteAction) { r.RequestHeadersToAdd = header("a", "%NOTHING%") }, "routes[0].request_headers_to_add[0]"},
-		"lone percent sign":    {func(r *routepb.Route, _ *routepb.RouteAction) { r.ResponseHeadersToAdd = header("a", "100%") }, "routes[0].response_headers_to_add[0]"},
+		"fine": {func(*routepb.Route, *routepb.RouteAction) {}, ""},
+		"empty regex": {func(r *routepb.Route, _ *routepb.RouteAction) { r.Match = match(regex("")) },
+			"routes[0].match.safe_regex"},
+		"no regex": {func(r *routepb.Route, _ *routepb.RouteAction) { r.Match = match(regex("a(")) },
+			"routes[0].match.safe_regex"},
+		"lookahead": {func(r *routepb.Route, _ *routepb.RouteAction) { r.Match = match(regex("(?=a)")) },
+			"routes[0].match.safe_regex"},
+		"line break in a name": {func(r *routepb.Route, _ *routepb.RouteAction) {
+			r.RequestHeadersToAdd = header("a\nb",
+				"v")
+		}, "routes[0].request_headers_to_add[0]"},
+		"unknown command": {func(r *routepb.Route, _ *routepb.RouteAction) {
+			r.RequestHeadersToAdd = header("a",
+				"%NOTHING%")
+		}, "routes[0].request_headers_to_add[0]"},
+		"lone percent sign": {func(r *routepb.Route, _ *routepb.RouteAction) {
+			r.ResponseHeadersToAdd = header("a",
+				"100%")
+		}, "routes[0].response_headers_to_add[0]"},
 		"known command": {func(r *routepb.Route, _ *routepb.RouteAction) {
 			r.RequestHeadersToAdd = header("a", "%DOWNSTREAM_REMOTE_ADDRESS%")
 		}, ""},
 		"value too long": {func(r *routepb.Route, _ *routepb.RouteAction) {
 			r.RequestHeadersToAdd = header("a", strings.Repeat("v", 16385))
 		}, "routes[0].request_headers_to_add[0]"},
-		"pseudo header":      {func(r *routepb.Route, _ *routepb.RouteAction) { r.RequestHeadersToAdd = header(":path", "v") }, "routes[0].request_headers_to_add[0]"},
-		"removed host":       {func(r *routepb.Route, _ *routepb.RouteAction) { r.RequestHeadersToRemove = []string{"Host"} }, "routes[0].request_headers_to_remove[0]"},
-		"line break removed": {func(r *routepb.Route, _ *routepb.RouteAction) { r.ResponseHeadersToRemove = []string{"a\r\n"} }, "routes[0].response_headers_to_remove[0]"},
+		"pseudo header": {func(r *routepb.Route, _ *routepb.RouteAction) {
+			r.RequestHeadersToAdd = header(":path",
+				"v")
+		}, "routes[0].request_headers_to_add[0]"},
+		"removed host": {func(r *routepb.Route,
+			_ *routepb.RouteAction) {
+			r.RequestHeadersToRemove = []string{"Host"}
+		}, "routes[0].request_headers_to_remove[0]"},
+		"line break removed": {func(r *routepb.Route,
+			_ *routepb.RouteAction) {
+			r.ResponseHeadersToRemove = []string{"a\r\n"}
+		}, "routes[0].response_headers_to_remove[0]"},
 		"1001 headers": {func(r *routepb.Route, _ *routepb.RouteAction) {
 			for range 1001 {
 				r.RequestHeadersToAdd = append(r.RequestHeadersToAdd, header("a", "v")...)
 			}
 		}, "routes[0].request_headers_to_add"},
-		"line break rewritten": {func(_ *routepb.Route, a *routepb.RouteAction) { a.PrefixRewrite = "/\n" }, "routes[0].route.prefix_rewrite"},
+		"line break rewritten": {func(_ *routepb.Route, a *routepb.RouteAction) { a.PrefixRewrite = "/\n" },
+			"routes[0].route.prefix_rewrite"},
 		"unknown group": {func(_ *routepb.Route, a *routepb.RouteAction) {
 			a.RegexRewrite = &matcherpb.RegexMatchAndSubstitute{Pattern: regex("(a)"), Substitution: `\2`}
 		}, "routes[0].route.regex_rewrite"},
@@ -92,17 +115,28 @@ func TestRoutes(t *testing.T) {
 			a.PrefixRewrite = "/a"
 			a.RegexRewrite = &matcherpb.RegexMatchAndSubstitute{Pattern: regex("(a)"), Substitution: `\1`}
 		}, "routes[0].route"},
-		"weights beyond uint32": {func(_ *routepb.Route, a *routepb.RouteAction) { proto.Reset(a); proto.Merge(a, weights(1<<31, 1<<31)) }, "routes[0].route.weighted_clusters"},
+		"weights beyond uint32": {func(_ *routepb.Route, a *routepb.RouteAction) {
+			proto.Reset(a)
+			proto.Merge(a,
+				weights(1<<31, 1<<31))
+		}, "routes[0].route.weighted_clusters"},
 		"weights up to uint32": {func(_ *routepb.Route, a *routepb.RouteAction) {
 			proto.Reset(a)
 			proto.Merge(a, weights(1<<31, 1<<31-1))
 		}, ""},
-		"no weight":     {func(_ *routepb.Route, a *routepb.RouteAction) { proto.Reset(a); proto.Merge(a, weights(0)) }, "routes[0].route.weighted_clusters"},
-		"backoff of 0s": {func(_ *routepb.Route, a *routepb.RouteAction) { a.RetryPolicy = backoff(&durationpb.Duration{}) }, "routes[0].route.retry_policy"},
+		"no weight": {func(_ *routepb.Route, a *routepb.RouteAction) { proto.Reset(a); proto.Merge(a, weights(0)) },
+			"routes[0].route.weighted_clusters"},
+		"backoff of 0s": {func(_ *routepb.Route,
+			a *routepb.RouteAction) {
+			a.RetryPolicy = backoff(&durationpb.Duration{})
+		}, "routes[0].route.retry_policy"},
 		"backoff below 1ms": {func(_ *routepb.Route, a *routepb.RouteAction) {
 			a.RetryPolicy = backoff(&durationpb.Duration{Nanos: 10})
 		}, "routes[0].route.retry_policy"},
-		"negative timeout": {func(_ *routepb.Route, a *routepb.RouteAction) { a.Timeout = &durationpb.Duration{Seconds: -1} }, "routes[0].route.timeout"},
+		"negative timeout": {func(_ *routepb.Route,
+			a *routepb.RouteAction) {
+			a.Timeout = &durationpb.Duration{Seconds: -1}
+		}, "routes[0].route.timeout"},
 		"hash on an empty query": {func(_ *routepb.Route, a *routepb.RouteAction) {
 			a.HashPolicy = []*routepb.RouteAction_HashPolicy{{PolicySpecifier: &routepb.RouteAction_HashPolicy_QueryParameter_{QueryParameter: &routepb.RouteAction_HashPolicy_QueryParameter{}}}}
 		}, "routes[0].route.hash_policy[0]"},
@@ -113,7 +147,9 @@ func TestRoutes(t *testing.T) {
 			r.Action = &routepb.Route_Redirect{Redirect: &routepb.RedirectAction{HostRedirect: "a\nb"}}
 		}, "routes[0].redirect"},
 		"body too long": {func(r *routepb.Route, _ *routepb.RouteAction) {
-			r.Action = &routepb.Route_DirectResponse{DirectResponse: &routepb.DirectResponseAction{Status: 200, Body: &corepb.DataSource{Specifier: &corepb.DataSource_InlineString{InlineString: strings.Repeat("b", 1<<20+1)}}}}
+			r.Action = &routepb.Route_DirectResponse{DirectResponse: &routepb.DirectResponseAction{Status: 200,
+				Body: &corepb.DataSource{Specifier: &corepb.DataSource_InlineString{InlineString: strings.Repeat("b",
+					1<<20+1)}}}}
 		}, "routes[0].direct_response"},
 		"status": {func(r *routepb.Route, _ *routepb.RouteAction) {
 			r.Action = &routepb.Route_DirectResponse{DirectResponse: &routepb.DirectResponseAction{Status: 999}}
@@ -122,9 +158,11 @@ func TestRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := cluster("a")
-			r := &routepb.Route{Match: &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}}, Action: &routepb.Route_Route{Route: a}}
+			r := &routepb.Route{Match: &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}},
+				Action: &routepb.Route_Route{Route: a}}
 			c.change(r, a)
-			expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"*"}, Routes: []*routepb.Route{r}}, 0), c.path)
+			expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"*"},
+				Routes: []*routepb.Route{r}}, 0), c.path)
 		})
 	}
 	expect(t, check.VirtualHost(&routepb.VirtualHost{Name: "v", Domains: []string{"a.b", "A.b"}}, 0), "domains[1]")
@@ -142,17 +180,20 @@ func TestRegexSizes(t *testing.T) {
 	for path, change := range map[string]func(r *routepb.Route){
 		"match.safe_regex": func(r *routepb.Route) { r.Match = match(large) },
 		"match.headers[0].string_match.safe_regex": func(r *routepb.Route) {
-			r.Match.Headers = []*routepb.HeaderMatcher{{Name: "x", HeaderMatchSpecifier: &routepb.HeaderMatcher_StringMatch{StringMatch: text}}}
+			r.Match.Headers = []*routepb.HeaderMatcher{{Name: "x",
+				HeaderMatchSpecifier: &routepb.HeaderMatcher_StringMatch{StringMatch: text}}}
 		},
 		"match.query_parameters[0].string_match.safe_regex": func(r *routepb.Route) {
-			r.Match.QueryParameters = []*routepb.QueryParameterMatcher{{Name: "x", QueryParameterMatchSpecifier: &routepb.QueryParameterMatcher_StringMatch{StringMatch: text}}}
+			r.Match.QueryParameters = []*routepb.QueryParameterMatcher{{Name: "x",
+				QueryParameterMatchSpecifier: &routepb.QueryParameterMatcher_StringMatch{StringMatch: text}}}
 		},
 		"route.regex_rewrite.pattern": func(r *routepb.Route) { r.GetRoute().RegexRewrite = rewrite },
 		"typed_per_filter_config[envoy.filters.http.cors].allow_origin_string_match[0].safe_regex": func(r *routepb.Route) {
 			r.TypedPerFilterConfig = map[string]*anypb.Any{"envoy.filters.http.cors": cors}
 		},
 	} {
-		r := &routepb.Route{Match: &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}}, Action: &routepb.Route_Route{Route: cluster("a")}}
+		r := &routepb.Route{Match: &routepb.RouteMatch{PathSpecifier: &routepb.RouteMatch_Prefix{Prefix: "/"}},
+			Action: &routepb.Route_Route{Route: cluster("a")}}
 		change(r)
 		v := &routepb.VirtualHost{Name: "v", Domains: []string{"*"}, Routes: []*routepb.Route{r}}
 		expect(t, check.VirtualHost(v, 0), "")
@@ -170,7 +211,8 @@ func backoff(d *durationpb.Duration) *routepb.RetryPolicy {
 }
 
 func at(address string, port uint32) *corepb.Address {
-	return &corepb.Address{Address: &corepb.Address_SocketAddress{SocketAddress: &corepb.SocketAddress{Address: address, PortSpecifier: &corepb.SocketAddress_PortValue{PortValue: port}}}}
+	return &corepb.Address{Address: &corepb.Address_SocketAddress{SocketAddress: &corepb.SocketAddress{Address: address,
+		PortSpecifier: &corepb.SocketAddress_PortValue{PortValue: port}}}}
 }
 
 func pipe(path string) *corepb.Address {
@@ -178,11 +220,13 @@ func pipe(path string) *corepb.Address {
 }
 
 func endpoint(a *corepb.Address, weight uint32) *endpointpb.LbEndpoint {
-	return &endpointpb.LbEndpoint{LoadBalancingWeight: wrapperspb.UInt32(weight), HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: a}}}
+	return &endpointpb.LbEndpoint{LoadBalancingWeight: wrapperspb.UInt32(weight),
+		HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: a}}}
 }
 
 func assignment(e ...*endpointpb.LbEndpoint) *endpointpb.ClusterLoadAssignment {
-	return &endpointpb.ClusterLoadAssignment{ClusterName: "c", Endpoints: []*endpointpb.LocalityLbEndpoints{{LbEndpoints: e}}}
+	return &endpointpb.ClusterLoadAssignment{ClusterName: "c",
+		Endpoints: []*endpointpb.LocalityLbEndpoints{{LbEndpoints: e}}}
 }
 
 // TestClusters: each rule about clusters, by what breaks it.
@@ -200,22 +244,43 @@ func TestClusters(t *testing.T) {
 		cluster *clusterpb.Cluster
 		path    string
 	}{
-		"fine":                     {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_STATIC)}, ""},
-		"no name":                  {&clusterpb.Cluster{}, "name"},
-		"ring too large":           {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_RING_HASH, LbConfig: ring(8388609)}, "ring_hash_lb_config"},
-		"largest ring":             {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_RING_HASH, LbConfig: ring(8388608)}, ""},
-		"maglev not prime":         {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV, LbConfig: maglev(65536)}, "maglev_lb_config"},
-		"maglev prime":             {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV, LbConfig: maglev(65537)}, ""},
-		"maglev too large":         {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV, LbConfig: maglev(5000077)}, "maglev_lb_config"},
-		"warm-up over 100%":        {&clusterpb.Cluster{Name: "c", LbConfig: &clusterpb.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterpb.Cluster_RoundRobinLbConfig{SlowStartConfig: &clusterpb.Cluster_SlowStartConfig{MinWeightPercent: &typepb.Percent{Value: 101}}}}}, "round_robin_lb_config"},
-		"no connect timeout":       {&clusterpb.Cluster{Name: "c", ConnectTimeout: &durationpb.Duration{}}, "connect_timeout"},
-		"original without policy":  {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_ORIGINAL_DST)}, "lb_policy"},
-		"original with assignment": {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_ORIGINAL_DST), LbPolicy: clusterpb.Cluster_CLUSTER_PROVIDED, LoadAssignment: assignment()}, "load_assignment"},
-		"logical with two":         {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_LOGICAL_DNS), LoadAssignment: assignment(endpoint(at("a", 1), 1), endpoint(at("b", 1), 1))}, "load_assignment"},
-		"dns with a path":          {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_STRICT_DNS), LoadAssignment: assignment(endpoint(pipe("/a"), 1))}, "load_assignment"},
-		"static with a name":       {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_STATIC), LoadAssignment: assignment(endpoint(at("a.b", 1), 1))}, "load_assignment"},
-		"weights beyond uint32":    {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_STRICT_DNS), LoadAssignment: assignment(endpoint(at("a", 1), 1<<31), endpoint(at("b", 1), 1<<31))}, "load_assignment"},
-		"ejection over 100%":       {&clusterpb.Cluster{Name: "c", OutlierDetection: &clusterpb.OutlierDetection{MaxEjectionPercent: wrapperspb.UInt32(101)}}, "outlier_detection"},
+		"fine": {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_STATIC)},
+			""},
+		"no name": {&clusterpb.Cluster{}, "name"},
+		"ring too large": {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_RING_HASH,
+			LbConfig: ring(8388609)}, "ring_hash_lb_config"},
+		"largest ring": {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_RING_HASH,
+			LbConfig: ring(8388608)}, ""},
+		"maglev not prime": {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV,
+			LbConfig: maglev(65536)}, "maglev_lb_config"},
+		"maglev prime": {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV,
+			LbConfig: maglev(65537)}, ""},
+		"maglev too large": {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV,
+			LbConfig: maglev(5000077)}, "maglev_lb_config"},
+		"warm-up over 100%": {&clusterpb.Cluster{Name: "c",
+			LbConfig: &clusterpb.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterpb.Cluster_RoundRobinLbConfig{SlowStartConfig: &clusterpb.Cluster_SlowStartConfig{MinWeightPercent: &typepb.Percent{Value: 101}}}}}, "round_robin_lb_config"},
+		"no connect timeout": {&clusterpb.Cluster{Name: "c", ConnectTimeout: &durationpb.Duration{}},
+			"connect_timeout"},
+		"original without policy": {&clusterpb.Cluster{Name: "c",
+			ClusterDiscoveryType: typ(clusterpb.Cluster_ORIGINAL_DST)}, "lb_policy"},
+		"original with assignment": {&clusterpb.Cluster{Name: "c",
+			ClusterDiscoveryType: typ(clusterpb.Cluster_ORIGINAL_DST), LbPolicy: clusterpb.Cluster_CLUSTER_PROVIDED,
+			LoadAssignment: assignment()}, "load_assignment"},
+		"logical with two": {&clusterpb.Cluster{Name: "c",
+			ClusterDiscoveryType: typ(clusterpb.Cluster_LOGICAL_DNS),
+			LoadAssignment:       assignment(endpoint(at("a", 1), 1), endpoint(at("b", 1), 1))}, "load_assignment"},
+		"dns with a path": {&clusterpb.Cluster{Name: "c",
+			ClusterDiscoveryType: typ(clusterpb.Cluster_STRICT_DNS),
+			LoadAssignment:       assignment(endpoint(pipe("/a"), 1))}, "load_assignment"},
+		"static with a name": {&clusterpb.Cluster{Name: "c", ClusterDiscoveryType: typ(clusterpb.Cluster_STATIC),
+			LoadAssignment: assignment(endpoint(at("a.b", 1), 1))}, "load_assignment"},
+		"weights beyond uint32": {&clusterpb.Cluster{Name: "c",
+			ClusterDiscoveryType: typ(clusterpb.Cluster_STRICT_DNS),
+			LoadAssignment:       assignment(endpoint(at("a", 1), 1<<31), endpoint(at("b", 1), 1<<31))},
+			"load_assignment"},
+		"ejection over 100%": {&clusterpb.Cluster{Name: "c",
+			OutlierDetection: &clusterpb.OutlierDetection{MaxEjectionPercent: wrapperspb.UInt32(101)}},
+			"outlier_detection"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, check.Cluster(c.cluster), c.path) })
 	}
@@ -262,8 +327,10 @@ func TestChains(t *testing.T) {
 		"other names":        {sni("a"), sni("b"), ""},
 		"all and some":       {sni(), sni("b"), ""},
 		"all and all":        {chain(nil), chain(&listenerpb.FilterChainMatch{}), "filter_chain_match"},
-		"other ports":        {chain(&listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(1)}), chain(&listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(2)}), ""},
-		"other transports":   {chain(&listenerpb.FilterChainMatch{TransportProtocol: "tls"}), chain(&listenerpb.FilterChainMatch{TransportProtocol: "raw_buffer"}), ""},
+		"other ports": {chain(&listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(1)}),
+			chain(&listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(2)}), ""},
+		"other transports": {chain(&listenerpb.FilterChainMatch{TransportProtocol: "tls"}),
+			chain(&listenerpb.FilterChainMatch{TransportProtocol: "raw_buffer"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, check.Overlap([]*listenerpb.FilterChain{c.a}, c.b), c.path) })
 	}
@@ -272,7 +339,8 @@ func TestChains(t *testing.T) {
 	expect(t, check.Listener(&listenerpb.Listener{Name: "l", Address: pipe("")}), "address")
 }
 
-// TestPackedMessages: what is wrong with a message that is packed in others, at any depth, is found in the encoded bytes of the outermost.
+// TestPackedMessages: what is wrong with a message that is packed in others, at any depth, is found in the encoded
+// bytes of the outermost.
 func TestPackedMessages(t *testing.T) {
 	pack := func(m proto.Message) *anypb.Any {
 		if r := check.Refusal(m); r != "" {
@@ -288,14 +356,17 @@ func TestPackedMessages(t *testing.T) {
 		m    proto.Message
 		path string
 	}{
-		"fine":      {&tlspb.UpstreamTlsContext{Sni: "a"}, ""},
-		"SNI":       {&tlspb.UpstreamTlsContext{Sni: strings.Repeat("s", 256)}, "UpstreamTlsContext.sni"},
-		"hash":      {&tlspb.DownstreamTlsContext{CommonTlsContext: &tlspb.CommonTlsContext{ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{VerifyCertificateHash: []string{strings.Repeat("x", 64)}}}}}, "DownstreamTlsContext.validation_context.verify_certificate_hash[0]"},
-		"TCP proxy": {&tcppb.TcpProxy{StatPrefix: "s", ClusterSpecifier: &tcppb.TcpProxy_Cluster{Cluster: "c"}, IdleTimeout: &durationpb.Duration{Seconds: -1}}, "TcpProxy.idle_timeout"},
+		"fine": {&tlspb.UpstreamTlsContext{Sni: "a"}, ""},
+		"SNI":  {&tlspb.UpstreamTlsContext{Sni: strings.Repeat("s", 256)}, "UpstreamTlsContext.sni"},
+		"hash": {&tlspb.DownstreamTlsContext{CommonTlsContext: &tlspb.CommonTlsContext{ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{VerifyCertificateHash: []string{strings.Repeat("x", 64)}}}}}, "DownstreamTlsContext.validation_context.verify_certificate_hash[0]"},
+		"TCP proxy": {&tcppb.TcpProxy{StatPrefix: "s", ClusterSpecifier: &tcppb.TcpProxy_Cluster{Cluster: "c"},
+			IdleTimeout: &durationpb.Duration{Seconds: -1}}, "TcpProxy.idle_timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := &listenerpb.FilterChain{Filters: []*listenerpb.Filter{{Name: "f", ConfigType: &listenerpb.Filter_TypedConfig{TypedConfig: pack(c.m)}}}}
-			outer := &corepb.TransportSocket{Name: "o", ConfigType: &corepb.TransportSocket_TypedConfig{TypedConfig: pack(inner)}}
+			inner := &listenerpb.FilterChain{Filters: []*listenerpb.Filter{{Name: "f",
+				ConfigType: &listenerpb.Filter_TypedConfig{TypedConfig: pack(c.m)}}}}
+			outer := &corepb.TransportSocket{Name: "o",
+				ConfigType: &corepb.TransportSocket_TypedConfig{TypedConfig: pack(inner)}}
 			b, err := proto.Marshal(outer)
 			if err != nil {
 				t.Fatal(err)

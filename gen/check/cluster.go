@@ -63,7 +63,8 @@ func (f *faults) balance(c *clusterpb.Cluster) {
 			f.add("maglev_lb_config.table_size", "is %d, it must be a prime number", n)
 		}
 	}
-	provided, original := c.GetLbPolicy() == clusterpb.Cluster_CLUSTER_PROVIDED, c.GetType() == clusterpb.Cluster_ORIGINAL_DST
+	provided, original := c.GetLbPolicy() == clusterpb.Cluster_CLUSTER_PROVIDED,
+		c.GetType() == clusterpb.Cluster_ORIGINAL_DST
 	if provided != original && c.GetClusterType() == nil {
 		f.add("lb_policy", "is %v, which does not go with type %v", c.GetLbPolicy(), c.GetType())
 	}
@@ -96,12 +97,14 @@ func (f *faults) assignment(path string, a *endpointpb.ClusterLoadAssignment, na
 			f.address(fmt.Sprintf("%s.lb_endpoints[%d].endpoint.address", at, j), e.GetEndpoint().GetAddress(), names)
 		}
 		if sum > math.MaxUint32 {
-			f.add(at, "the sum of the weights of its endpoints is %d, at most %d is allowed", sum, uint32(math.MaxUint32))
+			f.add(at, "the sum of the weights of its endpoints is %d, at most %d is allowed", sum,
+				uint32(math.MaxUint32))
 		}
 	}
 	for p, sum := range localities {
 		if sum > math.MaxUint32 {
-			f.add(path, "the sum of the weights of all localities of priority %d is %d, at most %d is allowed", p, sum, uint32(math.MaxUint32))
+			f.add(path, "the sum of the weights of all localities of priority %d is %d, at most %d is allowed", p, sum,
+				uint32(math.MaxUint32))
 		}
 	}
 }

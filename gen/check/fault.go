@@ -25,14 +25,15 @@ func (f Fault) String() string {
 
 // Within reports whether the Fault is in that field.
 func (f Fault) Within(field string) bool {
-	return f.Path == field || strings.HasPrefix(f.Path, field) && strings.ContainsAny(f.Path[len(field):len(field)+1], ".[")
+	return f.Path == field || strings.HasPrefix(f.Path, field) && strings.ContainsAny(f.Path[len(field):len(field)+1],
+		".[")
 }
 
 // faults collects Faults along a path.
 type faults struct {
 	list []Fault
-	// regexSize is the largest RE2 program of a regular expression; 0: there is no limit, or one that is too large was found, which is
-	// enough.
+	// regexSize is the largest RE2 program of a regular expression; 0: there is no limit, or one that is too large was
+	// found, which is enough.
 	regexSize int
 }
 
@@ -58,8 +59,8 @@ const (
 	refusalEnd   = "\x00end\x00"
 )
 
-// Refusal is a type URL that stands in place of that of a packed message that breaks rules, so that Packed finds what is wrong with it in
-// anything that holds it. Empty if the message breaks none.
+// Refusal is a type URL that stands in place of that of a packed message that breaks rules, so that Packed finds what
+// is wrong with it in anything that holds it. Empty if the message breaks none.
 func Refusal(m proto.Message) string {
 	list := Message(m)
 	if len(list) == 0 {
@@ -69,7 +70,8 @@ func Refusal(m proto.Message) string {
 	return refusalBegin + name + "\x00" + list[0].Path + "\x00" + list[0].Reason + refusalEnd
 }
 
-// Packed are the faults of the messages that are packed in an encoded one. Of several messages within each other the innermost has the fault.
+// Packed are the faults of the messages that are packed in an encoded one. Of several messages within each other the
+// innermost has the fault.
 func Packed(b []byte) (out []Fault) {
 	for {
 		i := bytes.LastIndex(b, []byte(refusalBegin))

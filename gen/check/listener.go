@@ -8,7 +8,8 @@ import (
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 )
 
-// Listener are the rules that a listener breaks, but for those about its chains. It may have no chains, where they are encoded for themselves.
+// Listener are the rules that a listener breaks, but for those about its chains. It may have no chains, where they are
+// encoded for themselves.
 func Listener(l *listenerpb.Listener) []Fault {
 	f := &faults{}
 	f.validate(l)
@@ -26,28 +27,32 @@ func FilterChain(c *listenerpb.FilterChain) []Fault {
 	f.validate(c)
 	for i, n := range c.GetFilterChainMatch().GetServerNames() {
 		if strings.Contains(n, "*") && !strings.HasPrefix(n, "*.") {
-			f.add(fmt.Sprintf("filter_chain_match.server_names[%d]", i), "%s is no pattern of server names: those are *.suffix", cut(n))
+			f.add(fmt.Sprintf("filter_chain_match.server_names[%d]", i),
+				"%s is no pattern of server names: those are *.suffix", cut(n))
 		}
 	}
 	return f.list
 }
 
-// Overlap says whether a chain takes connections by the same criteria as one of those before it in the listener: Envoy refuses the listener
-// then.
+// Overlap says whether a chain takes connections by the same criteria as one of those before it in the listener: Envoy
+// refuses the listener then.
 func Overlap(before []*listenerpb.FilterChain, c *listenerpb.FilterChain) []Fault {
 	for _, o := range before {
 		if overlaps(o.GetFilterChainMatch(), c.GetFilterChainMatch()) {
-			return []Fault{{"filter_chain_match", fmt.Sprintf("chain %s takes the same connections: %s", cut(o.GetName()), criteria(o.GetFilterChainMatch()))}}
+			return []Fault{{"filter_chain_match", fmt.Sprintf("chain %s takes the same connections: %s",
+				cut(o.GetName()), criteria(o.GetFilterChainMatch()))}}
 		}
 	}
 	return nil
 }
 
-// overlaps reports whether two matches have a combination of criteria in common. A list that is empty stands for the criterion "any", which
-// only another empty list has.
+// overlaps reports whether two matches have a combination of criteria in common. A list that is empty stands for the
+// criterion "any", which only another empty list has.
 func overlaps(a, b *listenerpb.FilterChainMatch) bool {
-	return a.GetDestinationPort().GetValue() == b.GetDestinationPort().GetValue() && a.GetTransportProtocol() == b.GetTransportProtocol() &&
-		share(ranges(a), ranges(b)) && share(names(a), names(b)) && share(a.GetApplicationProtocols(), b.GetApplicationProtocols())
+	return a.GetDestinationPort().GetValue() == b.GetDestinationPort().GetValue() &&
+		a.GetTransportProtocol() == b.GetTransportProtocol() &&
+		share(ranges(a), ranges(b)) && share(names(a), names(b)) &&
+		share(a.GetApplicationProtocols(), b.GetApplicationProtocols())
 }
 
 func share(a, b []string) bool {

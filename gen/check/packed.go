@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Message are the rules that a message of any type breaks: those that its type declares, and what else is known of types that are packed in
-// others.
+// Message are the rules that a message of any type breaks: those that its type declares, and what else is known of
+// types that are packed in others.
 func Message(m proto.Message) []Fault {
 	f := &faults{}
 	f.validate(m)
@@ -37,7 +37,8 @@ func Message(m proto.Message) []Fault {
 		f.tls(m.GetCommonTlsContext())
 	case *httppb.HttpProtocolOptions:
 		f.duration("common_http_protocol_options.idle_timeout", m.GetCommonHttpProtocolOptions().GetIdleTimeout())
-		f.duration("common_http_protocol_options.max_connection_duration", m.GetCommonHttpProtocolOptions().GetMaxConnectionDuration())
+		f.duration("common_http_protocol_options.max_connection_duration",
+			m.GetCommonHttpProtocolOptions().GetMaxConnectionDuration())
 	}
 	return f.list
 }
@@ -64,12 +65,14 @@ func (f *faults) tls(c *tlspb.CommonTlsContext) {
 	}
 	for i, s := range v.GetVerifyCertificateHash() {
 		if b, err := hex.DecodeString(strings.ReplaceAll(s, ":", "")); err != nil || len(b) != sumSize {
-			f.add(fmt.Sprintf("validation_context.verify_certificate_hash[%d]", i), "%s is no SHA-256 in hexadecimal digits", cut(s))
+			f.add(fmt.Sprintf("validation_context.verify_certificate_hash[%d]", i),
+				"%s is no SHA-256 in hexadecimal digits", cut(s))
 		}
 	}
 	for i, s := range v.GetVerifyCertificateSpki() {
 		if b, err := base64.StdEncoding.DecodeString(s); err != nil || len(b) != sumSize {
-			f.add(fmt.Sprintf("validation_context.verify_certificate_spki[%d]", i), "%s is no SHA-256 in base64", cut(s))
+			f.add(fmt.Sprintf("validation_context.verify_certificate_spki[%d]", i), "%s is no SHA-256 in base64",
+				cut(s))
 		}
 	}
 	//lint:ignore SA1019 it is what pilotd sends

@@ -19,8 +19,8 @@ import (
 // maxBody is the largest body of a direct response that the route configurations allow which pilotd sends.
 const maxBody = 1 << 20
 
-// VirtualHost are the rules that a virtual host breaks. No RE2 program of its regular expressions may have more than regexSize instructions;
-// 0 sets no limit.
+// VirtualHost are the rules that a virtual host breaks. No RE2 program of its regular expressions may have more than
+// regexSize instructions; 0 sets no limit.
 func VirtualHost(v *routepb.VirtualHost, regexSize int) []Fault {
 	f := &faults{regexSize: regexSize}
 	f.validate(v)
@@ -41,8 +41,8 @@ func VirtualHost(v *routepb.VirtualHost, regexSize int) []Fault {
 	return f.list
 }
 
-// packedRegexes checks the size of the regular expressions that a route has in packed messages. What else is wrong with these was found when
-// they were packed, when nobody knew for which proxies.
+// packedRegexes checks the size of the regular expressions that a route has in packed messages. What else is wrong with
+// these was found when they were packed, when nobody knew for which proxies.
 func (f *faults) packedRegexes(path string, r *routepb.Route) {
 	for name, a := range r.GetTypedPerFilterConfig() {
 		c := &corspb.CorsPolicy{}

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves: service, port, subset and the settings that
-// order and filter endpoints. Two Assignments with equal inputs are one pointer.
+// Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves: service, port, subset and the
+// settings that order and filter endpoints. Two Assignments with equal inputs are one pointer.
 type Assignment struct {
 	// Name is the name of the resource: the cluster's service_name.
 	Name string
@@ -24,8 +24,8 @@ type Assignment struct {
 	members *members
 
 	mu sync.Mutex
-	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it: those who are behind may
-	// still want it.
+	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it:
+	// those who are behind may still want it.
 	lastSet       *snapshot.EndpointSet
 	last          *encodecache.Entry
 	previousSet   weak.Pointer[snapshot.EndpointSet]

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// memberKey says which endpoints an assignment has and how they are written, whatever their order: what assignments of one service for
-// clients in several places have in common.
+// memberKey says which endpoints an assignment has and how they are written, whatever their order: what assignments of
+// one service for clients in several places have in common.
 type memberKey struct {
 	service value.ServiceKey
 	defined value.ObjectKey // the object that defines the service
@@ -32,8 +32,8 @@ type memberKey struct {
 	none bool
 }
 
-// members are the encoded endpoints of one memberKey. They remember those of the set that was asked for last, so that the next set encodes
-// only the chunks that differ.
+// members are the encoded endpoints of one memberKey. They remember those of the set that was asked for last, so that
+// the next set encodes only the chunks that differ.
 type members struct {
 	// Immutable.
 	memberKey
@@ -45,7 +45,8 @@ type members struct {
 	last *memberSet
 }
 
-// memberSet is the members in one set of endpoints: the set cut into chunks, and their parts joined to groups. Immutable.
+// memberSet is the members in one set of endpoints: the set cut into chunks, and their parts joined to groups.
+// Immutable.
 type memberSet struct {
 	set    *snapshot.EndpointSet
 	chunks []memberChunk
@@ -89,7 +90,8 @@ func (k memberKey) Objects() []value.ObjectKey { return []value.ObjectKey{k.defi
 func newMembers(k memberKey) *members {
 	return &members{
 		memberKey: k, order: gen.Ordering{Labels: k.labels},
-		filter: gen.EndpointFilter{Port: k.port, Subset: labelsOf(k.subset), Local: k.local, Node: k.node, Draining: k.draining},
+		filter: gen.EndpointFilter{Port: k.port, Subset: labelsOf(k.subset), Local: k.local, Node: k.node,
+			Draining: k.draining},
 	}
 }
 
@@ -128,8 +130,8 @@ const (
 	chunkMost = 256
 )
 
-// cut divides endpoints into chunks and encodes those that the last set has not. Where a chunk ends depends on its endpoints alone, so a
-// change leaves the others as they are.
+// cut divides endpoints into chunks and encodes those that the last set has not. Where a chunk ends depends on its
+// endpoints alone, so a change leaves the others as they are.
 func (m *members) cut(endpoints []*value.Endpoint) []memberChunk {
 	known := map[*value.Endpoint]*memberChunk{}
 	if m.last != nil {
@@ -156,7 +158,8 @@ func (m *members) cut(endpoints []*value.Endpoint) []memberChunk {
 // begins reports whether c is the first chunk of endpoints.
 func (c *memberChunk) begins(endpoints []*value.Endpoint) bool {
 	n := len(c.endpoints)
-	return n <= len(endpoints) && slices.Equal(c.endpoints, endpoints[:n]) && (n == len(endpoints) || c.whole && !sameAddress(endpoints[n-1], endpoints[n]))
+	return n <= len(endpoints) && slices.Equal(c.endpoints, endpoints[:n]) &&
+		(n == len(endpoints) || c.whole && !sameAddress(endpoints[n-1], endpoints[n]))
 }
 
 // chunkEnd is the length of the first chunk of endpoints. Those of one address stay together.
@@ -178,7 +181,8 @@ func addressOf(e *value.Endpoint) string {
 
 func sameAddress(a, b *value.Endpoint) bool { return addressOf(a) == addressOf(b) }
 
-// endsChunk reports whether the endpoint at that address is the last of its chunk, by FNV-1a with its high bits mixed down.
+// endsChunk reports whether the endpoint at that address is the last of its chunk, by FNV-1a with its high bits mixed
+// down.
 func endsChunk(address string) bool {
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(address); i++ {

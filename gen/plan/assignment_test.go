@@ -26,10 +26,14 @@ func booksKey() value.ServiceKey {
 func booksEndpoint(i int) *value.Endpoint {
 	zone := i % 3
 	return &value.Endpoint{
-		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)}, Ports: []value.EndpointPort{{Name: "http", Port: 8080}},
-		Identity: unique.Make(value.Identity{Namespace: "shop", Workload: fmt.Sprint("books-", i%10), Cluster: "c1", TLSMode: "istio", LabelsKey: "app=books"}),
-		Labels:   value.Labels{"app": "books", "topology.kubernetes.io/region": "r1", "topology.kubernetes.io/zone": fmt.Sprint("z", zone), "version": fmt.Sprint("v", i%2)},
-		Locality: value.Locality{Region: "r1", Zone: fmt.Sprint("z", zone)}, Health: value.Healthy, Weight: 1, Node: fmt.Sprint("n", i%5),
+		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)},
+		Ports:     []value.EndpointPort{{Name: "http", Port: 8080}},
+		Identity: unique.Make(value.Identity{Namespace: "shop", Workload: fmt.Sprint("books-", i%10), Cluster: "c1",
+			TLSMode: "istio", LabelsKey: "app=books"}),
+		Labels: value.Labels{"app": "books", "topology.kubernetes.io/region": "r1",
+			"topology.kubernetes.io/zone": fmt.Sprint("z", zone), "version": fmt.Sprint("v", i%2)},
+		Locality: value.Locality{Region: "r1", Zone: fmt.Sprint("z", zone)}, Health: value.Healthy, Weight: 1,
+		Node: fmt.Sprint("n", i%5),
 	}
 }
 
@@ -57,7 +61,8 @@ func booksAssignment(order gen.Ordering, change func(*memberKey)) *Assignment {
 	if change != nil {
 		change(&k)
 	}
-	return newClusterTables(newFaults()).assignments.Get(assignmentKey{name: "outbound|80||books", members: k, order: order})
+	return newClusterTables(newFaults()).assignments.Get(assignmentKey{name: "outbound|80||books", members: k,
+		order: order})
 }
 
 func readAssignment(t testing.TB, e *encodecache.Entry) *endpointpb.ClusterLoadAssignment {
@@ -75,7 +80,8 @@ func readAssignment(t testing.TB, e *encodecache.Entry) *endpointpb.ClusterLoadA
 // zonesOf tells an assignment in a line: zone:priority:weight:endpoints of each locality.
 func zonesOf(a *endpointpb.ClusterLoadAssignment) (out []string) {
 	for _, l := range a.GetEndpoints() {
-		out = append(out, fmt.Sprintf("%s:%d:%d:%d", l.GetLocality().GetZone(), l.GetPriority(), l.GetLoadBalancingWeight().GetValue(), len(l.GetLbEndpoints())))
+		out = append(out, fmt.Sprintf("%s:%d:%d:%d", l.GetLocality().GetZone(), l.GetPriority(),
+			l.GetLoadBalancingWeight().GetValue(), len(l.GetLbEndpoints())))
 	}
 	return out
 }
@@ -94,9 +100,12 @@ func TestAssignmentGroups(t *testing.T) {
 		{"unranked", gen.Ordering{}, nil, 30, []string{"z0:0:10:10", "z1:0:10:10", "z2:0:10:10"}},
 		{"near first", near, nil, 30, []string{"z0:1:10:10", "z1:0:10:10", "z2:1:10:10"}},
 		{"shares", share, nil, 30, []string{"z0:0:70:10", "z1:0:10:0", "z2:0:30:10"}},
-		{"by label", gen.Ordering{Labels: "version=v1"}, nil, 6, []string{"z0:0:1:1", "z0:1:1:1", "z1:0:1:1", "z1:1:1:1", "z2:0:1:1", "z2:1:1:1"}},
-		{"subset", gen.Ordering{}, func(k *memberKey) { k.subset = "app=books,version=v1" }, 30, []string{"z0:0:5:5", "z1:0:5:5", "z2:0:5:5"}},
-		{"own node", gen.Ordering{}, func(k *memberKey) { k.local, k.node = true, "n1" }, 30, []string{"z0:0:2:2", "z1:0:2:2", "z2:0:2:2"}},
+		{"by label", gen.Ordering{Labels: "version=v1"}, nil, 6, []string{"z0:0:1:1", "z0:1:1:1", "z1:0:1:1",
+			"z1:1:1:1", "z2:0:1:1", "z2:1:1:1"}},
+		{"subset", gen.Ordering{}, func(k *memberKey) { k.subset = "app=books,version=v1" }, 30,
+			[]string{"z0:0:5:5", "z1:0:5:5", "z2:0:5:5"}},
+		{"own node", gen.Ordering{}, func(k *memberKey) { k.local, k.node = true, "n1" }, 30,
+			[]string{"z0:0:2:2", "z1:0:2:2", "z2:0:2:2"}},
 		{"port that nobody serves", gen.Ordering{}, func(k *memberKey) { k.port = "other" }, 30, nil},
 		{"big", near, nil, 3000, []string{"z0:1:1000:1000", "z1:0:1000:1000", "z2:1:1000:1000"}},
 	} {
@@ -106,7 +115,8 @@ func TestAssignmentGroups(t *testing.T) {
 			if got := zonesOf(a); !slices.Equal(got, r.want) {
 				t.Errorf("got %v", got)
 			}
-			if a.GetClusterName() != "outbound|80||books" || e.Name() != a.GetClusterName() || e.TypeURL() != EndpointType {
+			if a.GetClusterName() != "outbound|80||books" || e.Name() != a.GetClusterName() ||
+				e.TypeURL() != EndpointType {
 				t.Error(e.Name(), a.GetClusterName())
 			}
 		})
@@ -127,7 +137,8 @@ func TestAssignmentWithoutDuplicates(t *testing.T) {
 // Whatever changed before, an assignment is what it would be from nothing: the same bytes and version.
 func TestAssignmentFromChangesEqualsFromNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	orders := []gen.Ordering{{}, {Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: "z1"}}, {Labels: "version=v1"}}
+	orders := []gen.Ordering{{}, {Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: "z1"}},
+		{Labels: "version=v1"}}
 	for _, order := range orders {
 		var tables endpointTables
 		a := booksAssignment(order, nil)
@@ -195,7 +206,8 @@ func TestPlacesShareChunks(t *testing.T) {
 	table := (&endpointTables{}).next(booksEndpoints(3000))
 	from := func(zone string) *Assignment {
 		order := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: zone}}
-		return tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(), port: "http"}, order: order})
+		return tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(), port: "http"},
+			order: order})
 	}
 	here, there := from("z0"), from("z1")
 	if here == there || here != from("z0") {
@@ -236,7 +248,8 @@ func TestConcurrentCallersShareAnEntry(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range got {
 		wg.Go(func() {
-			got[i] = tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(), port: "http"}}).Entry(table)
+			got[i] = tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(),
+				port: "http"}}).Entry(table)
 		})
 	}
 	wg.Wait()

@@ -6,7 +6,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// base is all that proxies with equal Facts share: everything but what their own workload adds. Immutable; advance makes the next one.
+// base is all that proxies with equal Facts share: everything but what their own workload adds. Immutable; advance
+// makes the next one.
 type base struct {
 	scope *Scope
 	snap  *snapshot.Snapshot // what it was computed from
@@ -136,10 +137,10 @@ func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched,
 	}
 }
 
-// world is what the proxies of a class should have. prev, which may be nil, is the World that the class had of the base old with the same
-// own part: what the two bases share is taken from it.
-func (b *base) world(in *inbound, old *base, prev *World) *World {
-	w := &World{Revision: b.snap.Revision, Routes: b.routes, Assignments: b.assignments, groups: b.groups}
+// set is what the proxies of a class should have. prev, which may be nil, is the ResourceSet that the class had of the
+// base old with the same own part: what the two bases share is taken from it.
+func (b *base) set(in *inbound, old *base, prev *ResourceSet) *ResourceSet {
+	w := &ResourceSet{Revision: b.snap.Revision, Routes: b.routes, Assignments: b.assignments, groups: b.groups}
 	if prev != nil && b.clusters.Same(old.clusters) {
 		w.Clusters = prev.Clusters
 	} else {
@@ -153,12 +154,14 @@ func (b *base) world(in *inbound, old *base, prev *World) *World {
 	return w
 }
 
-// equal reports whether two Worlds hold the same resources, pointer by pointer.
-func (w *World) equal(o *World) bool {
-	return w != nil && o != nil && w.Clusters.Same(o.Clusters) && w.Listeners.Same(o.Listeners) && w.Routes.Same(o.Routes) && w.Assignments.Same(o.Assignments)
+// equal reports whether two ResourceSets hold the same resources, pointer by pointer.
+func (w *ResourceSet) equal(o *ResourceSet) bool {
+	return w != nil && o != nil && w.Clusters.Same(o.Clusters) && w.Listeners.Same(o.Listeners) &&
+		w.Routes.Same(o.Routes) && w.Assignments.Same(o.Assignments)
 }
 
 // equal reports whether two bases hold the same resources, pointer by pointer.
 func (b *base) equal(o *base) bool {
-	return b.clusters.Same(o.clusters) && b.listeners.Same(o.listeners) && b.routes.Same(o.routes) && b.assignments.Same(o.assignments)
+	return b.clusters.Same(o.clusters) && b.listeners.Same(o.listeners) && b.routes.Same(o.routes) &&
+		b.assignments.Same(o.assignments)
 }

@@ -24,7 +24,8 @@ func (t *Tables) advanceSniffed(b *base, n *snapshot.Snapshot, touch *touched, e
 	}
 }
 
-// advanceRoutes replaces the virtual hosts of the touched hosts, and the route configurations of the ports in which one changed.
+// advanceRoutes replaces the virtual hosts of the touched hosts, and the route configurations of the ports in which one
+// changed.
 func (t *Tables) advanceRoutes(b *base, n *snapshot.Snapshot, touch *touched, e *edits) chunked.Map[*portHosts] {
 	out := b.hosts
 	for port := range touch.eachRoutePort(b, n) {

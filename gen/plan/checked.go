@@ -12,8 +12,8 @@ type origin interface {
 	value.Origin
 }
 
-// checked is a Table of what is sent: each value is checked once, when it is made. One that fails, or whose making panics, is left out alone:
-// in its place is one that is empty. What is wrong is noted in faults.
+// checked is a Table of what is sent: each value is checked once, when it is made. One that fails, or whose making
+// panics, is left out alone: in its place is one that is empty. What is wrong is noted in faults.
 type checked[K origin, V any] struct {
 	*encodecache.Table[K, V]
 	faults *faults
@@ -28,8 +28,10 @@ func (t checked[K, V]) Get(k K) *V {
 	return v
 }
 
-// newChecked makes a Table whose values are made from what encode gives for a Key; no bytes are left out. noun says in reports what a value is.
-func newChecked[K origin, V any](f *faults, noun string, encode func(K) ([]byte, []gen.Fault), make func(K, []byte) *V) checked[K, V] {
+// newChecked makes a Table whose values are made from what encode gives for a Key; no bytes are left out. noun says in
+// reports what a value is.
+func newChecked[K origin, V any](f *faults, noun string, encode func(K) ([]byte, []gen.Fault),
+	make func(K, []byte) *V) checked[K, V] {
 	return checked[K, V]{faults: f, Table: encodecache.NewTable(func(k K) (v *V) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -49,12 +51,14 @@ func newChecked[K origin, V any](f *faults, noun string, encode func(K) ([]byte,
 }
 
 // fragments makes a Table of parts of resources. One that is left out has no bytes.
-func fragments[K origin](f *faults, noun string, encode func(K) ([]byte, []gen.Fault)) checked[K, encodecache.Fragment] {
+func fragments[K origin](f *faults, noun string, encode func(K) ([]byte, []gen.Fault)) checked[K,
+	encodecache.Fragment] {
 	return newChecked(f, noun, encode, func(_ K, b []byte) *encodecache.Fragment { return encodecache.NewFragment(b) })
 }
 
 // leaves makes a Table of resources that are called as their Keys' part. One that is left out is absent.
-func leaves[K origin](f *faults, noun, typeURL string, encode func(K) ([]byte, []gen.Fault)) checked[K, encodecache.Entry] {
+func leaves[K origin](f *faults, noun, typeURL string, encode func(K) ([]byte, []gen.Fault)) checked[K,
+	encodecache.Entry] {
 	return newChecked(f, noun, encode, func(k K, b []byte) *encodecache.Entry {
 		if len(b) == 0 {
 			return absent(typeURL, k)
@@ -71,8 +75,10 @@ func absent(typeURL string, k value.Origin) *encodecache.Entry {
 }
 
 // stencils makes a Table of stencils. One that is left out is empty.
-func stencils[K origin](f *faults, noun string, holes []encodecache.Hole, encode func(K) ([]byte, []gen.Fault)) checked[K, encodecache.Stencil] {
-	return newChecked(f, noun, encode, func(_ K, b []byte) *encodecache.Stencil { return encodecache.NewStencil(b, holes) })
+func stencils[K origin](f *faults, noun string, holes []encodecache.Hole,
+	encode func(K) ([]byte, []gen.Fault)) checked[K, encodecache.Stencil] {
+	return newChecked(f, noun, encode,
+		func(_ K, b []byte) *encodecache.Stencil { return encodecache.NewStencil(b, holes) })
 }
 
 // putEntry puts a resource, or takes it away where it is left out.

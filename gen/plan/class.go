@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Class is one class of proxies: those with equal Facts and the same workload ports of their own. One pointer for the life of the class,
-// which ends with its last proxy. Immutable.
+// Class is one class of proxies: those with equal Facts and the same workload ports of their own. One pointer for the
+// life of the class, which ends with its last proxy. Immutable.
 type Class struct {
 	// Name is a short readable form, for logs and metrics: "sidecar shop web.shop:8080 #12".
 	Name string
@@ -31,7 +31,8 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 		}
 	}
 	read := n.LabelsRead(p.Namespace, labels)
-	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID, Network: p.Network}
+	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID,
+		Network: p.Network}
 	if p.Traits.Type != value.Router {
 		f.Sidecar = sidecarOf(n, p.Namespace, labels)
 	} else {
@@ -46,8 +47,8 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 	return f, read
 }
 
-// labelsNow are the labels of a proxy: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's endpoint at its address, even if
-// that has none, else those that the proxy itself reports.
+// labelsNow are the labels of a proxy: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's endpoint at
+// its address, even if that has none, else those that the proxy itself reports.
 func labelsNow(v *snapshot.View, p *Proxy) value.Labels {
 	if w := workloadOf(v, p); w != nil {
 		return w.Labels
@@ -69,8 +70,8 @@ func labelsNow(v *snapshot.View, p *Proxy) value.Labels {
 	return p.Labels.Unpack()
 }
 
-// sidecarOf is the Sidecar object in force for a workload: one of its namespace whose selector it satisfies, else its namespace's without a
-// selector, else the root namespace's without one. Of several the oldest.
+// sidecarOf is the Sidecar object in force for a workload: one of its namespace whose selector it satisfies, else its
+// namespace's without a selector, else the root namespace's without one. Of several the oldest.
 func sidecarOf(n *snapshot.Snapshot, namespace string, labels value.Labels) (best *value.Sidecar) {
 	for s := range n.SidecarsSelecting(namespace, labels) {
 		if best == nil || s.Older(best.Meta) {
@@ -99,7 +100,8 @@ func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
 	for _, t := range own.Targets {
 		fmt.Fprintf(&id, " %s:%d:%d", t.Service.ServiceKey, t.Port.Number, t.Number)
 	}
-	addressed := slices.ContainsFunc(own.Targets, func(t Target) bool { return t.Service.Headless }) || declaresIngress(v, p)
+	addressed := slices.ContainsFunc(own.Targets, func(t Target) bool { return t.Service.Headless }) ||
+		declaresIngress(v, p)
 	if addressed || p.Traits.Interception == value.NoInterception || p.Traits.Type == value.Proxyless {
 		own.Addresses = p.Addresses
 		fmt.Fprintf(&id, " @%s", strings.Join(p.Addresses, ","))
@@ -107,7 +109,8 @@ func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
 	return own, id.String()
 }
 
-// declaresIngress reports whether the Sidecar object of a proxy declares its inbound ports, which are named after its address.
+// declaresIngress reports whether the Sidecar object of a proxy declares its inbound ports, which are named after its
+// address.
 func declaresIngress(v *snapshot.View, p *Proxy) bool {
 	s := sidecarOf(v.Snapshot, p.Namespace, labelsNow(v, p))
 	return s != nil && len(s.Spec.GetIngress()) > 0
@@ -115,7 +118,8 @@ func declaresIngress(v *snapshot.View, p *Proxy) bool {
 
 // newClass is a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
 func newClass(f *Facts, id string, serial int) (c Class, same string) {
-	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router", value.Proxyless: "grpc"}[f.Traits.Type]
+	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router",
+		value.Proxyless: "grpc"}[f.Traits.Type]
 	before := kind + " " + f.Namespace
 	c = Class{Name: fmt.Sprintf("%s%s #%d", before, id, serial), Type: f.Traits.Type}
 	return c, c.Name[len(before):][:len(id)]

@@ -29,8 +29,9 @@ func newClusterTables(f *faults) clusterTables {
 	m := encodecache.NewTable(newMembers)
 	return clusterTables{
 		outbound: leaves(f, "cluster", ClusterType, gen.EncodeCluster),
-		static:   leaves(f, "cluster", ClusterType, func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
-		inbound:  stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
+		static: leaves(f, "cluster", ClusterType,
+			func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
+		inbound: stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
 		assignments: encodecache.NewTable(func(k assignmentKey) *Assignment {
 			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
 		}),
@@ -54,8 +55,10 @@ func (k staticCluster) make() *clusterpb.Cluster {
 // Part is the name of the cluster.
 func (k staticCluster) Part() string { return k.name }
 
-// clustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they name.
-func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (clusters []*encodecache.Entry, assignments []*Assignment) {
+// clustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they
+// name.
+func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (clusters []*encodecache.Entry,
+	assignments []*Assignment) {
 	o := outbound{mesh: n.Mesh, scope: sc, service: svc, rule: sc.Rule(n, svc)}
 	if p := n.Projection(svc.ServiceKey); p.Any {
 		o.projection = p
@@ -123,9 +126,12 @@ func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
 func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
 	a := assignmentKey{name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), order: o.order(k)}
 	a.members = memberKey{
-		service: o.service.ServiceKey, defined: o.service.Object, port: k.Port.Name, subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
-		local: o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, o.rule, k.Subset, k.Port.Number),
-		labels: a.order.Labels, once: k.Client.Type == value.Proxyless, none: o.service.Resolution == value.DNSLB || o.service.Resolution == value.DNSRoundRobin,
+		service: o.service.ServiceKey, defined: o.service.Object, port: k.Port.Name,
+		subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
+		local:  o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, o.rule,
+			k.Subset, k.Port.Number),
+		labels: a.order.Labels, once: k.Client.Type == value.Proxyless, none: o.service.Resolution == value.DNSLB ||
+			o.service.Resolution == value.DNSRoundRobin,
 	}
 	if a.members.local {
 		a.members.node = o.scope.Node
@@ -133,8 +139,8 @@ func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
 	return a
 }
 
-// staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the passthrough ones, and the one
-// for which the proxy resolves names itself.
+// staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the
+// passthrough ones, and the one for which the proxy resolves names itself.
 func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry {
 	get := func(name string, k gen.StaticClusterKey) *encodecache.Entry {
 		return t.clusters.static.Get(staticCluster{name, k})
@@ -147,7 +153,8 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.
 	}
 	out := []*encodecache.Entry{
 		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh}),
-		get(gen.PassthroughOut, gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
+		get(gen.PassthroughOut,
+			gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
 	if lacksDynamicDNS(n, &sc.Facts) {

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// maxClusters bounds the clusters of one service for one kind of client. Its ports multiply with the subsets of its DestinationRule, and the two
-// objects may belong to different people: so the bound cannot be held at the door.
+// maxClusters bounds the clusters of one service for one kind of client. Its ports multiply with the subsets of its
+// DestinationRule, and the two objects may belong to different people: so the bound cannot be held at the door.
 const maxClusters = 1 << 14
 
 // crowdKey is a service and a DestinationRule that would make more clusters than that.

@@ -12,8 +12,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestSubsetsTimesPortsAreBounded: a service of many ports with a DestinationRule of many subsets has its own clusters, and none of the subsets';
-// the rule is told of. One subset fewer than the bound allows has all of them.
+// TestSubsetsTimesPortsAreBounded: a service of many ports with a DestinationRule of many subsets has its own clusters,
+// and none of the subsets'; the rule is told of. One subset fewer than the bound allows has all of them.
 func TestSubsetsTimesPortsAreBounded(t *testing.T) {
 	const ports = 127
 	mesh := func(subsets int) *snapshot.Snapshot {

@@ -26,8 +26,8 @@ func inboundClusterHoles() []encodecache.Hole {
 	}
 }
 
-// inboundCluster is one of the workload's own clusters: what all of its kind share, and its names. It holds no bytes: they are put together
-// when it is sent.
+// inboundCluster is one of the workload's own clusters: what all of its kind share, and its names. It holds no bytes:
+// they are put together when it is sent.
 type inboundCluster struct {
 	shared *encodecache.Stencil
 	names  gen.InboundClusterNames
@@ -36,7 +36,8 @@ type inboundCluster struct {
 // entry is the cluster as a resource.
 func (c *inboundCluster) entry() *encodecache.Entry {
 	texts := c.names.Texts()
-	return encodecache.NewEntry(ClusterType, texts[gen.ClusterTextName], c.shared.Sum(texts), c.shared.Len(texts), c.fragments)
+	return encodecache.NewEntry(ClusterType, texts[gen.ClusterTextName], c.shared.Sum(texts), c.shared.Len(texts),
+		c.fragments)
 }
 
 // fragments yields the one that the cluster is made of.
@@ -47,13 +48,14 @@ func (c *inboundCluster) fragments(yield func(*encodecache.Fragment) bool) {
 // Part is the name of the cluster.
 func (c *inboundCluster) Part() string { return gen.InboundClusterName(int(c.names.Target)) }
 
-// Objects are what defines the services at the port, the DestinationRules that speak of its connections, and the mesh's configuration.
+// Objects are what defines the services at the port, the DestinationRules that speak of its connections, and the mesh's
+// configuration.
 func (c *inboundCluster) Objects() []value.ObjectKey {
 	return slices.Concat(c.names.Rule.Objects(), c.names.Objects(), []value.ObjectKey{(*value.Mesh)(nil).Object()})
 }
 
-// inboundClusters are those of the ports that a proxy's Sidecar object declares, or else of those that its services have. Without interception
-// the latter have none: the proxy would have to listen where the application does.
+// inboundClusters are those of the ports that a proxy's Sidecar object declares, or else of those that its services
+// have. Without interception the latter have none: the proxy would have to listen where the application does.
 func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out []*encodecache.Entry) {
 	if sc.Traits.Type != value.SidecarProxy {
 		return nil
@@ -89,7 +91,8 @@ func (t *Tables) inboundClusters(n *snapshot.Snapshot, sc *Scope, own *Own) (out
 func declaresPorts(sc *Scope) bool { return sc.Sidecar != nil && len(sc.Sidecar.Spec.GetIngress()) > 0 }
 
 // inboundKey is that of the cluster at the target port of first, which decides over the others there.
-func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
+func inboundKey(n *snapshot.Snapshot, sc *Scope, own *Own, first Target) (gen.InboundClusterKey,
+	gen.InboundClusterNames) {
 	k, names := targetKey(n, sc, first)
 	k.Leads = gen.InboundLeads(n.Mesh)
 	hosts := map[string]bool{first.Service.Host: true}
@@ -107,7 +110,8 @@ func targetKey(n *snapshot.Snapshot, sc *Scope, t Target) (gen.InboundClusterKey
 	k := gen.InboundClusterKey{Mesh: n.Mesh, Protocol: t.Port.Protocol, IPv4: sc.Traits.IPv4}
 	// Selectors choose clients; what a rule says to servers is said to all.
 	if sc.Service(n, t.Service.Host) != nil {
-		if r := n.RulesFor(sc.Namespace, t.Service).Select(sc.Namespace, nil); r != nil && r.Spec.GetTrafficPolicy() != nil {
+		if r := n.RulesFor(sc.Namespace, t.Service).Select(sc.Namespace, nil); r != nil &&
+			r.Spec.GetTrafficPolicy() != nil {
 			k.Rule, k.Port = r, t.Port.Number
 		}
 	}

@@ -13,16 +13,20 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// ingressClusters are the inbound clusters of a proxy whose Sidecar object has that spec, one a line: name, type, address, source address, limit
-// of connections, service. The workload serves web.shop at port 8080, with a DestinationRule that sets a limit of 7.
+// ingressClusters are the inbound clusters of a proxy whose Sidecar object has that spec, one a line: name, type,
+// address, source address, limit of connections, service. The workload serves web.shop at port 8080, with a
+// DestinationRule that sets a limit of 7.
 func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses ...string) string {
 	host := "web.shop.svc.cluster.local"
-	svc := &value.Service{ServiceKey: value.ServiceKey{Host: host, Namespace: "shop"}, Name: "web", Export: value.Visibility{Public: true},
-		Ports: []*value.Port{{Name: "http", Number: 80, TargetPort: 8080, Protocol: value.HTTP}}}
-	rule := &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "web"}, Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{
-		Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}}}
-	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{
-		{Kind: value.KindDestinationRule, Namespace: "shop", Name: "web"}: rule}}
+	svc := &value.Service{ServiceKey: value.ServiceKey{Host: host, Namespace: "shop"}, Name: "web",
+		Export: value.Visibility{Public: true},
+		Ports:  []*value.Port{{Name: "http", Number: 80, TargetPort: 8080, Protocol: value.HTTP}}}
+	rule := &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "web"},
+		Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{
+			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}}}
+	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{
+			{Kind: value.KindDestinationRule, Namespace: "shop", Name: "web"}: rule}}
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
 	tables := NewTables()
@@ -42,10 +46,12 @@ func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses .
 		at := "-"
 		if l := c.GetLoadAssignment(); l != nil {
 			a := l.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress()
-			at = fmt.Sprintf("%s%s:%d", a.GetPipe().GetPath(), a.GetSocketAddress().GetAddress(), a.GetSocketAddress().GetPortValue())
+			at = fmt.Sprintf("%s%s:%d", a.GetPipe().GetPath(), a.GetSocketAddress().GetAddress(),
+				a.GetSocketAddress().GetPortValue())
 		}
 		service := c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()[0].GetStructValue().GetFields()
-		fmt.Fprintf(&out, "%s %s %s from=%s max=%d %s/%s\n", c.GetName(), c.GetType(), at, c.GetUpstreamBindConfig().GetSourceAddress().GetAddress(),
+		fmt.Fprintf(&out, "%s %s %s from=%s max=%d %s/%s\n", c.GetName(), c.GetType(), at,
+			c.GetUpstreamBindConfig().GetSourceAddress().GetAddress(),
 			int32(c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue()), service["namespace"].GetStringValue(), service["host"].GetStringValue())
 	}
 	return out.String()
@@ -67,17 +73,25 @@ func TestIngressClusters(t *testing.T) {
 	}{
 		{"loopback", list(port(8080, `, defaultEndpoint: "127.0.0.1:18080"`)), four, nil,
 			"inbound|8080|| STATIC 127.0.0.1:18080 from= max=7 shop/web.shop.svc.cluster.local\n"},
-		{"without interception", list(port(9, `, defaultEndpoint: "127.0.0.1:18080"`)), none, nil, "inbound|9|| STATIC 127.0.0.1:18080 from= max=-1 shop/all.shop\n"},
-		{"own address", list(port(9, `, defaultEndpoint: "0.0.0.0:9001"`)), four, []string{"fd00::1", "10.0.0.1"}, "inbound|9|| STATIC 10.0.0.1:9001 from=127.0.0.6 max=-1 shop/all.shop\n"},
-		{"own IPv6 address", list(port(9, `, defaultEndpoint: "[::]:9001"`)), six, []string{"fd00::1"}, "inbound|9|| STATIC fd00::1:9001 from=::6 max=-1 shop/all.shop\n"},
-		{"no address of that family", list(port(9, `, defaultEndpoint: "[::]:9001"`)), four, []string{"10.0.0.1"}, "inbound|9|| STATIC ::1:9001 from= max=-1 shop/all.shop\n"},
-		{"loopback of the other family", list(port(9, `, defaultEndpoint: "127.0.0.1:1"`), port(10, `, defaultEndpoint: "[::1]:1"`)), six, nil,
+		{"without interception", list(port(9, `, defaultEndpoint: "127.0.0.1:18080"`)), none, nil,
+			"inbound|9|| STATIC 127.0.0.1:18080 from= max=-1 shop/all.shop\n"},
+		{"own address", list(port(9, `, defaultEndpoint: "0.0.0.0:9001"`)), four, []string{"fd00::1", "10.0.0.1"},
+			"inbound|9|| STATIC 10.0.0.1:9001 from=127.0.0.6 max=-1 shop/all.shop\n"},
+		{"own IPv6 address", list(port(9, `, defaultEndpoint: "[::]:9001"`)), six, []string{"fd00::1"},
+			"inbound|9|| STATIC fd00::1:9001 from=::6 max=-1 shop/all.shop\n"},
+		{"no address of that family", list(port(9, `, defaultEndpoint: "[::]:9001"`)), four, []string{"10.0.0.1"},
+			"inbound|9|| STATIC ::1:9001 from= max=-1 shop/all.shop\n"},
+		{"loopback of the other family", list(port(9, `, defaultEndpoint: "127.0.0.1:1"`),
+			port(10, `, defaultEndpoint: "[::1]:1"`)), six, nil,
 			"inbound|9|| STATIC ::1:1 from= max=-1 shop/all.shop\ninbound|10|| STATIC ::1:1 from= max=-1 shop/all.shop\n"},
-		{"socket", list(port(9, `, defaultEndpoint: "unix:///var/app"`)), four, nil, "inbound|9|| STATIC /var/app:0 from=127.0.0.6 max=-1 shop/all.shop\n"},
+		{"socket", list(port(9, `, defaultEndpoint: "unix:///var/app"`)), four, nil,
+			"inbound|9|| STATIC /var/app:0 from=127.0.0.6 max=-1 shop/all.shop\n"},
 		{"none", list(port(9, ``)), four, nil, "inbound|9|| ORIGINAL_DST - from=127.0.0.6 max=-1 shop/all.shop\n"},
-		{"limits", `{inboundConnectionPool: {tcp: {maxConnections: 3}}, ingress: [` + port(8080, ``) + `, ` + port(9, `, connectionPool: {tcp: {maxConnections: 4}}`) + `]}`, four, nil,
+		{"limits", `{inboundConnectionPool: {tcp: {maxConnections: 3}}, ingress: [` + port(8080, ``) + `, ` + port(9,
+			`, connectionPool: {tcp: {maxConnections: 4}}`) + `]}`, four, nil,
 			"inbound|8080|| ORIGINAL_DST - from=127.0.0.6 max=3 shop/web.shop.svc.cluster.local\ninbound|9|| ORIGINAL_DST - from=127.0.0.6 max=4 shop/all.shop\n"},
-		{"no ingress", `{}`, four, nil, "inbound|8080|| ORIGINAL_DST - from=127.0.0.6 max=7 shop/web.shop.svc.cluster.local\n"},
+		{"no ingress", `{}`, four, nil,
+			"inbound|8080|| ORIGINAL_DST - from=127.0.0.6 max=7 shop/web.shop.svc.cluster.local\n"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			if got := ingressClusters(t, r.spec, r.traits, r.addresses...); got != r.want {

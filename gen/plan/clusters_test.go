@@ -13,7 +13,8 @@ import (
 )
 
 func booksMesh() *value.Mesh {
-	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}, DomainSuffix: "cluster.local", ClusterID: "c1"}
+	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}, DomainSuffix: "cluster.local",
+		ClusterID: "c1"}
 }
 
 // bookshop is a Snapshot with one service in namespace shop, and what change adds.
@@ -26,8 +27,9 @@ func bookshop(change func(*snapshot.Batch)) *snapshot.Snapshot {
 		Ports: []*value.Port{port("http", 80, value.HTTP), port("dns", 53, value.UDP), port("tcp", 9000, value.TCP)},
 	}
 	b := &snapshot.Batch{
-		Mesh: booksMesh(), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
-		Projections: map[value.ServiceKey]*value.Projection{},
+		Mesh: booksMesh(), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
+		Projections:      map[value.ServiceKey]*value.Projection{},
 	}
 	if change != nil {
 		change(b)
@@ -41,7 +43,8 @@ func addRule(b *snapshot.Batch, spec *networking.DestinationRule) {
 	spec.Host = booksKey().Host
 	m := value.Meta{Namespace: "shop", Name: "books"}
 	key := value.ObjectKey{Kind: value.KindDestinationRule, Namespace: "shop", Name: "books"}
-	b.DestinationRules[key] = &value.DestinationRule{Meta: m, Spec: spec, Export: value.Visibility{Public: true}, From: []value.ObjectKey{key}}
+	b.DestinationRules[key] = &value.DestinationRule{Meta: m, Spec: spec, Export: value.Visibility{Public: true},
+		From: []value.ObjectKey{key}}
 }
 
 func names(entries []*encodecache.Entry) (out []string) {
@@ -74,18 +77,23 @@ func TestClustersOfAService(t *testing.T) {
 		change           func(*snapshot.Batch)
 		clusters, assign []string
 	}{
-		{"ports", nil, []string{"outbound|80||" + host, "outbound|9000||" + host}, []string{"outbound|80||" + host, "outbound|9000||" + host}},
-		{"subsets", subsets, []string{"outbound|80||" + host, "outbound|80|v1|" + host, "outbound|9000||" + host, "outbound|9000|v1|" + host},
-			[]string{"outbound|80||" + host, "outbound|80|v1|" + host, "outbound|9000||" + host, "outbound|9000|v1|" + host}},
+		{"ports", nil, []string{"outbound|80||" + host, "outbound|9000||" + host},
+			[]string{"outbound|80||" + host, "outbound|9000||" + host}},
+		{"subsets", subsets, []string{"outbound|80||" + host, "outbound|80|v1|" + host, "outbound|9000||" + host,
+			"outbound|9000|v1|" + host},
+			[]string{"outbound|80||" + host, "outbound|80|v1|" + host, "outbound|9000||" + host,
+				"outbound|9000|v1|" + host}},
 		{"names", outside, []string{"outbound|80||" + host}, nil},
 		{"names and subsets without any", func(b *snapshot.Batch) {
 			outside(b)
-			addRule(b, &networking.DestinationRule{Subsets: []*networking.Subset{{Name: "v9", Labels: map[string]string{"version": "v9"}}}})
+			addRule(b, &networking.DestinationRule{Subsets: []*networking.Subset{{Name: "v9",
+				Labels: map[string]string{"version": "v9"}}}})
 		}, []string{"outbound|80||" + host}, nil},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			tables, n := NewTables(), bookshop(r.change)
-			clusters, assignments := tables.clustersOf(n, scopeOf(tables, Facts{Namespace: "shop"}), n.Service(booksKey()))
+			clusters, assignments := tables.clustersOf(n, scopeOf(tables, Facts{Namespace: "shop"}),
+				n.Service(booksKey()))
 			if got := names(clusters); !slices.Equal(got, r.clusters) {
 				t.Errorf("clusters %v", got)
 			}
@@ -137,13 +145,16 @@ func withMesh(n *snapshot.Snapshot, m *value.Mesh) *snapshot.Snapshot {
 
 func TestClustersByKindOfProxy(t *testing.T) {
 	n := bookshop(nil)
-	own := &Own{Targets: []Target{{Service: n.Service(booksKey()), Port: n.Service(booksKey()).Ports[0], Number: 8080}, {Service: n.Service(booksKey()), Port: n.Service(booksKey()).Ports[2], Number: 8080}}}
+	own := &Own{Targets: []Target{{Service: n.Service(booksKey()), Port: n.Service(booksKey()).Ports[0], Number: 8080},
+		{Service: n.Service(booksKey()), Port: n.Service(booksKey()).Ports[2], Number: 8080}}}
 	for _, r := range []struct {
 		traits          value.Traits
 		static, inbound []string
 	}{
-		{value.Traits{}, []string{"BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"}, []string{"inbound|8080||"}},
-		{value.Traits{Interception: value.NoInterception}, []string{"BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"}, nil},
+		{value.Traits{}, []string{"BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"},
+			[]string{"inbound|8080||"}},
+		{value.Traits{Interception: value.NoInterception}, []string{"BlackHoleCluster", "PassthroughCluster",
+			"InboundPassthroughCluster"}, nil},
 		{value.Traits{Type: value.Router}, []string{"BlackHoleCluster"}, nil},
 		{value.Traits{Type: value.Proxyless}, nil, nil},
 	} {

@@ -17,8 +17,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// faultWorld is a planner of two services in a namespace, a proxy in each of two namespaces, and what is told to be left out.
-type faultWorld struct {
+// faultMesh is a planner of two services in a namespace, a proxy in each of two namespaces, and what is told to be left
+// out.
+type faultMesh struct {
 	t       *testing.T
 	planner *Planner
 	builder *snapshot.Builder
@@ -30,11 +31,12 @@ type faultWorld struct {
 	told map[value.ObjectKey][]Fault
 }
 
-func newFaultWorld(t *testing.T, hook func(any)) *faultWorld {
-	w := &faultWorld{t: t, sink: newRecorder(), told: map[value.ObjectKey][]Fault{}, log: &strings.Builder{}}
+func newFaultMesh(t *testing.T, hook func(any)) *faultMesh {
+	w := &faultMesh{t: t, sink: newRecorder(), told: map[value.ObjectKey][]Fault{}, log: &strings.Builder{}}
 	tables := NewTables()
 	tables.faults.hook = hook
-	w.planner = NewPlanner(tables, w.sink, Options{Now: time.Now, After: time.After, Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	w.planner = NewPlanner(tables, w.sink, Options{Now: time.Now, After: time.After,
+		Log: slog.New(slog.NewTextHandler(w.log, nil)),
 		Faults: func(o value.ObjectKey, list []Fault) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -50,8 +52,10 @@ func newFaultWorld(t *testing.T, hook func(any)) *faultWorld {
 	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for _, name := range []string{"one", "two"} {
 		k := value.ServiceKey{Host: name + ".a.svc.cluster.local", Namespace: "a"}
-		b.Services[k] = &value.Service{ServiceKey: k, Name: name, Export: value.Visibility{Public: true}, Addresses: []string{"10.96.0." + fmt.Sprint(len(name)+int(name[0]))},
-			Object: value.ObjectKey{Kind: value.KindService, Namespace: "a", Name: name}, Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
+		b.Services[k] = &value.Service{ServiceKey: k, Name: name, Export: value.Visibility{Public: true},
+			Addresses: []string{"10.96.0." + fmt.Sprint(len(name)+int(name[0]))},
+			Object:    value.ObjectKey{Kind: value.KindService, Namespace: "a", Name: name},
+			Ports:     []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
 	}
 	w.builder.Apply(b)
 	w.attach(1, "a")
@@ -59,26 +63,28 @@ func newFaultWorld(t *testing.T, hook func(any)) *faultWorld {
 	return w
 }
 
-func (w *faultWorld) attach(id uint64, namespace string) {
-	p := &Proxy{ID: fmt.Sprint("p", id), Namespace: namespace, Addresses: []string{fmt.Sprint("10.0.0.", id)}, ClusterID: "Kubernetes", Labels: PackLabels(nil)}
+func (w *faultMesh) attach(id uint64, namespace string) {
+	p := &Proxy{ID: fmt.Sprint("p", id), Namespace: namespace, Addresses: []string{fmt.Sprint("10.0.0.", id)},
+		ClusterID: "Kubernetes", Labels: PackLabels(nil)}
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	w.planner.Attach(id, p)
 	w.settle()
 }
 
-func (w *faultWorld) settle() {
+func (w *faultMesh) settle() {
 	if err := w.planner.Barrier(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // route makes a VirtualService of that name for a host, with one route, or removes it (no route).
-func (w *faultWorld) route(name, host string, route *networking.HTTPRoute) value.ObjectKey {
+func (w *faultMesh) route(name, host string, route *networking.HTTPRoute) value.ObjectKey {
 	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: name}
 	var vs *value.VirtualService
 	if route != nil {
 		vs = &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true},
-			Spec: &networking.VirtualService{Hosts: []string{host}, Gateways: []string{"mesh"}, Http: []*networking.HTTPRoute{route}}}
+			Spec: &networking.VirtualService{Hosts: []string{host}, Gateways: []string{"mesh"},
+				Http: []*networking.HTTPRoute{route}}}
 	}
 	w.builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
 	w.settle()
@@ -86,12 +92,12 @@ func (w *faultWorld) route(name, host string, route *networking.HTTPRoute) value
 }
 
 // hosts are the virtual hosts of port 80 that a proxy has, in order.
-func (w *faultWorld) hosts(id uint64) (out []string) {
-	world := w.sink.worlds[w.sink.classes[id]]
-	if world == nil {
+func (w *faultMesh) hosts(id uint64) (out []string) {
+	set := w.sink.sets[w.sink.classes[id]]
+	if set == nil {
 		return nil
 	}
-	e, ok := world.Routes.Get("80")
+	e, ok := set.Routes.Get("80")
 	if !ok {
 		return nil
 	}
@@ -103,7 +109,7 @@ func (w *faultWorld) hosts(id uint64) (out []string) {
 	return out
 }
 
-func (w *faultWorld) faults(k value.ObjectKey) []Fault {
+func (w *faultMesh) faults(k value.ObjectKey) []Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.told[k])
@@ -123,10 +129,10 @@ func badRoute(host string) *networking.HTTPRoute {
 
 const hostOne, hostTwo = "one.a.svc.cluster.local:80", "two.a.svc.cluster.local:80"
 
-// TestBadVirtualHostIsLeftOutAlone: what Envoy would refuse of one VirtualService takes nothing from the other virtual hosts of the route
-// configuration, is told about its object, and comes back when it is mended.
+// TestBadVirtualHostIsLeftOutAlone: what Envoy would refuse of one VirtualService takes nothing from the other virtual
+// hosts of the route configuration, is told about its object, and comes back when it is mended.
 func TestBadVirtualHostIsLeftOutAlone(t *testing.T) {
-	w := newFaultWorld(t, nil)
+	w := newFaultMesh(t, nil)
 	both := []string{hostOne, hostTwo}
 	if got := w.hosts(1); !slices.Equal(got, both) {
 		t.Fatalf("virtual hosts %v", got)
@@ -138,7 +144,8 @@ func TestBadVirtualHostIsLeftOutAlone(t *testing.T) {
 		}
 	}
 	got := w.faults(key)
-	if len(got) != 1 || got[0].Resource != "virtual host "+hostOne || !strings.Contains(got[0].Field, "routes[0].match") || got[0].Panicked {
+	if len(got) != 1 || got[0].Resource != "virtual host "+hostOne ||
+		!strings.Contains(got[0].Field, "routes[0].match") || got[0].Panicked {
 		t.Errorf("told %v", got)
 	}
 	w.attach(3, "c") // it starts in the middle of it
@@ -162,7 +169,7 @@ func TestBadVirtualHostIsLeftOutAlone(t *testing.T) {
 
 // TestPanicInAFill: making one virtual host panics. It is left out alone; its object is told, once logged with a stack.
 func TestPanicInAFill(t *testing.T) {
-	w := newFaultWorld(t, func(k any) {
+	w := newFaultMesh(t, func(k any) {
 		if vh, ok := k.(gen.VirtualHostKey); ok && vh.Routes.Service != nil && vh.Routes.Service.Name == "bad" {
 			panic("injected")
 		}
@@ -183,11 +190,11 @@ func TestPanicInAFill(t *testing.T) {
 	}
 }
 
-// TestPanicInABase: bringing the base of one namespace to a change panics. It keeps what it had; the others go on, and so does it with the next
-// change that concerns it, to what a planner that starts now would give it.
+// TestPanicInABase: bringing the base of one namespace to a change panics. It keeps what it had; the others go on, and
+// so does it with the next change that concerns it, to what a planner that starts now would give it.
 func TestPanicInABase(t *testing.T) {
 	bad := true
-	w := newFaultWorld(t, func(k any) {
+	w := newFaultMesh(t, func(k any) {
 		if bs, ok := k.(*baseState); ok && bs.facts.Namespace == "b" && bad {
 			panic("injected")
 		}
@@ -209,10 +216,10 @@ func TestPanicInABase(t *testing.T) {
 	}
 }
 
-// TestPanicInAClass: computing what one class has of its own panics: it keeps its World, others go on.
+// TestPanicInAClass: computing what one class has of its own panics: it keeps its ResourceSet, others go on.
 func TestPanicInAClass(t *testing.T) {
 	bad := true
-	w := newFaultWorld(t, func(k any) {
+	w := newFaultMesh(t, func(k any) {
 		if cs, ok := k.(*classState); ok && cs.base.facts.Namespace == "b" && bad {
 			panic("injected")
 		}
@@ -228,10 +235,11 @@ func TestPanicInAClass(t *testing.T) {
 	}
 }
 
-// TestPanicInAClient: working out the class of one client panics. It gets no answer, rather than an empty one, until a change; others do.
+// TestPanicInAClient: working out the class of one client panics. It gets no answer, rather than an empty one, until a
+// change; others do.
 func TestPanicInAClient(t *testing.T) {
 	bad := true
-	w := newFaultWorld(t, func(k any) {
+	w := newFaultMesh(t, func(k any) {
 		if c, ok := k.(*client); ok && c.id == 3 && bad {
 			panic("injected")
 		}
@@ -255,7 +263,7 @@ func TestPanicInAClient(t *testing.T) {
 
 // TestPanicInSearches: finding out whom a change concerns panics. All are looked at.
 func TestPanicInSearches(t *testing.T) {
-	w := newFaultWorld(t, func(k any) {
+	w := newFaultMesh(t, func(k any) {
 		if _, ok := k.(finding); ok {
 			panic("injected")
 		}

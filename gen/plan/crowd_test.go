@@ -19,7 +19,7 @@ type slowSink struct {
 	then  func() // called after the first proxy
 }
 
-func (s *slowSink) Assigned(id uint64, c *Class, w *World) {
+func (s *slowSink) Assigned(id uint64, c *Class, w *ResourceSet) {
 	s.recorder.Assigned(id, c, w)
 	s.told = append(s.told, fmt.Sprint(id))
 	<-time.After(s.takes)
@@ -29,8 +29,8 @@ func (s *slowSink) Assigned(id uint64, c *Class, w *World) {
 	}
 }
 
-func (s *slowSink) Advanced(worlds map[*Class]*World, e Endpoints) {
-	s.recorder.Advanced(worlds, e)
+func (s *slowSink) Advanced(sets map[*Class]*ResourceSet, e Endpoints) {
+	s.recorder.Advanced(sets, e)
 	s.told = append(s.told, "change")
 }
 
@@ -46,7 +46,9 @@ func TestChangeOvertakesArrivals(t *testing.T) {
 		sink.told = nil
 		sink.then = func() {
 			k := value.ServiceKey{Host: "a.b", Namespace: "b"}
-			b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k, Export: value.Visibility{Public: true}, Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}}})
+			b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k,
+				Export: value.Visibility{Public: true},
+				Ports:  []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}}})
 			p.Detach(8)
 		}
 		for i := range uint64(9) {

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestDebounce: without a setting the first change after quiet is planned at once; with one it waits until none has come for After, at most
-// for Max.
+// TestDebounce: without a setting the first change after quiet is planned at once; with one it waits until none has
+// come for After, at most for Max.
 func TestDebounce(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -22,8 +22,10 @@ func TestDebounce(t *testing.T) {
 		first      time.Duration // when the first step is taken
 	}{
 		{"none", 0, 0, 30 * time.Millisecond, 3, 3, 0},
-		{"quiet ends it", 100 * time.Millisecond, 10 * time.Second, 30 * time.Millisecond, 3, 1, 160 * time.Millisecond},
-		{"the longest wait ends it", 100 * time.Millisecond, 150 * time.Millisecond, 60 * time.Millisecond, 4, 2, 150 * time.Millisecond},
+		{"quiet ends it", 100 * time.Millisecond, 10 * time.Second, 30 * time.Millisecond, 3, 1,
+			160 * time.Millisecond},
+		{"the longest wait ends it", 100 * time.Millisecond, 150 * time.Millisecond, 60 * time.Millisecond, 4, 2,
+			150 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -31,7 +33,8 @@ func TestDebounce(t *testing.T) {
 				var start time.Time
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
-				p := NewPlanner(NewTables(), newRecorder(), Options{DebounceAfter: c.after, DebounceMax: c.max, Now: time.Now, After: time.After,
+				p := NewPlanner(NewTables(), newRecorder(), Options{DebounceAfter: c.after, DebounceMax: c.max,
+					Now: time.Now, After: time.After,
 					Took: func(s Step) { taken = append(taken, time.Since(start)) }})
 				go p.Run(ctx)
 				b := snapshot.NewBuilder(p)
@@ -41,7 +44,8 @@ func TestDebounce(t *testing.T) {
 				taken, start = nil, time.Now()
 				for i := range c.changes {
 					k := value.ServiceKey{Host: "a.b", Namespace: "b"}
-					b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k, Created: int64(i + 1)}}})
+					b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k,
+						Created: int64(i + 1)}}})
 					<-time.After(c.every)
 				}
 				<-time.After(time.Minute)

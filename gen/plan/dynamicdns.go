@@ -13,8 +13,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// dynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the mesh's outbound traffic policy
-// ALLOW_ANY_DYNAMIC_DNS, if no Sidecar object has a policy of its own, and if they were built with what it takes; others serve it as ALLOW_ANY.
+// dynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the
+// mesh's outbound traffic policy ALLOW_ANY_DYNAMIC_DNS, if no Sidecar object has a policy of its own, and if they were
+// built with what it takes; others serve it as ALLOW_ANY.
 func dynamicDNS(n *snapshot.Snapshot, sc *Scope) gen.DynamicDNS {
 	t := sc.Traits
 	if !wantsDynamicDNS(n, &sc.Facts) || !t.Filters.Has(value.DynamicForwardProxy) {
@@ -60,7 +61,8 @@ func (p *Planner) forgetLack(gone *Facts) {
 	p.tables.faults.forget(withoutDynamicDNS{})
 }
 
-// virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as bytes.
+// virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as
+// bytes.
 func (v outboundView) virtualHTTP() gen.VirtualHTTPKey {
 	d := dynamicDNS(v.n, v.sc)
 	if !d.Served {

@@ -23,12 +23,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// dynamicMesh is a mesh whose sidecars resolve the hosts of requests to unknown services, with web over HTTP at port 80 and db at port 5432.
+// dynamicMesh is a mesh whose sidecars resolve the hosts of requests to unknown services, with web over HTTP at port 80
+// and db at port 5432.
 func dynamicMesh() *snapshot.Builder {
 	mesh := testMesh(0)
 	mesh.Config.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS
 	b := &snapshot.Batch{Mesh: mesh, Services: map[value.ServiceKey]*value.Service{}}
-	addService(b, "web", &value.Port{Name: "http", Number: 80, Protocol: value.HTTP}, &value.Port{Name: "https", Number: 443, Protocol: value.TLS})
+	addService(b, "web", &value.Port{Name: "http", Number: 80, Protocol: value.HTTP},
+		&value.Port{Name: "https", Number: 443, Protocol: value.TLS})
 	addService(b, "db", &value.Port{Name: "pg", Number: 5432, Protocol: value.TCP})
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
@@ -36,7 +38,8 @@ func dynamicMesh() *snapshot.Builder {
 }
 
 func addService(b *snapshot.Batch, name string, ports ...*value.Port) {
-	svc := &value.Service{ServiceKey: value.ServiceKey{Host: name + ".shop.svc.cluster.local", Namespace: "shop"}, Name: name,
+	svc := &value.Service{ServiceKey: value.ServiceKey{Host: name + ".shop.svc.cluster.local", Namespace: "shop"},
+		Name:   name,
 		Export: value.Visibility{Public: true}, Addresses: []string{"10.96.0.1"}, Ports: ports}
 	b.Services[svc.ServiceKey] = svc
 }
@@ -71,8 +74,8 @@ func unmarshal(t *testing.T, data []byte, into proto.Message) {
 	}
 }
 
-// TestDynamicDNS: every HTTP listener has the filter, the cluster has the same DNS cache, what no service is meant by goes there over HTTP and
-// through as bytes, and connections to ports whose servers speak first are not looked into.
+// TestDynamicDNS: every HTTP listener has the filter, the cluster has the same DNS cache, what no service is meant by
+// goes there over HTTP and through as bytes, and connections to ports whose servers speak first are not looked into.
 func TestDynamicDNS(t *testing.T) {
 	b := NewTables().newBase(dynamicMesh().View().Snapshot, dynamicFacts(), value.Labels{})
 	c, custom := &clusterpb.Cluster{}, &dfpclusterpb.ClusterConfig{}
@@ -87,7 +90,8 @@ func TestDynamicDNS(t *testing.T) {
 		t.Fatalf("%d listeners serve HTTP, want virtualOutbound and 0.0.0.0_80", len(all))
 	}
 	for name, m := range all {
-		i := slices.IndexFunc(m.HttpFilters, func(f *hcmpb.HttpFilter) bool { return f.Name == "envoy.filters.http.dynamic_forward_proxy" })
+		i := slices.IndexFunc(m.HttpFilters,
+			func(f *hcmpb.HttpFilter) bool { return f.Name == "envoy.filters.http.dynamic_forward_proxy" })
 		if i != len(m.HttpFilters)-2 {
 			t.Fatalf("%s: the filter is number %d of %d, want it before the router", name, i, len(m.HttpFilters))
 		}
@@ -100,18 +104,22 @@ func TestDynamicDNS(t *testing.T) {
 	rc := &routepb.RouteConfiguration{}
 	r, _ := b.routes.Get("80")
 	unmarshal(t, r.Message(), rc)
-	for _, hosts := range [][]*routepb.VirtualHost{rc.VirtualHosts, all["virtualOutbound"].GetRouteConfig().GetVirtualHosts()} {
-		if last := hosts[len(hosts)-1]; last.Domains[0] != "*" || last.Routes[0].GetRoute().GetCluster() != gen.DynamicDNSOut {
+	for _, hosts := range [][]*routepb.VirtualHost{rc.VirtualHosts,
+		all["virtualOutbound"].GetRouteConfig().GetVirtualHosts()} {
+		if last := hosts[len(hosts)-1]; last.Domains[0] != "*" ||
+			last.Routes[0].GetRoute().GetCluster() != gen.DynamicDNSOut {
 			t.Errorf("the last virtual host is %v", last)
 		}
 	}
 	l := &listenerpb.Listener{}
 	v, _ := b.listeners.Get("virtualOutbound")
 	unmarshal(t, v.Message(), l)
-	if last := l.FilterChains[len(l.FilterChains)-1]; last.Name != "virtualOutbound-catchall-tcp" || !bytes.Contains(last.Filters[0].GetTypedConfig().Value, []byte(gen.PassthroughOut)) {
+	if last := l.FilterChains[len(l.FilterChains)-1]; last.Name != "virtualOutbound-catchall-tcp" ||
+		!bytes.Contains(last.Filters[0].GetTypedConfig().Value, []byte(gen.PassthroughOut)) {
 		t.Errorf("the last chain is %s", last.Name)
 	}
-	if r := l.ListenerFilters[1].GetFilterDisabled().GetDestinationPortRange(); r.GetStart() != 5432 || r.GetEnd() != 5433 {
+	if r := l.ListenerFilters[1].GetFilterDisabled().GetDestinationPortRange(); r.GetStart() != 5432 ||
+		r.GetEnd() != 5433 {
 		t.Errorf("not looked into is %v, want port 5432", l.ListenerFilters[1])
 	}
 	if l.GetListenerFiltersTimeout().AsDuration() == 0 || !l.ContinueOnListenerFiltersTimeout {
@@ -119,9 +127,11 @@ func TestDynamicDNS(t *testing.T) {
 	}
 }
 
-// TestDynamicDNSIsForWhoCan: only sidecars that were built with both halves of the forward proxy, and under no policy of their own.
+// TestDynamicDNSIsForWhoCan: only sidecars that were built with both halves of the forward proxy, and under no policy
+// of their own.
 func TestDynamicDNSIsForWhoCan(t *testing.T) {
-	own := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, Spec: &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}}}
+	own := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"},
+		Spec: &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}}}
 	for name, change := range map[string]func(f *Facts){
 		"no extension": func(f *Facts) { f.Traits.Filters = 0 },
 		"the filter":   func(f *Facts) { f.Traits.Filters = value.ForwardProxyFilter },
@@ -136,7 +146,8 @@ func TestDynamicDNSIsForWhoCan(t *testing.T) {
 				t.Error("there is a cluster")
 			}
 			for name, m := range managers(t, b) {
-				if slices.ContainsFunc(m.HttpFilters, func(f *hcmpb.HttpFilter) bool { return f.Name == "envoy.filters.http.dynamic_forward_proxy" }) {
+				if slices.ContainsFunc(m.HttpFilters,
+					func(f *hcmpb.HttpFilter) bool { return f.Name == "envoy.filters.http.dynamic_forward_proxy" }) {
 					t.Errorf("%s has the filter", name)
 				}
 			}
@@ -151,12 +162,14 @@ func TestDynamicDNSIsForWhoCan(t *testing.T) {
 	}
 }
 
-// TestDynamicDNSFollowsServices: a service whose servers speak first changes virtualOutbound, as it would stand from scratch; another does not.
+// TestDynamicDNSFollowsServices: a service whose servers speak first changes virtualOutbound, as it would stand from
+// scratch; another does not.
 func TestDynamicDNSFollowsServices(t *testing.T) {
 	builder, tables := dynamicMesh(), NewTables()
 	was := builder.View().Snapshot
 	b := tables.newBase(was, dynamicFacts(), value.Labels{})
-	for _, port := range []*value.Port{{Name: "sql", Number: 3306, Protocol: value.MySQL}, {Name: "http", Number: 8080, Protocol: value.HTTP}, nil} {
+	for _, port := range []*value.Port{{Name: "sql", Number: 3306, Protocol: value.MySQL},
+		{Name: "http", Number: 8080, Protocol: value.HTTP}, nil} {
 		batch := &snapshot.Batch{Services: map[value.ServiceKey]*value.Service{}}
 		if port != nil {
 			addService(batch, port.Name, port)
@@ -179,7 +192,8 @@ func TestDynamicDNSFollowsServices(t *testing.T) {
 	}
 }
 
-// TestDynamicDNSResolvers: what a node says of itself decides where names are resolved, and to which family of addresses.
+// TestDynamicDNSResolvers: what a node says of itself decides where names are resolved, and to which family of
+// addresses.
 func TestDynamicDNSResolvers(t *testing.T) {
 	for _, c := range []struct {
 		ip, capture, resolver string
@@ -195,18 +209,21 @@ func TestDynamicDNSResolvers(t *testing.T) {
 		if c.capture != "" {
 			fields["DNS_CAPTURE"] = structpb.NewStringValue(c.capture)
 		}
-		p, err := ParseNode(&corepb.Node{Id: "sidecar~10.0.0.1~a.shop~shop.svc.cluster.local", Metadata: &structpb.Struct{Fields: fields}, Extensions: []*corepb.Extension{
-			{TypeUrls: []string{"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig"}},
-			{TypeUrls: []string{"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig"}},
-		}})
+		p, err := ParseNode(&corepb.Node{Id: "sidecar~10.0.0.1~a.shop~shop.svc.cluster.local",
+			Metadata: &structpb.Struct{Fields: fields}, Extensions: []*corepb.Extension{
+				{TypeUrls: []string{"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig"}},
+				{TypeUrls: []string{"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig"}},
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, ok := NewTables().newBase(dynamicMesh().View().Snapshot, Facts{Namespace: "shop", Traits: p.Traits}, value.Labels{}).clusters.Get(gen.DynamicDNSOut)
+		e, ok := NewTables().newBase(dynamicMesh().View().Snapshot, Facts{Namespace: "shop", Traits: p.Traits},
+			value.Labels{}).clusters.Get(gen.DynamicDNSOut)
 		if !ok {
 			t.Fatal("there is no cluster")
 		}
-		cluster, custom, resolver := &clusterpb.Cluster{}, &dfpclusterpb.ClusterConfig{}, &carespb.CaresDnsResolverConfig{}
+		cluster, custom, resolver := &clusterpb.Cluster{}, &dfpclusterpb.ClusterConfig{},
+			&carespb.CaresDnsResolverConfig{}
 		unmarshal(t, e.Message(), cluster)
 		unmarshal(t, cluster.GetClusterType().GetTypedConfig().GetValue(), custom)
 		unmarshal(t, custom.GetDnsCacheConfig().GetTypedDnsResolverConfig().GetTypedConfig().GetValue(), resolver)
@@ -215,12 +232,14 @@ func TestDynamicDNSResolvers(t *testing.T) {
 			at = resolver.Resolvers[0].GetSocketAddress().GetAddress()
 		}
 		if at != c.resolver || custom.GetDnsCacheConfig().GetDnsLookupFamily() != c.family {
-			t.Errorf("%s, capture %q: resolver %q, %v", c.ip, c.capture, at, custom.GetDnsCacheConfig().GetDnsLookupFamily())
+			t.Errorf("%s, capture %q: resolver %q, %v", c.ip, c.capture, at,
+				custom.GetDnsCacheConfig().GetDnsLookupFamily())
 		}
 	}
 }
 
-// TestDynamicDNSThatIsNotServedIsReported: while a sidecar is connected that was built without it, the mesh's configuration says so.
+// TestDynamicDNSThatIsNotServedIsReported: while a sidecar is connected that was built without it, the mesh's
+// configuration says so.
 func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 	planner, stop := start(newRecorder())
 	defer stop()
@@ -245,8 +264,10 @@ func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 			t.Errorf("%s: %+v", when, told)
 		}
 	}
-	with := &Proxy{ID: "with", Namespace: "shop", Addresses: []string{"10.0.0.1"}, Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
-	without := &Proxy{ID: "without", Namespace: "shop", Addresses: []string{"10.0.0.2"}, Traits: value.Traits{IPv4: true}}
+	with := &Proxy{ID: "with", Namespace: "shop", Addresses: []string{"10.0.0.1"},
+		Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
+	without := &Proxy{ID: "without", Namespace: "shop", Addresses: []string{"10.0.0.2"},
+		Traits: value.Traits{IPv4: true}}
 	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS)
 	planner.Attach(1, with)
 	expect(0, "a proxy with it")

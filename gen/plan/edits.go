@@ -12,7 +12,8 @@ type edits struct {
 	groups                      edit[*assignmentGroup]
 }
 
-// edit is a set of keyed replacements: what is put wins over what is dropped, in whichever order they come. The zero edit changes nothing.
+// edit is a set of keyed replacements: what is put wins over what is dropped, in whichever order they come. The zero
+// edit changes nothing.
 type edit[V comparable] map[string]V
 
 func (e *edit[V]) drop(k string) {

@@ -14,9 +14,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// A Sidecar whose egress names ports has several listeners that each import services of their own: a request is routed by what the listener
-// that takes it imports. Such a scope has a part for each, which is a scope by itself, and a base is put together from them anew whenever
-// something in it may differ: it is as large as what it imports.
+// A Sidecar whose egress names ports has several listeners that each import services of their own: a request is routed
+// by what the listener that takes it imports. Such a scope has a part for each, which is a scope by itself, and a base
+// is put together from them anew whenever something in it may differ: it is as large as what it imports.
 
 // partsOf are the parts of a scope whose Sidecar names ports in its egress; nil of any other.
 func (sc *Scope) partsOf() (parts []*Scope) {
@@ -122,7 +122,8 @@ func (m *partsMerge) add(part *Scope) {
 	}
 }
 
-// clusters adds those of a service. A host that means a service of another namespace for a part before stays that one's.
+// clusters adds those of a service. A host that means a service of another namespace for a part before stays that
+// one's.
 func (m *partsMerge) clusters(part *Scope, svc *value.Service) {
 	if ns, ok := m.namespaces[svc.Host]; ok && ns != svc.Namespace {
 		return
@@ -145,7 +146,8 @@ func (m *partsMerge) clusters(part *Scope, svc *value.Service) {
 	}
 }
 
-// listenAt adds the one listener of a part with a port, and its routes. What it speaks is what its port declares, whatever the services do.
+// listenAt adds the one listener of a part with a port, and its routes. What it speaks is what its port declares,
+// whatever the services do.
 func (m *partsMerge) listenAt(part *Scope, services []*value.Service) {
 	sc, number := part.captured(), part.port()
 	binds := sc.Traits.Interception == value.NoInterception
@@ -160,7 +162,8 @@ func (m *partsMerge) listenAt(part *Scope, services []*value.Service) {
 	if bind := part.listener.GetBind(); bind != "" && bind != at.bind {
 		at = place{bind: bind}
 	}
-	declared := &value.Port{Name: part.listener.GetPort().GetName(), Number: number, Protocol: declaredProtocol(part.listener.GetPort().GetProtocol())}
+	declared := &value.Port{Name: part.listener.GetPort().GetName(), Number: number,
+		Protocol: declaredProtocol(part.listener.GetPort().GetProtocol())}
 	if declared.Protocol == value.UDP || at.wildcard && ownPort(m.known.n, number) {
 		return
 	}
@@ -185,10 +188,12 @@ func (m *partsMerge) routes(part *Scope, number int) {
 			list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f})
 		}
 	}
-	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.routeConfiguration(m.known.n, part, number, VirtualHosts{}.Apply(list)))
+	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.routeConfiguration(m.known.n, part, number,
+		VirtualHosts{}.Apply(list)))
 }
 
-// listenForRest adds the listeners and routes of a part without a port: those that its services have in a scope without parts.
+// listenForRest adds the listeners and routes of a part without a port: those that its services have in a scope without
+// parts.
 func (m *partsMerge) listenForRest(part *Scope, services []*value.Service) {
 	n, sc := m.known.n, part.captured()
 	ports := map[int]struct{}{}

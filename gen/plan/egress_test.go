@@ -11,14 +11,17 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// egressOf is what a Sidecar with that spec has outbound, by name: clusters, listeners, route configurations with the hosts of their virtual
-// hosts. There are web and db in shop, api in far, all with HTTP at port 80, and db with TCP at port 5432.
+// egressOf is what a Sidecar with that spec has outbound, by name: clusters, listeners, route configurations with the
+// hosts of their virtual hosts. There are web and db in shop, api in far, all with HTTP at port 80, and db with TCP at
+// port 5432.
 func egressOf(t *testing.T, spec string, interception value.Interception) (clusters, listeners, routes []string) {
 	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for i, host := range []string{"web.shop", "db.shop", "api.far"} {
 		_, ns, _ := strings.Cut(host, ".")
-		svc := &value.Service{ServiceKey: value.ServiceKey{Host: host, Namespace: ns}, Name: host, Export: value.Visibility{Public: true},
-			Addresses: []string{"10.96.0." + string(rune('1'+i))}, Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
+		svc := &value.Service{ServiceKey: value.ServiceKey{Host: host, Namespace: ns}, Name: host,
+			Export:    value.Visibility{Public: true},
+			Addresses: []string{"10.96.0." + string(rune('1'+i))},
+			Ports:     []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
 		if host == "db.shop" {
 			svc.Ports = append(svc.Ports, &value.Port{Name: "pg", Number: 5432, Protocol: value.TCP})
 		}
@@ -28,7 +31,8 @@ func egressOf(t *testing.T, spec string, interception value.Interception) (clust
 	builder.Apply(b)
 	s := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, Spec: &networking.Sidecar{}}
 	fromYAML(t, []byte(spec), s.Spec)
-	f := Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters, Interception: interception}}
+	f := Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters,
+		Interception: interception}}
 	base := NewTables().newBase(builder.View().Snapshot, f, value.Labels{})
 	for name := range base.clusters.All() {
 		if strings.HasPrefix(name, "outbound|") {
@@ -49,7 +53,8 @@ func egressOf(t *testing.T, spec string, interception value.Interception) (clust
 	return clusters, listeners, routes
 }
 
-// TestEgressListeners: each listener of a Sidecar's egress has what it imports, where it says, and nothing of what others import.
+// TestEgressListeners: each listener of a Sidecar's egress has what it imports, where it says, and nothing of what
+// others import.
 func TestEgressListeners(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec                        string

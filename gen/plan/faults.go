@@ -15,8 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Fault is a reason why something is left out of what is sent: what was made of an object breaks a rule of its receivers, or making it ended
-// in a panic.
+// Fault is a reason why something is left out of what is sent: what was made of an object breaks a rule of its
+// receivers, or making it ended in a panic.
 type Fault struct {
 	// Resource says what is left out: "virtual host a.example.com:80".
 	Resource string
@@ -24,7 +24,8 @@ type Fault struct {
 	Field string
 	// Reason says in one line what is wrong.
 	Reason string
-	// NotServed: nothing is wrong with the object, and nothing is left out; some clients cannot be served what it asks for.
+	// NotServed: nothing is wrong with the object, and nothing is left out; some clients cannot be served what it asks
+	// for.
 	NotServed bool
 	// Panicked: the fault is in pilotd and not in the object.
 	Panicked bool
@@ -33,11 +34,11 @@ type Fault struct {
 // maxFaults bounds the Keys of which faults are kept; those of further ones are only counted, until others go.
 const maxFaults = 4096
 
-// faults are the Keys of which something is left out, with the reasons. What a Key gave is held as long as its faults stand, so that it is not
-// made again and again.
+// faults are the Keys of which something is left out, with the reasons. What a Key gave is held as long as its faults
+// stand, so that it is not made again and again.
 //
-// A fault stands until one of the objects that it comes from changes. While a change is planned (between begin and settle) the faults of its
-// objects are in doubt; those whose Keys are asked for again stay.
+// A fault stands until one of the objects that it comes from changes. While a change is planned (between begin and
+// settle) the faults of its objects are in doubt; those whose Keys are asked for again stay.
 //
 // Safe for concurrent use.
 type faults struct {
@@ -78,13 +79,14 @@ type found struct {
 
 func newFaults() *faults {
 	return &faults{
-		standing: map[any]*standing{}, byObject: map[value.ObjectKey]map[*standing]struct{}{}, doubts: map[any]*standing{},
+		standing: map[any]*standing{}, byObject: map[value.ObjectKey]map[*standing]struct{}{},
+		doubts:  map[any]*standing{},
 		changed: map[value.ObjectKey]struct{}{}, logged: map[string]struct{}{},
 	}
 }
 
-// tell sets who is told of all faults of an object whenever they change, in place of those that were told before, and where panics are logged.
-// told must not block or call the Tables.
+// tell sets who is told of all faults of an object whenever they change, in place of those that were told before, and
+// where panics are logged. told must not block or call the Tables.
 func (f *faults) tell(told func(value.ObjectKey, []Fault), log *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +101,8 @@ func (f *faults) add(k value.Origin, noun string, v any, list []gen.Fault) {
 		if len(of) == 0 {
 			of = accused(st.objects)
 		}
-		st.list = append(st.list, found{Fault{Resource: noun + " " + k.Part(), Field: one.Path, Reason: one.Reason}, of})
+		st.list = append(st.list, found{Fault{Resource: noun + " " + k.Part(), Field: one.Path, Reason: one.Reason},
+			of})
 	}
 	f.note(st)
 }
@@ -121,8 +124,9 @@ func panicFault(what string, p any) Fault {
 	return Fault{Resource: what, Reason: fmt.Sprintf("internal error: %v", p), Panicked: true}
 }
 
-// contain calls do, the work for one unit of the planner (a base, a class, a client). A panic in it is caught: it is counted, logged once with
-// its stack, and stands as a Fault of the unit about objects, until contain succeeds for it. It reports whether do came to its end.
+// contain calls do, the work for one unit of the planner (a base, a class, a client). A panic in it is caught: it is
+// counted, logged once with its stack, and stands as a Fault of the unit about objects, until contain succeeds for it.
+// It reports whether do came to its end.
 func (f *faults) contain(unit any, what string, objects []value.ObjectKey, do func()) (ok bool) {
 	defer func() {
 		p := recover()
@@ -156,7 +160,8 @@ func (f *faults) forget(unit any) {
 // maxLogged bounds how many different panics are remembered as logged.
 const maxLogged = 256
 
-// logPanic counts a panic and logs it with the stack of the goroutine, which is unwinding, unless the same was logged before.
+// logPanic counts a panic and logs it with the stack of the goroutine, which is unwinding, unless the same was logged
+// before.
 func (f *faults) logPanic(one Fault, objects []value.ObjectKey) {
 	f.mu.Lock()
 	f.panics++
@@ -169,7 +174,8 @@ func (f *faults) logPanic(one Fault, objects []value.ObjectKey) {
 	f.logged[same] = struct{}{}
 	f.mu.Unlock()
 	if log != nil {
-		log.Error("a panic was caught: what depends on it is left out", "unit", one.Resource, "panic", one.Reason, "objects", fmt.Sprint(objects),
+		log.Error("a panic was caught: what depends on it is left out", "unit", one.Resource, "panic", one.Reason,
+			"objects", fmt.Sprint(objects),
 			"stack", string(debug.Stack()))
 	}
 }
@@ -321,7 +327,8 @@ func (f *faults) of(o value.ObjectKey) (out []Fault) {
 		}
 	}
 	slices.SortFunc(out, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Field, b.Field),
+			cmp.Compare(a.Reason, b.Reason))
 	})
 	return out
 }
@@ -333,7 +340,8 @@ func guarded(f func()) (p any) {
 	return nil
 }
 
-// Faults are what is known to be left out: of how many Keys, of how many more there was no room to say so, and how many panics were caught.
+// Faults are what is known to be left out: of how many Keys, of how many more there was no room to say so, and how many
+// panics were caught.
 type Faults struct {
 	Keys            int
 	Dropped, Panics uint64

@@ -10,7 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayTables hold the listeners and route configurations of routers. Their virtual hosts stand among those of sidecars.
+// gatewayTables hold the listeners and route configurations of routers. Their virtual hosts stand among those of
+// sidecars.
 type gatewayTables struct {
 	listeners checked[gen.GatewayListenerKey, encodecache.Fragment]
 	chains    checked[gen.GatewayChainKey, encodecache.Fragment]
@@ -34,8 +35,9 @@ func newGatewayTables(f *faults) gatewayTables {
 //	Gateways ─► servers ─► ports: who stands beside whom ─┬─► listeners ─ units ─► filter chains
 //	                                                      └─► routes ─ hosts ─► groups ─► virtual hosts
 //
-// Immutable. A gatewayStep makes the next one and looks only at what a change touches: the servers of the Gateways that changed and what they
-// conflict with, the hosts that a VirtualService has at any server, the chains that it has a part in.
+// Immutable. A gatewayStep makes the next one and looks only at what a change touches: the servers of the Gateways that
+// changed and what they conflict with, the hosts that a VirtualService has at any server, the chains that it has a part
+// in.
 type router struct {
 	ports     chunked.Map[*gatewayPort]     // number
 	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, place: of all servers that have their port
@@ -61,7 +63,8 @@ type gatewayStep struct {
 	known         map[boundService]*gen.RoutesKey
 }
 
-// advanceGateways is the router of a base brought to n. Routers that differ in what only clusters and endpoints depend on are one.
+// advanceGateways is the router of a base brought to n. Routers that differ in what only clusters and endpoints depend
+// on are one.
 func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) *router {
 	f := b.scope.Facts
 	f.ClusterID, f.Network, f.Node, f.Locality = "", "", "", value.Locality{}
@@ -70,7 +73,8 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) 
 	}
 	s := &gatewayStep{
 		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router, edits: &edits{},
-		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{}, known: map[boundService]*gen.RoutesKey{},
+		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{},
+		known: map[boundService]*gen.RoutesKey{},
 	}
 	if touch.all || b.router == nil {
 		s.begin()
@@ -156,7 +160,8 @@ func (h *serverHost) indexed() string {
 	return indexKey(h.server.gateway, snapshot.Bucket(h.host), h.place)
 }
 
-// serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those that stay are left out.
+// serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those
+// that stay are left out.
 func (s *gatewayStep) serverChanges(c gatewayChange) (out []serverChange) {
 	before := s.serversBefore(c.old)
 	after := s.sc.serversOf(c.new, before)
@@ -250,7 +255,8 @@ func (r *router) listener(at bindPort) *gatewayListener {
 	return l
 }
 
-// twin is where a listener of the same name listens: servers ask for all addresses in two ways. There is none of another address.
+// twin is where a listener of the same name listens: servers ask for all addresses in two ways. There is none of
+// another address.
 func (s *gatewayStep) twin(at bindPort) bindPort {
 	switch any := s.anyAddress(); at.bind {
 	case "":

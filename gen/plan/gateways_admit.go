@@ -7,8 +7,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// gatewayPort is one port of a router with all servers that want it, and those of them that have it. Of servers that cannot stand together the
-// first by rank wins. Immutable; what does not conflict with a change is not looked at.
+// gatewayPort is one port of a router with all servers that want it, and those of them that have it. Of servers that
+// cannot stand together the first by rank wins. Immutable; what does not conflict with a change is not looked at.
 type gatewayPort struct {
 	servers  chunked.Map[*gatewayServer] // rank
 	stakes   chunked.Map[*gatewayServer] // what servers may conflict about, rank
@@ -21,8 +21,9 @@ type serverChange struct{ old, new *gatewayServer }
 // portMode is how a port decides about servers: by the first of all.
 type portMode struct {
 	first *gatewayServer
-	// plain: beside the first stands HTTP if it is HTTP too, and anything at another address. Else beside it stand servers with routes of their
-	// own, and one at each address without TLS, if it comes before all others there but the first.
+	// plain: beside the first stands HTTP if it is HTTP too, and anything at another address. Else beside it stand
+	// servers with routes of their own, and one at each address without TLS, if it comes before all others there but
+	// the first.
 	plain bool
 }
 
@@ -35,14 +36,15 @@ func (p *gatewayPort) mode() portMode {
 
 // same reports whether two modes decide alike about all other servers.
 func (m portMode) same(o portMode) bool {
-	if m.first == nil || o.first == nil || m.plain != o.plain || m.first.rank != o.first.rank || m.first.GetBind() != o.first.GetBind() {
+	if m.first == nil || o.first == nil || m.plain != o.plain || m.first.rank != o.first.rank ||
+		m.first.GetBind() != o.first.GetBind() {
 		return false
 	}
 	return m.first.protocol.IsHTTP() == o.first.protocol.IsHTTP()
 }
 
-// nameStake is a host that a server that looks at TLS claims at its address, routeStake the name of a route configuration, openStake the place
-// of a server without TLS.
+// nameStake is a host that a server that looks at TLS claims at its address, routeStake the name of a route
+// configuration, openStake the place of a server without TLS.
 func nameStake(bind, host string) string { return indexKey("name", bind, host) }
 func routeStake(route string) string     { return indexKey("route", route) }
 func openStake(bind string) string       { return indexKey("open", bind) }
@@ -105,8 +107,8 @@ func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChan
 	return next, next.decide(mode, open, p, changes)
 }
 
-// disturbed are the servers of p about which must be decided anew after changes, by rank: those that came, and those that conflict with any
-// that came or went, or with one of these.
+// disturbed are the servers of p about which must be decided anew after changes, by rank: those that came, and those
+// that conflict with any that came or went, or with one of these.
 func (p *gatewayPort) disturbed(mode portMode, changes []serverChange) []*gatewayServer {
 	seen := map[*gatewayServer]struct{}{}
 	known := map[string]struct{}{}
@@ -150,8 +152,10 @@ type serverVerdicts struct {
 	joined map[string]struct{} // binds at which another than the first server stands
 }
 
-// decide decides about the open servers; the others of before stay as they are. It sets who is admitted and returns what changed of that.
-func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatewayPort, changes []serverChange) []serverChange {
+// decide decides about the open servers; the others of before stay as they are. It sets who is admitted and returns
+// what changed of that.
+func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatewayPort,
+	changes []serverChange) []serverChange {
 	v := &serverVerdicts{mode, map[string]struct{}{}, map[string]struct{}{}, map[string]struct{}{}}
 	undecided := map[*gatewayServer]struct{}{}
 	for _, s := range open {
@@ -196,7 +200,8 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 	return out
 }
 
-// joinedBefore reports whether a server that is decided about already stands at the address of s, before s but not first of all.
+// joinedBefore reports whether a server that is decided about already stands at the address of s, before s but not
+// first of all.
 func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided map[*gatewayServer]struct{}) bool {
 	for _, o := range below(p.admitted, s.GetBind()) {
 		if o.rank >= s.rank {
@@ -209,7 +214,8 @@ func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided ma
 	return false
 }
 
-// admit takes a server in if it can stand beside those before it. joined tells whether one that is decided about already stands there.
+// admit takes a server in if it can stand beside those before it. joined tells whether one that is decided about
+// already stands there.
 func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
 	if s.GetTls() != nil && !v.claimNames(s) {
 		return false

@@ -21,7 +21,8 @@ func edgeMesh(hosts int) *routerMachine {
 	m := &routerMachine{tables: NewTables()}
 	m.builder = snapshot.NewBuilder(m)
 	b := &snapshot.Batch{
-		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{}, Gateways: map[value.ObjectKey]*value.Gateway{},
+		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
+		VirtualServices: map[value.ObjectKey]*value.VirtualService{}, Gateways: map[value.ObjectKey]*value.Gateway{},
 	}
 	s := objectLine{set: map[string]string{"port": "80/HTTP", "ip": "10.0.0.1"}}.service("one.a.svc.cluster.local", "a")
 	b.Services[s.ServiceKey] = s
@@ -46,14 +47,17 @@ func (m *routerMachine) join(f Facts) *base {
 }
 
 func edgeRoute(i, variant int, gateways ...string) *value.VirtualService {
-	return &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: fmt.Sprint("r", i)}, Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{
-		Hosts: []string{fmt.Sprintf("h%d.example.com", i)}, Gateways: gateways,
-		Http: []*networking.HTTPRoute{{Timeout: &durationpb.Duration{Seconds: int64(1 + variant)}, Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "one.a.svc.cluster.local"}}}}},
-	}}
+	return &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: fmt.Sprint("r", i)},
+		Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{
+			Hosts: []string{fmt.Sprintf("h%d.example.com", i)}, Gateways: gateways,
+			Http: []*networking.HTTPRoute{{Timeout: &durationpb.Duration{Seconds: int64(1 + variant)},
+				Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "one.a.svc.cluster.local"}}}}},
+		}}
 }
 
 func edgeGateway(i int, credential string) *value.Gateway {
-	o := objectLine{words: []string{"app=edge"}, set: map[string]string{"server": fmt.Sprintf("443/HTTPS/*/h%d.example.com", i)}}
+	o := objectLine{words: []string{"app=edge"},
+		set: map[string]string{"server": fmt.Sprintf("443/HTTPS/*/h%d.example.com", i)}}
 	g := o.gateway(fmt.Sprint("gw/t", i))
 	g.Spec.Servers[0].Tls.CredentialName = credential
 	return g
@@ -64,15 +68,18 @@ func (m *routerMachine) putService(vs *value.VirtualService) {
 }
 
 func (m *routerMachine) putGateway(g *value.Gateway) {
-	m.builder.Apply(&snapshot.Batch{Gateways: map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway, Namespace: g.Namespace, Name: g.Name}: g}})
+	m.builder.Apply(&snapshot.Batch{Gateways: map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway,
+		Namespace: g.Namespace, Name: g.Name}: g}})
 }
 
 // fills are how many virtual hosts, filter chains and clusters were encoded so far.
 func (m *routerMachine) fills() [3]uint64 {
-	return [3]uint64{m.tables.routes.hosts.Fills(), m.tables.gateways.chains.Fills(), m.tables.clusters.outbound.Fills()}
+	return [3]uint64{m.tables.routes.hosts.Fills(), m.tables.gateways.chains.Fills(),
+		m.tables.clusters.outbound.Fills()}
 }
 
-// TestRouterEncodesWhatChanged: of many hosts one edit encodes one virtual host, or one filter chain, and touches no other type.
+// TestRouterEncodesWhatChanged: of many hosts one edit encodes one virtual host, or one filter chain, and touches no
+// other type.
 func TestRouterEncodesWhatChanged(t *testing.T) {
 	m := edgeMesh(300)
 	for _, c := range []struct {
@@ -82,11 +89,16 @@ func TestRouterEncodesWhatChanged(t *testing.T) {
 		clusters, listeners, routes, assignments bool // whether they change
 	}{
 		{"a route", func() { m.putService(edgeRoute(7, 1, "gw/all")) }, [3]uint64{1, 0, 0}, false, false, true, false},
-		{"a credential", func() { m.putGateway(edgeGateway(8, "other")) }, [3]uint64{0, 1, 0}, false, true, false, false},
-		{"a route that no router sees", func() { m.putService(edgeRoute(900, 1, "gw/nobody")) }, [3]uint64{}, false, false, false, false},
-		{"a Gateway without routes", func() { m.putGateway(edgeGateway(900, "cert")) }, [3]uint64{0, 1, 0}, false, true, true, false},
+		{"a credential", func() { m.putGateway(edgeGateway(8, "other")) }, [3]uint64{0, 1, 0}, false, true, false,
+			false},
+		{"a route that no router sees", func() { m.putService(edgeRoute(900, 1, "gw/nobody")) }, [3]uint64{}, false,
+			false, false, false},
+		{"a Gateway without routes", func() { m.putGateway(edgeGateway(900, "cert")) }, [3]uint64{0, 1, 0}, false, true,
+			true, false},
 		{"a rule", func() {
-			d := &value.DestinationRule{Meta: value.Meta{Namespace: "a", Name: "d"}, Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{Host: "one.a.svc.cluster.local"}}
+			d := &value.DestinationRule{Meta: value.Meta{Namespace: "a", Name: "d"},
+				Export: value.Visibility{Public: true},
+				Spec:   &networking.DestinationRule{Host: "one.a.svc.cluster.local"}}
 			m.builder.Apply(&snapshot.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{{Kind: value.KindDestinationRule, Namespace: "a", Name: "d"}: d}})
 		}, [3]uint64{0, 0, 1}, true, false, false, false},
 	} {
@@ -99,8 +111,10 @@ func TestRouterEncodesWhatChanged(t *testing.T) {
 			}
 		}
 		for kind, is := range map[string][2]bool{
-			"clusters": {!before.clusters.Same(after.clusters), c.clusters}, "listeners": {!before.listeners.Same(after.listeners), c.listeners},
-			"routes": {!before.routes.Same(after.routes), c.routes}, "assignments": {!before.assignments.Same(after.assignments), c.assignments},
+			"clusters":    {!before.clusters.Same(after.clusters), c.clusters},
+			"listeners":   {!before.listeners.Same(after.listeners), c.listeners},
+			"routes":      {!before.routes.Same(after.routes), c.routes},
+			"assignments": {!before.assignments.Same(after.assignments), c.assignments},
 		} {
 			if is[0] != is[1] {
 				t.Errorf("%s: %s changed: %v, want %v", c.what, kind, is[0], is[1])
@@ -128,7 +142,8 @@ func TestRouterEditIsFlat(t *testing.T) {
 	}
 }
 
-// TestRouterRoutesAreOneResource: one edited host of many resends one route configuration, whole, as a list of pieces that were there.
+// TestRouterRoutesAreOneResource: one edited host of many resends one route configuration, whole, as a list of pieces
+// that were there.
 func TestRouterRoutesAreOneResource(t *testing.T) {
 	m := edgeMesh(500)
 	before := m.bases[0].routes
@@ -140,7 +155,8 @@ func TestRouterRoutesAreOneResource(t *testing.T) {
 	}
 	sotw, delta := &discoverypb.DiscoveryResponse{}, &discoverypb.DeltaDiscoveryResponse{}
 	for response, into := range map[*encodecache.Response]proto.Message{
-		encodecache.AssembleSotW(RouteType, "v", "n", changed[:1]): sotw, encodecache.AssembleDelta(RouteType, "n", "v", changed[:1], nil): delta,
+		encodecache.AssembleSotW(RouteType, "v", "n", changed[:1]): sotw, encodecache.AssembleDelta(RouteType, "n", "v",
+			changed[:1], nil): delta,
 	} {
 		if err := proto.Unmarshal(response.Buffers().Materialize(), into); err != nil {
 			t.Fatal(err)
@@ -149,7 +165,8 @@ func TestRouterRoutesAreOneResource(t *testing.T) {
 			t.Errorf("%T in %d pieces", into, n)
 		}
 	}
-	if len(sotw.GetResources()) != 1 || len(delta.GetResources()) != 1 || !proto.Equal(sotw.GetResources()[0], delta.GetResources()[0].GetResource()) {
+	if len(sotw.GetResources()) != 1 || len(delta.GetResources()) != 1 ||
+		!proto.Equal(sotw.GetResources()[0], delta.GetResources()[0].GetResource()) {
 		t.Error("not the same single resource in both protocols")
 	}
 	rc := &routepb.RouteConfiguration{}
@@ -158,7 +175,8 @@ func TestRouterRoutesAreOneResource(t *testing.T) {
 	}
 }
 
-// TestRoutersShare: routers whose clusters and endpoints may differ, by where they are, have one router between them, before and after an edit.
+// TestRoutersShare: routers whose clusters and endpoints may differ, by where they are, have one router between them,
+// before and after an edit.
 func TestRoutersShare(t *testing.T) {
 	m := edgeMesh(50)
 	m.join(Facts{Network: "east", Locality: value.Locality{Region: "east"}})
@@ -166,7 +184,8 @@ func TestRoutersShare(t *testing.T) {
 	fills := m.fills()
 	for n := range 2 {
 		for _, b := range m.bases {
-			if b.router != m.bases[0].router || !b.routes.Same(m.bases[0].routes) || !b.listeners.Same(m.bases[0].listeners) {
+			if b.router != m.bases[0].router || !b.routes.Same(m.bases[0].routes) ||
+				!b.listeners.Same(m.bases[0].listeners) {
 				t.Errorf("%+v has listeners and routes of its own", b.scope.Facts)
 			}
 		}

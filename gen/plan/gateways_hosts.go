@@ -60,7 +60,8 @@ func (r *gatewayRoutes) host(host string) *gatewayHost {
 	return h
 }
 
-// virtualHost encodes the hosts of a group as one virtual host, named after the most specific; nil if the group is empty.
+// virtualHost encodes the hosts of a group as one virtual host, named after the most specific; nil if the group is
+// empty.
 func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f *encodecache.Fragment) {
 	var first *gatewayHost
 	var names []string
@@ -74,7 +75,8 @@ func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f
 		return "", nil
 	}
 	k := gen.VirtualHostKey{
-		Host: first.host, Port: first.port, Domains: strings.Join(names, " "), Mesh: s.n.Mesh, RequireTLS: first.redirect, Bare: true,
+		Host: first.host, Port: first.port, Domains: strings.Join(names, " "), Mesh: s.n.Mesh,
+		RequireTLS: first.redirect, Bare: true,
 	}
 	if first.routes != nil {
 		k.Routes, k.More = first.routes.RoutesKey, first.routes.Next

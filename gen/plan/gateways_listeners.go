@@ -20,7 +20,8 @@ type gatewayListener struct {
 	units chunked.Map[*chainUnit]     // rank and further parts: all chains that servers want
 	names chunked.Map[*chainUnit]     // SNI name, key of the unit: those that claim names beside those of their server
 	held  chunked.Map[*chainUnit]     // key of the chain, key of the unit: those that the listener has
-	// chains are sorted by what they match, and not by whose they are: an older or a younger Gateway makes no other listener.
+	// chains are sorted by what they match, and not by whose they are: an older or a younger Gateway makes no other
+	// listener.
 	chains chunked.Map[*encodecache.Fragment]
 }
 
@@ -38,7 +39,8 @@ const (
 	openChain = "o"
 )
 
-// openUnit is the key of the unit of all servers of plain HTTP, serverUnits the common first part of those of another server.
+// openUnit is the key of the unit of all servers of plain HTTP, serverUnits the common first part of those of another
+// server.
 const openUnit = "open"
 
 func serverUnits(s *gatewayServer) string { return indexKey("server", s.rank) }
@@ -49,7 +51,8 @@ func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, claims ...string) 
 	if k.ServerNames != "" || k.TLS != nil {
 		kind = tlsChain
 	}
-	return &chainUnit{key: key, fragment: f, chain: indexKey(kind, k.ServerNames, hex.EncodeToString(sum[:])), claims: claims}
+	return &chainUnit{key: key, fragment: f, chain: indexKey(kind, k.ServerNames, hex.EncodeToString(sum[:])),
+		claims: claims}
 }
 
 // listenerEdit is what changes of one gatewayListener.
@@ -125,7 +128,8 @@ func (s *gatewayStep) httpChain(srv *gatewayServer, tls *networking.ServerTLSSet
 
 // header is the listener at an address but for its chains.
 func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
-	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port, ProxyProtocol: s.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil}
+	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port,
+		ProxyProtocol: s.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil}
 	if k.Bind == "" {
 		k.Bind = s.anyAddress()
 	}
@@ -219,7 +223,8 @@ func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
 	l.chains = chains.apply(before.chains)
 }
 
-// rivals are the units that claim a name about which one of old or now conflicts, directly or by way of others, in their order.
+// rivals are the units that claim a name about which one of old or now conflicts, directly or by way of others, in
+// their order.
 func (l *gatewayListener) rivals(old, now []*chainUnit) (out []*chainUnit) {
 	seen, known := map[*chainUnit]struct{}{}, map[string]struct{}{}
 	queue := slices.Concat(old, now)
@@ -248,7 +253,8 @@ func (l *gatewayListener) rivals(old, now []*chainUnit) (out []*chainUnit) {
 	return out
 }
 
-// take claims names; it claims none if one is claimed already, for two chains with one name make the whole listener invalid.
+// take claims names; it claims none if one is claimed already, for two chains with one name make the whole listener
+// invalid.
 func take(taken map[string]struct{}, names []string) bool {
 	for _, n := range names {
 		if _, ok := taken[n]; ok {

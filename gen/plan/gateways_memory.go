@@ -7,7 +7,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 )
 
-// routerMemory finds the router that another base has of the same Snapshot already, while anyone holds it. Safe for concurrent use.
+// routerMemory finds the router that another base has of the same Snapshot already, while anyone holds it. Safe for
+// concurrent use.
 type routerMemory struct {
 	mu sync.Mutex
 	// Guarded by mu.

@@ -12,8 +12,9 @@ import (
 // untranslatedLabel on a service says that Gateways name the router's own ports, not the service's.
 const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
 
-// translatedPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for which it listens at
-// another one: "number=own" by spaces, as Facts holds them. Of several services with one port the oldest decides.
+// translatedPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
+// which it listens at another one: "number=own" by spaces, as Facts holds them. Of several services with one port the
+// oldest decides.
 func translatedPorts(v *snapshot.View, p *Proxy) string {
 	served := servedBy(v, p)
 	slices.SortStableFunc(served, func(a, b Target) int { return OlderService(a.Service, b.Service) })
@@ -33,7 +34,8 @@ func translatedPorts(v *snapshot.View, p *Proxy) string {
 	return strings.Join(out, " ")
 }
 
-// ownPort is the port at which a router listens for calls to a port of its services; that port itself if they say no other.
+// ownPort is the port at which a router listens for calls to a port of its services; that port itself if they say no
+// other.
 func (f Facts) ownPort(number int) int {
 	for p := range strings.FieldsSeq(f.OwnPorts) {
 		if own, ok := strings.CutPrefix(p, strconv.Itoa(number)+"="); ok {

@@ -14,8 +14,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestRoutersEqualScratch: whatever Gateways, VirtualServices, Services and DestinationRules come, change and go, the listeners and routes of
-// routers are those that they would have from nothing, and those that the plain function in gateways_scratch_test.go gives them.
+// TestRoutersEqualScratch: whatever Gateways, VirtualServices, Services and DestinationRules come, change and go, the
+// listeners and routes of routers are those that they would have from nothing, and those that the plain function in
+// gateways_scratch_test.go gives them.
 func TestRoutersEqualScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &routerMachine{tables: NewTables()}
@@ -59,12 +60,14 @@ func (m *routerMachine) batch(t *rapid.T) {
 }
 
 func (m *routerMachine) change(t *rapid.T, b *snapshot.Batch) {
-	meta := value.Meta{Namespace: pick(t, "namespace", "gw", "a"), Name: pick(t, "name", "x", "y", "z"), Created: int64(rapid.IntRange(0, 2).Draw(t, "created"))}
+	meta := value.Meta{Namespace: pick(t, "namespace", "gw", "a"), Name: pick(t, "name", "x", "y", "z"),
+		Created: int64(rapid.IntRange(0, 2).Draw(t, "created"))}
 	key := func(kind value.Kind) value.ObjectKey {
 		return value.ObjectKey{Kind: kind, Namespace: meta.Namespace, Name: meta.Name}
 	}
 	gone := rapid.IntRange(0, 4).Draw(t, "gone") == 0
-	switch kind := pick(t, "kind", "gateway", "gateway", "server", "virtualservice", "virtualservice", "virtualservice", "rule", "service"); kind {
+	switch kind := pick(t, "kind", "gateway", "gateway", "server", "virtualservice", "virtualservice", "virtualservice",
+		"rule", "service"); kind {
 	case "gateway", "server":
 		k := key(value.KindGateway)
 		had := m.builder.View().Snapshot.Gateway(meta.Namespace, meta.Name)
@@ -82,14 +85,16 @@ func (m *routerMachine) change(t *rapid.T, b *snapshot.Batch) {
 		b.DestinationRules[key(value.KindDestinationRule)] = nil
 		if !gone {
 			d := randomRule(t, meta)
-			d.Spec.Host = pick(t, "ruled", "one.a.svc.cluster.local", "two.gw.svc.cluster.local", "*.a.svc.cluster.local")
+			d.Spec.Host = pick(t, "ruled", "one.a.svc.cluster.local", "two.gw.svc.cluster.local",
+				"*.a.svc.cluster.local")
 			if rapid.Bool().Draw(t, "hashes") {
 				d.Spec.TrafficPolicy = hashing(pick(t, "header", "x-one", "x-two"))
 			}
 			b.DestinationRules[key(value.KindDestinationRule)] = d
 		}
 	case "service":
-		k := value.ServiceKey{Host: pick(t, "service", "one.a.svc.cluster.local", "two.gw.svc.cluster.local", "edge.gw.svc.cluster.local"), Namespace: meta.Namespace}
+		k := value.ServiceKey{Host: pick(t, "service", "one.a.svc.cluster.local", "two.gw.svc.cluster.local",
+			"edge.gw.svc.cluster.local"), Namespace: meta.Namespace}
 		b.Services[k] = nil
 		if !gone {
 			b.Services[k] = destinationService(t, k, meta)
@@ -105,23 +110,30 @@ func hashing(header string) *networking.TrafficPolicy {
 
 // destinationService is one that routes lead to, or the router's own, whose ports lead to others of the router.
 func destinationService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Service {
-	s := &value.Service{ServiceKey: k, Name: k.Host[:3], Created: meta.Created, Export: exportTo(t, k.Namespace), Addresses: []string{"10.0.0.1"}, Selector: value.Labels{"app": pick(t, "selects", "one", "one", "edge")}}
-	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 9000}), 1, 2, rapid.ID[int]).Draw(t, "ports") {
-		s.Ports = append(s.Ports, &value.Port{Name: fmt.Sprint("p", n), Number: n, Protocol: value.HTTP, TargetPort: rapid.SampledFrom([]int{0, 8080, 9000}).Draw(t, "target")})
+	s := &value.Service{ServiceKey: k, Name: k.Host[:3], Created: meta.Created, Export: exportTo(t, k.Namespace),
+		Addresses: []string{"10.0.0.1"}, Selector: value.Labels{"app": pick(t, "selects", "one", "one", "edge")}}
+	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 9000}), 1, 2, rapid.ID[int]).Draw(t,
+		"ports") {
+		s.Ports = append(s.Ports, &value.Port{Name: fmt.Sprint("p", n), Number: n, Protocol: value.HTTP,
+			TargetPort: rapid.SampledFrom([]int{0, 8080, 9000}).Draw(t, "target")})
 	}
 	if rapid.IntRange(0, 4).Draw(t, "alias") == 0 {
-		s.ExternalName, s.Resolution, s.Selector = pick(t, "alias of", "one.a.svc.cluster.local", "far.example.com"), value.Alias, nil
+		s.ExternalName, s.Resolution, s.Selector = pick(t, "alias of", "one.a.svc.cluster.local", "far.example.com"),
+			value.Alias, nil
 	}
 	return s
 }
 
 func edgeHost(t *rapid.T) string {
-	return pick(t, "host", "a.example.com", "b.example.com", "x.a.example.com", "*.example.com", "*.a.example.com", "*ample.com", "*")
+	return pick(t, "host", "a.example.com", "b.example.com", "x.a.example.com", "*.example.com", "*.a.example.com",
+		"*ample.com", "*")
 }
 
 func routerGateway(t *rapid.T, meta value.Meta) *value.Gateway {
-	g := &value.Gateway{Meta: meta, Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "edge", "edge", "edge", "other")}}}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p1", "p2", "p3", "p4"}), 1, 4, rapid.ID[string]).Draw(t, "servers") {
+	g := &value.Gateway{Meta: meta,
+		Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "edge", "edge", "edge", "other")}}}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p1", "p2", "p3", "p4"}), 1, 4,
+		rapid.ID[string]).Draw(t, "servers") {
 		g.Spec.Servers = append(g.Spec.Servers, routerServer(t, name))
 	}
 	return g
@@ -129,7 +141,8 @@ func routerGateway(t *rapid.T, meta value.Meta) *value.Gateway {
 
 // editedGateway is a Gateway with one of its servers edited, renamed, gone, moved, or beside a new one.
 func editedGateway(t *rapid.T, had *value.Gateway) *value.Gateway {
-	g := &value.Gateway{Meta: had.Meta, Spec: &networking.Gateway{Selector: had.Spec.GetSelector(), Servers: slices.Clone(had.Spec.GetServers())}}
+	g := &value.Gateway{Meta: had.Meta, Spec: &networking.Gateway{Selector: had.Spec.GetSelector(),
+		Servers: slices.Clone(had.Spec.GetServers())}}
 	i := rapid.IntRange(0, len(g.Spec.Servers)-1).Draw(t, "server")
 	switch edit := pick(t, "edit", "edit", "rename", "remove", "add", "swap", "older"); edit {
 	case "edit":
@@ -176,10 +189,12 @@ func routerServer(t *rapid.T, name string) *networking.Server {
 }
 
 func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
-	to := &networking.Destination{Host: pick(t, "to", "one.a.svc.cluster.local", "two.gw.svc.cluster.local", "none.a.svc.cluster.local")}
+	to := &networking.Destination{Host: pick(t, "to", "one.a.svc.cluster.local", "two.gw.svc.cluster.local",
+		"none.a.svc.cluster.local")}
 	spec := &networking.VirtualService{
-		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(edgeHost), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
-		Gateways: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"gw/x", "gw/y", "gw/z", "a/x", "mesh"}), 1, 3, rapid.ID[string]).Draw(t, "gateways"),
+		Hosts: rapid.SliceOfNDistinct(rapid.Custom(edgeHost), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
+		Gateways: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"gw/x", "gw/y", "gw/z", "a/x", "mesh"}), 1, 3,
+			rapid.ID[string]).Draw(t, "gateways"),
 	}
 	size := 0
 	if rapid.IntRange(0, 3).Draw(t, "http") > 0 {
@@ -190,19 +205,22 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		case "regex":
 			spec.Http[0].Match, size = matchRegex(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
 		case "port":
-			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Port: rapid.SampledFrom([]uint32{80, 443}).Draw(t, "matched")}}
+			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Port: rapid.SampledFrom([]uint32{80, 443}).Draw(t,
+				"matched")}}
 		case "gateway":
 			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Gateways: []string{"gw/x"}}}
 		}
 	}
 	route := []*networking.RouteDestination{{Destination: to}}
 	if rapid.IntRange(0, 2).Draw(t, "tcp") == 0 {
-		spec.Tcp = []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{{Port: rapid.SampledFrom([]uint32{0, 443, 9000}).Draw(t, "tcp port")}}, Route: route}}
+		spec.Tcp = []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{{Port: rapid.SampledFrom([]uint32{0,
+			443, 9000}).Draw(t, "tcp port")}}, Route: route}}
 	}
 	if rapid.IntRange(0, 1).Draw(t, "tls") == 0 {
 		for range rapid.IntRange(1, 2).Draw(t, "matches") {
 			names := rapid.SliceOfNDistinct(rapid.Custom(edgeHost), 1, 2, rapid.ID[string]).Draw(t, "sni")
-			spec.Tls = append(spec.Tls, &networking.TLSRoute{Match: []*networking.TLSMatchAttributes{{SniHosts: names}}, Route: route})
+			spec.Tls = append(spec.Tls, &networking.TLSRoute{Match: []*networking.TLSMatchAttributes{{SniHosts: names}},
+				Route: route})
 		}
 	}
 	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: spec, RegexSize: size}
@@ -221,7 +239,8 @@ func (m *routerMachine) check(t *rapid.T) {
 			new   Section
 			plain []*encodecache.Entry
 			parts func(*encodecache.Entry) string
-		}{{"listener", b.listeners, fresh.listeners, listeners, sortedParts}, {"route", b.routes, fresh.routes, routes, func(e *encodecache.Entry) string { return string(e.Message()) }}} {
+		}{{"listener", b.listeners, fresh.listeners, listeners, sortedParts}, {"route", b.routes, fresh.routes, routes,
+			func(e *encodecache.Entry) string { return string(e.Message()) }}} {
 			want := map[string]string{}
 			for _, e := range c.plain {
 				want[e.Name()] = c.parts(e)

@@ -22,10 +22,12 @@ type gatewayRoutes struct {
 	virtual  VirtualHosts
 }
 
-// gatewayHost is one host of a route configuration: the routes of all VirtualServices that have it at any of the servers, one after the other.
+// gatewayHost is one host of a route configuration: the routes of all VirtualServices that have it at any of the
+// servers, one after the other.
 type gatewayHost struct {
 	host string
-	// group tells hosts apart that do not have the same routes of the same Gateways; those that do are one virtual host.
+	// group tells hosts apart that do not have the same routes of the same Gateways; those that do are one virtual
+	// host.
 	group    string
 	port     int
 	redirect bool
@@ -119,7 +121,8 @@ func (r *gatewayRoutes) change(name string, changes []serverChange) *gatewayRout
 			profiles[k] = n + d // zero deletes
 		}
 	}
-	next.servers, next.asked, next.profiles = servers.apply(next.servers), asked.apply(next.asked), profiles.apply(next.profiles)
+	next.servers, next.asked, next.profiles = servers.apply(next.servers), asked.apply(next.asked),
+		profiles.apply(next.profiles)
 	return next
 }
 
@@ -137,7 +140,8 @@ func (r *gatewayRoutes) profileOf(gateway string) (profile string, uniform bool)
 	return profile, true
 }
 
-// markAnchors marks all hosts of the Gateways of which the first server that has a VirtualService may now be one of another profile.
+// markAnchors marks all hosts of the Gateways of which the first server that has a VirtualService may now be one of
+// another profile.
 func (s *gatewayStep) markAnchors(old, now *gatewayRoutes, changes []serverChange) {
 	done := map[string]struct{}{}
 	for _, c := range changes {
@@ -240,8 +244,8 @@ func (h *serverHost) gives(vs *value.VirtualService, host string) bool {
 	})
 }
 
-// claimants are the VirtualServices of a server's Gateway that may have a host there, in order of precedence. exact: the server has the host
-// itself, so that any pattern that covers it will do.
+// claimants are the VirtualServices of a server's Gateway that may have a host there, in order of precedence. exact:
+// the server has the host itself, so that any pattern that covers it will do.
 func (s *gatewayStep) claimants(srv *gatewayServer, host string, exact bool) (out []*value.VirtualService) {
 	add := func(bucket string) {
 		for vs := range s.n.RoutesAt(srv.gateway, snapshot.HTTPRoutes, bucket) {
@@ -267,8 +271,8 @@ type boundService struct {
 	service        *value.VirtualService
 }
 
-// routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route configuration it is
-// that of the Gateway's first server that has the VirtualService.
+// routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route
+// configuration it is that of the Gateway's first server that has the VirtualService.
 func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.VirtualService) *gen.RoutesKey {
 	id := boundService{r.name, srv.gateway, vs}
 	if k, ok := s.known[id]; ok {
@@ -285,7 +289,8 @@ func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.V
 	}
 	s.known[id] = nil
 	if refused, routed := s.sc.verdicts(vs, anchor.number(), anchor.gateway); routed {
-		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.number(), Refused: refused, Destinations: s.destinationsOf(vs), TLS: anchor.GetTls() != nil}
+		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.number(), Refused: refused,
+			Destinations: s.destinationsOf(vs), TLS: anchor.GetTls() != nil}
 	}
 	return s.known[id]
 }
@@ -305,7 +310,8 @@ func (s *gatewayStep) routesEntry(r *gatewayRoutes) *encodecache.Entry {
 		return compose(r.name, header, r.virtual, nil)
 	}
 	for _, first := range r.servers.All() {
-		return compose(r.name, header, r.virtual, s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.number()}))
+		return compose(r.name, header, r.virtual,
+			s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.number()}))
 	}
 	return nil
 }

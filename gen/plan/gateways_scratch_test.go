@@ -1,6 +1,7 @@
 package plan
 
-// The configuration of routers as one function of a Snapshot, with nothing kept from one to the next: what the incremental one is held against.
+// The configuration of routers as one function of a Snapshot, with nothing kept from one to the next: what the
+// incremental one is held against.
 
 import (
 	"cmp"
@@ -17,7 +18,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// config are the listeners and route configurations of a router: of all Gateways whose selector its labels satisfy, merged.
+// config are the listeners and route configurations of a router: of all Gateways whose selector its labels satisfy,
+// merged.
 func (g *scratchGateways) config() (listeners, routes []*encodecache.Entry) {
 	m := g.merge()
 	for _, p := range m.ports {
@@ -65,12 +67,13 @@ type sniName struct {
 	host string
 }
 
-// merge merges the servers of all Gateways that select the router, the oldest Gateway's first. Of servers that cannot stand together at one
-// port the first wins.
+// merge merges the servers of all Gateways that select the router, the oldest Gateway's first. Of servers that cannot
+// stand together at one port the first wins.
 func (g *scratchGateways) merge() *scratchMerge {
 	m := &scratchMerge{
-		byRoute: map[string][]*gatewayServer{}, plain: map[int]*gatewayServer{}, used: map[int]bool{}, joined: map[bindPort]bool{},
-		names: map[sniName]struct{}{}, at: map[bindPort]*scratchPort{},
+		byRoute: map[string][]*gatewayServer{}, plain: map[int]*gatewayServer{}, used: map[int]bool{},
+		joined: map[bindPort]bool{},
+		names:  map[sniName]struct{}{}, at: map[bindPort]*scratchPort{},
 	}
 	var selected []*value.Gateway
 	for gw := range g.n.Gateways() {
@@ -114,8 +117,9 @@ func (m *scratchMerge) add(s *gatewayServer) {
 	}
 }
 
-// admits decides by the first server of the port. Beside plain text stands HTTP, and anything at another address. Beside TLS stand servers
-// with routes of their own, one at each address without TLS, if it comes before all others but the first.
+// admits decides by the first server of the port. Beside plain text stands HTTP, and anything at another address.
+// Beside TLS stand servers with routes of their own, one at each address without TLS, if it comes before all others but
+// the first.
 func (m *scratchMerge) admits(s *gatewayServer) bool {
 	if !m.used[s.port] {
 		m.used[s.port] = true
@@ -178,7 +182,8 @@ func (g *scratchGateways) boundTo(gateway string) *boundServices {
 	return b
 }
 
-// shared are the hosts that a server and a VirtualService have in common: of a name and a pattern that covers it, the narrower.
+// shared are the hosts that a server and a VirtualService have in common: of a name and a pattern that covers it, the
+// narrower.
 func sharedHosts(s *gatewayServer, vs *value.VirtualService) []string {
 	var out []string
 	add := func(host string) {
@@ -239,9 +244,11 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 }
 
 // httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
-func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer, tls *networking.ServerTLSSettings) gen.GatewayChainKey {
+func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer,
+	tls *networking.ServerTLSSettings) gen.GatewayChainKey {
 	k := gen.GatewayChainKey{
-		Mesh: g.n.Mesh, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10, GRPCWeb: s.protocol == value.GRPCWeb, TLS: tls,
+		Mesh: g.n.Mesh, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10, GRPCWeb: s.protocol == value.GRPCWeb,
+		TLS:       tls,
 		RouteName: s.route, StatPrefix: "outbound_" + l.Name(),
 	}
 	if tls != nil {
@@ -250,8 +257,10 @@ func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer, 
 	return k
 }
 
-// chains are the chains of a server that is no plain HTTP. taken are the SNI names of the routes of servers that pass TLS through.
-func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer, taken map[string]struct{}) []gen.GatewayChainKey {
+// chains are the chains of a server that is no plain HTTP. taken are the SNI names of the routes of servers that pass
+// TLS through.
+func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
+	taken map[string]struct{}) []gen.GatewayChainKey {
 	switch {
 	case s.terminatesHTTPS():
 		if !take(taken, s.sniNames()) {
@@ -279,9 +288,10 @@ func (g *scratchGateways) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
 			continue
 		}
 		for _, r := range vs.Spec.GetTcp() {
-			matches := len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
-				return s.matches(m.GetPort(), m.GetGateways())
-			})
+			matches := len(r.GetMatch()) == 0 ||
+				slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
+					return s.matches(m.GetPort(), m.GetGateways())
+				})
 			if matches && len(r.GetRoute()) > 0 {
 				return g.forward(s, vs, r.GetRoute()), true
 			}
@@ -302,7 +312,8 @@ func (g *scratchGateways) passthroughChains(s *gatewayServer, taken map[string]s
 				if len(r.GetRoute()) == 0 || !s.matches(m.GetPort(), m.GetGateways()) || !take(taken, m.GetSniHosts()) {
 					continue
 				}
-				out = append(out, gen.GatewayChainKey{ServerNames: gen.ServerNames(m.GetSniHosts()), TCP: g.forward(s, vs, r.GetRoute())})
+				out = append(out, gen.GatewayChainKey{ServerNames: gen.ServerNames(m.GetSniHosts()),
+					TCP: g.forward(s, vs, r.GetRoute())})
 			}
 		}
 	}
@@ -320,7 +331,8 @@ func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
 }
 
 // forward is where the destinations of a TCP or TLS route lead.
-func (g *scratchGateways) forward(s *gatewayServer, vs *value.VirtualService, routes []*networking.RouteDestination) gen.TCPProxyKey {
+func (g *scratchGateways) forward(s *gatewayServer, vs *value.VirtualService,
+	routes []*networking.RouteDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: s.GetPort().GetName(), Number: int(s.GetPort().GetNumber()), Protocol: s.protocol}
 	return outboundView{g.tables, g.n, g.sc}.routed(vs, routes, port).TCP
 }
@@ -333,8 +345,8 @@ type scratchHost struct {
 	redirect bool
 }
 
-// routeConfiguration is the one that a few servers share: for each host that they and VirtualServices have in common, the routes of all of
-// these, one after the other.
+// routeConfiguration is the one that a few servers share: for each host that they and VirtualServices have in common,
+// the routes of all of these, one after the other.
 func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServer) *encodecache.Entry {
 	hosts := map[string]*scratchHost{}
 	known := map[scratchBound]*gen.RoutesKey{}
@@ -361,7 +373,8 @@ func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServ
 	}
 	header := g.tables.routes.headers.Get(gen.RouteConfigurationKey{Name: name})
 	if len(hosts) == 0 {
-		return compose(name, header, VirtualHosts{}, g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: int(servers[0].GetPort().GetNumber())}))
+		return compose(name, header, VirtualHosts{},
+			g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: int(servers[0].GetPort().GetNumber())}))
 	}
 	return compose(name, header, g.virtualHosts(hosts), nil)
 }
@@ -380,9 +393,10 @@ type scratchBound struct {
 	service *value.VirtualService
 }
 
-// routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route configuration it is
-// the same for all servers of the Gateway.
-func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gatewayServer, vs *value.VirtualService) *gen.RoutesKey {
+// routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route
+// configuration it is the same for all servers of the Gateway.
+func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gatewayServer,
+	vs *value.VirtualService) *gen.RoutesKey {
 	id := scratchBound{s.gateway, vs}
 	if k, ok := known[id]; ok {
 		return k
@@ -390,12 +404,14 @@ func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gat
 	known[id] = nil
 	port := int(s.GetPort().GetNumber())
 	if refused, routed := g.sc.verdicts(vs, port, s.gateway); routed {
-		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused, Destinations: (&gatewayStep{tables: g.tables, n: g.n, sc: g.sc}).destinationsOf(vs), TLS: s.GetTls() != nil}
+		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused,
+			Destinations: (&gatewayStep{tables: g.tables, n: g.n, sc: g.sc}).destinationsOf(vs), TLS: s.GetTls() != nil}
 	}
 	return known[id]
 }
 
-// virtualHosts encodes hosts; those with the same routes of the same Gateways are one virtual host, named after the most specific.
+// virtualHosts encodes hosts; those with the same routes of the same Gateways are one virtual host, named after the
+// most specific.
 func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) VirtualHosts {
 	groups := map[routesGroup][]string{}
 	for _, h := range slices.SortedFunc(maps.Keys(hosts), bySpecificity) {
@@ -406,7 +422,8 @@ func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) VirtualHos
 	items := make([]chunked.Item[*encodecache.Fragment], 0, len(groups))
 	for group, names := range groups {
 		k := gen.VirtualHostKey{
-			Host: names[0], Port: hosts[names[0]].port, Domains: strings.Join(names, " "), Mesh: g.n.Mesh, RequireTLS: group.redirect, Bare: true,
+			Host: names[0], Port: hosts[names[0]].port, Domains: strings.Join(names, " "), Mesh: g.n.Mesh,
+			RequireTLS: group.redirect, Bare: true,
 		}
 		if group.routes != nil {
 			k.Routes, k.More = group.routes.RoutesKey, group.routes.Next

@@ -15,7 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayServer is one server of a Gateway, at one port of the router's own. Immutable; one that did not change keeps its pointer.
+// gatewayServer is one server of a Gateway, at one port of the router's own. Immutable; one that did not change keeps
+// its pointer.
 type gatewayServer struct {
 	*networking.Server
 	// gateway is "namespace/name".
@@ -79,7 +80,8 @@ func below[V comparable](m chunked.Map[V], prefix string) iter.Seq2[string, V] {
 	}
 }
 
-// serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank, are taken over.
+// serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank,
+// are taken over.
 func (sc *Scope) serversOf(gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
 	if gw == nil {
 		return nil
@@ -92,7 +94,8 @@ func (sc *Scope) serversOf(gw *value.Gateway, before []*gatewayServer) []*gatewa
 	out := make([]*gatewayServer, len(gw.Spec.GetServers()))
 	for i, spec := range gw.Spec.GetServers() {
 		var had *gatewayServer
-		if had = byName[spec.GetPort().GetName()]; i < len(before) && before[i].GetPort().GetName() == spec.GetPort().GetName() {
+		if had = byName[spec.GetPort().GetName()]; i < len(before) &&
+			before[i].GetPort().GetName() == spec.GetPort().GetName() {
 			had = before[i]
 		}
 		at := indexKey(rank, fmt.Sprintf("%05d", i))
@@ -109,12 +112,14 @@ func (sc *Scope) serversOf(gw *value.Gateway, before []*gatewayServer) []*gatewa
 }
 
 func newGatewayServer(gw *value.Gateway, spec *networking.Server, rank string, port int) *gatewayServer {
-	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta), rank: rank, protocol: serverProtocol(spec.GetPort().GetProtocol()), port: port}
+	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta), rank: rank,
+		protocol: serverProtocol(spec.GetPort().GetProtocol()), port: port}
 	switch {
 	case s.protocol.IsHTTP():
 		s.route = "http." + strconv.Itoa(s.port)
 	case s.terminatesHTTPS():
-		s.route = strings.Join([]string{"https", strconv.Itoa(s.number()), s.GetPort().GetName(), gw.Name, gw.Namespace}, ".")
+		s.route = strings.Join([]string{"https", strconv.Itoa(s.number()), s.GetPort().GetName(), gw.Name,
+			gw.Namespace}, ".")
 	}
 	if s.route != "" && s.GetBind() != "" {
 		s.route += "." + s.GetBind()
@@ -126,7 +131,8 @@ func newGatewayServer(gw *value.Gateway, spec *networking.Server, rank string, p
 	return s
 }
 
-// splitServerHost splits a host of a server into the namespace whose VirtualServices it takes, "*" for all, and the host.
+// splitServerHost splits a host of a server into the namespace whose VirtualServices it takes, "*" for all, and the
+// host.
 func splitServerHost(h string) (namespace, host string) {
 	ns, host, ok := strings.Cut(h, "/")
 	if !ok {
@@ -137,7 +143,8 @@ func splitServerHost(h string) (namespace, host string) {
 
 // serverProtocol reads the protocol of a Gateway's port.
 func serverProtocol(name string) value.Protocol {
-	for _, p := range []value.Protocol{value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP, value.TLS, value.Mongo, value.Redis, value.MySQL} {
+	for _, p := range []value.Protocol{value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP,
+		value.TLS, value.Mongo, value.Redis, value.MySQL} {
 		if strings.EqualFold(name, string(p)) {
 			return p
 		}
@@ -156,7 +163,8 @@ func (s *gatewayServer) passthrough() bool {
 
 // routesAlike reports whether two servers have the same routes.
 func (s *gatewayServer) routesAlike(o *gatewayServer) bool {
-	return s.route == o.route && s.gateway == o.gateway && s.rank == o.rank && s.profile() == o.profile() && s.redirects() == o.redirects() &&
+	return s.route == o.route && s.gateway == o.gateway && s.rank == o.rank && s.profile() == o.profile() &&
+		s.redirects() == o.redirects() &&
 		slices.Equal(s.GetHosts(), o.GetHosts())
 }
 
@@ -165,8 +173,9 @@ func (s *gatewayServer) profile() string {
 	return indexKey(strconv.Itoa(s.number()), strconv.FormatBool(s.GetTls() != nil))
 }
 
-// sniNames are the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways that ask for one name for
-// VirtualServices of different namespaces the first has it, for Envoy refuses a listener in which two chains take the same connections.
+// sniNames are the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways that
+// ask for one name for VirtualServices of different namespaces the first has it, for Envoy refuses a listener in which
+// two chains take the same connections.
 func (s *gatewayServer) sniNames() []string {
 	names := gen.ServerNames(s.sniHosts())
 	if names == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// streams are the VirtualServices with routes of a kind that are bound to a server's Gateway and have a host in common with it, in order of
-// precedence.
+// streams are the VirtualServices with routes of a kind that are bound to a server's Gateway and have a host in common
+// with it, in order of precedence.
 func (s *gatewayStep) streams(srv *gatewayServer, kind snapshot.RouteKind) (out []*value.VirtualService) {
 	seen := map[*value.VirtualService]struct{}{}
 	add := func(vs *value.VirtualService) {
@@ -48,7 +48,8 @@ func (sc *Scope) byPrecedence(a, b *value.VirtualService) int {
 // meets reports whether a server has a host in common with a VirtualService.
 func (srv *gatewayServer) meets(vs *value.VirtualService) bool {
 	return slices.ContainsFunc(srv.asks, func(h *serverHost) bool {
-		return h.takes(vs) && slices.ContainsFunc(vs.Spec.GetHosts(), func(o string) bool { _, ok := narrower(h.host, o); return ok })
+		return h.takes(vs) && slices.ContainsFunc(vs.Spec.GetHosts(),
+			func(o string) bool { _, ok := narrower(h.host, o); return ok })
 	})
 }
 
@@ -67,15 +68,17 @@ func narrower(a, b string) (string, bool) {
 func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bool) {
 	for _, vs := range s.streams(srv, snapshot.TCPRoutes) {
 		for _, r := range vs.Spec.GetTcp() {
-			matches := len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
-				return srv.matches(m.GetPort(), m.GetGateways())
-			})
+			matches := len(r.GetMatch()) == 0 ||
+				slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
+					return srv.matches(m.GetPort(), m.GetGateways())
+				})
 			if !matches || len(r.GetRoute()) == 0 {
 				continue
 			}
 			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.GetRoute()), srv.owner, ownerOf(vs.Meta)
 			if srv.GetTls() != nil {
-				k.TLS, k.Mesh, k.ServerNames, k.Filters = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts()), tcpFilters(s.sc)
+				k.TLS, k.Mesh, k.ServerNames, k.Filters = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts()),
+					tcpFilters(s.sc)
 			}
 			return k, true
 		}
@@ -83,7 +86,8 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 	return k, false
 }
 
-// passthroughUnits are the chains of the TLS routes of a VirtualService for a server: one for each match, by its SNI names.
+// passthroughUnits are the chains of the TLS routes of a VirtualService for a server: one for each match, by its SNI
+// names.
 func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualService) (out []*chainUnit) {
 	for i, r := range vs.Spec.GetTls() {
 		for j, m := range r.GetMatch() {
@@ -91,31 +95,38 @@ func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualServ
 				continue
 			}
 			k := gen.GatewayChainKey{
-				Gateway: srv.owner, Rule: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.GetSniHosts()), TCP: s.forward(srv, vs, r.GetRoute()),
+				Gateway: srv.owner, Rule: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.GetSniHosts()),
+				TCP: s.forward(srv, vs, r.GetRoute()),
 			}
-			out = append(out, s.unit(indexKey(s.unitsFor(srv, vs), fmt.Sprintf("%05d", i), fmt.Sprintf("%05d", j)), k, m.GetSniHosts()...))
+			out = append(out, s.unit(indexKey(s.unitsFor(srv, vs), fmt.Sprintf("%05d", i), fmt.Sprintf("%05d", j)), k,
+				m.GetSniHosts()...))
 		}
 	}
 	return out
 }
 
-// unitsFor is the common first part of the keys of the units that a VirtualService has at a server that passes TLS through.
+// unitsFor is the common first part of the keys of the units that a VirtualService has at a server that passes TLS
+// through.
 func (s *gatewayStep) unitsFor(srv *gatewayServer, vs *value.VirtualService) string {
-	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name, vs.Namespace)
+	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name,
+		vs.Namespace)
 }
 
 // matches reports whether a match of a TCP or TLS route is for a server.
 func (srv *gatewayServer) matches(port uint32, gateways []string) bool {
-	return (port == 0 || port == srv.GetPort().GetNumber()) && (len(gateways) == 0 || slices.Contains(gateways, srv.gateway))
+	return (port == 0 || port == srv.GetPort().GetNumber()) &&
+		(len(gateways) == 0 || slices.Contains(gateways, srv.gateway))
 }
 
 // forward is where the destinations of a TCP or TLS route lead.
-func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService, routes []*networking.RouteDestination) gen.TCPProxyKey {
+func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService,
+	routes []*networking.RouteDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: srv.GetPort().GetName(), Number: srv.number(), Protocol: srv.protocol}
 	return outboundView{s.tables, s.n, s.sc}.routed(vs, routes, port).TCP
 }
 
-// restream makes the chains of a server anew that a VirtualService has a part in: old as it was, now as it is; either may be nil.
+// restream makes the chains of a server anew that a VirtualService has a part in: old as it was, now as it is; either
+// may be nil.
 func (s *gatewayStep) restream(srv *gatewayServer, old, now *value.VirtualService) {
 	e := s.editListener(srv.at())
 	if srv.passthrough() {

@@ -23,7 +23,8 @@ func TestServersAtOnePort(t *testing.T) {
 		"7000/REDIRECT/*/a;7000/HTTP/*/a;7000/REDIRECT/*/a;7000/HTTPS/*/a": "[HTTP HTTP]",
 	} {
 		n := meshOf(t, mesh+"gateway gw/one app=edge server="+servers)
-		b := NewTables().newBase(n, Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}}, value.Labels{"app": "edge"})
+		b := NewTables().newBase(n, Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
+			value.Labels{"app": "edge"})
 		var got []string
 		for _, p := range b.router.ports.All() {
 			for _, s := range p.admitted.All() {
@@ -36,19 +37,21 @@ func TestServersAtOnePort(t *testing.T) {
 	}
 }
 
-// routerPorts are the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts. Its services and what is at its
-// address 10.0.0.1 are those of b.
+// routerPorts are the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts. Its
+// services and what is at its address 10.0.0.1 are those of b.
 func routerPorts(t *testing.T, b *snapshot.Batch) (got []int, f Facts) {
 	b.Mesh = meshOf(t, "service x.a.svc.cluster.local a").Mesh
 	b.Gateways = map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway, Namespace: "gw", Name: "one"}: {
 		Meta: value.Meta{Namespace: "gw", Name: "one"}, Spec: &networking.Gateway{
 			Selector: map[string]string{"app": "edge"},
-			Servers:  []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/*"}}},
+			Servers: []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"},
+				Hosts: []string{"*/*"}}},
 		}}}
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
 	v := builder.View()
-	p := &Proxy{Namespace: "gw", Addresses: []string{"10.0.0.1"}, Labels: PackLabels(value.Labels{"app": "edge"}), Traits: value.Traits{Type: value.Router, IPv4: true}}
+	p := &Proxy{Namespace: "gw", Addresses: []string{"10.0.0.1"}, Labels: PackLabels(value.Labels{"app": "edge"}),
+		Traits: value.Traits{Type: value.Router, IPv4: true}}
 	f, labels := factsOf(v, p)
 	for _, port := range NewTables().newBase(v.Snapshot, f, labels).router.ports.All() {
 		got = append(got, port.mode().first.port)
@@ -59,7 +62,8 @@ func routerPorts(t *testing.T, b *snapshot.Batch) (got []int, f Facts) {
 // ownService is a service that a router serves at its port 80.
 func ownService(name string, created int64, registry value.Registry, port value.Port) *value.Service {
 	svc := &value.Service{
-		ServiceKey: value.ServiceKey{Host: name, Namespace: "gw"}, Name: name, Created: created, Registry: registry, Export: value.Visibility{Public: true},
+		ServiceKey: value.ServiceKey{Host: name, Namespace: "gw"}, Name: name, Created: created, Registry: registry,
+		Export: value.Visibility{Public: true},
 	}
 	if registry == value.RegistryKubernetes {
 		svc.Selector = value.Labels{"app": "edge"}
@@ -73,9 +77,11 @@ func ownService(name string, created int64, registry value.Registry, port value.
 func TestNamedGatewayPort(t *testing.T) {
 	svc := ownService("edge.gw.svc.cluster.local", 0, value.RegistryKubernetes, value.Port{TargetName: "web"})
 	for named, want := range map[string]int{"web": 8080, "other": 80} {
-		w := &value.Workload{Namespace: "gw", Pod: true, Labels: value.Labels{"app": "edge"}, NamedPorts: map[string]int{named: 8080, "unread": 9}}
+		w := &value.Workload{Namespace: "gw", Pod: true, Labels: value.Labels{"app": "edge"},
+			NamedPorts: map[string]int{named: 8080, "unread": 9}}
 		got, _ := routerPorts(t, &snapshot.Batch{
-			Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc}, Workloads: map[string]*value.Workload{"10.0.0.1": w},
+			Services:  map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
+			Workloads: map[string]*value.Workload{"10.0.0.1": w},
 		})
 		if !slices.Equal(got, []int{want}) {
 			t.Errorf("named %s: %v, want %d", named, got, want)
@@ -83,24 +89,29 @@ func TestNamedGatewayPort(t *testing.T) {
 	}
 }
 
-// TestGatewayPortOfServiceEntry: a ServiceEntry with an endpoint at the router's address translates the ports of Gateways, as a Service does; of
-// both the older decides.
+// TestGatewayPortOfServiceEntry: a ServiceEntry with an endpoint at the router's address translates the ports of
+// Gateways, as a Service does; of both the older decides.
 func TestGatewayPortOfServiceEntry(t *testing.T) {
 	entry := ownService("edge.example.com", 1, value.RegistryExternal, value.Port{TargetPort: 9999})
-	at := []*value.Endpoint{{Addresses: []string{"10.0.0.1"}, Weight: 1, Labels: value.Labels{"app": "edge"}, Ports: []value.EndpointPort{{Name: "http", Port: 7000}}}}
+	at := []*value.Endpoint{{Addresses: []string{"10.0.0.1"}, Weight: 1, Labels: value.Labels{"app": "edge"},
+		Ports: []value.EndpointPort{{Name: "http", Port: 7000}}}}
 	for name, c := range map[string]struct {
 		more *value.Service
 		want int
 	}{
-		"alone":            {nil, 7000},
-		"older service":    {ownService("edge.gw.svc.cluster.local", 0, value.RegistryKubernetes, value.Port{TargetPort: 8080}), 8080},
-		"younger service":  {ownService("edge.gw.svc.cluster.local", 2, value.RegistryKubernetes, value.Port{TargetPort: 8080}), 7000},
-		"elsewhere, older": {ownService("other.example.com", 0, value.RegistryExternal, value.Port{TargetPort: 8081}), 7000},
+		"alone": {nil, 7000},
+		"older service": {ownService("edge.gw.svc.cluster.local", 0, value.RegistryKubernetes,
+			value.Port{TargetPort: 8080}), 8080},
+		"younger service": {ownService("edge.gw.svc.cluster.local", 2, value.RegistryKubernetes,
+			value.Port{TargetPort: 8080}), 7000},
+		"elsewhere, older": {ownService("other.example.com", 0, value.RegistryExternal, value.Port{TargetPort: 8081}),
+			7000},
 	} {
 		b := &snapshot.Batch{
 			Services:  map[value.ServiceKey]*value.Service{entry.ServiceKey: entry},
 			Endpoints: map[value.ServiceKey][]*value.Endpoint{entry.ServiceKey: at},
-			Workloads: map[string]*value.Workload{"10.0.0.1": {Namespace: "gw", Pod: true, Labels: value.Labels{"app": "edge"}}},
+			Workloads: map[string]*value.Workload{"10.0.0.1": {Namespace: "gw", Pod: true,
+				Labels: value.Labels{"app": "edge"}}},
 		}
 		if c.more != nil {
 			b.Services[c.more.ServiceKey] = c.more
@@ -119,8 +130,8 @@ func TestGatewayPortOfServiceEntry(t *testing.T) {
 	}
 }
 
-// TestGatewayOfEndpointWithoutLabels: the labels of a ServiceEntry's endpoint at a router's address decide which Gateways apply, also where it has
-// none, unless a workload is registered there.
+// TestGatewayOfEndpointWithoutLabels: the labels of a ServiceEntry's endpoint at a router's address decide which
+// Gateways apply, also where it has none, unless a workload is registered there.
 func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 	entry := ownService("edge.example.com", 0, value.RegistryExternal, value.Port{})
 	for name, c := range map[string]struct {
@@ -129,16 +140,18 @@ func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 		workload *value.Workload
 		applies  bool
 	}{
-		"labels":         {value.Labels{"app": "edge"}, "10.0.0.1", nil, true},
-		"other labels":   {value.Labels{"app": "other"}, "10.0.0.1", nil, false},
-		"no labels":      {nil, "10.0.0.1", nil, false},
-		"elsewhere":      {nil, "10.0.0.2", nil, true},
-		"a pod is there": {nil, "10.0.0.1", &value.Workload{Namespace: "gw", Pod: true, Labels: value.Labels{"app": "edge"}}, true},
+		"labels":       {value.Labels{"app": "edge"}, "10.0.0.1", nil, true},
+		"other labels": {value.Labels{"app": "other"}, "10.0.0.1", nil, false},
+		"no labels":    {nil, "10.0.0.1", nil, false},
+		"elsewhere":    {nil, "10.0.0.2", nil, true},
+		"a pod is there": {nil, "10.0.0.1", &value.Workload{Namespace: "gw", Pod: true,
+			Labels: value.Labels{"app": "edge"}}, true},
 	} {
 		b := &snapshot.Batch{
 			Services: map[value.ServiceKey]*value.Service{entry.ServiceKey: entry},
 			Endpoints: map[value.ServiceKey][]*value.Endpoint{entry.ServiceKey: {
-				{Addresses: []string{c.address}, Labels: c.labels, Ports: []value.EndpointPort{{Name: "http", Port: 80}}}}},
+				{Addresses: []string{c.address}, Labels: c.labels,
+					Ports: []value.EndpointPort{{Name: "http", Port: 80}}}}},
 		}
 		if c.workload != nil {
 			b.Workloads = map[string]*value.Workload{c.address: c.workload}

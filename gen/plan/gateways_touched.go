@@ -9,7 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// touch replaces the servers of the Gateways that changed and marks what VirtualServices and destinations that changed have a part in.
+// touch replaces the servers of the Gateways that changed and marks what VirtualServices and destinations that changed
+// have a part in.
 func (s *gatewayStep) touch(touch *touched) {
 	var gateways []gatewayChange
 	for k := range touch.delta.Objects {
@@ -55,7 +56,8 @@ func (s *gatewayStep) markService(old, now *value.VirtualService) {
 	}
 }
 
-// bears reports whether a VirtualService, which may be nil, can have a part in the router: it is bound to a Gateway and the router may see it.
+// bears reports whether a VirtualService, which may be nil, can have a part in the router: it is bound to a Gateway and
+// the router may see it.
 func (s *gatewayStep) bears(vs *value.VirtualService) bool {
 	return vs != nil && snapshot.BoundToGateways(vs) && vs.Export.VisibleTo(s.sc.Namespace)
 }
@@ -71,7 +73,8 @@ func (s *gatewayStep) markRoutes(vs *value.VirtualService) {
 	}
 }
 
-// streamsOf collects the servers without HTTP routes that have a host in common with a VirtualService of TCP or TLS routes.
+// streamsOf collects the servers without HTTP routes that have a host in common with a VirtualService of TCP or TLS
+// routes.
 func (s *gatewayStep) streamsOf(vs *value.VirtualService, into map[*gatewayServer]struct{}) {
 	if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) == 0 {
 		return
@@ -83,7 +86,8 @@ func (s *gatewayStep) streamsOf(vs *value.VirtualService, into map[*gatewayServe
 	})
 }
 
-// eachMeeting calls f with each host of a server that has one in common with a VirtualService, and the narrower of the two.
+// eachMeeting calls f with each host of a server that has one in common with a VirtualService, and the narrower of the
+// two.
 func (r *router) eachMeeting(vs *value.VirtualService, f func(h *serverHost, host string)) {
 	for _, g := range vs.Spec.GetGateways() {
 		for _, o := range vs.Spec.GetHosts() {
@@ -150,8 +154,8 @@ type gatewayScope struct {
 	sc *Scope
 }
 
-// service is the one that the VirtualServices of a namespace mean by host: that of their own namespace if the router may see it, else the one
-// that the router means.
+// service is the one that the VirtualServices of a namespace mean by host: that of their own namespace if the router
+// may see it, else the one that the router means.
 func (g gatewayScope) service(namespace, host string) *value.Service {
 	svc := g.n.Service(value.ServiceKey{Host: host, Namespace: namespace})
 	if svc != nil && svc.Export.VisibleTo(g.sc.Namespace) {

@@ -18,8 +18,8 @@ func (s *state) counts() Held {
 	return Held{Clients: len(s.clients), Classes: s.classes, Bases: len(s.bases)}
 }
 
-// Sizes are the numbers of Keys that each table holds, and of chunks that each pool of sections knows, by the noun: "clusters.outbound". What
-// nobody holds leaves after a garbage collection.
+// Sizes are the numbers of Keys that each table holds, and of chunks that each pool of sections knows, by the noun:
+// "clusters.outbound". What nobody holds leaves after a garbage collection.
 func (t *Tables) Sizes() map[string]int {
 	return map[string]int{
 		"trims":                t.trims.Len(),

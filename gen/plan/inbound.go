@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// inbound is what a class has of its own, in place of what its base has or beside it. Nearly every workload is a class, so that this is made
-// to be small. Immutable.
+// inbound is what a class has of its own, in place of what its base has or beside it. Nearly every workload is a class,
+// so that this is made to be small. Immutable.
 type inbound struct {
 	entries []*encodecache.Entry // clusters and listeners
 	omit    []string             // listeners of the base that the class has not

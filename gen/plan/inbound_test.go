@@ -17,22 +17,25 @@ func drawMesh(t *rapid.T) *value.Mesh {
 		TrustDomain:            "cluster.local",
 		InboundClusterStatName: rapid.SampledFrom([]string{"", "%SERVICE%_%SERVICE_PORT%"}).Draw(t, "pattern"),
 		InboundTrafficPolicy: &meshconfig.MeshConfig_InboundTrafficPolicy{
-			Mode: rapid.SampledFrom([]meshconfig.MeshConfig_InboundTrafficPolicy_Mode{0, meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST}).Draw(t, "inbound"),
+			Mode: rapid.SampledFrom([]meshconfig.MeshConfig_InboundTrafficPolicy_Mode{0,
+				meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST}).Draw(t, "inbound"),
 		},
 	}}
 }
 
 func drawProtocol(t *rapid.T) value.Protocol {
-	return rapid.SampledFrom([]value.Protocol{value.Auto, value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.TCP, value.TLS, value.Mongo}).Draw(t, "protocol")
+	return rapid.SampledFrom([]value.Protocol{value.Auto, value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.TCP,
+		value.TLS, value.Mongo}).Draw(t, "protocol")
 }
 
-// TestSharedChains: the chains of a port that are put together out of what all ports of its kind share are those that are made for it alone,
-// byte by byte, and ports of a kind do share.
+// TestSharedChains: the chains of a port that are put together out of what all ports of its kind share are those that
+// are made for it alone, byte by byte, and ports of a kind do share.
 func TestSharedChains(t *testing.T) {
 	tables := NewTables()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(k gen.InboundChainsKey) gen.InboundChainsKey {
-			k.Target, k.Port = rapid.IntRange(1, 65535).Draw(t, "target"), rapid.SampledFrom([]int{1, 80, 8080, 20000}).Draw(t, "port")
+			k.Target, k.Port = rapid.IntRange(1, 65535).Draw(t, "target"),
+				rapid.SampledFrom([]int{1, 80, 8080, 20000}).Draw(t, "port")
 			k.Host = rapid.SampledFrom([]string{"a", "web.shop.svc.cluster.local"}).Draw(t, "host")
 			if k.Mesh.Config.GetInboundClusterStatName() != "" {
 				k.StatPrefix = k.Host + "_stat"
@@ -40,13 +43,15 @@ func TestSharedChains(t *testing.T) {
 			return k
 		}
 		k := draw(gen.InboundChainsKey{
-			Mesh: drawMesh(t), Filters: rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters"), HTTP10: rapid.Bool().Draw(t, "1.0"),
-			Mode: rapid.SampledFrom([]gen.MTLSMode{gen.Permissive, gen.Strict, gen.Disabled}).Draw(t, "mode"),
-			Bind: rapid.SampledFrom([]string{"0.0.0.0", "::", "10.0.0.1"}).Draw(t, "bind"), Protocol: drawProtocol(t),
+			Mesh: drawMesh(t), Filters: rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters"),
+			HTTP10: rapid.Bool().Draw(t, "1.0"),
+			Mode:   rapid.SampledFrom([]gen.MTLSMode{gen.Permissive, gen.Strict, gen.Disabled}).Draw(t, "mode"),
+			Bind:   rapid.SampledFrom([]string{"0.0.0.0", "::", "10.0.0.1"}).Draw(t, "bind"), Protocol: drawProtocol(t),
 			Sidecar: rapid.SampledFrom([]value.Meta{{}, {Namespace: "shop", Name: "sidecar"}}).Draw(t, "sidecar"),
 		})
 		p := tables.inboundPorts([]gen.InboundChainsKey{k, draw(k)})
-		if want, got := gen.InboundChainFields(gen.InboundChains(k)), p[0].chains.Fill(p[0].names.Texts(), nil).Bytes(); !bytes.Equal(got, want) {
+		if want, got := gen.InboundChainFields(gen.InboundChains(k)),
+			p[0].chains.Fill(p[0].names.Texts(), nil).Bytes(); !bytes.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
 		}
 		if p[0].chains != p[1].chains {
@@ -58,19 +63,24 @@ func TestSharedChains(t *testing.T) {
 // TestSharedInboundClusters is the same for clusters.
 func TestSharedInboundClusters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: "web.shop.svc.cluster.local"}}
+		svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop",
+			Host: "web.shop.svc.cluster.local"}}
 		port := &value.Port{Name: "p", Number: 80, Protocol: drawProtocol(t)}
 		k := gen.InboundClusterKey{Mesh: drawMesh(t), Protocol: port.Protocol, IPv4: rapid.Bool().Draw(t, "v4")}
-		k.Leads = rapid.SampledFrom([]gen.InboundEndpoint{gen.ToDestination, gen.ToLoopback, gen.ToAddress}).Draw(t, "leads")
+		k.Leads = rapid.SampledFrom([]gen.InboundEndpoint{gen.ToDestination, gen.ToLoopback, gen.ToAddress}).Draw(t,
+			"leads")
 		if rapid.Bool().Draw(t, "rule") {
-			k.Port, k.Rule = port.Number, &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"}, Spec: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
-				ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
-			}}}
+			k.Port, k.Rule = port.Number, &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"},
+				Spec: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
+					ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
+				}}}
 		}
-		names := gen.InboundClusterNames{Rule: k.Rule, IPv4: k.IPv4, Target: int32(rapid.IntRange(1, 65535).Draw(t, "target"))}
+		names := gen.InboundClusterNames{Rule: k.Rule, IPv4: k.IPv4,
+			Target: int32(rapid.IntRange(1, 65535).Draw(t, "target"))}
 		names.Services = []*value.Service{svc, svc}[:rapid.IntRange(1, 2).Draw(t, "services")]
 		if k.Leads == gen.ToAddress {
-			names.Default = rapid.SampledFrom([]*gen.IngressEndpoint{{Host: "10.0.0.1", Port: 8080}, {Host: "fd00::1", Port: 1}, {Host: "unix:///tmp/app"}}).Draw(t, "default")
+			names.Default = rapid.SampledFrom([]*gen.IngressEndpoint{{Host: "10.0.0.1", Port: 8080},
+				{Host: "fd00::1", Port: 1}, {Host: "unix:///tmp/app"}}).Draw(t, "default")
 		}
 		names.Stat = gen.InboundClusterStat(k.Mesh, svc, port, int(names.Target))
 		c := &inboundCluster{NewTables().clusters.inbound.Get(k), names}
@@ -83,12 +93,15 @@ func TestSharedInboundClusters(t *testing.T) {
 func BenchmarkOwnEntries(b *testing.B) {
 	tables := NewTables()
 	m := &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{TrustDomain: "cluster.local"}}
-	k := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Bind: "0.0.0.0", Protocol: value.HTTP, Target: 8080, Port: 80, Host: "web.shop.svc.cluster.local"}
+	k := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Bind: "0.0.0.0", Protocol: value.HTTP, Target: 8080,
+		Port: 80, Host: "web.shop.svc.cluster.local"}
 	rest := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Protocol: value.Auto}
 	header := gen.InboundListenerKey{Mesh: m, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006}
 	svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: k.Host}}
-	listener := &inboundContent{tables.listeners.headers.Get(header), tables.listeners.inFixed.Get(rest), tables.inboundPorts([]gen.InboundChainsKey{k})}
-	cluster := &inboundCluster{tables.clusters.inbound.Get(gen.InboundClusterKey{Mesh: m, IPv4: true}), gen.InboundClusterNames{Services: []*value.Service{svc}, IPv4: true, Target: 8080}}
+	listener := &inboundContent{tables.listeners.headers.Get(header), tables.listeners.inFixed.Get(rest),
+		tables.inboundPorts([]gen.InboundChainsKey{k})}
+	cluster := &inboundCluster{tables.clusters.inbound.Get(gen.InboundClusterKey{Mesh: m, IPv4: true}),
+		gen.InboundClusterNames{Services: []*value.Service{svc}, IPv4: true, Target: 8080}}
 	for name, f := range map[string]func(){
 		"listener":      func() { listener.entry(header.Name) },
 		"listener/sent": func() { listener.entry(header.Name).Frame() },

@@ -17,8 +17,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestIncrementalEqualsScratch is invariant I1 for planning: whatever happened, what each proxy has is what a planner that starts now would
-// give it, and every part of it tells from which objects it was made, all of which are there. Objects of all kinds come, change and go in random order and in random batches.
+// TestIncrementalEqualsScratch is invariant I1 for planning: whatever happened, what each proxy has is what a planner
+// that starts now would give it, and every part of it tells from which objects it was made, all of which are there.
+// Objects of all kinds come, change and go in random order and in random batches.
 func TestIncrementalEqualsScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMesh(t)
@@ -43,9 +44,12 @@ func newMesh(t *rapid.T) *meshMachine {
 	m.planner, m.stop = start(m.sink)
 	m.builder = snapshot.NewBuilder(m.planner)
 	m.state = snapshot.Batch{
-		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
-		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
-		Projections: map[value.ServiceKey]*value.Projection{}, Endpoints: map[value.ServiceKey][]*value.Endpoint{}, Workloads: map[string]*value.Workload{},
+		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
+		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{},
+		Sidecars:    map[value.ObjectKey]*value.Sidecar{},
+		Projections: map[value.ServiceKey]*value.Projection{}, Endpoints: map[value.ServiceKey][]*value.Endpoint{},
+		Workloads: map[string]*value.Workload{},
 	}
 	m.builder.Apply(&snapshot.Batch{Mesh: m.state.Mesh})
 	return m
@@ -60,7 +64,9 @@ func start(sink Sink) (*Planner, func()) {
 }
 
 func testMesh(variant int) *value.Mesh {
-	c := &meshconfig.MeshConfig{ProxyListenPort: 15001, ProxyInboundListenPort: 15006, RootNamespace: "root", TrustDomain: "cluster.local", OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
+	c := &meshconfig.MeshConfig{ProxyListenPort: 15001, ProxyInboundListenPort: 15006, RootNamespace: "root",
+		TrustDomain:           "cluster.local",
+		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
 	switch variant {
 	case 1:
 		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY
@@ -78,7 +84,8 @@ func namespace(t *rapid.T) string { return pick(t, "namespace", "a", "b", "root"
 
 // host is one of a few, so that objects meet: services of namespaces, a name without a dot, external hosts.
 func host(t *rapid.T) string {
-	return pick(t, "host", "one.a.svc.cluster.local", "two.a.svc.cluster.local", "three.b.svc.cluster.local", "ext.example.com", "one", "deep.ext.example.com")
+	return pick(t, "host", "one.a.svc.cluster.local", "two.a.svc.cluster.local", "three.b.svc.cluster.local",
+		"ext.example.com", "one", "deep.ext.example.com")
 }
 
 func hostOrPattern(t *rapid.T) string {
@@ -89,15 +96,18 @@ func hostOrPattern(t *rapid.T) string {
 }
 
 func exportTo(t *rapid.T, ns string) value.Visibility {
-	return value.NewVisibility(rapid.SampledFrom([][]string{nil, {"."}, {"*"}, {"a"}, {"b", "."}}).Draw(t, "exportTo"), nil, ns)
+	return value.NewVisibility(rapid.SampledFrom([][]string{nil, {"."}, {"*"}, {"a"}, {"b", "."}}).Draw(t, "exportTo"),
+		nil, ns)
 }
 
 // batch changes a few objects at once.
 func (m *meshMachine) batch(t *rapid.T) {
 	b := &snapshot.Batch{
-		Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
-		Gateways: map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{}, Projections: map[value.ServiceKey]*value.Projection{},
-		Endpoints: map[value.ServiceKey][]*value.Endpoint{}, Workloads: map[string]*value.Workload{},
+		Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
+		Gateways:         map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
+		Projections: map[value.ServiceKey]*value.Projection{},
+		Endpoints:   map[value.ServiceKey][]*value.Endpoint{}, Workloads: map[string]*value.Workload{},
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "changes") {
 		m.change(t, b)
@@ -130,11 +140,13 @@ func merge[K comparable, V any](into, from map[K]*V) {
 
 func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
 	ns, gone := namespace(t), rapid.IntRange(0, 3).Draw(t, "gone") == 0
-	meta := value.Meta{Namespace: ns, Name: pick(t, "name", "x", "y"), Created: int64(rapid.IntRange(0, 3).Draw(t, "created"))}
+	meta := value.Meta{Namespace: ns, Name: pick(t, "name", "x", "y"),
+		Created: int64(rapid.IntRange(0, 3).Draw(t, "created"))}
 	object := func(kind value.Kind) value.ObjectKey {
 		return value.ObjectKey{Kind: kind, Namespace: ns, Name: meta.Name}
 	}
-	switch pick(t, "kind", "service", "service", "virtualservice", "virtualservice", "rule", "gateway", "sidecar", "endpoints", "workload", "mesh") {
+	switch pick(t, "kind", "service", "service", "virtualservice", "virtualservice", "rule", "gateway", "sidecar",
+		"endpoints", "workload", "mesh") {
 	case "service":
 		k := value.ServiceKey{Host: host(t), Namespace: ns}
 		b.Services[k] = nil
@@ -169,7 +181,9 @@ func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
 		a := pick(t, "address", "10.0.0.1", "10.0.0.2")
 		b.Workloads[a] = nil
 		if !gone {
-			b.Workloads[a] = &value.Workload{Namespace: ns, Name: "pod", Addresses: []string{a}, Pod: rapid.Bool().Draw(t, "pod"), Ports: map[string]uint32{"p80": 8080}, Labels: value.Labels{"app": pick(t, "app", "one", "two")}}
+			b.Workloads[a] = &value.Workload{Namespace: ns, Name: "pod", Addresses: []string{a},
+				Pod: rapid.Bool().Draw(t, "pod"), Ports: map[string]uint32{"p80": 8080},
+				Labels: value.Labels{"app": pick(t, "app", "one", "two")}}
 		}
 	case "mesh":
 		b.Mesh = testMesh(rapid.IntRange(0, 2).Draw(t, "mesh"))
@@ -185,16 +199,20 @@ func (m *meshMachine) proxy(t *rapid.T) {
 		return
 	}
 	m.nextID++
-	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t), Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
-		ClusterID: "Kubernetes", Labels: PackLabels(value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)})}
-	p.Traits.Interception = rapid.SampledFrom([]value.Interception{value.Redirect, value.Redirect, value.TProxy, value.NoInterception}).Draw(t, "interception")
+	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t),
+		Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
+		ClusterID: "Kubernetes",
+		Labels:    PackLabels(value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)})}
+	p.Traits.Interception = rapid.SampledFrom([]value.Interception{value.Redirect, value.Redirect, value.TProxy,
+		value.NoInterception}).Draw(t, "interception")
 	p.Traits.IPv4, p.Traits.Filters = true, rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters")
-	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router, value.Proxyless}).Draw(t, "type")
+	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router,
+		value.Proxyless}).Draw(t, "type")
 	m.proxies[m.nextID] = p
 	m.planner.Attach(m.nextID, p)
 }
 
-// check holds every proxy's World against that of a planner which starts now.
+// check holds every proxy's ResourceSet against that of a planner which starts now.
 func (m *meshMachine) check(t *rapid.T) {
 	fresh := newRecorder()
 	planner, stop := start(fresh)
@@ -220,7 +238,7 @@ func (m *meshMachine) check(t *rapid.T) {
 		if d := difference(got, want); d != "" {
 			t.Fatalf("proxy %s in %s: incremental and from scratch differ: %s", p.ID, p.Namespace, d)
 		}
-		if u := untraced(m.sink.worlds[m.sink.classes[id]], m.builder.View().Endpoints, m.exists); u != "" {
+		if u := untraced(m.sink.sets[m.sink.classes[id]], m.builder.View().Endpoints, m.exists); u != "" {
 			t.Fatalf("proxy %s in %s: %s", p.ID, p.Namespace, u)
 		}
 	}
@@ -247,23 +265,23 @@ func difference(got, want map[string]string) string {
 type recorder struct {
 	// Owned by the planner's goroutine between barriers.
 	classes map[uint64]*Class
-	worlds  map[*Class]*World
+	sets    map[*Class]*ResourceSet
 }
 
 func newRecorder() *recorder {
-	return &recorder{classes: map[uint64]*Class{}, worlds: map[*Class]*World{}}
+	return &recorder{classes: map[uint64]*Class{}, sets: map[*Class]*ResourceSet{}}
 }
 
-func (r *recorder) Assigned(id uint64, c *Class, w *World) { r.classes[id], r.worlds[c] = c, w }
+func (r *recorder) Assigned(id uint64, c *Class, w *ResourceSet) { r.classes[id], r.sets[c] = c, w }
 
-func (r *recorder) Advanced(worlds map[*Class]*World, _ Endpoints) { maps.Copy(r.worlds, worlds) }
+func (r *recorder) Advanced(sets map[*Class]*ResourceSet, _ Endpoints) { maps.Copy(r.sets, sets) }
 
 func (r *recorder) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
 
 func (r *recorder) forget(uint64) {}
 
 func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]string {
-	out, w := map[string]string{}, r.worlds[r.classes[id]]
+	out, w := map[string]string{}, r.sets[r.classes[id]]
 	add := func(kind string, s Section) {
 		for name, e := range s.All() {
 			out[kind+" "+name] = e.Version()

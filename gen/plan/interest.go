@@ -7,8 +7,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// interest finds the bases that a change may touch, so that a change costs nothing for the scopes that do not see it: explicit scopes stand
-// under the hosts and namespaces that they import, all others under everything.
+// interest finds the bases that a change may touch, so that a change costs nothing for the scopes that do not see it:
+// explicit scopes stand under the hosts and namespaces that they import, all others under everything.
 type interest struct {
 	all         map[*baseState]struct{}
 	byHost      map[string]map[*baseState]struct{} // "host" of imports that name one
@@ -17,7 +17,8 @@ type interest struct {
 }
 
 func newInterest() interest {
-	return interest{map[*baseState]struct{}{}, map[string]map[*baseState]struct{}{}, map[string]map[*baseState]struct{}{}, map[*baseState]struct{}{}}
+	return interest{map[*baseState]struct{}{}, map[string]map[*baseState]struct{}{},
+		map[string]map[*baseState]struct{}{}, map[*baseState]struct{}{}}
 }
 
 // places calls f with each set that a base belongs into.

@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// known is what was found out about one Snapshot for some scope and holds for all of them: it spares the next scopes the search. It lives while
-// the Snapshot is planned. Owned by the config goroutine; nil remembers nothing.
+// known is what was found out about one Snapshot for some scope and holds for all of them: it spares the next scopes
+// the search. It lives while the Snapshot is planned. Owned by the config goroutine; nil remembers nothing.
 type known struct {
 	n     *snapshot.Snapshot
 	hosts map[string]*hostFacts
@@ -25,7 +25,8 @@ type rulesAsked struct {
 // hostFacts is what there is under one host.
 type hostFacts struct {
 	services []*value.Service
-	// named are the VirtualServices of the mesh that name the host or a pattern that covers it, the most specific first.
+	// named are the VirtualServices of the mesh that name the host or a pattern that covers it, the most specific
+	// first.
 	named []namedRules
 	// namespace is the one in whose clients the host has a short name; empty if it has none.
 	namespace string
@@ -41,7 +42,8 @@ type namedRules struct {
 	rules   []*value.VirtualService
 }
 
-// maxRules bounds the rules that are remembered: those of a client's namespace are asked for one after the other, and seldom again.
+// maxRules bounds the rules that are remembered: those of a client's namespace are asked for one after the other, and
+// seldom again.
 const maxRules = 16 << 10
 
 // domainsAsked is what the domains of a virtual host without rivals depend on.
@@ -95,7 +97,8 @@ func newHostFacts(n *snapshot.Snapshot, host string) *hostFacts {
 	return f
 }
 
-// standsAlone reports whether no client could take a domain of a host's virtual host for another one's, and no other name stands for it.
+// standsAlone reports whether no client could take a domain of a host's virtual host for another one's, and no other
+// name stands for it.
 func standsAlone(n *snapshot.Snapshot, host string) bool {
 	for range n.AliasesOf(host) {
 		return false

@@ -13,20 +13,22 @@ func hasStreams(vs *value.VirtualService) bool {
 	return vs != nil && len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) > 0
 }
 
-// leadsAlike reports whether explicit scopes see the same services because of either of two versions of a VirtualService: both are seen by the
-// same clients, and name the same destinations in the same routes.
+// leadsAlike reports whether explicit scopes see the same services because of either of two versions of a
+// VirtualService: both are seen by the same clients, and name the same destinations in the same routes.
 func leadsAlike(a, b *value.VirtualService) bool {
 	if a == nil || b == nil || hasStreams(a) || hasStreams(b) {
 		return false
 	}
 	return a.Export.Public == b.Export.Public && slices.Equal(a.Export.Namespaces, b.Export.Namespaces) &&
-		slices.Equal(a.Spec.GetHosts(), b.Spec.GetHosts()) && slices.Equal(a.Spec.GetGateways(), b.Spec.GetGateways()) &&
+		slices.Equal(a.Spec.GetHosts(), b.Spec.GetHosts()) &&
+		slices.Equal(a.Spec.GetGateways(), b.Spec.GetGateways()) &&
 		slices.EqualFunc(a.Spec.GetHttp(), b.Spec.GetHttp(), routeLeadsAlike)
 }
 
 // routeLeadsAlike compares what destinationPorts reads of a route.
 func routeLeadsAlike(a, b *networking.HTTPRoute) bool {
-	return slices.EqualFunc(a.GetMatch(), b.GetMatch(), func(a, b *networking.HTTPMatchRequest) bool { return a.GetSourceNamespace() == b.GetSourceNamespace() }) &&
+	return slices.EqualFunc(a.GetMatch(), b.GetMatch(),
+		func(a, b *networking.HTTPMatchRequest) bool { return a.GetSourceNamespace() == b.GetSourceNamespace() }) &&
 		slices.EqualFunc(a.GetRoute(), b.GetRoute(), func(a, b *networking.HTTPRouteDestination) bool {
 			return sameDestination(a.GetDestination(), b.GetDestination())
 		}) &&
@@ -37,5 +39,6 @@ func routeLeadsAlike(a, b *networking.HTTPRoute) bool {
 }
 
 func sameDestination(a, b *networking.Destination) bool {
-	return (a == nil) == (b == nil) && a.GetHost() == b.GetHost() && (a.GetPort() == nil) == (b.GetPort() == nil) && a.GetPort().GetNumber() == b.GetPort().GetNumber()
+	return (a == nil) == (b == nil) && a.GetHost() == b.GetHost() && (a.GetPort() == nil) == (b.GetPort() == nil) &&
+		a.GetPort().GetNumber() == b.GetPort().GetNumber()
 }

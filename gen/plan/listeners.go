@@ -16,7 +16,8 @@ type listenerTables struct {
 	// chains are the interned lists of outbound chains.
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
 
-	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all share the stencils.
+	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all
+	// share the stencils.
 	headers checked[gen.InboundListenerKey, encodecache.Fragment]
 	inFixed checked[gen.InboundChainsKey, encodecache.Fragment]
 	inPorts checked[gen.InboundChainsKey, encodecache.Stencil]
@@ -35,13 +36,14 @@ func newListenerTables(f *faults) listenerTables {
 	}
 }
 
-// addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints'). For gRPC clients
-// they are the service's API listeners.
+// addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints').
+// For gRPC clients they are the service's API listeners.
 func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []*encodecache.Entry {
 	switch {
 	case sc.Traits.Type == value.Proxyless:
 		return t.apiListeners(n, sc, svc)
-	case sc.Traits.Interception == value.NoInterception || svc.Resolution == value.Alias || !sc.imported(svc.Namespace, svc.Host):
+	case sc.Traits.Interception == value.NoInterception || svc.Resolution == value.Alias ||
+		!sc.imported(svc.Namespace, svc.Host):
 		return nil
 	}
 	v := outboundView{t, n, sc}
@@ -59,9 +61,9 @@ func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Se
 	return out
 }
 
-// wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that share it; with
-// interception mode NONE at the loopback address, for all services that have the port. For gRPC clients they are the API listeners under
-// short names.
+// wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that
+// share it; with interception mode NONE at the loopback address, for all services that have the port. For gRPC clients
+// they are the API listeners under short names.
 func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *Scope, port int) []*encodecache.Entry {
 	if sc.Traits.Type == value.Proxyless {
 		return t.shortNameListeners(n, sc, port)
@@ -84,7 +86,8 @@ func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *Scope) []*encodecache
 	}
 	v := outboundView{t, n, sc}
 	return []*encodecache.Entry{t.listeners.virtual.Get(gen.VirtualOutboundKey{
-		Bind: v.everywhere().bind, Port: int(n.Mesh.Config.GetProxyListenPort()), Transparent: sc.Traits.Interception == value.TProxy,
+		Bind: v.everywhere().bind, Port: int(n.Mesh.Config.GetProxyListenPort()),
+		Transparent: sc.Traits.Interception == value.TProxy,
 		Fallthrough: v.fallthroughCluster(), HTTP: v.virtualHTTP(),
 	})}
 }

@@ -15,21 +15,25 @@ import (
 // manyListeners is 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all others.
 func manyListeners() (*snapshot.Builder, *Scope, *Tables) {
 	b := &snapshot.Batch{
-		Mesh:     &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
+		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
+			ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
 		Services: map[value.ServiceKey]*value.Service{},
 	}
 	for i := range 1000 {
 		k := value.ServiceKey{Host: fmt.Sprintf("s%d.n%d.svc.cluster.local", i, i%20), Namespace: fmt.Sprint("n", i%20)}
-		b.Services[k] = &value.Service{ServiceKey: k, Created: int64(i), Export: value.Visibility{Public: true}, Addresses: []string{fmt.Sprintf("10.96.%d.%d", i/250, i%250)},
-			Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}, {Name: "tcp", Number: 9000, Protocol: value.TCP}}}
+		b.Services[k] = &value.Service{ServiceKey: k, Created: int64(i), Export: value.Visibility{Public: true},
+			Addresses: []string{fmt.Sprintf("10.96.%d.%d", i/250, i%250)},
+			Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP},
+				{Name: "tcp", Number: 9000, Protocol: value.TCP}}}
 	}
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
 	t := NewTables()
-	return builder, newScope(Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil, t.trims), t
+	return builder, newScope(Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil,
+		t.trims), t
 }
 
-// keep holds entries as a World does, so that the tables have them.
+// keep holds entries as a ResourceSet does, so that the tables have them.
 type keep [][]*encodecache.Entry
 
 func BenchmarkAllListenersOf1000Services(b *testing.B) {

@@ -31,8 +31,9 @@ func (p *inboundPort) Objects() []value.ObjectKey {
 	return append(out, (*value.Mesh)(nil).Object())
 }
 
-// inboundContent is an inbound listener: its header, the chains that are the same for all workloads (nil where it has none of those), and
-// those of the workload's own ports. It is one workload's, so that it holds no bytes but their names: they are put together when it is sent.
+// inboundContent is an inbound listener: its header, the chains that are the same for all workloads (nil where it has
+// none of those), and those of the workload's own ports. It is one workload's, so that it holds no bytes but their
+// names: they are put together when it is sent.
 type inboundContent struct {
 	header, fixed *encodecache.Fragment
 	ports         []inboundPort
@@ -40,7 +41,8 @@ type inboundContent struct {
 
 // entry is the listener as a resource.
 func (c *inboundContent) entry(name string) *encodecache.Entry {
-	if len(c.header.Bytes()) == 0 || len(c.ports) == 0 && (c.fixed == nil || len(c.fixed.Bytes()) == 0) { // it is left out, or has no chain
+	// it is left out, or has no chain
+	if len(c.header.Bytes()) == 0 || len(c.ports) == 0 && (c.fixed == nil || len(c.fixed.Bytes()) == 0) {
 		return encodecache.NewAbsent(ListenerType, name)
 	}
 	size := 0
@@ -84,7 +86,8 @@ func inboundHoles() []encodecache.Hole {
 	filter := func(typ string, numbers ...int) []encodecache.Step {
 		return slices.Concat(fields(3, 3, 4), []encodecache.Step{{Field: 2, Any: anyURL + typ}}, fields(numbers...))
 	}
-	const hcm, tcp, mongo = "http_connection_manager.v3.HttpConnectionManager", "tcp_proxy.v3.TcpProxy", "mongo_proxy.v3.MongoProxy"
+	const hcm, tcp, mongo = "http_connection_manager.v3.HttpConnectionManager", "tcp_proxy.v3.TcpProxy",
+		"mongo_proxy.v3.MongoProxy"
 	return []encodecache.Hole{
 		{Path: fields(3, 7), Text: gen.ChainName},
 		{Path: fields(3, 1, 8), Text: gen.ChainPort}, // of the match
@@ -99,8 +102,8 @@ func inboundHoles() []encodecache.Hole {
 	}
 }
 
-// inboundListeners are virtualInbound, or with interception mode NONE the listeners at the workload's real ports. omit are the names of
-// outbound listeners that this proxy must not have: those at its own headless address.
+// inboundListeners are virtualInbound, or with interception mode NONE the listeners at the workload's real ports. omit
+// are the names of outbound listeners that this proxy must not have: those at its own headless address.
 func (t *Tables) inboundListeners(n *snapshot.Snapshot, sc *Scope, own *Own) (add []*encodecache.Entry, omit []string) {
 	if sc.Traits.Type == value.Proxyless {
 		return t.serverListeners(own), nil
@@ -122,8 +125,8 @@ func (t *Tables) inboundListeners(n *snapshot.Snapshot, sc *Scope, own *Own) (ad
 	return add, ownMemberListeners(own)
 }
 
-// ownMemberListeners are the names of the outbound listeners at the proxy's own address: an application that calls itself there is not
-// intercepted.
+// ownMemberListeners are the names of the outbound listeners at the proxy's own address: an application that calls
+// itself there is not intercepted.
 func ownMemberListeners(own *Own) (names []string) {
 	if len(own.Addresses) == 0 {
 		return nil
@@ -142,7 +145,8 @@ func (t *Tables) virtualInbound(n *snapshot.Snapshot, sc *Scope, declared []gen.
 	bind := outboundView{t, n, sc}.everywhere().bind
 	rest := t.inboundPort(n, sc)
 	header := gen.InboundListenerKey{
-		Mesh: n.Mesh, Name: gen.VirtualInboundName, Bind: bind, Port: port, Captured: true, Transparent: sc.Traits.Interception == value.TProxy,
+		Mesh: n.Mesh, Name: gen.VirtualInboundName, Bind: bind, Port: port, Captured: true,
+		Transparent: sc.Traits.Interception == value.TProxy,
 	}
 	header.TLS, header.HTTP = gen.Inspections(append([]gen.InboundChainsKey{rest}, declared...), port)
 	c := &inboundContent{t.listeners.headers.Get(header), t.listeners.inFixed.Get(rest), t.inboundPorts(declared)}
@@ -152,7 +156,8 @@ func (t *Tables) virtualInbound(n *snapshot.Snapshot, sc *Scope, declared []gen.
 // tcpFilters are those of the proxy's own filters that a chain without HTTP may have.
 func tcpFilters(sc *Scope) value.Filters { return sc.Traits.Filters & value.TCPMetadataExchange }
 
-// inboundPort is the Key of the chains for ports that no service declares, and the common part of those of declared ones.
+// inboundPort is the Key of the chains for ports that no service declares, and the common part of those of declared
+// ones.
 func (t *Tables) inboundPort(n *snapshot.Snapshot, sc *Scope) gen.InboundChainsKey {
 	return gen.InboundChainsKey{
 		Mesh: n.Mesh, Filters: sc.Traits.Filters, HTTP10: sc.Traits.HTTP10, Protocol: value.Auto,
@@ -160,19 +165,23 @@ func (t *Tables) inboundPort(n *snapshot.Snapshot, sc *Scope) gen.InboundChainsK
 	}
 }
 
-// inboundStats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for them.
+// inboundStats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for
+// them.
 func inboundStats(n *snapshot.Snapshot, svc *value.Service, port *value.Port) string {
 	return gen.StatName{Mesh: n.Mesh, Service: svc, Port: port}.Of(n.Mesh.Config.GetInboundClusterStatName(), "")
 }
 
-// targetPorts are the Keys of the workload's declared ports, in order. Of several services with one port the oldest decides.
+// targetPorts are the Keys of the workload's declared ports, in order. Of several services with one port the oldest
+// decides.
 func (t *Tables) targetPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (out []gen.InboundChainsKey) {
 	bind := outboundView{t, n, sc}.everywhere().bind
 	for _, target := range own.Targets {
 		k := t.inboundPort(n, sc)
-		k.Bind, k.Target, k.Protocol, k.Host, k.Port = bind, target.Number, target.Port.Protocol, target.Service.Host, target.Port.Number
+		k.Bind, k.Target, k.Protocol, k.Host, k.Port = bind, target.Number, target.Port.Protocol, target.Service.Host,
+			target.Port.Number
 		k.StatPrefix, k.Defined = inboundStats(n, target.Service, target.Port), target.Service.Object
-		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) && !ownPort(n, k.Target) {
+		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) &&
+			!ownPort(n, k.Target) {
 			out = append(out, k)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// ingressPorts are the ports that a Sidecar object declares for its workloads, in place of those of services: captured ones are chains of
-// virtualInbound, bound ones have listeners of their own.
+// ingressPorts are the ports that a Sidecar object declares for its workloads, in place of those of services: captured
+// ones are chains of virtualInbound, bound ones have listeners of their own.
 func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captured, bound []gen.InboundChainsKey) {
 	seen := map[int]bool{}
 	for _, i := range sc.Sidecar.Spec.GetIngress() {
@@ -22,7 +22,8 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 		k.Target, k.Port = int(i.GetPort().GetNumber()), int(i.GetPort().GetNumber())
 		k.Protocol = declaredProtocol(i.GetPort().GetProtocol())
 		k.Host = sidecarHost(sc)
-		k.StatPrefix = inboundStats(n, &value.Service{ServiceKey: value.ServiceKey{Host: k.Host}}, &value.Port{Name: i.GetPort().GetName(), Number: k.Port})
+		k.StatPrefix = inboundStats(n, &value.Service{ServiceKey: value.ServiceKey{Host: k.Host}},
+			&value.Port{Name: i.GetPort().GetName(), Number: k.Port})
 		k.Sidecar = value.Meta{Namespace: sc.Sidecar.Namespace, Name: sc.Sidecar.Name}
 		if k.Bind = i.GetBind(); k.Bind == "" {
 			k.Bind = ownBind(outboundView{t, n, sc}, own)
@@ -42,18 +43,21 @@ func (t *Tables) ingressPorts(n *snapshot.Snapshot, sc *Scope, own *Own) (captur
 	return captured, bound
 }
 
-// sidecarHost tells a port that a Sidecar object declares in telemetry, where no service is there to do it. One of the root namespace counts
-// as an object of the workload's own.
+// sidecarHost tells a port that a Sidecar object declares in telemetry, where no service is there to do it. One of the
+// root namespace counts as an object of the workload's own.
 func sidecarHost(sc *Scope) string { return sc.Sidecar.Name + "." + sc.Namespace }
 
-// ingressKey is that of the cluster of a port that a Sidecar object declares. A service that has the port at the workload gives the cluster
-// its DestinationRule and its name in telemetry.
-func ingressKey(n *snapshot.Snapshot, sc *Scope, own *Own, i *networking.IstioIngressListener) (gen.InboundClusterKey, gen.InboundClusterNames) {
+// ingressKey is that of the cluster of a port that a Sidecar object declares. A service that has the port at the
+// workload gives the cluster its DestinationRule and its name in telemetry.
+func ingressKey(n *snapshot.Snapshot, sc *Scope, own *Own, i *networking.IstioIngressListener) (gen.InboundClusterKey,
+	gen.InboundClusterNames) {
 	number := int(i.GetPort().GetNumber())
 	t := Target{
-		Service: &value.Service{ServiceKey: value.ServiceKey{Host: sidecarHost(sc), Namespace: sc.Namespace}, Name: sc.Sidecar.Name, Registry: value.RegistryExternal},
-		Port:    &value.Port{Name: i.GetPort().GetName(), Number: number, Protocol: declaredProtocol(i.GetPort().GetProtocol())},
-		Number:  number,
+		Service: &value.Service{ServiceKey: value.ServiceKey{Host: sidecarHost(sc), Namespace: sc.Namespace},
+			Name: sc.Sidecar.Name, Registry: value.RegistryExternal},
+		Port: &value.Port{Name: i.GetPort().GetName(), Number: number,
+			Protocol: declaredProtocol(i.GetPort().GetProtocol())},
+		Number: number,
 	}
 	for _, real := range own.Targets {
 		if real.Number == number {
@@ -71,8 +75,9 @@ func ingressKey(n *snapshot.Snapshot, sc *Scope, own *Own, i *networking.IstioIn
 	return k, names
 }
 
-// defaultEndpoint is where an ingress listener forwards to; nil for where the connection was made to. 0.0.0.0 and [::] stand for the workload's
-// own address of that family, or the loopback interface where it has none; the loopback address is that of a family that the workload has.
+// defaultEndpoint is where an ingress listener forwards to; nil for where the connection was made to. 0.0.0.0 and [::]
+// stand for the workload's own address of that family, or the loopback interface where it has none; the loopback
+// address is that of a family that the workload has.
 func defaultEndpoint(s string, sc *Scope, own *Own) *gen.IngressEndpoint {
 	if strings.HasPrefix(s, "unix://") {
 		return &gen.IngressEndpoint{Host: s}
@@ -102,7 +107,8 @@ func ownAddressOf(own *Own, four bool) string {
 
 // boundListener is the listener of a port that is really bound.
 func (t *Tables) boundListener(k gen.InboundChainsKey) *encodecache.Entry {
-	header := gen.InboundListenerKey{Mesh: k.Mesh, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind, Port: k.Target, Sidecar: k.Sidecar}
+	header := gen.InboundListenerKey{Mesh: k.Mesh, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind,
+		Port: k.Target, Sidecar: k.Sidecar}
 	header.TLS, header.HTTP = gen.Inspections([]gen.InboundChainsKey{k}, 0)
 	c := &inboundContent{header: t.listeners.headers.Get(header), ports: t.inboundPorts([]gen.InboundChainsKey{k})}
 	return c.entry(header.Name)

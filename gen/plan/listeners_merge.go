@@ -10,15 +10,17 @@ import (
 
 // outboundMerge settles the claims to one place and port, one after the other.
 //
-// Bytes and HTTP can share a listener, once an inspector tells them apart; chains can share one, if they take different connections. Of two
-// that take the same the first stays. Protocols in which the server speaks first stand alone, for an inspector would wait for the client.
+// Bytes and HTTP can share a listener, once an inspector tells them apart; chains can share one, if they take different
+// connections. Of two that take the same the first stays. Protocols in which the server speaks first stand alone, for
+// an inspector would wait for the client.
 type outboundMerge struct {
 	at       place
 	protocol value.Protocol // of what is there: Auto, once it is sniffed
 	chains   []gen.ChainKey // empty: nothing is there yet
 }
 
-// listener is the listener of a place and port for some claims, in the order in which they are settled; nil if there are none.
+// listener is the listener of a place and port for some claims, in the order in which they are settled; nil if there
+// are none.
 func (v outboundView) listener(at place, port int, claims []portClaim) *encodecache.Entry {
 	m := &outboundMerge{at: at}
 	for _, c := range claims {
@@ -28,12 +30,14 @@ func (v outboundView) listener(at place, port int, claims []portClaim) *encodeca
 		return nil
 	}
 	k := gen.OutboundListenerKey{
-		Bind: at.bind, Also: at.also, Port: port, BindToPort: v.sc.Traits.Interception == value.NoInterception, Fallthrough: v.fallthroughCluster(),
+		Bind: at.bind, Also: at.also, Port: port, BindToPort: v.sc.Traits.Interception == value.NoInterception,
+		Fallthrough: v.fallthroughCluster(),
 	}
 	for i := len(m.chains) - 1; i >= 0; i-- {
 		c := m.chains[i]
 		if c.RouteName != "" {
-			k.Mesh, k.Filters, k.HTTP10, k.DynamicDNS = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10, dynamicDNS(v.n, v.sc)
+			k.Mesh, k.Filters, k.HTTP10, k.DynamicDNS = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10,
+				dynamicDNS(v.n, v.sc)
 		}
 		if c.MatchesAll() {
 			k.Fallthrough = ""
@@ -72,7 +76,8 @@ func (m *outboundMerge) addHTTP(c portClaim) {
 	if there && (!m.protocol.IsTCP() || m.standsAlone(c)) {
 		return
 	}
-	chain := gen.ChainKey{RouteName: fmt.Sprint(c.port.Number), GRPCWeb: c.port.Protocol == value.GRPCWeb, Sniffed: m.at.wildcard}
+	chain := gen.ChainKey{RouteName: fmt.Sprint(c.port.Number), GRPCWeb: c.port.Protocol == value.GRPCWeb,
+		Sniffed: m.at.wildcard}
 	m.merge([]gen.ChainKey{chain})
 	if there || m.at.wildcard {
 		m.protocol = value.Auto
@@ -112,7 +117,8 @@ func (m *outboundMerge) addSniffed(v outboundView, c portClaim) {
 	m.protocol = value.Auto
 }
 
-// definer is the object to which a claim's HTTP chain belongs: at the wildcard address it is that of all services of the port.
+// definer is the object to which a claim's HTTP chain belongs: at the wildcard address it is that of all services of
+// the port.
 func (m *outboundMerge) definer(c portClaim) value.ObjectKey {
 	if m.at.wildcard {
 		return value.ObjectKey{}

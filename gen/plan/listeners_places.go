@@ -87,14 +87,15 @@ func (v outboundView) ownFamily(addresses []string) string {
 	return addresses[0]
 }
 
-// members are the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any other service: also for
-// a ServiceEntry that names no endpoints, for it means all addresses.
+// members are the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any
+// other service: also for a ServiceEntry that names no endpoints, for it means all addresses.
 func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, ok bool) {
 	if !byMember(svc) {
 		return nil, false
 	}
 	for _, e := range v.n.Projection(svc.ServiceKey).Inline {
-		if !e.Serves(p) || slices.ContainsFunc(e.Addresses, func(a string) bool { _, err := netip.ParseAddr(a); return err != nil }) {
+		if !e.Serves(p) || slices.ContainsFunc(e.Addresses,
+			func(a string) bool { _, err := netip.ParseAddr(a); return err != nil }) {
 			continue
 		}
 		at := place{bind: e.Addresses[0], also: strings.Join(e.Addresses[1:], ",")}

@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a scope knows only as a
-// destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
+// seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a
+// scope knows only as a destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
 func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value.Port) {
 	if !svc.Export.VisibleTo(v.sc.Namespace) || !v.sc.imported(svc.Namespace, svc.Host) {
 		return nil, nil
@@ -21,7 +21,8 @@ func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value
 	return s, s.PortByNumber(port)
 }
 
-// rank orders services before their age does: those that their own namespace keeps to itself, those exported to some, those of all.
+// rank orders services before their age does: those that their own namespace keeps to itself, those exported to some,
+// those of all.
 func (v outboundView) rank(svc *value.Service) int {
 	switch {
 	case svc.Export.Public:
@@ -37,8 +38,8 @@ func (v outboundView) before(a, b portClaim) int {
 	return cmp.Or(cmp.Compare(v.rank(a.service), v.rank(b.service)), OlderService(a.service, b.service))
 }
 
-// wildcardClaims are the claims to the wildcard address of a port. Of those that are HTTP only the first is among them: the others change
-// nothing.
+// wildcardClaims are the claims to the wildcard address of a port. Of those that are HTTP only the first is among them:
+// the others change nothing.
 func (v outboundView) wildcardClaims(port int) []portClaim {
 	if ownPort(v.n, port) {
 		return nil
@@ -67,7 +68,8 @@ func (v outboundView) firstHTTP(port int) (first []portClaim) {
 				if len(first) > 0 && class == snapshot.PublicHTTP && OlderService(first[0].service, svc) < 0 {
 					break // the rest of the run is younger
 				}
-				if s, p := v.seen(svc, port); p != nil && (len(first) == 0 || v.before(portClaim{s, p, ""}, first[0]) < 0) {
+				if s, p := v.seen(svc, port); p != nil &&
+					(len(first) == 0 || v.before(portClaim{s, p, ""}, first[0]) < 0) {
 					first = []portClaim{{s, p, ""}}
 				}
 			}
@@ -79,7 +81,8 @@ func (v outboundView) firstHTTP(port int) (first []portClaim) {
 	return first
 }
 
-// ownPort reports whether a port of all addresses is the proxy's own: of the two virtual listeners, readiness, or metrics.
+// ownPort reports whether a port of all addresses is the proxy's own: of the two virtual listeners, readiness, or
+// metrics.
 func ownPort(n *snapshot.Snapshot, port int) bool {
 	switch int32(port) {
 	case n.Mesh.Config.GetProxyListenPort(), n.Mesh.Config.GetProxyInboundListenPort(), 15021, 15090:
@@ -95,7 +98,8 @@ func (v outboundView) allClaims(port int) []portClaim {
 		return nil
 	}
 	for svc := range v.sc.ServicesOnPort(v.n, port) {
-		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias && v.sc.imported(svc.Namespace, svc.Host) {
+		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias &&
+			v.sc.imported(svc.Namespace, svc.Host) {
 			claims = append(claims, portClaim{svc, p, ""})
 		}
 	}

@@ -25,8 +25,8 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Servic
 	return out
 }
 
-// shortNameListeners are those of a port under the short forms that clients may dial in their own namespace: "web", "web.shop" and
-// "web.shop.svc". A service that is really called so has the name for itself.
+// shortNameListeners are those of a port under the short forms that clients may dial in their own namespace: "web",
+// "web.shop" and "web.shop.svc". A service that is really called so has the name for itself.
 func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *Scope, port int) (out []*encodecache.Entry) {
 	v := outboundView{t, n, sc}
 	for svc := range n.ServicesIn(sc.Namespace) {
@@ -53,12 +53,13 @@ func (t *Tables) apiListener(v outboundView, svc *value.Service, name string, po
 		address = v.ownFamily(svc.Addresses)
 	}
 	return t.listeners.api.Get(gen.APIListenerKey{
-		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port, RouteName: gen.ClusterName(port, "", svc.Host), Defined: svc.Object,
+		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port,
+		RouteName: gen.ClusterName(port, "", svc.Host), Defined: svc.Object,
 	})
 }
 
-// serverListeners are the listeners for gRPC servers of the workload: one for each of its ports at each address that a server may bind. A
-// server asks for the one that is named for the address at which it listens.
+// serverListeners are the listeners for gRPC servers of the workload: one for each of its ports at each address that a
+// server may bind. A server asks for the one that is named for the address at which it listens.
 func (t *Tables) serverListeners(own *Own) (out []*encodecache.Entry) {
 	var done []int
 	for _, target := range own.Targets {

@@ -7,9 +7,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// relatedListeners are the hosts, beside host itself, whose address listeners depend on the services, DestinationRules or VirtualServices of
-// host: those that share an address with one of its services (whichever of them a client sees), be it of an endpoint of headless ones, those
-// with TCP or TLS routes to it, wildcard hosts that cover it, and those that it is an alias of.
+// relatedListeners are the hosts, beside host itself, whose address listeners depend on the services, DestinationRules
+// or VirtualServices of host: those that share an address with one of its services (whichever of them a client sees),
+// be it of an endpoint of headless ones, those with TCP or TLS routes to it, wildcard hosts that cover it, and those
+// that it is an alias of.
 func (t *Tables) relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
 	for svc := range n.ServicesOfHost(host) {
 		hosts = append(hosts, t.sharers(n, svc)...)

@@ -12,7 +12,7 @@ import (
 
 // TestStatNames: the mesh's patterns name the statistics of chains of bytes, in both directions.
 func TestStatNames(t *testing.T) {
-	w := newListenerWorld(t, txtar.Parse([]byte(`-- mesh --
+	w := newListenerMesh(t, txtar.Parse([]byte(`-- mesh --
 {outboundClusterStatName: "%SERVICE%_%SERVICE_PORT%_%SERVICE_PORT_NAME%_%SUBSET_NAME%", inboundClusterStatName: "in %SERVICE_FQDN% %SERVICE_PORT_NAME%", rootNamespace: root, proxyListenPort: 15001, proxyInboundListenPort: 15006}
 -- services --
 db.shop.svc.cluster.local shop own at=10.96.0.1 pg:5432:TCP

@@ -11,7 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// tcpChains are the chains that forward the bytes of connections to a claim's service: by the VirtualServices of its host, else to itself.
+// tcpChains are the chains that forward the bytes of connections to a claim's service: by the VirtualServices of its
+// host, else to itself.
 func (v outboundView) tcpChains(at place, c portClaim) []gen.ChainKey {
 	if c.port.Protocol.IsTLS() {
 		if out := v.tlsRules(c); len(out) > 0 {
@@ -25,7 +26,8 @@ func (v outboundView) tcpChains(at place, c portClaim) []gen.ChainKey {
 	return []gen.ChainKey{v.ownChain(at, c)}
 }
 
-// ownChain forwards to the service itself. Where only the server name can tell services apart, it takes that of the service.
+// ownChain forwards to the service itself. Where only the server name can tell services apart, it takes that of the
+// service.
 func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 	port := c.port.Number
 	if len(c.service.Ports) == 1 {
@@ -34,8 +36,9 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 	cluster := gen.ClusterName(port, "", c.service.Host)
 	stats := gen.StatName{Mesh: v.n.Mesh, Service: c.service, Port: &value.Port{Number: port}}
 	out := gen.ChainKey{Defined: c.service.Object, TCP: gen.TCPProxyKey{
-		StatPrefix: stats.Of(v.n.Mesh.Config.GetOutboundClusterStatName(), cluster), Upstreams: gen.Upstreams(cluster), Protocol: readsAlong(c.port.Protocol),
-		Policy: gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
+		StatPrefix: stats.Of(v.n.Mesh.Config.GetOutboundClusterStatName(), cluster), Upstreams: gen.Upstreams(cluster),
+		Protocol: readsAlong(c.port.Protocol),
+		Policy:   gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
 	}}
 	if c.ranges != "" {
 		out.Prefixes = gen.Prefixes([]string{c.ranges})
@@ -46,7 +49,8 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 	return out
 }
 
-// serverNames are the names by which clients ask for a service: its own, and all forms of those of ExternalName services that stand for it.
+// serverNames are the names by which clients ask for a service: its own, and all forms of those of ExternalName
+// services that stand for it.
 func (v outboundView) serverNames(svc *value.Service) []string {
 	out := []string{svc.Host}
 	for _, alias := range aliases(v.n, v.sc, svc) {
@@ -87,7 +91,8 @@ func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
 	return out
 }
 
-// tcpRules are the chains of the TCP routes for a claim's host and port; all, if the last of them takes all connections.
+// tcpRules are the chains of the TCP routes for a claim's host and port; all, if the last of them takes all
+// connections.
 func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.Spec.GetTcp() {
@@ -149,8 +154,10 @@ func (v outboundView) applies(m l4Match, port int) bool {
 		(m.port == 0 || int(m.port) == port) && (m.namespace == "" || m.namespace == v.sc.Namespace)
 }
 
-// routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without upstreams.
-func (v outboundView) routed(vs *value.VirtualService, routes []*networking.RouteDestination, port *value.Port) (chain gen.ChainKey) {
+// routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
+// upstreams.
+func (v outboundView) routed(vs *value.VirtualService, routes []*networking.RouteDestination,
+	port *value.Port) (chain gen.ChainKey) {
 	if len(routes) == 0 {
 		return chain
 	}
@@ -164,13 +171,15 @@ func (v outboundView) routed(vs *value.VirtualService, routes []*networking.Rout
 	if len(routes) == 1 {
 		cluster := v.clusterOf(first, port.Number)
 		chain.TCP.Upstreams, chain.TCP.Policy = gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
-		chain.TCP.StatPrefix = gen.StatName{Mesh: v.n.Mesh, Service: svc, Port: port, Subset: first.GetSubset()}.Of(pattern, cluster)
+		chain.TCP.StatPrefix = gen.StatName{Mesh: v.n.Mesh, Service: svc, Port: port,
+			Subset: first.GetSubset()}.Of(pattern, cluster)
 		return chain
 	}
 	chain.TCP.StatPrefix, chain.TCP.Policy = vs.Name+"."+vs.Namespace, gen.NewTCPPolicy(rule, "")
 	for _, r := range routes {
 		if r.GetWeight() > 0 {
-			chain.TCP.Upstreams = chain.TCP.Upstreams.Add(v.clusterOf(r.GetDestination(), port.Number), uint32(r.GetWeight()))
+			chain.TCP.Upstreams = chain.TCP.Upstreams.Add(v.clusterOf(r.GetDestination(), port.Number),
+				uint32(r.GetWeight()))
 		}
 	}
 	return chain
@@ -192,10 +201,12 @@ func (v outboundView) clusterOf(d *networking.Destination, port int) string {
 	return gen.ClusterName(port, d.GetSubset(), host)
 }
 
-// rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the order in which they count.
+// rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the
+// order in which they count.
 func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) {
 	add := func(vs *value.VirtualService) {
-		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) > 0 && slices.Contains(vs.Spec.GetGateways(), "mesh") && v.sc.SeesVirtualService(vs) &&
+		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) > 0 && slices.Contains(vs.Spec.GetGateways(), "mesh") &&
+			v.sc.SeesVirtualService(vs) &&
 			!slices.Contains(out, vs) {
 			out = append(out, vs)
 		}

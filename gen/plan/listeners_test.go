@@ -27,7 +27,8 @@ import (
 
 var updateListeners = flag.Bool("update-listeners", false, "write the listeners that come out into testdata/listeners")
 
-// TestListeners holds the listeners of a sidecar in the mesh of each testdata/listeners file against its member "listeners". The others are
+// TestListeners holds the listeners of a sidecar in the mesh of each testdata/listeners file against its member
+// "listeners". The others are
 //
 //	proxy            settings: namespace=shop, v6, v4, none, unprivileged, tproxy, grpc, label=KEY:VALUE, address=IP
 //	services         a service a line: HOST NAMESPACE and settings (see serviceOf)
@@ -44,7 +45,7 @@ func TestListeners(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := describeListeners(t, newListenerWorld(t, a).listeners())
+			got := describeListeners(t, newListenerMesh(t, a).listeners())
 			last := &a.Files[len(a.Files)-1]
 			if last.Name != "listeners" {
 				t.Fatalf("the last member is %q, not listeners", last.Name)
@@ -61,19 +62,21 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// listenerWorld is a mesh and a sidecar in it.
-type listenerWorld struct {
+// listenerMesh is a mesh and a sidecar in it.
+type listenerMesh struct {
 	tables *Tables
 	snap   *snapshot.Snapshot
 	scope  *Scope
 	own    *Own
 }
 
-func newListenerWorld(t testing.TB, a *txtar.Archive) *listenerWorld {
+func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 	b := &snapshot.Batch{
-		Mesh:     &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
+		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
+			TrustDomain: "cluster.local", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
 		Services: map[value.ServiceKey]*value.Service{}, Projections: map[value.ServiceKey]*value.Projection{},
-		VirtualServices: map[value.ObjectKey]*value.VirtualService{}, DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
+		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
+		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 	}
 	f, labels, own := Facts{Namespace: "shop", Traits: value.Traits{IPv4: true}}, value.Labels{}, &Own{}
 	for _, m := range a.Files {
@@ -88,12 +91,14 @@ func newListenerWorld(t testing.TB, a *txtar.Archive) *listenerWorld {
 				b.Services[svc.ServiceKey], b.Projections[svc.ServiceKey] = svc, p
 			}
 		case "virtualservice":
-			vs := &value.VirtualService{Meta: meta, Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{}}
+			vs := &value.VirtualService{Meta: meta, Export: value.Visibility{Public: true},
+				Spec: &networking.VirtualService{}}
 			fromYAML(t, m.Data, vs.Spec)
 			vs.Spec.Gateways = []string{"mesh"}
 			b.VirtualServices[key(value.KindVirtualService)] = vs
 		case "rule":
-			d := &value.DestinationRule{Meta: meta, Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{}}
+			d := &value.DestinationRule{Meta: meta, Export: value.Visibility{Public: true},
+				Spec: &networking.DestinationRule{}}
 			fromYAML(t, m.Data, d.Spec)
 			b.DestinationRules[key(value.KindDestinationRule)] = d
 		case "sidecar":
@@ -105,7 +110,7 @@ func newListenerWorld(t testing.TB, a *txtar.Archive) *listenerWorld {
 	}
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
-	w := &listenerWorld{tables: NewTables(), snap: builder.View().Snapshot, own: own}
+	w := &listenerMesh{tables: NewTables(), snap: builder.View().Snapshot, own: own}
 	w.scope = newScope(f, labels, w.tables.trims)
 	w.own.Targets = targetsOf(builder.View(), &Proxy{Namespace: f.Namespace, Addresses: own.Addresses})
 	for _, svc := range b.Services { // the file says which ports are the workload's own
@@ -166,9 +171,11 @@ func readProxy(t testing.TB, text string, f *Facts, labels value.Labels, own *Ow
 	}
 }
 
-// serviceOf reads "HOST NAMESPACE at=IP,IP at=none age=N external dns none only=NS own endpoints=IP,IP NAME:PORT:PROTOCOL[:TARGET] ...".
+// serviceOf reads "HOST NAMESPACE at=IP,IP at=none age=N external dns none only=NS own endpoints=IP,IP
+// NAME:PORT:PROTOCOL[:TARGET] ...".
 func serviceOf(t testing.TB, words []string) (*value.Service, *value.Projection) {
-	s := &value.Service{ServiceKey: value.ServiceKey{Host: words[0], Namespace: words[1]}, Export: value.Visibility{Public: true}}
+	s := &value.Service{ServiceKey: value.ServiceKey{Host: words[0], Namespace: words[1]},
+		Export: value.Visibility{Public: true}}
 	p := &value.Projection{}
 	for _, w := range words[2:] {
 		k, v, set := strings.Cut(w, "=")
@@ -198,7 +205,8 @@ func serviceOf(t testing.TB, words []string) (*value.Service, *value.Projection)
 			f := strings.Split(w+":0", ":")
 			number, _ := strconv.Atoi(f[1])
 			target, _ := strconv.Atoi(f[3])
-			s.Ports = append(s.Ports, &value.Port{Name: f[0], Number: number, Protocol: value.Protocol(f[2]), TargetPort: target})
+			s.Ports = append(s.Ports, &value.Port{Name: f[0], Number: number, Protocol: value.Protocol(f[2]),
+				TargetPort: target})
 		default:
 			t.Fatalf("service %s: %q", words[0], w)
 		}
@@ -211,8 +219,8 @@ func serviceOf(t testing.TB, words []string) (*value.Service, *value.Projection)
 	return s, p
 }
 
-// listeners are all listeners of the sidecar, put together as a World does.
-func (w *listenerWorld) listeners() map[string]*encodecache.Entry {
+// listeners are all listeners of the sidecar, put together as a ResourceSet does.
+func (w *listenerMesh) listeners() map[string]*encodecache.Entry {
 	out := map[string]*encodecache.Entry{}
 	put := func(entries []*encodecache.Entry) {
 		for _, e := range entries {

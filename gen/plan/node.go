@@ -36,8 +36,9 @@ type Proxy struct {
 	Traits  value.Traits
 }
 
-// ParseNode reads the Node of a client's first request. The id must be of the form "type~ip~pod.namespace~domain" with type sidecar or
-// router; GENERATOR: grpc in the metadata makes a proxyless client. Without an address in the id or in INSTANCE_IPS it is refused.
+// ParseNode reads the Node of a client's first request. The id must be of the form "type~ip~pod.namespace~domain" with
+// type sidecar or router; GENERATOR: grpc in the metadata makes a proxyless client. Without an address in the id or in
+// INSTANCE_IPS it is refused.
 func ParseNode(n *corev3.Node) (*Proxy, error) {
 	if err := boundNode(n); err != nil {
 		return nil, err
@@ -48,9 +49,12 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	}
 	md := n.GetMetadata().GetFields()
 	p := &Proxy{
-		ID: n.GetId(), Namespace: text(md, nodeNamespace), ClusterID: text(md, nodeCluster), Version: text(md, nodeVersion),
-		Labels: PackLabels(labels(md[nodeLabels.String()])), Node: text(md, nodeName), Network: text(md, nodeNetwork), Account: text(md, nodeAccount),
-		Locality: value.Locality{Region: n.GetLocality().GetRegion(), Zone: n.GetLocality().GetZone(), SubZone: n.GetLocality().GetSubZone()},
+		ID: n.GetId(), Namespace: text(md, nodeNamespace), ClusterID: text(md, nodeCluster),
+		Version: text(md, nodeVersion),
+		Labels:  PackLabels(labels(md[nodeLabels.String()])), Node: text(md, nodeName), Network: text(md, nodeNetwork),
+		Account: text(md, nodeAccount),
+		Locality: value.Locality{Region: n.GetLocality().GetRegion(), Zone: n.GetLocality().GetZone(),
+			SubZone: n.GetLocality().GetSubZone()},
 	}
 	pod, ns, _ := strings.Cut(parts[2], ".")
 	p.Name = pod
@@ -67,7 +71,8 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 	}
 	t := &p.Traits
 	if t.IPv4, t.IPv6 = families(p.Addresses); !t.IPv4 && !t.IPv6 {
-		return nil, fmt.Errorf("%w: id %q has no IP address and INSTANCE_IPS is %q: want at least one", ErrNode, n.GetId(), text(md, nodeAddresses))
+		return nil, fmt.Errorf("%w: id %q has no IP address and INSTANCE_IPS is %q: want at least one", ErrNode,
+			n.GetId(), text(md, nodeAddresses))
 	}
 	switch parts[0] {
 	case "sidecar":
@@ -85,7 +90,8 @@ func ParseNode(n *corev3.Node) (*Proxy, error) {
 		t.Unprivileged, _ = strconv.ParseBool(text(md, nodeUnprivileged))
 	}
 	t.Filters = filters(n)
-	if t.Type == value.SidecarProxy && t.Filters.Has(value.DynamicForwardProxy) { // no others resolve names of their own accord
+	// no others resolve names of their own accord
+	if t.Type == value.SidecarProxy && t.Filters.Has(value.DynamicForwardProxy) {
 		t.DNSCapture = md[nodeDNSCapture.String()].GetBoolValue()
 		if s := text(md, nodeDNSCapture); s != "" {
 			t.DNSCapture, _ = strconv.ParseBool(s)
@@ -104,8 +110,8 @@ func interception(mode string) value.Interception {
 	return value.Redirect
 }
 
-// filters are the verdicts over the extensions that the proxy was built with: a filter counts when its configuration's type is among an
-// extension's. A node that lists none is taken for Istio's proxy.
+// filters are the verdicts over the extensions that the proxy was built with: a filter counts when its configuration's
+// type is among an extension's. A node that lists none is taken for Istio's proxy.
 func filters(n *corev3.Node) value.Filters {
 	if len(n.GetExtensions()) == 0 {
 		return value.AllFilters

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Bounds of what a client says about itself, and what of it is kept for as long as it is connected. Names of Kubernetes objects have at most
-// 253 bytes.
+// Bounds of what a client says about itself, and what of it is kept for as long as it is connected. Names of Kubernetes
+// objects have at most 253 bytes.
 const (
 	maxNodeID = 1 << 10
 	// maxNodeText is for parts of the locality, and for each text of the metadata.
@@ -45,7 +45,8 @@ const (
 )
 
 func (k nodeKey) String() string {
-	return [numNodeKeys]string{"NAMESPACE", "CLUSTER_ID", "ISTIO_VERSION", "LABELS", "NODE_NAME", "NETWORK", "SERVICE_ACCOUNT", "INSTANCE_IPS",
+	return [numNodeKeys]string{"NAMESPACE", "CLUSTER_ID", "ISTIO_VERSION", "LABELS", "NODE_NAME", "NETWORK",
+		"SERVICE_ACCOUNT", "INSTANCE_IPS",
 		"GENERATOR", "INTERCEPTION_MODE", "HTTP10", "UNPRIVILEGED_POD", "DNS_CAPTURE"}[k]
 }
 
@@ -84,7 +85,8 @@ func boundNode(n *corev3.Node) error {
 		return err
 	}
 	l := n.GetLocality()
-	for _, part := range []struct{ what, text string }{{"locality.region", l.GetRegion()}, {"locality.zone", l.GetZone()}, {"locality.sub_zone", l.GetSubZone()}} {
+	for _, part := range []struct{ what, text string }{{"locality.region", l.GetRegion()},
+		{"locality.zone", l.GetZone()}, {"locality.sub_zone", l.GetSubZone()}} {
 		if err := within(part.what, len(part.text), maxNodeText); err != nil {
 			return err
 		}

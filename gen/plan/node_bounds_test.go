@@ -13,12 +13,16 @@ import (
 // Every part of a node that is kept is bounded, and a node over a bound is refused with a line that says which.
 func TestNodesAreBounded(t *testing.T) {
 	node := func(edit func(*corev3.Node)) *corev3.Node {
-		n := &corev3.Node{Id: "sidecar~10.0.0.1~a.ns~ns.svc", Locality: &corev3.Locality{}, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{}}}
+		n := &corev3.Node{Id: "sidecar~10.0.0.1~a.ns~ns.svc", Locality: &corev3.Locality{},
+			Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{}}}
 		edit(n)
 		return n
 	}
 	text := func(key string, n int) *corev3.Node {
-		return node(func(node *corev3.Node) { node.Metadata.Fields[key] = structpb.NewStringValue(strings.Repeat("1", n)) })
+		return node(func(node *corev3.Node) {
+			node.Metadata.Fields[key] = structpb.NewStringValue(strings.Repeat("1",
+				n))
+		})
 	}
 	labelled := func(count, size int) *corev3.Node {
 		return node(func(n *corev3.Node) {
@@ -30,7 +34,10 @@ func TestNodesAreBounded(t *testing.T) {
 		})
 	}
 	for want, n := range map[string]*corev3.Node{
-		"id has 1025 bytes, the limit is 1024":                 node(func(n *corev3.Node) { n.Id += strings.Repeat("x", 1025-len(n.Id)) }),
+		"id has 1025 bytes, the limit is 1024": node(func(n *corev3.Node) {
+			n.Id += strings.Repeat("x",
+				1025-len(n.Id))
+		}),
 		"locality.region has 257 bytes, the limit is 256":      node(func(n *corev3.Node) { n.Locality.Region = strings.Repeat("x", 257) }),
 		"locality.zone has 257 bytes, the limit is 256":        node(func(n *corev3.Node) { n.Locality.Zone = strings.Repeat("x", 257) }),
 		"locality.sub_zone has 257 bytes, the limit is 256":    node(func(n *corev3.Node) { n.Locality.SubZone = strings.Repeat("x", 257) }),

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// NodeLabels are the labels that a proxy reports, in one string: every proxy has its own, and they are rarely asked for, as what the registry
-// says of the workload wins.
+// NodeLabels are the labels that a proxy reports, in one string: every proxy has its own, and they are rarely asked
+// for, as what the registry says of the workload wins.
 type NodeLabels string
 
 // PackLabels makes NodeLabels. A label with a zero byte, which no selector can name, is left out.

@@ -13,7 +13,8 @@ import (
 func TestNodeLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) value.Labels {
-			return rapid.MapOfN(rapid.SampledFrom([]string{"app", "version", "a=b,c", "x"}), rapid.SampledFrom([]string{"", "v1", "v2", "1,app=admin"}), 0, 4).Draw(t, label)
+			return rapid.MapOfN(rapid.SampledFrom([]string{"app", "version", "a=b,c", "x"}),
+				rapid.SampledFrom([]string{"", "v1", "v2", "1,app=admin"}), 0, 4).Draw(t, label)
 		}
 		set, selector := draw("set"), draw("selector")
 		with := maps.Clone(set)

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// resources yields all resources of a World.
-func (w *World) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry] {
+// resources yields all resources of a ResourceSet.
+func (w *ResourceSet) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
 		for _, s := range []Section{w.Clusters, w.Listeners, w.Routes} {
 			for _, e := range s.All() {
@@ -27,8 +27,9 @@ func (w *World) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry
 	}
 }
 
-// untraced says which part of a World does not tell where it comes from, or names an object that exists does not know; empty if none.
-func untraced(w *World, t *snapshot.EndpointTable, exists func(value.ObjectKey) bool) string {
+// untraced says which part of a ResourceSet does not tell where it comes from, or names an object that exists does not
+// know; empty if none.
+func untraced(w *ResourceSet, t *snapshot.EndpointTable, exists func(value.ObjectKey) bool) string {
 	for e := range w.resources(t) {
 		seen := map[string]bool{}
 		for f := range e.Parts() {

@@ -13,11 +13,11 @@ import (
 
 // Own is what a proxy's own, inbound configuration depends on. Immutable.
 type Own struct {
-	// Targets are the service ports that the proxy's workload serves, those of Kubernetes first, then oldest service first; of several at
-	// one target port the first decides its protocol.
+	// Targets are the service ports that the proxy's workload serves, those of Kubernetes first, then oldest service
+	// first; of several at one target port the first decides its protocol.
 	Targets []Target
-	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, real ports
-	// (interception mode NONE); nil otherwise.
+	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, real
+	// ports (interception mode NONE); nil otherwise.
 	Addresses []string
 }
 
@@ -44,9 +44,9 @@ func targetsOf(v *snapshot.View, p *Proxy) []Target {
 	return out
 }
 
-// servedBy finds the service ports that the workload of a proxy serves, in no order that means anything: those of Kubernetes by selector where
-// its Pod or WorkloadEntry is known, or what the proxy says of it (so that a workload has its listeners before it is ready), others by its
-// address among the endpoints of services in its namespace.
+// servedBy finds the service ports that the workload of a proxy serves, in no order that means anything: those of
+// Kubernetes by selector where its Pod or WorkloadEntry is known, or what the proxy says of it (so that a workload has
+// its listeners before it is ready), others by its address among the endpoints of services in its namespace.
 func servedBy(v *snapshot.View, p *Proxy) (out []Target) {
 	w := workloadOf(v, p)
 	add := func(services iter.Seq[*value.Service]) {
@@ -77,7 +77,8 @@ func workloadOf(v *snapshot.View, p *Proxy) *value.Workload {
 	return nil
 }
 
-// servedAt is the workload's own port for a service port, if it serves it. A headless Service has no endpoint at a WorkloadEntry.
+// servedAt is the workload's own port for a service port, if it serves it. A headless Service has no endpoint at a
+// WorkloadEntry.
 func servedAt(v *snapshot.View, w *value.Workload, p *Proxy, svc *value.Service, port *value.Port) (int, bool) {
 	if w != nil && svc.Registry == value.RegistryKubernetes {
 		if len(svc.Selector) == 0 || !w.Labels.Contains(svc.Selector) {
@@ -93,7 +94,8 @@ func servedAt(v *snapshot.View, w *value.Workload, p *Proxy, svc *value.Service,
 		}
 		return cmp.Or(port.TargetPort, port.Number), true
 	}
-	if w == nil && svc.Registry == value.RegistryKubernetes && len(svc.Selector) > 0 && p.Labels.Contains(svc.Selector) && port.TargetName == "" {
+	if w == nil && svc.Registry == value.RegistryKubernetes && len(svc.Selector) > 0 &&
+		p.Labels.Contains(svc.Selector) && port.TargetName == "" {
 		return cmp.Or(port.TargetPort, port.Number), true
 	}
 	for e := range endpointsAt(v, svc, p.Addresses) {
@@ -114,7 +116,8 @@ func endpointsAt(v *snapshot.View, svc *value.Service, addresses []string) iter.
 			return
 		}
 		for _, e := range set.Endpoints {
-			if slices.ContainsFunc(e.Addresses, func(a string) bool { return slices.Contains(addresses, a) }) && !yield(e) {
+			if slices.ContainsFunc(e.Addresses, func(a string) bool { return slices.Contains(addresses, a) }) &&
+				!yield(e) {
 				return
 			}
 		}

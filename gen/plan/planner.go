@@ -12,15 +12,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Planner keeps the Worlds of the classes in use up to date. It takes Views from the snapshot builder and proxies from the shards, and gives
-// Worlds to its Sink.
+// Planner keeps the ResourceSets of the classes in use up to date. It takes Views from the snapshot builder and proxies
+// from the shards, and gives ResourceSets to its Sink.
 //
 //	Publish ─► slot (newest View, merged Delta) ─┐
 //	Attach, Detach ─► inbox ─────────────────────┴─► config goroutine ─► Sink.Assigned, Sink.Advanced
-//	Publish ─► endpoints that need no new World ────────────────────────► Sink.EndpointsChanged
+//	Publish ─► endpoints that need no new ResourceSet ────────────────────────► Sink.EndpointsChanged
 //
-// The config goroutine owns all bases and classes. The endpoint lane does not pass through it: endpoint changes go to the Sink from within
-// Publish, except for those that need a World first (a first endpoint, a new service account), which go with that World.
+// The config goroutine owns all bases and classes. The endpoint lane does not pass through it: endpoint changes go to
+// the Sink from within Publish, except for those that need a ResourceSet first (a first endpoint, a new service
+// account), which go with that ResourceSet.
 type Planner struct {
 	// Immutable after NewPlanner.
 	tables *Tables
@@ -45,17 +46,19 @@ type Planner struct {
 
 // Options are settings of a Planner.
 type Options struct {
-	// DebounceAfter and DebounceMax hold a config change back until none has come for After, at most for Max. Zero, the default: the first
-	// change after quiet goes at once, and what comes while one is worked on is merged.
+	// DebounceAfter and DebounceMax hold a config change back until none has come for After, at most for Max. Zero, the
+	// default: the first change after quiet goes at once, and what comes while one is worked on is merged.
 	DebounceAfter, DebounceMax time.Duration
 	// Now and After are the clock.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Faults is told all that is wrong with what is made of an object whenever that changes, in place of what it was told before; none: nothing
-	// is left out. It must not block or call the Planner. Log gets the stack of panics that were caught. Both may be nil.
+	// Faults is told all that is wrong with what is made of an object whenever that changes, in place of what it was
+	// told before; none: nothing is left out. It must not block or call the Planner. Log gets the stack of panics that
+	// were caught. Both may be nil.
 	Faults func(value.ObjectKey, []Fault)
 	Log    *slog.Logger
-	// Took is told how long each step of the config goroutine took, and how many bases and classes it advanced; may be nil.
+	// Took is told how long each step of the config goroutine took, and how many bases and classes it advanced; may be
+	// nil.
 	Took func(Step)
 }
 
@@ -76,10 +79,12 @@ func NewPlanner(t *Tables, sink Sink, o Options) *Planner {
 		o.Took = func(Step) {}
 	}
 	t.faults.tell(o.Faults, o.Log)
-	return &Planner{tables: t, sink: sink, opts: o, wake: make(chan struct{}, 1), late: map[value.ServiceKey]struct{}{}, state: newState()}
+	return &Planner{tables: t, sink: sink, opts: o, wake: make(chan struct{}, 1), late: map[value.ServiceKey]struct{}{},
+		state: newState()}
 }
 
-// Publish takes the newest View and what differs from the one before. It implements snapshot.Listener and does not block.
+// Publish takes the newest View and what differs from the one before. It implements snapshot.Listener and does not
+// block.
 func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	if v.Snapshot.Mesh == nil {
 		return
@@ -90,13 +95,14 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	if p.delta.Empty() {
 		p.since = p.opts.Now()
 	}
-	p.delta.Merge(&snapshot.Delta{All: d.All || prev == nil, Objects: d.Objects, Services: d.Services, Workloads: d.Workloads})
+	p.delta.Merge(&snapshot.Delta{All: d.All || prev == nil, Objects: d.Objects, Services: d.Services,
+		Workloads: d.Workloads})
 	var now []value.ServiceKey
 	for k := range d.Endpoints {
 		p.moved(prev, v, k)
 		_, waits := p.late[k]
 		_, goes := p.going[k]
-		if waits || goes || prev == nil || d.All || needsWorld(prev, v, k) {
+		if waits || goes || prev == nil || d.All || needsResourceSet(prev, v, k) {
 			p.late[k] = struct{}{}
 		} else {
 			now = append(now, k)
@@ -112,7 +118,8 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	}
 }
 
-// moved notes the addresses at which a service's endpoints come or go: a proxy there may serve other ports now. Called under mu.
+// moved notes the addresses at which a service's endpoints come or go: a proxy there may serve other ports now. Called
+// under mu.
 func (p *Planner) moved(prev, v *snapshot.View, k value.ServiceKey) {
 	if prev == nil {
 		return
@@ -125,9 +132,10 @@ func (p *Planner) moved(prev, v *snapshot.View, k value.ServiceKey) {
 	}
 }
 
-// needsWorld reports whether the change of a service's endpoints from prev to v adds something that clusters or listeners must know first, or
-// comes of the service being gone: it keeps its endpoints until nothing leads to it any more.
-func needsWorld(prev, v *snapshot.View, k value.ServiceKey) bool {
+// needsResourceSet reports whether the change of a service's endpoints from prev to v adds something that clusters or
+// listeners must know first, or comes of the service being gone: it keeps its endpoints until nothing leads to it any
+// more.
+func needsResourceSet(prev, v *snapshot.View, k value.ServiceKey) bool {
 	old, now := prev.Snapshot.Projection(k), v.Snapshot.Projection(k)
 	was, is := prev.Snapshot.Service(k) != nil, v.Snapshot.Service(k) != nil
 	if was && !is {
@@ -144,7 +152,7 @@ func needsWorld(prev, v *snapshot.View, k value.ServiceKey) bool {
 	return now.Any && !old.Any
 }
 
-// Attach asks for the World of a proxy; the answer is a call of Sink.Assigned, after the first View.
+// Attach asks for the ResourceSet of a proxy; the answer is a call of Sink.Assigned, after the first View.
 func (p *Planner) Attach(id uint64, proxy *Proxy) {
 	p.mu.Lock()
 	p.arrived = append(p.arrived, arrival{id, proxy})

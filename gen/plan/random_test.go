@@ -17,10 +17,13 @@ import (
 )
 
 func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Service {
-	s := &value.Service{ServiceKey: k, Name: strings.Split(k.Host, ".")[0], Created: meta.Created, Export: exportTo(t, k.Namespace), Object: value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace, Name: k.Host}}
+	s := &value.Service{ServiceKey: k, Name: strings.Split(k.Host, ".")[0], Created: meta.Created,
+		Export: exportTo(t, k.Namespace), Object: value.ObjectKey{Kind: value.KindService, Namespace: k.Namespace,
+			Name: k.Host}}
 	if strings.HasSuffix(k.Host, "example.com") {
 		s.Registry, s.External = value.RegistryExternal, true
-		s.Resolution = rapid.SampledFrom([]value.Resolution{value.ClientSideLB, value.DNSLB, value.Passthrough}).Draw(t, "resolution")
+		s.Resolution = rapid.SampledFrom([]value.Resolution{value.ClientSideLB, value.DNSLB, value.Passthrough}).Draw(t,
+			"resolution")
 	} else {
 		s.Selector = value.Labels{"app": pick(t, "selects", "one", "two")}
 	}
@@ -32,8 +35,10 @@ func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Servi
 	} else if s.Registry == value.RegistryExternal && rapid.Bool().Draw(t, "range") {
 		s.Addresses = append(s.Addresses, pick(t, "range", "10.96.0.0/24", "10.97.0.0/16"))
 	}
-	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 8080, 9000}), 1, 3, rapid.ID[int]).Draw(t, "ports") {
-		p := rapid.SampledFrom([]value.Protocol{value.HTTP, value.HTTP, value.TCP, value.Auto, value.TLS, value.GRPC, value.Mongo}).Draw(t, "protocol")
+	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 8080, 9000}), 1, 3, rapid.ID[int]).Draw(t,
+		"ports") {
+		p := rapid.SampledFrom([]value.Protocol{value.HTTP, value.HTTP, value.TCP, value.Auto, value.TLS, value.GRPC,
+			value.Mongo}).Draw(t, "protocol")
 		s.Ports = append(s.Ports, &value.Port{Name: fmt.Sprint("p", n), Number: n, Protocol: p, TargetPort: n})
 	}
 	return s
@@ -49,14 +54,16 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		route.Match, size = matchRegex(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
 	}
 	if rapid.IntRange(0, 3).Draw(t, "source") == 0 {
-		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one", "two")}}}
+		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one",
+			"two")}}}
 	}
 	if rapid.Bool().Draw(t, "bytes") {
 		return randomStreams(t, meta)
 	}
 	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
-		Hosts: rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"), Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
-		Http: []*networking.HTTPRoute{route},
+		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
+		Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
+		Http:     []*networking.HTTPRoute{route},
 	}, RegexSize: size}
 }
 
@@ -80,22 +87,27 @@ func randomStreams(t *rapid.T, meta value.Meta) *value.VirtualService {
 	}
 	sni := &networking.TLSMatchAttributes{SniHosts: []string{pick(t, "sni", "x.example.com", "*")}}
 	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
-		Hosts: rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"), Gateways: []string{"mesh"},
-		Tcp: []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{m}, Route: to()}},
-		Tls: []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{sni}, Route: to()}},
+		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
+		Gateways: []string{"mesh"},
+		Tcp:      []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{m}, Route: to()}},
+		Tls:      []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{sni}, Route: to()}},
 	}}
 }
 
 func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
-	d := &value.DestinationRule{Meta: meta, Export: exportTo(t, meta.Namespace), From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}}, Spec: &networking.DestinationRule{Host: hostOrPattern(t)}}
+	d := &value.DestinationRule{Meta: meta, Export: exportTo(t, meta.Namespace),
+		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}},
+		Spec: &networking.DestinationRule{Host: hostOrPattern(t)}}
 	if rapid.Bool().Draw(t, "subset") {
-		d.Spec.Subsets = []*networking.Subset{{Name: pick(t, "subset", "v1", "v2"), Labels: map[string]string{"version": "v1"}}}
+		d.Spec.Subsets = []*networking.Subset{{Name: pick(t, "subset", "v1", "v2"),
+			Labels: map[string]string{"version": "v1"}}}
 	}
 	if rapid.Bool().Draw(t, "policy") {
 		idle := durationpb.New(time.Duration(rapid.IntRange(0, 2).Draw(t, "idle")) * time.Second)
 		d.Spec.TrafficPolicy = &networking.TrafficPolicy{
-			ConnectionPool:   &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{IdleTimeout: idle}},
-			OutlierDetection: &networking.OutlierDetection{MinHealthPercent: int32(rapid.IntRange(0, 2).Draw(t, "health"))},
+			ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{IdleTimeout: idle}},
+			OutlierDetection: &networking.OutlierDetection{MinHealthPercent: int32(rapid.IntRange(0, 2).Draw(t,
+				"health"))},
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "workload") == 0 {
@@ -105,36 +117,48 @@ func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
 }
 
 func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
-	return &value.Gateway{Meta: meta, Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "one", "two")}, Servers: []*networking.Server{{
-		Port: &networking.Port{Number: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "port")), Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/" + hostOrPattern(t)},
-	}}}}
+	return &value.Gateway{Meta: meta,
+		Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "one", "two")},
+			Servers: []*networking.Server{{
+				Port: &networking.Port{Number: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "port")), Name: "http",
+					Protocol: "HTTP"}, Hosts: []string{"*/" + hostOrPattern(t)},
+			}}}}
 }
 
 func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
 	imports := rapid.SliceOfN(rapid.Custom(egressHost), 1, 4).Draw(t, "imports")
 	spec := &networking.Sidecar{}
-	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 443, 9000}), 0, 2, rapid.ID[uint32]).Draw(t, "egress ports") {
+	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 443, 9000}), 0, 2,
+		rapid.ID[uint32]).Draw(t, "egress ports") {
 		spec.Egress = append(spec.Egress, &networking.IstioEgressListener{
-			Hosts: rapid.SliceOfN(rapid.Custom(egressHost), 1, 2).Draw(t, "listener's imports"), Bind: pick(t, "bind", "", "", "127.0.0.1"),
-			Port:        &networking.SidecarPort{Number: number, Protocol: pick(t, "egress protocol", "HTTP", "TCP", "TLS"), Name: "out"},
-			CaptureMode: rapid.SampledFrom([]networking.CaptureMode{networking.CaptureMode_DEFAULT, networking.CaptureMode_NONE}).Draw(t, "egress capture"),
+			Hosts: rapid.SliceOfN(rapid.Custom(egressHost), 1, 2).Draw(t, "listener's imports"),
+			Bind:  pick(t, "bind", "", "", "127.0.0.1"),
+			Port: &networking.SidecarPort{Number: number, Protocol: pick(t, "egress protocol", "HTTP", "TCP",
+				"TLS"), Name: "out"},
+			CaptureMode: rapid.SampledFrom([]networking.CaptureMode{networking.CaptureMode_DEFAULT,
+				networking.CaptureMode_NONE}).Draw(t, "egress capture"),
 		})
 	}
 	spec.Egress = append(spec.Egress, &networking.IstioEgressListener{Hosts: imports})
 	if rapid.Bool().Draw(t, "selective") {
-		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one", "two")}}
+		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(t, "app", "one",
+			"two")}}
 	}
-	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 8080, 9000}), 0, 2, rapid.ID[uint32]).Draw(t, "ingress") {
+	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 8080, 9000}), 0, 2,
+		rapid.ID[uint32]).Draw(t, "ingress") {
 		spec.Ingress = append(spec.Ingress, &networking.IstioIngressListener{
-			Port:            &networking.SidecarPort{Number: number, Protocol: pick(t, "ingress protocol", "HTTP", "TCP"), Name: "in"},
+			Port: &networking.SidecarPort{Number: number, Protocol: pick(t, "ingress protocol", "HTTP",
+				"TCP"), Name: "in"},
 			DefaultEndpoint: pick(t, "default endpoint", "", "127.0.0.1:1", "0.0.0.0:2", "unix:///app"),
-			CaptureMode:     rapid.SampledFrom([]networking.CaptureMode{networking.CaptureMode_DEFAULT, networking.CaptureMode_NONE}).Draw(t, "capture"),
+			CaptureMode: rapid.SampledFrom([]networking.CaptureMode{networking.CaptureMode_DEFAULT,
+				networking.CaptureMode_NONE}).Draw(t, "capture"),
 		})
 	}
 	return &value.Sidecar{Meta: meta, Spec: spec}
 }
 
-// egressHost is one line of a Sidecar: an import of a host or a pattern from a namespace, the client's own, or all; now and then an exclusion.
+// egressHost is one line of a Sidecar: an import of a host or a pattern from a namespace, the client's own, or all; now
+// and then an exclusion.
 func egressHost(t *rapid.T) string {
 	ns := pick(t, "imported namespace", "*", ".", "a", "b", "root")
 	if rapid.IntRange(0, 5).Draw(t, "excluded") == 0 {
@@ -144,10 +168,14 @@ func egressHost(t *rapid.T) string {
 }
 
 func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {
-	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", ServiceAccount: "cluster.local/ns/" + ns + "/sa/" + pick(t, "account", "x", "y"), TLSMode: "istio"})
+	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", ServiceAccount: "cluster.local/ns/" + ns + "/sa/" +
+		pick(t, "account", "x", "y"), TLSMode: "istio"})
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
-		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id, Labels: value.Labels{"version": "v1"},
-			Ports: []value.EndpointPort{{Name: "p80", Port: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "endpoint port"))}, {Name: "p9000", Port: 9000}}})
+		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id,
+			Labels: value.Labels{"version": "v1"},
+			Ports: []value.EndpointPort{{Name: "p80",
+				Port: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "endpoint port"))},
+				{Name: "p9000", Port: 9000}}})
 	}
 	return out
 }

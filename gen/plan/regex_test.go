@@ -19,22 +19,23 @@ const usualRegex = "/users/[0-9a-f-]{36}/.*"
 // regexRoute is a VirtualService in namespace a that matches an expression.
 func regexRoute(name, host, expression string, gateways ...string) (value.ObjectKey, *value.VirtualService) {
 	r := to("two.a.svc.cluster.local")
-	vs := &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{
-		Hosts: []string{host}, Gateways: gateways, Http: []*networking.HTTPRoute{r, to("two.a.svc.cluster.local")},
-	}}
+	vs := &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true},
+		Spec: &networking.VirtualService{
+			Hosts: []string{host}, Gateways: gateways, Http: []*networking.HTTPRoute{r, to("two.a.svc.cluster.local")},
+		}}
 	r.Match, vs.RegexSize = matchRegex(expression)
 	return value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: name}, vs
 }
 
-func (w *faultWorld) put(key value.ObjectKey, vs *value.VirtualService) {
+func (w *faultMesh) put(key value.ObjectKey, vs *value.VirtualService) {
 	w.builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
 	w.settle()
 }
 
 // parts are a proxy's virtual hosts of port 80, those that are left out too.
-func (w *faultWorld) parts(id uint64) map[string]*encodecache.Fragment {
+func (w *faultMesh) parts(id uint64) map[string]*encodecache.Fragment {
 	out := map[string]*encodecache.Fragment{}
-	e, _ := w.sink.worlds[w.sink.classes[id]].Routes.Get("80")
+	e, _ := w.sink.sets[w.sink.classes[id]].Routes.Get("80")
 	for f := range e.Parts() {
 		if p := PartOf(f); p != "header" {
 			out[p] = f
@@ -44,17 +45,19 @@ func (w *faultWorld) parts(id uint64) map[string]*encodecache.Fragment {
 }
 
 // join attaches a proxy with the filters and the type given.
-func (w *faultWorld) join(id uint64, filters value.Filters, typ value.NodeType) {
-	p := &Proxy{ID: "p", Namespace: "a", Addresses: []string{"10.0.1.1"}, ClusterID: "Kubernetes", Labels: PackLabels(nil)}
+func (w *faultMesh) join(id uint64, filters value.Filters, typ value.NodeType) {
+	p := &Proxy{ID: "p", Namespace: "a", Addresses: []string{"10.0.1.1"}, ClusterID: "Kubernetes",
+		Labels: PackLabels(nil)}
 	p.Traits.IPv4, p.Traits.Filters, p.Traits.Type = true, filters, typ
 	w.planner.Attach(id, p)
 	w.settle()
 }
 
-// TestRegexFollowsTheProxy: a regular expression that is too large for an upstream Envoy takes the virtual host from upstream Envoys alone. All
-// other virtual hosts are the same for both, and so is this one once the expression is small.
+// TestRegexFollowsTheProxy: a regular expression that is too large for an upstream Envoy takes the virtual host from
+// upstream Envoys alone. All other virtual hosts are the same for both, and so is this one once the expression is
+// small.
 func TestRegexFollowsTheProxy(t *testing.T) {
-	w := newFaultWorld(t, nil)
+	w := newFaultMesh(t, nil)
 	const istio, upstream = 1, 3
 	w.join(upstream, 0, value.SidecarProxy)
 	both := []string{hostOne, hostTwo}
@@ -73,7 +76,8 @@ func TestRegexFollowsTheProxy(t *testing.T) {
 		t.Errorf("an upstream Envoy has %v, shared: %v", got, same(hostTwo))
 	}
 	got := w.faults(key)
-	if len(got) != 1 || got[0].Resource != "virtual host "+hostOne || got[0].Field != "routes[0].match.safe_regex" || !strings.Contains(got[0].Reason, "122 instructions, at most 100") {
+	if len(got) != 1 || got[0].Resource != "virtual host "+hostOne || got[0].Field != "routes[0].match.safe_regex" ||
+		!strings.Contains(got[0].Reason, "122 instructions, at most 100") {
 		t.Errorf("told %v", got)
 	}
 	w.join(4, value.DynamicForwardProxy, value.SidecarProxy) // it starts in the middle of it
@@ -88,7 +92,7 @@ func TestRegexFollowsTheProxy(t *testing.T) {
 
 // TestRegexOfOtherPorts: what of a VirtualService is not in a virtual host takes nothing from it.
 func TestRegexOfOtherPorts(t *testing.T) {
-	w := newFaultWorld(t, nil)
+	w := newFaultMesh(t, nil)
 	w.join(3, 0, value.SidecarProxy)
 	key, vs := regexRoute("users", "one.a.svc.cluster.local", usualRegex, "mesh")
 	vs.Spec.Http[0].Match[0].Port = 8080
@@ -105,7 +109,8 @@ func TestRegexLimit(t *testing.T) {
 		traits     value.Traits
 		size, want int
 	}{
-		{value.Traits{}, 100, 0}, {value.Traits{}, 101, 100}, {value.Traits{Type: value.Router}, 101, 100}, {value.Traits{Type: value.Proxyless}, 101, 0},
+		{value.Traits{}, 100, 0}, {value.Traits{}, 101, 100}, {value.Traits{Type: value.Router}, 101, 100},
+		{value.Traits{Type: value.Proxyless}, 101, 0},
 		{value.Traits{Filters: value.AllFilters}, 32768, 0}, {value.Traits{Filters: value.ALPN}, 101, 0},
 		{value.Traits{Filters: value.DynamicForwardProxy}, 101, 100},
 	} {
@@ -119,8 +124,8 @@ func TestRegexLimit(t *testing.T) {
 	}
 }
 
-// TestRegexOfGateways: of several VirtualServices for a host of an upstream gateway the one with a large expression is left out alone; Istio's
-// gateway has both.
+// TestRegexOfGateways: of several VirtualServices for a host of an upstream gateway the one with a large expression is
+// left out alone; Istio's gateway has both.
 func TestRegexOfGateways(t *testing.T) {
 	m := edgeMesh(1)
 	told := map[value.ObjectKey][]Fault{}
@@ -129,7 +134,8 @@ func TestRegexOfGateways(t *testing.T) {
 	m.putService(vs)
 	labels := value.Labels{"app": "edge"}
 	text := func(filters value.Filters) string {
-		f := Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router, IPv4: true, Filters: filters}}
+		f := Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router,
+			IPv4: true, Filters: filters}}
 		var out strings.Builder
 		for _, e := range m.tables.newBase(m.builder.View().Snapshot, f, labels).routes.All() {
 			out.Write(e.Message())
@@ -139,7 +145,8 @@ func TestRegexOfGateways(t *testing.T) {
 	if got := text(value.AllFilters); !strings.Contains(got, "0-9a-f-") {
 		t.Errorf("Istio's gateway has %q", got)
 	}
-	if got := text(0); strings.Contains(got, "0-9a-f-") || !strings.Contains(got, "h0.example.com") || !strings.Contains(got, "virtual-service/r0") {
+	if got := text(0); strings.Contains(got, "0-9a-f-") || !strings.Contains(got, "h0.example.com") ||
+		!strings.Contains(got, "virtual-service/r0") {
 		t.Errorf("the upstream gateway has %q", got)
 	}
 	if len(told[key]) == 0 {

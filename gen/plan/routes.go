@@ -61,8 +61,9 @@ func newRouteTables(f *faults) routeTables {
 // VirtualHosts are the encoded virtual hosts of one route configuration, in the order in which they are sent: by host.
 type VirtualHosts = chunked.Map[*encodecache.Fragment]
 
-// virtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns included) in the route
-// configuration of a shared HTTP port, where it is ordered by the host; nil if it has none there.
+// virtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns
+// included) in the route configuration of a shared HTTP port, where it is ordered by the host; nil if it has none
+// there.
 func (t *Tables) virtualHostOf(v portView, host string) *encodecache.Fragment {
 	c, ok := v.claim(host)
 	if !ok {
@@ -77,7 +78,8 @@ func (t *Tables) virtualHostOf(v portView, host string) *encodecache.Fragment {
 
 // virtualHostKey is the Key of the virtual host of a claim.
 func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.VirtualHostKey {
-	k := gen.VirtualHostKey{Host: c.host, Port: v.port, Domains: domains, Mesh: v.n.Mesh, Proxyless: v.sc.Traits.Type == value.Proxyless}
+	k := gen.VirtualHostKey{Host: c.host, Port: v.port, Domains: domains, Mesh: v.n.Mesh,
+		Proxyless: v.sc.Traits.Type == value.Proxyless}
 	if c.service != nil {
 		k.Defined = c.service.Object
 	}
@@ -88,7 +90,8 @@ func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.Virtual
 		return k
 	}
 	k.RegexSize = t.regexLimit(v.sc.Traits, c.rule.RegexSize)
-	k.Routes = gen.RoutesKey{Service: c.rule, Port: v.port, Refused: c.refused, Destinations: t.destinationsOf(v, c.rule), Proxyless: k.Proxyless}
+	k.Routes = gen.RoutesKey{Service: c.rule, Port: v.port, Refused: c.refused,
+		Destinations: t.destinationsOf(v, c.rule), Proxyless: k.Proxyless}
 	return k
 }
 
@@ -135,7 +138,8 @@ func distinct(in iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
-// routeConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic policy, and hosts.
+// routeConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
+// policy, and hosts.
 func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, hosts VirtualHosts) *encodecache.Entry {
 	name := fmt.Sprint(port)
 	header := t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless})
@@ -144,12 +148,14 @@ func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, h
 }
 
 // compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
-func compose(name string, header *encodecache.Fragment, hosts VirtualHosts, last *encodecache.Fragment) *encodecache.Entry {
+func compose(name string, header *encodecache.Fragment, hosts VirtualHosts,
+	last *encodecache.Fragment) *encodecache.Entry {
 	return composeOf(RouteType, name, [2]*encodecache.Fragment{header, last}, hosts)
 }
 
 // composeOf is a resource of many parts between a first one and a last one, which may be nil.
-func composeOf(typeURL, name string, ends [2]*encodecache.Fragment, hosts chunked.Map[*encodecache.Fragment]) *encodecache.Entry {
+func composeOf(typeURL, name string, ends [2]*encodecache.Fragment,
+	hosts chunked.Map[*encodecache.Fragment]) *encodecache.Entry {
 	header, last := ends[0], ends[1]
 	if len(header.Bytes()) == 0 {
 		return encodecache.NewAbsent(typeURL, name)
@@ -160,7 +166,8 @@ func composeOf(typeURL, name string, ends [2]*encodecache.Fragment, hosts chunke
 	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
 		_ = yield(header.Sum()) && yield(encodecache.Sum(hosts.Digest(fragmentSum, joinSums))) && yield(last.Sum())
 	})
-	size := len(header.Bytes()) + len(last.Bytes()) + hosts.Weigh(func(_ string, f *encodecache.Fragment) int { return len(f.Bytes()) })
+	size := len(header.Bytes()) + len(last.Bytes()) +
+		hosts.Weigh(func(_ string, f *encodecache.Fragment) int { return len(f.Bytes()) })
 	return encodecache.NewEntry(typeURL, name, version, size, func(yield func(*encodecache.Fragment) bool) {
 		if !yield(header) {
 			return
@@ -208,9 +215,9 @@ func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
 	return gen.PassthroughOut
 }
 
-// sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those whose protocol is
-// sniffed at the service's own address or, where nothing is intercepted, at the loopback address; "outbound|port||host" of all for gRPC
-// clients. They depend on the same things as its virtual hosts.
+// sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those
+// whose protocol is sniffed at the service's own address or, where nothing is intercepted, at the loopback address;
+// "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
 func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*encodecache.Entry {
 	svc := sc.Service(n, host)
 	if svc == nil || sc.Traits.Type == value.Router {
@@ -244,7 +251,8 @@ func isRange(address string) bool { return strings.Contains(address, "/") }
 // soleHost is the route configuration with the virtual host of one host only.
 func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {
 	proxyless := v.sc.Traits.Type == value.Proxyless
-	k := soleHostKey{header: t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}), name: name}
+	k := soleHostKey{header: t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}),
+		name: name}
 	if c, ok := v.claim(host); ok {
 		domains := "*"
 		if proxyless { // which look for the name that was dialled, with its port; nobody else is there to have it

@@ -12,16 +12,19 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// benchMesh has n services on port 80, every other one with a VirtualService, and a Gateway to which all of these are bound.
+// benchMesh has n services on port 80, every other one with a VirtualService, and a Gateway to which all of these are
+// bound.
 func benchMesh(n int) *snapshot.Snapshot {
 	b := &snapshot.Batch{
-		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
-		Gateways: map[value.ObjectKey]*value.Gateway{},
+		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{},
+		VirtualServices: map[value.ObjectKey]*value.VirtualService{},
+		Gateways:        map[value.ObjectKey]*value.Gateway{},
 	}
 	for i := range n {
 		ns := fmt.Sprint("ns", i%50)
 		host := fmt.Sprintf("svc%d.%s.svc.cluster.local", i, ns)
-		o := objectLine{set: map[string]string{"port": "80/HTTP", "ip": fmt.Sprintf("10.%d.%d.1", i/250, i%250), "host": host, "to": host, "match": "/api"}}
+		o := objectLine{set: map[string]string{"port": "80/HTTP", "ip": fmt.Sprintf("10.%d.%d.1", i/250, i%250),
+			"host": host, "to": host, "match": "/api"}}
 		s := o.service(host, ns)
 		b.Services[s.ServiceKey] = s
 		if i%2 == 0 {
@@ -30,9 +33,10 @@ func benchMesh(n int) *snapshot.Snapshot {
 			b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: ns, Name: vs.Name}] = vs
 		}
 	}
-	g := &value.Gateway{Meta: value.Meta{Namespace: "gw", Name: "edge"}, Spec: &networking.Gateway{Selector: map[string]string{"app": "edge"}, Servers: []*networking.Server{{
-		Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/*"},
-	}}}}
+	g := &value.Gateway{Meta: value.Meta{Namespace: "gw", Name: "edge"},
+		Spec: &networking.Gateway{Selector: map[string]string{"app": "edge"}, Servers: []*networking.Server{{
+			Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/*"},
+		}}}}
 	b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: "gw", Name: "edge"}] = g
 	builder := snapshot.NewBuilder(silent{})
 	builder.Apply(b)
@@ -55,7 +59,8 @@ func BenchmarkVirtualHostOf(b *testing.B) {
 	sc := newScope(Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
 	hosts := allHosts(t, n, sc)
 	k := newKnown(n)
-	for kind, host := range map[string]string{"plain": "svc1.ns1.svc.cluster.local", "routes": "svc2.ns2.svc.cluster.local"} {
+	for kind, host := range map[string]string{"plain": "svc1.ns1.svc.cluster.local",
+		"routes": "svc2.ns2.svc.cluster.local"} {
 		b.Run(kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -87,7 +92,8 @@ func BenchmarkRouteConfiguration(b *testing.B) {
 func BenchmarkGateway(b *testing.B) {
 	n, t := benchMesh(10000), NewTables()
 	labels := value.Labels{"app": "edge"}
-	facts := Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router, IPv4: true}}
+	facts := Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router,
+		IPv4: true}}
 	held := t.newBase(n, facts, labels)
 	b.ReportAllocs()
 	for b.Loop() {

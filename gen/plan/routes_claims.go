@@ -29,7 +29,8 @@ type claim struct {
 // routable reports whether requests of a protocol are routed, possibly after sniffing.
 func routable(p value.Protocol) bool { return p.IsHTTP() || p == value.Auto }
 
-// service is the service of host that the scope imports, if it has the port. One that is only known as a destination is none.
+// service is the service of host that the scope imports, if it has the port. One that is only known as a destination is
+// none.
 func (v portView) service(host string) *value.Service {
 	svc := v.meant(host)
 	if svc == nil || svc.PortByNumber(v.port) == nil || !v.sc.imported(svc.Namespace, host) {
@@ -53,8 +54,9 @@ func (v portView) claim(host string) (c claim, ok bool) {
 	return claim{host: host, service: svc}, svc.Resolution != value.Alias
 }
 
-// claimByRule is who has a host without a service: the first VirtualService that names it and has routes. On another port than 80 only one
-// that also names a service of that port. A pattern that covers services stands for them and is no host of its own.
+// claimByRule is who has a host without a service: the first VirtualService that names it and has routes. On another
+// port than 80 only one that also names a service of that port. A pattern that covers services stands for them and is
+// no host of its own.
 func (v portView) claimByRule(host string) (c claim, ok bool) {
 	for _, vs := range v.rules(host) {
 		refused, routed := v.verdicts(vs)
@@ -80,7 +82,8 @@ func (v portView) reachesService(vs *value.VirtualService) bool {
 	})
 }
 
-// covers reports whether a service of the port falls under a pattern; with a VirtualService, whether one does that it governs.
+// covers reports whether a service of the port falls under a pattern; with a VirtualService, whether one does that it
+// governs.
 func (v portView) covers(pattern string, by *value.VirtualService) bool {
 	for svc := range v.n.ServicesUnder(pattern) {
 		seen := v.service(svc.Host)
@@ -104,8 +107,8 @@ func (v portView) governing(host string) (*value.VirtualService, gen.Verdicts) {
 	return nil, ""
 }
 
-// first are the VirtualServices that may govern a host: those that name it, in order; if none does, the first of those with the most
-// specific pattern.
+// first are the VirtualServices that may govern a host: those that name it, in order; if none does, the first of those
+// with the most specific pattern.
 func (v portView) first(host string) []*value.VirtualService {
 	for _, at := range v.known.host(v.n, host).named {
 		rules := v.visible(at.rules)
@@ -120,7 +123,8 @@ func (v portView) first(host string) []*value.VirtualService {
 	return nil
 }
 
-// rules are the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in order of precedence.
+// rules are the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in order of
+// precedence.
 func (v portView) rules(host string) []*value.VirtualService {
 	if named := v.known.host(v.n, host).named; len(named) > 0 && named[0].pattern == host {
 		return v.visible(named[0].rules)
@@ -128,8 +132,8 @@ func (v portView) rules(host string) []*value.VirtualService {
 	return nil
 }
 
-// visible are those VirtualServices of the mesh that the scope sees, in order of precedence: those that only the client's namespace may see
-// first, then those exported to it by name, then public ones; in each, the oldest first.
+// visible are those VirtualServices of the mesh that the scope sees, in order of precedence: those that only the
+// client's namespace may see first, then those exported to it by name, then public ones; in each, the oldest first.
 func (v portView) visible(all []*value.VirtualService) []*value.VirtualService {
 	var out []*value.VirtualService
 	for _, vs := range all {
@@ -157,7 +161,8 @@ func (sc *Scope) reach(vs *value.VirtualService) int {
 	return 1
 }
 
-// verdicts are the verdicts of a VirtualService's matches for the scope's proxies; routed, if any route is left on the port.
+// verdicts are the verdicts of a VirtualService's matches for the scope's proxies; routed, if any route is left on the
+// port.
 func (v portView) verdicts(vs *value.VirtualService) (refused gen.Verdicts, routed bool) {
 	return v.sc.verdicts(vs, v.port, meshGateway)
 }
@@ -171,7 +176,8 @@ func (sc *Scope) verdicts(vs *value.VirtualService, port int, gateway string) (r
 		routed = routed || leads && len(h.GetMatch()) == 0
 		for _, m := range h.GetMatch() {
 			from := len(m.GetGateways()) > 0 && slices.Contains(m.GetGateways(), gateway) ||
-				len(m.GetGateways()) == 0 && sc.Labels.Contains(m.GetSourceLabels()) && (m.GetSourceNamespace() == "" || m.GetSourceNamespace() == sc.Namespace)
+				len(m.GetGateways()) == 0 && sc.Labels.Contains(m.GetSourceLabels()) &&
+					(m.GetSourceNamespace() == "" || m.GetSourceNamespace() == sc.Namespace)
 			verdict := byte('0')
 			if !from {
 				verdict, apart = '1', true
@@ -186,8 +192,8 @@ func (sc *Scope) verdicts(vs *value.VirtualService, port int, gateway string) (r
 	return gen.Verdicts(out), routed
 }
 
-// before reports whether a has what both claim: VirtualServices before plain services, by precedence; in one VirtualService hosts without a
-// service first, in its order; plain services by age.
+// before reports whether a has what both claim: VirtualServices before plain services, by precedence; in one
+// VirtualService hosts without a service first, in its order; plain services by age.
 func (a claim) before(b claim, sc *Scope) bool {
 	switch {
 	case (a.rule == nil) != (b.rule == nil):

@@ -11,7 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// domain is a domain that a virtual host asks for. A short one, made from a longer host, yields to the service that is really called so.
+// domain is a domain that a virtual host asks for. A short one, made from a longer host, yields to the service that is
+// really called so.
 type domain struct {
 	name  string
 	short bool
@@ -77,9 +78,11 @@ func (v portView) names(host string) []domain {
 	return append(out, domain{rest, true}, domain{rest + ".svc", true})
 }
 
-// aliases are the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as the scope imports them.
+// aliases are the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as the
+// scope imports them.
 func aliases(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []string {
-	return slices.DeleteFunc(aliasesOf(n, sc, svc.Host, 0), func(alias string) bool { return !sc.importsAlias(svc, alias) })
+	return slices.DeleteFunc(aliasesOf(n, sc, svc.Host, 0),
+		func(alias string) bool { return !sc.importsAlias(svc, alias) })
 }
 
 func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string {
@@ -93,8 +96,8 @@ func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string
 	return out
 }
 
-// addresses are the virtual addresses by which the proxy may call a service: of those in its own families, the first of a Kubernetes
-// Service, all of a ServiceEntry. Ranges are none.
+// addresses are the virtual addresses by which the proxy may call a service: of those in its own families, the first of
+// a Kubernetes Service, all of a ServiceEntry. Ranges are none.
 func (v portView) addresses(svc *value.Service) []string {
 	var out []string
 	for _, a := range svc.Addresses {
@@ -195,8 +198,8 @@ func hasRule(n *snapshot.Snapshot, host string) bool {
 	return false
 }
 
-// nearHosts are the hosts whose virtual hosts depend on the service or VirtualServices of host: itself, its aliases, and those that could claim
-// a domain of one of them, the targets of aliases among them.
+// nearHosts are the hosts whose virtual hosts depend on the service or VirtualServices of host: itself, its aliases,
+// and those that could claim a domain of one of them, the targets of aliases among them.
 func nearHosts(n *snapshot.Snapshot, host string) []string {
 	out := []string{host}
 	for alias := range n.AliasesOf(host) { // whose names are the target's too
@@ -236,8 +239,8 @@ func domainsAnywhere(n *snapshot.Snapshot, host string) []string {
 	return out
 }
 
-// namesakes are the services of all namespaces that clients there may call by a name without dots. Hosts and patterns that are such names
-// are rare: only where one exists are they looked for.
+// namesakes are the services of all namespaces that clients there may call by a name without dots. Hosts and patterns
+// that are such names are rare: only where one exists are they looked for.
 func namesakes(n *snapshot.Snapshot, short string) []string {
 	if !hasService(n, short) && !hasRule(n, short) && !hasRule(n, "*."+short) {
 		return nil

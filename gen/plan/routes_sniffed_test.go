@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestSniffedRouteNames: a port of which nobody says what it speaks has routes under the name that its listener asks for: of its own at an
-// address of its own and at the loopback address, those of the port at the wildcard address.
+// TestSniffedRouteNames: a port of which nobody says what it speaks has routes under the name that its listener asks
+// for: of its own at an address of its own and at the loopback address, those of the port at the wildcard address.
 func TestSniffedRouteNames(t *testing.T) {
 	n := meshOf(t, `service own.a.svc.cluster.local a port=7001/UnsupportedProtocol ip=10.0.0.1
 service wild.example a port=7002/UnsupportedProtocol external

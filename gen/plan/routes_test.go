@@ -25,8 +25,9 @@ import (
 
 var updateHosts = flag.Bool("update-hosts", false, "write the virtual hosts that come out into testdata/virtualhosts")
 
-// TestVirtualHosts holds who has which virtual host, and under which domains, against testdata/virtualhosts. The member "mesh" has one object a
-// line; "ask NAMESPACE PORT" or "router NAMESPACE LABEL=VALUE" is followed by what proxies there have:
+// TestVirtualHosts holds who has which virtual host, and under which domains, against testdata/virtualhosts. The member
+// "mesh" has one object a line; "ask NAMESPACE PORT" or "router NAMESPACE LABEL=VALUE" is followed by what proxies
+// there have:
 //
 //	service HOST NAMESPACE [port=80/HTTP,…] [ip=A,…] [headless] [external] [alias=HOST] [export=NAMESPACE,…] [created=N]
 //	virtualservice NAMESPACE/NAME host=H,… [to=HOST] [match=…] [source=NAMESPACE] [bind=GATEWAY,…] [export=…] [created=N]
@@ -74,7 +75,8 @@ func hostsFor(t *testing.T, n *snapshot.Snapshot, question []string) []byte {
 		f.Traits.Type = value.Router
 		k, v, _ := strings.Cut(question[2], "=")
 		labels[k] = v
-		f.OwnPorts = translatedPorts(&snapshot.View{Snapshot: n, Endpoints: &snapshot.EndpointTable{}}, &Proxy{Namespace: f.Namespace, Labels: PackLabels(labels)})
+		f.OwnPorts = translatedPorts(&snapshot.View{Snapshot: n, Endpoints: &snapshot.EndpointTable{}},
+			&Proxy{Namespace: f.Namespace, Labels: PackLabels(labels)})
 	} else if strings.HasSuffix(question[0], "6") {
 		f.Traits.IPv4, f.Traits.IPv6 = false, true
 	}
@@ -121,7 +123,8 @@ func listed(t testing.TB, e *encodecache.Entry) string {
 		}
 		for _, r := range vh.GetRoutes() {
 			from := r.GetMetadata().GetFilterMetadata()["istio"].GetFields()["config"].GetStringValue()
-			fmt.Fprintf(&out, "    %s %s %s\n", r.GetMatch().GetPrefix(), r.GetRoute().GetCluster(), from[strings.LastIndexByte(from, '/')+1:])
+			fmt.Fprintf(&out, "    %s %s %s\n", r.GetMatch().GetPrefix(), r.GetRoute().GetCluster(),
+				from[strings.LastIndexByte(from, '/')+1:])
 		}
 	}
 	return strings.ReplaceAll(out.String(), " NONE ", " ")
@@ -130,8 +133,9 @@ func listed(t testing.TB, e *encodecache.Entry) string {
 // meshOf reads a mesh.
 func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 	b := &snapshot.Batch{
-		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
-		Gateways: map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
+		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{},
+		VirtualServices: map[value.ObjectKey]*value.VirtualService{},
+		Gateways:        map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		words := strings.Fields(line)
@@ -146,7 +150,8 @@ func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 			b.Services[s.ServiceKey] = s
 		case "virtualservice":
 			vs := o.virtualService(words[1])
-			b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: vs.Namespace, Name: vs.Name}] = vs
+			b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: vs.Namespace,
+				Name: vs.Name}] = vs
 		case "gateway":
 			g := o.gateway(words[1])
 			b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: g.Namespace, Name: g.Name}] = g
@@ -165,7 +170,8 @@ func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 }
 
 func routeMesh() *value.Mesh {
-	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local"}, DomainSuffix: "cluster.local", ClusterID: "c1"}
+	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local"},
+		DomainSuffix: "cluster.local", ClusterID: "c1"}
 }
 
 type silent struct{}
@@ -193,8 +199,11 @@ func (o objectLine) created() int64 {
 func (o objectLine) service(host, namespace string) *value.Service {
 	name, _, _ := strings.Cut(host, ".")
 	s := &value.Service{
-		ServiceKey: value.ServiceKey{Host: host, Namespace: namespace}, Name: name, Created: o.created(), Addresses: o.list("ip"),
-		Export: value.NewVisibility(o.list("export"), nil, namespace), Headless: slices.Contains(o.words, "headless"), ExternalName: o.set["alias"],
+		ServiceKey: value.ServiceKey{Host: host, Namespace: namespace}, Name: name, Created: o.created(),
+		Addresses:    o.list("ip"),
+		Export:       value.NewVisibility(o.list("export"), nil, namespace),
+		Headless:     slices.Contains(o.words, "headless"),
+		ExternalName: o.set["alias"],
 	}
 	s.Selector = value.Labels{"app": name}
 	if slices.Contains(o.words, "external") {
@@ -209,7 +218,8 @@ func (o objectLine) service(host, namespace string) *value.Service {
 		if protocol == "Auto" {
 			protocol = string(value.Auto)
 		}
-		s.Ports = append(s.Ports, &value.Port{Name: "p" + number, Number: n, Protocol: value.Protocol(protocol), TargetPort: n + 8000})
+		s.Ports = append(s.Ports, &value.Port{Name: "p" + number, Number: n, Protocol: value.Protocol(protocol),
+			TargetPort: n + 8000})
 	}
 	return s
 }
@@ -229,7 +239,8 @@ func (o objectLine) virtualService(key string) *value.VirtualService {
 		bind = []string{"mesh"}
 	}
 	return &value.VirtualService{
-		Meta: value.Meta{Namespace: ns, Name: name, Created: o.created()}, Export: value.NewVisibility(o.list("export"), nil, ns),
+		Meta: value.Meta{Namespace: ns, Name: name, Created: o.created()}, Export: value.NewVisibility(o.list("export"),
+			nil, ns),
 		Spec: &networking.VirtualService{Hosts: o.list("host"), Gateways: bind, Http: []*networking.HTTPRoute{r}},
 	}
 }
@@ -237,22 +248,26 @@ func (o objectLine) virtualService(key string) *value.VirtualService {
 func (o objectLine) gateway(key string) *value.Gateway {
 	ns, name, _ := strings.Cut(key, "/")
 	k, v, _ := strings.Cut(o.words[0], "=")
-	g := &value.Gateway{Meta: value.Meta{Namespace: ns, Name: name, Created: o.created()}, Spec: &networking.Gateway{Selector: map[string]string{k: v}}}
+	g := &value.Gateway{Meta: value.Meta{Namespace: ns, Name: name, Created: o.created()},
+		Spec: &networking.Gateway{Selector: map[string]string{k: v}}}
 	for i, s := range strings.Split(o.set["server"], ";") {
 		parts := strings.SplitN(s, "/", 3)
 		n, _ := strconv.Atoi(parts[0])
-		server := &networking.Server{Port: &networking.Port{Number: uint32(n), Name: fmt.Sprint("s", i), Protocol: parts[1]}, Hosts: strings.Split(parts[2], ",")}
+		server := &networking.Server{Port: &networking.Port{Number: uint32(n), Name: fmt.Sprint("s", i),
+			Protocol: parts[1]}, Hosts: strings.Split(parts[2], ",")}
 		if parts[1] == "REDIRECT" {
 			server.Port.Protocol, server.Tls = "HTTP", &networking.ServerTLSSettings{HttpsRedirect: true}
 		} else if parts[1] == "HTTPS" {
-			server.Tls = &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "cert"}
+			server.Tls = &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE,
+				CredentialName: "cert"}
 		}
 		g.Spec.Servers = append(g.Spec.Servers, server)
 	}
 	return g
 }
 
-// TestRelatedHosts: whatever service or VirtualService comes or goes, only the virtual hosts of its hosts and of those related to them change.
+// TestRelatedHosts: whatever service or VirtualService comes or goes, only the virtual hosts of its hosts and of those
+// related to them change.
 func TestRelatedHosts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/virtualhosts/*.txtar")
 	for _, file := range files {
@@ -292,7 +307,8 @@ func checkRelated(t *testing.T, with, without *snapshot.Snapshot, line string) {
 					continue
 				}
 				if _, ok := marked[h]; !ok {
-					t.Errorf("without %q the virtual host of %s on port %d for %s is another, and nothing says so", line, h, port, ns)
+					t.Errorf("without %q the virtual host of %s on port %d for %s is another, and nothing says so",
+						line, h, port, ns)
 				}
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Facts are all that outbound configuration may depend on about a proxy, as verdicts: comparable, so that proxies with equal Facts share
-// everything outbound. What nothing in the mesh reads is left at its zero value.
+// Facts are all that outbound configuration may depend on about a proxy, as verdicts: comparable, so that proxies with
+// equal Facts share everything outbound. What nothing in the mesh reads is left at its zero value.
 type Facts struct {
 	Traits    value.Traits
 	Namespace string
@@ -31,8 +31,9 @@ type Facts struct {
 	Node     string
 }
 
-// Scope answers what the proxies with some Facts may see: which services, under which VirtualService and DestinationRule. It holds no state
-// of the mesh: every question takes the Snapshot, and the answer is a function of both.
+// Scope answers what the proxies with some Facts may see: which services, under which VirtualService and
+// DestinationRule. It holds no state of the mesh: every question takes the Snapshot, and the answer is a function of
+// both.
 type Scope struct {
 	Facts
 	// Labels are the proxy's labels that a selector reads.
@@ -40,7 +41,8 @@ type Scope struct {
 
 	imports []hostImport // of the Sidecar's egress; nil: everything that is exported to the namespace
 	exclude []hostImport // what the egress takes out of the imports: "~namespace/host"
-	// parts are the listeners of an egress that names ports; the imports are then those of all parts. listener is set in a part.
+	// parts are the listeners of an egress that names ports; the imports are then those of all parts. listener is set
+	// in a part.
 	parts    []*Scope
 	listener *networking.IstioEgressListener
 	trims    *encodecache.Table[trimKey, value.Service]
@@ -70,7 +72,8 @@ func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, va
 	return sc
 }
 
-// take adds lines of a Sidecar's egress to the imports and to what is taken out of them. "~/*" alone is the way to import nothing.
+// take adds lines of a Sidecar's egress to the imports and to what is taken out of them. "~/*" alone is the way to
+// import nothing.
 func (sc *Scope) take(hosts []string) {
 	for _, h := range hosts {
 		ns, host, _ := strings.Cut(h, "/")
@@ -92,22 +95,27 @@ func (sc *Scope) take(hosts []string) {
 // Wide reports whether the scope is the default one: everything that is exported to the proxy's namespace.
 func (sc *Scope) Wide() bool { return sc.imports == nil }
 
-// imported reports whether an import names host in namespace ns and no exclusion does. host may be a pattern, which a wider or an equal
-// pattern imports, and which a narrower one touches; only a pattern that covers all of it excludes it.
+// imported reports whether an import names host in namespace ns and no exclusion does. host may be a pattern, which a
+// wider or an equal pattern imports, and which a narrower one touches; only a pattern that covers all of it excludes
+// it.
 func (sc *Scope) imported(ns, host string) bool {
 	return sc.imports == nil || !sc.excluded(ns, host) && slices.ContainsFunc(sc.imports, func(i hostImport) bool {
-		return i.in(ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") && value.HostMatches(host, i.host))
+		return i.in(ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") &&
+			value.HostMatches(host, i.host))
 	})
 }
 
-// importsAlias reports whether the imports by which the scope has svc name another host for it too: those of svc's namespace if one of them
-// names svc, else those of all.
+// importsAlias reports whether the imports by which the scope has svc name another host for it too: those of svc's
+// namespace if one of them names svc, else those of all.
 func (sc *Scope) importsAlias(svc *value.Service, alias string) bool {
 	if sc.imports == nil {
 		return true
 	}
 	by, named := svc.Namespace, func(namespace, host string) bool {
-		return slices.ContainsFunc(sc.imports, func(i hostImport) bool { return i.namespace == namespace && value.HostMatches(i.host, host) })
+		return slices.ContainsFunc(sc.imports, func(i hostImport) bool {
+			return i.namespace == namespace &&
+				value.HostMatches(i.host, host)
+		})
 	}
 	if !named(by, svc.Host) {
 		by = "*"
@@ -116,14 +124,18 @@ func (sc *Scope) importsAlias(svc *value.Service, alias string) bool {
 }
 
 func (sc *Scope) excluded(ns, host string) bool {
-	return slices.ContainsFunc(sc.exclude, func(i hostImport) bool { return i.in(ns) && value.HostMatches(i.host, host) })
+	return slices.ContainsFunc(sc.exclude, func(i hostImport) bool {
+		return i.in(ns) &&
+			value.HostMatches(i.host, host)
+	})
 }
 
 func (i hostImport) in(ns string) bool { return i.namespace == "*" || i.namespace == ns }
 
-// Service is the service that host means for the proxy: among those that it may see, the one of its own namespace, else Kubernetes' before
-// others, else one that is exported to some namespaces before one for all, else the oldest. nil if it sees none. In an explicit scope a service that is only known as a destination of an imported
-// VirtualService has just the ports that the destinations name.
+// Service is the service that host means for the proxy: among those that it may see, the one of its own namespace, else
+// Kubernetes' before others, else one that is exported to some namespaces before one for all, else the oldest. nil if
+// it sees none. In an explicit scope a service that is only known as a destination of an imported VirtualService has
+// just the ports that the destinations name.
 func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
 	return sc.among(n, host, n.ServicesOfHost(host))
 }
@@ -132,7 +144,8 @@ func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
 func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*value.Service]) *value.Service {
 	var best *value.Service
 	for svc := range services {
-		if svc.Export.VisibleTo(sc.Namespace) && sc.imported(svc.Namespace, host) && (best == nil || sc.prefer(svc, best)) {
+		if svc.Export.VisibleTo(sc.Namespace) && sc.imported(svc.Namespace, host) &&
+			(best == nil || sc.prefer(svc, best)) {
 			best = svc
 		}
 	}
@@ -174,7 +187,8 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	}
 	var best *value.Service // of the client's own namespace, else of the first by name
 	for svc := range n.ServicesOfHost(host) {
-		if svc.Export.VisibleTo(sc.Namespace) && !sc.excluded(svc.Namespace, host) && (best == nil || svc.Namespace == sc.Namespace) {
+		if svc.Export.VisibleTo(sc.Namespace) && !sc.excluded(svc.Namespace, host) &&
+			(best == nil || svc.Namespace == sc.Namespace) {
 			best = svc
 		}
 	}
@@ -234,8 +248,8 @@ func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.Destinati
 	return n.RulesFor(sc.Namespace, svc).Select(sc.Namespace, sc.Labels)
 }
 
-// SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one of its hosts.
-// Whether it binds to the mesh or to a gateway is for the caller to ask.
+// SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one
+// of its hosts. Whether it binds to the mesh or to a gateway is for the caller to ask.
 func (sc *Scope) SeesVirtualService(vs *value.VirtualService) bool {
 	return vs.Export.VisibleTo(sc.Namespace) &&
 		slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool { return sc.imported(vs.Namespace, h) })

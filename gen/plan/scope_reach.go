@@ -11,8 +11,8 @@ import (
 
 // What a scope may see, found from its imports: an explicit scope costs what it imports, whatever else the mesh has.
 
-// hosts are all hosts of which an explicit scope may see services or VirtualServices, destinations of those that it imports included; it may
-// hold more.
+// hosts are all hosts of which an explicit scope may see services or VirtualServices, destinations of those that it
+// imports included; it may hold more.
 func (sc *Scope) hosts(n *snapshot.Snapshot) map[string]struct{} {
 	out := map[string]struct{}{}
 	rules := func(list iter.Seq[*value.VirtualService]) {
@@ -51,7 +51,8 @@ func (sc *Scope) hosts(n *snapshot.Snapshot) map[string]struct{} {
 	return out
 }
 
-// runs are the services of a class on a port that the scope may see, in one or more runs; each is oldest first, and they may overlap.
+// runs are the services of a class on a port that the scope may see, in one or more runs; each is oldest first, and
+// they may overlap.
 func (sc *Scope) runs(n *snapshot.Snapshot, port int, class snapshot.PortClass) (out []iter.Seq[*value.Service]) {
 	if sc.Wide() {
 		return append(out, n.Claims(port, class))
@@ -108,9 +109,11 @@ func (sc *Scope) candidates(n *snapshot.Snapshot, port int, class snapshot.PortC
 	}
 }
 
-// servesHTTP reports whether the scope has a service with an HTTP port of that number, or with a sniffed one at an address that it shares.
+// servesHTTP reports whether the scope has a service with an HTTP port of that number, or with a sniffed one at an
+// address that it shares.
 func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
-	for _, class := range []snapshot.PortClass{snapshot.PublicHTTP, snapshot.SomeHTTP, snapshot.Wild, snapshot.Aliases} {
+	for _, class := range []snapshot.PortClass{snapshot.PublicHTTP, snapshot.SomeHTTP, snapshot.Wild,
+		snapshot.Aliases} {
 		for svc := range sc.candidates(n, port, class) {
 			if sc.routesOn(n, svc.Host, port) {
 				return true
@@ -128,7 +131,8 @@ func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
 	return false
 }
 
-// routesOn reports whether the service that host means for the scope has requests on a port, in the port's shared listener.
+// routesOn reports whether the service that host means for the scope has requests on a port, in the port's shared
+// listener.
 func (sc *Scope) routesOn(n *snapshot.Snapshot, host string, port int) bool {
 	svc := sc.Service(n, host)
 	if svc == nil || svc.PortByNumber(port) == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestReachIsAllThatIsSeen holds what a scope finds by its imports against what it sees of a walk over the whole mesh, after random changes.
+// TestReachIsAllThatIsSeen holds what a scope finds by its imports against what it sees of a walk over the whole mesh,
+// after random changes.
 func TestReachIsAllThatIsSeen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMesh(t)
@@ -47,7 +48,10 @@ func checkSelected(t *rapid.T, n *snapshot.Snapshot, ns string) {
 		}
 		found = append(found, svc.ServiceKey)
 	}
-	if slices.SortFunc(found, func(a, b value.ServiceKey) int { return strings.Compare(a.Host, b.Host) }); !slices.Equal(found, services) {
+	if slices.SortFunc(found, func(a, b value.ServiceKey) int {
+		return strings.Compare(a.Host,
+			b.Host)
+	}); !slices.Equal(found, services) {
 		t.Fatalf("%v: services %v, want %v", labels, found, services)
 	}
 	var sidecars, matched int
@@ -77,7 +81,8 @@ func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {
 		}
 		for _, h := range vs.Spec.GetHosts() {
 			if _, ok := hosts[h]; !ok {
-				t.Fatalf("%v sees %s of VirtualService %s/%s, which is not in reach: %v", sc.imports, h, vs.Namespace, vs.Name, hosts)
+				t.Fatalf("%v sees %s of VirtualService %s/%s, which is not in reach: %v", sc.imports, h, vs.Namespace,
+					vs.Name, hosts)
 			}
 		}
 	}
@@ -102,7 +107,8 @@ func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *Scope, tables *Tables) {
 			if class != 0 && !slices.Contains(slices.Collect(sc.candidates(n, port, class)), svc) {
 				t.Fatalf("%v: %s is no candidate of class %c on %d", sc.imports, svc.ServiceKey, class, port)
 			}
-			if c := (portClaim{s, p, ""}); p.Protocol.IsHTTP() && s.Resolution != value.Alias && (len(first) == 0 || v.before(c, first[0]) < 0) {
+			if c := (portClaim{s, p, ""}); p.Protocol.IsHTTP() && s.Resolution != value.Alias &&
+				(len(first) == 0 || v.before(c, first[0]) < 0) {
 				first = []portClaim{c}
 			}
 		}
@@ -122,10 +128,12 @@ func checkMembers(t *rapid.T, n *snapshot.Snapshot, port int) {
 		var want []value.ServiceKey
 		for svc := range n.Services() {
 			p := svc.PortByNumber(port)
-			if p == nil || p.Protocol.IsHTTP() || p.Protocol == value.UDP || svc.Resolution == value.Alias || !byMember(svc) {
+			if p == nil || p.Protocol.IsHTTP() || p.Protocol == value.UDP || svc.Resolution == value.Alias ||
+				!byMember(svc) {
 				continue
 			}
-			if slices.ContainsFunc(n.Projection(svc.ServiceKey).Inline, func(e *value.Endpoint) bool { return e.Serves(p) && e.Addresses[0] == address }) {
+			if slices.ContainsFunc(n.Projection(svc.ServiceKey).Inline,
+				func(e *value.Endpoint) bool { return e.Serves(p) && e.Addresses[0] == address }) {
 				want = append(want, svc.ServiceKey)
 			}
 		}

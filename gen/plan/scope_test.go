@@ -10,13 +10,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Each row is the egress of a Sidecar and the services that its clients in namespace a see: "host/namespace", by host. There are x and y in a
-// and b, and z in c for a alone and in b for all.
+// Each row is the egress of a Sidecar and the services that its clients in namespace a see: "host/namespace", by host.
+// There are x and y in a and b, and z in c for a alone and in b for all.
 func TestScopeOfSidecar(t *testing.T) {
 	b := &snapshot.Batch{Mesh: booksMesh(), Services: map[value.ServiceKey]*value.Service{}}
 	add := func(host, namespace string, export value.Visibility) {
 		k := value.ServiceKey{Host: host, Namespace: namespace}
-		b.Services[k] = &value.Service{ServiceKey: k, Registry: value.RegistryExternal, Export: export, Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
+		b.Services[k] = &value.Service{ServiceKey: k, Registry: value.RegistryExternal, Export: export,
+			Ports: []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
 	}
 	public := value.Visibility{Public: true}
 	for _, ns := range []string{"a", "b"} {
@@ -31,8 +32,10 @@ func TestScopeOfSidecar(t *testing.T) {
 			Match: []*networking.HTTPMatchRequest{{SourceNamespace: source}},
 			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: name}}}}
 	}
-	vs := &value.VirtualService{Meta: value.Meta{Namespace: "v", Name: "v"}, Export: public, Spec: &networking.VirtualService{
-		Hosts: []string{"v.example"}, Gateways: []string{"mesh"}, Http: []*networking.HTTPRoute{to("z.example", ""), to("y.example", "b")}}}
+	vs := &value.VirtualService{Meta: value.Meta{Namespace: "v", Name: "v"}, Export: public,
+		Spec: &networking.VirtualService{
+			Hosts: []string{"v.example"}, Gateways: []string{"mesh"}, Http: []*networking.HTTPRoute{to("z.example", ""),
+				to("y.example", "b")}}}
 	b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: "v", Name: "v"}] = vs
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)

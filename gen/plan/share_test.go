@@ -10,8 +10,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestNamespacesShareTheirChunks: what proxies of many namespaces with the default scope have is equal but for a few resources, so the chunks
-// that hold it are the same ones, also after a change. What hangs on a chunk (its encoded run first of all) is then there once, not once for each namespace.
+// TestNamespacesShareTheirChunks: what proxies of many namespaces with the default scope have is equal but for a few
+// resources, so the chunks that hold it are the same ones, also after a change. What hangs on a chunk (its encoded run
+// first of all) is then there once, not once for each namespace.
 func TestNamespacesShareTheirChunks(t *testing.T) {
 	const namespaces = 40
 	r := newRecorder()
@@ -19,9 +20,12 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 	defer stop()
 	builder := snapshot.NewBuilder(p)
 	service := func(i int, number int) *value.Service {
-		k := value.ServiceKey{Host: fmt.Sprintf("s%03d.n%d.svc.cluster.local", i, i%namespaces), Namespace: fmt.Sprint("n", i%namespaces)}
-		return &value.Service{ServiceKey: k, Name: fmt.Sprintf("s%03d", i), Registry: value.RegistryKubernetes, Export: value.Visibility{Public: true},
-			Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/200, i%200+1)}, Ports: []*value.Port{{Name: "tcp", Number: number, Protocol: value.TCP}}}
+		k := value.ServiceKey{Host: fmt.Sprintf("s%03d.n%d.svc.cluster.local", i, i%namespaces),
+			Namespace: fmt.Sprint("n", i%namespaces)}
+		return &value.Service{ServiceKey: k, Name: fmt.Sprintf("s%03d", i), Registry: value.RegistryKubernetes,
+			Export:    value.Visibility{Public: true},
+			Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/200, i%200+1)},
+			Ports:     []*value.Port{{Name: "tcp", Number: number, Protocol: value.TCP}}}
 	}
 	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for i := range 10 * namespaces {
@@ -30,23 +34,25 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 	}
 	builder.Apply(b)
 	for i := range namespaces {
-		p.Attach(uint64(i), &Proxy{ID: fmt.Sprint(i), Namespace: fmt.Sprint("n", i), Addresses: []string{fmt.Sprint("10.9.9.", i+1)}})
+		p.Attach(uint64(i), &Proxy{ID: fmt.Sprint(i), Namespace: fmt.Sprint("n", i),
+			Addresses: []string{fmt.Sprint("10.9.9.", i+1)}})
 	}
 	for _, change := range []string{"at first", "after a change"} {
 		if err := p.Barrier(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		var worlds []*World
-		for _, w := range r.worlds {
-			worlds = append(worlds, w)
+		var sets []*ResourceSet
+		for _, w := range r.sets {
+			sets = append(sets, w)
 		}
 		for what, n := range map[string]chunkCount{
-			"clusters":    countChunks(worlds, func(w *World) Section { return w.Clusters }),
-			"listeners":   countChunks(worlds, func(w *World) Section { return w.Listeners }),
-			"assignments": countChunks(worlds, func(w *World) chunked.Map[*Assignment] { return w.Assignments }),
+			"clusters":    countChunks(sets, func(w *ResourceSet) Section { return w.Clusters }),
+			"listeners":   countChunks(sets, func(w *ResourceSet) Section { return w.Listeners }),
+			"assignments": countChunks(sets, func(w *ResourceSet) chunked.Map[*Assignment] { return w.Assignments }),
 		} {
-			if len(worlds) != namespaces || n.each < 4 || n.all > n.each+namespaces { // what is of a namespace, or a proxy, is a chunk of its own at most
-				t.Errorf("%s: %s: %d worlds with at most %d chunks each have %d", change, what, len(worlds), n.each, n.all)
+			// what is of a namespace, or a proxy, is a chunk of its own at most
+			if len(sets) != namespaces || n.each < 4 || n.all > n.each+namespaces {
+				t.Errorf("%s: %s: %d sets with at most %d chunks each have %d", change, what, len(sets), n.each, n.all)
 			}
 		}
 		s := service(7, 3307)
@@ -54,12 +60,12 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 	}
 }
 
-// chunkCount is how many chunks there are in all, and in the World that has most.
+// chunkCount is how many chunks there are in all, and in the ResourceSet that has most.
 type chunkCount struct{ all, each int }
 
-func countChunks[V comparable](worlds []*World, of func(*World) chunked.Map[V]) (n chunkCount) {
+func countChunks[V comparable](sets []*ResourceSet, of func(*ResourceSet) chunked.Map[V]) (n chunkCount) {
 	seen := map[*chunked.Chunk[V]]struct{}{}
-	for _, w := range worlds {
+	for _, w := range sets {
 		own := 0
 		for c := range of(w).Chunks() {
 			seen[c] = struct{}{}

@@ -12,8 +12,8 @@ import (
 type state struct {
 	current *snapshot.View
 	clients map[uint64]*client
-	// byAddress and byNamespace find the clients that a change of a workload or of a service may move to another class. Rarely two have
-	// one address.
+	// byAddress and byNamespace find the clients that a change of a workload or of a service may move to another class.
+	// Rarely two have one address.
 	byAddress   map[string][]*client
 	byNamespace map[string]map[*client]struct{}
 	bases       map[Facts]*baseState
@@ -22,8 +22,8 @@ type state struct {
 	interest    interest
 	known       *known // of the Snapshot that is planned; nil when nothing is
 	serial      int
-	// stuck are the clients whose class could not be worked out, because that panicked: they keep what they have until a change, after which it
-	// is tried again. failed are the Facts of which the base panicked since the last change.
+	// stuck are the clients whose class could not be worked out, because that panicked: they keep what they have until
+	// a change, after which it is tried again. failed are the Facts of which the base panicked since the last change.
 	stuck  map[*client]struct{}
 	failed map[Facts]struct{}
 }
@@ -41,9 +41,9 @@ type classState struct {
 	base    *baseState
 	own     *Own
 	inbound *inbound
-	world   *World
+	set     *ResourceSet
 	members int
-	broken  bool // its last computation panicked: world is an older one
+	broken  bool // its last computation panicked: set is an older one
 }
 
 // baseState is a base in use.
@@ -56,8 +56,10 @@ type baseState struct {
 
 func newState() state {
 	return state{
-		clients: map[uint64]*client{}, byAddress: map[string][]*client{}, byNamespace: map[string]map[*client]struct{}{},
-		bases: map[Facts]*baseState{}, interest: newInterest(), stuck: map[*client]struct{}{}, failed: map[Facts]struct{}{},
+		clients: map[uint64]*client{}, byAddress: map[string][]*client{},
+		byNamespace: map[string]map[*client]struct{}{},
+		bases:       map[Facts]*baseState{}, interest: newInterest(), stuck: map[*client]struct{}{},
+		failed: map[Facts]struct{}{},
 	}
 }
 
@@ -110,8 +112,8 @@ func (p *Planner) leave(c *client) {
 	}
 }
 
-// settleClass classifies a client. One for which that panics keeps what it has, which is nothing if it is new: an empty answer would take away
-// what it has from before.
+// settleClass classifies a client. One for which that panics keeps what it has, which is nothing if it is new: an empty
+// answer would take away what it has from before.
 func (p *Planner) settleClass(c *client) {
 	if p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.classify(c) }) {
 		delete(p.stuck, c)
@@ -130,7 +132,8 @@ func (p *Planner) classify(c *client) {
 			panic("the configuration of its kind of proxy cannot be made")
 		}
 		p.failed[facts] = struct{}{}
-		bs = &baseState{base: p.tables.baseOf(p.knownOf(p.current.Snapshot), facts, labels), facts: facts, classes: map[string]*classState{}}
+		bs = &baseState{base: p.tables.baseOf(p.knownOf(p.current.Snapshot), facts, labels), facts: facts,
+			classes: map[string]*classState{}}
 		delete(p.failed, facts)
 		p.bases[facts] = bs
 		p.interest.add(bs)
@@ -140,7 +143,7 @@ func (p *Planner) classify(c *client) {
 		p.serial++
 		cs = &classState{base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own, nil)}
 		cs.class, cs.id = newClass(&facts, id, p.serial)
-		cs.world = bs.base.world(cs.inbound, nil, nil)
+		cs.set = bs.base.set(cs.inbound, nil, nil)
 		bs.classes[cs.id] = cs
 		p.classes++
 	}
@@ -150,7 +153,7 @@ func (p *Planner) classify(c *client) {
 	p.leave(c)
 	cs.members++
 	c.class = cs
-	p.sink.Assigned(c.id, &cs.class, cs.world)
+	p.sink.Assigned(c.id, &cs.class, cs.set)
 }
 
 // sweep drops classes without members and bases without classes.
@@ -173,8 +176,8 @@ func (p *Planner) sweep() {
 	p.emptied = nil
 }
 
-// advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that, and moves the clients
-// whose facts changed.
+// advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that,
+// and moves the clients whose facts changed.
 func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (bases, classes int) {
 	prev := p.current
 	p.current = v
@@ -184,27 +187,27 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 	}
 	clear(p.failed)
 	p.tables.faults.begin(prev.Snapshot, v.Snapshot, d)
-	worlds := map[*Class]*World{}
+	sets := map[*Class]*ResourceSet{}
 	if d.All || len(d.Objects)+len(d.Services) > 0 {
 		touch, concerned := p.touch(prev, v, d)
 		p.known = touch.known
 		objects := objectsIn(d)
 		for bs := range concerned {
 			bases++
-			p.advanceBase(bs, v, touch, worlds, objects)
+			p.advanceBase(bs, v, touch, sets, objects)
 		}
 	}
 	moved := p.inDoubt(prev, v, d)
 	for c := range moved {
-		p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.refreshOwn(c, worlds) })
+		p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.refreshOwn(c, sets) })
 	}
-	if len(worlds)+len(late.Services) > 0 {
-		p.sink.Advanced(worlds, late)
+	if len(sets)+len(late.Services) > 0 {
+		p.sink.Advanced(sets, late)
 	}
 	for c := range moved {
 		p.settleClass(c)
 	}
-	return bases, len(worlds)
+	return bases, len(sets)
 }
 
 // touch is what a change touches, and the bases that it may concern: all, if finding out panics.
@@ -220,7 +223,8 @@ func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *touch
 
 // inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.
 func (p *Planner) inDoubt(prev, v *snapshot.View, d *snapshot.Delta) (out map[*client]struct{}) {
-	if !p.tables.faults.contain(finding{"affected"}, "a change", objectsIn(d), func() { out = p.affected(prev, v, d) }) {
+	if !p.tables.faults.contain(finding{"affected"}, "a change", objectsIn(d),
+		func() { out = p.affected(prev, v, d) }) {
 		out = map[*client]struct{}{}
 		for _, c := range p.clients {
 			out[c] = struct{}{}
@@ -244,10 +248,11 @@ func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 	return slices.Collect(maps.Keys(d.Objects))
 }
 
-// advanceBase brings a base and the classes that stand on it to v. A base that a step skipped stands at an older Snapshot, but at an equal
-// one for its scope. Where it panics, the base stays as it was, and is made from nothing when the next change touches it; so is the World of a
-// class. objects are those that changed.
-func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, worlds map[*Class]*World, objects []value.ObjectKey) {
+// advanceBase brings a base and the classes that stand on it to v. A base that a step skipped stands at an older
+// Snapshot, but at an equal one for its scope. Where it panics, the base stays as it was, and is made from nothing when
+// the next change touches it; so is the ResourceSet of a class. objects are those that changed.
+func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, sets map[*Class]*ResourceSet,
+	objects []value.ObjectKey) {
 	old, anew := bs.base, touch.all || bs.broken
 	bs.broken = !p.tables.faults.contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
 		if anew {
@@ -270,36 +275,37 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, w
 		}
 		cs.broken = !p.tables.faults.contain(cs, cs.class.Name, objects, func() {
 			if stale {
-				p.renew(cs, worlds)
+				p.renew(cs, sets)
 			} else {
-				cs.give(bs.base.world(cs.inbound, old, cs.world), worlds)
+				cs.give(bs.base.set(cs.inbound, old, cs.set), sets)
 			}
 		})
 	}
 }
 
 // renew computes the own part of a class anew.
-func (p *Planner) renew(cs *classState, worlds map[*Class]*World) {
+func (p *Planner) renew(cs *classState, sets map[*Class]*ResourceSet) {
 	cs.inbound = p.tables.inboundOf(cs.base.base, cs.own, cs.inbound)
-	cs.give(cs.base.base.world(cs.inbound, nil, nil), worlds)
+	cs.give(cs.base.base.set(cs.inbound, nil, nil), sets)
 }
 
-// give makes w the World of the class, and notes it if it differs.
-func (cs *classState) give(w *World, worlds map[*Class]*World) {
-	if !w.equal(cs.world) {
-		worlds[&cs.class] = w
+// give makes w the ResourceSet of the class, and notes it if it differs.
+func (cs *classState) give(w *ResourceSet, sets map[*Class]*ResourceSet) {
+	if !w.equal(cs.set) {
+		sets[&cs.class] = w
 	}
-	cs.world = w
+	cs.set = w
 }
 
-// refreshOwn renews the World of a client's class if the values behind its own ports are others now, while they are the same ports.
-func (p *Planner) refreshOwn(c *client, worlds map[*Class]*World) {
+// refreshOwn renews the ResourceSet of a client's class if the values behind its own ports are others now, while they
+// are the same ports.
+func (p *Planner) refreshOwn(c *client, sets map[*Class]*ResourceSet) {
 	own, id := ownOf(p.current, c.proxy)
 	if id != c.class.id || slices.Equal(own.Targets, c.class.own.Targets) {
 		return // it moves to another class, or another member of the class has renewed it
 	}
 	c.class.own = own
-	p.renew(c.class, worlds)
+	p.renew(c.class, sets)
 }
 
 // affected are the clients whose class may be another one, or whose own part may differ.
@@ -318,7 +324,8 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 	}
 	for k := range d.Services {
 		for c := range p.byNamespace[k.Namespace] {
-			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || concerns(prev, c, k) || concerns(v, c, k)) {
+			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || concerns(prev, c, k) ||
+				concerns(v, c, k)) {
 				out[c] = struct{}{}
 			}
 		}
@@ -338,8 +345,8 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 	return out
 }
 
-// concerns reports whether a service is one of those that a client's class depends on: its workload serves one of the service's ports, or the
-// service has an endpoint at its address, whose labels may be the client's (labelsNow).
+// concerns reports whether a service is one of those that a client's class depends on: its workload serves one of the
+// service's ports, or the service has an endpoint at its address, whose labels may be the client's (labelsNow).
 func concerns(v *snapshot.View, c *client, k value.ServiceKey) bool {
 	svc := v.Snapshot.Service(k)
 	if svc == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Tables hold what was generated from each Key, for all classes and shards of a process. Safe for concurrent use. Each noun has its own
-// tables, in its own file.
+// Tables hold what was generated from each Key, for all classes and shards of a process. Safe for concurrent use. Each
+// noun has its own tables, in its own file.
 type Tables struct {
 	trims     *encodecache.Table[trimKey, value.Service]
 	clusters  clusterTables
@@ -17,12 +17,13 @@ type Tables struct {
 	gateways  gatewayTables
 	sections  sectionPools
 	faults    *faults
-	// regexSize is the largest RE2 program of a regular expression that upstream Envoys take. LimitRegex sets it before use.
+	// regexSize is the largest RE2 program of a regular expression that upstream Envoys take. LimitRegex sets it before
+	// use.
 	regexSize int
 }
 
-// LimitRegex sets the largest RE2 program of a regular expression that upstream Envoys take, in place of envoytext.UpstreamRegexSize. It must
-// be called before the Tables are used.
+// LimitRegex sets the largest RE2 program of a regular expression that upstream Envoys take, in place of
+// envoytext.UpstreamRegexSize. It must be called before the Tables are used.
 func (t *Tables) LimitRegex(size int) { t.regexSize = size }
 
 // sectionPools find what the sections of different bases have in common, so that they hold it as the same chunks.

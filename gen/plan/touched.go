@@ -8,17 +8,21 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// touched is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two Snapshots for some
-// scope. It is worked out once for each step and then asked by every base.
+// touched is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two
+// Snapshots for some scope. It is worked out once for each step and then asked by every base.
 type touched struct {
-	// all: anything may differ. Then hosts and routes are nil, for those that there are, or what one explicit scope may see.
+	// all: anything may differ. Then hosts and routes are nil, for those that there are, or what one explicit scope may
+	// see.
 	all bool
-	// hosts are those whose clusters and listeners may differ; routes those whose virtual hosts may, patterns of VirtualServices included.
+	// hosts are those whose clusters and listeners may differ; routes those whose virtual hosts may, patterns of
+	// VirtualServices included.
 	hosts, routes map[string]struct{}
-	// ports and routePorts are those of the services of hosts and of routes; sniffed those of routes with a service that has a sniffed port.
+	// ports and routePorts are those of the services of hosts and of routes; sniffed those of routes with a service
+	// that has a sniffed port.
 	ports, routePorts map[int]struct{}
 	sniffed           map[string]struct{}
-	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any port.
+	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any
+	// port.
 	wide bool
 	// delta is what differs; nil if anything may.
 	delta *snapshot.Delta
@@ -32,7 +36,8 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 		return &touched{all: true}
 	}
 	s := &step{
-		touched: touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d, known: newKnown(n)}, tables: t, old: old, n: n,
+		touched: touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d, known: newKnown(n)},
+		tables:  t, old: old, n: n,
 		done: map[string]struct{}{}, seen: map[nearAt]struct{}{}, joined: map[joinedAt]struct{}{},
 	}
 	for k := range d.Services {
@@ -69,7 +74,8 @@ type step struct {
 	tables *Tables
 	old, n *snapshot.Snapshot
 	done   map[string]struct{} // whose virtual hosts are marked, with those that depend on them
-	// seen and joined are what near and together have done: a VirtualService of many hosts is come to from each of them.
+	// seen and joined are what near and together have done: a VirtualService of many hosts is come to from each of
+	// them.
 	seen   map[nearAt]struct{}
 	joined map[joinedAt]struct{}
 }
@@ -104,8 +110,8 @@ func (s *step) host(host string) {
 	})
 }
 
-// virtualHosts marks those of a host, and those that depend on them: the other hosts of VirtualServices that name it, too, which stand on a port
-// only with a service there.
+// virtualHosts marks those of a host, and those that depend on them: the other hosts of VirtualServices that name it,
+// too, which stand on a port only with a service there.
 func (s *step) virtualHosts(host string) {
 	if _, ok := s.done[host]; ok {
 		return
@@ -148,8 +154,8 @@ func (s *step) together(n *snapshot.Snapshot, vs *value.VirtualService) {
 
 func (s *step) route(host string) { s.routes[host] = struct{}{} }
 
-// service marks a service and what else is made from it: the virtual hosts that route to it, ExternalName services that stand for it,
-// services that share an address with it, and patterns of VirtualServices that cover it.
+// service marks a service and what else is made from it: the virtual hosts that route to it, ExternalName services that
+// stand for it, services that share an address with it, and patterns of VirtualServices that cover it.
 func (s *step) service(k value.ServiceKey) {
 	s.host(k.Host)
 	s.both(func(n *snapshot.Snapshot) {
@@ -203,8 +209,8 @@ func (s *step) covered(n *snapshot.Snapshot, host string, mark func(string)) {
 	}
 }
 
-// virtualService marks what a VirtualService makes another of. One of HTTP routes alone decides nothing about clusters and listeners, but
-// that explicit scopes see the services that it routes to.
+// virtualService marks what a VirtualService makes another of. One of HTTP routes alone decides nothing about clusters
+// and listeners, but that explicit scopes see the services that it routes to.
 func (s *step) virtualService(old, now *value.VirtualService) {
 	mark, alike := s.virtualHosts, leadsAlike(old, now)
 	if hasStreams(old) || hasStreams(now) {

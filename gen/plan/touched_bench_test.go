@@ -10,19 +10,21 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// BenchmarkTouchManyHosts is an edit of one VirtualService with many hosts: what it touches is found in a time that grows with the hosts, not with
-// their square.
+// BenchmarkTouchManyHosts is an edit of one VirtualService with many hosts: what it touches is found in a time that
+// grows with the hosts, not with their square.
 func BenchmarkTouchManyHosts(b *testing.B) {
 	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: "shop", Name: "many"}
 	for _, hosts := range []int{1000, 4000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			mesh := func(weight int32) *snapshot.Snapshot {
 				spec := &networking.VirtualService{Gateways: []string{meshGateway}, Http: []*networking.HTTPRoute{{
-					Route: []*networking.HTTPRouteDestination{{Weight: weight, Destination: &networking.Destination{Host: booksKey().Host}}}}}}
+					Route: []*networking.HTTPRouteDestination{{Weight: weight,
+						Destination: &networking.Destination{Host: booksKey().Host}}}}}}
 				for i := range hosts {
 					spec.Hosts = append(spec.Hosts, fmt.Sprintf("h%d.example.com", i))
 				}
-				vs := &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "many"}, Export: value.Visibility{Public: true}, Spec: spec}
+				vs := &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "many"},
+					Export: value.Visibility{Public: true}, Spec: spec}
 				return bookshop(func(b *snapshot.Batch) { b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs} })
 			}
 			old, now, tables := mesh(1), mesh(2), NewTables()

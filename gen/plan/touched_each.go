@@ -80,7 +80,8 @@ func (t *touched) eachPort(n *snapshot.Snapshot) iter.Seq[int] {
 	return maps.Keys(t.ports)
 }
 
-// anyHostPort is the port on which VirtualServices have virtual hosts for all their hosts, whether a service there has the port or not.
+// anyHostPort is the port on which VirtualServices have virtual hosts for all their hosts, whether a service there has
+// the port or not.
 const anyHostPort = 80
 
 // eachRoutePort yields the ports whose route configurations may differ.

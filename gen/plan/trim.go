@@ -29,7 +29,8 @@ func trimmed(k trimKey) *value.Service {
 	return &out
 }
 
-// destinationPorts are the ports at which vs routes to host for clients of a namespace; whole, if a destination names none.
+// destinationPorts are the ports at which vs routes to host for clients of a namespace; whole, if a destination names
+// none.
 func destinationPorts(vs *value.VirtualService, host, client string) (ports []int, whole bool) {
 	add := func(d *networking.Destination) {
 		if d.GetHost() != host {

@@ -71,7 +71,8 @@ func compile(text []byte) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{structural: structural, types: types, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return &compiled{structural: structural, types: types, rules: cel.NewValidator(structural, true,
+		celconfig.PerCallLimit)}, nil
 }
 
 // Fault is why an object does not fit the schema of its kind.
@@ -80,8 +81,9 @@ type Fault struct {
 	Field, Reason string
 }
 
-// Judge finds the first fault of an object, in the order of its fields' paths; ok is true where it has none, or where its kind has no schema.
-// object is the JSON of the object, with numbers as int64 or float64. Judge takes unknown fields and nulls out of it, as an API server does.
+// Judge finds the first fault of an object, in the order of its fields' paths; ok is true where it has none, or where
+// its kind has no schema. object is the JSON of the object, with numbers as int64 or float64. Judge takes unknown
+// fields and nulls out of it, as an API server does.
 func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok bool) {
 	of, known := s.kinds[kind]
 	if !known {
@@ -91,7 +93,8 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 	if err != nil {
 		panic(fmt.Sprintf("crd: the schema of %s, which is compiled in: %v", kind, err))
 	}
-	unknown := pruning.PruneWithOptions(object, c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := pruning.PruneWithOptions(object, c.structural, true,
+		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
 		return Fault{unknown[0], "is unknown: expected a field of " + string(kind)}, false
@@ -101,7 +104,8 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 	faults := validation.ValidateCustomResource(nil, object, c.types)
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	if len(faults) == 0 { // Rules rely on the types.
-		faults, _ = c.rules.Validate(context.Background(), nil, c.structural, object, nil, celconfig.RuntimeCELCostBudget)
+		faults, _ = c.rules.Validate(context.Background(), nil, c.structural, object, nil,
+			celconfig.RuntimeCELCostBudget)
 	}
 	if len(faults) == 0 {
 		return Fault{}, true
@@ -115,7 +119,8 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 // faultOf is an error of the library. Some name their field at the start of the detail, some there only.
 func faultOf(e *field.Error) Fault {
 	at, detail := e.Field, e.Detail
-	if m := regexp.MustCompile(`(?s)^"([^"]*)" (.*)$`).FindStringSubmatch(detail); m != nil && (at == "" || at == "<nil>") {
+	if m := regexp.MustCompile(`(?s)^"([^"]*)" (.*)$`).FindStringSubmatch(detail); m != nil &&
+		(at == "" || at == "<nil>") {
 		at, detail = m[1], m[2]
 	}
 	return Fault{path(at), reason(e, strings.TrimPrefix(detail, at+" in body "))}

@@ -31,7 +31,8 @@ func TestSchemasAreIstios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kubernetes",
+		"customresourcedefinitions.gen.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,16 +124,26 @@ func TestCRDRules(t *testing.T) {
 		spec, field string
 	}{
 		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {host: web}}]}]}`, ""},
-		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {host: web, port: {number: "80"}}}]}]}`, "spec.http[0].route[0].destination.port.number"},
-		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {}}]}]}`, "spec.http[0].route[0].destination.host"},
-		{value.KindVirtualService, `{hosts: [web], http: [{match: [{uri: {prefix: /, exact: /}}], route: [{destination: {host: web}}]}]}`, "spec.http[0].match[0].uri"},
-		{value.KindVirtualService, `{hosts: [web], http: [{timeout: 0.1ms, route: [{destination: {host: web}}]}]}`, "spec.http[0].timeout"},
+		{value.KindVirtualService,
+			`{hosts: [web], http: [{route: [{destination: {host: web, port: {number: "80"}}}]}]}`,
+			"spec.http[0].route[0].destination.port.number"},
+		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {}}]}]}`,
+			"spec.http[0].route[0].destination.host"},
+		{value.KindVirtualService,
+			`{hosts: [web], http: [{match: [{uri: {prefix: /, exact: /}}], route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].match[0].uri"},
+		{value.KindVirtualService, `{hosts: [web], http: [{timeout: 0.1ms, route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].timeout"},
 		{value.KindVirtualService, `{hosts: [web], http: null}`, ""},
 		{value.KindVirtualService, `{hosts: [web], nothing: 1}`, "spec.nothing"},
-		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {simple: FASTEST}}}`, "spec.trafficPolicy.loadBalancer.simple"},
-		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, warmup: {aggression: 1.5}}}}`, "spec.trafficPolicy.loadBalancer.warmup.duration"},
+		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {simple: FASTEST}}}`,
+			"spec.trafficPolicy.loadBalancer.simple"},
+		{value.KindDestinationRule,
+			`{host: web, trafficPolicy: {loadBalancer: {simple: RANDOM, warmup: {aggression: 1.5}}}}`,
+			"spec.trafficPolicy.loadBalancer.warmup.duration"},
 		{value.KindServiceEntry, `{hosts: ["*"], ports: [{number: 80, name: a}]}`, "spec.hosts[0]"},
-		{value.KindServiceEntry, `{hosts: [x.com], resolution: STATIC, ports: [{number: 80, name: a}], endpoints: [{address: "unix://relative"}]}`, "spec.endpoints[0].address"},
+		{value.KindServiceEntry,
+			`{hosts: [x.com], resolution: STATIC, ports: [{number: 80, name: a}], endpoints: [{address: "unix://relative"}]}`, "spec.endpoints[0].address"},
 		{value.KindWorkloadEntry, `{labels: {a: b}}`, "spec"},
 	} {
 		o := object(t, "metadata: {name: x, namespace: a}\nspec: "+c.spec)

@@ -18,7 +18,8 @@ const (
 	maxDocuments = 100_000
 	// maxProblems is how many problems of a file are told of one by one.
 	maxProblems = 100
-	// maxEntries is how many files and directories the whole tree may have, by path: links may lead to one directory in many ways.
+	// maxEntries is how many files and directories the whole tree may have, by path: links may lead to one directory in
+	// many ways.
 	maxEntries = 200_000
 	// maxDepth is how deep directories may lie in each other.
 	maxDepth = 64
@@ -28,5 +29,6 @@ const (
 func fault(cause any) *problem {
 	const most = 2000
 	stack := strings.Join(strings.Fields(string(debug.Stack())), " ")
-	return &problem{cause: report.Panicked, reason: fmt.Sprintf("a fault of pilotd: panic: %v: %s", cause, stack[:min(len(stack), most)])}
+	return &problem{cause: report.Panicked, reason: fmt.Sprintf("a fault of pilotd: panic: %v: %s", cause,
+		stack[:min(len(stack), most)])}
 }

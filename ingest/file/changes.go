@@ -58,7 +58,8 @@ func (s *Source) found(c *content) {
 	}
 }
 
-// missing notes that a file is not there. It is forgotten once it stayed away for a moment: its successor may be on the way.
+// missing notes that a file is not there. It is forgotten once it stayed away for a moment: its successor may be on the
+// way.
 func (s *Source) missing(c *content, now time.Time) {
 	switch {
 	case c.gone.IsZero():

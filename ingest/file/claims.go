@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// claims say which files define an object. Of several, the first in path order, and in the file, wins; files that vanished just now come last,
-// and give way silently.
+// claims say which files define an object. Of several, the first in path order, and in the file, wins; files that
+// vanished just now come last, and give way silently.
 type claims map[value.ObjectKey][]claim
 
 // claim is one definition: the i-th object of a file.
@@ -66,7 +66,8 @@ func (l claims) problems(file *content) []problem {
 		}
 		if w, _ := l.winner(o.key); w != (claim{file, i}) {
 			out = append(out, problem{key: o.key, path: o.path, line: o.line, reason: fmt.Sprintf(
-				"is defined twice, here and in %s, which comes first and is in force: expected one definition", w.object().where())})
+				"is defined twice, here and in %s, which comes first and is in force: expected one definition",
+				w.object().where())})
 		}
 	}
 	return out
@@ -92,7 +93,8 @@ func (s *Source) settle(keys map[value.ObjectKey]struct{}) []ingest.Event {
 			o := w.object()
 			s.inForce[key] = sent{o, w.file.age}
 			if !known || was.object.typed != o.typed || was.age != w.file.age {
-				events = append(events, ingest.Event{Source: s.dir, Key: key, Object: o.aged(w.file.age), Where: o.where()})
+				events = append(events, ingest.Event{Source: s.dir, Key: key, Object: o.aged(w.file.age),
+					Where: o.where()})
 			}
 		}
 	}

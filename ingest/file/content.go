@@ -13,10 +13,11 @@ import (
 
 // content is what a file says. Owned by the goroutine that calls Run.
 type content struct {
-	path     string
-	age      int64       // grows in path order; see order
-	info     fs.FileInfo // of the reading; nil when the file is to be read again
-	proven   bool        // the file had been as it is for long enough, when it was read, for info to prove that the content is the same
+	path string
+	age  int64       // grows in path order; see order
+	info fs.FileInfo // of the reading; nil when the file is to be read again
+	// the file had been as it is for long enough, when it was read, for info to prove that the content is the same
+	proven   bool
 	settling settling
 	sum      [sha256.Size]byte
 	texts    map[[sha256.Size]byte]*document // the documents, by what they say
@@ -26,8 +27,9 @@ type content struct {
 	gone     time.Time // when the file was first missed; zero while it is there
 }
 
-// refresh brings c up to date with the file, and reports whether c is another then. It is not done, and leaves c as it is, when the file is
-// being written or replaced. A panic over what the file says leaves c as it is, and is a problem of the file.
+// refresh brings c up to date with the file, and reports whether c is another then. It is not done, and leaves c as it
+// is, when the file is being written or replaced. A panic over what the file says leaves c as it is, and is a problem
+// of the file.
 func (c *content) refresh(now fs.FileInfo, by rules) (changed, done bool) {
 	if c.info != nil && c.proven && sameState(c.info, now) {
 		return false, true

@@ -58,11 +58,14 @@ type rules struct {
 func readDocument(text []byte, by rules) (doc *document) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			doc = &document{broken: true, problems: []problem{*fault(cause)}} // All of it: which object is to blame is not known.
+			// All of it: which object is to blame is not known.
+			doc = &document{broken: true, problems: []problem{*fault(cause)}}
 		}
 	}()
 	if len(text) > maxDocument {
-		return &document{broken: true, problems: []problem{{reason: fmt.Sprintf("has %d bytes in one document: expected at most %d", len(text), maxDocument)}}}
+		return &document{broken: true,
+			problems: []problem{{reason: fmt.Sprintf("has %d bytes in one document: expected at most %d", len(text),
+				maxDocument)}}}
 	}
 	r := &reader{rules: by, lines: &lines{text: text}, doc: &document{}}
 	raw := bytes.TrimSpace(text)
@@ -81,8 +84,8 @@ func readDocument(text []byte, by rules) (doc *document) {
 	return r.doc
 }
 
-// toJSON reads YAML as Kubernetes does (yes is true) and refuses a key that is there twice. A merge key (<<) whose values are overridden is
-// such a key to the strict reader; the other YAML library decides.
+// toJSON reads YAML as Kubernetes does (yes is true) and refuses a key that is there twice. A merge key (<<) whose
+// values are overridden is such a key to the strict reader; the other YAML library decides.
 func toJSON(text []byte) ([]byte, error) {
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err == nil || !bytes.Contains(text, []byte("<<")) {
@@ -107,7 +110,8 @@ func syntaxError(err error) (line int, reason string) {
 	return line, "is not valid YAML or JSON: " + reason
 }
 
-// read reads one object, or a list of them, that stands at the path at of the document. list is the header of the list around it.
+// read reads one object, or a list of them, that stands at the path at of the document. list is the header of the list
+// around it.
 func (r *reader) read(raw []byte, at string, list header) {
 	var h header
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
@@ -130,7 +134,8 @@ func (r *reader) read(raw []byte, at string, list header) {
 	case h.APIVersion == "":
 		r.refuse(problem{field: "apiVersion", reason: "is missing: expected the version of kind " + h.Kind}, at)
 	case len(h.Items) > maxDocuments:
-		r.refuse(problem{field: "items", reason: fmt.Sprintf("has %d objects: expected at most %d", len(h.Items), maxDocuments)}, at)
+		r.refuse(problem{field: "items", reason: fmt.Sprintf("has %d objects: expected at most %d", len(h.Items),
+			maxDocuments)}, at)
 	case strings.HasSuffix(h.Kind, "List") && (h.Items != nil || h.Kind == "List"):
 		for i, item := range h.Items {
 			r.read(item, join(at, "items")+"["+strconv.Itoa(i)+"]", h)
@@ -161,7 +166,8 @@ func (r *reader) object(raw []byte, at string, h header) {
 		return
 	}
 	if !slices.Contains(k.versions, version) {
-		r.refuse(problem{key: key, field: "apiVersion", reason: fmt.Sprintf("%q is unknown: expected one of %s", version, strings.Join(k.versions, ", "))}, at)
+		r.refuse(problem{key: key, field: "apiVersion", reason: fmt.Sprintf("%q is unknown: expected one of %s",
+			version, strings.Join(k.versions, ", "))}, at)
 		return
 	}
 	if field, reason := invalidName(key); reason != "" {
@@ -181,13 +187,15 @@ func (r *reader) object(raw []byte, at string, h header) {
 	r.accept(key, typed, at)
 }
 
-// unserved takes an object of a kind that is not served, of which nothing but the name is read. It reports false if the kind is none of these.
+// unserved takes an object of a kind that is not served, of which nothing but the name is read. It reports false if the
+// kind is none of these.
 func (r *reader) unserved(group, at string, h header) bool {
 	for _, k := range support.Kinds() {
 		if k.Group != group || k.Name != h.Kind {
 			continue
 		}
-		key := value.ObjectKey{Kind: value.Kind(k.Object()), Namespace: cmp.Or(h.Metadata.Namespace, meta.NamespaceDefault), Name: h.Metadata.Name}
+		key := value.ObjectKey{Kind: value.Kind(k.Object()), Namespace: cmp.Or(h.Metadata.Namespace,
+			meta.NamespaceDefault), Name: h.Metadata.Name}
 		if field, reason := invalidName(key); reason != "" {
 			r.refuse(problem{field: field, reason: reason}, at)
 		} else {
@@ -219,7 +227,8 @@ func invalidName(key value.ObjectKey) (field, reason string) {
 		return "metadata.name", fmt.Sprintf("%q is no name: expected lower case letters, digits, '-' and '.'", key.Name)
 	}
 	if key.Namespace != "" && len(validation.IsDNS1123Label(key.Namespace)) > 0 {
-		return "metadata.namespace", fmt.Sprintf("%q is no namespace: expected lower case letters, digits and '-'", key.Namespace)
+		return "metadata.namespace", fmt.Sprintf("%q is no namespace: expected lower case letters, digits and '-'",
+			key.Namespace)
 	}
 	return "", ""
 }
@@ -253,11 +262,12 @@ func decode(k kind, raw []byte) (meta.Object, *problem) {
 	return typed, nil
 }
 
-// judge says what an API server would refuse of an object that decodes: metadata that is not well formed, and what does not fit the schema of
-// its kind.
+// judge says what an API server would refuse of an object that decodes: metadata that is not well formed, and what does
+// not fit the schema of its kind.
 func (r *reader) judge(k kind, raw []byte, typed meta.Object) *problem {
 	faults := metavalidation.ValidateLabels(typed.GetLabels(), field.NewPath("metadata", "labels"))
-	faults = append(faults, apivalidation.ValidateAnnotations(typed.GetAnnotations(), field.NewPath("metadata", "annotations"))...)
+	faults = append(faults, apivalidation.ValidateAnnotations(typed.GetAnnotations(),
+		field.NewPath("metadata", "annotations"))...)
 	if len(faults) > 0 {
 		return &problem{field: faults[0].Field, reason: faults[0].ErrorBody()}
 	}

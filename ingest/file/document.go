@@ -27,7 +27,8 @@ type parser struct {
 	skipped  int
 }
 
-// document is what one text says. Lines in it count from the text's own first line, as 0: the text may move within its file. Immutable.
+// document is what one text says. Lines in it count from the text's own first line, as 0: the text may move within its
+// file. Immutable.
 type document struct {
 	objects  []object
 	problems []problem
@@ -46,7 +47,8 @@ func (p *parser) parse(data []byte) {
 	texts := p.split(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if len(texts) > maxDocuments {
 		p.broken = true
-		p.problems = []problem{{path: p.path, reason: fmt.Sprintf("has %d documents: expected at most %d", len(texts), maxDocuments)}}
+		p.problems = []problem{{path: p.path, reason: fmt.Sprintf("has %d documents: expected at most %d", len(texts),
+			maxDocuments)}}
 		return
 	}
 	for _, t := range texts {
@@ -61,7 +63,8 @@ func (p *parser) parse(data []byte) {
 }
 
 func (p *parser) add(d *document, t text) {
-	last := t.line + bytes.Count(bytes.TrimRight(t.data, "\n"), []byte("\n")) // Readers name the line after it for what ends too early.
+	last := t.line + bytes.Count(bytes.TrimRight(t.data, "\n"),
+		[]byte("\n")) // Readers name the line after it for what ends too early.
 	p.broken = p.broken || d.broken
 	p.skipped += d.skipped
 	for _, o := range d.objects {
@@ -84,8 +87,9 @@ func (p *parser) split(data []byte) []text {
 	return splitYAML(data)
 }
 
-// splitYAML cuts a file at its document markers, lines that begin with "---" or "...", and leaves out documents without content. What follows a
-// marker on its line belongs to the next document; the marker itself is overwritten with blanks.
+// splitYAML cuts a file at its document markers, lines that begin with "---" or "...", and leaves out documents without
+// content. What follows a marker on its line belongs to the next document; the marker itself is overwritten with
+// blanks.
 func splitYAML(data []byte) []text {
 	var texts []text
 	start, startLine := 0, 1

@@ -11,11 +11,11 @@ import (
 
 // looker looks at files when it is told that it is time to.
 type looker interface {
-	// scan looks at everything. It asks to watch directories, each with the path by which its files are known; without one, whatever happens
-	// there asks for a scan.
+	// scan looks at everything. It asks to watch directories, each with the path by which its files are known; without
+	// one, whatever happens there asks for a scan.
 	scan(watch func(dir, path string)) next
-	// look looks at the files of those paths, where something happened, and at those that it wanted to look at again. It reports false when
-	// only a scan can tell what happened.
+	// look looks at the files of those paths, where something happened, and at those that it wanted to look at again.
+	// It reports false when only a scan can tell what happened.
 	look(paths []string) (next, bool)
 }
 
@@ -27,8 +27,8 @@ type next struct {
 	scan bool
 }
 
-// follow calls scan now, and look whenever something happens in a directory that scan asked to watch, and when they asked to be called
-// again. Events that come meanwhile lead to one more call. It returns when ctx ends.
+// follow calls scan now, and look whenever something happens in a directory that scan asked to watch, and when they
+// asked to be called again. Events that come meanwhile lead to one more call. It returns when ctx ends.
 //
 // root's own parent is watched too, for root itself: it may be a symlink that is swapped, or not exist yet.
 func follow(ctx context.Context, root string, log *slog.Logger, l looker) {
@@ -155,8 +155,8 @@ func (w *watches) close() {
 	}
 }
 
-// wait returns when something happened, with the paths where, or when it is time for n. scan says that a scan is needed; ok is false when ctx
-// ended.
+// wait returns when something happened, with the paths where, or when it is time for n. scan says that a scan is
+// needed; ok is false when ctx ended.
 func (w *watches) wait(ctx context.Context, n next) (paths []string, scan, ok bool) {
 	var timer <-chan time.Time
 	if n.after > 0 {

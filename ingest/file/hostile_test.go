@@ -17,25 +17,30 @@ import (
 func hostileTexts() map[string]string {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1,
+			c-1, c-1)
 	}
 	deep := strings.Repeat("[", 100_000)
 	return map[string]string{
-		"alias bomb.yaml":     "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n" + bomb,
-		"merge bomb.yaml":     "a: &a {x: 1}\n" + strings.ReplaceAll(bomb[len("a: &a [x,x,x,x,x,x,x,x,x]\n"):], "[", "[<<, ") + "y: {<<: *a}\n",
-		"itself.yaml":         "a: &a\n  b: *a\n",
-		"deep flow.yaml":      deep,
-		"deep block.yaml":     strings.Repeat("- ", 50_000) + "x\n",
-		"deep map.yaml":       "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: x}\nspec: " + strings.Repeat("{http: ", 20_000) + "1" + strings.Repeat("}", 20_000) + "\n",
+		"alias bomb.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n" + bomb,
+		"merge bomb.yaml": "a: &a {x: 1}\n" + strings.ReplaceAll(bomb[len("a: &a [x,x,x,x,x,x,x,x,x]\n"):], "[",
+			"[<<, ") + "y: {<<: *a}\n",
+		"itself.yaml":     "a: &a\n  b: *a\n",
+		"deep flow.yaml":  deep,
+		"deep block.yaml": strings.Repeat("- ", 50_000) + "x\n",
+		"deep map.yaml": "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: x}\nspec: " +
+			strings.Repeat("{http: ", 20_000) + "1" + strings.Repeat("}", 20_000) + "\n",
 		"deep.json":           strings.Repeat(`{"a":`, 100_000),
 		"many documents.yaml": strings.Repeat("---\na\n", maxDocuments+1),
-		"many items.json":     `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", maxDocuments) + `{}]}`,
-		"many problems.json":  `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", 2000) + `{}]}`,
-		"zeros.yaml":          strings.Repeat("\x00", 1000),
-		"no UTF-8.yaml":       "kind: \xff\xfe",
-		"long line.yaml":      "# " + strings.Repeat("x", 1<<20),
-		"large.yaml":          "kind: Service\napiVersion: v1\nmetadata: {name: x}\nx: \"" + strings.Repeat("x", maxDocument) + "\"\n",
-		"keys.yaml":           strings.Repeat("? ", 10_000) + "x\n",
+		"many items.json": `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", maxDocuments) +
+			`{}]}`,
+		"many problems.json": `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", 2000) + `{}]}`,
+		"zeros.yaml":         strings.Repeat("\x00", 1000),
+		"no UTF-8.yaml":      "kind: \xff\xfe",
+		"long line.yaml":     "# " + strings.Repeat("x", 1<<20),
+		"large.yaml": "kind: Service\napiVersion: v1\nmetadata: {name: x}\nx: \"" + strings.Repeat("x",
+			maxDocument) + "\"\n",
+		"keys.yaml": strings.Repeat("? ", 10_000) + "x\n",
 	}
 }
 
@@ -71,7 +76,8 @@ func TestOddFilesHurtOnlyThemselves(t *testing.T) {
 	write(t, path("becomes-pipe.yaml"), vs("a", "a.com"))
 	write(t, path("becomes-loop.yaml"), vs("b", "b.com"))
 	write(t, path("becomes-large.yaml"), vs("c", "c.com"))
-	for link, to := range map[string]string{"dangling.yaml": "nowhere", "loop.yaml": "loop.yaml", "up": "..", "self": "."} {
+	for link, to := range map[string]string{"dangling.yaml": "nowhere", "loop.yaml": "loop.yaml", "up": "..",
+		"self": "."} {
 		if err := os.Symlink(to, path(link)); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +113,8 @@ func TestOddFilesHurtOnlyThemselves(t *testing.T) {
 	}
 }
 
-// Directories that lead into each other by links, in every way there is, are walked for a limited time, and nothing that was read is lost.
+// Directories that lead into each other by links, in every way there is, are walked for a limited time, and nothing
+// that was read is lost.
 func TestLinksThatMultiplyAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), vs("a", "a.com"))
@@ -144,5 +151,8 @@ func TestADirectoryThatVanishesKeepsItsObjects(t *testing.T) {
 		t.Error("the object is gone with its directory")
 	}
 	write(t, filepath.Join(root, "a.yaml"), vs("a", "a2.com"))
-	r.Until(t, "its return", func(told *sinktest.Told) bool { return host(told, "a") == "a2.com" && len(told.Rejected) == 0 })
+	r.Until(t, "its return", func(told *sinktest.Told) bool {
+		return host(told, "a") == "a2.com" &&
+			len(told.Rejected) == 0
+	})
 }

@@ -15,7 +15,8 @@ type kind struct {
 	versions []string
 	// cluster says that objects of the kind have no namespace.
 	cluster bool
-	// lenient says that unknown fields are left out, not refused: programs write these kinds, and newer ones write more fields.
+	// lenient says that unknown fields are left out, not refused: programs write these kinds, and newer ones write more
+	// fields.
 	lenient bool
 	// empty makes an object to decode into.
 	empty func() meta.Object

@@ -31,8 +31,8 @@ type Mesh struct {
 	waiting  waiting // for everybody
 }
 
-// NewMesh makes the source of a mesh configuration file. Its path is the name of the source. A file that does not exist is none; it is
-// read when it appears.
+// NewMesh makes the source of a mesh configuration file. Its path is the name of the source. A file that does not exist
+// is none; it is read when it appears.
 func NewMesh(path string, sink ingest.Sink, log *slog.Logger) *Mesh {
 	if log == nil {
 		log = slog.Default()
@@ -74,7 +74,8 @@ func (m *Mesh) again() (again time.Duration) {
 		m.wait(fmt.Sprintf("the file, which cannot be read: %v", err))
 		if m.reported != err.Error() {
 			m.reported = err.Error()
-			m.sink.Reject(ingest.Rejection{Source: m.path, Where: m.path, Reason: fmt.Sprintf("cannot be read: %v", err)})
+			m.sink.Reject(ingest.Rejection{Source: m.path, Where: m.path, Reason: fmt.Sprintf("cannot be read: %v",
+				err)})
 		}
 		return unwatched
 	default:

@@ -22,8 +22,9 @@ type object struct {
 	line  int
 }
 
-// aged is what sources hand over: the object, which without a creation time is as old as its file's place in path order says, so that of
-// two that are in conflict the one in the earlier file counts as the older. Objects of one file have one age.
+// aged is what sources hand over: the object, which without a creation time is as old as its file's place in path order
+// says, so that of two that are in conflict the one in the earlier file counts as the older. Objects of one file have
+// one age.
 func (o object) aged(age int64) any {
 	m, ok := o.typed.(interface {
 		metav1.Object
@@ -55,7 +56,8 @@ type problem struct {
 func (p problem) where() string { return place(p.path, p.line) }
 
 func (p problem) rejection(source string) ingest.Rejection {
-	return ingest.Rejection{Source: source, Key: p.key, Where: p.where(), Field: p.field, Reason: p.reason, Cause: p.cause}
+	return ingest.Rejection{Source: source, Key: p.key, Where: p.where(), Field: p.field, Reason: p.reason,
+		Cause: p.cause}
 }
 
 func place(path string, line int) string {

@@ -18,7 +18,8 @@ type order struct {
 }
 
 func (o *order) find(path string) (int, bool) {
-	return slices.BinarySearchFunc(o.files, path, func(c *content, path string) int { return cmp.Compare(c.path, path) })
+	return slices.BinarySearchFunc(o.files, path,
+		func(c *content, path string) int { return cmp.Compare(c.path, path) })
 }
 
 // add takes a file in. It reports whether others had to change their ages for it.

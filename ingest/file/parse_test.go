@@ -16,7 +16,8 @@ import (
 func parseText(path, text string) *parser {
 	p := &parser{
 		path: path, texts: map[[sha256.Size]byte]*document{},
-		rules: rules{mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, schemas: crd.New()},
+		rules: rules{mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"},
+			schemas: crd.New()},
 	}
 	p.parse([]byte(text))
 	return p
@@ -29,7 +30,8 @@ func told(p *parser) string {
 		b.WriteString(strconv.Itoa(o.line) + " " + o.key.String() + "\n")
 	}
 	for _, x := range p.problems {
-		b.WriteString(strconv.Itoa(x.line) + " ! " + x.key.String() + ": " + strings.TrimSpace(x.field+" "+x.reason) + "\n")
+		b.WriteString(strconv.Itoa(x.line) + " ! " + x.key.String() + ": " + strings.TrimSpace(x.field+" "+x.reason) +
+			"\n")
 	}
 	return b.String()
 }
@@ -101,35 +103,43 @@ items:
 11 Service default/b
 13 ! Service default/c: sepc is unknown: expected a field of Service
 `},
-		{"json, with tabs", "a.json", "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Namespace\",\n\t\"metadata\": {\"name\": \"a\"}\n}\n\n{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"b\"}}\n",
+		{"json, with tabs", "a.json",
+			"{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Namespace\",\n\t\"metadata\": {\"name\": \"a\"}\n}\n\n{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"b\"}}\n",
 			"1 Namespace a\n7 Namespace b\n"},
-		{"json that ends early", "a.json", `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}` + "\n" + `{"apiVersion": `,
+		{"json that ends early", "a.json", `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}` +
+			"\n" + `{"apiVersion": `,
 			"1 Namespace a\n2 !  : is not valid YAML or JSON"},
-		{"no object", "a.yaml", "just text\n---\n- a\n---\nnull\n---\na: b\n---\nkind: Service\n", `1 !  : is not an object: expected apiVersion, kind and metadata
+		{"no object", "a.yaml", "just text\n---\n- a\n---\nnull\n---\na: b\n---\nkind: Service\n",
+			`1 !  : is not an object: expected apiVersion, kind and metadata
 3 !  : is not an object: expected apiVersion, kind and metadata
 7 !  : kind is missing: expected the object's kind
 9 !  : apiVersion is missing: expected the version of kind Service
 `},
-		{"bad names", "a.yaml", "apiVersion: v1\nkind: Service\nmetadata: {namespace: x}\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: ../../x\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  namespace: a.b\n",
+		{"bad names", "a.yaml",
+			"apiVersion: v1\nkind: Service\nmetadata: {namespace: x}\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: ../../x\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  namespace: a.b\n",
 			`3 !  : metadata.name "" is no name: expected lower case letters, digits, '-' and '.'
 8 !  : metadata.name "../../x" is no name: expected lower case letters, digits, '-' and '.'
 14 !  : metadata.namespace "a.b" is no namespace: expected lower case letters, digits and '-'
 `},
 		{"unknown version", "a.yaml", "apiVersion: networking.istio.io/v2\nkind: Gateway\nmetadata: {name: x}\n",
 			`1 ! Gateway default/x: apiVersion "v2" is unknown: expected one of v1, v1beta1, v1alpha3`},
-		{"unknown field of Istio's", "a.yaml", vs("x", "a") + "    retries:\n      attempts: 1\n      perTryTimout: 1s\n",
+		{"unknown field of Istio's", "a.yaml",
+			vs("x", "a") + "    retries:\n      attempts: 1\n      perTryTimout: 1s\n",
 			`13 ! VirtualService default/x: spec.http[0].retries.perTryTimout is unknown: expected a field of HTTPRetry`},
 		{"bad value of Istio's", "a.yaml", vs("x", "a") + "    timeout: soon\n",
 			`11 ! VirtualService default/x: spec.http[0].timeout `},
 		{"wrong type of Istio's", "a.yaml", vs("x", "a") + "    retries: {attempts: many}\n",
 			`11 ! VirtualService default/x: spec.http[0].retries.attempts `},
-		{"unknown field of Kubernetes's", "a.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec:\n  ports:\n  - port: 80\n    tragetPort: 8080\n",
+		{"unknown field of Kubernetes's", "a.yaml",
+			"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec:\n  ports:\n  - port: 80\n    tragetPort: 8080\n",
 			`7 ! Service default/x: spec.ports[0].tragetPort is unknown: expected a field of Service`},
-		{"wrong type of Kubernetes's", "a.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec:\n  ports:\n  - port: http\n",
+		{"wrong type of Kubernetes's", "a.yaml",
+			"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec:\n  ports:\n  - port: http\n",
 			`5 ! Service default/x: spec.ports.port is a string: expected int32`},
 		{"twice the same key", "a.yaml", "apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  name: y\n",
 			`5 !  : is not valid YAML or JSON: key "name" already set in map`},
-		{"not yaml", "a.yaml", "\n\napiVersion: v1\nkind: Service\nmetadata:\n\tname: x\n", `6 !  : is not valid YAML or JSON: found character that cannot start any token`},
+		{"not yaml", "a.yaml", "\n\napiVersion: v1\nkind: Service\nmetadata:\n\tname: x\n",
+			`6 !  : is not valid YAML or JSON: found character that cannot start any token`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := told(parseText(c.path, c.in))
@@ -146,7 +156,8 @@ func TestYAMLMeansWhatItMeansToKubernetes(t *testing.T) {
 		t.Fatal(told(p))
 	}
 	s := p.objects[0].typed.(*core.Service)
-	if !s.Spec.PublishNotReadyAddresses || s.Spec.Ports[1].TargetPort.StrVal != "web" || s.CreationTimestamp.Unix() != 1704164645 {
+	if !s.Spec.PublishNotReadyAddresses || s.Spec.Ports[1].TargetPort.StrVal != "web" ||
+		s.CreationTimestamp.Unix() != 1704164645 {
 		t.Errorf("read as %v", s)
 	}
 }

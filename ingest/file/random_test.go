@@ -18,8 +18,8 @@ import (
 	"github.com/pilotd/pilotd/ingest/sinktest"
 )
 
-// TestLooksEqualScans does random things to the files of a directory. A source that looks only where something happened says what one that
-// scans says, and, as long as no text is broken, what one says that comes fresh.
+// TestLooksEqualScans does random things to the files of a directory. A source that looks only where something happened
+// says what one that scans says, and, as long as no text is broken, what one says that comes fresh.
 func TestLooksEqualScans(t *testing.T) {
 	looks := 0
 	for seed := range uint64(30) {
@@ -78,7 +78,8 @@ func (o *observed) settle(n next) {
 }
 
 func newHistory(t *testing.T, dir string, seed uint64) *history {
-	h := &history{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 1)), looker: newObserved(dir), scanner: newObserved(dir)}
+	h := &history{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 1)), looker: newObserved(dir),
+		scanner: newObserved(dir)}
 	for range 3 {
 		h.edit()
 	}
@@ -105,7 +106,8 @@ func (h *history) step() {
 func (h *history) pick(from ...string) string { return from[h.random.IntN(len(from))] }
 
 func (h *history) file() string {
-	return filepath.Join(h.dir, h.pick(".", ".", ".", "sub", "sub.yaml"), h.pick("a.yaml", "b.yaml", "c.yml", "d.json", ".e.yaml", "notes.txt", "x"))
+	return filepath.Join(h.dir, h.pick(".", ".", ".", "sub", "sub.yaml"), h.pick("a.yaml", "b.yaml", "c.yml", "d.json",
+		".e.yaml", "notes.txt", "x"))
 }
 
 // edit does one thing, and says where.
@@ -174,8 +176,8 @@ func (h *history) compare(when string) {
 	}
 }
 
-// state is what the sink has: each object with the file that it is of and its rank by age, and what is refused. A line may be of before the object
-// moved in its file.
+// state is what the sink has: each object with the file that it is of and its rank by age, and what is refused. A line
+// may be of before the object moved in its file.
 func (o *observed) state() (out []string) {
 	now := o.Now()
 	ages := map[int64]bool{}
@@ -186,7 +188,8 @@ func (o *observed) state() (out []string) {
 	ranks := sortedKeys(ages)
 	for key, e := range now.Objects {
 		path, _, _ := strings.Cut(e.Where, ":")
-		out = append(out, fmt.Sprintf("%v of %s, rank %d: %v", key, path, slices.Index(ranks, age(e)), e.Object.(*networking.VirtualService).Spec.Hosts))
+		out = append(out, fmt.Sprintf("%v of %s, rank %d: %v", key, path, slices.Index(ranks, age(e)),
+			e.Object.(*networking.VirtualService).Spec.Hosts))
 	}
 	for _, place := range sortedKeys(now.Rejected) {
 		out = append(out, fmt.Sprintf("%s: %v", place, now.Rejected[place]))

@@ -11,22 +11,25 @@ import (
 )
 
 const (
-	// fresh is how long a file has to have been as it is, when it was read, for its size and times to prove later that the content is the
-	// same: file systems keep time in coarse steps.
+	// fresh is how long a file has to have been as it is, when it was read, for its size and times to prove later that
+	// the content is the same: file systems keep time in coarse steps.
 	fresh = 2 * time.Second
-	// rest is how long a file that was changed in place has to be left alone before it is read, where the system does not tell who writes.
+	// rest is how long a file that was changed in place has to be left alone before it is read, where the system does
+	// not tell who writes.
 	rest = 100 * time.Millisecond
-	// patience is how long it is where its content looks like half of a file: when objects that it had are missing, when it does not parse, or
-	// when its last line has no end. It is also how long a file is waited for that somebody holds open for writing without writing.
+	// patience is how long it is where its content looks like half of a file: when objects that it had are missing,
+	// when it does not parse, or when its last line has no end. It is also how long a file is waited for that somebody
+	// holds open for writing without writing.
 	patience = time.Second
 )
 
-// settling knows since when a file has been as it is. It decides when a file is read whole, by what it saw itself and by the clock of elapsed
-// time: wall clocks jump, and those of file servers differ.
+// settling knows since when a file has been as it is. It decides when a file is read whole, by what it saw itself and
+// by the clock of elapsed time: wall clocks jump, and those of file servers differ.
 //
-// A file is not read while somebody writes it. Where the system tells who writes (see leased) that is all there is to it. Where it does not,
-// because the file is another user's or on another machine, a file that was changed in place is read when it has been left alone for a
-// moment; one that was renamed to its place after it was written is read at once.
+// A file is not read while somebody writes it. Where the system tells who writes (see leased) that is all there is to
+// it. Where it does not, because the file is another user's or on another machine, a file that was changed in place is
+// read when it has been left alone for a moment; one that was renamed to its place after it was written is read at
+// once.
 //
 // Owned by the goroutine that calls Run.
 type settling struct {
@@ -60,7 +63,8 @@ func (q *settling) tooSoon(at time.Time, half bool) bool {
 	return true
 }
 
-// read reads a file that nobody is writing; finished is false when somebody is, or may be. had says that an empty file would be a loss.
+// read reads a file that nobody is writing; finished is false when somebody is, or may be. had says that an empty file
+// would be a loss.
 func (q *settling) read(path string, at time.Time, had bool) (data []byte, finished bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A pipe would keep us waiting.
 	if err != nil {
@@ -98,15 +102,16 @@ func (q *settling) read(path string, at time.Time, had bool) (data []byte, finis
 	if err != nil {
 		return nil, true, err
 	}
-	if q.look(after, at); !sameState(before, after) || q.tooSoon(at, len(data) == 0 && had || len(data) > 0 && data[len(data)-1] != '\n' && !whole(data)) {
+	if q.look(after, at); !sameState(before, after) || q.tooSoon(at, len(data) == 0 && had || len(data) > 0 &&
+		data[len(data)-1] != '\n' && !whole(data)) {
 		return nil, false, nil
 	}
 	q.taken = before
 	return data, true, nil
 }
 
-// moved reports whether a file was put in its place, or had its times set, after it was last written: that is done with whole files. One that
-// was there before may have been changed in place since.
+// moved reports whether a file was put in its place, or had its times set, after it was last written: that is done with
+// whole files. One that was there before may have been changed in place since.
 func (q *settling) moved(now fs.FileInfo) bool {
 	return (q.taken == nil || !os.SameFile(q.taken, now)) && changedAt(now).After(now.ModTime()) && now.Size() > 0
 }
@@ -117,7 +122,9 @@ func whole(data []byte) bool {
 	return len(text) > 1 && (text[0] == '{' && text[len(text)-1] == '}' || text[0] == '[' && text[len(text)-1] == ']')
 }
 
-// sameState reports whether a file was left alone between two looks, as far as its size, its times and its identity tell.
+// sameState reports whether a file was left alone between two looks, as far as its size, its times and its identity
+// tell.
 func sameState(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && changedAt(a).Equal(changedAt(b))
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) &&
+		changedAt(a).Equal(changedAt(b))
 }

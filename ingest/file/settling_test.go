@@ -13,7 +13,8 @@ import (
 	"github.com/pilotd/pilotd/ingest/sinktest"
 )
 
-// blindly runs a test on a source that the system does not tell who writes: the files are another user's. Time passes when the test lets it.
+// blindly runs a test on a source that the system does not tell who writes: the files are another user's. Time passes
+// when the test lets it.
 func blindly(t *testing.T, f func(t *testing.T, dir string, o *observed)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +70,8 @@ func counts(told *sinktest.Told) (out []int) {
 	return out
 }
 
-// A file that is written anew in place, in pieces that are whole documents, is taken when it is whole: what it had does not go meanwhile.
+// A file that is written anew in place, in pieces that are whole documents, is taken when it is whole: what it had does
+// not go meanwhile.
 func TestAFileOfAnotherUserIsNotTakenHalf(t *testing.T) {
 	blindly(t, func(t *testing.T, dir string, o *observed) {
 		path := filepath.Join(dir, "a.yaml")
@@ -115,8 +117,10 @@ func TestHowLongAChangeInPlaceTakes(t *testing.T) {
 		takes("the first text", documents("a", "b"), rest, rest+slack, hosts("b", "b.com"))
 		takes("an edit", documents("a", "b")+"---\n"+vs("c", "c.com"), rest, rest+slack, hosts("c", "c.com"))
 		takes("a removal", documents("a", "c"), patience, patience+slack, hosts("b", ""))
-		takes("a text without an end", strings.TrimSuffix(documents("a", "c", "d"), "\n"), patience, patience+slack, hosts("d", "d.com"))
-		takes("a broken text", documents("a", "c")+"---\nkind: [\n", patience, patience+slack, func(told *sinktest.Told) bool { return len(told.Rejected[path]) == 1 })
+		takes("a text without an end", strings.TrimSuffix(documents("a", "c", "d"), "\n"), patience, patience+slack,
+			hosts("d", "d.com"))
+		takes("a broken text", documents("a", "c")+"---\nkind: [\n", patience, patience+slack,
+			func(told *sinktest.Told) bool { return len(told.Rejected[path]) == 1 })
 		takes("an empty file", "", patience, patience+slack, hosts("a", ""))
 	})
 }
@@ -127,7 +131,8 @@ func TestARenamedFileOfAnotherUserIsReadAtOnce(t *testing.T) {
 		path, aside := filepath.Join(dir, "a.yaml"), filepath.Join(dir, ".a.tmp")
 		for i, text := range []string{documents("a", "b"), documents("a", "c"), documents("c")} {
 			write(t, aside, text)
-			past := time.Unix(1_600_000_000+int64(i), 0) // As rsync does; without it the rename has to fall into another tick of the clock.
+			// As rsync does; without it the rename has to fall into another tick of the clock.
+			past := time.Unix(1_600_000_000+int64(i), 0)
 			if err := os.Chtimes(aside, past, past); err != nil {
 				t.Fatal(err)
 			}
@@ -145,11 +150,13 @@ func TestARenamedFileOfAnotherUserIsReadAtOnce(t *testing.T) {
 	})
 }
 
-// The wall clock has no say: a file whose times lie in the future, or far in the past, or that was changed with its time set back, is read.
+// The wall clock has no say: a file whose times lie in the future, or far in the past, or that was changed with its
+// time set back, is read.
 func TestTimesOfFilesMayBeAnything(t *testing.T) {
 	blindly(t, func(t *testing.T, dir string, o *observed) {
 		path := filepath.Join(dir, "a.yaml")
-		for i, at := range []time.Time{time.Unix(1, 0), time.Unix(9_000_000_000, 0), time.Unix(1_600_000_000, 0), time.Unix(1_600_000_000, 0)} {
+		for i, at := range []time.Time{time.Unix(1, 0), time.Unix(9_000_000_000, 0), time.Unix(1_600_000_000, 0),
+			time.Unix(1_600_000_000, 0)} {
 			want := fmt.Sprintf("a%d.com", i)
 			write(t, path, vs("a", want))
 			if err := os.Chtimes(path, at, at); err != nil {

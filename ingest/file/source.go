@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// soon is how long a file that vanished may take to come back, and the longest time between two looks at one that is being written.
+	// soon is how long a file that vanished may take to come back, and the longest time between two looks at one that
+	// is being written.
 	soon = 20 * time.Millisecond
 	// unwatched is how often the tree is looked at where it cannot be watched.
 	unwatched = time.Second
@@ -29,7 +30,8 @@ type Options struct {
 	Dir string
 	// Sink takes the objects.
 	Sink ingest.Sink
-	// RootNamespace and MeshConfigMap name the ConfigMap whose key "mesh" is the mesh configuration: "istio-system" and "istio" when empty.
+	// RootNamespace and MeshConfigMap name the ConfigMap whose key "mesh" is the mesh configuration: "istio-system" and
+	// "istio" when empty.
 	RootNamespace, MeshConfigMap string
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
@@ -74,7 +76,8 @@ func New(o Options) *Source {
 		sink: o.Sink,
 		log:  o.Log.With("source", o.Dir),
 		rules: rules{
-			mesh:    value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"), Name: or(o.MeshConfigMap, "istio")},
+			mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"),
+				Name: or(o.MeshConfigMap, "istio")},
 			schemas: crd.New(),
 		},
 		files:     map[string]*content{},

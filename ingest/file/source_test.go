@@ -62,14 +62,18 @@ func TestWhatDoesNotParseKeepsTheLastGoodState(t *testing.T) {
 	write(t, path, vs("a", "a2.com")+"---\nkind: [\n"+vs("b", "b.com"))
 	r.Until(t, "the report", func(told *sinktest.Told) bool { return len(told.Rejected[path]) == 1 })
 	told := r.Now()
-	if b := told.Rejected[path][0]; !strings.HasPrefix(b.Where, path+":1") || !strings.Contains(b.Reason, "not valid YAML") {
+	if b := told.Rejected[path][0]; !strings.HasPrefix(b.Where, path+":1") ||
+		!strings.Contains(b.Reason, "not valid YAML") {
 		t.Errorf("reported %+v", b)
 	}
 	if len(told.Applies) != 1 {
 		t.Errorf("part of a broken file was applied: %v", told.Applies[1:])
 	}
 	write(t, path, vs("a", "a3.com")+"---\n"+vs("b", "b.com"))
-	r.Until(t, "the repair", func(told *sinktest.Told) bool { return host(told, "a") == "a3.com" && len(told.Rejected) == 0 })
+	r.Until(t, "the repair", func(told *sinktest.Told) bool {
+		return host(told, "a") == "a3.com" &&
+			len(told.Rejected) == 0
+	})
 }
 
 func TestAnObjectThatDoesNotDecodeKeepsItsLastGoodVersion(t *testing.T) {
@@ -81,7 +85,8 @@ func TestAnObjectThatDoesNotDecodeKeepsItsLastGoodVersion(t *testing.T) {
 	write(t, path, bad+"---\n"+vs("b", "b2.com"))
 	r.Until(t, "the neighbour's edit", hosts("b", "b2.com"))
 	told := r.Now()
-	if b := told.Rejected[path]; len(b) != 1 || b[0].Field != "spec.http[0].rout" || b[0].Where != path+":8" || b[0].Key != virtualService("a") {
+	if b := told.Rejected[path]; len(b) != 1 || b[0].Field != "spec.http[0].rout" || b[0].Where != path+":8" ||
+		b[0].Key != virtualService("a") {
 		t.Errorf("reported %+v", b)
 	}
 	if host(told, "a") != "a.com" {
@@ -105,7 +110,10 @@ func TestFirstFileWinsAnObjectDefinedTwice(t *testing.T) {
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	r.Until(t, "the second file's version", func(told *sinktest.Told) bool { return host(told, "x") == "second.com" && len(told.Rejected) == 0 })
+	r.Until(t, "the second file's version", func(told *sinktest.Told) bool {
+		return host(told, "x") == "second.com" &&
+			len(told.Rejected) == 0
+	})
 }
 
 func TestConfigMapMount(t *testing.T) {
@@ -225,7 +233,10 @@ func TestAFileBeingWrittenIsLeftAlone(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.Until(t, "the whole file", func(told *sinktest.Told) bool { return host(told, "a") == "a2.com" && host(told, "b") == "b2.com" })
+	r.Until(t, "the whole file", func(told *sinktest.Told) bool {
+		return host(told, "a") == "a2.com" &&
+			host(told, "b") == "b2.com"
+	})
 	told = r.Now()
 	if last := told.Applies[len(told.Applies)-1]; len(last) != 2 {
 		t.Errorf("the file was applied in pieces: %v", told.Applies)

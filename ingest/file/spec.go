@@ -16,8 +16,8 @@ type protoMessage interface {
 	json.Unmarshaler
 }
 
-// Istio's messages read JSON leniently: an unknown field is dropped, and an error says nothing of where it is. The functions here look at
-// the JSON beside the message's description, to refuse the first and to say the second.
+// Istio's messages read JSON leniently: an unknown field is dropped, and an error says nothing of where it is. The
+// functions here look at the JSON beside the message's description, to refuse the first and to say the second.
 
 // specOf takes the spec out of an object's JSON.
 func specOf(raw []byte) any {
@@ -30,7 +30,8 @@ func specOf(raw []byte) any {
 	return o.Spec
 }
 
-// unknownField finds a field of the object's spec that the message does not have, and the name of the (sub)message that lacks it.
+// unknownField finds a field of the object's spec that the message does not have, and the name of the (sub)message that
+// lacks it.
 func unknownField(m protoMessage, raw []byte) (path, message string) {
 	return findUnknown(m.ProtoReflect().Descriptor(), specOf(raw), "spec")
 }

@@ -38,8 +38,9 @@ type found struct {
 	info fs.FileInfo
 }
 
-// walk lists the files below root, follows symlinks, and asks to watch each directory before it is read, and the place of every file that is
-// a symlink, where nothing is known by its path. Names that start with a dot belong to editors, to version control, and to the way in which Kubernetes mounts a ConfigMap.
+// walk lists the files below root, follows symlinks, and asks to watch each directory before it is read, and the place
+// of every file that is a symlink, where nothing is known by its path. Names that start with a dot belong to editors,
+// to version control, and to the way in which Kubernetes mounts a ConfigMap.
 func walk(root string, watch func(dir, path string)) *tree {
 	t := &tree{root: root, watch: watch, failed: map[string]error{}, dirs: map[string]bool{}, plain: true}
 	t.walk(root)

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leased runs read while no process can open f for writing: with a read lease, which the kernel grants only while nobody has the file open
-// for writing. A writer that comes meanwhile waits for the release. writing says that somebody writes now, and read was not run;
-// known is false where the kernel grants no leases (another user's file, some network file systems), and read was not run either.
+// leased runs read while no process can open f for writing: with a read lease, which the kernel grants only while
+// nobody has the file open for writing. A writer that comes meanwhile waits for the release. writing says that somebody
+// writes now, and read was not run; known is false where the kernel grants no leases (another user's file, some network
+// file systems), and read was not run either.
 func leased(f *os.File, read func()) (writing, known bool) {
 	fd := f.Fd()
 	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK); err != nil {

@@ -41,7 +41,8 @@ func fromDirectory(t *testing.T, text string) string {
 	return fromStore(p.objects[0].key, p.objects[0].typed)
 }
 
-// fromAPIServer is the field that is refused when the object is put into an API server that has Istio's CRDs: by the server, or by the Store.
+// fromAPIServer is the field that is refused when the object is put into an API server that has Istio's CRDs: by the
+// server, or by the Store.
 func fromAPIServer(t *testing.T, kind value.Kind, text string) string {
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -72,20 +73,37 @@ func TestSameVerdictFromBothDoors(t *testing.T) {
 		spec, field string
 	}{
 		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {host: web}}]}]}`, ""},
-		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {}}]}]}`, "spec.http[0].route[0].destination.host"},
-		{value.KindVirtualService, `{hosts: [web], http: [{match: [{uri: {regex: ""}}], route: [{destination: {host: web}}]}]}`, "spec.http[0].match[0].uri.regex"},
-		{value.KindVirtualService, `{hosts: [web], http: [{match: [{uri: {regex: "a{1001}"}}], route: [{destination: {host: web}}]}]}`, "spec.http[0].match[0].uri.regex"},
-		{value.KindVirtualService, `{hosts: [web], http: [{timeout: 0.1ms, route: [{destination: {host: web}}]}]}`, "spec.http[0].timeout"},
-		{value.KindVirtualService, `{hosts: [web], http: [{headers: {request: {set: {x: "%FOO%"}}}, route: [{destination: {host: web}}]}]}`, "spec.http[0].headers.request.set.x"},
-		{value.KindVirtualService, `{hosts: ["*.a.com", b.a.com], http: [{route: [{destination: {host: web}}]}]}`, "spec.hosts[1]"},
-		{value.KindVirtualService, `{hosts: [web], http: [{nothing: 1, route: [{destination: {host: web}}]}]}`, "spec.http[0].nothing"},
+		{value.KindVirtualService, `{hosts: [web], http: [{route: [{destination: {}}]}]}`,
+			"spec.http[0].route[0].destination.host"},
+		{value.KindVirtualService,
+			`{hosts: [web], http: [{match: [{uri: {regex: ""}}], route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].match[0].uri.regex"},
+		{value.KindVirtualService,
+			`{hosts: [web], http: [{match: [{uri: {regex: "a{1001}"}}], route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].match[0].uri.regex"},
+		{value.KindVirtualService, `{hosts: [web], http: [{timeout: 0.1ms, route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].timeout"},
+		{value.KindVirtualService,
+			`{hosts: [web], http: [{headers: {request: {set: {x: "%FOO%"}}}, route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].headers.request.set.x"},
+		{value.KindVirtualService, `{hosts: ["*.a.com", b.a.com], http: [{route: [{destination: {host: web}}]}]}`,
+			"spec.hosts[1]"},
+		{value.KindVirtualService, `{hosts: [web], http: [{nothing: 1, route: [{destination: {host: web}}]}]}`,
+			"spec.http[0].nothing"},
 		{value.KindVirtualService, `{hosts: [web], http: null, tcp: [{route: [{destination: {host: web}}]}]}`, ""},
-		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {simple: FASTEST}}}`, "spec.trafficPolicy.loadBalancer.simple"},
-		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: ""}}}}`, "spec.trafficPolicy.loadBalancer.consistentHash.httpHeaderName"},
-		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: 8388609}}}}}`, "spec.trafficPolicy.loadBalancer.consistentHash.ringHash.minimumRingSize"},
+		{value.KindDestinationRule, `{host: web, trafficPolicy: {loadBalancer: {simple: FASTEST}}}`,
+			"spec.trafficPolicy.loadBalancer.simple"},
+		{value.KindDestinationRule,
+			`{host: web, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: ""}}}}`,
+			"spec.trafficPolicy.loadBalancer.consistentHash.httpHeaderName"},
+		{value.KindDestinationRule,
+			`{host: web, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, ringHash: {minimumRingSize: 8388609}}}}}`, "spec.trafficPolicy.loadBalancer.consistentHash.ringHash.minimumRingSize"},
 		{value.KindServiceEntry, `{hosts: ["*"], ports: [{number: 80, name: a, protocol: HTTP}]}`, "spec.hosts[0]"},
-		{value.KindServiceEntry, `{hosts: [x.com], resolution: STATIC, ports: [{number: 80, name: a, protocol: HTTP}], endpoints: [{address: "fe80::1%eth0"}]}`, "spec.endpoints[0].address"},
-		{value.KindServiceEntry, `{hosts: [x.com], resolution: STATIC, ports: [{number: 70000, name: a, protocol: HTTP}]}`, "spec.ports[0].number"},
+		{value.KindServiceEntry,
+			`{hosts: [x.com], resolution: STATIC, ports: [{number: 80, name: a, protocol: HTTP}], endpoints: [{address: "fe80::1%eth0"}]}`, "spec.endpoints[0].address"},
+		{value.KindServiceEntry,
+			`{hosts: [x.com], resolution: STATIC, ports: [{number: 70000, name: a, protocol: HTTP}]}`,
+			"spec.ports[0].number"},
 		{value.KindWorkloadEntry, `{labels: {a: b}}`, "spec"},
 		{value.KindWorkloadEntry, `{address: 10.0.0.1, weight: 4294967295}`, ""},
 		{value.KindGateway, `{servers: [{port: {number: 443, name: t, protocol: TLS}, hosts: ["*foo.com"], tls: {mode: PASSTHROUGH}}]}`, "spec.servers[0].hosts[0]"},
@@ -95,7 +113,8 @@ func TestSameVerdictFromBothDoors(t *testing.T) {
 		text := fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: %s\nmetadata: {name: x, namespace: a}\nspec: %s\n", c.kind, c.spec)
 		directory, server := fromDirectory(t, text), fromAPIServer(t, c.kind, text)
 		if directory != server || directory != c.field {
-			t.Errorf("%s %s: a directory's is refused for %q, an API server's for %q, want %q", c.kind, c.spec, directory, server, c.field)
+			t.Errorf("%s %s: a directory's is refused for %q, an API server's for %q, want %q", c.kind, c.spec,
+				directory, server, c.field)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import "sync/atomic"
 // maxListed is how many files are listed that are waited for.
 const maxListed = 10
 
-// waiting is what a source waits for, in words. It is written by the goroutine that calls Run and read by everybody. The zero value says that
-// nothing was looked at yet.
+// waiting is what a source waits for, in words. It is written by the goroutine that calls Run and read by everybody.
+// The zero value says that nothing was looked at yet.
 type waiting struct{ what atomic.Pointer[[]string] }
 
 func (w *waiting) set(what []string) { w.what.Store(&what) }

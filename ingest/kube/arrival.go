@@ -14,8 +14,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// arrival is an object on its way to the sink: what is used of it, or why it is refused. It is an object to client-go, which holds the
-// first ones until all are there. Immutable.
+// arrival is an object on its way to the sink: what is used of it, or why it is refused. It is an object to client-go,
+// which holds the first ones until all are there. Immutable.
 type arrival struct {
 	key    value.ObjectKey
 	object any
@@ -70,7 +70,8 @@ func (k kind) arrive(o any, c container) (*arrival, error) {
 func (k kind) contained(o any, key value.ObjectKey, c container) (object any, bad *ingest.Rejection) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			object, bad = nil, &ingest.Rejection{Cause: report.Panicked, Reason: c.panicked(key.String(), cause).Error()}
+			object, bad = nil, &ingest.Rejection{Cause: report.Panicked,
+				Reason: c.panicked(key.String(), cause).Error()}
 		}
 	}()
 	return k.read(o)
@@ -91,7 +92,8 @@ func (k kind) arriveAll(list runtime.Object, c container) (runtime.Object, error
 }
 
 func newArrivals(version, next string, size int) *arrivals {
-	return &arrivals{ListMeta: meta.ListMeta{ResourceVersion: version, Continue: next}, Items: make([]*arrival, 0, size)}
+	return &arrivals{ListMeta: meta.ListMeta{ResourceVersion: version, Continue: next},
+		Items: make([]*arrival, 0, size)}
 }
 
 func accessor(o any) (meta.Object, error) {

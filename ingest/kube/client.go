@@ -37,7 +37,8 @@ func newClients(o Options) (*clients, error) {
 	}
 	c := &clients{http: transport, rest: map[schema.GroupVersion]rest.Interface{}}
 	kubernetes := rest.CopyConfig(cfg)
-	kubernetes.ContentType, kubernetes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	kubernetes.ContentType, kubernetes.AcceptContentTypes = runtime.ContentTypeProtobuf,
+		runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	kubernetes.NegotiatedSerializer = coreCodecs().WithoutConversion()
 	custom := rest.CopyConfig(cfg)
 	custom.ContentType = runtime.ContentTypeJSON
@@ -85,7 +86,8 @@ func config(o Options) (*rest.Config, error) {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		rules.ExplicitPath = o.Kubeconfig
 		var err error
-		if cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig(); err != nil {
+		if cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+			&clientcmd.ConfigOverrides{}).ClientConfig(); err != nil {
 			return nil, fmt.Errorf("kube: no API server to read from: expected a kubeconfig file, or to run in a pod: %w", err)
 		}
 	}

@@ -37,7 +37,8 @@ type crds struct {
 
 // crdKind is the kind of CRDs. Without it custom kinds are asked for one by one.
 func crdKind() kind {
-	return kind{name: "CustomResourceDefinition", resource: crdResource, need: need{optional: true, loss: "custom kinds are asked for one by one"}}
+	return kind{name: "CustomResourceDefinition", resource: crdResource,
+		need: need{optional: true, loss: "custom kinds are asked for one by one"}}
 }
 
 // reader is a running reader of one kind.
@@ -48,7 +49,8 @@ type reader struct {
 
 // followCRDs reads the custom kinds, as far as they exist, until ctx ends.
 func (s *Source) followCRDs(ctx context.Context) {
-	client := s.clients.metadata.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: crdResource})
+	client := s.clients.metadata.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: crdResource})
 	var reading sync.WaitGroup
 	c := &crds{source: s, ctx: ctx, kinds: customKinds(s.scope), reading: &reading, readers: map[string]reader{}}
 	late := time.AfterFunc(s.outbox.grace/2, func() {
@@ -78,7 +80,8 @@ func (s *Source) followCRDs(ctx context.Context) {
 	}, c)
 }
 
-// startAll reads all kinds that there may be: which there are cannot be asked. Kinds that are not there are asked for again and again.
+// startAll reads all kinds that there may be: which there are cannot be asked. Kinds that are not there are asked for
+// again and again.
 func (c *crds) startAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +189,8 @@ func (c *crds) end(name string) {
 	<-r.done // So that a successor's events come after the deletions.
 }
 
-// followCustom reads one custom kind until ctx ends, in the version that is served; in another one when that is no longer so.
+// followCustom reads one custom kind until ctx ends, in the version that is served; in another one when that is no
+// longer so.
 func (s *Source) followCustom(ctx context.Context, k kind, objects *collector) {
 	for {
 		gv, ok := s.served(ctx, k)
@@ -209,7 +213,8 @@ func (s *Source) followCustom(ctx context.Context, k kind, objects *collector) {
 	}
 }
 
-// served finds the version in which the server serves a kind, and waits until it serves one: a CRD is there some moments before its kind is.
+// served finds the version in which the server serves a kind, and waits until it serves one: a CRD is there some
+// moments before its kind is.
 func (s *Source) served(ctx context.Context, k kind) (schema.GroupVersion, bool) {
 	delay, since := backoff(), time.Now()
 	delay.Duration = 10 * time.Millisecond

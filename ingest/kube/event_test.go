@@ -77,7 +77,8 @@ func BenchmarkChange(b *testing.B) {
 	for b.Loop() {
 		edit++
 		api.put(path, fmt.Sprintf(`{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"namespace":"a","name":"s","labels":{"kubernetes.io/service-name":"s"}},`+
-			`"addressType":"IPv4","ports":[{"name":"http","port":80}],"endpoints":[{"addresses":["10.0.%d.%d"]}]}`, edit>>8&255, edit&255))
+			`"addressType":"IPv4","ports":[{"name":"http","port":80}],"endpoints":[{"addresses":["10.0.%d.%d"]}]}`,
+			edit>>8&255, edit&255))
 		<-sink.applied
 	}
 	cancel()

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeAPI is as much of an API server as a reflector needs: lists, and watches with or without the initial events, of what the test put there.
+// fakeAPI is as much of an API server as a reflector needs: lists, and watches with or without the initial events, of
+// what the test put there.
 type fakeAPI struct {
 	*httptest.Server
 
@@ -54,10 +55,12 @@ type event struct {
 // newFakeAPI starts a server with Kubernetes's own kinds and no CRDs.
 func newFakeAPI(t testing.TB) *fakeAPI {
 	f := &fakeAPI{
-		version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{}, asked: map[string]*http.Request{}, held: map[string]chan struct{}{}, broken: map[string]http.HandlerFunc{},
+		version: 1, resources: map[string]map[string]object{}, watches: map[string][]chan event{},
+		asked: map[string]*http.Request{}, held: map[string]chan struct{}{}, broken: map[string]http.HandlerFunc{},
 	}
 	for _, path := range []string{
-		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices",
+		"/api/v1/namespaces", "/api/v1/nodes", "/api/v1/pods", "/api/v1/services",
+		"/apis/discovery.k8s.io/v1/endpointslices",
 		"/api/v1/namespaces/istio-system/configmaps", crdPath,
 	} {
 		f.resources[path] = map[string]object{}
@@ -157,7 +160,8 @@ func refusal(code int, reason string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": "no luck", "code": code})
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+			"reason": reason, "message": "no luck", "code": code})
 	}
 }
 
@@ -197,7 +201,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		f.mu.Unlock()
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+			"reason": "NotFound", "code": 404})
 		return
 	}
 	first := make([]object, 0, len(objects))
@@ -210,13 +215,15 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if q.Get("watch") == "" {
 		first, next := f.page(q, first)
 		f.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(object{"kind": kind + "List", "apiVersion": apiVersion, "metadata": object{"resourceVersion": version, "continue": next}, "items": first})
+		_ = json.NewEncoder(w).Encode(object{"kind": kind + "List", "apiVersion": apiVersion,
+			"metadata": object{"resourceVersion": version, "continue": next}, "items": first})
 		return
 	}
 	if f.old && q.Get("resourceVersionMatch") != "" {
 		f.mu.Unlock()
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+			"reason": "Invalid", "code": 422})
 		return
 	}
 	events := make(chan event, 1000)
@@ -226,9 +233,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, o := range first {
 			_ = json.NewEncoder(w).Encode(event{"ADDED", o})
 		}
-		_ = json.NewEncoder(w).Encode(event{"BOOKMARK", object{"kind": kind, "apiVersion": apiVersion, "metadata": object{
-			"resourceVersion": version, "annotations": object{"k8s.io/initial-events-end": "true"},
-		}}})
+		_ = json.NewEncoder(w).Encode(event{"BOOKMARK", object{"kind": kind, "apiVersion": apiVersion,
+			"metadata": object{
+				"resourceVersion": version, "annotations": object{"k8s.io/initial-events-end": "true"},
+			}}})
 	} else {
 		since, _ := strconv.Atoi(q.Get("resourceVersion"))
 		for _, o := range first {
@@ -240,8 +248,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stream(w, r, events)
 }
 
-// page is the part of a list that a request asks for, and the mark of the next; as a real server, it cuts lists of the newest state alone.
-// Called under mu.
+// page is the part of a list that a request asks for, and the mark of the next; as a real server, it cuts lists of the
+// newest state alone. Called under mu.
 func (f *fakeAPI) page(q url.Values, all []object) (part []object, next string) {
 	from, _ := strconv.Atoi(q.Get("continue"))
 	limit, _ := strconv.Atoi(q.Get("limit"))
@@ -296,12 +304,14 @@ func kindAt(path string) (kind, apiVersion string) {
 
 // crd is the metadata of a CRD of Istio's.
 func crd(resource string) string {
-	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"` + resource + `.networking.istio.io"}}`
+	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"` + resource +
+		`.networking.istio.io"}}`
 }
 
 // vs is a VirtualService of one host, in a version of the group.
 func vs(version, name, host string) string {
-	return `{"kind":"VirtualService","apiVersion":"networking.istio.io/` + version + `","metadata":{"namespace":"default","name":"` + name + `",
+	return `{"kind":"VirtualService","apiVersion":"networking.istio.io/` + version +
+		`","metadata":{"namespace":"default","name":"` + name + `",
 		"managedFields":[{"manager":"x"}],"annotations":{"other/note":"x","networking.istio.io/note":"y"}},
 		"spec":{"hosts":["` + host + `"],"http":[{"timeout":"1s","route":[{"destination":{"host":"` + host + `"}}]}]}}`
 }

@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	// silence is how long a server may say nothing to a request for a list. A watch may be silent for as long as it was asked for, and this.
+	// silence is how long a server may say nothing to a request for a list. A watch may be silent for as long as it was
+	// asked for, and this.
 	silence = 30 * time.Second
 	// maxAnswer bounds the answer to a request that is no watch, in bytes.
 	maxAnswer = 1 << 30
 )
 
-// impatient ends requests that are not answered, so that they are made again: a server may accept connections and then hang. Immutable.
+// impatient ends requests that are not answered, so that they are made again: a server may accept connections and then
+// hang. Immutable.
 type impatient struct {
 	next    http.RoundTripper
 	silence time.Duration

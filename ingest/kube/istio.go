@@ -38,7 +38,8 @@ func customKinds(s scope) map[string]kind {
 		value.KindSidecar:         "sidecars",
 	} {
 		kinds[resource+"."+istioGroup] = kind{
-			name: name, resource: resource, versions: istioVersions(), namespace: s.namespace, list: func() runtime.Object { return &unreadList{} },
+			name: name, resource: resource, versions: istioVersions(), namespace: s.namespace,
+			list: func() runtime.Object { return &unreadList{} },
 			read: func(o any) (any, *ingest.Rejection) { return readIstio(name, o) },
 			need: need{optional: true, excused: s.namespace != "", loss: "objects of this kind have no effect"},
 		}
@@ -46,7 +47,8 @@ func customKinds(s scope) map[string]kind {
 	return kinds
 }
 
-// unread is an object of a kind with a CRD whose spec is JSON still: one that does not decode must not stop the list that it is in.
+// unread is an object of a kind with a CRD whose spec is JSON still: one that does not decode must not stop the list
+// that it is in.
 type unread struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`

@@ -15,8 +15,10 @@ import (
 // keepMeta keeps of the metadata what names, ages and labels the object, and Istio's annotations.
 func keepMeta(m *meta.ObjectMeta) {
 	*m = meta.ObjectMeta{
-		Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: keepAnnotations(m.Annotations), Generation: m.Generation,
-		ResourceVersion: m.ResourceVersion, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: keepAnnotations(m.Annotations),
+		Generation:      m.Generation,
+		ResourceVersion: m.ResourceVersion, CreationTimestamp: m.CreationTimestamp,
+		DeletionTimestamp: m.DeletionTimestamp,
 	}
 }
 

@@ -20,15 +20,17 @@ import (
 
 // kind says how objects of one kind are asked for and read. Immutable.
 type kind struct {
-	name     value.Kind
-	group    schema.GroupVersion
-	versions []schema.GroupVersion // of a custom kind, instead of group: those that it may be served in, the one to prefer first
+	name  value.Kind
+	group schema.GroupVersion
+	// of a custom kind, instead of group: those that it may be served in, the one to prefer first
+	versions []schema.GroupVersion
 	resource string
 	inURL    string // the resource's name in URLs, where that is another one
 	list     func() runtime.Object
 	// namespace and fields limit the request.
 	namespace, fields string
-	// read makes the event's object of one that was decoded just now and belongs to nobody else: it keeps the used fields alone.
+	// read makes the event's object of one that was decoded just now and belongs to nobody else: it keeps the used
+	// fields alone.
 	read func(any) (any, *ingest.Rejection)
 	need
 }
@@ -44,11 +46,12 @@ func (s scope) wide(loss string) need {
 	return need{optional: true, loss: loss, excused: s.namespace != ""}
 }
 
-// mesh is the need of the mesh configuration. Without it the defaults would be in force, which may let through what it forbids: so it is
-// waited for, unless it has another source, or rights in its namespace are not to be expected.
+// mesh is the need of the mesh configuration. Without it the defaults would be in force, which may let through what it
+// forbids: so it is waited for, unless it has another source, or rights in its namespace are not to be expected.
 func (s scope) mesh() need {
 	excused := s.meshElsewhere || s.namespace != "" && s.namespace != s.root
-	return need{optional: excused, excused: excused, loss: "the mesh configuration is that of --meshConfig, or the default one"}
+	return need{optional: excused, excused: excused,
+		loss: "the mesh configuration is that of --meshConfig, or the default one"}
 }
 
 func newScope(o Options) scope {
@@ -70,20 +73,27 @@ func coreKinds(s scope) []kind {
 		namespaces = "metadata.name=" + s.namespace
 	}
 	return []kind{
-		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces, list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace, need: s.wide("what depends on the labels of namespaces has no effect")},
-		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} }, read: keepNode, need: s.wide("the localities of pods are unknown")},
+		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces,
+			list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace,
+			need: s.wide("what depends on the labels of namespaces has no effect")},
+		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} },
+			read: keepNode, need: s.wide("the localities of pods are unknown")},
 		{
-			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace, list: func() runtime.Object { return &core.PodList{} }, read: trimmed(),
+			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace,
+			list: func() runtime.Object { return &core.PodList{} }, read: trimmed(),
 			fields: "status.phase!=Failed,status.phase!=Succeeded", // They have given up their address.
 		},
-		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace, list: func() runtime.Object { return &core.ServiceList{} }, read: keepService},
+		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace,
+			list: func() runtime.Object { return &core.ServiceList{} }, read: keepService},
 		{
-			name: value.KindEndpointSlice, group: discovery.SchemeGroupVersion, resource: "endpointslices", namespace: s.namespace,
-			list: func() runtime.Object { return &discovery.EndpointSliceList{} }, read: trimmed(),
+			name: value.KindEndpointSlice, group: discovery.SchemeGroupVersion, resource: "endpointslices",
+			namespace: s.namespace,
+			list:      func() runtime.Object { return &discovery.EndpointSliceList{} }, read: trimmed(),
 		},
 		{
-			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root, fields: "metadata.name=" + s.meshConfigMap,
-			list: func() runtime.Object { return &core.ConfigMapList{} }, read: readMesh, need: s.mesh(),
+			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root,
+			fields: "metadata.name=" + s.meshConfigMap,
+			list:   func() runtime.Object { return &core.ConfigMapList{} }, read: readMesh, need: s.mesh(),
 		},
 	}
 }
@@ -102,12 +112,14 @@ const page = 500
 // maxPages is how many pages a list may have: two million objects.
 const maxPages = 4000
 
-// requests are how a reflector lists and watches the kind. A list is what servers are asked for that have no stream of what there is. It comes
-// in pages, of which each is cut down before the next is asked for: a server gives pages of the newest state alone.
+// requests are how a reflector lists and watches the kind. A list is what servers are asked for that have no stream of
+// what there is. It comes in pages, of which each is cut down before the next is asked for: a server gives pages of the
+// newest state alone.
 func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
-		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(cmp.Or(k.inURL, k.resource)).VersionedParams(o, meta.ParameterCodec)
+		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(cmp.Or(k.inURL,
+			k.resource)).VersionedParams(o, meta.ParameterCodec)
 	}
 	pages := 0
 	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
@@ -115,7 +127,8 @@ func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, 
 			pages = 1
 		}
 		if pages > maxPages {
-			return nil, fmt.Errorf("the list of %s does not end: %d pages of %d objects came", k.resource, maxPages, page)
+			return nil, fmt.Errorf("the list of %s does not end: %d pages of %d objects came", k.resource, maxPages,
+				page)
 		}
 		o.ResourceVersion, o.ResourceVersionMatch, o.Limit = "", "", cmp.Or(o.Limit, page)
 		found, result := k.list(), request(&o).Do(ctx)
@@ -160,7 +173,8 @@ func readMesh(o any) (any, *ingest.Rejection) {
 	}
 	text, ok := c.Data["mesh"]
 	if !ok {
-		return nil, &ingest.Rejection{Field: "data.mesh", Reason: "is missing in ConfigMap " + c.Name + ": expected a MeshConfig in YAML"}
+		return nil, &ingest.Rejection{Field: "data.mesh", Reason: "is missing in ConfigMap " + c.Name +
+			": expected a MeshConfig in YAML"}
 	}
 	return text, nil
 }

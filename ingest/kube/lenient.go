@@ -11,8 +11,9 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// arriveEach reads a list that does not decode, object by object: those that do not decode are refused, alone. It reports false when the
-// answer is no list in JSON. A list in protobuf is made by the server from decoded objects, and has none that do not decode.
+// arriveEach reads a list that does not decode, object by object: those that do not decode are refused, alone. It
+// reports false when the answer is no list in JSON. A list in protobuf is made by the server from decoded objects, and
+// has none that do not decode.
 //
 // An object that breaks a watch is met here too: the watch ends, and the list that follows has it.
 func (k kind) arriveEach(result rest.Result, c container) (runtime.Object, bool) {
@@ -39,7 +40,8 @@ func (k kind) arriveEach(result rest.Result, c container) (runtime.Object, bool)
 
 // arriveAlone reads one object of a list; false when it has no name by which it could be told of.
 func (k kind) arriveAlone(listKind string, item json.RawMessage, c container) (*arrival, bool) {
-	one, _ := json.Marshal(map[string]any{"kind": listKind, "metadata": map[string]any{}, "items": []json.RawMessage{item}})
+	one, _ := json.Marshal(map[string]any{"kind": listKind, "metadata": map[string]any{},
+		"items": []json.RawMessage{item}})
 	found := k.list()
 	err := json.Unmarshal(one, found)
 	if err == nil {

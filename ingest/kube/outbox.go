@@ -35,8 +35,8 @@ type letters struct {
 	synced  bool
 }
 
-// letter is what is to be told of one object. Letters of one object merge: the later event replaces the earlier; a rejection leaves the
-// event before it, which is the last good version.
+// letter is what is to be told of one object. Letters of one object merge: the later event replaces the earlier; a
+// rejection leaves the event before it, which is the last good version.
 type letter struct {
 	event  *ingest.Event
 	reject *ingest.Rejection
@@ -194,7 +194,8 @@ func (o *outbox) look(resource string, r *reading, now time.Time) {
 		if r.excused && r.denied {
 			level = slog.LevelWarn // As is to be expected with the rights in one namespace.
 		}
-		o.log.Log(context.Background(), level, "a kind cannot be read; it is tried again", "resource", resource, "error", r.reason, "optional", r.optional, "until then", r.loss)
+		o.log.Log(context.Background(), level, "a kind cannot be read; it is tried again", "resource", resource,
+			"error", r.reason, "optional", r.optional, "until then", r.loss)
 		o.add(key, letter{reject: r.rejection()})
 		o.signal()
 	}
@@ -206,12 +207,14 @@ func (o *outbox) look(resource string, r *reading, now time.Time) {
 		}
 		r.reported, r.failing, r.reason, r.denied = false, time.Time{}, "", false
 	}
-	if r.waiting && r.optional && (!o.complete.IsZero() || r.excused && r.denied) && r.overdue(now, o.complete, o.grace) {
+	if r.waiting && r.optional && (!o.complete.IsZero() || r.excused && r.denied) &&
+		r.overdue(now, o.complete, o.grace) {
 		r.waiting = false
 		if r.reason == "" {
 			r.failing, r.reason = r.since, "no answer"
 		}
-		o.log.Warn("a kind is not waited for any longer", "resource", resource, "error", r.reason, "until it can be read", r.loss)
+		o.log.Warn("a kind is not waited for any longer", "resource", resource, "error", r.reason,
+			"until it can be read", r.loss)
 		if !r.reported {
 			r.reported = true
 			o.add(key, letter{reject: r.rejection()})
@@ -249,8 +252,8 @@ func (o *outbox) missing() (out []string) {
 	return out
 }
 
-// hand tells the sink what letters say: all events in one call. Where that panics, each event is told on its own, so that the one that is
-// to blame is left out alone.
+// hand tells the sink what letters say: all events in one call. Where that panics, each event is told on its own, so
+// that the one that is to blame is left out alone.
 func (s *Source) hand(l letters) {
 	events := make([]ingest.Event, 0, len(l.objects))
 	for key, o := range l.objects {
@@ -267,7 +270,8 @@ func (s *Source) hand(l letters) {
 	if len(events) > 0 && s.apply("all objects", events) != nil {
 		for i := range events {
 			if err := s.apply(events[i].Key.String(), events[i:i+1]); err != nil {
-				s.sink.Reject(ingest.Rejection{Source: SourceName, Key: events[i].Key, Cause: report.Panicked, Reason: err.Error()})
+				s.sink.Reject(ingest.Rejection{Source: SourceName, Key: events[i].Key, Cause: report.Panicked,
+					Reason: err.Error()})
 			}
 		}
 	}

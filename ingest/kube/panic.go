@@ -31,11 +31,12 @@ func (p *panics) note(unit string) (first bool) {
 // maxLogged bounds the units whose faults are logged.
 const maxLogged = 1000
 
-// panicked makes an error of a panic that was caught while a unit was read: a kind, or an object. The first of each unit is logged with its
-// stack. It is to be called by the function that recovered.
+// panicked makes an error of a panic that was caught while a unit was read: a kind, or an object. The first of each
+// unit is logged with its stack. It is to be called by the function that recovered.
 func (s *Source) panicked(unit string, cause any) error {
 	if s.panics.note(unit) {
-		s.log.Error("reading panicked; it is logged once, and what was read before stays in force", "unit", unit, "panic", cause, "stack", string(debug.Stack()))
+		s.log.Error("reading panicked; it is logged once, and what was read before stays in force", "unit", unit,
+			"panic", cause, "stack", string(debug.Stack()))
 	}
 	return fmt.Errorf("a fault of pilotd: panic: %v", cause)
 }

@@ -17,7 +17,8 @@ const (
 	defaultGrace = 20 * time.Second
 	// maxGraces is after how many graces such a kind is waited for no longer, though its objects keep coming.
 	maxGraces = 10
-	// settled is how long a kind has to fail before that is reported, and to be read before that is taken back. Most outages are shorter.
+	// settled is how long a kind has to fail before that is reported, and to be read before that is taken back. Most
+	// outages are shorter.
 	settled = 5 * time.Second
 	// maxReason bounds what is kept of an error, in bytes: servers answer with whole web pages.
 	maxReason = 300
@@ -96,7 +97,8 @@ func (r *reading) rejection() *ingest.Rejection {
 	} else {
 		reason += "; what was read before stays in force"
 	}
-	return &ingest.Rejection{Source: SourceName, Key: value.ObjectKey{Kind: r.kind}, Cause: report.Unavailable, Reason: reason}
+	return &ingest.Rejection{Source: SourceName, Key: value.ObjectKey{Kind: r.kind}, Cause: report.Unavailable,
+		Reason: reason}
 }
 
 // text says what is waited for, since when and why.
@@ -105,7 +107,8 @@ func (r *reading) text(resource string, now time.Time) string {
 	if r.reason != "" {
 		why = r.reason
 	}
-	return fmt.Sprintf("%s since %s (%v): %s", resource, r.since.UTC().Format(time.RFC3339), now.Sub(r.since).Round(time.Second), why)
+	return fmt.Sprintf("%s since %s (%v): %s", resource, r.since.UTC().Format(time.RFC3339),
+		now.Sub(r.since).Round(time.Second), why)
 }
 
 // reasonOf is an error's text in one line of limited length.

@@ -50,7 +50,8 @@ ports: [{port: 8080}]
 `
 
 func realVS(name, host string) string {
-	return "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name + ", namespace: default}\n" +
+	return "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: " + name +
+		", namespace: default}\n" +
 		"spec: {hosts: [" + host + "], http: [{route: [{destination: {host: " + host + "}}]}]}\n"
 }
 
@@ -132,7 +133,8 @@ func checkWorld(t *testing.T, told *sinktest.Told) {
 		}
 	}
 	pod, _ := told.Objects[value.ObjectKey{Kind: value.KindPod, Namespace: "app", Name: "web-1"}].Object.(*ingest.Pod)
-	if got := fmt.Sprint(pod); pod == nil || !strings.Contains(got, "10.1.0.1") || strings.Contains(got, "sidecar.istio.io") {
+	if got := fmt.Sprint(pod); pod == nil || !strings.Contains(got, "10.1.0.1") ||
+		strings.Contains(got, "sidecar.istio.io") {
 		t.Errorf("kept of the pod: %v", got)
 	}
 }

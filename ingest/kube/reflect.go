@@ -18,12 +18,15 @@ import (
 // steady is how long a kind has to be read for its next failure to count as the first.
 const steady = time.Minute
 
-// backoff is how a reader waits between attempts: soon at first, for most outages are short, and never longer than a few seconds.
+// backoff is how a reader waits between attempts: soon at first, for most outages are short, and never longer than a
+// few seconds.
 func backoff() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 5 * time.Second, Steps: math.MaxInt32}
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 5 * time.Second,
+		Steps: math.MaxInt32}
 }
 
-// reflect follows one resource until ctx ends. It begins again after every failure, with a pause that grows; a panic is a failure too.
+// reflect follows one resource until ctx ends. It begins again after every failure, with a pause that grows; a panic is
+// a failure too.
 func (s *Source) reflect(ctx context.Context, resource string, lw *cache.ListWatch, store cache.ReflectorStore) {
 	lw.WatchFuncWithContext = s.patient(resource, lw.WatchFuncWithContext)
 	logger, delay := klog.FromContext(ctx), backoff()
@@ -57,8 +60,8 @@ func (s *Source) attempt(ctx context.Context, resource string, r *cache.Reflecto
 	return r.ListAndWatchWithContext(ctx)
 }
 
-// patient repeats a watch while nobody listens at the server's address or the server is overloaded. The reflector would do so too, but
-// goes on waiting when it is told to end, and says nothing.
+// patient repeats a watch while nobody listens at the server's address or the server is overloaded. The reflector would
+// do so too, but goes on waiting when it is told to end, and says nothing.
 func (s *Source) patient(resource string, follow cache.WatchFuncWithContext) cache.WatchFuncWithContext {
 	return func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
 		delay := backoff()
@@ -111,7 +114,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// quieter makes what client-go logs two levels less important: it logs every retry, and who has to know is told by this package.
+// quieter makes what client-go logs two levels less important: it logs every retry, and who has to know is told by this
+// package.
 type quieter struct{ slog.Handler }
 
 // Enabled is asked with the level that client-go gave.

@@ -34,11 +34,13 @@ func garbage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":7`)
 }
 
-// A kind that pilotd can do without, and that the server does not give, is waited for a while; then the rest is served without it, and it
-// is told that this is so. When it can be read its objects come in, and nothing is told of it any more.
+// A kind that pilotd can do without, and that the server does not give, is waited for a while; then the rest is served
+// without it, and it is told that this is so. When it can be read its objects come in, and nothing is told of it any
+// more.
 func TestAnOptionalKindThatCannotBeReadDelaysOnlyForAGrace(t *testing.T) {
 	answers := map[string]http.HandlerFunc{
-		"forbidden": refusal(403, "Forbidden"), "unauthorized": refusal(401, "Unauthorized"), "failing": refusal(500, "InternalError"), "unavailable": refusal(503, "ServiceUnavailable"),
+		"forbidden": refusal(403, "Forbidden"), "unauthorized": refusal(401, "Unauthorized"),
+		"failing": refusal(500, "InternalError"), "unavailable": refusal(503, "ServiceUnavailable"),
 		"no such resource": refusal(404, "NotFound"), "a web page": webPage, "garbage": garbage,
 		"an endless list": func(w http.ResponseWriter, r *http.Request) { endless(w, r) },
 		"cut off":         func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
@@ -54,7 +56,8 @@ func TestAnOptionalKindThatCannotBeReadDelaysOnlyForAGrace(t *testing.T) {
 			r := start(t, Options{Config: api.config(), Grace: 100 * time.Millisecond})
 			r.Until(t, "sync", synced)
 			told := r.Now()
-			if reason := ofKind(told, value.KindNode); !strings.Contains(reason, "localities") || len(reason) > 2*maxReason {
+			if reason := ofKind(told, value.KindNode); !strings.Contains(reason, "localities") ||
+				len(reason) > 2*maxReason {
 				t.Errorf("told of nodes: %q", reason)
 			}
 			if !has(value.ObjectKey{Kind: value.KindService, Namespace: "a", Name: "s"})(told) {
@@ -65,7 +68,8 @@ func TestAnOptionalKindThatCannotBeReadDelaysOnlyForAGrace(t *testing.T) {
 			}
 			api.spoil("/api/v1/nodes", nil)
 			r.Until(t, "the node", has(value.ObjectKey{Kind: value.KindNode, Name: "n"}))
-			r.Until(t, "the end of the report", func(told *sinktest.Told) bool { return ofKind(told, value.KindNode) == "" })
+			r.Until(t, "the end of the report",
+				func(told *sinktest.Told) bool { return ofKind(told, value.KindNode) == "" })
 		})
 	}
 }
@@ -77,7 +81,8 @@ func endless(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(object{"kind": "NodeList", "apiVersion": "v1", "metadata": object{"resourceVersion": "1", "continue": "x"}, "items": []object{}})
+	_ = json.NewEncoder(w).Encode(object{"kind": "NodeList", "apiVersion": "v1",
+		"metadata": object{"resourceVersion": "1", "continue": "x"}, "items": []object{}})
 }
 
 // Without Services there is no mesh: they are waited for, and it is told which kind is missing, since when and why.
@@ -90,7 +95,8 @@ func TestAKindThatIsNeededIsWaitedForByName(t *testing.T) {
 	for len(s.Waiting()) != 1 { // Until the other kinds have come.
 		time.Sleep(time.Millisecond)
 	}
-	if w := s.Waiting()[0]; !strings.HasPrefix(w, "services since ") || !strings.Contains(w, "no luck: expected the right to list and watch") {
+	if w := s.Waiting()[0]; !strings.HasPrefix(w, "services since ") ||
+		!strings.Contains(w, "no luck: expected the right to list and watch") {
 		t.Errorf("waiting for %q", w)
 	}
 	if synced(r.Now()) {
@@ -103,15 +109,17 @@ func TestAKindThatIsNeededIsWaitedForByName(t *testing.T) {
 	}
 }
 
-// Where CRDs may not be listed, Istio's kinds are asked for one by one; a role of one namespace is enough for that, and nothing is waited for
-// in vain.
+// Where CRDs may not be listed, Istio's kinds are asked for one by one; a role of one namespace is enough for that, and
+// nothing is waited for in vain.
 func TestRightsInOneNamespaceAreEnough(t *testing.T) {
 	api := newFakeAPI(t)
-	for _, path := range []string{"/api/v1/namespaces", "/api/v1/nodes", crdPath, "/api/v1/namespaces/istio-system/configmaps"} {
+	for _, path := range []string{"/api/v1/namespaces", "/api/v1/nodes", crdPath,
+		"/api/v1/namespaces/istio-system/configmaps"} {
 		api.spoil(path, refusal(403, "Forbidden"))
 	}
 	ns, istio := "/api/v1/namespaces/app/", "/apis/networking.istio.io/v1/namespaces/app/"
-	for _, path := range []string{ns + "pods", ns + "services", "/apis/discovery.k8s.io/v1/namespaces/app/endpointslices"} {
+	for _, path := range []string{ns + "pods", ns + "services",
+		"/apis/discovery.k8s.io/v1/namespaces/app/endpointslices"} {
 		api.serve(path)
 	}
 	api.put(istio+"virtualservices", vs("v1", "x", "x.com"))
@@ -141,7 +149,8 @@ func TestAnObjectOfKubernetesThatDoesNotDecodeHurtsOnlyItself(t *testing.T) {
 			api := newFakeAPI(t)
 			api.old = old
 			service := func(name, spec string) {
-				api.put("/api/v1/services", `{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"a","name":"`+name+`"},"spec":`+spec+`}`)
+				api.put("/api/v1/services", `{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"a","name":"`+
+					name+`"},"spec":`+spec+`}`)
 			}
 			key := func(name string) value.ObjectKey {
 				return value.ObjectKey{Kind: value.KindService, Namespace: "a", Name: name}
@@ -163,7 +172,10 @@ func TestAnObjectOfKubernetesThatDoesNotDecodeHurtsOnlyItself(t *testing.T) {
 			service("last", `{}`)
 			r.Until(t, "a good one after it", has(key("last")))
 			service("bad", `{}`)
-			r.Until(t, "the repair", func(told *sinktest.Told) bool { return has(key("bad"))(told) && !rejected("bad")(told) })
+			r.Until(t, "the repair", func(told *sinktest.Told) bool {
+				return has(key("bad"))(told) &&
+					!rejected("bad")(told)
+			})
 		})
 	}
 }

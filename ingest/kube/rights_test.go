@@ -52,13 +52,14 @@ rules:
 - {apiGroups: [networking.istio.io], resources: [virtualservices, gateways], verbs: [get, list, watch]}
 `
 
-// A real API server with RBAC: the rights in one namespace are enough for --appNamespace, and where rights to the kinds that pilotd can do
-// without are missing, it goes on without them, says so, and takes them in once they are given.
+// A real API server with RBAC: the rights in one namespace are enough for --appNamespace, and where rights to the kinds
+// that pilotd can do without are missing, it goes on without them, says so, and takes them in once they are given.
 func TestRealServerGivesOnlySomeRights(t *testing.T) {
 	api := parts.StartAPIServer(t)
 	cluster := parts.NewBareCluster(t, api)
 	cluster.InstallCRDs()
-	cluster.Apply(world + "---\n" + rights + "---\n" + strings.ReplaceAll(realVS("x", "x.com"), "namespace: default", "namespace: app"))
+	cluster.Apply(world + "---\n" + rights + "---\n" + strings.ReplaceAll(realVS("x", "x.com"), "namespace: default",
+		"namespace: app"))
 	as := func(user string) *rest.Config {
 		cfg, err := config(Options{Kubeconfig: api.Kubeconfig})
 		if err != nil {
@@ -88,7 +89,8 @@ func TestRealServerGivesOnlySomeRights(t *testing.T) {
 	check(r.Now(), value.KindNode, value.KindNamespace, value.KindGateway)
 	cluster.Apply(wider)
 	r.Until(t, "the node and the namespace", func(told *sinktest.Told) bool {
-		return has(value.ObjectKey{Kind: value.KindNode, Name: "node-a"})(told) && has(value.ObjectKey{Kind: value.KindNamespace, Name: "app"})(told)
+		return has(value.ObjectKey{Kind: value.KindNode, Name: "node-a"})(told) &&
+			has(value.ObjectKey{Kind: value.KindNamespace, Name: "app"})(told)
 	})
 	r.Until(t, "the end of the reports", func(told *sinktest.Told) bool {
 		return ofKind(told, value.KindNode)+ofKind(told, value.KindNamespace)+ofKind(told, value.KindGateway) == ""

@@ -12,10 +12,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// sieve says which fields of a message are used, by number, and which of theirs; of a field with a nil sieve everything is.
+// sieve says which fields of a message are used, by number, and which of theirs; of a field with a nil sieve everything
+// is.
 type sieve map[protowire.Number]sieve
 
-// keep appends to out what is used of an encoded message. Most of a Pod is not, and costs more to decode than all the rest.
+// keep appends to out what is used of an encoded message. Most of a Pod is not, and costs more to decode than all the
+// rest.
 func (s sieve) keep(out, message []byte) ([]byte, error) {
 	for len(message) > 0 {
 		num, kind, tag := protowire.ConsumeTag(message)
@@ -132,7 +134,8 @@ func (s *slice) Unmarshal(message []byte) (err error) {
 // coreCodecs read Kubernetes's own kinds.
 func coreCodecs() serializer.CodecFactory {
 	scheme, v1 := runtime.NewScheme(), core.SchemeGroupVersion
-	scheme.AddKnownTypes(v1, &core.Namespace{}, &core.NamespaceList{}, &core.Node{}, &core.NodeList{}, &core.PodList{}, &core.Service{}, &core.ServiceList{}, &core.ConfigMap{}, &core.ConfigMapList{})
+	scheme.AddKnownTypes(v1, &core.Namespace{}, &core.NamespaceList{}, &core.Node{}, &core.NodeList{}, &core.PodList{},
+		&core.Service{}, &core.ServiceList{}, &core.ConfigMap{}, &core.ConfigMapList{})
 	scheme.AddKnownTypeWithName(v1.WithKind("Pod"), &pod{})
 	scheme.AddKnownTypes(discovery.SchemeGroupVersion, &discovery.EndpointSliceList{})
 	scheme.AddKnownTypeWithName(discovery.SchemeGroupVersion.WithKind("EndpointSlice"), &slice{})

@@ -30,7 +30,8 @@ func TestNothingUsedIsSievedOut(t *testing.T) {
 		if err := sieved.Unmarshal(message); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := new(ingest.Trimmer).Trim(&sieved.Pod), new(ingest.Trimmer).Trim(&whole); !reflect.DeepEqual(got, want) {
+		if got, want := new(ingest.Trimmer).Trim(&sieved.Pod), new(ingest.Trimmer).Trim(&whole); !reflect.DeepEqual(got,
+			want) {
 			t.Fatalf("kept %v\nwant %v", got, want)
 		}
 	})
@@ -48,20 +49,23 @@ func TestNothingUsedIsSievedOut(t *testing.T) {
 		if err := sieved.Unmarshal(message); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := new(ingest.Trimmer).Trim(&sieved.EndpointSlice), new(ingest.Trimmer).Trim(&whole); !reflect.DeepEqual(got, want) {
+		if got, want := new(ingest.Trimmer).Trim(&sieved.EndpointSlice),
+			new(ingest.Trimmer).Trim(&whole); !reflect.DeepEqual(got, want) {
 			t.Fatalf("kept %v\nwant %v", got, want)
 		}
 	})
 }
 
 func TestABookmarkIsRead(t *testing.T) {
-	bookmark := core.Pod{ObjectMeta: meta.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{meta.InitialEventsAnnotationKey: "true"}}}
+	bookmark := core.Pod{ObjectMeta: meta.ObjectMeta{ResourceVersion: "7",
+		Annotations: map[string]string{meta.InitialEventsAnnotationKey: "true"}}}
 	message, err := bookmark.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got pod
-	if err := got.Unmarshal(message); err != nil || got.ResourceVersion != "7" || got.Annotations[meta.InitialEventsAnnotationKey] != "true" {
+	if err := got.Unmarshal(message); err != nil || got.ResourceVersion != "7" ||
+		got.Annotations[meta.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("read %v, %v", got, err)
 	}
 }
@@ -84,10 +88,13 @@ func drawMeta(t *rapid.T) meta.ObjectMeta {
 	at := meta.NewTime(time.Unix(int64(rapid.IntRange(0, 1<<40).Draw(t, "created")), 0))
 	yes := rapid.Bool().Draw(t, "controller")
 	m := meta.ObjectMeta{
-		Namespace: texts().Draw(t, "namespace"), Name: "a" + texts().Draw(t, "name"), GenerateName: texts().Draw(t, "generated"), UID: "u", ResourceVersion: "7",
-		Labels: tables().Draw(t, "labels"), Annotations: tables().Draw(t, "annotations"), CreationTimestamp: at, Finalizers: []string{"f"},
-		OwnerReferences: []meta.OwnerReference{{Kind: rapid.SampledFrom([]string{"ReplicaSet", "Job"}).Draw(t, "owner"), Name: texts().Draw(t, "owner name"), Controller: &yes}},
-		ManagedFields:   []meta.ManagedFieldsEntry{{Manager: "m", Time: &at, FieldsV1: meta.NewFieldsV1("{}")}},
+		Namespace: texts().Draw(t, "namespace"), Name: "a" + texts().Draw(t, "name"),
+		GenerateName: texts().Draw(t, "generated"), UID: "u", ResourceVersion: "7",
+		Labels: tables().Draw(t, "labels"), Annotations: tables().Draw(t, "annotations"), CreationTimestamp: at,
+		Finalizers: []string{"f"},
+		OwnerReferences: []meta.OwnerReference{{Kind: rapid.SampledFrom([]string{"ReplicaSet", "Job"}).Draw(t, "owner"),
+			Name: texts().Draw(t, "owner name"), Controller: &yes}},
+		ManagedFields: []meta.ManagedFieldsEntry{{Manager: "m", Time: &at, FieldsV1: meta.NewFieldsV1("{}")}},
 	}
 	if rapid.Bool().Draw(t, "deleted") {
 		m.DeletionTimestamp = &at
@@ -99,13 +106,17 @@ func drawPod(t *rapid.T) *core.Pod {
 	p := usualPod()
 	p.ObjectMeta = drawMeta(t)
 	for i := range p.Spec.Containers {
-		p.Spec.Containers[i].Ports = append(p.Spec.Containers[i].Ports, core.ContainerPort{Name: texts().Draw(t, "port"), ContainerPort: int32(rapid.IntRange(0, 65535).Draw(t, "number"))})
+		p.Spec.Containers[i].Ports = append(p.Spec.Containers[i].Ports,
+			core.ContainerPort{Name: texts().Draw(t, "port"),
+				ContainerPort: int32(rapid.IntRange(0, 65535).Draw(t, "number"))})
 	}
-	p.Spec.NodeName, p.Spec.ServiceAccountName, p.Spec.HostNetwork = texts().Draw(t, "node"), texts().Draw(t, "account"), rapid.Bool().Draw(t, "host network")
+	p.Spec.NodeName, p.Spec.ServiceAccountName, p.Spec.HostNetwork = texts().Draw(t, "node"),
+		texts().Draw(t, "account"), rapid.Bool().Draw(t, "host network")
 	p.Spec.Hostname, p.Spec.Subdomain = texts().Draw(t, "host name"), texts().Draw(t, "subdomain")
 	p.Status.Phase = rapid.SampledFrom([]core.PodPhase{core.PodRunning, core.PodFailed, ""}).Draw(t, "phase")
 	p.Status.PodIP, p.Status.PodIPs = texts().Draw(t, "ip"), []core.PodIP{{IP: texts().Draw(t, "second ip")}}
-	p.Status.Conditions[1].Status = rapid.SampledFrom([]core.ConditionStatus{core.ConditionTrue, core.ConditionFalse}).Draw(t, "ready")
+	p.Status.Conditions[1].Status = rapid.SampledFrom([]core.ConditionStatus{core.ConditionTrue,
+		core.ConditionFalse}).Draw(t, "ready")
 	return p
 }
 
@@ -118,10 +129,12 @@ func drawSlice(t *rapid.T) *discovery.EndpointSlice {
 	if rapid.Bool().Draw(t, "of a service") {
 		s.Labels = map[string]string{discovery.LabelServiceName: texts().Draw(t, "service")}
 	}
-	s.AddressType = rapid.SampledFrom([]discovery.AddressType{discovery.AddressTypeIPv4, discovery.AddressTypeFQDN, ""}).Draw(t, "type")
+	s.AddressType = rapid.SampledFrom([]discovery.AddressType{discovery.AddressTypeIPv4, discovery.AddressTypeFQDN,
+		""}).Draw(t, "type")
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		e.Conditions = discovery.EndpointConditions{Ready: flag("ready"), Serving: flag("serving"), Terminating: flag("terminating")}
+		e.Conditions = discovery.EndpointConditions{Ready: flag("ready"), Serving: flag("serving"),
+			Terminating: flag("terminating")}
 		if e.TargetRef.Namespace = texts().Draw(t, "namespace"); rapid.Bool().Draw(t, "nobody's") {
 			e.TargetRef = nil
 		}
@@ -137,26 +150,38 @@ func drawSlice(t *rapid.T) *discovery.EndpointSlice {
 func usualPod() *core.Pod {
 	now := meta.NewTime(time.Unix(1_700_000_000, 0))
 	p := &core.Pod{ObjectMeta: meta.ObjectMeta{
-		Namespace: "team", Name: "web-5c9f8d-x7k2p", GenerateName: "web-5c9f8d-", UID: "7f1c2a52-0a54-4a9c-9e2f-3f1e2b6f9a10", CreationTimestamp: now,
-		Labels:        map[string]string{"app": "web", "version": "v1", "pod-template-hash": "5c9f8d", "security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web"},
-		Annotations:   map[string]string{"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"]}`, "prometheus.io/scrape": "true"},
-		ManagedFields: []meta.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: meta.NewFieldsV1(string(make([]byte, 1500)))}},
+		Namespace: "team", Name: "web-5c9f8d-x7k2p", GenerateName: "web-5c9f8d-",
+		UID: "7f1c2a52-0a54-4a9c-9e2f-3f1e2b6f9a10", CreationTimestamp: now,
+		Labels: map[string]string{"app": "web", "version": "v1", "pod-template-hash": "5c9f8d",
+			"security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web"},
+		Annotations: map[string]string{"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"]}`, "prometheus.io/scrape": "true"},
+		ManagedFields: []meta.ManagedFieldsEntry{{Manager: "kubelet",
+			FieldsV1: meta.NewFieldsV1(string(make([]byte, 1500)))}},
 	}}
-	size := core.ResourceList{core.ResourceCPU: resource.MustParse("100m"), core.ResourceMemory: resource.MustParse("128Mi")}
+	size := core.ResourceList{core.ResourceCPU: resource.MustParse("100m"),
+		core.ResourceMemory: resource.MustParse("128Mi")}
 	for _, name := range []string{"app", "istio-proxy"} {
-		c := core.Container{Name: name, Image: "registry.example.com/" + name + ":1", Ports: []core.ContainerPort{{Name: "http", ContainerPort: 8080}}, Resources: core.ResourceRequirements{Requests: size, Limits: size}}
+		c := core.Container{Name: name, Image: "registry.example.com/" + name + ":1",
+			Ports:     []core.ContainerPort{{Name: "http", ContainerPort: 8080}},
+			Resources: core.ResourceRequirements{Requests: size, Limits: size}}
 		for range 10 {
-			c.Env = append(c.Env, core.EnvVar{Name: "A_USUAL_NAME", ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "status.podIP"}}})
+			c.Env = append(c.Env,
+				core.EnvVar{Name: "A_USUAL_NAME",
+					ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "status.podIP"}}})
 			c.VolumeMounts = append(c.VolumeMounts, core.VolumeMount{Name: "volume", MountPath: "/a/usual/path"})
 		}
 		p.Spec.Containers = append(p.Spec.Containers, c)
-		p.Spec.Volumes = append(p.Spec.Volumes, core.Volume{Name: "volume", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}})
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, core.ContainerStatus{Name: name, Image: c.Image, Ready: true, ContainerID: "containerd://" + string(make([]byte, 64))})
+		p.Spec.Volumes = append(p.Spec.Volumes,
+			core.Volume{Name: "volume", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}})
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, core.ContainerStatus{Name: name, Image: c.Image,
+			Ready: true, ContainerID: "containerd://" + string(make([]byte, 64))})
 	}
 	p.Spec.NodeName, p.Spec.ServiceAccountName = "node-1", "web"
 	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = core.PodRunning, "10.1.2.3", []core.PodIP{{IP: "10.1.2.3"}}
-	for _, of := range []core.PodConditionType{core.PodInitialized, core.PodReady, core.ContainersReady, core.PodScheduled} {
-		p.Status.Conditions = append(p.Status.Conditions, core.PodCondition{Type: of, Status: core.ConditionTrue, LastTransitionTime: now})
+	for _, of := range []core.PodConditionType{core.PodInitialized, core.PodReady, core.ContainersReady,
+		core.PodScheduled} {
+		p.Status.Conditions = append(p.Status.Conditions, core.PodCondition{Type: of, Status: core.ConditionTrue,
+			LastTransitionTime: now})
 	}
 	return p
 }
@@ -166,13 +191,16 @@ func usualSlice(n int) *discovery.EndpointSlice {
 	yes, node, zone := true, "node-1", "zone-1"
 	s := &discovery.EndpointSlice{AddressType: discovery.AddressTypeIPv4, ObjectMeta: meta.ObjectMeta{
 		Namespace: "team", Name: "web-abcde", Labels: map[string]string{discovery.LabelServiceName: "web"},
-		ManagedFields: []meta.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: meta.NewFieldsV1(string(make([]byte, 700)))}},
+		ManagedFields: []meta.ManagedFieldsEntry{{Manager: "kube-controller-manager",
+			FieldsV1: meta.NewFieldsV1(string(make([]byte, 700)))}},
 	}}
 	for range n {
 		s.Endpoints = append(s.Endpoints, discovery.Endpoint{
-			Addresses: []string{"10.1.2.3"}, NodeName: &node, Zone: &zone, Conditions: discovery.EndpointConditions{Ready: &yes, Serving: &yes},
-			Hints:     &discovery.EndpointHints{ForZones: []discovery.ForZone{{Name: zone}}},
-			TargetRef: &core.ObjectReference{Kind: "Pod", Namespace: "team", Name: "web-5c9f8d-x7k2p", UID: "7f1c2a52-0a54-4a9c-9e2f-3f1e2b6f9a10"},
+			Addresses: []string{"10.1.2.3"}, NodeName: &node, Zone: &zone,
+			Conditions: discovery.EndpointConditions{Ready: &yes, Serving: &yes},
+			Hints:      &discovery.EndpointHints{ForZones: []discovery.ForZone{{Name: zone}}},
+			TargetRef: &core.ObjectReference{Kind: "Pod", Namespace: "team", Name: "web-5c9f8d-x7k2p",
+				UID: "7f1c2a52-0a54-4a9c-9e2f-3f1e2b6f9a10"},
 		})
 	}
 	return s
@@ -191,8 +219,10 @@ func BenchmarkArrival(b *testing.B) {
 		data []byte
 		make func() message
 	}{
-		{"pod/whole", ofPod, func() message { return &core.Pod{} }}, {"pod/sieved", ofPod, func() message { return &pod{} }},
-		{"slice/whole", ofSlice, func() message { return &discovery.EndpointSlice{} }}, {"slice/sieved", ofSlice, func() message { return &slice{} }},
+		{"pod/whole", ofPod, func() message { return &core.Pod{} }},
+		{"pod/sieved", ofPod, func() message { return &pod{} }},
+		{"slice/whole", ofSlice, func() message { return &discovery.EndpointSlice{} }},
+		{"slice/sieved", ofSlice, func() message { return &slice{} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			read := trimmed()

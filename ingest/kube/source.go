@@ -19,7 +19,8 @@ const SourceName = "kube"
 
 // Options say which server to read and whom to tell.
 type Options struct {
-	// Kubeconfig is a file. When it is empty, $KUBECONFIG, ~/.kube/config and the pod's own service account are tried, in this order.
+	// Kubeconfig is a file. When it is empty, $KUBECONFIG, ~/.kube/config and the pod's own service account are tried,
+	// in this order.
 	Kubeconfig string
 	// Config is used instead of Kubeconfig when set.
 	Config *rest.Config
@@ -27,7 +28,8 @@ type Options struct {
 	Namespace string
 	// RootNamespace is where the mesh configuration lies; "istio-system" when empty.
 	RootNamespace string
-	// Revision chooses the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" when it is empty or "default".
+	// Revision chooses the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" when it is empty or
+	// "default".
 	Revision string
 	// MeshElsewhere says that the mesh configuration has another source: that of the server is not waited for.
 	MeshElsewhere bool
@@ -63,7 +65,8 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{sink: o.Sink, log: o.Log, clients: clients, scope: newScope(o), outbox: newOutbox(o.Log, o.Grace)}, nil
+	return &Source{sink: o.Sink, log: o.Log, clients: clients, scope: newScope(o), outbox: newOutbox(o.Log, o.Grace)},
+		nil
 }
 
 // Name is the name that the source's events carry.

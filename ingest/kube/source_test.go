@@ -84,7 +84,8 @@ func TestWithoutIstioEverythingElseSyncs(t *testing.T) {
 	api.delete("/api/v1/services", "a/s")
 	r.Until(t, "the end of the service", func(told *sinktest.Told) bool { return len(told.Objects) == 0 })
 
-	if a := api.request("/api/v1/pods").Header.Get("Accept"); !strings.Contains(a, "application/vnd.kubernetes.protobuf") {
+	if a := api.request("/api/v1/pods").Header.Get("Accept"); !strings.Contains(a,
+		"application/vnd.kubernetes.protobuf") {
 		t.Errorf("pods were asked for as %s", a)
 	}
 	if a := api.request(crdPath).Header.Get("Accept"); !strings.Contains(a, "as=PartialObjectMetadata") {
@@ -155,7 +156,8 @@ func TestAnObjectThatDoesNotDecodeHurtsOnlyItself(t *testing.T) {
 	r.Until(t, "sync", synced)
 	told := r.Now()
 	bad := virtualService("bad")
-	if b := told.Rejected[bad.String()]; host(told, "x") != "x.com" || has(bad)(told) || len(b) != 1 || !strings.Contains(b[0].Reason, "soon") {
+	if b := told.Rejected[bad.String()]; host(told, "x") != "x.com" || has(bad)(told) || len(b) != 1 ||
+		!strings.Contains(b[0].Reason, "soon") {
 		t.Errorf("have %v, rejected %v", told.Objects, told.Rejected)
 	}
 	api.put(vsPath, strings.Replace(vs("v1", "x", "x2.com"), `"1s"`, `"never"`, 1))
@@ -165,7 +167,10 @@ func TestAnObjectThatDoesNotDecodeHurtsOnlyItself(t *testing.T) {
 	}
 	api.put(vsPath, vs("v1", "x", "x3.com"))
 	api.delete(vsPath, "default/bad")
-	r.Until(t, "the repair", func(told *sinktest.Told) bool { return host(told, "x") == "x3.com" && len(told.Rejected) == 0 })
+	r.Until(t, "the repair", func(told *sinktest.Told) bool {
+		return host(told, "x") == "x3.com" &&
+			len(told.Rejected) == 0
+	})
 }
 
 func TestServerWithoutStreamsIsListedInPages(t *testing.T) {
@@ -173,7 +178,8 @@ func TestServerWithoutStreamsIsListedInPages(t *testing.T) {
 	api.old = true
 	const services, path = 2*page + 1, "/api/v1/services"
 	put := func(i int) {
-		api.put(path, fmt.Sprintf(`{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"a","name":"s%04d"}}`, i))
+		api.put(path, fmt.Sprintf(`{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"a","name":"s%04d"}}`,
+			i))
 	}
 	for i := range services {
 		put(i)
@@ -201,7 +207,10 @@ func TestMeshConfigMap(t *testing.T) {
 	}
 	r.Until(t, "the configuration", is("a: 1"))
 	put(`"other":"x"`)
-	r.Until(t, "the report", func(told *sinktest.Told) bool { return len(told.Rejected) == 1 && told.Objects[mesh].Object == "a: 1" })
+	r.Until(t, "the report", func(told *sinktest.Told) bool {
+		return len(told.Rejected) == 1 &&
+			told.Objects[mesh].Object == "a: 1"
+	})
 	put(`"mesh":"a: 2"`)
 	r.Until(t, "the repair", is("a: 2"))
 }
@@ -241,7 +250,8 @@ func TestSlowServerDelaysOnlyWhatItIsAskedFor(t *testing.T) {
 func TestOnlyWhatTheOptionsNameIsAskedFor(t *testing.T) {
 	api := newFakeAPI(t)
 	ns, mesh := "/api/v1/namespaces/app/", "/api/v1/namespaces/mesh/configmaps"
-	for _, path := range []string{ns + "pods", ns + "services", "/apis/discovery.k8s.io/v1/namespaces/app/endpointslices", mesh} {
+	for _, path := range []string{ns + "pods", ns + "services",
+		"/apis/discovery.k8s.io/v1/namespaces/app/endpointslices", mesh} {
 		api.serve(path)
 	}
 	r := start(t, Options{Config: api.config(), Namespace: "app", RootNamespace: "mesh", Revision: "canary"})

@@ -1,4 +1,5 @@
-// Package sinktest has a Sink for the tests of sources: it keeps what it is told, and tests wait for calls, never for time.
+// Package sinktest has a Sink for the tests of sources: it keeps what it is told, and tests wait for calls, never for
+// time.
 package sinktest
 
 import (
@@ -105,8 +106,9 @@ func (r *Recorder) Now() *Told {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return &Told{
-		Applies: slices.Clone(r.told.Applies), Objects: maps.Clone(r.told.Objects), Rejected: maps.Clone(r.told.Rejected),
-		Synced: slices.Clone(r.told.Synced),
+		Applies: slices.Clone(r.told.Applies), Objects: maps.Clone(r.told.Objects),
+		Rejected: maps.Clone(r.told.Rejected),
+		Synced:   slices.Clone(r.told.Synced),
 	}
 }
 

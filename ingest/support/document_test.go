@@ -52,7 +52,9 @@ func document() string {
 		} else {
 			title = strings.TrimPrefix(strings.TrimPrefix(title, "istio.networking.v1alpha3."), "istio.mesh.v1alpha1.")
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| %s | state | |\n| --- | --- | --- |\n", title, map[string]string{enumSection: "value"}[s.Kind]+map[string]string{messageSection: "field", structSection: "field", annotationSection: "name", labelSection: "name"}[s.Kind])
+		fmt.Fprintf(&b, "\n## %s\n\n| %s | state | |\n| --- | --- | --- |\n", title,
+			map[string]string{enumSection: "value"}[s.Kind]+map[string]string{messageSection: "field",
+				structSection: "field", annotationSection: "name", labelSection: "name"}[s.Kind])
 		for _, n := range s.Names {
 			e, _ := s.Entry(n)
 			if n == everything {

@@ -1,7 +1,7 @@
 package support
 
-// Kind is a kind of object that pilotd does not serve. Its objects are looked for all the same, by name alone, so that nobody waits in vain
-// for what they ask.
+// Kind is a kind of object that pilotd does not serve. Its objects are looked for all the same, by name alone, so that
+// nobody waits in vain for what they ask.
 type Kind struct {
 	// Group and Name are those of the API; Plural is the resource's name in URLs.
 	Group, Name, Plural string
@@ -30,14 +30,21 @@ func Kinds() []Kind {
 	kinds := []Kind{
 		{Group: securityGroup, Name: "PeerAuthentication", Plural: "peerauthentications", Security: true,
 			Reason: "ports accept plain text and mutual TLS, whatever it says"},
-		{Group: securityGroup, Name: "RequestAuthentication", Plural: "requestauthentications", Security: true, Reason: "tokens are not checked"},
-		{Group: securityGroup, Name: "AuthorizationPolicy", Plural: "authorizationpolicies", Security: true, Reason: "nothing is denied by it"},
+		{Group: securityGroup, Name: "RequestAuthentication", Plural: "requestauthentications", Security: true,
+			Reason: "tokens are not checked"},
+		{Group: securityGroup, Name: "AuthorizationPolicy", Plural: "authorizationpolicies", Security: true,
+			Reason: "nothing is denied by it"},
 		{Group: networkGroup, Name: "EnvoyFilter", Plural: "envoyfilters", Reason: "nothing is patched by it"},
-		{Group: networkGroup, Name: "ProxyConfig", Plural: "proxyconfigs", Reason: "the mesh's defaultConfig holds for all proxies"},
-		{Group: networkGroup, Name: "WorkloadGroup", Plural: "workloadgroups", Reason: "workloads do not register themselves; WorkloadEntries are served"},
-		{Group: extensionGroup, Name: "WasmPlugin", Plural: "wasmplugins", Security: true, Reason: "the plugin is not run"},
-		{Group: extensionGroup, Name: "TrafficExtension", Plural: "trafficextensions", Security: true, Reason: "the extension is not run"},
-		{Group: telemetryGroup, Name: "Telemetry", Plural: "telemetries", Reason: "telemetry is what the proxies do by themselves"},
+		{Group: networkGroup, Name: "ProxyConfig", Plural: "proxyconfigs",
+			Reason: "the mesh's defaultConfig holds for all proxies"},
+		{Group: networkGroup, Name: "WorkloadGroup", Plural: "workloadgroups",
+			Reason: "workloads do not register themselves; WorkloadEntries are served"},
+		{Group: extensionGroup, Name: "WasmPlugin", Plural: "wasmplugins", Security: true,
+			Reason: "the plugin is not run"},
+		{Group: extensionGroup, Name: "TrafficExtension", Plural: "trafficextensions", Security: true,
+			Reason: "the extension is not run"},
+		{Group: telemetryGroup, Name: "Telemetry", Plural: "telemetries",
+			Reason: "telemetry is what the proxies do by themselves"},
 	}
 	for i := range kinds {
 		kinds[i].Versions = istio
@@ -48,12 +55,13 @@ func Kinds() []Kind {
 	} {
 		kinds = append(kinds, Kind{Group: gatewayGroup, Name: k[0], Plural: k[1], Versions: gateway, Reason: noGateway})
 	}
-	kinds = append(kinds, Kind{Group: gatewayGroup, Name: "BackendTLSPolicy", Plural: "backendtlspolicies", Versions: gateway, Security: true, Reason: noGateway})
+	kinds = append(kinds, Kind{Group: gatewayGroup, Name: "BackendTLSPolicy", Plural: "backendtlspolicies",
+		Versions: gateway, Security: true, Reason: noGateway})
 	return kinds
 }
 
-// Object is the kind's name in keys and on pages: "EnvoyFilter", and "Gateway.gateway.networking.k8s.io" for the Gateway API, of whose names
-// some are Istio's too.
+// Object is the kind's name in keys and on pages: "EnvoyFilter", and "Gateway.gateway.networking.k8s.io" for the
+// Gateway API, of whose names some are Istio's too.
 func (k Kind) Object() string {
 	if k.Group == gatewayGroup {
 		return k.Name + "." + k.Group

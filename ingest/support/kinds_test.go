@@ -24,7 +24,8 @@ func TestEveryKindIsServedOrReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kubernetes",
+		"customresourcedefinitions.gen.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

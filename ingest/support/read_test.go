@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// reads are what the code reads: "package.Type.Field" of fields and of getters, and "package.Type" of the types that stand for one field of a
-// oneof.
+// reads are what the code reads: "package.Type.Field" of fields and of getters, and "package.Type" of the types that
+// stand for one field of a oneof.
 func reads(t *testing.T) map[string]bool {
 	t.Helper()
 	const module = "github.com/pilotd/pilotd/"
@@ -98,7 +98,8 @@ func goNames(t *testing.T, message string, f protoreflect.FieldDescriptor) []str
 	return []string{whole + "." + name, whole + "_" + name, whole + "_" + name + "_"}
 }
 
-// TestServedFieldsAreRead: what fields.txt calls served is read by something else than a check, and what it calls not served is not.
+// TestServedFieldsAreRead: what fields.txt calls served is read by something else than a check, and what it calls not
+// served is not.
 func TestServedFieldsAreRead(t *testing.T) {
 	read := reads(t)
 	for s := range New().Sections() {
@@ -138,12 +139,15 @@ func readStruct(read map[string]bool, typ, name string) bool {
 	return false
 }
 
-// half reports whether a field is read though it is not served: something is made of it that has no effect for lack of another thing.
+// half reports whether a field is read though it is not served: something is made of it that has no effect for lack of
+// another thing.
 func half(field string) bool {
 	switch field {
 	case "istio.networking.v1alpha3.IstioEgressListener.bind", "istio.networking.v1alpha3.IstioIngressListener.tls",
-		"istio.networking.v1alpha3.ServerTLSSettings.credentialName", "istio.networking.v1alpha3.ServerTLSSettings.credentialNames",
-		"istio.networking.v1alpha3.ServerTLSSettings.caCertCredentialName", "istio.networking.v1alpha3.ClientTLSSettings.credentialName",
+		"istio.networking.v1alpha3.ServerTLSSettings.credentialName",
+		"istio.networking.v1alpha3.ServerTLSSettings.credentialNames",
+		"istio.networking.v1alpha3.ServerTLSSettings.caCertCredentialName",
+		"istio.networking.v1alpha3.ClientTLSSettings.credentialName",
 		"istio.mesh.v1alpha1.MeshConfig.extensionProviders":
 		return true
 	}

@@ -114,7 +114,8 @@ func parse(text string) (*Table, error) {
 		}
 		words := strings.Fields(line)
 		if in == nil || len(words) < 2 {
-			return nil, fmt.Errorf("fields.txt:%d: expected a field's name and its state, below the name of its type", i+1)
+			return nil, fmt.Errorf("fields.txt:%d: expected a field's name and its state, below the name of its type",
+				i+1)
 		}
 		e := Entry{State: State(words[1])}
 		switch e.State {

@@ -100,7 +100,8 @@ func (u used) structure(t *testing.T, table *Table, typ reflect.Type) {
 		typ = typ.Elem()
 	}
 	name := typ.PkgPath() + "." + typ.Name()
-	if typ.Kind() != reflect.Struct || !strings.HasPrefix(name, "k8s.io/api/") || u[structSection+" "+name] || valueStruct(typ) {
+	if typ.Kind() != reflect.Struct || !strings.HasPrefix(name, "k8s.io/api/") || u[structSection+" "+name] ||
+		valueStruct(typ) {
 		return
 	}
 	fields := map[string]reflect.Type{}
@@ -154,7 +155,8 @@ func TestEveryFieldIsListed(t *testing.T) {
 // TestMalformed: a table that cannot be read says in which line.
 func TestMalformed(t *testing.T) {
 	for _, c := range [][2]string{
-		{"  name served", "fields.txt:1: "}, {"message A\n  name", "fields.txt:2: "}, {"message A\n  name maybe", `fields.txt:2: "maybe"`},
+		{"  name served", "fields.txt:1: "}, {"message A\n  name", "fields.txt:2: "},
+		{"message A\n  name maybe", `fields.txt:2: "maybe"`},
 		{"message A\n  name served\n  name served", "fields.txt:3: "}, {"message A\n\nmessage A", "fields.txt:3: "},
 	} {
 		if _, err := parse(c[0]); err == nil || !strings.HasPrefix(err.Error(), c[1]) {

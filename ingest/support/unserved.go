@@ -22,8 +22,8 @@ type Finding struct {
 // maxFindings bounds the Findings of one object.
 const maxFindings = 32
 
-// Unserved finds what m sets, below the path at, without effect. It finds maxFindings at most; lists are looked at in their order, fields in
-// that of their numbers.
+// Unserved finds what m sets, below the path at, without effect. It finds maxFindings at most; lists are looked at in
+// their order, fields in that of their numbers.
 func (t *Table) Unserved(m proto.Message, at string) []Finding {
 	w := walk{table: t}
 	w.message(m.ProtoReflect(), at)
@@ -63,7 +63,8 @@ func (w *walk) look(e Entry, at string) (goOn bool) {
 	return e.State == Served && len(w.found) < maxFindings
 }
 
-// message looks at the fields that m sets. A message that the table does not have is well known, such as a Duration: it is a value.
+// message looks at the fields that m sets. A message that the table does not have is well known, such as a Duration: it
+// is a value.
 func (w *walk) message(m protoreflect.Message, at string) {
 	section := w.table.section(messageSection, string(m.Descriptor().FullName()))
 	if section == nil {

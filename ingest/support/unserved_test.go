@@ -18,7 +18,8 @@ func shown(found []Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// TestUnservedFindsWhatIsSet: fields, fields of elements of lists and values of enums, each by its path; nothing of what is not set.
+// TestUnservedFindsWhatIsSet: fields, fields of elements of lists and values of enums, each by its path; nothing of
+// what is not set.
 func TestUnservedFindsWhatIsSet(t *testing.T) {
 	table := New()
 	for _, c := range []struct {
@@ -30,13 +31,16 @@ func TestUnservedFindsWhatIsSet(t *testing.T) {
 				HttpDelayType: &networking.HTTPFaultInjection_Delay_ExponentialDelay{ExponentialDelay: durationpb.New(1)}}},
 		}}}, "spec"), "spec.http[1].fault.delay.exponentialDelay false"},
 		{table.Unserved(&networking.DestinationRule{Subsets: []*networking.Subset{{TrafficPolicy: &networking.TrafficPolicy{
-			Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetHost: "x"}}}}}, "spec"), "spec.subsets[0].trafficPolicy.tunnel false"},
+			Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetHost: "x"}}}}}, "spec"),
+			"spec.subsets[0].trafficPolicy.tunnel false"},
 		{table.Unserved(&networking.Gateway{Servers: []*networking.Server{{Tls: &networking.ServerTLSSettings{CaCrl: "x"}}}}, "spec"),
 			"spec.servers[0].tls.caCrl true"},
-		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DYNAMIC_DNS}, "spec"), "spec.resolution false"},
+		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DYNAMIC_DNS}, "spec"),
+			"spec.resolution false"},
 		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DNS}, "spec"), ""},
 		{table.Unserved(&meshconfig.MeshConfig{AccessLogFile: "/dev/stdout"}, ""), "accessLogFile false"},
-		{table.UnservedMeta(map[string]string{"istio.io/dry-run": "true", "other": "x"}, map[string]string{"istio.io/dataplane-mode": "ambient"}),
+		{table.UnservedMeta(map[string]string{"istio.io/dry-run": "true", "other": "x"},
+			map[string]string{"istio.io/dataplane-mode": "ambient"}),
 			"metadata.annotations[istio.io/dry-run] true, metadata.labels[istio.io/dataplane-mode] false"},
 	} {
 		if got := shown(c.found); got != c.want {

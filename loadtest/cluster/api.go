@@ -22,11 +22,13 @@ import (
 
 // Options say which API server, and how it is used.
 type Options struct {
-	// Kubeconfig names the file; without it the usual places are looked at. Context is one of the file's, the current one by default.
+	// Kubeconfig names the file; without it the usual places are looked at. Context is one of the file's, the current
+	// one by default.
 	Kubeconfig, Context string
 	// Workers is how many requests are under way at the same time.
 	Workers int
-	// CRDs is a file with Istio's definitions, for a server that lacks them; without it ones that let everything in are made.
+	// CRDs is a file with Istio's definitions, for a server that lacks them; without it ones that let everything in are
+	// made.
 	CRDs string
 	// Progress is called every second, and at the end.
 	Progress func(Progress)
@@ -43,7 +45,8 @@ type api struct {
 func connect(o Options) (*api, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -60,7 +63,8 @@ func connect(o Options) (*api, error) {
 			continue
 		}
 		own := rest.CopyConfig(config)
-		own.GroupVersion, own.NegotiatedSerializer, own.APIPath, own.ContentType = &k.group, codecs.WithoutConversion(), "/apis", runtime.ContentTypeProtobuf
+		own.GroupVersion, own.NegotiatedSerializer, own.APIPath, own.ContentType = &k.group, codecs.WithoutConversion(),
+			"/apis", runtime.ContentTypeProtobuf
 		if k.group.Group == "" {
 			own.APIPath = "/api"
 			if a.raw, err = rest.UnversionedRESTClientFor(own); err != nil {
@@ -121,8 +125,10 @@ func (a *api) put(ctx context.Context, k kind, o mesh.Object, before string) (ve
 
 // transient tells whether an error is one of a server that may do better later. What was asked for may have been done.
 func transient(err error) bool {
-	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsInternalError(err) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsInternalError(err) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) ||
+		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
 // pause waits before the attempt after the n-th.
@@ -146,13 +152,15 @@ func (a *api) send(ctx context.Context, k kind, o mesh.Object, create bool) (str
 	if err != nil || !k.status {
 		return version, err
 	}
-	return finish(ctx, client.Put().NamespaceIfScoped(o.GetNamespace(), !k.cluster).Resource(k.resource).Name(o.GetName()).SubResource("status").Body(o))
+	return finish(ctx, client.Put().NamespaceIfScoped(o.GetNamespace(),
+		!k.cluster).Resource(k.resource).Name(o.GetName()).SubResource("status").Body(o))
 }
 
 // finish makes a request that is answered with the object's metadata alone.
 func finish(ctx context.Context, r *rest.Request) (string, error) {
 	var got metav1.PartialObjectMetadata
-	r.SetHeader("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/json")
+	r.SetHeader("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/json")
 	err := r.Do(ctx).Into(&got)
 	return got.ResourceVersion, err
 }
@@ -180,7 +188,8 @@ func (a *api) remove(ctx context.Context, k kind, o metav1.Object) error {
 	var now int64
 	var err error
 	for n := range attempts {
-		if err = a.of(k, o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now}); err == nil || apierrors.IsNotFound(err) {
+		if err = a.of(k, o.GetNamespace()).Delete(ctx, o.GetName(),
+			metav1.DeleteOptions{GracePeriodSeconds: &now}); err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
 		if !transient(err) {

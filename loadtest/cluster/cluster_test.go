@@ -17,7 +17,8 @@ import (
 func TestDefinitionsAreNamedAsIstios(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
 	must(t, err)
-	all, err := definitions(filepath.Join(strings.TrimSpace(string(out)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	all, err := definitions(filepath.Join(strings.TrimSpace(string(out)), "kubernetes",
+		"customresourcedefinitions.gen.yaml"))
 	must(t, err)
 	istios := map[string]*unstructured.Unstructured{}
 	for _, d := range all {

@@ -22,7 +22,8 @@ import (
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 func definitionsResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 }
 
 // define makes the definitions of Istio's kinds that the server lacks, and waits until it serves all that are written.
@@ -143,7 +144,8 @@ func definitions(file string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if d.GetKind() == "CustomResourceDefinition" && slices.ContainsFunc(kinds(), func(k kind) bool { return k.defined() == d.GetName() }) {
+		if d.GetKind() == "CustomResourceDefinition" &&
+			slices.ContainsFunc(kinds(), func(k kind) bool { return k.defined() == d.GetName() }) {
 			out = append(out, d)
 		}
 	}
@@ -163,7 +165,8 @@ func (k kind) definition() *unstructured.Unstructured {
 	var versions []any
 	for _, v := range []string{"v1", "v1beta1", "v1alpha3"} {
 		versions = append(versions, map[string]any{
-			"name": v, "served": true, "storage": v == k.group.Version, "subresources": map[string]any{"status": map[string]any{}},
+			"name": v, "served": true, "storage": v == k.group.Version,
+			"subresources": map[string]any{"status": map[string]any{}},
 			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
 				"spec":   map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 				"status": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
@@ -175,7 +178,8 @@ func (k kind) definition() *unstructured.Unstructured {
 		"metadata": map[string]any{"name": k.defined()},
 		"spec": map[string]any{
 			"group": k.group.Group, "scope": "Namespaced", "versions": versions,
-			"names": map[string]any{"kind": k.name, "listKind": k.name + "List", "plural": k.resource, "singular": strings.ToLower(k.name)},
+			"names": map[string]any{"kind": k.name, "listKind": k.name + "List", "plural": k.resource,
+				"singular": strings.ToLower(k.name)},
 		},
 	}}
 }

@@ -46,7 +46,8 @@ func (a *api) inventory(ctx context.Context, selector string) (inventory, error)
 		}
 		if k.status {
 			// Whose status was not written is not complete.
-			bare, err := a.list(ctx, k, metav1.ListOptions{LabelSelector: selector, FieldSelector: "status.phase!=Running"})
+			bare, err := a.list(ctx, k, metav1.ListOptions{LabelSelector: selector,
+				FieldSelector: "status.phase!=Running"})
 			if err != nil {
 				return nil, err
 			}

@@ -10,13 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Namespaces end when a controller has emptied them. Where none does, and the namespace says nothing about it, this is what is waited for it.
+// Namespaces end when a controller has emptied them. Where none does, and the namespace says nothing about it, this is
+// what is waited for it.
 const (
 	controllerPatience = 3 * time.Second
 	namespacePatience  = 2 * time.Minute
 )
 
-// finalize waits until a deleted namespace, of which all that was made is gone, has gone too. Where no controller cares it is let go.
+// finalize waits until a deleted namespace, of which all that was made is gone, has gone too. Where no controller cares
+// it is let go.
 func (a *api) finalize(ctx context.Context, name string) error {
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
@@ -48,7 +50,8 @@ func (a *api) letGo(ctx context.Context, ns *corev1.Namespace) error {
 	if err != nil {
 		return err
 	}
-	err = a.raw.Put().AbsPath("/api/v1/namespaces", ns.Name, "finalize").SetHeader("Content-Type", "application/json").Body(text).Do(ctx).Error()
+	err = a.raw.Put().AbsPath("/api/v1/namespaces", ns.Name, "finalize").SetHeader("Content-Type",
+		"application/json").Body(text).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

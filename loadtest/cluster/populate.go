@@ -97,12 +97,14 @@ func (s *syncer) watched(ctx context.Context, tell func(Progress), act func(cont
 // objects are those of a mesh, as they are in a cluster.
 func objects(m *mesh.Mesh, s mesh.Shape) iter.Seq[mesh.Object] {
 	return func(yield func(mesh.Object) bool) {
-		if !yield(dress(&corev1.Namespace{TypeMeta: typeMeta("Namespace"), ObjectMeta: metav1.ObjectMeta{Name: homeNamespace}})) {
+		if !yield(dress(&corev1.Namespace{TypeMeta: typeMeta("Namespace"),
+			ObjectMeta: metav1.ObjectMeta{Name: homeNamespace}})) {
 			return
 		}
 		for o := range m.Objects() {
 			if service, ok := o.(*corev1.Service); ok {
-				account := &corev1.ServiceAccount{TypeMeta: typeMeta("ServiceAccount"), ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
+				account := &corev1.ServiceAccount{TypeMeta: typeMeta("ServiceAccount"),
+					ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
 				if !yield(account) {
 					return
 				}
@@ -139,7 +141,8 @@ func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: 
 // shapeObject says which shape the mesh has.
 func shapeObject(s mesh.Shape) (*corev1.ConfigMap, error) {
 	text, err := yaml.Marshal(s)
-	return &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap"), ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace, Name: shapeName},
+	return &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap"), ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace,
+		Name: shapeName},
 		Data: map[string]string{shapeKey: string(text)}}, err
 }
 

@@ -41,14 +41,17 @@ func (w *world) checkPods(m *mesh.Mesh) {
 	if len(pods) != m.Workloads()+m.Gateways() {
 		w.t.Fatalf("%d pods", len(pods))
 	}
-	if o := pods[m.GatewayNode(0).Metadata.Fields["NAME"].GetStringValue()]; len(o.Spec.Containers) != 1 || o.Spec.Containers[0].Args[1] != "router" {
+	if o := pods[m.GatewayNode(0).Metadata.Fields["NAME"].GetStringValue()]; len(o.Spec.Containers) != 1 ||
+		o.Spec.Containers[0].Args[1] != "router" {
 		w.t.Errorf("the pod of a gateway: %+v", o.Spec.Containers)
 	}
 	for i := range m.Workloads() {
 		node := m.Node(i).Metadata.Fields
 		o := pods[node["NAME"].GetStringValue()]
-		if o == nil || o.Status.Phase != corev1.PodRunning || o.Status.PodIP != node["INSTANCE_IPS"].GetStringValue() || len(o.Status.Conditions) != 4 ||
-			len(o.Status.ContainerStatuses) != 2 || len(o.OwnerReferences) != 1 || o.Spec.Containers[1].Name != "istio-proxy" {
+		if o == nil || o.Status.Phase != corev1.PodRunning || o.Status.PodIP != node["INSTANCE_IPS"].GetStringValue() ||
+			len(o.Status.Conditions) != 4 ||
+			len(o.Status.ContainerStatuses) != 2 || len(o.OwnerReferences) != 1 ||
+			o.Spec.Containers[1].Name != "istio-proxy" {
 			w.t.Fatalf("pod of workload %d: %+v", i, o)
 		}
 		for k, v := range node["LABELS"].GetStructValue().Fields {
@@ -84,14 +87,16 @@ func (w *world) edits(t *testing.T, s mesh.Shape) {
 	}
 	pods := w.pods()
 	successor := pods[c.Successor(5, 4).Metadata.Fields["NAME"].GetStringValue()]
-	if successor == nil || successor.Status.PodIP != mesh.Address(4) || pods[m.Node(5).Metadata.Fields["NAME"].GetStringValue()] != nil {
+	if successor == nil || successor.Status.PodIP != mesh.Address(4) ||
+		pods[m.Node(5).Metadata.Fields["NAME"].GetStringValue()] != nil {
 		t.Errorf("pod of workload 5: %v", successor)
 	}
 	if got, want := len(pods), m.Workloads()+m.Gateways()+110-2; got != want || len(ends) != want+1 {
 		t.Errorf("%d pods, %d endpoints, want %d", got, len(ends), want)
 	}
 	first, added := strings.Split(m.Host(0), "."), strings.Split(m.Host(m.Unrouted()), ".")
-	if !strings.Contains(w.text("virtualservices", first[1], first[0]), mesh.Path(2)) || !strings.Contains(w.text("virtualservices", added[1], added[0]+"-added"), mesh.Path(3)) {
+	if !strings.Contains(w.text("virtualservices", first[1], first[0]), mesh.Path(2)) ||
+		!strings.Contains(w.text("virtualservices", added[1], added[0]+"-added"), mesh.Path(3)) {
 		t.Error("the routes do not say 2 and 3")
 	}
 	edit(c.RemoveRoute(7))
@@ -107,7 +112,8 @@ func (w *world) edits(t *testing.T, s mesh.Shape) {
 func (w *world) meddled(t *testing.T, s mesh.Shape) {
 	a, b := w.open(), w.open()
 	for n, c := range []*Cluster{a, b, a} {
-		for _, edit := range []func(int) (time.Time, error){c.Route, func(n int) (time.Time, error) { return c.Endpoint(1, n) }} {
+		for _, edit := range []func(int) (time.Time, error){c.Route,
+			func(n int) (time.Time, error) { return c.Endpoint(1, n) }} {
 			_, err := edit(n + 1)
 			must(t, err)
 		}
@@ -190,7 +196,8 @@ func (w *world) foreign(t *testing.T) {
 	must(t, w.api.finalize(t.Context(), "team-001"))
 }
 
-// strict is a server with Istio's own definitions, which says of every object whether it is valid. They are left as they are.
+// strict is a server with Istio's own definitions, which says of every object whether it is valid. They are left as
+// they are.
 func (w *world) strict(t *testing.T) {
 	w.objects.InstallCRDs()
 	s := shape(t, "everything")

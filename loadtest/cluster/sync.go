@@ -56,8 +56,8 @@ func (s *syncer) state() Progress {
 	return s.progress
 }
 
-// put writes the objects that differ from those that are there. Those without a namespace come first, and are there before the others are
-// written.
+// put writes the objects that differ from those that are there. Those without a namespace come first, and are there
+// before the others are written.
 func (s *syncer) put(ctx context.Context, objects iter.Seq[mesh.Object]) error {
 	g, within := s.group(ctx)
 	cluster := true

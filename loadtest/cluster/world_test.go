@@ -36,7 +36,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatalf("APISERVER names no API server (%v): `make unit` builds one and sets it", err)
 	}
 	server := parts.StartAPIServer(t)
-	w := &world{t: t, options: Options{Kubeconfig: server.Kubeconfig, Workers: 16}, objects: parts.NewBareCluster(t, server)}
+	w := &world{t: t, options: Options{Kubeconfig: server.Kubeconfig, Workers: 16},
+		objects: parts.NewBareCluster(t, server)}
 	var err error
 	w.api, err = connect(w.options)
 	must(t, err)
@@ -138,7 +139,8 @@ func (w *world) endpoints() (out []string) {
 
 // text is an object of Istio's as JSON, or why there is none.
 func (w *world) text(resource, namespace, name string) string {
-	b, err := w.api.raw.Get().AbsPath("/apis/networking.istio.io/v1/namespaces", namespace, resource, name).Do(w.t.Context()).Raw()
+	b, err := w.api.raw.Get().AbsPath("/apis/networking.istio.io/v1/namespaces", namespace, resource,
+		name).Do(w.t.Context()).Raw()
 	if err != nil {
 		return err.Error()
 	}

@@ -87,7 +87,8 @@ func TestEditsAreMarkedAndRestored(t *testing.T) {
 	_, err = d.Route(13)
 	must(t, err)
 	now := contents(t, dir)
-	for name, mark := range map[string]string{"live/endpointslice-team-003-service-00003-a1b2c.yaml": mesh.Address(12), "live/virtualservice-team-000-service-00000.yaml": mesh.Path(13)} {
+	for name, mark := range map[string]string{"live/endpointslice-team-003-service-00003-a1b2c.yaml": mesh.Address(12),
+		"live/virtualservice-team-000-service-00000.yaml": mesh.Path(13)} {
 		if !bytes.Contains([]byte(now[name]), []byte(mark)) || strings.Contains(before[name], mark) {
 			t.Errorf("%s does not say %s", name, mark)
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations by their size, each to less than one percent. Its memory does not grow with their number. The zero value is one
-// of nothing.
+// Histogram counts durations by their size, each to less than one percent. Its memory does not grow with their number.
+// The zero value is one of nothing.
 type Histogram struct {
 	counts      []int64
 	total       int

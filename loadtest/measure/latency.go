@@ -41,7 +41,8 @@ func Typical(of []Latency) Latency {
 }
 
 func (l Latency) String() string {
-	return fmt.Sprintf("first %s, median %s, p99 %s, last %s", Short(l.First), Short(l.Median), Short(l.P99), Short(l.Last))
+	return fmt.Sprintf("first %s, median %s, p99 %s, last %s", Short(l.First), Short(l.Median), Short(l.P99),
+		Short(l.Last))
 }
 
 // Short is a duration with three digits or so.

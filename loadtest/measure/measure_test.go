@@ -23,10 +23,12 @@ func TestLatencyRanks(t *testing.T) {
 	h.Merge(new(Histogram))
 	l := h.Latency()
 	near := func(got, want time.Duration) bool { return got > want*99/100 && got < want*101/100 }
-	if l.Samples != 1000 || l.First != time.Millisecond || l.Last != time.Second || !near(l.Median, 501*time.Millisecond) || !near(l.P99, 990*time.Millisecond) {
+	if l.Samples != 1000 || l.First != time.Millisecond || l.Last != time.Second ||
+		!near(l.Median, 501*time.Millisecond) || !near(l.P99, 990*time.Millisecond) {
 		t.Error(l)
 	}
-	if p := h.Percentiles(); len(p) != 101 || p[0] != l.First || p[100] != l.Last || !near(p[25], 251*time.Millisecond) {
+	if p := h.Percentiles(); len(p) != 101 || p[0] != l.First || p[100] != l.Last ||
+		!near(p[25], 251*time.Millisecond) {
 		t.Error(p)
 	}
 	if new(Histogram).Latency() != (Latency{}) || new(Histogram).Percentiles() != nil {

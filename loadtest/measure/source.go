@@ -20,7 +20,8 @@ func Local(pid int) Source {
 	return func(context.Context) (Process, error) { return Read(pid) }
 }
 
-// Metrics is the source of a process that says of itself, at an address, what Prometheus's clients say of all processes.
+// Metrics is the source of a process that says of itself, at an address, what Prometheus's clients say of all
+// processes.
 func Metrics(url string) Source {
 	return func(ctx context.Context) (Process, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -47,7 +48,8 @@ func Metrics(url string) Source {
 
 // exposed reads metrics in Prometheus's text format.
 func exposed(r io.Reader) (Process, error) {
-	found := map[string]float64{"process_cpu_seconds_total": -1, "process_resident_memory_bytes": -1, "go_memstats_heap_inuse_bytes": 0}
+	found := map[string]float64{"process_cpu_seconds_total": -1, "process_resident_memory_bytes": -1,
+		"go_memstats_heap_inuse_bytes": 0}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -63,9 +65,11 @@ func exposed(r io.Reader) (Process, error) {
 	}
 	cpu, resident := found["process_cpu_seconds_total"], found["process_resident_memory_bytes"]
 	if cpu < 0 || resident < 0 {
-		return Process{}, errors.Join(lines.Err(), errors.New("there are no process_cpu_seconds_total and process_resident_memory_bytes"))
+		return Process{}, errors.Join(lines.Err(),
+			errors.New("there are no process_cpu_seconds_total and process_resident_memory_bytes"))
 	}
-	return Process{CPU: time.Duration(cpu * float64(time.Second)), Resident: int64(resident), Heap: int64(found["go_memstats_heap_inuse_bytes"])}, lines.Err()
+	return Process{CPU: time.Duration(cpu * float64(time.Second)), Resident: int64(resident),
+		Heap: int64(found["go_memstats_heap_inuse_bytes"])}, lines.Err()
 }
 
 // Sum is the source of several processes together.

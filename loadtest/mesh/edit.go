@@ -4,16 +4,18 @@ package mesh
 type EditKind int
 
 const (
-	// Endpoint gives the Service one more endpoint, whose address says the number. One that an earlier edit gave it goes.
+	// Endpoint gives the Service one more endpoint, whose address says the number. One that an earlier edit gave it
+	// goes.
 	Endpoint EditKind = iota
 	// Route edits the VirtualService of the first service: it has one more route, whose path says the number.
 	Route
 	// AddRoute makes a VirtualService for a service that has none; its path says the number.
 	AddRoute
-	// RemoveRoute deletes what AddRoute made. It says nothing: it has arrived where the path that AddRoute left is gone.
+	// RemoveRoute deletes what AddRoute made. It says nothing: it has arrived where the path that AddRoute left is
+	// gone.
 	RemoveRoute
-	// Replace puts a new pod in the place of one of the Service's, as each step of a rolling restart does: another name, another pod
-	// template hash, and an address that says the number.
+	// Replace puts a new pod in the place of one of the Service's, as each step of a rolling restart does: another
+	// name, another pod template hash, and an address that says the number.
 	Replace
 	// Scale lets the Service have Pods pods. The address of the first new one says the number; fewer pods say nothing.
 	Scale

@@ -13,8 +13,8 @@ type Place interface {
 	Write(Change) (time.Time, error)
 }
 
-// Editor edits a mesh in some place. Every edit says a number from 1 to LastMark, and returns when it was made. It is for use by one
-// goroutine.
+// Editor edits a mesh in some place. Every edit says a number from 1 to LastMark, and returns when it was made. It is
+// for use by one goroutine.
 type Editor struct {
 	// Immutable after NewEditor.
 	mesh  *Mesh

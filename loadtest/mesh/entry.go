@@ -9,15 +9,18 @@ import (
 
 // serviceEntry is service s in a mesh without Kubernetes.
 func (m *Mesh) serviceEntry(s int) *networkingv1.ServiceEntry {
-	o := &networkingv1.ServiceEntry{TypeMeta: networking("ServiceEntry"), ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
-	o.Spec = meshv1.ServiceEntry{Hosts: []string{m.Host(s)}, Location: meshv1.ServiceEntry_MESH_INTERNAL, Resolution: meshv1.ServiceEntry_STATIC,
+	o := &networkingv1.ServiceEntry{TypeMeta: networking("ServiceEntry"), ObjectMeta: meta(m.namespace(s), m.service(s),
+		m.created(s))}
+	o.Spec = meshv1.ServiceEntry{Hosts: []string{m.Host(s)}, Location: meshv1.ServiceEntry_MESH_INTERNAL,
+		Resolution:       meshv1.ServiceEntry_STATIC,
 		WorkloadSelector: &meshv1.WorkloadSelector{Labels: map[string]string{"app": m.service(s)}}}
 	if !m.headless(s) {
 		o.Spec.Addresses = []string{clusterIP(s)}
 	}
 	for _, p := range m.ports(s) {
 		protocol := map[string]string{"http": "HTTP", "tcp": "TCP", "grpc": "GRPC"}[p.Name]
-		o.Spec.Ports = append(o.Spec.Ports, &meshv1.ServicePort{Number: uint32(p.Port), Name: p.Name, Protocol: protocol, TargetPort: uint32(p.TargetPort.IntVal)})
+		o.Spec.Ports = append(o.Spec.Ports, &meshv1.ServicePort{Number: uint32(p.Port), Name: p.Name,
+			Protocol: protocol, TargetPort: uint32(p.TargetPort.IntVal)})
 	}
 	return o
 }
@@ -41,12 +44,16 @@ func (m *Mesh) externalObjects(yield func(Object) bool) bool {
 	return true
 }
 
-// external is the i-th service outside the mesh: those that are found by name come first, then those with endpoints, then those with workloads.
+// external is the i-th service outside the mesh: those that are found by name come first, then those with endpoints,
+// then those with workloads.
 func (m *Mesh) external(i int) *networkingv1.ServiceEntry {
 	name := fmt.Sprintf("external-%05d", i)
-	o := &networkingv1.ServiceEntry{TypeMeta: networking("ServiceEntry"), ObjectMeta: meta(m.namespace(i), name, m.created(i))}
-	o.Spec = meshv1.ServiceEntry{Hosts: []string{name + ".example.org"}, Location: meshv1.ServiceEntry_MESH_EXTERNAL, Resolution: meshv1.ServiceEntry_STATIC,
-		Ports: []*meshv1.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}, {Number: 443, Name: "tls", Protocol: "TLS"}}}
+	o := &networkingv1.ServiceEntry{TypeMeta: networking("ServiceEntry"),
+		ObjectMeta: meta(m.namespace(i), name, m.created(i))}
+	o.Spec = meshv1.ServiceEntry{Hosts: []string{name + ".example.org"}, Location: meshv1.ServiceEntry_MESH_EXTERNAL,
+		Resolution: meshv1.ServiceEntry_STATIC,
+		Ports: []*meshv1.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"},
+			{Number: 443, Name: "tls", Protocol: "TLS"}}}
 	switch e := m.ServiceEntries; {
 	case i < e.DNS:
 		o.Spec.Resolution = meshv1.ServiceEntry_DNS
@@ -65,8 +72,10 @@ func (m *Mesh) external(i int) *networkingv1.ServiceEntry {
 // externalWorkload is the n-th workload of the i-th service outside the mesh.
 func (m *Mesh) externalWorkload(i, n int) *networkingv1.WorkloadEntry {
 	app := fmt.Sprintf("external-%05d", i)
-	o := &networkingv1.WorkloadEntry{TypeMeta: networking("WorkloadEntry"), ObjectMeta: meta(m.namespace(i), fmt.Sprintf("%s-%d", app, n), m.created(i))}
-	o.Spec = meshv1.WorkloadEntry{Address: m.externalAddress(i, n), Labels: map[string]string{"app": app}, ServiceAccount: app}
+	o := &networkingv1.WorkloadEntry{TypeMeta: networking("WorkloadEntry"),
+		ObjectMeta: meta(m.namespace(i), fmt.Sprintf("%s-%d", app, n), m.created(i))}
+	o.Spec = meshv1.WorkloadEntry{Address: m.externalAddress(i, n), Labels: map[string]string{"app": app},
+		ServiceAccount: app}
 	return o
 }
 

@@ -35,7 +35,8 @@ func (m *Mesh) gatewayNames() (out []string) {
 // gatewayWorkload is the i-th gateway. Consecutive ones are of different deployments.
 func (m *Mesh) gatewayWorkload(i int) workload {
 	n := m.Workloads() + i
-	w := workload{namespace: gatewayNamespace, app: gatewayName(i % m.Gateway.Deployments), version: version(0), address: address(n), hash: m.hash(n, 0), number: n, router: true}
+	w := workload{namespace: gatewayNamespace, app: gatewayName(i % m.Gateway.Deployments), version: version(0),
+		address: address(n), hash: m.hash(n, 0), number: n, router: true}
 	w.name = w.podName()
 	return w
 }
@@ -68,7 +69,8 @@ func (m *Mesh) gatewayObjects(yield func(Object) bool) bool {
 }
 
 func (m *Mesh) gatewayService(d int) *corev1.Service {
-	o := &corev1.Service{TypeMeta: core("Service"), ObjectMeta: meta(gatewayNamespace, gatewayName(d), m.created(m.services()))}
+	o := &corev1.Service{TypeMeta: core("Service"), ObjectMeta: meta(gatewayNamespace, gatewayName(d),
+		m.created(m.services()))}
 	o.Spec.ClusterIP = clusterIP(m.services() + d)
 	o.Spec.Selector = map[string]string{"app": gatewayName(d)}
 	o.Spec.Ports = []corev1.ServicePort{servicePort("http2", 80, httpPort)}
@@ -81,7 +83,8 @@ func (m *Mesh) gatewaySlices(d int) (out []*discoveryv1.EndpointSlice) {
 			name := fmt.Sprintf("%s-%05x", gatewayName(d), 0xa1b2c+len(out))
 			o := newSlice(meta(gatewayNamespace, name, m.created(m.services())), gatewayName(d))
 			port := servicePort("http2", 80, httpPort)
-			o.Ports = []discoveryv1.EndpointPort{{Name: &port.Name, Port: &port.TargetPort.IntVal, Protocol: &port.Protocol}}
+			o.Ports = []discoveryv1.EndpointPort{{Name: &port.Name, Port: &port.TargetPort.IntVal,
+				Protocol: &port.Protocol}}
 			out = append(out, o)
 		}
 		last := out[len(out)-1]
@@ -92,7 +95,8 @@ func (m *Mesh) gatewaySlices(d int) (out []*discoveryv1.EndpointSlice) {
 }
 
 func (m *Mesh) gateway(d int) *networkingv1.Gateway {
-	o := &networkingv1.Gateway{TypeMeta: networking("Gateway"), ObjectMeta: meta(gatewayNamespace, gatewayName(d), m.created(m.services()))}
+	o := &networkingv1.Gateway{TypeMeta: networking("Gateway"), ObjectMeta: meta(gatewayNamespace, gatewayName(d),
+		m.created(m.services()))}
 	o.Spec = meshv1.Gateway{Selector: map[string]string{"istio": gatewayName(d)}, Servers: []*meshv1.Server{
 		{Port: &meshv1.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*.example.com"}},
 	}}
@@ -103,10 +107,13 @@ func (m *Mesh) gateway(d int) *networkingv1.Gateway {
 func (m *Mesh) gatewayRoutes(h int) *networkingv1.VirtualService {
 	r := m.random(gatewayRoutes, h)
 	name := fmt.Sprintf("host-%05d", h)
-	o := &networkingv1.VirtualService{TypeMeta: networking("VirtualService"), ObjectMeta: meta(m.namespace(h), name, m.created(h))}
+	o := &networkingv1.VirtualService{TypeMeta: networking("VirtualService"),
+		ObjectMeta: meta(m.namespace(h), name, m.created(h))}
 	o.Spec = meshv1.VirtualService{Hosts: []string{name + ".example.com"}, Gateways: m.gatewayNames()}
 	for i := h; i < m.Gateway.Routes; i += m.Gateway.Hosts {
-		o.Spec.Http = append(o.Spec.Http, prefixed(fmt.Sprintf("/api/%05d/", i), &meshv1.HTTPRouteDestination{Destination: m.destination(r.IntN(m.services()))}))
+		o.Spec.Http = append(o.Spec.Http,
+			prefixed(fmt.Sprintf("/api/%05d/", i),
+				&meshv1.HTTPRouteDestination{Destination: m.destination(r.IntN(m.services()))}))
 	}
 	return o
 }

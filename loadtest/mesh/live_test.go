@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What edits say they write, written on what was there, is what Live says that there is; whatever edits come. The marked write says the number.
+// What edits say they write, written on what was there, is what Live says that there is; whatever edits come. The
+// marked write says the number.
 func TestEditsAddUpToWhatIsLive(t *testing.T) {
 	for _, name := range []string{"everything", "entries"} {
 		m := named(t, name)
@@ -123,12 +124,14 @@ func TestSuccessorsAreTheirPods(t *testing.T) {
 	pod, err := json.Marshal(last.Writes[0].Object)
 	must(t, err)
 	node := e.Successor(42, 6).Metadata.Fields
-	for _, fact := range []string{node["NAME"].GetStringValue(), node["LABELS"].GetStructValue().Fields["pod-template-hash"].GetStringValue(), Address(6)} {
+	for _, fact := range []string{node["NAME"].GetStringValue(),
+		node["LABELS"].GetStructValue().Fields["pod-template-hash"].GetStringValue(), Address(6)} {
 		if fact == "" || !strings.Contains(string(pod), fact) {
 			t.Errorf("the pod does not say %q: %s", fact, pod)
 		}
 	}
-	if gone := last.Writes[2]; !gone.Delete || gone.Object.GetName() != m.Node(42).Metadata.Fields["NAME"].GetStringValue() {
+	if gone := last.Writes[2]; !gone.Delete ||
+		gone.Object.GetName() != m.Node(42).Metadata.Fields["NAME"].GetStringValue() {
 		t.Errorf("%+v is not the pod that was", gone)
 	}
 	if _, err := e.Replace(m.Workloads(), 7); err == nil {

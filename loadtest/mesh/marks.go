@@ -2,8 +2,8 @@ package mesh
 
 import "fmt"
 
-// What edited objects carry before the number of the edit, so that whoever receives it knows which it is: two bytes of an address out of
-// those reserved for benchmarks, and a path.
+// What edited objects carry before the number of the edit, so that whoever receives it knows which it is: two bytes of
+// an address out of those reserved for benchmarks, and a path.
 const (
 	EndpointMark = "198.18."
 	RouteMark    = "/change-"

@@ -145,14 +145,16 @@ func TestWorkloadsHaveAllOfTheirOwn(t *testing.T) {
 					t.Errorf("%s: label %s is %q, the proxy says %q", o.Name, k, v, got)
 				}
 			}
-			if n.Metadata.Fields["INSTANCE_IPS"].GetStringValue() != o.Status.PodIP || endpoints[o.Name] != o.Status.PodIP {
+			if n.Metadata.Fields["INSTANCE_IPS"].GetStringValue() != o.Status.PodIP ||
+				endpoints[o.Name] != o.Status.PodIP {
 				t.Errorf("%s: addresses differ: %s %s", o.Name, o.Status.PodIP, endpoints[o.Name])
 			}
 		}
 	}
 	all := m.Workloads() + m.Gateways()
 	if len(nodes) != all || len(addresses) != all || len(hashes) != all || len(endpoints) != all {
-		t.Errorf("of %d: %d names, %d addresses, %d hashes, %d endpoints", all, len(nodes), len(addresses), len(hashes), len(endpoints))
+		t.Errorf("of %d: %d names, %d addresses, %d hashes, %d endpoints", all, len(nodes), len(addresses), len(hashes),
+			len(endpoints))
 	}
 }
 

@@ -18,7 +18,8 @@ func (m *Mesh) sidecarNode(s int, p instance) *corev3.Node {
 	n := w.node("sidecar", map[string]any{"INTERCEPTION_MODE": "REDIRECT"})
 	for e := range m.Extensions {
 		n.Extensions = append(n.Extensions, &corev3.Extension{Name: fmt.Sprintf("envoy.filters.http.some_filter_%d", e),
-			Category: "envoy.filters.http", TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter"}})
+			Category: "envoy.filters.http",
+			TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter"}})
 	}
 	return n
 }
@@ -30,9 +31,12 @@ func (w *workload) node(kind string, own map[string]any) *corev3.Node {
 		labels[k] = v
 	}
 	facts := map[string]any{
-		"NAMESPACE": w.namespace, "CLUSTER_ID": "Kubernetes", "NAME": w.name, "INSTANCE_IPS": w.address, "SERVICE_ACCOUNT": w.app,
-		"ISTIO_VERSION": "1.30.0", "MESH_ID": "cluster.local", "NODE_NAME": node(w.number), "LABELS": labels, "WORKLOAD_NAME": w.deployment(),
-		"OWNER": fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", w.namespace, w.deployment()),
+		"NAMESPACE": w.namespace, "CLUSTER_ID": "Kubernetes", "NAME": w.name, "INSTANCE_IPS": w.address,
+		"SERVICE_ACCOUNT": w.app,
+		"ISTIO_VERSION":   "1.30.0", "MESH_ID": "cluster.local", "NODE_NAME": node(w.number), "LABELS": labels,
+		"WORKLOAD_NAME": w.deployment(),
+		"OWNER": fmt.Sprintf("kubernetes://apis/apps/v1/namespaces/%s/deployments/%s", w.namespace,
+			w.deployment()),
 	}
 	for k, v := range own {
 		facts[k] = v
@@ -42,7 +46,9 @@ func (w *workload) node(kind string, own map[string]any) *corev3.Node {
 		panic(err) // strings and maps of strings always are a Struct
 	}
 	return &corev3.Node{
-		Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.address, w.name, w.namespace, w.namespace), Metadata: md,
+		Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.address, w.name, w.namespace,
+			w.namespace),
+		Metadata:      md,
 		Cluster:       w.app + "." + w.namespace,
 		Locality:      &corev3.Locality{Region: "region-1", Zone: zone(w.number)},
 		UserAgentName: "envoy",

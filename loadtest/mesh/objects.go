@@ -14,8 +14,8 @@ type Object interface {
 	runtime.Object
 }
 
-// Objects are all objects of the mesh: those without a namespace first, then services with their endpoints, routes and rules, then pods, then
-// all others.
+// Objects are all objects of the mesh: those without a namespace first, then services with their endpoints, routes and
+// rules, then pods, then all others.
 func (m *Mesh) Objects() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
 		_ = m.clusterObjects(yield) && m.serviceObjects(yield) && m.workloadObjects(yield) && m.gatewayObjects(yield) &&
@@ -35,7 +35,8 @@ func (m *Mesh) clusterObjects(yield func(Object) bool) bool {
 	}
 	for i := range nodes {
 		o := &corev1.Node{TypeMeta: core("Node"), ObjectMeta: metav1.ObjectMeta{Name: node(i),
-			Labels: map[string]string{"topology.kubernetes.io/region": "region-1", "topology.kubernetes.io/zone": zone(i)}}}
+			Labels: map[string]string{"topology.kubernetes.io/region": "region-1",
+				"topology.kubernetes.io/zone": zone(i)}}}
 		if !yield(o) {
 			return false
 		}

@@ -59,14 +59,16 @@ func (r *shapeReader) fields(n *yaml.Node, into reflect.Value, at string) error 
 		known = append(known, name)
 	}
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("%s:%d: %sexpected the fields %s", r.file, n.Line, prefix(at, ": "), strings.Join(known, ", "))
+		return fmt.Errorf("%s:%d: %sexpected the fields %s", r.file, n.Line, prefix(at, ": "),
+			strings.Join(known, ", "))
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		field := prefix(at, ".") + key.Value
 		at, ok := names[key.Value]
 		if !ok {
-			return fmt.Errorf("%s:%d: %s is unknown: expected one of %s", r.file, key.Line, field, strings.Join(known, ", "))
+			return fmt.Errorf("%s:%d: %s is unknown: expected one of %s", r.file, key.Line, field,
+				strings.Join(known, ", "))
 		}
 		if _, twice := r.lines[field]; twice {
 			return fmt.Errorf("%s:%d: %s is there twice: expected it once", r.file, key.Line, field)
@@ -94,8 +96,9 @@ func (r *shapeReader) value(n *yaml.Node, into reflect.Value, field string) erro
 	if err := n.Decode(into.Addr().Interface()); err == nil && n.Tag != "!!null" {
 		return nil
 	}
-	expected := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Uint64: "a whole number, 0 or more", reflect.Float64: "a number",
-		reflect.Bool: "true or false", reflect.String: "text"}[into.Kind()]
+	expected := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Uint64: "a whole number, 0 or more",
+		reflect.Float64: "a number",
+		reflect.Bool:    "true or false", reflect.String: "text"}[into.Kind()]
 	says := n.Value
 	if n.Kind != yaml.ScalarNode {
 		says = "no single value"

@@ -51,7 +51,8 @@ func TestShapesAreFound(t *testing.T) {
 	if s, err := Find("small"); err != nil || s.Services != 40 {
 		t.Errorf("%+v %v", s, err)
 	}
-	if _, err := Find("tiny"); err == nil || !strings.Contains(err.Error(), `"tiny"`) || !strings.Contains(err.Error(), "1000x20") {
+	if _, err := Find("tiny"); err == nil || !strings.Contains(err.Error(), `"tiny"`) ||
+		!strings.Contains(err.Error(), "1000x20") {
 		t.Error(err)
 	}
 }

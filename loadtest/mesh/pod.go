@@ -51,7 +51,8 @@ func (w *workload) deployment() string { return w.app + "-" + w.version }
 // at is the workload that a pod of service s is.
 func (m *Mesh) at(s int, p instance) workload {
 	i := m.workload(s, p.place)
-	w := workload{namespace: m.namespace(s), app: m.service(s), version: version(p.place), address: address(i), hash: m.hash(i, p.number), number: i}
+	w := workload{namespace: m.namespace(s), app: m.service(s), version: version(p.place), address: address(i),
+		hash: m.hash(i, p.number), number: i}
 	if p.marked {
 		w.address = Address(p.number)
 	}
@@ -94,9 +95,11 @@ func (w *workload) pod(created int64) *corev1.Pod {
 
 // entry is the workload in a mesh without Kubernetes.
 func (w *workload) entry(created int64) *networkingv1.WorkloadEntry {
-	o := &networkingv1.WorkloadEntry{TypeMeta: networking("WorkloadEntry"), ObjectMeta: meta(w.namespace, w.name, created)}
+	o := &networkingv1.WorkloadEntry{TypeMeta: networking("WorkloadEntry"),
+		ObjectMeta: meta(w.namespace, w.name, created)}
 	o.Labels = w.labels()
-	o.Spec = meshv1.WorkloadEntry{Address: w.address, Labels: w.labels(), ServiceAccount: w.app, Locality: "region-1/" + zone(w.number)}
+	o.Spec = meshv1.WorkloadEntry{Address: w.address, Labels: w.labels(), ServiceAccount: w.app,
+		Locality: "region-1/" + zone(w.number)}
 	return o
 }
 
@@ -135,7 +138,8 @@ func (m *Mesh) slice(s, chunk int, pods []instance) *discoveryv1.EndpointSlice {
 func (m *Mesh) emptySlice(s, chunk int) *discoveryv1.EndpointSlice {
 	o := newSlice(meta(m.namespace(s), fmt.Sprintf("%s-%05x", m.service(s), 0xa1b2c+chunk), m.created(s)), m.service(s))
 	for _, p := range m.ports(s) {
-		o.Ports = append(o.Ports, discoveryv1.EndpointPort{Name: &p.Name, Port: &p.TargetPort.IntVal, Protocol: &p.Protocol})
+		o.Ports = append(o.Ports, discoveryv1.EndpointPort{Name: &p.Name, Port: &p.TargetPort.IntVal,
+			Protocol: &p.Protocol})
 	}
 	return o
 }

@@ -20,10 +20,11 @@ func prefixed(prefix string, to ...*meshv1.HTTPRouteDestination) *meshv1.HTTPRou
 	}
 }
 
-// Route is the VirtualService of service s in its n-th edition: a path that goes to the service of that name, and weights. That of the first
-// service is the gateways' too.
+// Route is the VirtualService of service s in its n-th edition: a path that goes to the service of that name, and
+// weights. That of the first service is the gateways' too.
 func (m *Mesh) Route(s, n int) *networkingv1.VirtualService {
-	o := &networkingv1.VirtualService{TypeMeta: networking("VirtualService"), ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
+	o := &networkingv1.VirtualService{TypeMeta: networking("VirtualService"),
+		ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
 	to := func(version string, weight int) *meshv1.HTTPRouteDestination {
 		d := &meshv1.HTTPRouteDestination{Destination: m.destination(s), Weight: int32(weight)}
 		if m.ruled(s) {
@@ -51,7 +52,8 @@ func (m *Mesh) expose(s int, v *meshv1.VirtualService) {
 	}
 }
 
-// markedRoute is the VirtualService of the first service after edit n: with one more route, whose path says n. 0 is none.
+// markedRoute is the VirtualService of the first service after edit n: with one more route, whose path says n. 0 is
+// none.
 func (m *Mesh) markedRoute(n int) *networkingv1.VirtualService {
 	o := m.Route(0, 0)
 	if n > 0 {
@@ -77,9 +79,11 @@ func (m *Mesh) saying(s, n int) *meshv1.HTTPRoute {
 
 // rule is the DestinationRule of service s.
 func (m *Mesh) rule(s int) *networkingv1.DestinationRule {
-	o := &networkingv1.DestinationRule{TypeMeta: networking("DestinationRule"), ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
+	o := &networkingv1.DestinationRule{TypeMeta: networking("DestinationRule"),
+		ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
 	o.Spec = meshv1.DestinationRule{Host: m.Host(s), Subsets: []*meshv1.Subset{
-		{Name: "v1", Labels: map[string]string{"version": "v1"}}, {Name: "v2", Labels: map[string]string{"version": "v2"}},
+		{Name: "v1", Labels: map[string]string{"version": "v1"}},
+		{Name: "v2", Labels: map[string]string{"version": "v2"}},
 	}, TrafficPolicy: &meshv1.TrafficPolicy{ConnectionPool: &meshv1.ConnectionPoolSettings{Tcp: &meshv1.ConnectionPoolSettings_TCPSettings{MaxConnections: 100}}}}
 	if m.chance(outlierDetection, s, m.OutlierDetection) {
 		o.Spec.TrafficPolicy.OutlierDetection = &meshv1.OutlierDetection{Consecutive_5XxErrors: wrapperspb.UInt32(5)}

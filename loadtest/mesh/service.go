@@ -29,7 +29,8 @@ func (m *Mesh) ports(s int) []corev1.ServicePort {
 }
 
 func servicePort(name string, port, target int32) corev1.ServicePort {
-	return corev1.ServicePort{Name: name, Port: port, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(target)}
+	return corev1.ServicePort{Name: name, Port: port, Protocol: corev1.ProtocolTCP,
+		TargetPort: intstr.FromInt32(target)}
 }
 
 // serviceObject is service s.
@@ -53,6 +54,7 @@ const maxClusterIPs = 16 * 250 * 250
 // newSlice is an EndpointSlice without endpoints.
 func newSlice(o metav1.ObjectMeta, service string) *discoveryv1.EndpointSlice {
 	o.Labels = map[string]string{discoveryv1.LabelServiceName: service}
-	return &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+	return &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1",
+		Kind: "EndpointSlice"},
 		ObjectMeta: o, AddressType: discoveryv1.AddressTypeIPv4}
 }

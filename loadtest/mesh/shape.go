@@ -21,14 +21,16 @@ type Shape struct {
 	// VirtualServices have one, with two routes; the Services with DestinationRules have subsets, one for each version.
 	VirtualServices  float64 `json:"virtualServices,omitempty"`
 	DestinationRules float64 `json:"destinationRules,omitempty"`
-	// OutlierDetection is the share of the DestinationRules that have it: endpoints depend on the client's locality then.
+	// OutlierDetection is the share of the DestinationRules that have it: endpoints depend on the client's locality
+	// then.
 	OutlierDetection float64        `json:"outlierDetection,omitempty"`
 	Sidecars         Sidecars       `json:"sidecars,omitzero"`
 	Gateway          Gateways       `json:"gateways,omitzero"`
 	ServiceEntries   ServiceEntries `json:"serviceEntries,omitzero"`
 	// Entries is a mesh without Kubernetes: every service is a ServiceEntry, every pod a WorkloadEntry.
 	Entries bool `json:"entries,omitempty"`
-	// Extensions is how many extensions a proxy lists, as upstream Envoy does; 0 is one that lists none, as Istio's proxy.
+	// Extensions is how many extensions a proxy lists, as upstream Envoy does; 0 is one that lists none, as Istio's
+	// proxy.
 	Extensions int `json:"extensions,omitempty"`
 }
 
@@ -48,7 +50,8 @@ type Sidecars struct {
 	Imports int `json:"imports,omitempty"`
 }
 
-// Gateways are deployments of gateways, which share Hosts host names with Routes routes in all, in one VirtualService a host.
+// Gateways are deployments of gateways, which share Hosts host names with Routes routes in all, in one VirtualService a
+// host.
 type Gateways struct {
 	Deployments int `json:"deployments"`
 	Pods        int `json:"pods"`
@@ -67,7 +70,8 @@ type ServiceEntries struct {
 
 // Usual is the shape of design.md's budgets: services × 2 pods over ten namespaces.
 func Usual(services int) Shape {
-	return Shape{Seed: 1, Namespaces: 10, Services: services, Pods: 2, TCP: 0.1, VirtualServices: 0.2, DestinationRules: 0.2}
+	return Shape{Seed: 1, Namespaces: 10, Services: services, Pods: 2, TCP: 0.1, VirtualServices: 0.2,
+		DestinationRules: 0.2}
 }
 
 // problem says what is wrong with a field of a shape, and what was expected; an empty field is none.
@@ -82,12 +86,16 @@ func (s *Shape) check() problem {
 		{"namespaces", s.Namespaces, 1}, {"services", s.Services, 1}, {"pods", s.Pods, 1},
 		{"large.services", s.Large.Services, 0}, {"large.pods", s.Large.Pods, min(s.Large.Services, 1)},
 		{"headless.services", s.Headless.Services, 0}, {"headless.pods", s.Headless.Pods, min(s.Headless.Services, 1)},
-		{"sidecars.namespaces", s.Sidecars.Namespaces, 0}, {"sidecars.workloads", s.Sidecars.Workloads, 0}, {"sidecars.imports", s.Sidecars.Imports, 0},
-		{"gateways.deployments", s.Gateway.Deployments, min(s.Gateway.Hosts+s.Gateway.Routes, 1)}, {"gateways.pods", s.Gateway.Pods, min(s.Gateway.Deployments, 1)},
-		{"gateways.hosts", s.Gateway.Hosts, min(s.Gateway.Routes, 1)}, {"gateways.routes", s.Gateway.Routes, s.Gateway.Hosts},
+		{"sidecars.namespaces", s.Sidecars.Namespaces, 0}, {"sidecars.workloads", s.Sidecars.Workloads, 0},
+		{"sidecars.imports", s.Sidecars.Imports, 0},
+		{"gateways.deployments", s.Gateway.Deployments, min(s.Gateway.Hosts+s.Gateway.Routes, 1)},
+		{"gateways.pods", s.Gateway.Pods, min(s.Gateway.Deployments, 1)},
+		{"gateways.hosts", s.Gateway.Hosts, min(s.Gateway.Routes, 1)},
+		{"gateways.routes", s.Gateway.Routes, s.Gateway.Hosts},
 		{"serviceEntries.dns", s.ServiceEntries.DNS, 0}, {"serviceEntries.static", s.ServiceEntries.Static, 0},
 		{"serviceEntries.workloads", s.ServiceEntries.Workloads, 0},
-		{"serviceEntries.endpoints", s.ServiceEntries.Endpoints, min(s.ServiceEntries.Static+s.ServiceEntries.Workloads, 1)},
+		{"serviceEntries.endpoints", s.ServiceEntries.Endpoints, min(s.ServiceEntries.Static+s.ServiceEntries.Workloads,
+			1)},
 		{"extensions", s.Extensions, 0},
 	} {
 		if n.n < n.least {
@@ -98,7 +106,8 @@ func (s *Shape) check() problem {
 		field string
 		of    float64
 	}{
-		{"tcp", s.TCP}, {"grpc", s.GRPC}, {"virtualServices", s.VirtualServices}, {"destinationRules", s.DestinationRules},
+		{"tcp", s.TCP}, {"grpc", s.GRPC}, {"virtualServices", s.VirtualServices},
+		{"destinationRules", s.DestinationRules},
 		{"outlierDetection", s.OutlierDetection},
 	} {
 		if !(share.of >= 0 && share.of <= 1) {
@@ -121,7 +130,8 @@ func (s *Shape) limits() problem {
 	case s.Sidecars.Namespaces > s.Namespaces:
 		return problem{"sidecars.namespaces", atMost(s.Namespaces) + ", the number of namespaces"}
 	case s.Sidecars.Workloads > m.services()*min(2, s.Pods):
-		return problem{"sidecars.workloads", atMost(m.services()*min(2, s.Pods)) + ", the number of services and versions"}
+		return problem{"sidecars.workloads",
+			atMost(m.services()*min(2, s.Pods)) + ", the number of services and versions"}
 	}
 	return problem{}
 }

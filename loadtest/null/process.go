@@ -53,7 +53,8 @@ type Process struct {
 	Address string
 }
 
-// Spawn starts this program again, with args, to be a null server: it must print the address that it listens on, and Serve.
+// Spawn starts this program again, with args, to be a null server: it must print the address that it listens on, and
+// Serve.
 func Spawn(r *Recording, file string, args ...string) (*Process, error) {
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -44,8 +44,8 @@ type recorder struct {
 	marked chan struct{}
 }
 
-// Record connects one client to a server, the sidecar of o, and records what it gets: at first, and for one change of each kind. A server
-// that answers with more than one response of a type at first cannot be recorded.
+// Record connects one client to a server, the sidecar of o, and records what it gets: at first, and for one change of
+// each kind. A server that answers with more than one response of a type at first cannot be recorded.
 func Record(ctx context.Context, o sidecar.Options, edits Edits) (*Recording, error) {
 	const mark = 1
 	r := &recorder{ready: make(chan struct{}), marked: make(chan struct{}, 2)}

@@ -51,7 +51,8 @@ func response(t *testing.T, of sidecar.Type, text string) []byte {
 	case sidecar.Cluster:
 		m = &clusterv3.Cluster{Name: "a", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}
 	case sidecar.Endpoint:
-		m = &endpointv3.ClusterLoadAssignment{ClusterName: "a", NamedEndpoints: map[string]*endpointv3.Endpoint{text: {}}}
+		m = &endpointv3.ClusterLoadAssignment{ClusterName: "a",
+			NamedEndpoints: map[string]*endpointv3.Endpoint{text: {}}}
 	case sidecar.Listener:
 		manager := wrap(t, &hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "80"}}})
 		m = &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{
@@ -59,12 +60,14 @@ func response(t *testing.T, of sidecar.Type, text string) []byte {
 	case sidecar.Route:
 		m = &routev3.RouteConfiguration{Name: "80", VirtualHosts: []*routev3.VirtualHost{{Name: text}}}
 	}
-	out, err := proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: "1", VersionInfo: "1", Resources: []*anypb.Any{wrap(t, m)}})
+	out, err := proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: "1", VersionInfo: "1",
+		Resources: []*anypb.Any{wrap(t, m)}})
 	must(t, err)
 	return out
 }
 
-// opened is how many requests a client makes until it has everything: four subscriptions and four ACKs. Then its stream gets broadcasts.
+// opened is how many requests a client makes until it has everything: four subscriptions and four ACKs. Then its stream
+// gets broadcasts.
 const opened = 8
 
 // broadcasts are edits that a null server makes.
@@ -96,7 +99,8 @@ func options(l *bufconn.Listener) sidecar.Options {
 		Marks: sidecar.Marks{Endpoint: mesh.EndpointMark, Route: mesh.RouteMark}}
 }
 
-// What is recorded of a server is what the null server plays, with the number of each change in place of the recorded one.
+// What is recorded of a server is what the null server plays, with the number of each change in place of the recorded
+// one.
 func TestRecordingIsPlayed(t *testing.T) {
 	openings := map[string][]byte{}
 	for of := range sidecar.Type(sidecar.Types) {
@@ -112,7 +116,8 @@ func TestRecordingIsPlayed(t *testing.T) {
 	s.GRPC().Stop()
 	<-served
 	must(t, err)
-	if !edits.restored || len(r.Opening) != 4 || !bytes.Equal(r.Opening[sidecar.Listener.URL()], openings[sidecar.Listener.URL()]) {
+	if !edits.restored || len(r.Opening) != 4 || !bytes.Equal(r.Opening[sidecar.Listener.URL()],
+		openings[sidecar.Listener.URL()]) {
 		t.Fatalf("%+v", r)
 	}
 
@@ -172,7 +177,8 @@ func TestSecureServer(t *testing.T) {
 	in, end := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- Serve(l, &Recording{Opening: map[string][]byte{sidecar.Cluster.URL(): response(t, sidecar.Cluster, "")}}, in, credentials)
+		served <- Serve(l, &Recording{Opening: map[string][]byte{sidecar.Cluster.URL(): response(t, sidecar.Cluster,
+			"")}}, in, credentials)
 	}()
 	defer func() { must(t, end.Close()); must(t, <-served) }()
 	for _, insecure := range []bool{false, true} {

@@ -15,15 +15,18 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Credentials are those of a server with TLS: a key of the kind that control planes use, and a certificate that nobody vouches for.
+// Credentials are those of a server with TLS: a key of the kind that control planes use, and a certificate that nobody
+// vouches for.
 func Credentials() (grpc.ServerOption, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "null"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(30 * 24 * time.Hour), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "null"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(30 * 24 * time.Hour), DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, err

@@ -31,8 +31,8 @@ type stream struct {
 	unanswered int // types of the opening
 }
 
-// New makes a server that answers the first request for each type in opening with its bytes; options are those of the server that it is
-// compared with.
+// New makes a server that answers the first request for each type in opening with its bytes; options are those of the
+// server that it is compared with.
 func New(opening map[string][]byte, options ...grpc.ServerOption) *Server {
 	s := &Server{opening: map[string]mem.BufferSlice{}}
 	for url, b := range opening {
@@ -77,7 +77,8 @@ func (s *Server) serve(ss grpc.ServerStream) error {
 	}
 }
 
-// add makes a stream that has all its first answers one of those that Broadcast sends to. Its reader sends nothing from then on.
+// add makes a stream that has all its first answers one of those that Broadcast sends to. Its reader sends nothing from
+// then on.
 func (s *Server) add(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +169,8 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 		}
 		b = b[n+m:]
 		switch {
-		case (num == 2 || num == 4) && len(v) > 5 && string(v[:5]) == "type.": // Delta has the type in 2, State-of-the-World in 4
+		case (num == 2 || num == 4) && len(v) > 5 &&
+			string(v[:5]) == "type.": // Delta has the type in 2, State-of-the-World in 4
 			r.typeURL, sotw = string(v), num == 4
 		case num == 5 && sotw || num == 6:
 			r.answer = true

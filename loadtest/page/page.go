@@ -51,8 +51,10 @@ func latencies(r *scenario.Report) (out []plot) {
 			l.points = append(l.points, point{d.Seconds(), float64(percent) * 100 / float64(len(p.Distribution)-1)})
 		}
 		last := len(p.Distribution) - 1
-		about := fmt.Sprintf("median %s, p99 %s, last %s", measure.Short(p.Distribution[last/2]), measure.Short(p.Distribution[last*99/100]), measure.Short(p.Distribution[last]))
-		out = append(out, plot{title: p.Name, about: about, width: 400, height: 190, x: axis{kind: duration}, y: axis{kind: percent, most: 100}, lines: []line{l}})
+		about := fmt.Sprintf("median %s, p99 %s, last %s", measure.Short(p.Distribution[last/2]),
+			measure.Short(p.Distribution[last*99/100]), measure.Short(p.Distribution[last]))
+		out = append(out, plot{title: p.Name, about: about, width: 400, height: 190, x: axis{kind: duration},
+			y: axis{kind: percent, most: 100}, lines: []line{l}})
 	}
 	return out
 }
@@ -72,7 +74,8 @@ func stale(r *scenario.Report) (out []plot) {
 		if len(p.Staleness) == 0 {
 			continue
 		}
-		drawn := plot{title: "Staleness under " + p.Name, about: "of the receipts of each second", width: 620, height: 230, x: axis{kind: seconds}, y: axis{kind: duration}}
+		drawn := plot{title: "Staleness under " + p.Name, about: "of the receipts of each second", width: 620,
+			height: 230, x: axis{kind: seconds}, y: axis{kind: duration}}
 		for _, rank := range ranks {
 			l := line{name: rank.name}
 			for second, s := range p.Staleness {

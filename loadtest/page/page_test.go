@@ -16,8 +16,10 @@ import (
 func report() *scenario.Report {
 	return &scenario.Report{Target: "<host>:1", Clients: 3, FirstError: "x", Ended: 1, Phases: []scenario.Phase{
 		{Name: "connect", Distribution: []time.Duration{1, 2, 3}},
-		{Name: "churn", Staleness: []measure.Latency{{Samples: 1, Median: 1e6, P99: 2e6, Last: 3e6}, {Samples: 2, Median: 1e6, P99: 5e6, Last: 6e6}}}},
-		Samples: []scenario.Sample{{Seconds: 1, Phase: "connect", Process: measure.Process{CPU: 1e9, Resident: 1 << 30}},
+		{Name: "churn", Staleness: []measure.Latency{{Samples: 1, Median: 1e6, P99: 2e6, Last: 3e6},
+			{Samples: 2, Median: 1e6, P99: 5e6, Last: 6e6}}}},
+		Samples: []scenario.Sample{{Seconds: 1, Phase: "connect",
+			Process: measure.Process{CPU: 1e9, Resident: 1 << 30}},
 			{Seconds: 2, Phase: "churn", Process: measure.Process{CPU: 2e9, Resident: 2 << 30}}}}
 }
 

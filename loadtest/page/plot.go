@@ -50,17 +50,21 @@ func (p *plot) svg() string {
 		return float64(p.height-bottom) - v/ys[len(ys)-1]*float64(p.height-bottom-top)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" width="%d" role="img"><text x="%d" y="14" class="title">%s</text>`, p.width, p.height, p.width, left, escape(p.title))
-	fmt.Fprintf(&b, `<text x="%.0f" y="14" class="about">%s</text>`, left+letter*1.25*float64(len(p.title))+10, escape(p.about))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" width="%d" role="img"><text x="%d" y="14" class="title">%s</text>`,
+		p.width, p.height, p.width, left, escape(p.title))
+	fmt.Fprintf(&b, `<text x="%.0f" y="14" class="about">%s</text>`, left+letter*1.25*float64(len(p.title))+10,
+		escape(p.about))
 	for i, s := range p.bands {
 		width := x(s.to) - x(s.from)
-		fmt.Fprintf(&b, `<rect class="band b%d" x="%.1f" y="%d" width="%.1f" height="%d"/>`, i%2, x(s.from), top-12, width, p.height-bottom-top+12)
+		fmt.Fprintf(&b, `<rect class="band b%d" x="%.1f" y="%d" width="%.1f" height="%d"/>`, i%2, x(s.from), top-12,
+			width, p.height-bottom-top+12)
 		if width > letter*float64(len(s.name)) {
 			fmt.Fprintf(&b, `<text class="band" x="%.1f" y="%d">%s</text>`, x(s.from)+width/2, top-3, escape(s.name))
 		}
 	}
 	for _, v := range ys {
-		fmt.Fprintf(&b, `<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, left, y(v), p.width-right, left-6, y(v)+4, p.y.label(v))
+		fmt.Fprintf(&b, `<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, left, y(v),
+			p.width-right, left-6, y(v)+4, p.y.label(v))
 	}
 	for _, v := range xs {
 		fmt.Fprintf(&b, `<text class="x" x="%.1f" y="%d">%s</text>`, x(v), p.height-bottom+15, p.x.label(v))
@@ -91,7 +95,8 @@ func (p *plot) draw(b *strings.Builder, x, y func(float64) float64) {
 		fmt.Fprintf(b, `<polyline class="line c%d" points="%s"/>`, i, strings.Join(path, " "))
 		if len(p.lines) > 1 {
 			at -= letter*float64(len(l.name)) + 4
-			fmt.Fprintf(b, `<text class="c%d" x="%.0f" y="14">%s</text><path class="line c%d" d="M%.0f 10h14"/>`, i, at, escape(l.name), i, at-18)
+			fmt.Fprintf(b, `<text class="c%d" x="%.0f" y="14">%s</text><path class="line c%d" d="M%.0f 10h14"/>`, i, at,
+				escape(l.name), i, at-18)
 			at -= 28
 		}
 	}

@@ -15,9 +15,9 @@ type edit func(lane, mark int) (time.Time, error)
 // nobody is odd.
 func nobody(int) bool { return false }
 
-// follow begins a series of changes in lanes services; clients that are absent are not waited for, nor those that a change does not concern:
-// who asks for no endpoints of a service knows nothing
-// of it, and gateways know no routes of the mesh.
+// follow begins a series of changes in lanes services; clients that are absent are not waited for, nor those that a
+// change does not concern: who asks for no endpoints of a service knows nothing of it, and gateways know no routes of
+// the mesh.
 func (r *run) follow(s series, lanes []int, absent func(client int) bool) {
 	s.base, s.lanes, s.start = r.marks, len(lanes), time.Now()
 	type pair struct {
@@ -146,7 +146,8 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 	return r.wait(ctx, r.tracker.reached(0))
 }
 
-// paced makes endpoint changes at the Rate as long as it is to go on. A change that comes late does not delay those after it.
+// paced makes endpoint changes at the Rate as long as it is to go on. A change that comes late does not delay those
+// after it.
 func (r *run) paced(ctx context.Context, p *Phase, goOn func() bool) error {
 	interval := time.Duration(float64(time.Second) / r.Rate)
 	timer := time.NewTimer(interval)
@@ -170,7 +171,8 @@ func (r *run) paced(ctx context.Context, p *Phase, goOn func() bool) error {
 	return ctx.Err()
 }
 
-// soak makes endpoint changes until there were Changes: at the Rate, or as fast as everybody gets them, a few for each lane at a time.
+// soak makes endpoint changes until there were Changes: at the Rate, or as fast as everybody gets them, a few for each
+// lane at a time.
 func (r *run) soak(ctx context.Context, p *Phase) error {
 	r.follow(series{of: sidecar.Endpoint}, r.lanes(), nobody)
 	defer r.tracker.end(p)

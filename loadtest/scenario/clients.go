@@ -16,8 +16,8 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Fleet are the options of a fleet of these clients: of the mesh's workloads, then of its gateways, then of its workloads again without
-// proxies. Beyond the mesh's own they repeat.
+// Fleet are the options of a fleet of these clients: of the mesh's workloads, then of its gateways, then of its
+// workloads again without proxies. Beyond the mesh's own they repeat.
 func (c *Clients) Fleet(m *mesh.Mesh, targets []wire.Endpoint) sidecar.Options {
 	return sidecar.Options{Clients: c.Total(), PerConnection: c.PerConnection, Targets: len(targets),
 		Dial: func(ctx context.Context, target int) (net.Conn, wire.Header, error) {
@@ -66,8 +66,9 @@ func (c *Clients) spec(m *mesh.Mesh, i int) (s sidecar.Spec, err error) {
 	return s, err
 }
 
-// listeners are those that the proxyless client of workload i asks for: of its own service, and of others in its namespace, which it sees
-// whatever the mesh's Sidecars of namespaces say; those of workloads let in their own service alone.
+// listeners are those that the proxyless client of workload i asks for: of its own service, and of others in its
+// namespace, which it sees whatever the mesh's Sidecars of namespaces say; those of workloads let in their own service
+// alone.
 func (c *Clients) listeners(m *mesh.Mesh, i int) (out []string) {
 	n := max(1, c.Destinations)
 	if m.Sidecars.Workloads > 0 {

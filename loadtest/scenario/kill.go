@@ -17,14 +17,15 @@ import (
 type Kill struct {
 	// PID is its process, which is killed without Command.
 	PID int
-	// Command is what a shell runs to end it, Restart what it runs to start it again; "" is that it stays away. Where the last line that Restart
-	// prints is a number, that is the new process.
+	// Command is what a shell runs to end it, Restart what it runs to start it again; "" is that it stays away. Where
+	// the last line that Restart prints is a number, that is the new process.
 	Command, Restart string
 	// Down is how long it stays away.
 	Down time.Duration
 }
 
-// kill ends the first server and starts it again, if it is to be; the latency is that of its clients' return, from the end on.
+// kill ends the first server and starts it again, if it is to be; the latency is that of its clients' return, from the
+// end on.
 func (r *run) kill(ctx context.Context, p *Phase) error {
 	r.coming.expect(r.Total(), func(client int) bool { return r.fleet.Target(client) == 0 })
 	if err := r.Kill.end(ctx); err != nil {
@@ -85,7 +86,8 @@ func (k *Kill) start(ctx context.Context) (int, error) {
 	return pid, nil
 }
 
-// shell runs a command, and returns what it printed. What the command leaves running may keep its output open: nobody waits for that.
+// shell runs a command, and returns what it printed. What the command leaves running may keep its output open: nobody
+// waits for that.
 func shell(ctx context.Context, command string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.WaitDelay = time.Second

@@ -32,8 +32,8 @@ type Options struct {
 	Share float64
 	// ReadRate is how many bytes a second the slow read.
 	ReadRate int
-	// Rate is how many endpoint changes churn and soak make in a second, churn for Duration, which is that of idle too. A soak whose Rate is 0
-	// makes changes as fast as everybody gets them.
+	// Rate is how many endpoint changes churn and soak make in a second, churn for Duration, which is that of idle too.
+	// A soak whose Rate is 0 makes changes as fast as everybody gets them.
 	Rate     float64
 	Duration time.Duration
 	// Patience is how long a change may take to reach everyone.

@@ -14,8 +14,10 @@ func WriteRatios(w io.Writer, r, limit *Report) error {
 	fmt.Fprintln(t, "phase\tfirst\tmedian\tp99\tlast\tbytes\tserver CPU\tmemory\t")
 	for i := range min(len(r.Phases), len(limit.Phases)) {
 		a, b := &r.Phases[i], &limit.Phases[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", a.Name, times(a.Latency.First, b.Latency.First), times(a.Latency.Median, b.Latency.Median),
-			times(a.Latency.P99, b.Latency.P99), times(a.Latency.Last, b.Latency.Last), ratio(float64(a.Total().Bytes), float64(b.Total().Bytes)),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", a.Name, times(a.Latency.First, b.Latency.First),
+			times(a.Latency.Median, b.Latency.Median),
+			times(a.Latency.P99, b.Latency.P99), times(a.Latency.Last, b.Latency.Last), ratio(float64(a.Total().Bytes),
+				float64(b.Total().Bytes)),
 			times(a.CPU, b.CPU), ratio(float64(a.Resident), float64(b.Resident)))
 	}
 	return t.Flush()

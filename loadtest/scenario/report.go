@@ -43,8 +43,8 @@ type Phase struct {
 	// Changes were made; the last of them concerned Concerned clients.
 	Changes   int `json:"changes"`
 	Concerned int `json:"concerned"`
-	// Latency is from the write to the receipt; of connecting, from the first dial until a client has all that it asked for. Of several
-	// changes made one after the other it is the median of each rank.
+	// Latency is from the write to the receipt; of connecting, from the first dial until a client has all that it asked
+	// for. Of several changes made one after the other it is the median of each rank.
 	Latency measure.Latency `json:"latency"`
 	// Each is the latency of each change, if they were made one after the other.
 	Each []measure.Latency `json:"each,omitempty"`
@@ -58,15 +58,16 @@ type Phase struct {
 	Ended int `json:"ended"`
 	// Types are counts by type: CDS, EDS, …
 	Types map[string]sidecar.Count `json:"types"`
-	// CPU is the time that the server's process took in this phase; Resident its memory at the end, and Heap what Go's heap is of that; Peak the
-	// most that was seen. Growth is how much memory it takes more each second, over the second half of the phase.
+	// CPU is the time that the server's process took in this phase; Resident its memory at the end, and Heap what Go's
+	// heap is of that; Peak the most that was seen. Growth is how much memory it takes more each second, over the
+	// second half of the phase.
 	CPU      time.Duration `json:"cpuNanoseconds,omitempty"`
 	Resident int64         `json:"residentBytes,omitempty"`
 	Heap     int64         `json:"heapBytes,omitempty"`
 	Peak     int64         `json:"peakBytes,omitempty"`
 	Growth   float64       `json:"growthBytesPerSecond,omitempty"`
-	// Own is the CPU time of the load test: where it shares the machine with the server, what it takes makes latencies longer. OwnResident is
-	// its memory at the end.
+	// Own is the CPU time of the load test: where it shares the machine with the server, what it takes makes latencies
+	// longer. OwnResident is its memory at the end.
 	Own         time.Duration `json:"ownCPUNanoseconds"`
 	OwnResident int64         `json:"ownResidentBytes"`
 }
@@ -84,7 +85,8 @@ type Sample struct {
 
 // newReport is that of a run that begins now.
 func newReport(o *Options) Report {
-	r := Report{Schema: Schema, Clients: o.Total(), Shared: max(1, o.PerConnection), Protocol: "State of the World", Began: time.Now()}
+	r := Report{Schema: Schema, Clients: o.Total(), Shared: max(1, o.PerConnection), Protocol: "State of the World",
+		Began: time.Now()}
 	for i, t := range o.Targets {
 		if i > 0 {
 			r.Target += ", "

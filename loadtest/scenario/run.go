@@ -111,7 +111,8 @@ func (r *run) arrive(ctx context.Context, p *Phase) error {
 	r.coming.end(p)
 	if err != nil {
 		i := r.coming.first()
-		return fmt.Errorf("%d of the clients do not have everything; the first, %s %d, lacks %s: %w", p.Missing, r.kind(i), i, r.fleet.Lacks(i), err)
+		return fmt.Errorf("%d of the clients do not have everything; the first, %s %d, lacks %s: %w", p.Missing,
+			r.kind(i), i, r.fleet.Lacks(i), err)
 	}
 	return nil
 }

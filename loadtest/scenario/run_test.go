@@ -50,13 +50,15 @@ func serve(t *testing.T) string {
 
 func TestConnectAndReconnect(t *testing.T) {
 	const clients = 10
-	r, err := scenario.Run(t.Context(), scenario.Options{Targets: []wire.Endpoint{wire.At(serve(t))}, Clients: scenario.Clients{Sidecars: clients}, Mesh: mesh.New(mesh.Usual(4)),
+	r, err := scenario.Run(t.Context(), scenario.Options{Targets: []wire.Endpoint{wire.At(serve(t))},
+		Clients: scenario.Clients{Sidecars: clients}, Mesh: mesh.New(mesh.Usual(4)),
 		Scenarios: []string{"reconnect"}, Patience: time.Minute})
 	must(t, err)
 	var phases []string
 	for _, p := range r.Phases {
 		phases = append(phases, p.Name)
-		if p.Latency.Samples != clients || p.Missing != 0 || p.Types["CDS"].Messages != clients || len(p.Distribution) != 101 {
+		if p.Latency.Samples != clients || p.Missing != 0 || p.Types["CDS"].Messages != clients ||
+			len(p.Distribution) != 101 {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -73,7 +75,8 @@ func TestConnectAndReconnect(t *testing.T) {
 
 func TestWhatCannotRunIsSaid(t *testing.T) {
 	for scenarios, want := range map[string]string{"route": "needs a mesh to edit", "dance": "no scenario"} {
-		_, err := scenario.Run(t.Context(), scenario.Options{Clients: scenario.Clients{Sidecars: 1}, Mesh: mesh.New(mesh.Usual(1)), Scenarios: []string{scenarios}})
+		_, err := scenario.Run(t.Context(), scenario.Options{Clients: scenario.Clients{Sidecars: 1},
+			Mesh: mesh.New(mesh.Usual(1)), Scenarios: []string{scenarios}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(scenarios, err)
 		}
@@ -86,8 +89,10 @@ func TestNobodyThere(t *testing.T) {
 	must(t, err)
 	address := l.Addr().String()
 	must(t, l.Close())
-	r, err := scenario.Run(t.Context(), scenario.Options{Targets: []wire.Endpoint{wire.At(address)}, Clients: scenario.Clients{Sidecars: 2}, Mesh: mesh.New(mesh.Usual(1)), Patience: 50 * time.Millisecond})
-	if err == nil || !strings.Contains(err.Error(), "2 of the clients") || r.Ended < 2 || !strings.Contains(r.FirstError, "refused") {
+	r, err := scenario.Run(t.Context(), scenario.Options{Targets: []wire.Endpoint{wire.At(address)},
+		Clients: scenario.Clients{Sidecars: 2}, Mesh: mesh.New(mesh.Usual(1)), Patience: 50 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "2 of the clients") || r.Ended < 2 ||
+		!strings.Contains(r.FirstError, "refused") {
 		t.Errorf("%v %+v", err, r)
 	}
 }

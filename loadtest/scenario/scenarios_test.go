@@ -42,16 +42,19 @@ func TestScenariosMakeChanges(t *testing.T) {
 			r, err := scenario.Run(t.Context(), w.options(target, clients, c.name))
 			must(t, err)
 			p := r.Phases[1]
-			if p.Name != c.name || p.Changes != len(c.calls) || p.Concerned != c.concerned || p.Missing != 0 || p.Latency.Samples != c.concerned*len(c.calls) {
+			if p.Name != c.name || p.Changes != len(c.calls) || p.Concerned != c.concerned || p.Missing != 0 ||
+				p.Latency.Samples != c.concerned*len(c.calls) {
 				t.Errorf("%+v", p)
 			}
 			if !slices.Equal(w.calls, c.calls) {
 				t.Error(w.calls)
 			}
-			if refused := p.Total().Refused; c.name == "refuse" && refused != clients/2*2 || c.name != "refuse" && refused != 0 {
+			if refused := p.Total().Refused; c.name == "refuse" && refused != clients/2*2 || c.name != "refuse" &&
+				refused != 0 {
 				t.Error(refused, "refused")
 			}
-			if news := slices.ContainsFunc(w.nodes, func(n string) bool { return n == "new 1 2" }); news != (c.name == "rolling") {
+			if news := slices.ContainsFunc(w.nodes,
+				func(n string) bool { return n == "new 1 2" }); news != (c.name == "rolling") {
 				t.Error(w.nodes)
 			}
 			if r.Ended != 0 {
@@ -67,7 +70,8 @@ func TestChurnMeasuresStaleness(t *testing.T) {
 	r, err := scenario.Run(t.Context(), w.options(target, 3, "churn"))
 	must(t, err)
 	p := r.Phases[1]
-	if p.Changes < 2 || p.Changes != len(w.calls) || p.Latency.Samples != 3*p.Changes || len(p.Staleness) == 0 || len(p.Each) != 0 || w.calls[1] != "endpoint 1 2" {
+	if p.Changes < 2 || p.Changes != len(w.calls) || p.Latency.Samples != 3*p.Changes || len(p.Staleness) == 0 ||
+		len(p.Each) != 0 || w.calls[1] != "endpoint 1 2" {
 		t.Errorf("%+v %v", p, w.calls)
 	}
 }
@@ -128,12 +132,17 @@ func (lazy) Route(int) (time.Time, error) { return time.Now(), nil }
 // The form of the JSON is that of docs/loadtest.md: who changes it changes scenario.Schema, unless fields are added.
 func TestSchema(t *testing.T) {
 	l := measure.Latency{Samples: 1, First: 2, Median: 3, P99: 4, Last: 5}
-	r := scenario.Report{Schema: scenario.Schema, Target: "server:15010", Protocol: "Delta", TLS: true, Clients: 2, Kinds: []scenario.Kind{{Name: "sidecar", Clients: 2}},
+	r := scenario.Report{Schema: scenario.Schema, Target: "server:15010", Protocol: "Delta", TLS: true, Clients: 2,
+		Kinds:  []scenario.Kind{{Name: "sidecar", Clients: 2}},
 		Shared: 1, Began: time.Unix(1_700_000_000, 0).UTC(), Ended: 1, FirstError: "reset", Resources: 9,
-		Phases: []scenario.Phase{{Name: "endpoint", Took: 1, Changes: 1, Concerned: 2, Latency: l, Each: []measure.Latency{l}, Distribution: []time.Duration{2, 5},
-			Staleness: []measure.Latency{l}, Missing: 1, Ended: 1, Types: map[string]sidecar.Count{"EDS": {Messages: 1, Bytes: 2, Resources: 3, Useless: 4, UselessBytes: 5, Refused: 6}},
+		Phases: []scenario.Phase{{Name: "endpoint", Took: 1, Changes: 1, Concerned: 2, Latency: l,
+			Each: []measure.Latency{l}, Distribution: []time.Duration{2, 5},
+			Staleness: []measure.Latency{l}, Missing: 1, Ended: 1,
+			Types: map[string]sidecar.Count{"EDS": {Messages: 1, Bytes: 2, Resources: 3, Useless: 4, UselessBytes: 5,
+				Refused: 6}},
 			CPU: 1, Resident: 2, Heap: 3, Peak: 4, Growth: 5.5, Own: 6, OwnResident: 7}},
-		Samples: []scenario.Sample{{Seconds: 1.5, Phase: "endpoint", Ready: 2, Streams: 2, Messages: 3, Bytes: 4, Process: measure.Process{CPU: 5, Resident: 6, Peak: 7, Heap: 8}}}}
+		Samples: []scenario.Sample{{Seconds: 1.5, Phase: "endpoint", Ready: 2, Streams: 2, Messages: 3, Bytes: 4,
+			Process: measure.Process{CPU: 5, Resident: 6, Peak: 7, Heap: 8}}}}
 	got, err := json.MarshalIndent(r, "", "  ")
 	must(t, err)
 	got = append(got, '\n')
@@ -164,7 +173,8 @@ func TestNodesOfKinds(t *testing.T) {
 	fleet := c.Fleet(w.mesh, []wire.Endpoint{target})
 	s, err := fleet.Spec(2)
 	must(t, err)
-	if s.Kind != sidecar.Proxyless || !strings.Contains(string(s.Node), "GENERATOR") || len(s.Listeners) != 2 || s.Listeners[0] != w.mesh.Host(1)+":80" {
+	if s.Kind != sidecar.Proxyless || !strings.Contains(string(s.Node), "GENERATOR") || len(s.Listeners) != 2 ||
+		s.Listeners[0] != w.mesh.Host(1)+":80" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -44,7 +44,8 @@ func (r *Report) Write(w io.Writer) error {
 
 // PhaseColumns are the heads of PhaseRows.
 func PhaseColumns() []string {
-	return []string{"phase", "changes", "clients", "first", "median", "p99", "last", "messages", "bytes", "useless", "server CPU", "memory", "peak", "own CPU", "own memory"}
+	return []string{"phase", "changes", "clients", "first", "median", "p99", "last", "messages", "bytes", "useless",
+		"server CPU", "memory", "peak", "own CPU", "own memory"}
 }
 
 // PhaseRows are the figures of each phase.
@@ -55,7 +56,8 @@ func (r *Report) PhaseRows() (out [][]string) {
 		if p.Changes == 0 {
 			concerned = l.Samples
 		}
-		out = append(out, []string{p.Name, fmt.Sprint(p.Changes), fmt.Sprint(concerned), measure.Short(l.First), measure.Short(l.Median), measure.Short(l.P99),
+		out = append(out, []string{p.Name, fmt.Sprint(p.Changes), fmt.Sprint(concerned), measure.Short(l.First),
+			measure.Short(l.Median), measure.Short(l.P99),
 			measure.Short(l.Last), fmt.Sprint(c.Messages), Size(c.Bytes), fmt.Sprint(c.Useless), measure.Short(p.CPU), Size(p.Resident), Size(p.Peak),
 			measure.Short(p.Own), Size(p.OwnResident)})
 	}
@@ -72,7 +74,8 @@ func (r *Report) TypeRows() (out [][]string) {
 	for _, p := range r.Phases {
 		for _, name := range typeNames() {
 			if c := p.Types[name]; c.Messages > 0 {
-				out = append(out, []string{p.Name, name, fmt.Sprint(c.Messages), fmt.Sprint(c.Resources), Size(c.Bytes), fmt.Sprint(c.Useless),
+				out = append(out, []string{p.Name, name, fmt.Sprint(c.Messages), fmt.Sprint(c.Resources), Size(c.Bytes),
+					fmt.Sprint(c.Useless),
 					Size(c.UselessBytes), fmt.Sprint(c.Refused)})
 			}
 		}

@@ -13,15 +13,16 @@ import (
 // mark is what change n of a run says: the numbers begin again when they end.
 func mark(n int) int { return 1 + (n-1)%mesh.LastMark }
 
-// tracker knows which client has which change. Changes of one type are numbered; they concern lanes objects in turn, so that a later change
-// of a lane makes up for an earlier one.
+// tracker knows which client has which change. Changes of one type are numbered; they concern lanes objects in turn, so
+// that a later change of a lane makes up for an earlier one.
 type tracker struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	series
-	last    [][]int32 // by client and lane: the last change, from 1; lane+1-lanes where none; most where it does not concern the client
-	present []int     // by lane: how many it concerns
-	missing int       // pairs of client and change
+	// by client and lane: the last change, from 1; lane+1-lanes where none; most where it does not concern the client
+	last    [][]int32
+	present []int // by lane: how many it concerns
+	missing int   // pairs of client and change
 	each    measure.Histogram
 	all     measure.Histogram
 	seconds []measure.Latency // of those that are over
@@ -63,8 +64,8 @@ func (t *tracker) begin(s series, clients int, concerns func(client, lane int) b
 	t.each, t.all, t.second, t.seconds = measure.Histogram{}, measure.Histogram{}, measure.Histogram{}, nil
 }
 
-// write makes a change with a call that says when it was made. Nobody's receipt is looked at meanwhile. It returns how many clients the change
-// concerns.
+// write makes a change with a call that says when it was made. Nobody's receipt is looked at meanwhile. It returns how
+// many clients the change concerns.
 func (t *tracker) write(edit func(lane, mark int) (time.Time, error)) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,9 +29,11 @@ func TestTrackerCountsFromTheOldestUnseen(t *testing.T) {
 	all := tr.reached(0)
 	tr.received(0, second(5), &sidecar.Receipt{Type: sidecar.Endpoint, Marks: []int{11}})
 	tr.received(0, second(6), &sidecar.Receipt{Type: sidecar.Endpoint, Marks: []int{13, 14}})
-	tr.received(0, second(7), &sidecar.Receipt{Type: sidecar.Endpoint, Marks: []int{14, 12, 3, 99}}) // old, and of no change
-	tr.received(1, second(8), &sidecar.Receipt{Type: sidecar.Route, Marks: []int{13, 14}})           // not what is tracked
-	tr.received(2, second(8), &sidecar.Receipt{Type: sidecar.Endpoint, Marks: []int{13}})            // absent
+	// old, and of no change
+	tr.received(0, second(7), &sidecar.Receipt{Type: sidecar.Endpoint, Marks: []int{14, 12, 3, 99}})
+	// not what is tracked
+	tr.received(1, second(8), &sidecar.Receipt{Type: sidecar.Route, Marks: []int{13, 14}})
+	tr.received(2, second(8), &sidecar.Receipt{Type: sidecar.Endpoint, Marks: []int{13}}) // absent
 	select {
 	case <-all:
 		t.Fatal("client 1 has nothing yet")
@@ -57,7 +59,8 @@ func TestTrackerCountsFromTheOldestUnseen(t *testing.T) {
 func TestTrackerKnowsNumbersThatReturn(t *testing.T) {
 	start := time.Unix(1000, 0)
 	var tr tracker
-	tr.begin(series{of: sidecar.Endpoint, lanes: 1, base: mesh.LastMark - 1, start: start}, 1, func(int, int) bool { return true })
+	tr.begin(series{of: sidecar.Endpoint, lanes: 1, base: mesh.LastMark - 1, start: start}, 1,
+		func(int, int) bool { return true })
 	for n := range 3 {
 		_, err := tr.write(func(_, mark int) (time.Time, error) {
 			if want := []int{mesh.LastMark, 1, 2}[n]; mark != want {
@@ -88,7 +91,8 @@ func TestTrackerKnowsNumbersThatReturn(t *testing.T) {
 // A removal is received when what was there is gone.
 func TestTrackerFollowsWhatIsLost(t *testing.T) {
 	var tr tracker
-	tr.begin(series{of: sidecar.Route, lost: true, lanes: 1, start: time.Unix(0, 0)}, 1, func(int, int) bool { return true })
+	tr.begin(series{of: sidecar.Route, lost: true, lanes: 1, start: time.Unix(0, 0)}, 1,
+		func(int, int) bool { return true })
 	if _, err := tr.write(func(int, int) (time.Time, error) { return time.Unix(1, 0), nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/pilotd/pilotd/loadtest/sidecar"
 )
 
-// odd reports whether a client is one of the share that misbehaves; they are spread evenly. Those that share a connection do together.
+// odd reports whether a client is one of the share that misbehaves; they are spread evenly. Those that share a
+// connection do together.
 func (r *run) odd(client int) bool {
 	i := float64(r.fleet.Connection(client))
 	return int((i+1)*r.Share) > int(i*r.Share)
@@ -26,7 +27,8 @@ func (r *run) each(all bool, with func(client int)) {
 	}
 }
 
-// stall makes route changes while a share of the clients does not read, and measures the others. Then the share goes on.
+// stall makes route changes while a share of the clients does not read, and measures the others. Then the share goes
+// on.
 func (r *run) stall(ctx context.Context, p *Phase) error {
 	r.each(false, func(i int) { r.fleet.Stall(i, true) })
 	defer r.each(false, func(i int) { r.fleet.Stall(i, false) })
@@ -102,8 +104,8 @@ func (r *refusals) came() {
 	}
 }
 
-// vanish makes route changes after a share of the clients has gone without a word, half of them with their connections left open, and
-// measures the others. Then the share comes back.
+// vanish makes route changes after a share of the clients has gone without a word, half of them with their connections
+// left open, and measures the others. Then the share comes back.
 func (r *run) vanish(ctx context.Context, p *Phase) error {
 	how := sidecar.Silent
 	r.each(false, func(i int) {
@@ -139,8 +141,9 @@ func (r *run) cut(ctx context.Context, p *Phase) error {
 	return r.quiet(ctx)
 }
 
-// rolling replaces pods one after the other, as a rolling restart does: the sidecar of each vanishes, and the new pod's connects. Each is
-// replaced when everybody has the endpoints with the pod before, and that pod's own sidecar has everything.
+// rolling replaces pods one after the other, as a rolling restart does: the sidecar of each vanishes, and the new pod's
+// connects. Each is replaced when everybody has the endpoints with the pod before, and that pod's own sidecar has
+// everything.
 func (r *run) rolling(ctx context.Context, p *Phase) error {
 	edits := r.Edits.(Restarts)
 	for n := range r.Changes {

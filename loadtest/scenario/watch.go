@@ -38,7 +38,9 @@ func (r *run) look(ctx context.Context, at time.Time) {
 			r.said = true
 			fmt.Fprintf(r.Progress, "a stream ended: %s\n", r.report.FirstError)
 		}
-		fmt.Fprintf(r.Progress, "%6.1fs  %-9s  %d/%d have everything, %d streams, %d ended  %d messages, %s  server: CPU %s, memory %s\n", s.Seconds, s.Phase,
+		fmt.Fprintf(r.Progress,
+			"%6.1fs  %-9s  %d/%d have everything, %d streams, %d ended  %d messages, %s  server: CPU %s, memory %s\n",
+			s.Seconds, s.Phase,
 			s.Ready, r.Total(), s.Streams, r.report.Ended, s.Messages, Size(s.Bytes), measure.Short(s.CPU), Size(s.Resident))
 	}
 }
@@ -46,7 +48,8 @@ func (r *run) look(ctx context.Context, at time.Time) {
 // enough is how many samples tell a slope: those of a minute.
 const enough = 60
 
-// growth is how fast memory grows in a phase, in bytes a second: the slope of the line through the second half of its samples.
+// growth is how fast memory grows in a phase, in bytes a second: the slope of the line through the second half of its
+// samples.
 func growth(samples []Sample, phase string) float64 {
 	end := len(samples)
 	begin := end

@@ -32,8 +32,9 @@ type world struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	streams map[discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer]map[string]bool // the types that each asked for
-	address []string                                                                                   // by service
+	// the types that each asked for
+	streams map[discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer]map[string]bool
+	address []string // by service
 	path    string
 	calls   []string
 	nodes   []string
@@ -103,11 +104,13 @@ func (w *world) response(url string) *discoveryv3.DiscoveryResponse {
 	switch url {
 	case sidecar.Cluster.URL():
 		for s := range services {
-			add(&clusterv3.Cluster{Name: name(s), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}})
+			add(&clusterv3.Cluster{Name: name(s),
+				ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}})
 		}
 	case sidecar.Endpoint.URL():
 		for s := range services {
-			add(&endpointv3.ClusterLoadAssignment{ClusterName: name(s), NamedEndpoints: map[string]*endpointv3.Endpoint{w.address[s]: {}}})
+			add(&endpointv3.ClusterLoadAssignment{ClusterName: name(s),
+				NamedEndpoints: map[string]*endpointv3.Endpoint{w.address[s]: {}}})
 		}
 	case sidecar.Listener.URL():
 		manager, err := anypb.New(&hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "80"}}})
@@ -136,7 +139,8 @@ func (w *world) edit(call string, of sidecar.Type, change func()) (time.Time, er
 }
 
 func (w *world) Endpoint(service, n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("endpoint ", service, " ", n), sidecar.Endpoint, func() { w.address[service] = mesh.Address(n) })
+	return w.edit(fmt.Sprint("endpoint ", service, " ", n), sidecar.Endpoint,
+		func() { w.address[service] = mesh.Address(n) })
 }
 
 func (w *world) Route(n int) (time.Time, error) {
@@ -152,7 +156,8 @@ func (w *world) RemoveRoute(n int) (time.Time, error) {
 }
 
 func (w *world) Replace(i, n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("replace ", i, " ", n), sidecar.Endpoint, func() { w.address[w.mesh.ServiceOf(i)] = mesh.Address(n) })
+	return w.edit(fmt.Sprint("replace ", i, " ", n), sidecar.Endpoint,
+		func() { w.address[w.mesh.ServiceOf(i)] = mesh.Address(n) })
 }
 
 func (w *world) Successor(i, n int) *corev3.Node {
@@ -165,6 +170,8 @@ func (w *world) Restore() error { return nil }
 
 // options are those of a run on the world.
 func (w *world) options(target wire.Endpoint, clients int, scenarios ...string) scenario.Options {
-	return scenario.Options{Targets: []wire.Endpoint{target}, Clients: scenario.Clients{Sidecars: clients}, Mesh: w.mesh, Edits: w,
-		Scenarios: scenarios, Changes: 2, Rate: 1000, Duration: 20 * time.Millisecond, Share: 0.5, ReadRate: 1 << 30, Patience: time.Minute}
+	return scenario.Options{Targets: []wire.Endpoint{target}, Clients: scenario.Clients{Sidecars: clients},
+		Mesh: w.mesh, Edits: w,
+		Scenarios: scenarios, Changes: 2, Rate: 1000, Duration: 20 * time.Millisecond, Share: 0.5, ReadRate: 1 << 30,
+		Patience: time.Minute}
 }

@@ -21,7 +21,8 @@ func (b *backoff) next(k Kind, random float64) time.Duration {
 	n := float64(b.failures)
 	b.failures++
 	if k == Proxyless {
-		return time.Duration(min(float64(grpcBase)*math.Pow(grpcGrowth, n), float64(grpcMost)) * (1 + grpcJitter*(2*random-1)))
+		return time.Duration(min(float64(grpcBase)*math.Pow(grpcGrowth, n),
+			float64(grpcMost)) * (1 + grpcJitter*(2*random-1)))
 	}
 	return time.Duration(random * min(float64(envoyBase)*math.Pow(2, n), float64(envoyMost)))
 }

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Resources of more than bigSize bytes are not held: of those that can be as big as a mesh, endpoints and routes, each blockSize bytes are
-// hashed, and scanned for marks when nobody has had them, after the same bytes before, yet.
+// Resources of more than bigSize bytes are not held: of those that can be as big as a mesh, endpoints and routes, each
+// blockSize bytes are hashed, and scanned for marks when nobody has had them, after the same bytes before, yet.
 const (
 	bigSize    = 16 << 10
 	blockSize  = 4 << 10
@@ -115,7 +115,8 @@ func (g *big) recognise(front []byte) bool {
 	return n >= 0
 }
 
-// header is the text that b begins with, if it is in the field of a number, and what it takes; less than 0 if it is not.
+// header is the text that b begins with, if it is in the field of a number, and what it takes; less than 0 if it is
+// not.
 func header(b []byte, want protowire.Number) ([]byte, int) {
 	num, kind, n := protowire.ConsumeTag(b)
 	if n < 0 || num != want || kind != protowire.BytesType {

@@ -26,7 +26,8 @@ type Spec struct {
 	Listeners []string
 }
 
-// Client is the xDS side of one proxy or proxyless client, without its connection. It is not for use by several goroutines.
+// Client is the xDS side of one proxy or proxyless client, without its connection. It is not for use by several
+// goroutines.
 type Client struct {
 	// Immutable after NewClient.
 	table *Table
@@ -61,12 +62,14 @@ type Receipt struct {
 	Type  Type
 	Known bool
 	Bytes int
-	// Resources came, of which Useless, of UselessBytes, were equal to what the client had, and none of protocol's reasons to send them held.
+	// Resources came, of which Useless, of UselessBytes, were equal to what the client had, and none of protocol's
+	// reasons to send them held.
 	Resources, Useless, UselessBytes int
-	// Marks are the numbers of the changes that new resources tell of, Lost those that the resources before them told of and nothing does now.
+	// Marks are the numbers of the changes that new resources tell of, Lost those that the resources before them told
+	// of and nothing does now.
 	Marks, Lost []int
-	// Ready says that with this response the client has all that it asked for, for the first time on this stream; a client that
-	// had it all before is ready with the first response.
+	// Ready says that with this response the client has all that it asked for, for the first time on this stream; a
+	// client that had it all before is ready with the first response.
 	Ready bool
 	// Refused says that the client took nothing.
 	Refused bool
@@ -91,8 +94,8 @@ func (c *Client) form() form { return form{delta: c.spec.Delta, deep: c.spec.Kin
 // Refuse lets the client refuse the next response of a type, unless it is the first of a stream.
 func (c *Client) Refuse(t Type) { c.refuse[t] = true }
 
-// Begin is what the client sends first on a stream: all that it subscribed to before, with what it has. While clusters wait for their
-// endpoints it does not ask for clusters.
+// Begin is what the client sends first on a stream: all that it subscribed to before, with what it has. While clusters
+// wait for their endpoints it does not ask for clusters.
 func (c *Client) Begin() []Request {
 	c.held, c.ready, c.back = nil, false, c.back || c.ready
 	if c.spec.Kind == Proxyless {
@@ -145,7 +148,8 @@ func (c *Client) answer(t Type, refusal string) Request {
 
 // Take takes a response, and says what the client sends then.
 func (c *Client) Take(r *Response) (Receipt, []Request) {
-	receipt := Receipt{Type: r.Type, Known: r.Known && c.types[r.Type].open, Bytes: r.Bytes, Resources: len(r.resources)}
+	receipt := Receipt{Type: r.Type, Known: r.Known && c.types[r.Type].open, Bytes: r.Bytes,
+		Resources: len(r.resources)}
 	if !receipt.Known {
 		return receipt, []Request{{url: r.url, delta: c.spec.Delta, version: r.version, nonce: r.nonce}}
 	}
@@ -174,8 +178,8 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 	return receipt, out
 }
 
-// judge counts what was useless of a response. What answers a new stream, a changed subscription or a refusal never is, nor endpoints that a
-// cluster waits for, nor what a root repeats beside something new.
+// judge counts what was useless of a response. What answers a new stream, a changed subscription or a refusal never is,
+// nor endpoints that a cluster waits for, nor what a root repeats beside something new.
 func (c *Client) judge(receipt *Receipt, ch *change, root bool) {
 	s := &c.types[receipt.Type]
 	if !s.answered || s.again || root && len(ch.fresh)+ch.gone > 0 {
@@ -216,7 +220,8 @@ func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
 	return []Request{c.answer(r.Type, "")}
 }
 
-// resolve asks for what the resources of a type lead a proxyless client to: listeners to routes, routes to clusters, clusters to endpoints.
+// resolve asks for what the resources of a type lead a proxyless client to: listeners to routes, routes to clusters,
+// clusters to endpoints.
 func (c *Client) resolve(t Type) []Request {
 	if t == Endpoint {
 		return nil
@@ -268,7 +273,8 @@ func within(list, others []uint32) (out []uint32) {
 	return out
 }
 
-// warm adds to out what waited for the clusters to be warm, if they are: their ACK, and the first request for listeners.
+// warm adds to out what waited for the clusters to be warm, if they are: their ACK, and the first request for
+// listeners.
 func (c *Client) warm(out []Request) []Request {
 	if c.held == nil || len(c.warming) > 0 {
 		return out

@@ -131,7 +131,8 @@ func (c *conversation) respond(of Type, words []string) {
 		what string
 		is   any
 		not  any
-	}{{"ready", receipt.Ready, false}, {"refused", receipt.Refused, false}, {"useless", receipt.Useless, 0}, {"marks", fmt.Sprint(receipt.Marks), "[]"},
+	}{{"ready", receipt.Ready, false}, {"refused", receipt.Refused, false}, {"useless", receipt.Useless, 0},
+		{"marks", fmt.Sprint(receipt.Marks), "[]"},
 		{"lost", fmt.Sprint(receipt.Lost), "[]"}} {
 		if said.is != said.not {
 			fmt.Fprintf(&c.out, "  (%s %v)\n", said.what, said.is)
@@ -175,11 +176,13 @@ func message(t testing.TB, of Type, delta bool, nonce int, removed []string, res
 	if delta {
 		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(nonce), RemovedResources: removed}
 		for _, r := range resources {
-			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: "ignored", Version: "1", Resource: wrap(t, r)})
+			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: "ignored", Version: "1",
+				Resource: wrap(t, r)})
 		}
 		m = d
 	} else {
-		s := &discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(nonce), VersionInfo: fmt.Sprint("v", nonce), Canary: true}
+		s := &discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(nonce),
+			VersionInfo: fmt.Sprint("v", nonce), Canary: true}
 		for _, r := range resources {
 			s.Resources = append(s.Resources, wrap(t, r))
 		}
@@ -240,15 +243,18 @@ func wrap(t testing.TB, m proto.Message) *anypb.Any {
 }
 
 func cluster(name, text string) *clusterv3.Cluster {
-	return &clusterv3.Cluster{Name: name, AltStatName: text, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}
+	return &clusterv3.Cluster{Name: name, AltStatName: text,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}
 }
 
 func endpoints(name, address string) *endpointv3.ClusterLoadAssignment {
-	return &endpointv3.ClusterLoadAssignment{ClusterName: name, NamedEndpoints: map[string]*endpointv3.Endpoint{address: {Hostname: address}}}
+	return &endpointv3.ClusterLoadAssignment{ClusterName: name,
+		NamedEndpoints: map[string]*endpointv3.Endpoint{address: {Hostname: address}}}
 }
 
 func listener(t testing.TB, name, routes string, api bool) *listenerv3.Listener {
-	config := wrap(t, &hcmv3.HttpConnectionManager{StatPrefix: "x", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: routes}}})
+	config := wrap(t, &hcmv3.HttpConnectionManager{StatPrefix: "x",
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: routes}}})
 	if api {
 		return &listenerv3.Listener{Name: name, ApiListener: &listenerv3.ApiListener{ApiListener: config}}
 	}
@@ -259,7 +265,8 @@ func listener(t testing.TB, name, routes string, api bool) *listenerv3.Listener 
 // routes lead to a cluster, and say it in the name of their host too.
 func routes(name, text string) *routev3.RouteConfiguration {
 	action := &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: text}}}
-	return &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{{Name: text, Routes: []*routev3.Route{{Action: action}}}}}
+	return &routev3.RouteConfiguration{Name: name,
+		VirtualHosts: []*routev3.VirtualHost{{Name: text, Routes: []*routev3.Route{{Action: action}}}}}
 }
 
 func TestMalformed(t *testing.T) {

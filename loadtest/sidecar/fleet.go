@@ -16,7 +16,8 @@ type Options struct {
 	Clients int
 	// PerConnection is how many share one connection; 1 by default, as proxies do.
 	PerConnection int
-	// Targets is how many servers there are; 1 by default. Connections are spread over them, and move to the next when one fails.
+	// Targets is how many servers there are; 1 by default. Connections are spread over them, and move to the next when
+	// one fails.
 	Targets int
 	// Dial makes a connection to a server.
 	Dial func(ctx context.Context, target int) (net.Conn, wire.Header, error)
@@ -28,7 +29,8 @@ type Options struct {
 	Observe func(i int, at time.Time, r *Receipt)
 	// Raw, if not nil, is called with the bytes that client i receives, before anything else is done with them.
 	Raw func(i int, b []byte)
-	// Ended is called when the stream of client i, or its attempt to have one, ends though it should not. The client tries again by itself.
+	// Ended is called when the stream of client i, or its attempt to have one, ends though it should not. The client
+	// tries again by itself.
 	Ended func(i int, err error)
 	// Marks are what changes leave in resources.
 	Marks Marks
@@ -97,7 +99,8 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 func (f *Fleet) Counts() (out [Types + 1]Count) {
 	for i := range f.counts {
 		c := &f.counts[i]
-		out[i] = Count{c.messages.Load(), c.bytes.Load(), c.resources.Load(), c.useless.Load(), c.uselessBytes.Load(), c.refused.Load()}
+		out[i] = Count{c.messages.Load(), c.bytes.Load(), c.resources.Load(), c.useless.Load(), c.uselessBytes.Load(),
+			c.refused.Load()}
 	}
 	return out
 }
@@ -124,7 +127,8 @@ func (f *Fleet) Lacks(i int) string {
 	return m.client.Lacks()
 }
 
-// Connection is the number of the connection that client i uses: those with the same number stall, slow down and leave together.
+// Connection is the number of the connection that client i uses: those with the same number stall, slow down and leave
+// together.
 func (f *Fleet) Connection(i int) int { return i / f.options.PerConnection }
 
 // Target is the server that client i is with, or tries.
@@ -166,7 +170,8 @@ func (f *Fleet) Leave(i int, how Parting) { f.members[i].link.hangUp(how, stay) 
 // Return lets the connection of client i, which left, come back with what its clients have.
 func (f *Fleet) Return(i int) { f.members[i].link.comeBack() }
 
-// Cut breaks the connection of client i, as a network does: it comes back with what its clients have, after their back-off.
+// Cut breaks the connection of client i, as a network does: it comes back with what its clients have, after their
+// back-off.
 func (f *Fleet) Cut(i int) { f.members[i].link.hangUp(Abrupt, later) }
 
 // Replace lets client i vanish, and another, which has nothing, begin in its place.

@@ -49,7 +49,8 @@ func (s *server) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryServ
 		if r.ResponseNonce != "" {
 			continue
 		}
-		if err := c.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.TypeUrl, VersionInfo: "1", Nonce: "1", Resources: s.opening[r.TypeUrl]}); err != nil {
+		if err := c.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.TypeUrl, VersionInfo: "1", Nonce: "1",
+			Resources: s.opening[r.TypeUrl]}); err != nil {
 			return err
 		}
 	}
@@ -59,7 +60,8 @@ func TestFleetConnects(t *testing.T) {
 	const clients = 20
 	big := cluster("a", "1")
 	big.Metadata = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"x": {Value: make([]byte, 40_000)}}}
-	s := &server{opening: map[string][]*anypb.Any{Cluster.URL(): {wrap(t, big)}, Endpoint.URL(): {wrap(t, endpoints("a", "10.0.0.1"))},
+	s := &server{opening: map[string][]*anypb.Any{Cluster.URL(): {wrap(t, big)},
+		Endpoint.URL(): {wrap(t, endpoints("a", "10.0.0.1"))},
 		Listener.URL(): {wrap(t, listener(t, "l", "80", false))}, Route.URL(): {wrap(t, routes("80", "x"))}}}
 	g := grpc.NewServer()
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, s)

@@ -188,7 +188,8 @@ func (l *link) dial() (net.Conn, wire.Header, error) {
 	return l.fleet.options.Dial(ctx, int(l.target.Load())%l.fleet.options.Targets)
 }
 
-// dialPatience is how long a connection may take to be there. A server that thousands connect to at once may be slow to accept.
+// dialPatience is how long a connection may take to be there. A server that thousands connect to at once may be slow to
+// accept.
 const dialPatience = 20 * time.Second
 
 // hangUp ends the connection.

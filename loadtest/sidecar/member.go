@@ -154,7 +154,8 @@ func (m *member) again(after time.Duration) {
 	m.retry = timer
 }
 
-// replace makes another client of the member. One that has a connection of its own leaves it as a pod does that is killed.
+// replace makes another client of the member. One that has a connection of its own leaves it as a pod does that is
+// killed.
 func (m *member) replace(s Spec) {
 	m.mu.Lock()
 	m.client = NewClient(m.link.fleet.table, s)

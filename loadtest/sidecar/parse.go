@@ -28,7 +28,8 @@ const (
 // keptResources is how many a parser keeps room for between responses.
 const keptResources = 16
 
-// parser finds responses in the bytes of a stream, as they come. It holds one field at a time, and of a big resource a block.
+// parser finds responses in the bytes of a stream, as they come. It holds one field at a time, and of a big resource a
+// block.
 type parser struct {
 	// Immutable.
 	table *Table

@@ -27,7 +27,8 @@ const (
 	mapKey, mapValue                                            protowire.Number = 1, 2
 )
 
-// Parts encodes the request, in three parts; the names, which can be many, are those of all clients that ask for the same.
+// Parts encodes the request, in three parts; the names, which can be many, are those of all clients that ask for the
+// same.
 func (r *Request) Parts() (head, names, tail []byte) {
 	if r.delta {
 		head = appendText(appendBytes(nil, deltaNode, r.node), deltaURL, r.url)

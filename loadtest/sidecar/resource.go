@@ -16,8 +16,10 @@ func (t Type) String() string { return [...]string{"CDS", "EDS", "LDS", "RDS"}[t
 
 // URL is the type's name on the wire.
 func (t Type) URL() string {
-	return [...]string{"type.googleapis.com/envoy.config.cluster.v3.Cluster", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
-		"type.googleapis.com/envoy.config.listener.v3.Listener", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"}[t]
+	return [...]string{"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+		"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		"type.googleapis.com/envoy.config.listener.v3.Listener",
+		"type.googleapis.com/envoy.config.route.v3.RouteConfiguration"}[t]
 }
 
 func typeOf(url []byte) (Type, bool) {
@@ -56,13 +58,18 @@ type Marks struct {
 	Route string
 }
 
-// in finds the marks in bytes of a resource, of those that begin before limit, and adds them to those that are known already.
+// in finds the marks in bytes of a resource, of those that begin before limit, and adds them to those that are known
+// already.
 func (m Marks) in(of Type, b []byte, limit int, known []int) []int {
 	switch of {
 	case Endpoint:
 		return find(b, m.Endpoint, limit, known, address)
 	case Route:
-		return find(b, m.Route, limit, known, func(b []byte) (int, bool) { n, length := digits(b); return n, length > 0 })
+		return find(b, m.Route, limit, known, func(b []byte) (int, bool) {
+			n, length := digits(b)
+			return n,
+				length > 0
+		})
 	}
 	return known
 }

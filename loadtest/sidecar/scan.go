@@ -198,7 +198,8 @@ func find(b []byte, mark string, limit int, known []int, number func([]byte) (in
 	return known
 }
 
-// address reads the last two bytes of an address as a number: each is from 100 to 255, so that all addresses are equally long.
+// address reads the last two bytes of an address as a number: each is from 100 to 255, so that all addresses are
+// equally long.
 func address(b []byte) (int, bool) {
 	high, n := digits(b)
 	if n == 0 || n >= len(b) || b[n] != '.' {

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// set is resources of one type, one of a name, sorted by number. Sets of the same resources are the same set. Immutable.
+// set is resources of one type, one of a name, sorted by number. Sets of the same resources are the same set.
+// Immutable.
 type set struct {
 	list []*Resource
 	sum  uint64 // of the ids
@@ -67,8 +68,8 @@ func (t *Table) update(prev *set, got []*Resource, removed []uint32) change {
 	return c
 }
 
-// compare tells what is new of what came from what is not; it returns the sum of what came, and the sum and number of those of prev that have
-// a successor there.
+// compare tells what is new of what came from what is not; it returns the sum of what came, and the sum and number of
+// those of prev that have a successor there.
 func (c *change) compare(prev *set, got []*Resource) (sum, succeeded uint64, matched int) {
 	old := prev.list
 	for _, r := range got {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// subscribe changes the names of a type; repeat asks again for the same, as the State-of-the-World protocol wants it for changed clusters.
+// subscribe changes the names of a type; repeat asks again for the same, as the State-of-the-World protocol wants it
+// for changed clusters.
 func (c *Client) subscribe(t Type, n *names, repeat bool) []Request {
 	s := &c.types[t]
 	old := s.names
@@ -68,8 +69,8 @@ func (n *names) without(other *names) (out []string) {
 	return out
 }
 
-// complete reports whether the client has all that it asked for. One that comes back with everything does once it is answered at all: a
-// server need not answer types of which the client has the present version.
+// complete reports whether the client has all that it asked for. One that comes back with everything does once it is
+// answered at all: a server need not answer types of which the client has the present version.
 func (c *Client) complete() bool {
 	if c.back {
 		return c.held == nil
@@ -122,12 +123,13 @@ type Destinations struct{ names *names }
 // Destinations are those that it asks for now.
 func (c *Client) Destinations() Destinations { return Destinations{c.types[Endpoint].names} }
 
-// Of reports whether endpoint resources of a host are among them, whose names, as Istio makes them, end with the host: those of the whole host,
-// or also of a subset of it.
+// Of reports whether endpoint resources of a host are among them, whose names, as Istio makes them, end with the host:
+// those of the whole host, or also of a subset of it.
 func (d Destinations) Of(host string, subsets bool) bool {
 	end := "||" + host
 	if subsets {
 		end = "|" + host
 	}
-	return d.names != nil && slices.ContainsFunc(d.names.list, func(name string) bool { return strings.HasSuffix(name, end) })
+	return d.names != nil && slices.ContainsFunc(d.names.list,
+		func(name string) bool { return strings.HasSuffix(name, end) })
 }

@@ -7,8 +7,8 @@ import (
 	"weak"
 )
 
-// Table holds every resource that some client has, every set of them, and the lists of names that clients subscribe to, each once. What no
-// client has any more leaves by itself.
+// Table holds every resource that some client has, every set of them, and the lists of names that clients subscribe to,
+// each once. What no client has any more leaves by itself.
 type Table struct {
 	// Immutable after NewTable.
 	seed  maphash.Seed
@@ -25,7 +25,8 @@ type Table struct {
 	lists     map[uint64]weak.Pointer[names]
 	numbers   map[typedName]uint32
 	serial    uint64
-	// What was found in the beginnings of big resources, by the hash of all blocks so far; the older half is forgotten from time to time.
+	// What was found in the beginnings of big resources, by the hash of all blocks so far; the older half is forgotten
+	// from time to time.
 	blocks, older map[uint64][]int
 }
 
@@ -46,7 +47,8 @@ type typedName struct {
 
 // NewTable is an empty table.
 func NewTable(m Marks) *Table {
-	return &Table{seed: maphash.MakeSeed(), marks: m, none: &set{}, resources: map[digest]weak.Pointer[Resource]{}, sets: map[uint64]weak.Pointer[set]{},
+	return &Table{seed: maphash.MakeSeed(), marks: m, none: &set{}, resources: map[digest]weak.Pointer[Resource]{},
+		sets:  map[uint64]weak.Pointer[set]{},
 		lists: map[uint64]weak.Pointer[names]{}, numbers: map[typedName]uint32{}, blocks: map[uint64][]int{},
 		buffers: sync.Pool{New: func() any { return new([bigSize]byte) }}}
 }
@@ -58,7 +60,8 @@ func (t *Table) Len() int {
 	return len(t.resources)
 }
 
-// resource is the one that b says: an Any, or a Resource of the incremental protocol. nil is one of a type that is not known.
+// resource is the one that b says: an Any, or a Resource of the incremental protocol. nil is one of a type that is not
+// known.
 func (t *Table) resource(b []byte, f form) (*Resource, error) {
 	message, version := b, []byte(nil)
 	if f.delta {

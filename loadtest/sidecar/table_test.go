@@ -75,7 +75,8 @@ func TestSetsAreWhatMapsWouldBe(t *testing.T) {
 			c = table.update(prev, got, table.numbered(Endpoint, removed))
 		}
 		if len(c.fresh) != fresh || len(c.same) != same || c.gone != gone {
-			t.Fatalf("step %d: %d fresh, %d same, %d gone; want %d, %d, %d", step, len(c.fresh), len(c.same), c.gone, fresh, same, gone)
+			t.Fatalf("step %d: %d fresh, %d same, %d gone; want %d, %d, %d", step, len(c.fresh), len(c.same), c.gone,
+				fresh, same, gone)
 		}
 		check(t, table, c, prev, next)
 		prev, oracle = c.next, next
@@ -110,7 +111,9 @@ func TestSupersededResourcesLeave(t *testing.T) {
 	table := NewTable(Marks{Endpoint: "198.18."})
 	var kept *set = table.none
 	for n := range 20_000 {
-		kept = table.update(kept, []*Resource{made(t, table, fmt.Sprint("n", n%10), fmt.Sprintf("198.18.%d.%d", 100+n/100%100, 100+n%100))}, nil).next
+		kept = table.update(kept,
+			[]*Resource{made(t, table, fmt.Sprint("n", n%10), fmt.Sprintf("198.18.%d.%d", 100+n/100%100, 100+n%100))},
+			nil).next
 		table.uses(kept)
 	}
 	deadline := time.Now().Add(time.Minute)
@@ -141,7 +144,8 @@ func TestBigResourcesInParts(t *testing.T) {
 		for _, at := range []int{1, blockSize - 60, blockSize, 2*blockSize - 30, 40_000, 69_970} {
 			m := endpoints("big", "x")
 			m.Endpoints = []*endpointv3.LocalityLbEndpoints{{Priority: 7}}
-			m.NamedEndpoints = map[string]*endpointv3.Endpoint{strings.Repeat("a", at) + "198.18.101.107" + strings.Repeat("b", 70_000-at): {}}
+			m.NamedEndpoints = map[string]*endpointv3.Endpoint{strings.Repeat("a", at) + "198.18.101.107" +
+				strings.Repeat("b", 70_000-at): {}}
 			b := message(t, Endpoint, delta, 1, nil, []proto.Message{m})
 			var first *Resource
 			for range 8 {
@@ -159,7 +163,8 @@ func TestBigResourcesInParts(t *testing.T) {
 				if first == nil {
 					first = r
 				}
-				if r != first || r.Name != "big" || !slices.Equal(r.Marks, []int{163}) || r.Type != Endpoint || delta != (r.version == "1") {
+				if r != first || r.Name != "big" || !slices.Equal(r.Marks, []int{163}) || r.Type != Endpoint ||
+					delta != (r.version == "1") {
 					t.Errorf("delta=%v, mark at %d: %+v", delta, at, r)
 				}
 			}
@@ -197,8 +202,8 @@ func TestBigListenersAreRead(t *testing.T) {
 	}
 }
 
-// BenchmarkFollow is what a client costs that gets what others have got: a thousand clusters, their endpoints, and a route configuration of
-// half a megabyte.
+// BenchmarkFollow is what a client costs that gets what others have got: a thousand clusters, their endpoints, and a
+// route configuration of half a megabyte.
 func BenchmarkFollow(b *testing.B) {
 	table := NewTable(Marks{Endpoint: "198.18.", Route: "/change-"})
 	var cds, eds []proto.Message

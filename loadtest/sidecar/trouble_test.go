@@ -241,7 +241,8 @@ func TestStreamsThatEndAlone(t *testing.T) {
 
 func TestBackoffGrows(t *testing.T) {
 	var e, g backoff
-	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second} {
+	for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second,
+		8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second} {
 		if got := e.next(Sidecar, 1); got != want {
 			t.Errorf("failure %d: %s, want %s", i+1, got, want)
 		}

@@ -82,7 +82,8 @@ type Stream struct {
 
 // NewConn begins a connection; nothing is sent before Flush or Run.
 func NewConn(conn net.Conn, h Header, b *Buffers) *Conn {
-	c := &Conn{conn: conn, header: h, buffers: b, streams: map[uint32]*Stream{}, lastID: ^uint32(0), window: initialWindow, initialW: initialWindow}
+	c := &Conn{conn: conn, header: h, buffers: b, streams: map[uint32]*Stream{}, lastID: ^uint32(0),
+		window: initialWindow, initialW: initialWindow}
 	if sc, ok := conn.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			c.raw = raw
@@ -90,7 +91,8 @@ func NewConn(conn net.Conn, h Header, b *Buffers) *Conn {
 	}
 	c.queue(func(b []byte) []byte {
 		b = append(b, http2.ClientPreface...)
-		b = appendSettings(b, http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0},
+		b = appendSettings(b, http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+			http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0},
 			http2.Setting{ID: http2.SettingEnablePush, Val: 0})
 		return appendNumber(b, http2.FrameWindowUpdate, 0, maxWindow-initialWindow)
 	})
@@ -106,7 +108,8 @@ func (c *Conn) Open(delta bool, h Handler) (*Stream, error) {
 	if c.header.Secure {
 		scheme = "https"
 	}
-	fields := [][2]string{{":method", "POST"}, {":scheme", scheme}, {":authority", c.header.Authority}, {":path", service + method},
+	fields := [][2]string{{":method", "POST"}, {":scheme", scheme}, {":authority", c.header.Authority},
+		{":path", service + method},
 		{"content-type", "application/grpc"}, {"te", "trailers"}}
 	if c.header.Token != "" {
 		fields = append(fields, [2]string{"authorization", "Bearer " + c.header.Token})
@@ -127,8 +130,8 @@ func (c *Conn) Open(delta bool, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// Send sends a gRPC message, which is parts together, as soon as the server's windows allow: with the next Flush, or when Run has handled all
-// that came. The parts must not change any more: what has to wait is not copied.
+// Send sends a gRPC message, which is parts together, as soon as the server's windows allow: with the next Flush, or
+// when Run has handled all that came. The parts must not change any more: what has to wait is not copied.
 func (s *Stream) Send(parts ...[]byte) {
 	size := 0
 	for _, p := range parts {
@@ -165,7 +168,8 @@ func (s *Stream) resume() {
 	}
 }
 
-// room is how many bytes of requests may still be queued before a Flush: what does not fit is not copied yet. The caller holds mu.
+// room is how many bytes of requests may still be queued before a Flush: what does not fit is not copied yet. The
+// caller holds mu.
 func (c *Conn) room() int {
 	if c.out == nil {
 		return maxQueued
@@ -188,14 +192,17 @@ func (s *Stream) frame(b []byte, n int) []byte {
 	return b
 }
 
-// Reset ends the stream from this side; the handler is not called any more. Only from the goroutine that runs the connection, or for a
-// handler that bears calls until then.
+// Reset ends the stream from this side; the handler is not called any more. Only from the goroutine that runs the
+// connection, or for a handler that bears calls until then.
 func (s *Stream) Reset() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	if s.conn.streams[s.id] == s {
 		delete(s.conn.streams, s.id)
-		s.conn.queueLocked(func(b []byte) []byte { return appendNumber(b, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeCancel)) })
+		s.conn.queueLocked(func(b []byte) []byte {
+			return appendNumber(b, http2.FrameRSTStream, s.id,
+				uint32(http2.ErrCodeCancel))
+		})
 	}
 }
 

@@ -44,7 +44,8 @@ func (c *Conn) complete(b []byte) error {
 	case http2.FramePing:
 		if !h.flags.Has(http2.FlagPingAck) {
 			c.queue(func(out []byte) []byte {
-				return append(appendHeader(out, frameHeader{length: len(b), kind: http2.FramePing, flags: http2.FlagPingAck}), b...)
+				return append(appendHeader(out, frameHeader{length: len(b), kind: http2.FramePing,
+					flags: http2.FlagPingAck}), b...)
 			})
 		}
 	case http2.FrameHeaders, http2.FrameContinuation:

@@ -20,8 +20,9 @@ type Endpoint struct {
 	TLS *tls.Config
 	// TokenFile holds the bearer's token; it is read for every connection, for tokens are renewed. "" is none.
 	TokenFile string
-	// ReceiveBuffer is how many bytes the system keeps for a connection that are not read yet; 0 is what it chooses. With thousands of
-	// connections its own choice can be more than it has for all. On loopback less than 256 KiB, four of its packets, is slow.
+	// ReceiveBuffer is how many bytes the system keeps for a connection that are not read yet; 0 is what it chooses.
+	// With thousands of connections its own choice can be more than it has for all. On loopback less than 256 KiB, four
+	// of its packets, is slow.
 	ReceiveBuffer int
 }
 
@@ -50,7 +51,9 @@ func At(target string) Endpoint {
 
 // Secure is the endpoint with TLS.
 func (e Endpoint) Secure(s Secrets) (Endpoint, error) {
-	config := &tls.Config{ServerName: s.ServerName, InsecureSkipVerify: s.Insecure, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12} //nolint:gosec // asked for
+	// asked for
+	config := &tls.Config{ServerName: s.ServerName, InsecureSkipVerify: s.Insecure, NextProtos: []string{"h2"},
+		MinVersion: tls.VersionTLS12} //nolint:gosec
 	if host, _, err := net.SplitHostPort(e.Address); err == nil && config.ServerName == "" {
 		config.ServerName = host
 	}

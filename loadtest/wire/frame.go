@@ -30,7 +30,8 @@ type frameHeader struct {
 }
 
 func parseHeader(b []byte) frameHeader {
-	return frameHeader{int(b[0])<<16 | int(b[1])<<8 | int(b[2]), http2.FrameType(b[3]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:]) &^ (1 << 31)}
+	return frameHeader{int(b[0])<<16 | int(b[1])<<8 | int(b[2]), http2.FrameType(b[3]), http2.Flags(b[4]),
+		binary.BigEndian.Uint32(b[5:]) &^ (1 << 31)}
 }
 
 func appendHeader(b []byte, h frameHeader) []byte {
@@ -64,7 +65,8 @@ func appendOpening(b []byte, stream uint32, fields [][2]string) ([]byte, error) 
 	if block.Len() > maxFrame {
 		return nil, fmt.Errorf("headers of %d bytes", block.Len())
 	}
-	b = appendHeader(b, frameHeader{length: block.Len(), kind: http2.FrameHeaders, flags: http2.FlagHeadersEndHeaders, stream: stream})
+	b = appendHeader(b, frameHeader{length: block.Len(), kind: http2.FrameHeaders, flags: http2.FlagHeadersEndHeaders,
+		stream: stream})
 	return append(b, block.String()...), nil
 }
 

@@ -19,7 +19,8 @@ type Buffers struct{ read, write sync.Pool }
 
 // NewBuffers are none yet.
 func NewBuffers() *Buffers {
-	return &Buffers{read: sync.Pool{New: func() any { return new([readSize]byte) }}, write: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	return &Buffers{read: sync.Pool{New: func() any { return new([readSize]byte) }},
+		write: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 }
 
 func (p *Buffers) take() *bytes.Buffer { return p.write.Get().(*bytes.Buffer) }
@@ -81,7 +82,8 @@ func (c *Conn) read() error {
 	return c.consume(buf[:n])
 }
 
-// readPlain reads where only the connection itself can, as with TLS: it waits with a few bytes, and takes more when there is more.
+// readPlain reads where only the connection itself can, as with TLS: it waits with a few bytes, and takes more when
+// there is more.
 func (c *Conn) readPlain() error {
 	b := c.small[:]
 	if c.more {

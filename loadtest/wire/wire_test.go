@@ -61,8 +61,10 @@ func serve(t *testing.T, l net.Listener, handle func(grpc.ServerStream) error, o
 	t.Helper()
 	s := grpc.NewServer(append(options, grpc.ForceServerCodecV2(raw{}))...)
 	handler := func(_ any, ss grpc.ServerStream) error { return handle(ss) }
-	s.RegisterService(&grpc.ServiceDesc{ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService", HandlerType: (*any)(nil),
-		Streams: []grpc.StreamDesc{{StreamName: "StreamAggregatedResources", Handler: handler, ServerStreams: true, ClientStreams: true},
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService",
+		HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{StreamName: "StreamAggregatedResources", Handler: handler, ServerStreams: true,
+			ClientStreams: true},
 			{StreamName: "DeltaAggregatedResources", Handler: handler, ServerStreams: true, ClientStreams: true}}}, nil)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
@@ -139,13 +141,15 @@ func (c *connection) send(t *testing.T, s *wire.Stream, message []byte) {
 	must(t, c.Flush())
 }
 
-// Messages that are larger than every window go to the server and back, on several streams of one connection, over every kind of connection.
+// Messages that are larger than every window go to the server and back, on several streams of one connection, over
+// every kind of connection.
 func TestMessagesOfAnySize(t *testing.T) {
 	certificate, files := certify(t)
 	for name, where := range map[string]struct {
 		network, address string
 		secure           bool
-	}{"tcp": {"tcp", "127.0.0.1:0", false}, "unix": {"unix", filepath.Join(t.TempDir(), "s"), false}, "tls": {"tcp", "127.0.0.1:0", true}} {
+	}{"tcp": {"tcp", "127.0.0.1:0", false}, "unix": {"unix", filepath.Join(t.TempDir(), "s"), false},
+		"tls": {"tcp", "127.0.0.1:0", true}} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen(where.network, where.address)
 			must(t, err)
@@ -155,7 +159,9 @@ func TestMessagesOfAnySize(t *testing.T) {
 				e = wire.At("unix://" + where.address)
 			}
 			if where.secure {
-				options = append(options, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})))
+				options = append(options,
+					grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate},
+						MinVersion: tls.VersionTLS12})))
 				e, err = e.Secure(wire.Secrets{CA: files[0], ServerName: "server"})
 				must(t, err)
 			}
@@ -243,7 +249,8 @@ func TestServerGoesAway(t *testing.T) {
 	l := bufconn.Listen(64 << 10)
 	s := grpc.NewServer(grpc.ForceServerCodecV2(raw{}))
 	begun, end := make(chan struct{}, 1), make(chan struct{})
-	s.RegisterService(&grpc.ServiceDesc{ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService", HandlerType: (*any)(nil),
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService",
+		HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{StreamName: "StreamAggregatedResources", ServerStreams: true, ClientStreams: true,
 			Handler: func(any, grpc.ServerStream) error {
 				select {
@@ -291,7 +298,8 @@ func TestSecrets(t *testing.T) {
 	text, err := os.ReadFile(files[0])
 	must(t, err)
 	pool.AppendCertsFromPEM(text)
-	serve(t, l, echo, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: pool,
+	serve(t, l, echo, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate},
+		ClientCAs:  pool,
 		ClientAuth: tls.RequireAndVerifyClientCert, MaxVersion: tls.VersionTLS12, MinVersion: tls.VersionTLS12})))
 	plain := wire.At(l.Addr().String())
 	for _, c := range []struct {
@@ -348,7 +356,8 @@ func certify(t *testing.T) (tls.Certificate, [2]string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "server"}, DNSNames: []string{"server"}, IsCA: true,
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "server"},
+		DNSNames: []string{"server"}, IsCA: true,
 		BasicConstraintsValid: true, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)

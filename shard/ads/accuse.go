@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The text of an error accuses a resource only in the forms that clients really write; testdata/texts has recorded ones. A name that merely
-// stands somewhere in a text says nothing: a dump is full of names and numbers that other resources are called by, and of strings that users
-// chose. Where no form fits, the search by halves decides.
+// The text of an error accuses a resource only in the forms that clients really write; testdata/texts has recorded
+// ones. A name that merely stands somewhere in a text says nothing: a dump is full of names and numbers that other
+// resources are called by, and of strings that users chose. Where no form fits, the search by halves decides.
 
 // The forms of Envoy, and that of gRPC's Go client.
 const (
@@ -25,7 +25,8 @@ const (
 // maxText is how much of an error is searched for names.
 const maxText = 256 << 10
 
-// accused returns the names of the resources that an error accuses, of those that has knows. The first names in the text come first.
+// accused returns the names of the resources that an error accuses, of those that has knows. The first names in the
+// text come first.
 func accused(typ Type, text string, has func(name string) bool) []string {
 	text = text[:min(len(text), maxText)]
 	if rest, ok := strings.CutPrefix(text, listenerErrors); ok && typ == Listeners {
@@ -47,8 +48,8 @@ func accused(typ Type, text string, has func(name string) bool) []string {
 	return []string{name}
 }
 
-// accusedInList reads "NAME: reason", again and again with a separator between. It stops where it is not sure any more: the rest is named by
-// the next refusal.
+// accusedInList reads "NAME: reason", again and again with a separator between. It stops where it is not sure any more:
+// the rest is named by the next refusal.
 func accusedInList(text, separator string, has func(string) bool) (names []string) {
 	for {
 		name, reason, ok := entryOf(text, has)
@@ -90,7 +91,8 @@ func entryOf(text string, has func(string) bool) (name, reason string, ok bool) 
 	return name, reason, ok
 }
 
-// afterDump skips the dump that a reason begins with, if it does. It reports false for a reason whose dump has no end that can be told.
+// afterDump skips the dump that a reason begins with, if it does. It reports false for a reason whose dump has no end
+// that can be told.
 func afterDump(reason string) (rest string, ok bool) {
 	if strings.HasPrefix(reason, dumpPrefix) {
 		_, rest, ok = strings.Cut(reason, dumpEnd)
@@ -127,7 +129,8 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// dumped returns the name of the resource whose dump an error begins with: the dump's own name, which is its first field.
+// dumped returns the name of the resource whose dump an error begins with: the dump's own name, which is its first
+// field.
 func dumped(typ Type, text string) (name string, ok bool) {
 	field := "name: "
 	if typ == Endpoints {
@@ -195,7 +198,8 @@ func clashing(text string) (string, bool) {
 	return text[i+len(inRoute):], true
 }
 
-// accusedByGo reads what gRPC's Go client writes: the type in quotes, and `resource "NAME": reason` with ";" and a line break between.
+// accusedByGo reads what gRPC's Go client writes: the type in quotes, and `resource "NAME": reason` with ";" and a line
+// break between.
 func accusedByGo(text string, has func(string) bool) (names []string) {
 	typ, err := strconv.QuotedPrefix(text)
 	if err != nil {

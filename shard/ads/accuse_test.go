@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestAccused holds the texts of testdata/texts against what they accuse: each file has the type, the names of the response, the text, and the
-// names that are accused, in this order. Those called envoy are as Envoy 1.40 wrote them.
+// TestAccused holds the texts of testdata/texts against what they accuse: each file has the type, the names of the
+// response, the text, and the names that are accused, in this order. Those called envoy are as Envoy 1.40 wrote them.
 func TestAccused(t *testing.T) {
 	files, err := filepath.Glob("testdata/texts/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -43,15 +43,18 @@ func TestAccusedOddNames(t *testing.T) {
 		names      []string
 		want       string
 	}{
-		{"quotes and lines in a dump", "goo.gle/debugproto  \nname: \"a\\\"b\\nc\\303\\251\"\n: bad", Routes, []string{"a\"b\ncé"}, "a\"b\ncé"},
+		{"quotes and lines in a dump", "goo.gle/debugproto  \nname: \"a\\\"b\\nc\\303\\251\"\n: bad", Routes,
+			[]string{"a\"b\ncé"}, "a\"b\ncé"},
 		{"a dump that is cut", "goo.gle/debugproto  \nname: \"a", Routes, []string{"a"}, ""},
 		{"a name with a colon", clusterErrors + "a:b|c: bad, d: bad", Clusters, []string{"a", "a:b|c", "d"}, "a:b|c d"},
 		{"two readings", clusterErrors + "a: b: bad", Clusters, []string{"a", "a: b"}, ""},
 		{"names that begin alike", clusterErrors + "ab: bad", Clusters, []string{"a", "ab", "abc"}, "ab"},
 		{"a name in the reason", clusterErrors + "a: because of b, and c", Clusters, []string{"a", "b", "c"}, "a"},
-		{"a name in quotes in the reason", clusterErrors + "a: 'x, b: y' and \"z, c: \\\", c: \", d: bad", Clusters, []string{"a", "b", "c", "d"}, "a d"},
+		{"a name in quotes in the reason", clusterErrors + "a: 'x, b: y' and \"z, c: \\\", c: \", d: bad", Clusters,
+			[]string{"a", "b", "c", "d"}, "a d"},
 		{"another type's form", clusterErrors + "a: bad", Listeners, []string{"a"}, ""},
-		{"a field of a dump in a list", listenerErrors + "a: goo.gle/debugproto  \nb: \"x\"\n: bad\nc: bad\n", Listeners, []string{"a", "b", "c"}, "a c"},
+		{"a field of a dump in a list", listenerErrors + "a: goo.gle/debugproto  \nb: \"x\"\n: bad\nc: bad\n",
+			Listeners, []string{"a", "b", "c"}, "a c"},
 	} {
 		has := func(name string) bool { return slices.Contains(c.names, name) }
 		if got := strings.Join(accused(c.typ, c.text, has), " "); got != c.want {
@@ -74,7 +77,8 @@ func FuzzAccused(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, typ uint8, text string) {
 		known := []string{"a", "b", "80", "a: b", ""}
-		for _, name := range accused(Type(typ%numTypes), text, func(name string) bool { return slices.Contains(known, name) }) {
+		for _, name := range accused(Type(typ%numTypes), text,
+			func(name string) bool { return slices.Contains(known, name) }) {
 			if !slices.Contains(known, name) {
 				t.Fatalf("accuses %q", name)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Batch is the content of one response. The Sessions that are sent the same Batch are sent the same bytes, nonce included. Immutable but
-// for what is worked out on demand, which the worker that owns the Book does.
+// Batch is the content of one response. The Sessions that are sent the same Batch are sent the same bytes, nonce
+// included. Immutable but for what is worked out on demand, which the worker that owns the Book does.
 type Batch struct {
 	TypeURL string
 	Delta   bool
@@ -25,8 +25,8 @@ type Batch struct {
 
 	// label is what those who were sent the response keep of it.
 	label *label
-	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more. Those of a whole are worked out
-	// on demand: see about.
+	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more. Those of a
+	// whole are worked out on demand: see about.
 	items []item
 	whole *whole
 	// changed are the names among items that exist, added those that the client did not have; worked out on demand.
@@ -55,7 +55,8 @@ type item struct {
 
 func (it item) exists() bool { return it.new != nil }
 
-// undone is have with what the response changed put back as accepted has it; one Content for all that were at the same state.
+// undone is have with what the response changed put back as accepted has it; one Content for all that were at the same
+// state.
 func (b *Batch) undone(have *Content, accepted had, undo []chunked.Edit[*encodecache.Entry]) *Content {
 	key := undoKey{have, accepted}
 	if c, ok := b.undos[key]; ok {
@@ -114,7 +115,8 @@ func (b *Batch) every(table *NamesTable) *Names {
 
 // entry returns the resource of that name that the response carries, or nil.
 func (b *Batch) entry(name string) *encodecache.Entry {
-	i, ok := slices.BinarySearchFunc(b.Entries, name, func(e *encodecache.Entry, name string) int { return strings.Compare(e.Name(), name) })
+	i, ok := slices.BinarySearchFunc(b.Entries, name,
+		func(e *encodecache.Entry, name string) int { return strings.Compare(e.Name(), name) })
 	if !ok {
 		return nil
 	}
@@ -137,7 +139,8 @@ func (m *mentioned) in(items func() []item, names *Names) bool {
 // mentionBudget is how many bytes mention searches before it assumes the worst.
 const mentionBudget = 4 << 20
 
-// mention reports whether one of items may contain one of names. The names of a protobuf message stand in its bytes as they are.
+// mention reports whether one of items may contain one of names. The names of a protobuf message stand in its bytes as
+// they are.
 func mention(items []item, names *Names) bool {
 	budget := mentionBudget
 	for _, it := range items {

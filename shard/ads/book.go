@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Book answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal questions get one answer, so
-// that Sessions at the same state share one Batch.
+// Book answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal
+// questions get one answer, so that Sessions at the same state share one Batch.
 type Book struct {
 	// Immutable after NewBook.
 	table    *NamesTable
@@ -31,13 +31,14 @@ type Book struct {
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
 
-	// Owned by the worker goroutine: the sets of refused resources in use, and how many there were after the last sweep.
+	// Owned by the worker goroutine: the sets of refused resources in use, and how many there were after the last
+	// sweep.
 	holds      holdTable
 	holdsSwept int
 }
 
-// NewBook makes the Book of one worker. nonce counts the responses of the process, table interns its subscriptions, and verdicts are what its
-// clients have refused.
+// NewBook makes the Book of one worker. nonce counts the responses of the process, table interns its subscriptions, and
+// verdicts are what its clients have refused.
 func NewBook(table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Book {
 	b := &Book{table: table, verdicts: verdicts, nonce: nonce, claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
 	for t := range b.wholes {
@@ -103,7 +104,8 @@ type answer struct {
 	sum digest
 	// kept reports that to has something that the target has not.
 	kept bool
-	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first client may have it.
+	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first
+	// client may have it.
 	items []item
 	batch *Batch
 	mentioned
@@ -160,7 +162,8 @@ func (b *Book) work(q question) *answer {
 	return a
 }
 
-// changes calls f for each subscribed name that may differ between q.from and q.to, in order. gone tells that q.from has it and q.to has not.
+// changes calls f for each subscribed name that may differ between q.from and q.to, in order. gone tells that q.from
+// has it and q.to has not.
 func (b *Book) changes(q question, f func(it item, gone bool)) {
 	switch {
 	case q.from == q.to:

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A stream that subscribes to too many bytes of names ends, and so does one that names much while all streams name too much; one that names a
-// little goes on.
+// A stream that subscribes to too many bytes of names ends, and so does one that names much while all streams name too
+// much; one that names a little goes on.
 func TestBytesOfNamesAreBounded(t *testing.T) {
 	names := func(n int) (out []string) {
 		for i := range n {
@@ -38,7 +38,8 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 			s := New(Options{Delta: delta, MaxNameBytes: 1_100_000})
 			var got error
 			all := names(tc.n)
-			for _, part := range [][]string{all[:tc.n/2], all[tc.n/2:]} { // a little more each time, which no single request shows
+			// a little more each time, which no single request shows
+			for _, part := range [][]string{all[:tc.n/2], all[tc.n/2:]} {
 				r := &Request{Delta: delta, TypeURL: EndpointURL}
 				if delta {
 					r.Subscribe = table.Of(part)
@@ -84,13 +85,15 @@ func TestNamesThatAreThereCostNothing(t *testing.T) {
 	}
 }
 
-// Names that have no room are refused when they come, before anybody decides about their request; those that are there already are not.
+// Names that have no room are refused when they come, before anybody decides about their request; those that are there
+// already are not.
 func TestNamesWithoutRoomAreRefusedAtOnce(t *testing.T) {
 	table := NewNamesTable()
 	table.SetLimit(1 << 20)
 	run := func(prefix string, n int) (raw []byte) {
 		for i := range n {
-			raw = protowire.AppendString(protowire.AppendTag(raw, 3, protowire.BytesType), fmt.Sprint(prefix, strings.Repeat("x", 1000), i))
+			raw = protowire.AppendString(protowire.AppendTag(raw, 3, protowire.BytesType),
+				fmt.Sprint(prefix, strings.Repeat("x", 1000), i))
 		}
 		return raw
 	}
@@ -104,7 +107,8 @@ func TestNamesWithoutRoomAreRefusedAtOnce(t *testing.T) {
 	_, errs[2] = table.Intern(run("b", 50))
 	table.SetLimit(1)
 	_, errs[3] = table.Intern(run("a", 150))
-	if errs[0] != nil || !errors.Is(errs[1], ErrAllTooManyBytes) || errs[2] != nil || errs[3] != nil || table.Held() > 1<<18 {
+	if errs[0] != nil || !errors.Is(errs[1], ErrAllTooManyBytes) || errs[2] != nil || errs[3] != nil ||
+		table.Held() > 1<<18 {
 		t.Error(errs, table.Held())
 	}
 	runtime.KeepAlive(a)

@@ -12,8 +12,8 @@ import (
 // Section is a sorted, persistent list of resources by name: a plan.Section.
 type Section = chunked.Map[*encodecache.Entry]
 
-// Content is resources of one type by name: what clients should have, or have. Equal pointers are equal contents; different pointers mean
-// nothing. Immutable. A nil Content is a client that has nothing.
+// Content is resources of one type by name: what clients should have, or have. Equal pointers are equal contents;
+// different pointers mean nothing. Immutable. A nil Content is a client that has nothing.
 type Content struct {
 	Section Section
 }
@@ -34,10 +34,10 @@ func (c *Content) section() Section {
 	return c.Section
 }
 
-// Target is what a client should have: the World of its class, joined with the endpoints of now.
+// Target is what a client should have: the ResourceSet of its class, joined with the endpoints of now.
 type Target interface {
-	// Content is what the client should have of type t. It covers what sub asks for, and may cover more. While nothing changed it is the
-	// same pointer.
+	// Content is what the client should have of type t. It covers what sub asks for, and may cover more. While nothing
+	// changed it is the same pointer.
 	Content(t Type, sub Subscription) *Content
 }
 
@@ -55,7 +55,8 @@ func (s Subscription) None() bool { return !s.All && s.Names == nil }
 // Has reports whether the resource of that name is wanted.
 func (s Subscription) Has(name string) bool { return s.All || s.Names.Contains(name) }
 
-// digest is a hash of a set of (name, version) that can be brought along when one member changes: the sum of the members' hashes.
+// digest is a hash of a set of (name, version) that can be brought along when one member changes: the sum of the
+// members' hashes.
 type digest [2]uint64
 
 func (d digest) plus(o digest) digest {

@@ -28,14 +28,17 @@ func BenchmarkFirstNACKOfManyVersions(b *testing.B) {
 		book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
 		s, now := New(Options{Delta: true}), time.Unix(1000, 0)
 		s.Retarget(now, book, target)
-		sent := s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL, Initial: table.VersionsOf(claims)})[0].Batch
-		nack := &Request{Delta: true, TypeURL: ClusterURL, Nonce: sent.Nonce, Error: &statuspb.Status{Message: "it does not decode"}}
+		sent := s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL,
+			Initial: table.VersionsOf(claims)})[0].Batch
+		nack := &Request{Delta: true, TypeURL: ClusterURL, Nonce: sent.Nonce,
+			Error: &statuspb.Status{Message: "it does not decode"}}
 		b.StartTimer()
 		s.Receive(now, book, nack)
 	}
 }
 
-// BenchmarkRefuseThousandClusters is a client that refuses 1,000 new clusters one after the other, until all are held back.
+// BenchmarkRefuseThousandClusters is a client that refuses 1,000 new clusters one after the other, until all are held
+// back.
 func BenchmarkRefuseThousandClusters(b *testing.B) {
 	for _, named := range []bool{true, false} {
 		b.Run(fmt.Sprintf("named=%v", named), func(b *testing.B) { benchRefuse(b, named) })

@@ -1,7 +1,8 @@
 package ads
 
-// Current reports whether a client proves by the first request of its stream to have what target says: all clusters, or all listeners, at
-// their versions. One that asks for endpoints or routes first has something that waits for them (protocol.md 1).
+// Current reports whether a client proves by the first request of its stream to have what target says: all clusters, or
+// all listeners, at their versions. One that asks for endpoints or routes first has something that waits for them
+// (protocol.md 1).
 func (b *Book) Current(r *Request, target Target) bool {
 	typ, served := TypeOf(r.TypeURL)
 	if !served || !typ.root() || r.Names != nil || r.Subscribe != nil && !r.Subscribe.Contains(wildcard) {

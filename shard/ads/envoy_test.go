@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// client is a simulated xDS client: what it has, what it asks for, what it has been sent and has not read yet. It refuses resources whose
-// text is bad, as Envoy does (protocol.md 5). What is sent without need fails the test.
+// client is a simulated xDS client: what it has, what it asks for, what it has been sent and has not read yet. It
+// refuses resources whose text is bad, as Envoy does (protocol.md 5). What is sent without need fails the test.
 type client struct {
 	t       *rapid.T
 	mesh    *mesh
@@ -49,7 +49,8 @@ type clientType struct {
 }
 
 func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *client {
-	c := &client{t: t, mesh: m, book: b, table: table, delta: delta, sidecar: true, now: time.Unix(1000, 0), changing: map[string]bool{}}
+	c := &client{t: t, mesh: m, book: b, table: table, delta: delta, sidecar: true, now: time.Unix(1000, 0),
+		changing: map[string]bool{}}
 	for i := range c.types {
 		c.types[i].has, c.types[i].wants = map[string]*encodecacheEntry{}, map[string]bool{}
 	}
@@ -123,8 +124,8 @@ func (c *client) reply(typ Type, nonce string, refuse *statuspb.Status) {
 	c.do(c.session.Receive(c.now, c.book, &r))
 }
 
-// unread reports whether a response of a type waits to be read. A State-of-the-World server does not see what changes of a subscription
-// until then, and a client that takes a change back meanwhile is not sent what it dropped.
+// unread reports whether a response of a type waits to be read. A State-of-the-World server does not see what changes
+// of a subscription until then, and a client that takes a change back meanwhile is not sent what it dropped.
 func (c *client) unread(typ Type) bool {
 	return slices.ContainsFunc(c.inbox, func(b *Batch) bool { return b.TypeURL == typ.URL() })
 }
@@ -211,10 +212,12 @@ func (c *client) read() {
 	}
 }
 
-// refusedText reports whether the client refuses a resource: it is bad, or a listener without the chains that it should have.
+// refusedText reports whether the client refuses a resource: it is bad, or a listener without the chains that it should
+// have.
 func refusedText(e *encodecacheEntry) bool {
 	text := textOf(e)
-	return strings.Contains(text, "bad") || e.TypeURL() == ListenerURL && strings.HasPrefix(text, "h") && !strings.Contains(text, "|")
+	return strings.Contains(text, "bad") || e.TypeURL() == ListenerURL && strings.HasPrefix(text, "h") &&
+		!strings.Contains(text, "|")
 }
 
 func namesOf(has map[string]*encodecacheEntry) map[string]bool {

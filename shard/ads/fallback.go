@@ -12,8 +12,9 @@ const (
 	routeValidateClusters = 7
 )
 
-// empty is the route configuration that a sidecar gets for a name that does not exist, as istiod gives it: the name, and validate_clusters
-// false. Without it a listener that names it would wait. The name is any bytes that a client sent.
+// empty is the route configuration that a sidecar gets for a name that does not exist, as istiod gives it: the name,
+// and validate_clusters false. Without it a listener that names it would wait. The name is any bytes that a client
+// sent.
 func (b *Book) empty(name string) *encodecache.Entry {
 	e, ok := b.empties[name]
 	if !ok {

@@ -2,9 +2,10 @@ package ads
 
 import "slices"
 
-// firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again, with the exceptions of
-// protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the first response of the stream. False is that
-// it may not be sent yet: routes that are new to a client with routes in use wait for new clusters as ever (protocol.md 11).
+// firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again,
+// with the exceptions of protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the
+// first response of the stream. False is that it may not be sent yet: routes that are new to a client with routes in
+// use wait for new clusters as ever (protocol.md 11).
 func (t *turn) firstAnswer(typ Type, goal *Content) bool {
 	st := &t.types[typ]
 	if typ == Routes && t.renews(goal) && t.warming(t.book.whole(t.kind(typ), st.sub, goal)) {
@@ -30,9 +31,9 @@ func (t *turn) renews(goal *Content) bool {
 	return st.version != "" && st.version != t.book.whole(t.kind(Routes), st.sub, goal).sum.version()
 }
 
-// firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these versions, not that it has
-// kept them: one that unsubscribes forgets, keeps the version, and may subscribe again on a later stream. That is told from a client that
-// connects again by what it answered on this stream before: nothing.
+// firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these
+// versions, not that it has kept them: one that unsubscribes forgets, keeps the version, and may subscribe again on a
+// later stream. That is told from a client that connects again by what it answered on this stream before: nothing.
 func (t *turn) firstSotW(typ Type, goal *Content) {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -85,7 +86,8 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 	}
 }
 
-// nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no resources.
+// nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no
+// resources.
 func (b *Book) nothing(k kind) *Batch {
 	key := question{kind: k, keep: true}
 	a, ok := b.answers[key]
@@ -121,8 +123,8 @@ type gap struct {
 	believe bool
 }
 
-// fill is the response that brings a client with those versions to all of w; nil when it has that. The names that it has are not what it
-// subscribes to; those that no longer exist are removed.
+// fill is the response that brings a client with those versions to all of w; nil when it has that. The names that it
+// has are not what it subscribes to; those that no longer exist are removed.
 func (b *Book) fill(g gap, w *whole, has map[string]string) *Batch {
 	out := &Batch{TypeURL: g.kind.typ.URL(), Delta: true}
 	for _, e := range w.entries {

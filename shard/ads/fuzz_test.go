@@ -8,8 +8,8 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// FuzzSession gives a Session any events in any order, whatever a hostile client may think of. It must not panic, never have more than one
-// response per type without an answer (but CDS, by time), and its timer must come to rest.
+// FuzzSession gives a Session any events in any order, whatever a hostile client may think of. It must not panic, never
+// have more than one response per type without an answer (but CDS, by time), and its timer must come to rest.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add([]byte("a hostile client, and a world that changes under it"))
@@ -18,13 +18,15 @@ func FuzzSession(f *testing.F) {
 		m, table := newMesh(), NewNamesTable()
 		var n uint64
 		book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
-		s := New(Options{Delta: in.roll(2) == 0, Fallback: in.roll(2) == 0, MaxNames: in.roll(2) * 4, Doubt: TypeSet(in.roll(16))})
+		s := New(Options{Delta: in.roll(2) == 0, Fallback: in.roll(2) == 0, MaxNames: in.roll(2) * 4,
+			Doubt: TypeSet(in.roll(16))})
 		now := time.Unix(1000, 0)
 		var target *meshTarget
 		for len(in.data) > 0 {
 			switch in.roll(5) {
 			case 0:
-				target = m.target(map[Type]Section{Type(in.roll(numTypes)): m.section(Type(in.roll(numTypes)), in.words())})
+				target = m.target(map[Type]Section{Type(in.roll(numTypes)): m.section(Type(in.roll(numTypes)),
+					in.words())})
 				s.Retarget(now, book, target)
 			case 1:
 				m.endpoints(in.name(), fmt.Sprint(in.roll(3)))

@@ -10,8 +10,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Holds are what a client is not sent for now, by resource: what it refused, and what is to be tried later. A Book interns them, so that
-// clients that refuse the same share what follows. Immutable but for the memory of mask; nil is none.
+// Holds are what a client is not sent for now, by resource: what it refused, and what is to be tried later. A Book
+// interns them, so that clients that refuse the same share what follows. Immutable but for the memory of mask; nil is
+// none.
 type Holds struct {
 	set heldSet
 	sum chunked.Sum
@@ -33,8 +34,9 @@ type held struct {
 	// like is the resource that the client accepted last; it is sent when the parts come to the same.
 	like *encodecache.Entry
 
-	// whole tells that the resource is held back when it has, but for its parts, the content refused. good is what the client has instead;
-	// leave tells that it keeps what it has, which is not known here: then it counts as having nothing, and nothing is said about it.
+	// whole tells that the resource is held back when it has, but for its parts, the content refused. good is what the
+	// client has instead; leave tells that it keeps what it has, which is not known here: then it counts as having
+	// nothing, and nothing is said about it.
 	whole, leave bool
 	refused      encodecache.Sum
 	good         *encodecache.Entry
@@ -147,8 +149,8 @@ type view struct {
 // maxMasks bounds how many Contents one Holds remembers.
 const maxMasks = 4
 
-// mask returns c as a client with those Holds should have it. before is the last such view of the same client: what differs is worked out
-// from there. Clients with the same c and Holds get the same pointer.
+// mask returns c as a client with those Holds should have it. before is the last such view of the same client: what
+// differs is worked out from there. Clients with the same c and Holds get the same pointer.
 func (b *Book) mask(k kind, c *Content, h *Holds, before view) view {
 	if h == nil || c == nil {
 		return view{c, h, c}

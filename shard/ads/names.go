@@ -21,7 +21,8 @@ import (
 // ErrNames says that a run of name fields does not decode.
 var ErrNames = errors.New("resource names do not decode")
 
-// MaxName is the most bytes that the name of a resource may have. The longest that anybody uses are paths of files and SPIFFE identities.
+// MaxName is the most bytes that the name of a resource may have. The longest that anybody uses are paths of files and
+// SPIFFE identities.
 const MaxName = 4 << 10
 
 // LongNameError says that a name has more than MaxName bytes.
@@ -105,13 +106,15 @@ const (
 	maxAllSpellings = 1 << 16
 )
 
-// NamesTable interns sets of names. A set stays while anyone holds it and then leaves by itself. Safe for concurrent use.
+// NamesTable interns sets of names. A set stays while anyone holds it and then leaves by itself. Safe for concurrent
+// use.
 type NamesTable struct {
 	// Immutable after NewNamesTable.
 	seeds [2]maphash.Seed
 
 	limit atomic.Int64 // of held; zero for none
-	held  atomic.Int64 // bytes of all sets and Versions that anybody holds, and of those that no collection has found yet
+	// bytes of all sets and Versions that anybody holds, and of those that no collection has found yet
+	held atomic.Int64
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -139,8 +142,9 @@ func NewNamesTable() *NamesTable {
 	}
 }
 
-// Intern is the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its resource_names; whichever field
-// number they have. A run that was seen before is recognised by its hash and not decoded. Nothing of raw is kept.
+// Intern is the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its
+// resource_names; whichever field number they have. A run that was seen before is recognised by its hash and not
+// decoded. Nothing of raw is kept.
 func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -160,8 +164,8 @@ func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	return n, err
 }
 
-// taken is the set of names that a client sent. One that is large and is not there yet is refused here already if it has no room: requests wait for
-// long when many clients connect, and their names with them.
+// taken is the set of names that a client sent. One that is large and is not there yet is refused here already if it
+// has no room: requests wait for long when many clients connect, and their names with them.
 func (t *NamesTable) taken(names []string) (*Names, error) {
 	bytes := 0
 	for _, name := range names {
@@ -212,8 +216,8 @@ func decodeNames(raw []byte) ([]string, error) {
 	return names, nil
 }
 
-// Of is the set of names, in any order and with repeats. A list that was seen before, in whatever order, is recognised by the sum of its
-// names' hashes.
+// Of is the set of names, in any order and with repeats. A list that was seen before, in whatever order, is recognised
+// by the sum of its names' hashes.
 func (t *NamesTable) Of(names []string) *Names {
 	if len(names) == 0 {
 		return nil

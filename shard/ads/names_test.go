@@ -27,7 +27,8 @@ func TestNamesAreInterned(t *testing.T) {
 		t.Fatal(err)
 	}
 	ba, _ := table.Intern(encodeNames("b", "a", "b"))
-	if ab != ba || ab != table.Of([]string{"b", "a"}) || ab != table.Edit(table.Of([]string{"a", "c"}), []string{"b"}, []string{"c"}) {
+	if ab != ba || ab != table.Of([]string{"b", "a"}) || ab != table.Edit(table.Of([]string{"a", "c"}), []string{"b"},
+		[]string{"c"}) {
 		t.Error("equal sets are different pointers")
 	}
 	if got := slices.Collect(ab.All()); !slices.Equal(got, []string{"a", "b"}) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// Field numbers of the parts of composite resources: RouteConfiguration.virtual_hosts with VirtualHost.name, Listener.filter_chains with
-// FilterChain.filter_chain_match and FilterChain.name.
+// Field numbers of the parts of composite resources: RouteConfiguration.virtual_hosts with VirtualHost.name,
+// Listener.filter_chains with FilterChain.filter_chain_match and FilterChain.name.
 const (
 	hostField  = 2
 	hostName   = 1
@@ -22,15 +22,16 @@ const (
 // headerPart is the name of a resource's first Fragment, which all others need.
 const headerPart = ""
 
-// part is one Fragment of a resource. The name says which part it is in all versions of the resource: the name of a virtual host, say.
+// part is one Fragment of a resource. The name says which part it is in all versions of the resource: the name of a
+// virtual host, say.
 type part struct {
 	name     string
 	fragment *encodecache.Fragment
 }
 
-// partsOf returns the parts of a resource, the header first; nil for one that is refused or accepted as a whole. Endpoints are: their
-// Fragments hold the lengths of others. The listeners of a sidecar are, too: without one of its inbound chains, connections would be taken
-// by a chain that is meant for others.
+// partsOf returns the parts of a resource, the header first; nil for one that is refused or accepted as a whole.
+// Endpoints are: their Fragments hold the lengths of others. The listeners of a sidecar are, too: without one of its
+// inbound chains, connections would be taken by a chain that is meant for others.
 func partsOf(k kind, e *encodecache.Entry) []part {
 	parts := fragmentsOf(k, e)
 	if len(parts) < 2 {
@@ -113,8 +114,9 @@ func fieldOf(b []byte, number protowire.Number) ([]byte, bool) {
 	return nil, false
 }
 
-// with returns a resource of the parts that instead gives for its own: another Fragment, or none to leave the part out. It returns e itself
-// if nothing changes, like if that is what comes out, and nil if nothing sensible is left: no header, or a listener without a chain.
+// with returns a resource of the parts that instead gives for its own: another Fragment, or none to leave the part out.
+// It returns e itself if nothing changes, like if that is what comes out, and nil if nothing sensible is left: no
+// header, or a listener without a chain.
 func with(k kind, e, like *encodecache.Entry, instead func(part) *encodecache.Fragment) *encodecache.Entry {
 	parts := partsOf(k, e)
 	if parts == nil {
@@ -145,5 +147,6 @@ func with(k kind, e, like *encodecache.Entry, instead func(part) *encodecache.Fr
 
 // madeOf reports whether e has the content of these Fragments.
 func madeOf(k kind, e *encodecache.Entry, fragments []*encodecache.Fragment) bool {
-	return slices.EqualFunc(fragmentsOf(k, e), fragments, func(p part, f *encodecache.Fragment) bool { return p.fragment.Sum() == f.Sum() })
+	return slices.EqualFunc(fragmentsOf(k, e), fragments,
+		func(p part, f *encodecache.Fragment) bool { return p.fragment.Sum() == f.Sum() })
 }

@@ -2,20 +2,23 @@ package ads
 
 import "time"
 
-// A stream that ends without any response counts as failed, and its client waits longer before each next one (protocol.md 2). So a client
-// that has everything is sent something that it has: with Delta an empty response; with State-of-the-World, where a root is complete and an
-// empty one takes everything away, the smallest resource of a type that may be answered in part.
+// A stream that ends without any response counts as failed, and its client waits longer before each next one
+// (protocol.md 2). So a client that has everything is sent something that it has: with Delta an empty response; with
+// State-of-the-World, where a root is complete and an empty one takes everything away, the smallest resource of a type
+// that may be answered in part.
 
-// ProofWait is how long a State-of-the-World stream may go without a response while its client has all that it asked for: for that long
-// another type may be asked for, or change. Clients ask for all types at once when they connect again, but requests queue in a storm.
+// ProofWait is how long a State-of-the-World stream may go without a response while its client has all that it asked
+// for: for that long another type may be asked for, or change. Clients ask for all types at once when they connect
+// again, but requests queue in a storm.
 const ProofWait = 5 * time.Second
 
-// proves reports whether a client that has all of a type need not be sent that again, and sees to it that its stream has a response: the
-// smallest resource of a type that may be answered in part, or in the end of a root. A root that is asked for by name, or what does not
-// exist, is small, and is sent at once.
+// proves reports whether a client that has all of a type need not be sent that again, and sees to it that its stream
+// has a response: the smallest resource of a type that may be answered in part, or in the end of a root. A root that is
+// asked for by name, or what does not exist, is small, and is sent at once.
 //
-// So only a client whose roots are wildcards is kept waiting. What it asks for late on a stream, and has a version of, it asks for because
-// of a response: then it has answered one. A client with names asks when its application does, and may have dropped what its version tells.
+// So only a client whose roots are wildcards is kept waiting. What it asks for late on a stream, and has a version of,
+// it asks for because of a response: then it has answered one. A client with names asks when its application does, and
+// may have dropped what its version tells.
 func (t *turn) proves(typ Type, goal *Content) bool {
 	st := &t.types[typ]
 	switch {
@@ -47,7 +50,8 @@ func (t *turn) overdue() {
 		if !st.watched || st.first || !st.sub.All {
 			continue
 		}
-		if w := t.book.whole(t.kind(typ), st.sub, st.have); len(w.entries) > 0 && (root == nil || w.size() < root.size()) {
+		if w := t.book.whole(t.kind(typ), st.sub, st.have); len(w.entries) > 0 &&
+			(root == nil || w.size() < root.size()) {
 			root, of = w, typ
 		}
 	}

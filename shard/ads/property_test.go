@@ -13,9 +13,10 @@ import (
 
 type encodecacheEntry = encodecache.Entry
 
-// TestClientEndsWithTheWorld runs random sequences of new worlds, changed endpoints, reads, subscriptions, broken streams and passing time
-// against a simulated client. In the end it has exactly what the last world says, but for what it refused; nothing was sent that it had.
-func TestClientEndsWithTheWorld(t *testing.T) {
+// TestClientEndsWithTheResourceSet runs random sequences of new sets, changed endpoints, reads, subscriptions, broken
+// streams and passing time against a simulated client. In the end it has exactly what the last world says, but for what
+// it refused; nothing was sent that it had.
+func TestClientEndsWithTheResourceSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { simulate(t, false) })
 }
 
@@ -32,13 +33,14 @@ func simulate(t *rapid.T, bad bool) {
 	c.sidecar = !bad || rapid.Bool().Draw(t, "sidecar")
 	var target *meshTarget
 	if rapid.Bool().Draw(t, "world first") {
-		target = drawWorld(t, m, nil, bad)
+		target = drawResourceSet(t, m, nil, bad)
 	}
 	c.connect(target)
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
-		switch rapid.SampledFrom([]string{"world", "endpoints", "read", "read", "read", "routes", "tick", "reconnect"}).Draw(t, "step") {
+		switch rapid.SampledFrom([]string{"world", "endpoints", "read", "read", "read", "routes", "tick",
+			"reconnect"}).Draw(t, "step") {
 		case "world":
-			target = drawWorld(t, m, target, bad)
+			target = drawResourceSet(t, m, target, bad)
 			c.do(c.session.Retarget(c.now, book, target))
 		case "endpoints":
 			if target != nil {
@@ -63,7 +65,7 @@ func simulate(t *rapid.T, bad bool) {
 		}
 	}
 	if target == nil {
-		target = drawWorld(t, m, nil, bad)
+		target = drawResourceSet(t, m, nil, bad)
 		c.do(c.session.Retarget(c.now, book, target))
 	}
 	c.settle()
@@ -104,7 +106,8 @@ func (c *client) check(target *meshTarget) {
 	if c.session.Pending() {
 		c.t.Fatal("something is pending for ever")
 	}
-	if c.session.sends == 0 && (c.delta || target.contents[Clusters].Section.Len()+target.contents[Listeners].Section.Len() > 0) {
+	if c.session.sends == 0 &&
+		(c.delta || target.contents[Clusters].Section.Len()+target.contents[Listeners].Section.Len() > 0) {
 		c.t.Fatal("the stream got no response")
 	}
 }
@@ -173,8 +176,8 @@ func drawSet(t *rapid.T, prefix string) map[string]bool {
 	return out
 }
 
-// drawWorld is a change of some resources of the last world.
-func drawWorld(t *rapid.T, m *mesh, last *meshTarget, bad bool) *meshTarget {
+// drawResourceSet is a change of some resources of the last world.
+func drawResourceSet(t *rapid.T, m *mesh, last *meshTarget, bad bool) *meshTarget {
 	sections := map[Type]Section{}
 	for typ := range Type(numTypes) {
 		if last != nil {

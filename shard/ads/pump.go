@@ -4,8 +4,9 @@ import "time"
 
 // pump sends what may be sent now, in order: CDS additions and changes, EDS, LDS, RDS, then removals.
 //
-// Each type follows the one before it, so that a Target reaches a client from CDS downwards: EDS and LDS go to the Target that CDS was last
-// sent of, RDS to that of LDS. A type that waits for an ACK holds back those that follow it, and what came meanwhile merges.
+// Each type follows the one before it, so that a Target reaches a client from CDS downwards: EDS and LDS go to the
+// Target that CDS was last sent of, RDS to that of LDS. A type that waits for an ACK holds back those that follow it,
+// and what came meanwhile merges.
 func (t *turn) pump() {
 	if t.target == nil {
 		return
@@ -74,10 +75,12 @@ func (t *turn) goal(typ Type, target Target) *Content {
 	return r.view.is
 }
 
-// to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be sent yet.
+// to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be
+// sent yet.
 func (t *turn) to(typ Type, goal *Content, keep bool) bool {
 	st := &t.types[typ]
-	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(), keep: keep, sum: st.sum}
+	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(),
+		keep: keep, sum: st.sum}
 	a := t.book.ask(q)
 	if len(a.items) == 0 {
 		st.have, st.sum, st.kept, st.force, st.blocked = a.to, a.sum, a.kept, nil, false
@@ -111,8 +114,8 @@ func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
 	t.emit(Effect{Kind: Send, Type: typ, TypeURL: batch.TypeURL, Batch: batch})
 }
 
-// follow has the endpoints of the clusters that batch changes sent after it: Envoy warms a changed cluster until they come, and does not
-// ask (protocol.md 9). A client that has not asked for EDS yet gets them in full when it does.
+// follow has the endpoints of the clusters that batch changes sent after it: Envoy warms a changed cluster until they
+// come, and does not ask (protocol.md 9). A client that has not asked for EDS yet gets them in full when it does.
 func (t *turn) follow(batch *Batch) {
 	changed, _ := batch.names(t.book.table)
 	eds := &t.types[Endpoints]
@@ -128,7 +131,8 @@ func (t *turn) followWhole(batch *Batch) {
 	t.follow(batch)
 }
 
-// warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is bounded.
+// warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is
+// bounded.
 func (t *turn) warming(routes interface{ mentions(*Names) bool }) bool {
 	for _, f := range t.types[Clusters].flights {
 		if !t.now.Before(f.since.Add(CreditWait)) {
@@ -141,8 +145,9 @@ func (t *turn) warming(routes interface{ mentions(*Names) bool }) bool {
 	return false
 }
 
-// removals takes away what was kept, when all that replaces it is in place or the wait is over: first clusters, then, when the client has
-// had time to unsubscribe from what belonged to them, the rest. Listeners that go are taken away at once: another one may have the address.
+// removals takes away what was kept, when all that replaces it is in place or the wait is over: first clusters, then,
+// when the client has had time to unsubscribe from what belonged to them, the rest. Listeners that go are taken away at
+// once: another one may have the address.
 func (t *turn) removals() {
 	if !t.keeps() {
 		t.removeBy = time.Time{}
@@ -169,8 +174,8 @@ func (s *Session) keeps() bool {
 	return s.types[Clusters].kept || s.types[Endpoints].kept || s.types[Routes].kept
 }
 
-// settled reports whether the client has accepted all that leads to its Target but the removals. CDS need not be ACKed: the ACK may wait
-// for secrets.
+// settled reports whether the client has accepted all that leads to its Target but the removals. CDS need not be ACKed:
+// the ACK may wait for secrets.
 func (s *Session) settled() bool {
 	for typ := range s.types {
 		st := &s.types[typ]

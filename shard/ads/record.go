@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// record is what is told about one type of a stream to people. Every stream has one of each type: it is small, and what most do not need
-// it points to.
+// record is what is told about one type of a stream to people. Every stream has one of each type: it is small, and what
+// most do not need it points to.
 type record struct {
 	sentLast, ackedLast stamp
 	responses           int
@@ -117,7 +117,8 @@ func (s *Session) Status(t Type) Status {
 // Subscription is what the client asks for of a type.
 func (s *Session) Subscription(t Type) Subscription { return s.types[t].sub }
 
-// Has yields what the client was sent of a type and has not been told to drop, by name: what it has, once it has ACKed all.
+// Has yields what the client was sent of a type and has not been told to drop, by name: what it has, once it has ACKed
+// all.
 func (s *Session) Has(b *Book, t Type) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
 		st := &s.types[t]

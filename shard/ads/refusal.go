@@ -7,7 +7,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// maxRefusals is how often in a row a type is corrected without an ACK. Then the search gives up: everything undecided is held back.
+// maxRefusals is how often in a row a type is corrected without an ACK. Then the search gives up: everything undecided
+// is held back.
 const maxRefusals = 64
 
 // refusal is what a client refused of one type, and the search for it.
@@ -17,8 +18,8 @@ const maxRefusals = 64
 //	      └─ else ────────────────────────────► all changes of the response are suspects
 //	suspects ─ by halves, until an ACK or a NACK has decided about each ─► one resource ─ by halves again ─► one part: held back
 //
-// While one half is tried, the other is held back: at what the client accepted last, or absent. What is found is held back until its
-// content changes or is gone, whatever else changes in the resource.
+// While one half is tried, the other is held back: at what the client accepted last, or absent. What is found is held
+// back until its content changes or is gone, whatever else changes in the resource.
 type refusal struct {
 	// Owned by the worker goroutine.
 	units  map[string][]*suspect // that are not acquitted, by resource
@@ -64,7 +65,8 @@ type suspect struct {
 	whole   bool
 	part    string
 	refused encodecache.Sum
-	// entry and good are the resource as it was sent and as the client accepted it; fragment and goodPart the same for a part.
+	// entry and good are the resource as it was sent and as the client accepted it; fragment and goodPart the same for
+	// a part.
 	entry, good        *encodecache.Entry
 	fragment, goodPart *encodecache.Fragment
 	// leave tells that the client has a version that is not known here.
@@ -79,8 +81,8 @@ type suspect struct {
 	origins []any // of one that is noted
 }
 
-// refused is a NACK of f. The response is corrected: what was bad goes back to the last good version, or away; all else of it is sent again,
-// so that the ACK of the correction makes the client's versions true.
+// refused is a NACK of f. The response is corrected: what was bad goes back to the last good version, or away; all else
+// of it is sent again, so that the ACK of the correction makes the client's versions true.
 func (t *turn) refused(typ Type, f flight, message string) {
 	st := &t.types[typ]
 	st.log.refused(f.batch, t.now, message)
@@ -105,8 +107,8 @@ func (t *turn) refused(typ Type, f flight, message string) {
 	}
 }
 
-// attribute decides what a refusal says about suspects. explained tells that something was in the response that has been found since. It
-// returns what is found to be bad.
+// attribute decides what a refusal says about suspects. explained tells that something was in the response that has
+// been found since. It returns what is found to be bad.
 func (t *turn) attribute(typ Type, f flight, suspects []*suspect, explained bool) []*suspect {
 	r := t.types[typ].refusal
 	if r.streak >= maxRefusals {
@@ -204,8 +206,8 @@ func (t *turn) correct(typ Type, batch *Batch) {
 	st.force = t.book.union(st.force, batch.every(t.book.table))
 }
 
-// suspects are the resources of a response that may be the reason why it was refused; of one that is searched already, the parts. explained
-// tells that something else in it, which was sent before it was found, is the reason.
+// suspects are the resources of a response that may be the reason why it was refused; of one that is searched already,
+// the parts. explained tells that something else in it, which was sent before it was found, is the reason.
 func (t *turn) suspects(typ Type, f flight) (out []*suspect, explained bool) {
 	st := &t.types[typ]
 	for _, it := range f.batch.about() {
@@ -236,8 +238,8 @@ func (t *turn) suspects(typ Type, f flight) (out []*suspect, explained bool) {
 	return out, explained || typ.root() && !t.opts.Delta && st.refusal.condemnedIn(t.kind(typ), f.to)
 }
 
-// condemnedIn reports whether something is there that is to be held back: it was sent before it was found. A response that is complete
-// repeats it.
+// condemnedIn reports whether something is there that is to be held back: it was sent before it was found. A response
+// that is complete repeats it.
 func (r *refusal) condemnedIn(k kind, in had) bool {
 	for name, units := range r.units {
 		if !slices.ContainsFunc(units, func(s *suspect) bool { return s.state == condemned }) {
@@ -263,8 +265,8 @@ func known(units []*suspect, s *suspect) *suspect {
 	return s
 }
 
-// divide returns the parts of a suspected resource that the client has not accepted; none if it is accepted or refused as a whole. held
-// tells that some parts are held back already.
+// divide returns the parts of a suspected resource that the client has not accepted; none if it is accepted or refused
+// as a whole. held tells that some parts are held back already.
 func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
 	parts := fragmentsOf(k, s.entry)
 	if !s.whole || len(parts) == 0 || len(parts) == 1 && !slices.ContainsFunc(r.units[s.name], (*suspect).isPart) {
@@ -295,7 +297,8 @@ func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
 		switch u := units[id{p.name, p.fragment.Sum()}]; {
 		case u == nil:
 			out = append(out, &suspect{
-				name: s.name, part: p.name, refused: p.fragment.Sum(), good: s.good, entry: s.entry, fragment: p.fragment, goodPart: good,
+				name: s.name, part: p.name, refused: p.fragment.Sum(), good: s.good, entry: s.entry,
+				fragment: p.fragment, goodPart: good,
 			})
 		case u.state == condemned:
 			held = true
@@ -306,8 +309,8 @@ func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
 	return out, held
 }
 
-// named returns the suspects that the text of an error accuses, a group for each resource, those that have parts first. any tells whether it
-// accuses anything, be it something that was found before.
+// named returns the suspects that the text of an error accuses, a group for each resource, those that have parts first.
+// any tells whether it accuses anything, be it something that was found before.
 func (t *turn) named(typ Type, message string, batch *Batch, suspects []*suspect) (groups []*group, any bool) {
 	names := accused(typ, message, func(name string) bool { return batch.entry(name) != nil })
 	if len(names) == 0 {
@@ -335,7 +338,8 @@ func (t *turn) named(typ Type, message string, batch *Batch, suspects []*suspect
 	return append(groups, leaves...), true
 }
 
-// worsen takes away what a client has instead of something that is held back: it is no better. It reports false if nothing is.
+// worsen takes away what a client has instead of something that is held back: it is no better. It reports false if
+// nothing is.
 func (r *refusal) worsen(name string) (ok bool) {
 	for _, s := range r.units[name] {
 		if s.state == condemned {
@@ -346,8 +350,8 @@ func (r *refusal) worsen(name string) (ok bool) {
 	return ok
 }
 
-// known returns those suspects that other clients have refused, and takes their groups away. What the text accuses and has no parts needs
-// no other's word.
+// known returns those suspects that other clients have refused, and takes their groups away. What the text accuses and
+// has no parts needs no other's word.
 func (t *turn) known(typ Type, groups []*group, byText bool) (out []*suspect) {
 	r := t.types[typ].refusal
 	for _, g := range groups {

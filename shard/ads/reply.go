@@ -1,6 +1,7 @@
 package ads
 
-// reply is an ACK or NACK of the response that r.Nonce names. False is that the response is none of those that are known.
+// reply is an ACK or NACK of the response that r.Nonce names. False is that the response is none of those that are
+// known.
 func (t *turn) reply(typ Type, r *Request) bool {
 	st := &t.types[typ]
 	i := len(st.flights) - 1

@@ -24,7 +24,8 @@ type Request struct {
 
 	// Subscribe and Unsubscribe change the subscription, Delta only.
 	Subscribe, Unsubscribe *Names
-	// Initial are initial_resource_versions, Delta only: what the client has from an earlier stream. They go to the Session.
+	// Initial are initial_resource_versions, Delta only: what the client has from an earlier stream. They go to the
+	// Session.
 	Initial *Versions
 }
 

@@ -16,8 +16,8 @@ func (t *turn) sotw(typ Type, r *Request) {
 		return
 	}
 	if !st.first && r.Nonce != st.log.nonce() {
-		// About an older response: of one that was sent when the credit came back by time it still tells whether it was taken. What
-		// else it says is repeated in the answer to the newest.
+		// About an older response: of one that was sent when the credit came back by time it still tells whether it was
+		// taken. What else it says is repeated in the answer to the newest.
 		if !t.reply(typ, r) {
 			t.emit(Effect{Kind: Expired, Type: typ, TypeURL: r.TypeURL})
 		}
@@ -100,8 +100,8 @@ func (t *turn) sumOf(typ Type) digest {
 const (
 	// fairBytes is how much a stream may name while all streams together name too much.
 	fairBytes = 64 << 10
-	// spareShare is how many times as much as a stream names that nobody else does must be free, of what all streams may name: so those that
-	// name very much are refused first, and leave room for the others.
+	// spareShare is how many times as much as a stream names that nobody else does must be free, of what all streams
+	// may name: so those that name very much are refused first, and leave room for the others.
 	spareShare = 4
 )
 

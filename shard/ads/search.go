@@ -98,7 +98,8 @@ func (t *turn) choose(typ Type) (bad []*suspect) {
 	return bad
 }
 
-// indivisible reports whether nothing would be left of a listener without what is suspected, while the client has an older one: it keeps that.
+// indivisible reports whether nothing would be left of a listener without what is suspected, while the client has an
+// older one: it keeps that.
 func (t *turn) indivisible(typ Type, s *suspect) bool {
 	return s.leave && typ == Listeners && len(fragmentsOf(t.kind(typ), s.entry)) == 2
 }
@@ -173,12 +174,14 @@ func (t *turn) conclude(typ Type, f flight) {
 			t.acquit(typ, s, false)
 		}
 	}
-	if n := len(r.groups); r.split && whole && n > 0 && !slices.ContainsFunc(r.groups[n-1].items, func(s *suspect) bool { return s.state != waits }) {
+	if n := len(r.groups); r.split && whole && n > 0 && !slices.ContainsFunc(r.groups[n-1].items,
+		func(s *suspect) bool { return s.state != waits }) {
 		r.groups[n-1].bad = true // this half is good, so the other is not
 	}
 }
 
-// idle goes on with a search that nothing is on its way for: what is to be tried cannot be sent as things are. It reports whether it did.
+// idle goes on with a search that nothing is on its way for: what is to be tried cannot be sent as things are. It
+// reports whether it did.
 func (t *turn) idle(typ Type) bool {
 	st := &t.types[typ]
 	if r := st.refusal; r == nil || !r.searching() || len(st.flights) > 0 || st.blocked {
@@ -219,8 +222,8 @@ func (f *flight) has(k kind, trial []*suspect) bool {
 	return true
 }
 
-// doubtHearsay tries what is held back because of others alone, when the search is over. It need not be tried if it explains the refusal:
-// there was one thing known to be bad in the response, and the response without it was accepted.
+// doubtHearsay tries what is held back because of others alone, when the search is over. It need not be tried if it
+// explains the refusal: there was one thing known to be bad in the response, and the response without it was accepted.
 func (t *turn) doubtHearsay(typ Type) {
 	r := t.types[typ].refusal
 	again := slices.DeleteFunc(r.hearsay, func(s *suspect) bool { return s.state != condemned })

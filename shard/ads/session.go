@@ -31,7 +31,8 @@ type Options struct {
 	MaxNames int
 	// MaxNameBytes limits the memory of the subscriptions of all types; 0 is no limit.
 	MaxNameBytes int
-	// Doubt are the types of which this client's versions are not to be believed: it refused something on an earlier stream.
+	// Doubt are the types of which this client's versions are not to be believed: it refused something on an earlier
+	// stream.
 	Doubt TypeSet
 }
 
@@ -47,14 +48,14 @@ func (s TypeSet) With(t Type) TypeSet { return s | 1<<t }
 // Without is the set but t.
 func (s TypeSet) Without(t Type) TypeSet { return s &^ (1 << t) }
 
-// Session is the protocol state of one stream. Its methods are called by one goroutine at a time; each returns what is to be done, in
-// order, in a slice that is valid until the next call with the same Book.
+// Session is the protocol state of one stream. Its methods are called by one goroutine at a time; each returns what is
+// to be done, in order, in a slice that is valid until the next call with the same Book.
 type Session struct {
 	// Immutable after New.
 	opts Options
 
 	// Owned by the worker goroutine.
-	target   Target // nil until the first World
+	target   Target // nil until the first ResourceSet
 	types    [numTypes]state
 	sends    uint64    // responses so far
 	read     uint64    // up to which of them the client has ACKed or refused one
@@ -136,8 +137,8 @@ type EffectKind uint8
 const (
 	// Send asks to send Batch.
 	Send EffectKind = iota
-	// Refused reports that the client refused the Names of a response, with Message: Parts are what of each, Offences what is shared with
-	// other Sessions. There are none while it is not known what was bad.
+	// Refused reports that the client refused the Names of a response, with Message: Parts are what of each, Offences
+	// what is shared with other Sessions. There are none while it is not known what was bad.
 	Refused
 	// Healed reports Offences that no Session holds back any more.
 	Healed
@@ -230,7 +231,8 @@ func (s *Session) Tick(now time.Time, b *Book) []Effect {
 	return t.effects()
 }
 
-// Stalled is told that the newest CDS response has not left the process: the time until the next may go counts from now.
+// Stalled is told that the newest CDS response has not left the process: the time until the next may go counts from
+// now.
 func (s *Session) Stalled(now time.Time) {
 	if st := &s.types[Clusters]; st.waiting {
 		st.newest().since = now
@@ -288,8 +290,8 @@ func (s *Session) End(b *Book) []Effect {
 
 func (st *state) newest() *flight { return &st.flights[len(st.flights)-1] }
 
-// unserved answers a request for a type that nobody serves: with nothing, but that Delta names do not exist. There is no error: an agent
-// passes on types that only others know.
+// unserved answers a request for a type that nobody serves: with nothing, but that Delta names do not exist. There is
+// no error: an agent passes on types that only others know.
 func (t *turn) unserved(r *Request) {
 	t.emit(Effect{Kind: Unserved, TypeURL: r.TypeURL})
 	if !r.Delta {
@@ -307,7 +309,8 @@ func (t *turn) unserved(r *Request) {
 	}
 }
 
-// Unread reports whether a response has been sent that may not have reached the client: none that was sent after it has been answered.
+// Unread reports whether a response has been sent that may not have reached the client: none that was sent after it has
+// been answered.
 func (s *Session) Unread() bool {
 	for t := range s.types {
 		if st := &s.types[t]; len(st.flights) > 0 && st.newest().seq > s.read {

@@ -10,8 +10,8 @@ import (
 
 // This file keeps what is held back in step with what the client should have.
 
-// settle works out what is held back of content. What has changed since it was refused is tried like anything else; what is not subscribed
-// to any more is forgotten.
+// settle works out what is held back of content. What has changed since it was refused is tried like anything else;
+// what is not subscribed to any more is forgotten.
 func (t *turn) settle(typ Type, content *Content) {
 	st := &t.types[typ]
 	r := st.refusal
@@ -84,7 +84,8 @@ func (r *refusal) standing(k kind, name string, e *encodecache.Entry) func(*susp
 	}
 }
 
-// acquit ends the suspicion of s; gone tells that its content is not there any more. It returns it if no client holds it back any more.
+// acquit ends the suspicion of s; gone tells that its content is not there any more. It returns it if no client holds
+// it back any more.
 func (t *turn) acquit(typ Type, s *suspect, gone bool) (healed []Offence) {
 	r := t.types[typ].refusal
 	s.state = acquitted

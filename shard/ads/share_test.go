@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Sessions at the same state are sent the same Batch; a straggler gets its own, and so does one with another subscription.
+// Sessions at the same state are sent the same Batch; a straggler gets its own, and so does one with another
+// subscription.
 func TestSessionsShareABatch(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64

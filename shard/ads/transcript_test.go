@@ -15,7 +15,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestTranscripts runs the files of testdata. Each is a comment that tells the rule, the events, and what the Session says to each.
+// TestTranscripts runs the files of testdata. Each is a comment that tells the rule, the events, and what the Session
+// says to each.
 //
 //	connect sotw|delta [sidecar] [max=N]    a new stream of the same node; what is in doubt stays so
 //	world TYPE NAME=TEXT … ; TYPE …         what the client should have; types that are not named stay
@@ -197,7 +198,8 @@ func (r *script) request(verb string, args []string) {
 		}
 	}
 	req.Names = r.table.Of(names)
-	req.Subscribe, req.Unsubscribe, req.Initial = r.table.Of(subscribe), r.table.Of(unsubscribe), r.table.VersionsOf(initial)
+	req.Subscribe, req.Unsubscribe, req.Initial = r.table.Of(subscribe), r.table.Of(unsubscribe),
+		r.table.VersionsOf(initial)
 	r.names[typ] = req.Names
 	r.say(r.session.Receive(r.now, r.book, &req))
 }

@@ -11,7 +11,8 @@ import (
 type Culprit struct {
 	Type Type
 	Name string
-	// Part is the name of the part, a virtual host or a filter chain; empty for the whole resource or for what all its parts need.
+	// Part is the name of the part, a virtual host or a filter chain; empty for the whole resource or for what all its
+	// parts need.
 	Part string
 	// Sum is the content that is refused.
 	Sum encodecache.Sum
@@ -29,16 +30,18 @@ const (
 	maxVerdicts = 8192
 	// maxOwnVerdicts bounds how many of them are there because of one stream.
 	maxOwnVerdicts = 128
-	// maxSuspects bounds the suspects of all Sessions, maxOwnSuspects those of one type of one stream. Each costs some 400 bytes.
+	// maxSuspects bounds the suspects of all Sessions, maxOwnSuspects those of one type of one stream. Each costs some
+	// 400 bytes.
 	maxSuspects    = 1 << 17
 	maxOwnSuspects = 1 << 14
 )
 
-// Verdicts are what clients have refused, known to all Sessions of a process. A Session asks for them only about a response that its own
-// client has just refused: then what others have found saves it the search. What one client says changes nothing for any other.
+// Verdicts are what clients have refused, known to all Sessions of a process. A Session asks for them only about a
+// response that its own client has just refused: then what others have found saves it the search. What one client says
+// changes nothing for any other.
 //
-// A verdict stays while the content is in use somewhere, or a Session holds it back. It is safe for concurrent use; no method blocks for
-// longer than a few map accesses.
+// A verdict stays while the content is in use somewhere, or a Session holds it back. It is safe for concurrent use; no
+// method blocks for longer than a few map accesses.
 type Verdicts struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -74,8 +77,8 @@ func (v *Verdicts) Len() int {
 	return v.n
 }
 
-// reach notes that a Session holds a Culprit back from now on. mine tells that it is known because of this Session alone; may whether the
-// Session may bring new ones. It reports false when there is no room for it.
+// reach notes that a Session holds a Culprit back from now on. mine tells that it is known because of this Session
+// alone; may whether the Session may bring new ones. It reports false when there is no room for it.
 func (v *Verdicts) reach(c Culprit, e *encodecache.Entry, f *encodecache.Fragment, may bool) (mine, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,8 +108,8 @@ func (v *Verdicts) reach(c Culprit, e *encodecache.Entry, f *encodecache.Fragmen
 	return mine, true
 }
 
-// release notes that a Session does not hold a Culprit back any more. settled tells that its content has changed or gone there. It reports
-// whether no Session holds it back now.
+// release notes that a Session does not hold a Culprit back any more. settled tells that its content has changed or
+// gone there. It reports whether no Session holds it back now.
 func (v *Verdicts) release(c Culprit, settled bool) (last bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

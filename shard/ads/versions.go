@@ -12,8 +12,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Versions are initial_resource_versions: what a Delta client has of a type from an earlier stream. Most clients that come back have exactly
-// what they should have, and that their claim tells; the names are decoded for the others alone.
+// Versions are initial_resource_versions: what a Delta client has of a type from an earlier stream. Most clients that
+// come back have exactly what they should have, and that their claim tells; the names are decoded for the others alone.
 type Versions struct {
 	// Immutable.
 	claim claim
@@ -24,8 +24,8 @@ type Versions struct {
 	byName map[string]string // nil until then
 }
 
-// claim is a hash of a set of (name, version), whatever its order (each Envoy has one of its own): the sum of the members' hashes, keyed by
-// the seeds of a table, so that nobody can claim another's set with other names.
+// claim is a hash of a set of (name, version), whatever its order (each Envoy has one of its own): the sum of the
+// members' hashes, keyed by the seeds of a table, so that nobody can claim another's set with other names.
 type claim [2]uint64
 
 func (c claim) plus(o claim) claim { return claim{c[0] + o[0], c[1] + o[1]} }
@@ -36,8 +36,8 @@ const (
 	entryVersion = 2
 )
 
-// Versions are those in raw, a run of length-delimited fields (tag, length, entry) as a request carries its initial_resource_versions. raw
-// is copied. Nil when there are none.
+// Versions are those in raw, a run of length-delimited fields (tag, length, entry) as a request carries its
+// initial_resource_versions. raw is copied. Nil when there are none.
 func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -94,7 +94,8 @@ func eachPair(raw []byte, f func(name, version []byte)) error {
 	return nil
 }
 
-// pairOf are key and value of an entry of a map of strings. What is missing is empty, and of what comes twice the last counts.
+// pairOf are key and value of an entry of a map of strings. What is missing is empty, and of what comes twice the last
+// counts.
 func pairOf(entry []byte) (name, version []byte, err error) {
 	for at := 0; at < len(entry); {
 		num, kind, n := protowire.ConsumeTag(entry[at:])

@@ -34,10 +34,12 @@ func TestClaims(t *testing.T) {
 		return v
 	}
 	ab := read("a", "1", "b", "2")
-	if ab.claim != read("b", "2", "a", "1").claim || ab.claim != table.VersionsOf(map[string]string{"a": "1", "b": "2"}).claim {
+	if ab.claim != read("b", "2", "a", "1").claim ||
+		ab.claim != table.VersionsOf(map[string]string{"a": "1", "b": "2"}).claim {
 		t.Error("another order is another claim")
 	}
-	for _, other := range []*Versions{read("a", "1"), read("a", "2", "b", "1"), read("a", "1", "b", "2", "b", "2"), read("a1b", "2"), read("a", "1b2"), read("", "")} {
+	for _, other := range []*Versions{read("a", "1"), read("a", "2", "b", "1"), read("a", "1", "b", "2", "b", "2"),
+		read("a1b", "2"), read("a", "1b2"), read("", "")} {
 		if other.claim == ab.claim {
 			t.Errorf("%v makes the same claim", other.All())
 		}
@@ -48,7 +50,8 @@ func TestClaims(t *testing.T) {
 	if none, err := table.Versions(nil); none != nil || err != nil || none.All() != nil || none.has("a") {
 		t.Error("none", none, err)
 	}
-	for _, bad := range []string{"\x2a", "\x2a\x05a", "\x28\x01", "\x2a\x03\x0a\x01\xff", "\x2a\x02\x0a\x05", "\x2a\x01\x0f"} {
+	for _, bad := range []string{"\x2a", "\x2a\x05a", "\x28\x01", "\x2a\x03\x0a\x01\xff", "\x2a\x02\x0a\x05",
+		"\x2a\x01\x0f"} {
 		if _, err := table.Versions([]byte(bad)); err == nil {
 			t.Errorf("%x decodes", bad)
 		}
@@ -60,7 +63,8 @@ func TestClaimOfWhole(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
 	book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
 	c := &Content{Section: m.section(Clusters, []string{"a=1", "b=2", "c=3"})}
-	for _, sub := range []Subscription{{All: true}, {Names: table.Of([]string{"a", "c"})}, {Names: table.Of([]string{"a", "gone"})}} {
+	for _, sub := range []Subscription{{All: true}, {Names: table.Of([]string{"a", "c"})},
+		{Names: table.Of([]string{"a", "gone"})}} {
 		byName := map[string]string{}
 		w := book.whole(kind{typ: Clusters, delta: true}, sub, c)
 		for _, e := range w.entries {
@@ -73,8 +77,8 @@ func TestClaimOfWhole(t *testing.T) {
 	}
 }
 
-// BenchmarkComesBack is what it costs to read the first requests of a Delta client that has everything, and to find that out: each client
-// has clusters of its own, and lists what it has in an order of its own.
+// BenchmarkComesBack is what it costs to read the first requests of a Delta client that has everything, and to find
+// that out: each client has clusters of its own, and lists what it has in an order of its own.
 func BenchmarkComesBack(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -107,10 +111,12 @@ func BenchmarkComesBack(b *testing.B) {
 				s, now := New(Options{Delta: true}), time.Unix(1000, 0)
 				s.Retarget(now, book, target)
 				has, _ := table.Versions(cdsRaw)
-				sent := len(s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL, Initial: has})[0].Batch.Entries)
+				sent := len(s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL,
+					Initial: has})[0].Batch.Entries)
 				has, _ = table.Versions(edsRaw)
 				subscribe, _ := table.Intern(names)
-				if more := s.Receive(now, book, &Request{Delta: true, TypeURL: EndpointURL, Subscribe: subscribe, Initial: has}); sent+len(more) > 0 {
+				if more := s.Receive(now, book, &Request{Delta: true, TypeURL: EndpointURL, Subscribe: subscribe,
+					Initial: has}); sent+len(more) > 0 {
 					b.Fatal("something is sent")
 				}
 				book.Turn()

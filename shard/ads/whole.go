@@ -20,8 +20,8 @@ type wholeKey struct {
 	of   *Content
 }
 
-// maxWholes bounds how many of them a Book remembers of each type. Unlike answers they outlive the pass: clients that connect one after the
-// other ask for the same.
+// maxWholes bounds how many of them a Book remembers of each type. Unlike answers they outlive the pass: clients that
+// connect one after the other ask for the same.
 const maxWholes = 32
 
 func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {

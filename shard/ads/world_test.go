@@ -10,7 +10,8 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// mesh makes Targets for tests. Its resources are written "name=text": the text is the content, so that a route "r=1:a" names the cluster a.
+// mesh makes Targets for tests. Its resources are written "name=text": the text is the content, so that a route "r=1:a"
+// names the cluster a.
 type mesh struct {
 	entries map[string]*encodecache.Entry
 	targets []*meshTarget
@@ -56,7 +57,8 @@ func testPart(typ Type, word string) *encodecache.Fragment {
 	if typ == Listeners {
 		field, nameField = chainField, chainName
 	}
-	return encodecache.NewFragment(bytesField(field, string(bytesField(nameField, name))+string(bytesField(headerText, text))))
+	return encodecache.NewFragment(bytesField(field,
+		string(bytesField(nameField, name))+string(bytesField(headerText, text))))
 }
 
 // headerText is a field of the tests' own.

@@ -10,20 +10,21 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// Bounds of the single fields of a request. No client of the protocol comes near them. They are not flags: what is kept of a stream is small
-// because of them.
+// Bounds of the single fields of a request. No client of the protocol comes near them. They are not flags: what is kept
+// of a stream is small because of them.
 const (
 	// maxTypeURL is for type_url. The longest of Envoy's has 90 bytes.
 	maxTypeURL = 256
 	// maxNonce is for response_nonce. This server's are numbers.
 	maxNonce = 256
-	// maxVersion is for version_info. What is longer is cut off: no version of this server is as long, so it equals none of them either way,
-	// and the client may have it from another server.
+	// maxVersion is for version_info. What is longer is cut off: no version of this server is as long, so it equals
+	// none of them either way, and the client may have it from another server.
 	maxVersion = 256
-	// maxErrorText is for the message of error_detail. What is longer is cut off: Envoy says first what is wrong, and then repeats the
-	// resource.
+	// maxErrorText is for the message of error_detail. What is longer is cut off: Envoy says first what is wrong, and
+	// then repeats the resource.
 	maxErrorText = 4 << 10
-	// maxMetadata is for the encoded form of one value of the node's metadata that is read; plan.ParseNode has limits of its own.
+	// maxMetadata is for the encoded form of one value of the node's metadata that is read; plan.ParseNode has limits
+	// of its own.
 	maxMetadata = 64 << 10
 )
 
@@ -48,7 +49,8 @@ const (
 
 // String is the reason's name.
 func (r Reason) String() string {
-	return [NumReasons]string{"streams", "connections", "request", "field", "node", "subscription", "held", "shed", "deadline"}[r]
+	return [NumReasons]string{"streams", "connections", "request", "field", "node", "subscription", "held", "shed",
+		"deadline"}[r]
 }
 
 // refusal is the status of a stream that the server ends because of a limit.

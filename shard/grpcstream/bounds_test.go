@@ -19,8 +19,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// Every field of a request that a client can make as long as it likes is refused, with one line that says what, how long, and the limit, or cut
-// off.
+// Every field of a request that a client can make as long as it likes is refused, with one line that says what, how
+// long, and the limit, or cut off.
 func TestFieldsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for _, tc := range []struct {
@@ -30,25 +30,43 @@ func TestFieldsAreBounded(t *testing.T) {
 		want   string
 		reason Reason
 	}{
-		{"type URL", &discoveryv3.DiscoveryRequest{TypeUrl: long}, codes.InvalidArgument, "type_url has 5000 bytes, the limit is 256", ReasonField},
-		{"nonce", &discoveryv3.DiscoveryRequest{ResponseNonce: long}, codes.InvalidArgument, "response_nonce has 5000 bytes, the limit is 256", ReasonField},
-		{"name", &discoveryv3.DiscoveryRequest{ResourceNames: []string{"a", long}}, codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
-		{"delta type URL", &discoveryv3.DeltaDiscoveryRequest{TypeUrl: long}, codes.InvalidArgument, "type_url has 5000 bytes, the limit is 256", ReasonField},
-		{"delta nonce", &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: long}, codes.InvalidArgument, "response_nonce has 5000 bytes, the limit is 256", ReasonField},
-		{"delta name", &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{long}}, codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
-		{"delta name that goes", &discoveryv3.DeltaDiscoveryRequest{ResourceNamesUnsubscribe: []string{long}}, codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
-		{"delta version's name", &discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{long: ""}}, codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
-		{"names in all", &discoveryv3.DiscoveryRequest{ResourceNames: slices.Repeat([]string{long[:1000]}, 11)}, codes.ResourceExhausted, "too many bytes of resource names: 11033, the limit is 10000", ReasonSubscription},
-		{"delta names in all", &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: slices.Repeat([]string{long[:1000]}, 6), ResourceNamesUnsubscribe: slices.Repeat([]string{long[:1000]}, 5)},
+		{"type URL", &discoveryv3.DiscoveryRequest{TypeUrl: long}, codes.InvalidArgument,
+			"type_url has 5000 bytes, the limit is 256", ReasonField},
+		{"nonce", &discoveryv3.DiscoveryRequest{ResponseNonce: long}, codes.InvalidArgument,
+			"response_nonce has 5000 bytes, the limit is 256", ReasonField},
+		{"name", &discoveryv3.DiscoveryRequest{ResourceNames: []string{"a", long}}, codes.InvalidArgument,
+			"a resource name has 5000 bytes, the limit is 4096", ReasonField},
+		{"delta type URL", &discoveryv3.DeltaDiscoveryRequest{TypeUrl: long}, codes.InvalidArgument,
+			"type_url has 5000 bytes, the limit is 256", ReasonField},
+		{"delta nonce", &discoveryv3.DeltaDiscoveryRequest{ResponseNonce: long}, codes.InvalidArgument,
+			"response_nonce has 5000 bytes, the limit is 256", ReasonField},
+		{"delta name", &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{long}},
+			codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
+		{"delta name that goes", &discoveryv3.DeltaDiscoveryRequest{ResourceNamesUnsubscribe: []string{long}},
+			codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
+		{"delta version's name",
+			&discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{long: ""}},
+			codes.InvalidArgument, "a resource name has 5000 bytes, the limit is 4096", ReasonField},
+		{"names in all", &discoveryv3.DiscoveryRequest{ResourceNames: slices.Repeat([]string{long[:1000]}, 11)},
 			codes.ResourceExhausted, "too many bytes of resource names: 11033, the limit is 10000", ReasonSubscription},
-		{"metadata", &discoveryv3.DiscoveryRequest{Node: nodeWith("LABELS", strings.Repeat("x", 70000))}, codes.InvalidArgument, "metadata LABELS of the node has 70004 bytes, the limit is 65536", ReasonNode},
-		{"node", &discoveryv3.DiscoveryRequest{Node: nodeWith("other", strings.Repeat("x", 600<<10))}, codes.ResourceExhausted, "too many bytes of the node: 614457, the limit is 524288", ReasonNode},
-		{"locators", &discoveryv3.DiscoveryRequest{ResourceLocators: []*discoveryv3.ResourceLocator{{Name: long}}}, codes.OK, "", 0},
-		{"metadata that nobody reads", &discoveryv3.DiscoveryRequest{Node: nodeWith("ANNOTATIONS", strings.Repeat("x", 300<<10))}, codes.OK, "", 0},
+		{"delta names in all",
+			&discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: slices.Repeat([]string{long[:1000]}, 6),
+				ResourceNamesUnsubscribe: slices.Repeat([]string{long[:1000]}, 5)},
+			codes.ResourceExhausted, "too many bytes of resource names: 11033, the limit is 10000", ReasonSubscription},
+		{"metadata", &discoveryv3.DiscoveryRequest{Node: nodeWith("LABELS", strings.Repeat("x", 70000))},
+			codes.InvalidArgument, "metadata LABELS of the node has 70004 bytes, the limit is 65536", ReasonNode},
+		{"node", &discoveryv3.DiscoveryRequest{Node: nodeWith("other", strings.Repeat("x", 600<<10))},
+			codes.ResourceExhausted, "too many bytes of the node: 614457, the limit is 524288", ReasonNode},
+		{"locators", &discoveryv3.DiscoveryRequest{ResourceLocators: []*discoveryv3.ResourceLocator{{Name: long}}},
+			codes.OK, "", 0},
+		{"metadata that nobody reads",
+			&discoveryv3.DiscoveryRequest{Node: nodeWith("ANNOTATIONS", strings.Repeat("x", 300<<10))}, codes.OK, "",
+			0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, isDelta := tc.m.(*discoveryv3.DeltaDiscoveryRequest)
-			s := New(nil, Options{NodeMetadata: testMetadata(), Limits: Limits{SubscriptionBytes: 10000}}).newScanner(isDelta)
+			s := New(nil, Options{NodeMetadata: testMetadata(),
+				Limits: Limits{SubscriptionBytes: 10000}}).newScanner(isDelta)
 			b, err := proto.Marshal(tc.m)
 			must(t, err)
 			_, err = s.scan(b)
@@ -87,7 +105,8 @@ func TestStreamsOverALimitAreCounted(t *testing.T) {
 	}
 }
 
-// idle gives a scanner of each of many streams a few requests, and reports how many bytes of live memory a stream keeps.
+// idle gives a scanner of each of many streams a few requests, and reports how many bytes of live memory a stream
+// keeps.
 func idle(t *testing.T, delta bool, requests ...proto.Message) int {
 	t.Helper()
 	server := New(nil, Options{NodeMetadata: testMetadata()})
@@ -153,7 +172,9 @@ func TestAnIdleStreamKeepsNothingOfALargeRequest(t *testing.T) {
 		limit    int
 	}{
 		{"refusal", false, []proto.Message{&discoveryv3.DiscoveryRequest{ErrorDetail: &statuspb.Status{Message: large}}}, 16 << 10},
-		{"delta refusal", true, []proto.Message{&discoveryv3.DeltaDiscoveryRequest{ErrorDetail: &statuspb.Status{Message: large}}}, 16 << 10},
+		{"delta refusal", true,
+			[]proto.Message{&discoveryv3.DeltaDiscoveryRequest{ErrorDetail: &statuspb.Status{Message: large}}},
+			16 << 10},
 		{"version", false, []proto.Message{&discoveryv3.DiscoveryRequest{VersionInfo: large}}, 8 << 10},
 		{"nonce", true, []proto.Message{&discoveryv3.DeltaDiscoveryRequest{ResponseNonce: large}}, 8 << 10},
 		{"types", false, types, 8 << 10},
@@ -180,7 +201,8 @@ func TestNamesKeepNothingOfTheirRequest(t *testing.T) {
 	for i := range 10 {
 		var raw []byte
 		for j := range 1000 {
-			raw = protowire.AppendString(protowire.AppendTag(raw, 3, protowire.BytesType), fmt.Sprint(strings.Repeat("x", 4000), i, ".", j))
+			raw = protowire.AppendString(protowire.AppendTag(raw, 3, protowire.BytesType),
+				fmt.Sprint(strings.Repeat("x", 4000), i, ".", j))
 		}
 		all, err := table.Intern(raw)
 		must(t, err)

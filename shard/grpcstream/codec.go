@@ -14,7 +14,8 @@ import (
 // codec sends responses as they lie and scans requests; every other message takes the standard encoding.
 type codec struct {
 	encoding.CodecV2 // the standard one
-	// scratch has *[]byte for requests that grpc read in parts. grpc's own pool clears what it gives: a megabyte for more than 32 KiB.
+	// scratch has *[]byte for requests that grpc read in parts. grpc's own pool clears what it gives: a megabyte for
+	// more than 32 KiB.
 	scratch *sync.Pool
 }
 
@@ -30,7 +31,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal reads v out of data. It never fails for a request: what is wrong is for the stream's reader to say, which has the better code.
+// Unmarshal reads v out of data. It never fails for a request: what is wrong is for the stream's reader to say, which
+// has the better code.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	in, ok := v.(*incoming)
 	if !ok {
@@ -48,8 +50,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// message is one response on its way through one stream. It is the pool that grpc returns the last of its buffers to, which is how the
-// stream learns that it is written.
+// message is one response on its way through one stream. It is the pool that grpc returns the last of its buffers to,
+// which is how the stream learns that it is written.
 type message struct {
 	mem.NopBufferPool
 	// Immutable.
@@ -62,5 +64,6 @@ const headerLen = 5
 
 func (m *message) len() int64 { return int64(m.response.Len() + headerLen) }
 
-// Put is called by grpc when it has written or discarded the last byte of the response, from a goroutine of its own or within SendMsg.
+// Put is called by grpc when it has written or discarded the last byte of the response, from a goroutine of its own or
+// within SendMsg.
 func (m *message) Put(*[]byte) { m.stream.written(m.len()) }

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// connCredentials remembers the connection that a stream came over, so that it can be closed under a client that does not read: grpc
-// keeps what such a client was sent until its connection ends. The connection itself is handed on as it is: wrapped, it would lose grpc's
-// pooled reads.
+// connCredentials remembers the connection that a stream came over, so that it can be closed under a client that does
+// not read: grpc keeps what such a client was sent until its connection ends. The connection itself is handed on as it
+// is: wrapped, it would lose grpc's pooled reads.
 type connCredentials struct {
 	credentials.TransportCredentials
 	idle *idleConnections // nil for no bound
@@ -89,7 +89,8 @@ func (c ConnInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
 	return credentials.CommonAuthInfo{}
 }
 
-// PeerInfo is what the transport credentials of a server of this package say about the client of ctx; nil if there are none.
+// PeerInfo is what the transport credentials of a server of this package say about the client of ctx; nil if there are
+// none.
 func PeerInfo(ctx context.Context) credentials.AuthInfo {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// Backend is told what clients ask for; it is the Shards. Its methods are called by the stream's reader, one after the other, and may
-// block: then only this client waits.
+// Backend is told what clients ask for; it is the Shards. Its methods are called by the stream's reader, one after the
+// other, and may block: then only this client waits.
 type Backend interface {
 	// Attach begins a stream with its first request. After an error, the stream's status, there is no Detach.
 	Attach(s shard.Stream, p *plan.Proxy, first ads.Request) error
@@ -52,9 +52,9 @@ func errDraining() error {
 
 // handler is the handler of streams of one protocol, and their reader.
 //
-// An idle stream waits here, and the runtime gives back half of a stack that is less than a quarter full: grpc's frames leave a few hundred
-// bytes below a quarter of 16 KiB. So the loop keeps nothing on its stack, and what needs some is done in calls that return. bench's
-// BenchmarkMemory shows the difference: 8 KiB a stream.
+// An idle stream waits here, and the runtime gives back half of a stack that is less than a quarter full: grpc's frames
+// leave a few hundred bytes below a quarter of 16 KiB. So the loop keeps nothing on its stack, and what needs some is
+// done in calls that return. bench's BenchmarkMemory shows the difference: 8 KiB a stream.
 func handler(delta bool) grpc.StreamHandler {
 	return func(srv any, ss grpc.ServerStream) (err error) {
 		in := &reading{server: srv.(*Server), conn: connectionOf(ss.Context())}
@@ -69,7 +69,8 @@ func handler(delta bool) grpc.StreamHandler {
 	}
 }
 
-// close ends a stream for the reason err, which becomes its status. It is deferred: a panic while the stream was read ends this stream alone.
+// close ends a stream for the reason err, which becomes its status. It is deferred: a panic while the stream was read
+// ends this stream alone.
 func (in *reading) close(err *error) {
 	if v := recover(); v != nil {
 		in.server.panicked("reading a stream", v)
@@ -177,8 +178,8 @@ func (in *reading) end(err error) error {
 	return err
 }
 
-// sendPlain turns off the compression that a client that compresses would get in return: responses would be compressed for each stream,
-// and count as written when they are not.
+// sendPlain turns off the compression that a client that compresses would get in return: responses would be compressed
+// for each stream, and count as written when they are not.
 func sendPlain(ctx context.Context) error {
 	c, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ SendCompress() string })
 	if ok && c.SendCompress() == "" {

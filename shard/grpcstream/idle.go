@@ -5,12 +5,13 @@ import (
 	"sync"
 )
 
-// maxIdleConnections is how many connections without streams there may be. A client opens its stream at once, so that a connection has none
-// for some milliseconds only, or after its client was refused.
+// maxIdleConnections is how many connections without streams there may be. A client opens its stream at once, so that a
+// connection has none for some milliseconds only, or after its client was refused.
 const maxIdleConnections = 1024
 
-// idleConnections are the connections without streams. When there are too many, the one that has had none for the longest time is closed. A
-// connection that its client has closed stays here until it is the oldest: grpc does not tell of that.
+// idleConnections are the connections without streams. When there are too many, the one that has had none for the
+// longest time is closed. A connection that its client has closed stays here until it is the oldest: grpc does not tell
+// of that.
 type idleConnections struct {
 	// Immutable after newIdleConnections.
 	most int

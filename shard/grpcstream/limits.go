@@ -1,11 +1,12 @@
 package grpcstream
 
-// Limits bound what one client can cost. Over a limit the client's stream ends with an error that names the limit; nobody else notices.
+// Limits bound what one client can cost. Over a limit the client's stream ends with an error that names the limit;
+// nobody else notices.
 type Limits struct {
 	// RequestBytes is the largest request; 0 means 4 MiB.
 	RequestBytes int
-	// ReceivedInAll is the size of all requests of more than 128 KiB that are received at the same time; 0 means 64 MiB. A larger one is received
-	// alone. The others wait with their clients.
+	// ReceivedInAll is the size of all requests of more than 128 KiB that are received at the same time; 0 means 64
+	// MiB. A larger one is received alone. The others wait with their clients.
 	ReceivedInAll int
 	// NodeBytes is the largest node; 0 means 512 KiB. Envoy's list of extensions alone has some 60 KiB.
 	NodeBytes int
@@ -15,16 +16,17 @@ type Limits struct {
 	Connections int
 	// StreamsPerConnection is the number of streams of one connection; 0 means 100. More wait on the client's side.
 	StreamsPerConnection int
-	// Subscriptions is the number of names that one stream may subscribe to over all types, and name in one request; 0 means 200,000. That
-	// of a Delta stream in all is the Session's to count.
+	// Subscriptions is the number of names that one stream may subscribe to over all types, and name in one request; 0
+	// means 200,000. That of a Delta stream in all is the Session's to count.
 	Subscriptions int
-	// SubscriptionBytes is the size of the names that one stream may subscribe to over all types, and name in one request; 0 means 16 MiB.
+	// SubscriptionBytes is the size of the names that one stream may subscribe to over all types, and name in one
+	// request; 0 means 16 MiB.
 	SubscriptionBytes int
-	// HeldBytes is what may wait for one stream: responses that the client has not taken from us; 0 means 256 MiB. Most of it is shared
-	// with other streams.
+	// HeldBytes is what may wait for one stream: responses that the client has not taken from us; 0 means 256 MiB. Most
+	// of it is shared with other streams.
 	HeldBytes int
-	// HeldInAll is what may wait for all streams together before those whose clients do not read are cut off without having their time; 0 is
-	// no limit. What is shared counts once for each stream.
+	// HeldInAll is what may wait for all streams together before those whose clients do not read are cut off without
+	// having their time; 0 is no limit. What is shared counts once for each stream.
 	HeldInAll int
 }
 

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// nodeDecoder decodes of a node what is read of it: id, locality, and of metadata and extensions what is asked for. The rest, nine tenths of an
-// Envoy's node, is passed over: decoded it could cost a hundred times its size. Immutable.
+// nodeDecoder decodes of a node what is read of it: id, locality, and of metadata and extensions what is asked for. The
+// rest, nine tenths of an Envoy's node, is passed over: decoded it could cost a hundred times its size. Immutable.
 type nodeDecoder struct {
 	metadata   []string // keys
 	extensions []string // type URLs
@@ -33,8 +33,8 @@ const (
 // maxDepth is how deep a value of the metadata may be nested.
 const maxDepth = 32
 
-// decode is the node in raw, of which nothing is kept. Extensions that are not asked for appear as one that is empty, for it means something
-// whether a node lists any.
+// decode is the node in raw, of which nothing is kept. Extensions that are not asked for appear as one that is empty,
+// for it means something whether a node lists any.
 func (d *nodeDecoder) decode(raw []byte) (*corev3.Node, error) {
 	n := new(corev3.Node)
 	values := map[string][]byte{}
@@ -107,7 +107,8 @@ func (d *nodeDecoder) entries(raw []byte, values map[string][]byte) error {
 func (d *nodeDecoder) extension(raw []byte, found *corev3.Extension) error {
 	return eachField(raw, func(num protowire.Number, content []byte) error {
 		if num == extensionTypeURLs {
-			if at := slices.Index(d.extensions, string(content)); at >= 0 && !slices.Contains(found.TypeUrls, d.extensions[at]) {
+			if at := slices.Index(d.extensions, string(content)); at >= 0 &&
+				!slices.Contains(found.TypeUrls, d.extensions[at]) {
 				found.TypeUrls = append(found.TypeUrls, d.extensions[at])
 			}
 		}

@@ -10,9 +10,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// patrol looks at all streams now and then, while there are any, and cuts off clients that do not read: those for which a whole Stuck limit
-// passes in which not one response is written, though some wait; and when more bytes wait for all clients than HeldInAll allows, those that
-// have read nothing since the last look, the longest first. So it does with clients that leave a request undone for RequestTime.
+// patrol looks at all streams now and then, while there are any, and cuts off clients that do not read: those for which
+// a whole Stuck limit passes in which not one response is written, though some wait; and when more bytes wait for all
+// clients than HeldInAll allows, those that have read nothing since the last look, the longest first. So it does with
+// clients that leave a request undone for RequestTime.
 type patrol struct {
 	// Immutable after newPatrol.
 	server *Server
@@ -102,7 +103,8 @@ func (g *gaze) see(owed int, progress uint64) bool {
 	return g.still > 0
 }
 
-// checkRequest ends a stream of which a request is due for too long: RequestTime, or a look's time while others wait for the place that it has.
+// checkRequest ends a stream of which a request is due for too long: RequestTime, or a look's time while others wait
+// for the place that it has.
 func (p *patrol) checkRequest(s *stream) {
 	g, awaited, limit := &s.gaze, s.awaited.Load(), p.server.options.RequestTime
 	switch {
@@ -116,7 +118,8 @@ func (p *patrol) checkRequest(s *stream) {
 			limit = min(limit, p.every) // others need its place
 		}
 		if time.Duration(g.late)*p.every >= limit {
-			s.Close(&refusal{ReasonDeadline, status.Newf(codes.DeadlineExceeded, "no complete request has come for %v", limit)})
+			s.Close(&refusal{ReasonDeadline, status.Newf(codes.DeadlineExceeded, "no complete request has come for %v",
+				limit)})
 		}
 	}
 }
@@ -133,7 +136,8 @@ func (p *patrol) cutOff(idle []*stream, all int) {
 		switch {
 		case stuck:
 			s.stats.stuck.Add(1)
-			st.Close(status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v", s.options.Stuck))
+			st.Close(status.Errorf(codes.DeadlineExceeded, "the client has not read a response for %v",
+				s.options.Stuck))
 		case over:
 			s.stats.shed.Add(1)
 			st.Close(s.limits.heldInAll(all))

@@ -27,7 +27,8 @@ func TestLittleUnreadIsStuckToo(t *testing.T) {
 		if e := h.backend.next(t, "detach"); e.id != s.id {
 			t.Error("another stream ended:", e.id)
 		}
-		if d := time.Since(begin); d < time.Minute || d > time.Minute+2*pace || h.server.Stats() != (Stats{Direct: 1, Stuck: 1}) {
+		if d := time.Since(begin); d < time.Minute || d > time.Minute+2*pace ||
+			h.server.Stats() != (Stats{Direct: 1, Stuck: 1}) {
 			t.Errorf("cut off after %v, %+v", d, h.server.Stats())
 		}
 		idle.Close(nil)
@@ -35,8 +36,8 @@ func TestLittleUnreadIsStuckToo(t *testing.T) {
 	})
 }
 
-// When too much waits for all, clients that read nothing are cut off before their time, those that stopped first first, and only as many as
-// have to be. Slow ones are left alone.
+// When too much waits for all, clients that read nothing are cut off before their time, those that stopped first first,
+// and only as many as have to be. Slow ones are left alone.
 func TestTooMuchHeldInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{Stuck: time.Hour, AfterFunc: afterFunc, Limits: Limits{HeldInAll: 450_000}})

@@ -92,8 +92,9 @@ func attachRaw(t *testing.T, h *house) (*rawClient, *stream) {
 	return c, h.backend.next(t, "attach").stream.(*stream)
 }
 
-// TestQuota: SendMsg takes a message whole while fewer than 64 KiB of the stream are not written, and blocks from there on. All that
-// this package knows of grpc's insides is here; if this test fails with another grpc, see the package comment.
+// TestQuota: SendMsg takes a message whole while fewer than 64 KiB of the stream are not written, and blocks from there
+// on. All that this package knows of grpc's insides is here; if this test fails with another grpc, see the package
+// comment.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
@@ -119,7 +120,8 @@ func TestQuota(t *testing.T) {
 		if send(1000); returned() != 0 {
 			t.Fatal("a message is taken beyond the quota")
 		}
-		// The count falls when a message is written whole, never before, and SendMsg goes on when the quota is positive.
+		// The count falls when a message is written whole, never before, and SendMsg goes on when the quota is
+		// positive.
 		c.take(t, 5000-1)
 		if synctest.Wait(); returned() != 0 {
 			t.Fatal("SendMsg goes on too early")

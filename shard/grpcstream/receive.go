@@ -14,17 +14,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// messageReader is what grpc's own stream is besides its public interface: it reads a message in two steps. Between them it is known that a
-// request has begun, so that one that never ends is noticed; RecvMsg waits for either in the same way. TestRequestsAreReadInTwoSteps fails if it
-// is no longer so; then RecvMsg is used, and only the first request has a deadline.
+// messageReader is what grpc's own stream is besides its public interface: it reads a message in two steps. Between
+// them it is known that a request has begun, so that one that never ends is noticed; RecvMsg waits for either in the
+// same way. TestRequestsAreReadInTwoSteps fails if it is no longer so; then RecvMsg is used, and only the first request
+// has a deadline.
 type messageReader interface {
 	ReadMessageHeader([]byte) error
 	Read(int) (mem.BufferSlice, error)
 	RecvCompress() string
 }
 
-// messagesOf is the messageReader of a stream; nil if it has none, or if an interceptor has put a stream of its own around it, which may want to
-// see what is received.
+// messagesOf is the messageReader of a stream; nil if it has none, or if an interceptor has put a stream of its own
+// around it, which may want to see what is received.
 func messagesOf(ss grpc.ServerStream) messageReader {
 	if reflect.TypeOf(ss).String() != "*grpc.serverStream" {
 		return nil
@@ -70,7 +71,8 @@ func (in *reading) next(ss grpc.ServerStream) error {
 func (in *reading) body(ctx context.Context) error {
 	length, limit := binary.BigEndian.Uint32(in.header[1:]), in.server.limits.RequestBytes
 	if int64(length) > int64(limit) {
-		return &refusal{ReasonRequest, status.Newf(codes.ResourceExhausted, "a request has %d bytes, the limit is %d", length, limit)}
+		return &refusal{ReasonRequest, status.Newf(codes.ResourceExhausted, "a request has %d bytes, the limit is %d",
+			length, limit)}
 	}
 	room := int(length)
 	if in.header[0] != 0 {
@@ -103,7 +105,8 @@ func (in *reading) body(ctx context.Context) error {
 	return in.server.codec.Unmarshal(data, &in.incoming)
 }
 
-// broken is an error of grpc's stream as a status, which nobody reads: the client is gone, or the stream was closed with another.
+// broken is an error of grpc's stream as a status, which nobody reads: the client is gone, or the stream was closed
+// with another.
 func broken(err error) error {
 	if _, ok := status.FromError(err); ok || err == io.EOF {
 		return err
@@ -129,7 +132,8 @@ func decompressed(data mem.BufferSlice, name string, limit int) (mem.BufferSlice
 	}
 	if n := out.Len(); n > limit {
 		out.Free()
-		return nil, &refusal{ReasonRequest, status.Newf(codes.ResourceExhausted, "a request has more than %d bytes, which is the limit", limit)}
+		return nil, &refusal{ReasonRequest,
+			status.Newf(codes.ResourceExhausted, "a request has more than %d bytes, which is the limit", limit)}
 	}
 	return out, nil
 }

@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// smallRequest is the largest request that is received without asking reception. Nearly all are smaller: the first request of an Envoy has some
-	// 80 KiB, and one that names 1,000 clusters 50 KiB.
+	// smallRequest is the largest request that is received without asking reception. Nearly all are smaller: the first
+	// request of an Envoy has some 80 KiB, and one that names 1,000 clusters 50 KiB.
 	smallRequest = 128 << 10
 	// spareShare is how many times its own size must be free, besides, for a large request to be received at once.
 	spareShare = 7
 )
 
-// reception bounds the bytes of all large requests that are being received, or have been received and are not read yet, whatever their
-// clients do. One whose place is not free waits before grpc is asked for it: until then the stream's window keeps its client from sending more
-// than 64 KiB.
+// reception bounds the bytes of all large requests that are being received, or have been received and are not read yet,
+// whatever their clients do. One whose place is not free waits before grpc is asked for it: until then the stream's
+// window keeps its client from sending more than 64 KiB.
 //
-// A request has a place at once while eight times its size is free, so that very large ones cannot keep the others out: they never have
-// more than the half that smaller ones do not need. When places become free, the smallest that waits goes first. One that is larger than all
-// that there is goes when it is alone. Who waits is not forgotten: see patrol, which ends requests that do not end.
+// A request has a place at once while eight times its size is free, so that very large ones cannot keep the others out:
+// they never have more than the half that smaller ones do not need. When places become free, the smallest that waits
+// goes first. One that is larger than all that there is goes when it is alone. Who waits is not forgotten: see patrol,
+// which ends requests that do not end.
 type reception struct {
 	// Immutable after newReception.
 	most int

@@ -14,7 +14,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// withhold begins a request of n bytes on a stream, and sends as much of it as the server allows, but for the last byte.
+// withhold begins a request of n bytes on a stream, and sends as much of it as the server allows, but for the last
+// byte.
 func (c *rawClient) withhold(t *testing.T, n int) (sent *int) {
 	head := make([]byte, 5)
 	binary.BigEndian.PutUint32(head[1:], uint32(n))
@@ -53,8 +54,9 @@ func (c *rawClient) withhold(t *testing.T, n int) (sent *int) {
 	return sent
 }
 
-// However many clients send requests of 4 MiB and withhold the end, the server takes in no more of them than it has places for; the others are
-// kept from sending more than their window. A client with a request of the usual size, or a large one that is smaller than theirs, is heard meanwhile.
+// However many clients send requests of 4 MiB and withhold the end, the server takes in no more of them than it has
+// places for; the others are kept from sending more than their window. A client with a request of the usual size, or a
+// large one that is smaller than theirs, is heard meanwhile.
 func TestRequestsInReceptionAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, large, hostile = 64 << 20, 4<<20 - 100, 50
@@ -74,7 +76,8 @@ func TestRequestsInReceptionAreBounded(t *testing.T) {
 			}
 			all += *n
 		}
-		if whole != most/large-spareShare || all > most+hostile*streamWindow || h.server.reception.bytes() != whole*large {
+		if whole != most/large-spareShare || all > most+hostile*streamWindow ||
+			h.server.reception.bytes() != whole*large {
 			t.Errorf("%d requests have a place, %d bytes are sent, %d counted", whole, all, h.server.reception.bytes())
 		}
 		honest := h.sotw(t)
@@ -87,7 +90,8 @@ func TestRequestsInReceptionAreBounded(t *testing.T) {
 		time.Sleep(3 * time.Minute) // all hostile ones have had their turn
 		synctest.Wait()
 		if h.server.Streams() != 1 || h.server.reception.bytes() != 0 || h.server.reception.waits.Load() != 0 {
-			t.Errorf("%d streams are open, %d bytes have a place, %d requests wait", h.server.Streams(), h.server.reception.bytes(), h.server.reception.waits.Load())
+			t.Errorf("%d streams are open, %d bytes have a place, %d requests wait", h.server.Streams(),
+				h.server.reception.bytes(), h.server.reception.waits.Load())
 		}
 		must(t, honest.CloseSend())
 		_, err := honest.Recv()
@@ -112,7 +116,8 @@ func manyNames(n int) (out []string) {
 // A request that withholds its end has a look's time while others wait, and its whole time while none does.
 func TestPlacesInReceptionAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, Options{Limits: Limits{ReceivedInAll: 1 << 20}, RequestTime: 20 * time.Second, AfterFunc: afterFunc})
+		h := start(t, Options{Limits: Limits{ReceivedInAll: 1 << 20}, RequestTime: 20 * time.Second,
+			AfterFunc: afterFunc})
 		c, first := attachRaw(t, h)
 		c.withhold(t, 1<<20)
 		time.Sleep(15 * time.Second)
@@ -121,7 +126,8 @@ func TestPlacesInReceptionAreGivenUp(t *testing.T) {
 		}
 		begin := time.Now()
 		late := h.sotw(t)
-		must(t, late.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL, ResourceNames: manyNames(500)}))
+		must(t, late.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL,
+			ResourceNames: manyNames(500)}))
 		if e := h.backend.next(t, "detach"); e.id != first.id {
 			t.Error("another stream ended")
 		}

@@ -18,7 +18,8 @@ var (
 	errNumber  = errors.New("a field number is too big")
 )
 
-// incoming is what a stream's reader receives into: the last request, or why it is refused, and what requests are compared with.
+// incoming is what a stream's reader receives into: the last request, or why it is refused, and what requests are
+// compared with.
 type incoming struct {
 	scanner
 	request ads.Request
@@ -46,8 +47,8 @@ type subscribed struct {
 	url   string
 	count int
 	bytes int // of the encoded names
-	// raw is the hash of the encoded names. A client that repeats them is recognised by it; that other names have the same hash is as good
-	// as impossible, for nobody can know the seed.
+	// raw is the hash of the encoded names. A client that repeats them is recognised by it; that other names have the
+	// same hash is as good as impossible, for nobody can know the seed.
 	raw   uint64
 	names *ads.Names
 }
@@ -119,7 +120,8 @@ func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err err
 	return namesError(err)
 }
 
-// namesOf are the names of a State-of-the-World request for url. It keeps the number of names that this stream subscribes to.
+// namesOf are the names of a State-of-the-World request for url. It keeps the number of names that this stream
+// subscribes to.
 func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, error) {
 	last := s.last(url)
 	total := s.total + r.count - last.count

@@ -32,8 +32,9 @@ func decoded(table *ads.NamesTable, delta bool, b []byte) (ads.Request, error) {
 	}
 	var m discoveryv3.DiscoveryRequest
 	err := proto.Unmarshal(b, &m)
-	return ads.Request{TypeURL: m.TypeUrl, Node: m.Node, Nonce: m.ResponseNonce, Error: m.ErrorDetail, Version: m.VersionInfo,
-		Names: table.Of(m.ResourceNames)}, err
+	return ads.Request{TypeURL: m.TypeUrl, Node: m.Node, Nonce: m.ResponseNonce, Error: m.ErrorDetail,
+		Version: m.VersionInfo,
+		Names:   table.Of(m.ResourceNames)}, err
 }
 
 // difference says in what two requests differ.
@@ -116,12 +117,13 @@ func bounds(r ads.Request) bool {
 
 func newTestScanner(delta bool) (*scanner, *ads.NamesTable) {
 	table := ads.NewNamesTable()
-	s := New(nil, Options{Names: table, NodeMetadata: testMetadata(), NodeExtensions: []string{testExtension}}).newScanner(delta)
+	s := New(nil, Options{Names: table, NodeMetadata: testMetadata(),
+		NodeExtensions: []string{testExtension}}).newScanner(delta)
 	return &s, table
 }
 
-// same fails unless scan and the standard decoder agree on b: scan refuses what is over a bound, too, and passes over what is wrong in parts
-// of the node, the error and the locators that it does not read.
+// same fails unless scan and the standard decoder agree on b: scan refuses what is over a bound, too, and passes over
+// what is wrong in parts of the node, the error and the locators that it does not read.
 func same(t *testing.T, delta bool, b []byte) {
 	t.Helper()
 	s, table := newTestScanner(delta)
@@ -152,8 +154,9 @@ func requests(t testing.TB) [][]byte {
 	meta, err := structpb.NewStruct(map[string]any{"NAMESPACE": "ns", "LABELS": map[string]any{"app": "a"}})
 	must(t, err)
 	meta.Fields["PROXY_CONFIG"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewNullValue()}})
-	full := &corev3.Node{Id: "sidecar~1.2.3.4~a.ns~ns.svc", Metadata: meta, Extensions: []*corev3.Extension{{Name: "x", TypeUrls: []string{"a", testExtension}}, {Name: "y"}},
-		Locality: &corev3.Locality{Region: "r", SubZone: "s"}, ClientFeatures: []string{"f"}}
+	full := &corev3.Node{Id: "sidecar~1.2.3.4~a.ns~ns.svc", Metadata: meta,
+		Extensions: []*corev3.Extension{{Name: "x", TypeUrls: []string{"a", testExtension}}, {Name: "y"}},
+		Locality:   &corev3.Locality{Region: "r", SubZone: "s"}, ClientFeatures: []string{"f"}}
 	var out [][]byte
 	add := func(m proto.Message) {
 		b, err := proto.Marshal(m)
@@ -167,33 +170,42 @@ func requests(t testing.TB) [][]byte {
 	nack := &statuspb.Status{Code: 13, Message: "refused"}
 	locators := []*discoveryv3.ResourceLocator{{Name: "l", DynamicParameters: map[string]string{"k": "v"}}}
 	add(&discoveryv3.DiscoveryRequest{})
-	add(&discoveryv3.DiscoveryRequest{VersionInfo: "1", Node: full, ResourceNames: long, TypeUrl: ads.EndpointURL, ResponseNonce: "n",
-		ErrorDetail: nack, ResourceLocators: locators})
+	add(&discoveryv3.DiscoveryRequest{VersionInfo: "1", Node: full, ResourceNames: long, TypeUrl: ads.EndpointURL,
+		ResponseNonce: "n",
+		ErrorDetail:   nack, ResourceLocators: locators})
 	for _, n := range []int{maxTypeURL, ads.MaxName, maxErrorText} {
 		for _, x := range []string{strings.Repeat("x", n), strings.Repeat("x", n-1) + "\u00e9"} {
 			add(&discoveryv3.DiscoveryRequest{TypeUrl: x})
 			add(&discoveryv3.DiscoveryRequest{ResponseNonce: x, VersionInfo: x})
 			add(&discoveryv3.DiscoveryRequest{VersionInfo: x, ResourceNames: []string{x}})
-			add(&discoveryv3.DeltaDiscoveryRequest{ErrorDetail: &statuspb.Status{Code: -1, Message: x}, ResourceNamesSubscribe: []string{"", x}})
+			add(&discoveryv3.DeltaDiscoveryRequest{ErrorDetail: &statuspb.Status{Code: -1, Message: x},
+				ResourceNamesSubscribe: []string{"", x}})
 			add(&discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{x: x}})
 		}
 	}
-	add(&discoveryv3.DiscoveryRequest{ResourceNames: []string{"a", "", "a", "b"}, TypeUrl: "other", Node: &corev3.Node{}, ErrorDetail: &statuspb.Status{}})
-	add(&discoveryv3.DeltaDiscoveryRequest{Node: full, TypeUrl: ads.RouteURL, ResourceNamesSubscribe: long, ResourceNamesUnsubscribe: []string{"x", ""},
-		InitialResourceVersions: map[string]string{"a": "1", "": "2", "c": ""}, ResponseNonce: "n", ErrorDetail: nack,
+	add(&discoveryv3.DiscoveryRequest{ResourceNames: []string{"a", "", "a", "b"}, TypeUrl: "other",
+		Node: &corev3.Node{}, ErrorDetail: &statuspb.Status{}})
+	add(&discoveryv3.DeltaDiscoveryRequest{Node: full, TypeUrl: ads.RouteURL, ResourceNamesSubscribe: long,
+		ResourceNamesUnsubscribe: []string{"x", ""},
+		InitialResourceVersions:  map[string]string{"a": "1", "": "2", "c": ""}, ResponseNonce: "n", ErrorDetail: nack,
 		ResourceLocatorsSubscribe: locators, ResourceLocatorsUnsubscribe: locators})
 	for _, b := range slices.Clone(out) {
 		// Fields repeated, mixed, and in another order; the whole message twice is a merge of all fields.
 		out = append(out, slices.Concat(b, b))
 		unknown := protowire.AppendTag(nil, 1000, protowire.StartGroupType)
 		unknown = protowire.AppendTag(unknown, 1000, protowire.EndGroupType)
-		out = append(out, slices.Concat(unknown, b, protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), 7), b))
+		out = append(out, slices.Concat(unknown, b,
+			protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), 7), b))
 	}
 	for _, bad := range []string{
-		"\x1a\x02\xff\xfe", "\x22\x01\xff", "\x22\x01\xff\x22\x00", "\x0a\x05a", "\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x00\x00", "\x1c",
-		"\x12\x01\xff", "\x32\x01\x08", "\x3a\x02\x0a\x05", "\x1b\x1c", "\x1b\x24", "\x0a\x01a\x0a\x01b\x1a\x01z\x0a\x00\x1a\x01y",
-		"\x2a\x04\x0a\x02\xff\xfe", "\x2a\x03\x08\x01\x12", "\x2a\x02\x08\x01", "\x2a\x07\x0a\x01k\x12\x02vv\x2a\x03\x0a\x01k",
-		"\x2a\x08\x0a\x01k\x0a\x01q\x12\x00", "\x2a\x04\x0b\x0c\x0a\x00", "\x82\x00\x00", "\x1a\x00", "\x2a\x00", "\x90\xff\xff\xff\x90\x00\xff\x00", "\x2a\x03\x0a\x01\xff",
+		"\x1a\x02\xff\xfe", "\x22\x01\xff", "\x22\x01\xff\x22\x00", "\x0a\x05a",
+		"\x1a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x00\x00", "\x1c",
+		"\x12\x01\xff", "\x32\x01\x08", "\x3a\x02\x0a\x05", "\x1b\x1c", "\x1b\x24",
+		"\x0a\x01a\x0a\x01b\x1a\x01z\x0a\x00\x1a\x01y",
+		"\x2a\x04\x0a\x02\xff\xfe", "\x2a\x03\x08\x01\x12", "\x2a\x02\x08\x01",
+		"\x2a\x07\x0a\x01k\x12\x02vv\x2a\x03\x0a\x01k",
+		"\x2a\x08\x0a\x01k\x0a\x01q\x12\x00", "\x2a\x04\x0b\x0c\x0a\x00", "\x82\x00\x00", "\x1a\x00", "\x2a\x00",
+		"\x90\xff\xff\xff\x90\x00\xff\x00", "\x2a\x03\x0a\x01\xff",
 	} {
 		out = append(out, []byte(bad))
 	}
@@ -229,15 +241,19 @@ func TestScanOfRepeatedRequests(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	first := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL, ResourceNames: []string{"a", "b"}})
-	again := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL, ResourceNames: []string{"a", "b"}, ResponseNonce: "1"})
+	first := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+		ResourceNames: []string{"a", "b"}})
+	again := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+		ResourceNames: []string{"a", "b"}, ResponseNonce: "1"})
 	if first.Node == nil || again.Node != nil || first.Names != again.Names {
 		t.Errorf("%+v then %+v", first, again)
 	}
-	if r := scan(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL, ResourceNames: []string{"b", "a"}}); r.Names != first.Names {
+	if r := scan(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL,
+		ResourceNames: []string{"b", "a"}}); r.Names != first.Names {
 		t.Error("another order is another set")
 	}
-	if r := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL}); r.Node != nil || r.Names != nil {
+	if r := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL}); r.Node != nil ||
+		r.Names != nil {
 		t.Errorf("a client that says later that it is another: %+v", r)
 	}
 }
@@ -257,9 +273,12 @@ func TestScanLimits(t *testing.T) {
 		{"fewer names", &sotw, &discoveryv3.DiscoveryRequest{TypeUrl: "b", ResourceNames: []string{"1"}}, ""},
 		{"node", &sotw, &discoveryv3.DiscoveryRequest{Node: &corev3.Node{Id: strings.Repeat("x", 99)}},
 			"too many bytes of the node: 101, the limit is 100"},
-		{"delta names", &delta, &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{"1", "2", "3", "4"}},
+		{"delta names", &delta, &discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{"1", "2", "3",
+			"4"}},
 			"too many resource names: 4, the limit is 3"},
-		{"delta versions", &delta, &discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{"1": "", "2": "", "3": "", "4": ""}},
+		{"delta versions", &delta,
+			&discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: map[string]string{"1": "", "2": "", "3": "",
+				"4": ""}},
 			"too many resource names: 4, the limit is 3"},
 	} {
 		b, err := proto.Marshal(tc.m)
@@ -283,7 +302,8 @@ func BenchmarkScanFirst(b *testing.B) {
 	for i := range 516 {
 		name := fmt.Sprintf("envoy.filters.http.some_filter_%d", i)
 		m.Node.Extensions = append(m.Node.Extensions, &corev3.Extension{Name: name, Category: "envoy.filters.http",
-			TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter", "envoy.config.filter.http.some_filter.v2.SomeFilter"}})
+			TypeUrls: []string{"envoy.extensions.filters.http.some_filter.v3.SomeFilter",
+				"envoy.config.filter.http.some_filter.v2.SomeFilter"}})
 	}
 	raw, err := proto.Marshal(m)
 	must(b, err)
@@ -307,7 +327,8 @@ func BenchmarkScanFirst(b *testing.B) {
 
 // BenchmarkScanACK is the ACK of a State-of-the-World client, which repeats its 1,000 names, against decoding it.
 func BenchmarkScanACK(b *testing.B) {
-	m := &discoveryv3.DiscoveryRequest{VersionInfo: "0123456789012345678901", TypeUrl: ads.EndpointURL, ResponseNonce: "123456"}
+	m := &discoveryv3.DiscoveryRequest{VersionInfo: "0123456789012345678901", TypeUrl: ads.EndpointURL,
+		ResponseNonce: "123456"}
 	for i := range 1000 {
 		m.ResourceNames = append(m.ResourceNames, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
 	}

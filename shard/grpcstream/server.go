@@ -20,17 +20,17 @@ import (
 
 // Options are the settings of a Server.
 type Options struct {
-	// ParseNode reads what a client says about itself; it is given nil if the first request has no node. Its error, a status if it has a better
-	// code than InvalidArgument, ends the stream.
+	// ParseNode reads what a client says about itself; it is given nil if the first request has no node. Its error, a
+	// status if it has a better code than InvalidArgument, ends the stream.
 	ParseNode func(*corev3.Node) (*plan.Proxy, error)
-	// NodeMetadata are the keys of the node's metadata, and NodeExtensions the types of its extensions, that ParseNode reads: the node has no
-	// others when it is given to ParseNode.
+	// NodeMetadata are the keys of the node's metadata, and NodeExtensions the types of its extensions, that ParseNode
+	// reads: the node has no others when it is given to ParseNode.
 	NodeMetadata, NodeExtensions []string
 	// Names interns the names of requests; the Sessions' own.
 	Names *ads.NamesTable
 
-	// Ready is closed when there is a complete View. Until then new streams are refused with Unavailable, or wait if WaitReady is set. Nil
-	// means ready.
+	// Ready is closed when there is a complete View. Until then new streams are refused with Unavailable, or wait if
+	// WaitReady is set. Nil means ready.
 	Ready <-chan struct{}
 	// WaitReady makes streams wait for Ready.
 	WaitReady bool
@@ -44,16 +44,17 @@ type Options struct {
 
 	// Stuck is how long a client may leave responses waiting without reading any; 0 means for ever.
 	Stuck time.Duration
-	// RequestTime is how long a client may take to send a stream's first request, from when it is waited for, and any request that it has begun;
-	// 0 means for ever. It may take a quarter more.
+	// RequestTime is how long a client may take to send a stream's first request, from when it is waited for, and any
+	// request that it has begun; 0 means for ever. It may take a quarter more.
 	RequestTime time.Duration
 	// Drain is the time over which Shutdown spreads the ends of streams.
 	Drain time.Duration
-	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck, RequestTime and Drain are not
-	// observed.
+	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it Stuck,
+	// RequestTime and Drain are not observed.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 
-	// Panicked is told of panics that were caught, each of which has ended one stream at most. It must not block. It may be nil.
+	// Panicked is told of panics that were caught, each of which has ended one stream at most. It must not block. It
+	// may be nil.
 	Panicked func(f shard.Fault)
 }
 
@@ -104,10 +105,11 @@ func New(backend Backend, o Options) *Server {
 	return s
 }
 
-// GRPC makes a grpc server with the service in it and the options that it needs; creds are nil for plaintext. The caller may register
-// other services, and must serve it before Shutdown, which stops it.
+// GRPC makes a grpc server with the service in it and the options that it needs; creds are nil for plaintext. The
+// caller may register other services, and must serve it before Shutdown, which stops it.
 func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
-	options := append(serverOptions(s.limits, creds, s.idle), grpc.ForceServerCodecV2(s.codec), grpc.KeepaliveParams(s.options.Keepalive),
+	options := append(serverOptions(s.limits, creds, s.idle), grpc.ForceServerCodecV2(s.codec),
+		grpc.KeepaliveParams(s.options.Keepalive),
 		grpc.KeepaliveEnforcementPolicy(s.options.Enforcement))
 	g := grpc.NewServer(append(options, more...)...)
 	g.RegisterService(serviceDesc(), s)
@@ -117,11 +119,11 @@ func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.Serve
 	return g
 }
 
-// ServerOptions are the options of the transport, for this server and for what it is measured against. What is not here is grpc's
-// default, which is best: shared write buffers and pooled reads.
+// ServerOptions are the options of the transport, for this server and for what it is measured against. What is not here
+// is grpc's default, which is best: shared write buffers and pooled reads.
 //
-// The windows are fixed: those that grow with the connection let one stream that nobody reads hold 16 MiB. A request that is larger than the
-// window gets as much as it needs when it is read.
+// The windows are fixed: those that grow with the connection let one stream that nobody reads hold 16 MiB. A request
+// that is larger than the window gets as much as it needs when it is read.
 func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.ServerOption {
 	return serverOptions(l, creds, nil)
 }
@@ -147,7 +149,8 @@ func serverOptions(l Limits, creds credentials.TransportCredentials, idle *idleC
 }
 
 const (
-	// maxHeaders bounds the headers of a stream, which are kept for its life: a token among them may have some kilobytes.
+	// maxHeaders bounds the headers of a stream, which are kept for its life: a token among them may have some
+	// kilobytes.
 	maxHeaders = 16 << 10
 	// handshakeTime is how long a connection may take to begin with HTTP/2.
 	handshakeTime = 10 * time.Second
@@ -159,7 +162,8 @@ const (
 // Streams is the number of open streams.
 func (s *Server) Streams() int { return int(s.open.Load()) }
 
-// Unwritten are the bytes of responses that are not written to their streams' connections yet. Most of them are shared by many streams.
+// Unwritten are the bytes of responses that are not written to their streams' connections yet. Most of them are shared
+// by many streams.
 func (s *Server) Unwritten() (n int) {
 	s.streams.Range(func(_ uint64, st *stream) bool {
 		n += int(st.owed.Load())
@@ -170,9 +174,11 @@ func (s *Server) Unwritten() (n int) {
 
 // Stats are counts since the start.
 type Stats struct {
-	// Direct and Queued are the responses sent by workers themselves and through writers; Writers the writer goroutines started.
+	// Direct and Queued are the responses sent by workers themselves and through writers; Writers the writer goroutines
+	// started.
 	Direct, Queued, Writers uint64
-	// Stuck are the streams cut off for not reading, Shed those that were given no time to, because too much waited for all.
+	// Stuck are the streams cut off for not reading, Shed those that were given no time to, because too much waited for
+	// all.
 	Stuck, Shed uint64
 	// Refused are the streams that ended over a limit, by reason; those that were shed are among them.
 	Refused [NumReasons]uint64
@@ -187,15 +193,16 @@ type stats struct {
 // Stats are the counts so far.
 func (s *Server) Stats() Stats {
 	c := &s.stats
-	out := Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(), Shed: c.shed.Load()}
+	out := Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(),
+		Shed: c.shed.Load()}
 	for r := range out.Refused {
 		out.Refused[r] = c.refused[r].Load()
 	}
 	return out
 }
 
-// Shutdown refuses new streams, ends the open ones over the Drain time so that their clients do not all reconnect at once, and returns
-// when all are gone, or cuts them off when ctx ends.
+// Shutdown refuses new streams, ends the open ones over the Drain time so that their clients do not all reconnect at
+// once, and returns when all are gone, or cuts them off when ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain.Do(func() { close(s.draining) })
 	s.mu.Lock()
@@ -257,7 +264,8 @@ func (s *Server) endStreams() (stop func()) {
 	}
 }
 
-// jitter spreads ids evenly over d: consecutive ones, whose clients came together, fall far from each other (golden ratio).
+// jitter spreads ids evenly over d: consecutive ones, whose clients came together, fall far from each other (golden
+// ratio).
 func jitter(id uint64, d time.Duration) time.Duration {
 	const golden = 0x9e3779b97f4a7c15
 	return time.Duration(float64(d) * (float64(id*golden>>11) / (1 << 53)))

@@ -36,7 +36,8 @@ func TestTooManyStreams(t *testing.T) {
 	must(t, first.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
 	s := h.backend.next(t, "attach").stream
 	_, err := h.sotw(t).Recv()
-	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "too many streams: 2, the limit is 1") {
+	if status.Code(err) != codes.ResourceExhausted ||
+		!strings.Contains(err.Error(), "too many streams: 2, the limit is 1") {
 		t.Error(err)
 	}
 	s.Send(ads.ClusterURL, response("1", 1)) // the first one goes on
@@ -49,10 +50,12 @@ func TestTooManyStreams(t *testing.T) {
 // Connections are what file descriptors are spent on: further streams of one that is there are not refused.
 func TestTooManyConnections(t *testing.T) {
 	h := start(t, Options{Limits: Limits{Connections: 1}})
-	begin := func(c discoveryv3.AggregatedDiscoveryServiceClient, node int) discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient {
+	begin := func(c discoveryv3.AggregatedDiscoveryServiceClient,
+		node int) discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient {
 		s, err := c.StreamAggregatedResources(t.Context())
 		must(t, err)
-		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(node), TypeUrl: ads.ClusterURL}); err != io.EOF { // it may be refused already
+		// it may be refused already
+		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(node), TypeUrl: ads.ClusterURL}); err != io.EOF {
 			must(t, err)
 		}
 		return s
@@ -64,7 +67,8 @@ func TestTooManyConnections(t *testing.T) {
 		h.backend.next(t, "attach")
 	}
 	_, err := begin(other, 2).Recv()
-	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "too many connections: 2, the limit is 1") {
+	if status.Code(err) != codes.ResourceExhausted ||
+		!strings.Contains(err.Error(), "too many connections: 2, the limit is 1") {
 		t.Error(err)
 	}
 	for _, s := range open {
@@ -86,8 +90,10 @@ func TestRequestsThatEndTheirStream(t *testing.T) {
 		code  codes.Code
 		text  string
 	}{
-		{"too big", []string{strings.Repeat("x", 1000)}, codes.ResourceExhausted, "a request has 1071 bytes, the limit is 1000"},
-		{"too many names", slices.Repeat([]string{"x"}, 11), codes.ResourceExhausted, "too many resource names: 11, the limit is 10"},
+		{"too big", []string{strings.Repeat("x", 1000)}, codes.ResourceExhausted,
+			"a request has 1071 bytes, the limit is 1000"},
+		{"too many names", slices.Repeat([]string{"x"}, 11), codes.ResourceExhausted,
+			"too many resource names: 11, the limit is 10"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := h.sotw(t)
@@ -115,7 +121,8 @@ func TestRequestThatDoesNotDecode(t *testing.T) {
 	c, err := h.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodec(garbled{}))).DeltaAggregatedResources(t.Context())
 	must(t, err)
 	must(t, c.Send(nil))
-	if _, err := c.Recv(); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "the request does not decode") {
+	if _, err := c.Recv(); status.Code(err) != codes.InvalidArgument ||
+		!strings.Contains(err.Error(), "the request does not decode") {
 		t.Error(err)
 	}
 }
@@ -152,7 +159,8 @@ func TestCompressingClient(t *testing.T) {
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"bufconn"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"bufconn"},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(t, err)
 	cert, err := x509.ParseCertificate(der)
@@ -165,13 +173,15 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 func TestTLS(t *testing.T) {
 	cert, pool := certificate(t)
 	infos := make(chan credentials.AuthInfo, 1)
-	look := grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	look := grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo,
+		next grpc.StreamHandler) error {
 		infos <- PeerInfo(ss.Context())
 		return next(srv, ss)
 	})
 	h := newHouse(t, Options{}, credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}}), look)
 	h.serve(t)
-	c, err := h.dial(t, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, "bufconn"))).StreamAggregatedResources(t.Context())
+	c, err := h.dial(t, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool,
+		"bufconn"))).StreamAggregatedResources(t.Context())
 	must(t, err)
 	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
 	h.backend.next(t, "attach").stream.Send(ads.ClusterURL, pieces("1", 300))
@@ -234,7 +244,8 @@ func TestShutdownThatIsCutShort(t *testing.T) {
 
 func TestConnectionAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := start(t, Options{Keepalive: keepalive.ServerParameters{MaxConnectionAge: time.Minute, MaxConnectionAgeGrace: time.Second}})
+		h := start(t, Options{Keepalive: keepalive.ServerParameters{MaxConnectionAge: time.Minute,
+			MaxConnectionAgeGrace: time.Second}})
 		c := h.sotw(t)
 		begin := time.Now()
 		_, err := c.Recv()

@@ -84,7 +84,8 @@ func TestTooMuchHeld(t *testing.T) {
 		}
 		s.Send(ads.ClusterURL, r)
 		h.backend.next(t, "detach")
-		if s.err == nil || !strings.Contains(s.err.Error(), "too many bytes waiting for this stream: 399980, the limit is 300000") {
+		if s.err == nil || !strings.Contains(s.err.Error(),
+			"too many bytes waiting for this stream: 399980, the limit is 300000") {
 			t.Error(s.err)
 		}
 		// The status follows what grpc has taken.

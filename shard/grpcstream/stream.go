@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// quota is what grpc takes from a stream before SendMsg blocks: SendMsg waits while quota bytes or more are not written, and whatever
-	// it is given when there are fewer it takes whole. TestQuota fails if that changes.
+	// quota is what grpc takes from a stream before SendMsg blocks: SendMsg waits while quota bytes or more are not
+	// written, and whatever it is given when there are fewer it takes whole. TestQuota fails if that changes.
 	quota = 64 << 10
 	// fewPieces is the most pieces of a response that its worker hands to grpc itself; each costs some 10 ns.
 	fewPieces = 256
@@ -28,13 +28,14 @@ type stream struct {
 	server *Server
 	grpc   grpc.ServerStream
 
-	// unsent are the bytes that grpc has been given and has not written, owed those and what waits for the writer. Raised under mu, lowered by
-	// grpc's goroutines. When a stream has ended, they mean nothing: grpc does not tell of all that it drops.
+	// unsent are the bytes that grpc has been given and has not written, owed those and what waits for the writer.
+	// Raised under mu, lowered by grpc's goroutines. When a stream has ended, they mean nothing: grpc does not tell of
+	// all that it drops.
 	unsent, owed atomic.Int64
 	// progress counts the messages that grpc has written.
 	progress atomic.Uint64
-	// awaited counts the beginnings and the ends of waits for a request that is due: it is odd while the stream's first request, or the rest of one
-	// that has begun, is to come. Raised by the reader.
+	// awaited counts the beginnings and the ends of waits for a request that is due: it is odd while the stream's first
+	// request, or the rest of one that has begun, is to come. Raised by the reader.
 	awaited atomic.Uint64
 	// receiving is whether a large request has a place in reception. Set by the reader.
 	receiving atomic.Bool
@@ -144,8 +145,8 @@ func (s *stream) Close(err error) {
 	s.end(err)
 }
 
-// end is Close for a caller that holds mu. Writing the status ends the stream's context, and with it the handler's RecvMsg and the
-// writer's SendMsg, without a goroutine that waits for either.
+// end is Close for a caller that holds mu. Writing the status ends the stream's context, and with it the handler's
+// RecvMsg and the writer's SendMsg, without a goroutine that waits for either.
 func (s *stream) end(err error) {
 	if s.ended {
 		return
@@ -164,14 +165,14 @@ func statusOf(err error) *status.Status {
 	return status.Convert(err)
 }
 
-// statusWriter is what grpc's own stream is besides its public interface. TestClose fails if it is no longer so; then Close would take
-// effect with the client's next request only.
+// statusWriter is what grpc's own stream is besides its public interface. TestClose fails if it is no longer so; then
+// Close would take effect with the client's next request only.
 type statusWriter interface {
 	WriteStatus(*status.Status) error
 }
 
-// finish is called by the handler at its end: nothing is sent when it has returned, and no writer is left. It returns why the stream ended,
-// which is err unless somebody ended it before.
+// finish is called by the handler at its end: nothing is sent when it has returned, and no writer is left. It returns
+// why the stream ended, which is err unless somebody ended it before.
 func (s *stream) finish(err error) error {
 	s.mu.Lock()
 	s.end(err)

@@ -21,21 +21,27 @@ import (
 func TestStateOfTheWorld(t *testing.T) {
 	h := start(t, Options{})
 	c := h.sotw(t)
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL, ResourceNames: []string{"b", "a"}}))
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+		ResourceNames: []string{"b", "a"}}))
 	e := h.backend.next(t, "attach")
-	if e.proxy.ID != nodeOf(1).Id || e.req.Delta || e.req.TypeURL != ads.EndpointURL || !slices.Equal(slices.Collect(e.req.Names.All()), []string{"a", "b"}) {
+	if e.proxy.ID != nodeOf(1).Id || e.req.Delta || e.req.TypeURL != ads.EndpointURL ||
+		!slices.Equal(slices.Collect(e.req.Names.All()), []string{"a", "b"}) {
 		t.Errorf("first request: %+v", e)
 	}
-	e.stream.Send(ads.EndpointURL, encodecache.NewAssembler("me").SotW(ads.EndpointURL, "v1", "n1", []*encodecache.Entry{leaf("a", 10), leaf("b", 3000)}))
+	e.stream.Send(ads.EndpointURL, encodecache.NewAssembler("me").SotW(ads.EndpointURL, "v1", "n1",
+		[]*encodecache.Entry{leaf("a", 10), leaf("b", 3000)}))
 	got, err := c.Recv()
 	must(t, err)
-	if got.Nonce != "n1" || got.VersionInfo != "v1" || len(got.Resources) != 2 || len(got.Resources[1].Value) != 3000 || got.ControlPlane.Identifier != "me" {
+	if got.Nonce != "n1" || got.VersionInfo != "v1" || len(got.Resources) != 2 || len(got.Resources[1].Value) != 3000 ||
+		got.ControlPlane.Identifier != "me" {
 		t.Error("response:", got.Nonce, got.VersionInfo, len(got.Resources))
 	}
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL, ResourceNames: []string{"b", "a"}, VersionInfo: "v1",
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+		ResourceNames: []string{"b", "a"}, VersionInfo: "v1",
 		ResponseNonce: "n1", ErrorDetail: &statuspb.Status{Code: 3, Message: "no"}}))
 	r := h.backend.next(t, "receive")
-	if r.id != e.id || r.req.Names != e.req.Names || r.req.Nonce != "n1" || r.req.Version != "v1" || r.req.Error.GetMessage() != "no" || r.req.Node != nil {
+	if r.id != e.id || r.req.Names != e.req.Names || r.req.Nonce != "n1" || r.req.Version != "v1" ||
+		r.req.Error.GetMessage() != "no" || r.req.Node != nil {
 		t.Errorf("second request: %+v", r)
 	}
 	must(t, c.CloseSend())
@@ -48,17 +54,20 @@ func TestStateOfTheWorld(t *testing.T) {
 func TestDelta(t *testing.T) {
 	h := start(t, Options{})
 	c := h.delta(t)
-	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.RouteURL, ResourceNamesSubscribe: []string{"80", "*"},
+	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.RouteURL,
+		ResourceNamesSubscribe:   []string{"80", "*"},
 		ResourceNamesUnsubscribe: []string{"x"}, InitialResourceVersions: map[string]string{"80": "v"}}))
 	e := h.backend.next(t, "attach")
 	if !e.req.Delta || !slices.Equal(slices.Collect(e.req.Subscribe.All()), []string{"*", "80"}) ||
 		!slices.Equal(slices.Collect(e.req.Unsubscribe.All()), []string{"x"}) || e.req.Initial.All()["80"] != "v" {
 		t.Errorf("first request: %+v", e.req)
 	}
-	e.stream.Send(ads.RouteURL, encodecache.AssembleDelta(ads.RouteURL, "7", "sys", []*encodecache.Entry{leaf("80", 10)}, []string{"gone"}))
+	e.stream.Send(ads.RouteURL, encodecache.AssembleDelta(ads.RouteURL, "7", "sys",
+		[]*encodecache.Entry{leaf("80", 10)}, []string{"gone"}))
 	got, err := c.Recv()
 	must(t, err)
-	if got.Nonce != "7" || got.Resources[0].Name != "80" || got.Resources[0].Version != leaf("80", 10).Version() || got.RemovedResources[0] != "gone" {
+	if got.Nonce != "7" || got.Resources[0].Name != "80" || got.Resources[0].Version != leaf("80", 10).Version() ||
+		got.RemovedResources[0] != "gone" {
 		t.Error("response:", got)
 	}
 	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.RouteURL, ResponseNonce: "7"}))
@@ -118,7 +127,8 @@ func TestRefusalsOfFirstRequests(t *testing.T) {
 		text   string
 	}{
 		{"no node", nil, &discoveryv3.DiscoveryRequest{TypeUrl: ads.ClusterURL}, codes.InvalidArgument, "it has no id"},
-		{"not attached", status.Error(codes.Unavailable, "full"), &discoveryv3.DiscoveryRequest{Node: nodeOf(1)}, codes.Unavailable, "full"},
+		{"not attached", status.Error(codes.Unavailable, "full"), &discoveryv3.DiscoveryRequest{Node: nodeOf(1)},
+			codes.Unavailable, "full"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := start(t, Options{})

@@ -39,7 +39,8 @@ func newUndecided(t *testing.T, o Options) (*house, *shard.Shards) {
 	return h, shards
 }
 
-// A client that sends more requests than are decided about, and vanishes, is forgotten at once: it keeps no place among those that connect.
+// A client that sends more requests than are decided about, and vanishes, is forgotten at once: it keeps no place among
+// those that connect.
 func TestVanishedClientIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, shards := newUndecided(t, Options{})
@@ -54,7 +55,8 @@ func TestVanishedClientIsForgotten(t *testing.T) {
 		}
 		vanish()
 		if synctest.Wait(); shards.Streams() != 0 || h.server.Streams() != 0 {
-			t.Errorf("%d streams are attached and %d open, of a client that has vanished", shards.Streams(), h.server.Streams())
+			t.Errorf("%d streams are attached and %d open, of a client that has vanished", shards.Streams(),
+				h.server.Streams())
 		}
 	})
 }
@@ -112,7 +114,9 @@ func TestFirstRequestHasADeadline(t *testing.T) {
 		h.backend.next(t, "attach")
 		begin := time.Now()
 		_, err := mute.Recv()
-		if d := time.Since(begin); status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "no complete request has come for 20s") || d < 20*time.Second || d > 25*time.Second {
+		if d := time.Since(begin); status.Code(err) != codes.DeadlineExceeded ||
+			!strings.Contains(err.Error(), "no complete request has come for 20s") || d < 20*time.Second ||
+			d > 25*time.Second {
 			t.Errorf("%v after %v", err, d)
 		}
 		time.Sleep(time.Hour)
@@ -148,7 +152,8 @@ func TestRequestThatDoesNotEndHasADeadline(t *testing.T) {
 // Requests are read in two steps, which needs grpc's own stream; and compressed ones are read too.
 func TestRequestsAreReadInTwoSteps(t *testing.T) {
 	h := start(t, Options{Limits: Limits{RequestBytes: 10_000}})
-	for name, option := range map[string][]grpc.CallOption{"plain": nil, "compressed": {grpc.UseCompressor(gzip.Name)}} {
+	for name, option := range map[string][]grpc.CallOption{"plain": nil,
+		"compressed": {grpc.UseCompressor(gzip.Name)}} {
 		c, err := h.dial(t).StreamAggregatedResources(t.Context(), option...)
 		must(t, err)
 		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))

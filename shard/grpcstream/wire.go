@@ -9,8 +9,8 @@ import (
 // field is a field of a request, whichever of the two kinds of request it is.
 type field uint8
 
-// The fields that are read. The numbers of the two kinds differ, so each has a function from number to field. Resource locators are not
-// supported; like all that is unknown they are passed over.
+// The fields that are read. The numbers of the two kinds differ, so each has a function from number to field. Resource
+// locators are not supported; like all that is unknown they are passed over.
 const (
 	unknown field = iota
 	version
@@ -65,8 +65,8 @@ func deltaField(n protowire.Number) field {
 	return unknown
 }
 
-// region is where the occurrences of one field lie in a message. Usually they follow each other and are one slice of it; if they do not,
-// they are copied together.
+// region is where the occurrences of one field lie in a message. Usually they follow each other and are one slice of
+// it; if they do not, they are copied together.
 type region struct {
 	count      int
 	start, end int    // of the last run, tags included
@@ -98,7 +98,8 @@ func (r *region) run(message []byte) []byte {
 	return append(r.earlier, message[r.start:r.end]...)
 }
 
-// merged is the content of a message field: that of all occurrences one after the other, which is how protobuf merges them.
+// merged is the content of a message field: that of all occurrences one after the other, which is how protobuf merges
+// them.
 func (r *region) merged(message []byte) []byte {
 	if r.count <= 1 {
 		return r.last
@@ -111,7 +112,8 @@ func (r *region) merged(message []byte) []byte {
 // regions are the fields of one message.
 type regions [numFields]region
 
-// walk finds the fields of message. What is unknown, or has an unexpected wire type, is passed over if it is well-formed.
+// walk finds the fields of message. What is unknown, or has an unexpected wire type, is passed over if it is
+// well-formed.
 func (r *regions) walk(message []byte, fieldOf func(protowire.Number) field) error {
 	for at := 0; at < len(message); {
 		num, kind, n := protowire.ConsumeTag(message[at:])
@@ -147,8 +149,8 @@ func (r *regions) walk(message []byte, fieldOf func(protowire.Number) field) err
 	return nil
 }
 
-// follow adds the fields at at that are like the last one, with the same one-byte tag, as far as their lengths are one byte. It returns
-// where they end. Nearly all of a big request is such a run.
+// follow adds the fields at at that are like the last one, with the same one-byte tag, as far as their lengths are one
+// byte. It returns where they end. Nearly all of a big request is such a run.
 func (r *region) follow(message []byte, at int, tag byte) int {
 	for at+1 < len(message) && message[at] == tag {
 		n := int(message[at+1])
@@ -163,7 +165,8 @@ func (r *region) follow(message []byte, at int, tag byte) int {
 	return at
 }
 
-// eachContent calls f with the content of each field of run, which must be well-formed and of length-delimited fields only.
+// eachContent calls f with the content of each field of run, which must be well-formed and of length-delimited fields
+// only.
 func eachContent(run []byte, f func([]byte) error) error {
 	for at := 0; at < len(run); {
 		_, _, n := protowire.ConsumeTag(run[at:])

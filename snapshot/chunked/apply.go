@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Apply is m with edits applied, in any order; of several edits of one key the last counts. Chunks in which nothing changes are shared
-// with m; if nothing changes at all, the result is m.
+// Apply is m with edits applied, in any order; of several edits of one key the last counts. Chunks in which nothing
+// changes are shared with m; if nothing changes at all, the result is m.
 func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 	if len(edits) == 0 {
 		return m
@@ -85,7 +85,8 @@ func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], 
 	return append(out, chunks[at:]...), changed
 }
 
-// replaced is c with the edits that fall into it, if they only give other values to keys that it has: then it ends where it ended.
+// replaced is c with the edits that fall into it, if they only give other values to keys that it has: then it ends
+// where it ended.
 func (c *Chunk[V]) replaced(edits []Edit[V]) (next *Chunk[V], n int, ok bool) {
 	next = c
 	for ; n < len(edits) && edits[n].Key <= c.last(); n++ {
@@ -104,9 +105,10 @@ func (c *Chunk[V]) replaced(edits []Edit[V]) (next *Chunk[V], n int, ok bool) {
 	return next, n, n > 0 && (n == len(edits) || c.natural)
 }
 
-// rewrite merges edits into chunks from c on, where a run begins, until what it has ends where a run ended before. It returns the segments, the
-// first chunk that it did not read, the edits that are left, and whether anything differs.
-func rewrite[V comparable](chunks []*Chunk[V], c int, edits []Edit[V]) (out []segment[V], next int, rest []Edit[V], touched bool) {
+// rewrite merges edits into chunks from c on, where a run begins, until what it has ends where a run ended before. It
+// returns the segments, the first chunk that it did not read, the edits that are left, and whether anything differs.
+func rewrite[V comparable](chunks []*Chunk[V], c int, edits []Edit[V]) (out []segment[V], next int, rest []Edit[V],
+	touched bool) {
 	for {
 		var old *Chunk[V]
 		var items []Item[V]
@@ -227,8 +229,8 @@ type Change[V comparable] struct {
 	InOld, InNew bool
 }
 
-// Diff calls f for every key whose presence or value differs between old and m, in order. Groups and chunks that both share are skipped by
-// pointer.
+// Diff calls f for every key whose presence or value differs between old and m, in order. Groups and chunks that both
+// share are skipped by pointer.
 func (m Map[V]) Diff(old Map[V], f func(Change[V])) {
 	a, b := old.groups(), m.groups()
 	for len(a) > 0 || len(b) > 0 {

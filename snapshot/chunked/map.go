@@ -1,16 +1,17 @@
 // Package chunked is a persistent sorted map that is cheap to copy, to compare and to share.
 //
-// A Map is a list of groups, one for each first byte of its keys, and a group is a list of chunks of some 64 items, sorted by key:
+// A Map is a list of groups, one for each first byte of its keys, and a group is a list of chunks of some 64 items,
+// sorted by key:
 //
 //	Map ─┬─ group i ── chunk inbound|…      Apply copies the list of groups, and the chunks and the
 //	     └─ group o ─┬ chunk outbound|a…    group lists that its edits fall into; all others are
 //	                 └ chunk outbound|n…    shared with the predecessor, so Diff skips them by pointer.
 //
-// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is the last of its group; and where no
-// hash says so for too long, the chunk is cut by the bits of its keys: see maxChunk): two Maps with equal content have equal chunks however they
-// came to be, so a digest over chunk digests is a digest of the content. Keys that
-// begin alike belong together: what one client has of its own (inbound|…, virtualInbound) gets a small chunk beside those that all share,
-// and its Map costs the same however many those are.
+// Where a chunk ends depends on the keys alone (a key whose hash says so is the last of its chunk, and so is the last
+// of its group; and where no hash says so for too long, the chunk is cut by the bits of its keys: see maxChunk): two
+// Maps with equal content have equal chunks however they came to be, so a digest over chunk digests is a digest of the
+// content. Keys that begin alike belong together: what one client has of its own (inbound|…, virtualInbound) gets a
+// small chunk beside those that all share, and its Map costs the same however many those are.
 //
 // Maps and their chunks are immutable; the zero Map is empty. All functions are safe for concurrent use.
 package chunked
@@ -70,8 +71,8 @@ type Edit[V comparable] struct {
 
 const chunkSize = 64
 
-// endsChunk reports whether key is the last of its chunk whatever comes after it: one in chunkSize, by FNV-1a with its high bits mixed down, so that all replicas
-// agree.
+// endsChunk reports whether key is the last of its chunk whatever comes after it: one in chunkSize, by FNV-1a with its
+// high bits mixed down, so that all replicas agree.
 func endsChunk(key string) bool {
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(key); i++ {
@@ -203,9 +204,10 @@ func (m Map[V]) From(start string) iter.Seq2[string, V] {
 
 // Same reports whether m and o are one Map: they share every chunk. False says nothing about their content.
 func (m Map[V]) Same(o Map[V]) bool {
-	return m.root == o.root || m.Len() == o.Len() && slices.EqualFunc(m.groups(), o.groups(), func(a, b *group[V]) bool {
-		return a == b || slices.Equal(a.chunks, b.chunks)
-	})
+	return m.root == o.root || m.Len() == o.Len() && slices.EqualFunc(m.groups(), o.groups(),
+		func(a, b *group[V]) bool {
+			return a == b || slices.Equal(a.chunks, b.chunks)
+		})
 }
 
 // Identity is a hash of which chunks the Map has. Maps that are the Same have the same, others as good as never.
@@ -224,8 +226,8 @@ func (m Map[V]) Set(key string, v V) Map[V] { return m.Apply([]Edit[V]{{Key: key
 // Delete is m without key; m itself if it has none.
 func (m Map[V]) Delete(key string) Map[V] { return m.Apply([]Edit[V]{{Key: key, Delete: true}}) }
 
-// Digest is the digest of the whole content. item digests one item, join a sequence of digests; each chunk is digested once in its life,
-// so one Map type must always be digested with the same functions.
+// Digest is the digest of the whole content. item digests one item, join a sequence of digests; each chunk is digested
+// once in its life, so one Map type must always be digested with the same functions.
 func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum {
 	var sums []Sum
 	for c := range m.Chunks() {
@@ -244,8 +246,8 @@ func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum
 	return join(sums)
 }
 
-// Weigh is the sum of weigh over all items; each chunk is weighed once in its life, so one Map type must always be weighed by the same
-// function.
+// Weigh is the sum of weigh over all items; each chunk is weighed once in its life, so one Map type must always be
+// weighed by the same function.
 func (m Map[V]) Weigh(weigh func(key string, v V) int) int {
 	total := 0
 	for c := range m.Chunks() {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgainstMap applies random edits and holds the Map against Go's own map, and against a Map built from nothing: same content, same
-// chunks (canonical), same digest, and a Diff that names exactly what changed.
+// TestAgainstMap applies random edits and holds the Map against Go's own map, and against a Map built from nothing:
+// same content, same chunks (canonical), same digest, and a Diff that names exactly what changed.
 func TestAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		model, m := map[string]int{}, Map[int]{}
@@ -21,7 +21,9 @@ func TestAgainstMap(t *testing.T) {
 			var edits []Edit[int]
 			before := maps.Clone(model)
 			for range rapid.IntRange(0, universe).Draw(t, "edits") {
-				e := Edit[int]{Key: rapid.SampledFrom([]string{"", "a", "k", "k"}).Draw(t, "initial") + fmt.Sprint(rapid.IntRange(0, universe).Draw(t, "key")), Value: rapid.IntRange(0, 2).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")}
+				e := Edit[int]{Key: rapid.SampledFrom([]string{"", "a", "k", "k"}).Draw(t, "initial") +
+					fmt.Sprint(rapid.IntRange(0, universe).Draw(t, "key")), Value: rapid.IntRange(0, 2).Draw(t,
+					"value"), Delete: rapid.Bool().Draw(t, "delete")}
 				edits = append(edits, e)
 				if e.Delete {
 					delete(model, e.Key)
@@ -103,7 +105,8 @@ func digest(m Map[int]) Sum {
 	}, join)
 }
 
-// TestSharing shows that an edit leaves the other chunks alone, and that an edit that changes nothing gives the same Map.
+// TestSharing shows that an edit leaves the other chunks alone, and that an edit that changes nothing gives the same
+// Map.
 func TestSharing(t *testing.T) {
 	var items []Item[int]
 	for i := range 10000 {
@@ -165,7 +168,8 @@ func TestOwnChunk(t *testing.T) {
 
 func chunksOf[V comparable](m Map[V]) []*Chunk[V] { return slices.Collect(m.Chunks()) }
 
-// TestOwnCosts: a Map with something of its own beside what it shares costs the same however much that is, also once it is digested.
+// TestOwnCosts: a Map with something of its own beside what it shares costs the same however much that is, also once it
+// is digested.
 func TestOwnCosts(t *testing.T) {
 	cost := func(shared int) float64 {
 		var items []Item[int]

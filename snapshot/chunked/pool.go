@@ -6,8 +6,9 @@ import (
 	"weak"
 )
 
-// Pool finds the chunks that Maps of one kind have in common although the Maps were made apart: from nothing, or each from its own predecessor
-// by an equal edit. Maps that share their chunks share their memory, their digests, and whatever else is kept for each chunk.
+// Pool finds the chunks that Maps of one kind have in common although the Maps were made apart: from nothing, or each
+// from its own predecessor by an equal edit. Maps that share their chunks share their memory, their digests, and
+// whatever else is kept for each chunk.
 //
 // A Pool keeps no chunk alive. It is safe for concurrent use.
 type Pool[V comparable] struct {
@@ -21,14 +22,16 @@ type Pool[V comparable] struct {
 func NewPool[V comparable]() *Pool[V] { return &Pool[V]{known: map[string][]weak.Pointer[Chunk[V]]{}} }
 
 const (
-	// alike is how many chunks with the same last key a Pool tells apart; it forgets the one that was not found for the longest time.
+	// alike is how many chunks with the same last key a Pool tells apart; it forgets the one that was not found for the
+	// longest time.
 	alike = 8
 	// leastSwept is how many keys a Pool may have before it looks for those whose chunks are gone.
 	leastSwept = 64
 )
 
-// Share returns m with every chunk replaced by an equal one that an earlier Map has, where there is one; m itself if there is none. Its cost is
-// that of the chunks that the Pool has not seen yet: what m has from its predecessor is skipped.
+// Share returns m with every chunk replaced by an equal one that an earlier Map has, where there is one; m itself if
+// there is none. Its cost is that of the chunks that the Pool has not seen yet: what m has from its predecessor is
+// skipped.
 func (p *Pool[V]) Share(m Map[V]) Map[V] {
 	var groups []*group[V] // those of m, once one of them is replaced
 	for i, g := range m.groups() {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPoolShares edits several Maps at random and shares each with a Pool: content never differs from what it was, and two Maps that come out
-// equal hold the same chunks, however they came to be.
+// TestPoolShares edits several Maps at random and shares each with a Pool: content never differs from what it was, and
+// two Maps that come out equal hold the same chunks, however they came to be.
 func TestPoolShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := NewPool[int]()
@@ -18,13 +18,18 @@ func TestPoolShares(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			var edits []Edit[int]
 			for range rapid.IntRange(1, 300).Draw(t, "edits") {
-				key := rapid.SampledFrom([]string{"a", "k"}).Draw(t, "initial") + fmt.Sprint(rapid.IntRange(0, 300).Draw(t, "key"))
-				edits = append(edits, Edit[int]{Key: key, Value: rapid.IntRange(0, 1).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")})
+				key := rapid.SampledFrom([]string{"a", "k"}).Draw(t, "initial") +
+					fmt.Sprint(rapid.IntRange(0, 300).Draw(t, "key"))
+				edits = append(edits, Edit[int]{Key: key, Value: rapid.IntRange(0, 1).Draw(t, "value"),
+					Delete: rapid.Bool().Draw(t, "delete")})
 			}
 			i := rapid.IntRange(0, len(maps)-1).Draw(t, "map")
 			plain := maps[i].Apply(edits)
 			maps[i] = p.Share(plain)
-			maps[i].Diff(plain, func(c Change[int]) { t.Fatalf("sharing changed %s from %d to %d", c.Key, c.Old, c.New) })
+			maps[i].Diff(plain, func(c Change[int]) {
+				t.Fatalf("sharing changed %s from %d to %d", c.Key, c.Old,
+					c.New)
+			})
 			if maps[i].Len() != plain.Len() {
 				t.Fatalf("sharing changed the length from %d to %d", plain.Len(), maps[i].Len())
 			}
@@ -60,7 +65,8 @@ func TestPoolKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestPoolForgetsTheLeastUsed has more chunks of one last key than a Pool tells apart: the one that others have stays known.
+// TestPoolForgetsTheLeastUsed has more chunks of one last key than a Pool tells apart: the one that others have stays
+// known.
 func TestPoolForgetsTheLeastUsed(t *testing.T) {
 	p := NewPool[int]()
 	common := p.Share(New([]Item[int]{{"k", -1}}))

@@ -8,14 +8,15 @@ import (
 // maxChunk is the most items of a chunk.
 const maxChunk = 256
 
-// A run is what lies between two keys that end a chunk by their hash. Nearly always it is one chunk. But whoever chooses keys whose hash never
-// ends one could make it as long as he likes, so a run of more than maxChunk items is cut further, where the keys themselves say:
+// A run is what lies between two keys that end a chunk by their hash. Nearly always it is one chunk. But whoever
+// chooses keys whose hash never ends one could make it as long as he likes, so a run of more than maxChunk items is cut
+// further, where the keys themselves say:
 //
 //	run ─┬─ keys with 0 in the first bit in which the run's keys differ ─┬─ …
 //	     └─ keys with 1 in it ─ at most maxChunk items: a chunk          └─ …
 //
-// Where a part is cut depends on its keys alone, so Maps with equal content still have equal chunks, on every replica. A part in which nothing
-// changes keeps its chunks, so an edit costs the way down to it, not the run.
+// Where a part is cut depends on its keys alone, so Maps with equal content still have equal chunks, on every replica.
+// A part in which nothing changes keeps its chunks, so an edit costs the way down to it, not the run.
 
 // segment is a piece of a Map after edits: a whole chunk of the Map before, or items.
 type segment[V comparable] struct {
@@ -23,7 +24,8 @@ type segment[V comparable] struct {
 	at    int       // of chunk among the chunks of its group before the edits
 	items []Item[V]
 	start int // of the first item in the run
-	chain int // the first of the segments before this one from where all are chunks that followed each other before the edits
+	// the first of the segments before this one from where all are chunks that followed each other before the edits
+	chain int
 }
 
 // cutter cuts one run into chunks.
@@ -85,8 +87,9 @@ func (c *cutter[V]) leaf(lo, hi int) {
 	c.out = append(c.out, &Chunk[V]{items: items, natural: c.natural && hi == c.n})
 }
 
-// had are the chunks of the items from lo to hi if they were a part of a run before too, and nothing has changed in it. A part is all keys of a
-// run that are equal before the bit in which they differ: so those that came before and after it in the run must not be equal up to there.
+// had are the chunks of the items from lo to hi if they were a part of a run before too, and nothing has changed in it.
+// A part is all keys of a run that are equal before the bit in which they differ: so those that came before and after
+// it in the run must not be equal up to there.
 func (c *cutter[V]) had(lo, hi, differs int) ([]*Chunk[V], bool) {
 	first, last := c.find(lo), c.find(hi-1)
 	a, b := &c.segments[first], &c.segments[last]
@@ -96,7 +99,8 @@ func (c *cutter[V]) had(lo, hi, differs int) ([]*Chunk[V], bool) {
 	if a.at > 0 && !c.old[a.at-1].natural && differ(c.old[a.at-1].last(), c.key(lo)) >= differs {
 		return nil, false
 	}
-	if next := b.at + 1; !b.chunk.natural && next < len(c.old) && differ(c.key(hi-1), c.old[next].items[0].Key) >= differs {
+	if next := b.at + 1; !b.chunk.natural && next < len(c.old) &&
+		differ(c.key(hi-1), c.old[next].items[0].Key) >= differs {
 		return nil, false
 	}
 	return c.old[a.at : b.at+1], true

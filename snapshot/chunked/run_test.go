@@ -58,14 +58,16 @@ func TestChosenKeysMakeNoLargeChunk(t *testing.T) {
 			if made > 3 {
 				t.Errorf("%s: without key %d, %d chunks are new", name, i, made)
 			}
-			if !slices.EqualFunc(chunksOf(less.Set(keys[i], 0)), chunksOf(m), func(a, b *Chunk[int]) bool { return slices.Equal(a.items, b.items) }) {
+			if !slices.EqualFunc(chunksOf(less.Set(keys[i], 0)), chunksOf(m),
+				func(a, b *Chunk[int]) bool { return slices.Equal(a.items, b.items) }) {
 				t.Errorf("%s: taking key %d away and giving it back makes other chunks", name, i)
 			}
 		}
 	}
 }
 
-// TestChosenKeysAgainstMap is TestAgainstMap with keys of which few or none end a chunk, so that runs are long, are joined and fall apart.
+// TestChosenKeysAgainstMap is TestAgainstMap with keys of which few or none end a chunk, so that runs are long, are
+// joined and fall apart.
 func TestChosenKeysAgainstMap(t *testing.T) {
 	var ends []string
 	for i := 0; len(ends) < 40; i++ {
@@ -95,7 +97,8 @@ func TestChosenKeysAgainstMap(t *testing.T) {
 				items = append(items, Item[int]{k, v})
 			}
 			fresh := New(items)
-			if !slices.EqualFunc(chunksOf(m), chunksOf(fresh), func(a, b *Chunk[int]) bool { return slices.Equal(a.items, b.items) && a.natural == b.natural }) {
+			if !slices.EqualFunc(chunksOf(m), chunksOf(fresh),
+				func(a, b *Chunk[int]) bool { return slices.Equal(a.items, b.items) && a.natural == b.natural }) {
 				t.Fatal("chunks depend on history")
 			}
 		}
@@ -122,7 +125,8 @@ func TestChosenKeysAgainstMap(t *testing.T) {
 	})
 }
 
-// BenchmarkChosenKeys is what one more key costs a set of 190,000 that was chosen so that no hash ends a chunk, digest included.
+// BenchmarkChosenKeys is what one more key costs a set of 190,000 that was chosen so that no hash ends a chunk, digest
+// included.
 func BenchmarkChosenKeys(b *testing.B) {
 	keys := chosen(190_000, func(i int) string { return fmt.Sprintf("k%07d", i) })
 	m := mapOf(keys)

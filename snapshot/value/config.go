@@ -5,16 +5,17 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// VirtualService is a routing rule. Spec is the user's, with hosts and destinations fully qualified, gateways as "namespace/name" or
-// "mesh", defaults filled in, the routes of delegates in place of those that name them, and nothing that validation refuses.
+// VirtualService is a routing rule. Spec is the user's, with hosts and destinations fully qualified, gateways as
+// "namespace/name" or "mesh", defaults filled in, the routes of delegates in place of those that name them, and nothing
+// that validation refuses.
 type VirtualService struct {
 	Meta
 	Spec   *networking.VirtualService
 	Export Visibility
 	// Delegates are the VirtualServices from which some of the routes come.
 	Delegates []ObjectKey
-	// RegexSize is the number of instructions of the largest RE2 program of all regular expressions of the object and its Delegates; 0 where
-	// they have none. Not all of them need be in Spec.
+	// RegexSize is the number of instructions of the largest RE2 program of all regular expressions of the object and
+	// its Delegates; 0 where they have none. Not all of them need be in Spec.
 	RegexSize int
 }
 
@@ -54,8 +55,8 @@ type Gateway struct {
 	Spec *networking.Gateway
 }
 
-// Sidecar is a Sidecar object. Egress hosts are "namespace/host" as users write them: "." is the namespace of the client, for that of the root
-// namespace holds in all.
+// Sidecar is a Sidecar object. Egress hosts are "namespace/host" as users write them: "." is the namespace of the
+// client, for that of the root namespace holds in all.
 type Sidecar struct {
 	Meta
 	Spec *networking.Sidecar
@@ -64,7 +65,8 @@ type Sidecar struct {
 // Selector are the labels of the workloads that the Sidecar is for; nil for the whole namespace.
 func (s *Sidecar) Selector() Labels { return s.Spec.GetWorkloadSelector().GetLabels() }
 
-// Mesh is the mesh-wide configuration: MeshConfig with all defaults applied, and the process's own settings that generators read.
+// Mesh is the mesh-wide configuration: MeshConfig with all defaults applied, and the process's own settings that
+// generators read.
 type Mesh struct {
 	Config *meshconfig.MeshConfig
 	// DomainSuffix is the cluster's DNS domain, "cluster.local".

@@ -14,14 +14,16 @@ const (
 	Unhealthy
 	Draining
 	Terminating
-	// HealthUnknown is that of inline endpoints of a ServiceEntry and of WorkloadEntries, of which nobody reports health: no health_status is sent.
+	// HealthUnknown is that of inline endpoints of a ServiceEntry and of WorkloadEntries, of which nobody reports
+	// health: no health_status is sent.
 	HealthUnknown
 
 	// Healths is how many there are.
 	Healths = 5
 )
 
-// String is the name that istiod's endpointz page gives the state. A value that has no name says its number: a page must not panic.
+// String is the name that istiod's endpointz page gives the state. A value that has no name says its number: a page
+// must not panic.
 func (h Health) String() string {
 	names := [Healths]string{"HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING", "UNKNOWN"}
 	if int(h) < len(names) {
@@ -42,8 +44,8 @@ func (l Locality) String() string {
 	return l.Region + "/" + l.Zone + "/" + l.SubZone
 }
 
-// Identity is what the workload behind an endpoint is, shared by all endpoints of one workload: interned with unique.Handle.
-// Labels are encoded by LabelsKey so that the struct stays comparable.
+// Identity is what the workload behind an endpoint is, shared by all endpoints of one workload: interned with
+// unique.Handle. Labels are encoded by LabelsKey so that the struct stays comparable.
 type Identity struct {
 	Namespace string
 	Workload  string // name of the workload (Deployment …) as telemetry reports it
@@ -59,14 +61,14 @@ type Identity struct {
 
 // Endpoint is one address of one service. Compared by content when an endpoint set is replaced.
 type Endpoint struct {
-	// Addresses are an IP, a DNS name (DNS services), or a "unix://" path. A pod of both families is two endpoints; more than one address here
-	// would be one endpoint that is reached at any of them.
+	// Addresses are an IP, a DNS name (DNS services), or a "unix://" path. A pod of both families is two endpoints;
+	// more than one address here would be one endpoint that is reached at any of them.
 	Addresses []string
 	// Ports maps the service's port name to the endpoint's port, sorted by name. A port that is missing is not served.
 	Ports    []EndpointPort
 	Identity unique.Handle[Identity]
-	// Labels are the workload's, with the topology labels that istiod adds: topology.kubernetes.io/region and zone, topology.istio.io/subzone,
-	// cluster and network, kubernetes.io/hostname. Nil for the host name of a DNS service.
+	// Labels are the workload's, with the topology labels that istiod adds: topology.kubernetes.io/region and zone,
+	// topology.istio.io/subzone, cluster and network, kubernetes.io/hostname. Nil for the host name of a DNS service.
 	Labels   Labels
 	Locality Locality
 	Health   Health
@@ -96,8 +98,8 @@ type EndpointPort struct {
 	Port uint32
 }
 
-// Projection is what clusters and listeners depend on of a service's endpoints. It is kept in the Snapshot; ingest keeps the old pointer
-// when nothing in it changed.
+// Projection is what clusters and listeners depend on of a service's endpoints. It is kept in the Snapshot; ingest
+// keeps the old pointer when nothing in it changed.
 type Projection struct {
 	// Any is whether there is any endpoint.
 	Any bool
@@ -105,8 +107,8 @@ type Projection struct {
 	ServiceAccounts []string
 	// MutualTLS are the names of the ports all of whose endpoints speak mutual TLS, sorted.
 	MutualTLS []string
-	// Inline are the endpoints themselves, for services whose clusters carry them (DNS, static) or whose listeners bind their
-	// addresses (headless, passed through), in the order in which they are served; nil for all others.
+	// Inline are the endpoints themselves, for services whose clusters carry them (DNS, static) or whose listeners bind
+	// their addresses (headless, passed through), in the order in which they are served; nil for all others.
 	Inline []*Endpoint
 }
 

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Every state of health has a name of its own, and a value that is none does not panic: pages show whatever a View holds.
+// Every state of health has a name of its own, and a value that is none does not panic: pages show whatever a View
+// holds.
 func TestEveryHealthHasAName(t *testing.T) {
 	seen := map[string]bool{}
 	for h := Health(0); h < Healths; h++ {

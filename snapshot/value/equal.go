@@ -9,7 +9,8 @@ import (
 
 // Equal reports whether two endpoints are the same in every field.
 func (e *Endpoint) Equal(o *Endpoint) bool {
-	return e == o || e.Identity == o.Identity && e.Locality == o.Locality && e.Health == o.Health && e.Weight == o.Weight &&
+	return e == o || e.Identity == o.Identity && e.Locality == o.Locality && e.Health == o.Health &&
+		e.Weight == o.Weight &&
 		e.Node == o.Node && e.Pod == o.Pod && e.HostName == o.HostName && e.SubDomain == o.SubDomain &&
 		slices.Equal(e.Addresses, o.Addresses) && slices.Equal(e.Ports, o.Ports) && maps.Equal(e.Labels, o.Labels)
 }
@@ -38,19 +39,24 @@ func (s *Service) Equal(o *Service) bool {
 	return s == o || s.sameScalars(o) && s.Export.Equal(o.Export) && slices.Equal(s.Joined, o.Joined) &&
 		slices.Equal(s.Addresses, o.Addresses) && slices.Equal(s.AutoAddresses, o.AutoAddresses) &&
 		slices.Equal(s.SubjectAltNames, o.SubjectAltNames) && slices.Equal(s.ExternalIPs, o.ExternalIPs) &&
-		maps.Equal(s.Labels, o.Labels) && (s.Selector == nil) == (o.Selector == nil) && maps.Equal(s.Selector, o.Selector) &&
+		maps.Equal(s.Labels, o.Labels) && (s.Selector == nil) == (o.Selector == nil) &&
+		maps.Equal(s.Selector, o.Selector) &&
 		slices.EqualFunc(s.Ports, o.Ports, func(a, b *Port) bool { return *a == *b })
 }
 
 func (s *Service) sameScalars(o *Service) bool {
-	return s.ServiceKey == o.ServiceKey && s.Name == o.Name && s.Object == o.Object && s.Created == o.Created && s.Registry == o.Registry &&
-		s.Resolution == o.Resolution && s.External == o.External && s.Headless == o.Headless && s.ExternalName == o.ExternalName &&
-		s.TrafficDistribution == o.TrafficDistribution && s.NodeLocal == o.NodeLocal && s.PublishNotReady == o.PublishNotReady
+	return s.ServiceKey == o.ServiceKey && s.Name == o.Name && s.Object == o.Object && s.Created == o.Created &&
+		s.Registry == o.Registry &&
+		s.Resolution == o.Resolution && s.External == o.External && s.Headless == o.Headless &&
+		s.ExternalName == o.ExternalName &&
+		s.TrafficDistribution == o.TrafficDistribution && s.NodeLocal == o.NodeLocal &&
+		s.PublishNotReady == o.PublishNotReady
 }
 
 // Equal reports whether two namespaces are the same in every field.
 func (n *Namespace) Equal(o *Namespace) bool {
-	return n == o || n.Name == o.Name && n.TrafficDistribution == o.TrafficDistribution && maps.Equal(n.Labels, o.Labels)
+	return n == o || n.Name == o.Name && n.TrafficDistribution == o.TrafficDistribution &&
+		maps.Equal(n.Labels, o.Labels)
 }
 
 // Equal reports whether two mesh configurations are the same.
@@ -60,12 +66,14 @@ func (m *Mesh) Equal(o *Mesh) bool {
 
 // Equal reports whether two rules are the same.
 func (v *VirtualService) Equal(o *VirtualService) bool {
-	return v == o || v.Meta == o.Meta && v.Export.Equal(o.Export) && slices.Equal(v.Delegates, o.Delegates) && v.RegexSize == o.RegexSize && proto.Equal(v.Spec, o.Spec)
+	return v == o || v.Meta == o.Meta && v.Export.Equal(o.Export) && slices.Equal(v.Delegates, o.Delegates) &&
+		v.RegexSize == o.RegexSize && proto.Equal(v.Spec, o.Spec)
 }
 
 // Equal reports whether two rules are the same.
 func (d *DestinationRule) Equal(o *DestinationRule) bool {
-	return d == o || d.Meta == o.Meta && d.Export.Equal(o.Export) && slices.Equal(d.From, o.From) && proto.Equal(d.Spec, o.Spec)
+	return d == o || d.Meta == o.Meta && d.Export.Equal(o.Export) && slices.Equal(d.From, o.From) &&
+		proto.Equal(d.Spec, o.Spec)
 }
 
 // Equal reports whether two gateways are the same.

@@ -9,7 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// TestEqualReadsEveryField changes each field of each value, one at a time: a field that Equal forgets would keep an outdated value in force.
+// TestEqualReadsEveryField changes each field of each value, one at a time: a field that Equal forgets would keep an
+// outdated value in force.
 func TestEqualReadsEveryField(t *testing.T) {
 	everyField(t, Endpoint{}, (*Endpoint).Equal)
 	everyField(t, Workload{}, (*Workload).Equal)

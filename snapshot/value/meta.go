@@ -42,7 +42,8 @@ func (k ObjectKey) String() string {
 type Meta struct {
 	Namespace string
 	Name      string
-	// Created is the creation time in seconds since the epoch; 0 when the source gives none. Older objects win conflicts.
+	// Created is the creation time in seconds since the epoch; 0 when the source gives none. Older objects win
+	// conflicts.
 	Created int64
 }
 
@@ -72,8 +73,8 @@ func (v Visibility) VisibleTo(ns string) bool {
 	return v.Public || slices.Contains(v.Namespaces, ns)
 }
 
-// NewVisibility reads an exportTo list of an object in namespace own. An empty list means def, the mesh's default list for that kind, and
-// where that is empty too, "*".
+// NewVisibility reads an exportTo list of an object in namespace own. An empty list means def, the mesh's default list
+// for that kind, and where that is empty too, "*".
 func NewVisibility(exportTo, def []string, own string) Visibility {
 	if len(exportTo) == 0 {
 		exportTo = def

@@ -10,12 +10,12 @@ const (
 	Proxyless // a gRPC client (GENERATOR: grpc)
 )
 
-// Filters is the set of extensions that a proxy was built with, of those that not every build of Envoy has: verdicts over Node.extensions. A
-// node that lists no extensions is taken for Istio's proxy and has them all.
+// Filters is the set of extensions that a proxy was built with, of those that not every build of Envoy has: verdicts
+// over Node.extensions. A node that lists no extensions is taken for Istio's proxy and has them all.
 type Filters uint16
 
-// The extensions, each with the message type that its configuration has: Istio's own filters, and the two halves of Envoy's dynamic forward
-// proxy, which is of use only where both are there.
+// The extensions, each with the message type that its configuration has: Istio's own filters, and the two halves of
+// Envoy's dynamic forward proxy, which is of use only where both are there.
 const (
 	TCPMetadataExchange Filters = 1 << iota // envoy.tcp.metadataexchange.config.MetadataExchange
 	HTTPPeerMetadata                        // io.istio.http.peer_metadata.Config
@@ -50,14 +50,15 @@ type Traits struct {
 	// IPv4 and IPv6 are the families of the proxy's own addresses.
 	IPv4, IPv6 bool
 	HTTP10     bool
-	// DNSCapture: the agent beside the proxy answers DNS queries. It is set only of sidecars that can resolve names themselves.
+	// DNSCapture: the agent beside the proxy answers DNS queries. It is set only of sidecars that can resolve names
+	// themselves.
 	DNSCapture bool
 	// Unprivileged proxies cannot listen on ports below 1024.
 	Unprivileged bool
 }
 
-// Upstream reports whether the proxy is an upstream Envoy, with its defaults where Istio's bootstrap sets others: it has none of Istio's own
-// filters, and is no gRPC client.
+// Upstream reports whether the proxy is an upstream Envoy, with its defaults where Istio's bootstrap sets others: it
+// has none of Istio's own filters, and is no gRPC client.
 func (t Traits) Upstream() bool { return t.Filters&IstioFilters == 0 && t.Type != Proxyless }
 
 // MayBind reports whether the proxy can listen on a port.

@@ -82,16 +82,18 @@ type Service struct {
 	ServiceKey
 	// Name is the object's name (the ServiceEntry's host for external services, as istiod reports it in metadata).
 	Name string
-	// Object is where the service was read from. Joined are further objects that define the same host and gave it ports or addresses, oldest
-	// first.
+	// Object is where the service was read from. Joined are further objects that define the same host and gave it ports
+	// or addresses, oldest first.
 	Object   ObjectKey
 	Joined   []ObjectKey
 	Created  int64
 	Registry Registry
-	// Addresses are the virtual addresses, in the object's order: IPs, or CIDRs of a ServiceEntry, each in its one canonical text (a CIDR that
-	// holds one address is that address). Empty for headless services and for ServiceEntries without addresses.
+	// Addresses are the virtual addresses, in the object's order: IPs, or CIDRs of a ServiceEntry, each in its one
+	// canonical text (a CIDR that holds one address is that address). Empty for headless services and for
+	// ServiceEntries without addresses.
 	Addresses []string
-	// AutoAddresses are the allocated addresses of a ServiceEntry's status for this host; used for DNS and VIP listeners only.
+	// AutoAddresses are the allocated addresses of a ServiceEntry's status for this host; used for DNS and VIP
+	// listeners only.
 	AutoAddresses []string
 	Ports         []*Port
 	Resolution    Resolution
@@ -111,8 +113,8 @@ type Service struct {
 	NodeLocal bool
 	// PublishNotReady is publishNotReadyAddresses.
 	PublishNotReady bool
-	// SubjectAltNames are those that annotations and subjectAltNames name, beyond the ones of the endpoints, sorted: whole, as certificates have
-	// them, "spiffe://" included.
+	// SubjectAltNames are those that annotations and subjectAltNames name, beyond the ones of the endpoints, sorted:
+	// whole, as certificates have them, "spiffe://" included.
 	SubjectAltNames []string
 	// ExternalIPs are further addresses at which the service is reachable in the cluster.
 	ExternalIPs []string
@@ -129,9 +131,10 @@ type Port struct {
 	TargetName string
 }
 
-// EntryTarget is the port at which a workload that a WorkloadEntry describes serves the port of a Kubernetes Service that selects it; 0 if it
-// does not serve it. named are the entry's ports. A named target port is looked up there under its name and is served nowhere else; for a
-// numbered one the entry may name another number under the service port's own name.
+// EntryTarget is the port at which a workload that a WorkloadEntry describes serves the port of a Kubernetes Service
+// that selects it; 0 if it does not serve it. named are the entry's ports. A named target port is looked up there under
+// its name and is served nowhere else; for a numbered one the entry may name another number under the service port's
+// own name.
 func (p *Port) EntryTarget(named map[string]uint32) uint32 {
 	if p.TargetName != "" {
 		return named[p.TargetName]

@@ -11,9 +11,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestPendingIsBounded is invariant I5: while thousands of events come, a client that reads and does not answer has one response of each
-// type under way and one request that waits, whatever the number of events; what the shards hold is bounded by their proxies. Once it
-// answers, a few responses bring it to where it should be.
+// TestPendingIsBounded is invariant I5: while thousands of events come, a client that reads and does not answer has one
+// response of each type under way and one request that waits, whatever the number of events; what the shards hold is
+// bounded by their proxies. Once it answers, a few responses bring it to where it should be.
 func TestPendingIsBounded(t *testing.T) {
 	inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
 		g := generator{rand.New(rand.NewPCG(*seed, 5))}
@@ -53,19 +53,21 @@ func TestPendingIsBounded(t *testing.T) {
 	})
 }
 
-// checkSlots looks at what has come to the shards and is not taken yet: of each client, class and service at most one thing.
+// checkSlots looks at what has come to the shards and is not taken yet: of each client, class and service at most one
+// thing.
 func (r *running) checkSlots(t *testing.T) {
 	t.Helper()
 	services := r.server.Builder.View().Snapshot.Counts()[value.KindService]
 	for i, f := range r.server.Shards.Figures() {
-		if f.Inbox > len(r.clients) || f.Worlds > len(r.clients) || f.Services > services+64 || f.Members+f.Classes+f.Cohorts > 3*len(r.clients) {
+		if f.Inbox > len(r.clients) || f.ResourceSets > len(r.clients) || f.Services > services+64 ||
+			f.Members+f.Classes+f.Cohorts > 3*len(r.clients) {
 			t.Fatalf("shard %d holds %+v for %d clients and %d services", i, f, len(r.clients), services)
 		}
 	}
 }
 
-// checkOneOfEach looks at a client that does not answer: since the mark it got at most one response of each type, and the shards know of
-// no more than that.
+// checkOneOfEach looks at a client that does not answer: since the mark it got at most one response of each type, and
+// the shards know of no more than that.
 func (r *running) checkOneOfEach(t *testing.T, c *client, mark int) {
 	t.Helper()
 	count := map[string]int{}

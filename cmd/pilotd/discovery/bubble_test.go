@@ -59,15 +59,19 @@ func (r *running) leave(c *client) {
 	}
 }
 
-// workload is the i-th sidecar of a namespace. None of them is an endpoint of anything, and nothing reads how their labels differ.
+// workload is the i-th sidecar of a namespace. None of them is an endpoint of anything, and nothing reads how their
+// labels differ.
 func workload(namespace string, i int) *corev3.Node {
-	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "CLUSTER_ID": "Kubernetes", "LABELS": map[string]any{"app": "client", "own": fmt.Sprint(i)}})
-	return &corev3.Node{Id: fmt.Sprintf("sidecar~10.20.0.%d~client-%d.%s~%s.svc.cluster.local", i+1, i, namespace, namespace), Metadata: md}
+	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "CLUSTER_ID": "Kubernetes",
+		"LABELS": map[string]any{"app": "client", "own": fmt.Sprint(i)}})
+	return &corev3.Node{Id: fmt.Sprintf("sidecar~10.20.0.%d~client-%d.%s~%s.svc.cluster.local", i+1, i, namespace,
+		namespace), Metadata: md}
 }
 
 // router is a gateway that the sample mesh's Gateway selects.
 func router() *corev3.Node {
-	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": "istio-system", "CLUSTER_ID": "Kubernetes", "LABELS": map[string]any{"app": "gateway"}})
+	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": "istio-system", "CLUSTER_ID": "Kubernetes",
+		"LABELS": map[string]any{"app": "gateway"}})
 	return &corev3.Node{Id: "router~10.20.1.1~gateway.istio-system~istio-system.svc.cluster.local", Metadata: md}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// client is a proxy in memory: it asks for clusters and listeners, then for the endpoints and routes that these name, ACKs everything, and
-// remembers what it has. Its goroutine stands for the network and the proxy.
+// client is a proxy in memory: it asks for clusters and listeners, then for the endpoints and routes that these name,
+// ACKs everything, and remembers what it has. Its goroutine stands for the network and the proxy.
 type client struct {
 	id     uint64
 	proxy  *plan.Proxy
@@ -51,8 +51,10 @@ func newClient(s *Server, id uint64, node *corev3.Node, delta bool) (*client, er
 	if err != nil {
 		return nil, err
 	}
-	return &client{id: id, proxy: p, node: node, delta: delta, server: s, inbox: make(chan []byte, 4096), done: make(chan struct{}),
-		has: map[string]map[string]string{}, asked: map[string][]string{}, last: map[string][2]string{}, lastCDS: map[string]bool{}}, nil
+	return &client{id: id, proxy: p, node: node, delta: delta, server: s, inbox: make(chan []byte, 4096),
+		done: make(chan struct{}),
+		has:  map[string]map[string]string{}, asked: map[string][]string{}, last: map[string][2]string{},
+		lastCDS: map[string]bool{}}, nil
 }
 
 // begin opens the stream with its first request.
@@ -123,7 +125,8 @@ func (c *client) receive(b []byte) []ads.Request {
 	}
 	c.tell(sotwResponse(r, b))
 	c.last[r.TypeUrl] = [2]string{r.VersionInfo, r.Nonce}
-	out := []ads.Request{{TypeURL: r.TypeUrl, Version: r.VersionInfo, Nonce: r.Nonce, Names: c.names(c.asked[r.TypeUrl])}}
+	out := []ads.Request{{TypeURL: r.TypeUrl, Version: r.VersionInfo, Nonce: r.Nonce,
+		Names: c.names(c.asked[r.TypeUrl])}}
 	if r.TypeUrl == ads.ClusterURL && !seen {
 		out = append(out, ads.Request{TypeURL: ads.ListenerURL})
 	}
@@ -157,7 +160,8 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 func (c *client) tell(r response) {
 	r.fresh, c.fresh = c.fresh, nil
 	c.got = append(c.got, r)
-	c.history = append(c.history, fmt.Sprintf("gets %s nonce %s: %d, removed %v", kindOf(r.url), r.nonce, len(r.names), r.removed))
+	c.history = append(c.history, fmt.Sprintf("gets %s nonce %s: %d, removed %v", kindOf(r.url), r.nonce, len(r.names),
+		r.removed))
 }
 
 func (c *client) note(format string, args ...any) {
@@ -173,7 +177,8 @@ func (c *client) names(list []string) *ads.Names {
 	return c.server.Names.Of(list)
 }
 
-// put takes one resource, checks it, and notes whether it repeats what the client has without one of the reasons that the protocol knows.
+// put takes one resource, checks it, and notes whether it repeats what the client has without one of the reasons that
+// the protocol knows.
 func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 	m, err := a.UnmarshalNew()
 	if err != nil {
@@ -189,7 +194,8 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 		return // it was under way when the client lost interest
 	}
 	proof := !c.delta && len(c.got) == 0 // a new stream's first response
-	if had, ok := before[name]; ok && had == string(a.Value) && !root && !proof && !(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
+	if had, ok := before[name]; ok && had == string(a.Value) && !root && !proof &&
+		!(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
 		c.useless = append(c.useless, a.TypeUrl+" "+name)
 	}
 	if before[name] != string(a.Value) {
@@ -233,7 +239,8 @@ func (c *client) follow(typeURL string) []ads.Request {
 	}
 	wants, had := c.names(names), c.names(old)
 	table := c.server.Names
-	return []ads.Request{{Delta: true, TypeURL: next, Subscribe: table.Minus(wants, had), Unsubscribe: table.Minus(had, wants)}}
+	return []ads.Request{{Delta: true, TypeURL: next, Subscribe: table.Minus(wants, had),
+		Unsubscribe: table.Minus(had, wants)}}
 }
 
 // content is a copy of what the client has: type and name to bytes.

@@ -33,9 +33,10 @@ var (
 	steps = flag.Int("steps", 400, "batches of the randomised test; each holds one to six events")
 )
 
-// TestConvergence is invariant I1 for the whole server: batches of random events of every kind, in orders as bad as chance makes them, while
-// clients of both protocols come and go. After each batch every client has exactly what a server that starts now gives it, byte by byte;
-// what it got on the way passed validation, and nothing was sent twice without a reason that the protocol knows.
+// TestConvergence is invariant I1 for the whole server: batches of random events of every kind, in orders as bad as
+// chance makes them, while clients of both protocols come and go. After each batch every client has exactly what a
+// server that starts now gives it, byte by byte; what it got on the way passed validation, and nothing was sent twice
+// without a reason that the protocol knows.
 func TestConvergence(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *running) {
 		g := generator{rand.New(rand.NewPCG(*seed, 0))}
@@ -67,21 +68,26 @@ type running struct {
 }
 
 func startRun(t testing.TB) *running {
-	s := New(Options{Shards: 2, Sources: []string{"test"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: "test"})
+	s := New(Options{Shards: 2, Sources: []string{"test"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Build: "test"})
 	s.Store.Synced("test")
 	return runServer(t, s)
 }
 
-// nodeOf is the i-th of a few proxies: sidecars in two namespaces, one that nobody knows, upstream Envoys, and a gateway.
+// nodeOf is the i-th of a few proxies: sidecars in two namespaces, one that nobody knows, upstream Envoys, and a
+// gateway.
 func nodeOf(i int) *corev3.Node {
 	kind, ns, app := "sidecar", []string{"shop", "team-b"}[i%2], []string{"web", "cart", "db"}[i%3]
 	if i%5 == 4 {
 		kind, ns, app = "router", "istio-system", "gateway"
 	}
-	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": ns, "CLUSTER_ID": "Kubernetes", "LABELS": map[string]any{"app": app, "own": fmt.Sprint(i)}})
-	n := &corev3.Node{Id: fmt.Sprintf("%s~10.10.0.%d~pod-%d.%s~%s.svc.cluster.local", kind, i%7+1, i%7+1, ns, ns), Metadata: md}
+	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": ns, "CLUSTER_ID": "Kubernetes",
+		"LABELS": map[string]any{"app": app, "own": fmt.Sprint(i)}})
+	n := &corev3.Node{Id: fmt.Sprintf("%s~10.10.0.%d~pod-%d.%s~%s.svc.cluster.local", kind, i%7+1, i%7+1, ns, ns),
+		Metadata: md}
 	if i%3 == 1 {
-		n.Extensions = []*corev3.Extension{{Name: "envoy.filters.http.router", TypeUrls: []string{"envoy.extensions.filters.http.router.v3.Router"}}}
+		n.Extensions = []*corev3.Extension{{Name: "envoy.filters.http.router",
+			TypeUrls: []string{"envoy.extensions.filters.http.router.v3.Router"}}}
 	}
 	return n
 }
@@ -142,7 +148,7 @@ func (r *running) busy() string {
 		return fmt.Sprintf("%d of %d clients are placed", len(told), len(r.clients))
 	}
 	for _, f := range r.server.Shards.Figures() {
-		if f.Inbox+f.Worlds+f.Services > 0 {
+		if f.Inbox+f.ResourceSets+f.Services > 0 {
 			return fmt.Sprintf("a shard has work: %+v", f)
 		}
 	}
@@ -174,11 +180,14 @@ func checkScratch(t *testing.T, r *running, objects map[value.ObjectKey]ingest.E
 		if d := difference(c.content(), fresh.clients[i].content()); d != "" {
 			r.connect(c.node, c.delta)
 			r.converge()
-			t.Log("a client that connects now has what it should have:", difference(r.clients[len(r.clients)-1].content(), fresh.clients[i].content()) == "")
-			t.Errorf("seed %d, step %d: client %d (%s, delta %v): %s\nafter %s\n%s", *seed, step, c.id, c.node.Id, c.delta, d, describe(batch), strings.Join(c.history[max(0, len(c.history)-20):], "\n"))
+			t.Log("a client that connects now has what it should have:",
+				difference(r.clients[len(r.clients)-1].content(), fresh.clients[i].content()) == "")
+			t.Errorf("seed %d, step %d: client %d (%s, delta %v): %s\nafter %s\n%s", *seed, step, c.id, c.node.Id,
+				c.delta, d, describe(batch), strings.Join(c.history[max(0, len(c.history)-20):], "\n"))
 		}
 		for _, complaint := range c.complaints() {
-			t.Errorf("seed %d, step %d: client %d (%s, delta %v): %s\nafter %s", *seed, step, c.id, c.node.Id, c.delta, complaint, describe(batch))
+			t.Errorf("seed %d, step %d: client %d (%s, delta %v): %s\nafter %s", *seed, step, c.id, c.node.Id, c.delta,
+				complaint, describe(batch))
 		}
 	}
 }
@@ -200,7 +209,8 @@ func difference(got, want map[string]string) string {
 		if g, ok := got[k]; !ok {
 			return k + " is missing"
 		} else if g != want[k] {
-			return k + " has other content:\n" + cmp.Diff(strings.Split(readable(k, want[k]), "\n"), strings.Split(readable(k, g), "\n"))
+			return k + " has other content:\n" + cmp.Diff(strings.Split(readable(k, want[k]), "\n"),
+				strings.Split(readable(k, g), "\n"))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(got)) {
@@ -214,8 +224,9 @@ func difference(got, want map[string]string) string {
 // readable is a resource as text.
 func readable(key, b string) string {
 	kind, _, _ := strings.Cut(key, " ")
-	m := map[string]proto.Message{"Cluster": &clusterv3.Cluster{}, "ClusterLoadAssignment": &endpointv3.ClusterLoadAssignment{},
-		"Listener": &listenerv3.Listener{}, "RouteConfiguration": &routev3.RouteConfiguration{}}[kind]
+	m := map[string]proto.Message{"Cluster": &clusterv3.Cluster{},
+		"ClusterLoadAssignment": &endpointv3.ClusterLoadAssignment{},
+		"Listener":              &listenerv3.Listener{}, "RouteConfiguration": &routev3.RouteConfiguration{}}[kind]
 	if err := proto.Unmarshal([]byte(b), m); err != nil {
 		return err.Error()
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// TestNothingDangles is what the order of I7 and the Views of I8 are for: while services come and go and routes follow them, and clients ACK
-// each type when chance has it, no client ever has a route or a listener to a cluster that it has not, nor is it sent the routes or
-// endpoints of what it was not sent.
+// TestNothingDangles is what the order of I7 and the Views of I8 are for: while services come and go and routes follow
+// them, and clients ACK each type when chance has it, no client ever has a route or a listener to a cluster that it has
+// not, nor is it sent the routes or endpoints of what it was not sent.
 func TestNothingDangles(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, delta bool) {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
@@ -27,7 +27,9 @@ func TestNothingDangles(t *testing.T) {
 				target, other := g.IntN(5), g.IntN(5)
 				events := []ingest.Event{gone(numbered(other)), gone(slice(fmt.Sprint("svc-", other)))}
 				if target != other {
-					events = append(events, numbered(target), slice(fmt.Sprint("svc-", target), fmt.Sprint("10.40.0.", g.IntN(3))), virtualService("web", "web", hostOf(fmt.Sprint("svc-", target))))
+					events = append(events, numbered(target),
+						slice(fmt.Sprint("svc-", target), fmt.Sprint("10.40.0.", g.IntN(3))), virtualService("web",
+							"web", hostOf(fmt.Sprint("svc-", target))))
 				} else {
 					events = append(events, virtualService("web", "web", hostOf("cart")))
 				}
@@ -60,7 +62,8 @@ func checkDangling(t *testing.T, c *client) {
 		for name, b := range c.has[url] {
 			for _, cluster := range reference.FindAllString(b, -1) {
 				if _, ok := c.has[ads.ClusterURL][cluster]; !ok {
-					t.Errorf("client %d: %s %s names %s, which it has not; after %v", c.id, kindOf(url), name, cluster, c.got[max(0, len(c.got)-4):])
+					t.Errorf("client %d: %s %s names %s, which it has not; after %v", c.id, kindOf(url), name, cluster,
+						c.got[max(0, len(c.got)-4):])
 				}
 			}
 		}

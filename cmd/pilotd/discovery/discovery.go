@@ -2,7 +2,8 @@
 //
 //	Store ─► Builder ─► Planner ─► Shards ◄─► Streams
 //
-// It has no flags, reads no source and opens no port, so that the program, the tests and the benchmarks run the same thing.
+// It has no flags, reads no source and opens no port, so that the program, the tests and the benchmarks run the same
+// thing.
 package discovery
 
 import (
@@ -37,8 +38,8 @@ type Options struct {
 	Sources []string
 	// DomainSuffix and ClusterID are as in ingest.Settings.
 	DomainSuffix, ClusterID string
-	// RegexSize is the largest program of a regular expression, see ingest.Settings; UpstreamRegexSize that which upstream Envoys take, see
-	// plan.Tables.LimitRegex. 0 is the default.
+	// RegexSize is the largest program of a regular expression, see ingest.Settings; UpstreamRegexSize that which
+	// upstream Envoys take, see plan.Tables.LimitRegex. 0 is the default.
 	RegexSize, UpstreamRegexSize int
 	// DebounceAfter and DebounceMax hold configuration changes back; see plan.Options.
 	DebounceAfter, DebounceMax time.Duration
@@ -51,7 +52,8 @@ type Options struct {
 	// Keepalive are pings and the maximum age of connections, Enforcement how often clients may ping.
 	Keepalive   keepalive.ServerParameters
 	Enforcement keepalive.EnforcementPolicy
-	// Stuck is how long a client may leave responses unread, or unanswered while changes wait for that; Drain the time over which streams end at shutdown.
+	// Stuck is how long a client may leave responses unread, or unanswered while changes wait for that; Drain the time
+	// over which streams end at shutdown.
 	Stuck, Drain time.Duration
 	// RequestTime is how long a client may take to send a request: see grpcstream.Options.
 	RequestTime time.Duration
@@ -83,7 +85,8 @@ type Server struct {
 
 // New puts a Server together. Nothing is answered before Run is called and every source is Synced.
 func New(o Options) *Server {
-	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log, faults: rate.NewLimiter(faultRate, faultBurst), ready: make(chan struct{})}
+	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log,
+		faults: rate.NewLimiter(faultRate, faultBurst), ready: make(chan struct{})}
 	if o.UpstreamRegexSize != 0 {
 		s.Tables.LimitRegex(o.UpstreamRegexSize)
 	}
@@ -95,16 +98,21 @@ func New(o Options) *Server {
 	s.Names.SetLimit(o.Named)
 	s.Builder = snapshot.NewBuilder(s)
 	s.Shards = shard.New(shard.Options{
-		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions, MaxNameBytes: cmp.Or(o.Limits.SubscriptionBytes, 16<<20), Underway: o.Underway, Unanswered: o.Stuck, Now: time.Now, After: time.After,
+		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions,
+		MaxNameBytes: cmp.Or(o.Limits.SubscriptionBytes, 16<<20), Underway: o.Underway, Unanswered: o.Stuck,
+		Now: time.Now, After: time.After,
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
 		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
 	})
-	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID, RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
+	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID,
+		RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		ParseNode: plan.ParseNode, NodeMetadata: plan.NodeMetadata(), NodeExtensions: plan.NodeExtensions(),
-		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive, Enforcement: o.Enforcement,
-		Stuck: o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain, AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
-		Panicked: s.contained,
+		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive,
+		Enforcement: o.Enforcement,
+		Stuck:       o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain,
+		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
+		Panicked:  s.contained,
 	})
 	s.gauges()
 	return s
@@ -112,7 +120,8 @@ func New(o Options) *Server {
 
 // identifier is what clients are told of this process, in the form that istioctl reads.
 func identifier(o Options) string {
-	b, _ := json.Marshal(map[string]any{"Component": "pilotd", "ID": o.Instance, "Info": map[string]string{"version": o.Build}})
+	b, _ := json.Marshal(map[string]any{"Component": "pilotd", "ID": o.Instance,
+		"Info": map[string]string{"version": o.Build}})
 	return string(b)
 }
 
@@ -133,12 +142,12 @@ func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 	}
 }
 
-// Assigned gives a proxy's World to the shards; like Advanced and EndpointsChanged it implements plan.Sink.
-func (s *Server) Assigned(id uint64, c *plan.Class, w *plan.World) { s.Shards.Assigned(id, c, w) }
+// Assigned gives a proxy's ResourceSet to the shards; like Advanced and EndpointsChanged it implements plan.Sink.
+func (s *Server) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) { s.Shards.Assigned(id, c, w) }
 
-// Advanced gives the Worlds that a change touched to the shards.
-func (s *Server) Advanced(worlds map[*plan.Class]*plan.World, e plan.Endpoints) {
-	s.Shards.Advanced(worlds, e)
+// Advanced gives the ResourceSets that a change touched to the shards.
+func (s *Server) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoints) {
+	s.Shards.Advanced(sets, e)
 }
 
 // EndpointsChanged gives changed endpoints to the shards.

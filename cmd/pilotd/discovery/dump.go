@@ -23,8 +23,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// configDump is what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not been told to drop, as an
-// envoy.admin.v3.ConfigDump; with endpoints if the parameter include_eds is there.
+// configDump is what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not been
+// told to drop, as an envoy.admin.v3.ConfigDump; with endpoints if the parameter include_eds is there.
 func (s *Server) configDump(r *http.Request) (any, error) {
 	id := r.FormValue("proxyID")
 	if id == "" {
@@ -60,7 +60,8 @@ func (s *Server) configDump(r *http.Request) (any, error) {
 // dumpOf is the part of a dump for one type.
 func dumpOf(t ads.Type, ts shard.TypeStatus) (proto.Message, error) {
 	at := timestamppb.New(ts.Sent.Time)
-	clusters, listeners := &adminv3.ClustersConfigDump{VersionInfo: ts.Sent.Version}, &adminv3.ListenersConfigDump{VersionInfo: ts.Sent.Version}
+	clusters, listeners := &adminv3.ClustersConfigDump{VersionInfo: ts.Sent.Version},
+		&adminv3.ListenersConfigDump{VersionInfo: ts.Sent.Version}
 	routes, endpoints := &adminv3.RoutesConfigDump{}, &adminv3.EndpointsConfigDump{}
 	for _, e := range ts.Entries {
 		a, err := unframed(e)
@@ -69,17 +70,24 @@ func dumpOf(t ads.Type, ts shard.TypeStatus) (proto.Message, error) {
 		}
 		switch t {
 		case ads.Clusters:
-			clusters.DynamicActiveClusters = append(clusters.DynamicActiveClusters, &adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: e.Version(), Cluster: a, LastUpdated: at})
+			clusters.DynamicActiveClusters = append(clusters.DynamicActiveClusters,
+				&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: e.Version(), Cluster: a, LastUpdated: at})
 		case ads.Listeners:
-			state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: e.Version(), Listener: a, LastUpdated: at}
-			listeners.DynamicListeners = append(listeners.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{Name: e.Name(), ActiveState: state})
+			state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: e.Version(), Listener: a,
+				LastUpdated: at}
+			listeners.DynamicListeners = append(listeners.DynamicListeners,
+				&adminv3.ListenersConfigDump_DynamicListener{Name: e.Name(), ActiveState: state})
 		case ads.Routes:
-			routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs, &adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: e.Version(), RouteConfig: a, LastUpdated: at})
+			routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs,
+				&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: e.Version(), RouteConfig: a, LastUpdated: at})
 		default:
-			endpoints.DynamicEndpointConfigs = append(endpoints.DynamicEndpointConfigs, &adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: e.Version(), EndpointConfig: a, LastUpdated: at})
+			endpoints.DynamicEndpointConfigs = append(endpoints.DynamicEndpointConfigs,
+				&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: e.Version(), EndpointConfig: a,
+					LastUpdated: at})
 		}
 	}
-	return map[ads.Type]proto.Message{ads.Clusters: clusters, ads.Listeners: listeners, ads.Routes: routes, ads.Endpoints: endpoints}[t], nil
+	return map[ads.Type]proto.Message{ads.Clusters: clusters, ads.Listeners: listeners, ads.Routes: routes,
+		ads.Endpoints: endpoints}[t], nil
 }
 
 // unframed is the Any that a client was sent.
@@ -92,8 +100,8 @@ func unframed(e *encodecache.Entry) (*anypb.Any, error) {
 	return a, proto.Unmarshal(b, a)
 }
 
-// anyType resolves the types inside an Any. One that this build does not know (of Istio's own filters) is taken for a message without
-// fields, so that the rest of the dump can be read.
+// anyType resolves the types inside an Any. One that this build does not know (of Istio's own filters) is taken for a
+// message without fields, so that the rest of the dump can be read.
 type anyType struct{ *protoregistry.Types }
 
 // FindMessageByURL implements protoregistry.MessageTypeResolver.

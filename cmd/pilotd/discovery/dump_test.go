@@ -10,12 +10,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestConfigDump: the page shows what a client was sent in the form of Envoy's own dump, also what is inside filters that this build has no
-// types for; endpoints only on request; and says what was wrong with a bad request.
+// TestConfigDump: the page shows what a client was sent in the form of Envoy's own dump, also what is inside filters
+// that this build has no types for; endpoints only on request; and says what was wrong with a bad request.
 func TestConfigDump(t *testing.T) {
 	r := startRun(t)
 	defer r.stop()
-	r.server.Store.Apply([]ingest.Event{{Source: "test", Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, Object: "connectTimeout: 3s\n"}})
+	r.server.Store.Apply([]ingest.Event{{Source: "test", Key: value.ObjectKey{Kind: value.KindMeshConfig,
+		Namespace: "istio-system", Name: "istio"}, Object: "connectTimeout: 3s\n"}})
 	r.connect(nodeOf(0), true)
 	r.settle()
 	ask := func(query string) (string, error) {
@@ -27,7 +28,8 @@ func TestConfigDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"envoy.admin.v3.ClustersConfigDump", "PassthroughCluster", `"connectTimeout":"3s"`, "virtualInbound", "envoy.admin.v3.RoutesConfigDump"} {
+	for _, want := range []string{"envoy.admin.v3.ClustersConfigDump", "PassthroughCluster", `"connectTimeout":"3s"`,
+		"virtualInbound", "envoy.admin.v3.RoutesConfigDump"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the dump lacks %s", want)
 		}

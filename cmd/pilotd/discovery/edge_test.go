@@ -16,11 +16,13 @@ func (g generator) edgeHost() string {
 // gateway is one with a few servers, which conflict as chance makes them.
 func (g generator) gateway(m *metav1.ObjectMeta) any {
 	m.Name = oneOf(g, "front", "back")
-	out := &networkingv1.Gateway{ObjectMeta: *m, Spec: meshv1.Gateway{Selector: map[string]string{"app": oneOf(g, "gateway", "gateway", "other")}}}
+	out := &networkingv1.Gateway{ObjectMeta: *m,
+		Spec: meshv1.Gateway{Selector: map[string]string{"app": oneOf(g, "gateway", "gateway", "other")}}}
 	names := []string{"one", "two", "three", "four"}
 	g.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for _, name := range names[:1+g.IntN(4)] {
-		s := &meshv1.Server{Port: &meshv1.Port{Number: oneOf[uint32](g, 80, 443, 8080), Name: name, Protocol: oneOf(g, "HTTP", "HTTP", "HTTPS", "HTTPS", "TLS", "TCP")}}
+		s := &meshv1.Server{Port: &meshv1.Port{Number: oneOf[uint32](g, 80, 443, 8080), Name: name,
+			Protocol: oneOf(g, "HTTP", "HTTP", "HTTPS", "HTTPS", "TLS", "TCP")}}
 		if g.IntN(4) == 0 {
 			s.Bind = "10.10.0.1"
 		}
@@ -29,7 +31,9 @@ func (g generator) gateway(m *metav1.ObjectMeta) any {
 		}
 		switch s.Port.Protocol {
 		case "HTTPS", "TLS":
-			s.Tls = &meshv1.ServerTLSSettings{Mode: oneOf(g, meshv1.ServerTLSSettings_SIMPLE, meshv1.ServerTLSSettings_MUTUAL, meshv1.ServerTLSSettings_PASSTHROUGH), CredentialName: fmt.Sprint("cert-", g.IntN(2))}
+			s.Tls = &meshv1.ServerTLSSettings{Mode: oneOf(g, meshv1.ServerTLSSettings_SIMPLE,
+				meshv1.ServerTLSSettings_MUTUAL, meshv1.ServerTLSSettings_PASSTHROUGH),
+				CredentialName: fmt.Sprint("cert-", g.IntN(2))}
 		case "HTTP":
 			if g.IntN(3) == 0 {
 				s.Tls = &meshv1.ServerTLSSettings{HttpsRedirect: true}
@@ -43,11 +47,13 @@ func (g generator) gateway(m *metav1.ObjectMeta) any {
 // edgeHosts makes a VirtualService one for gateways: with hosts of theirs, and routes for bytes too.
 func (g generator) edgeHosts(vs *meshv1.VirtualService) {
 	vs.Hosts = []string{g.edgeHost()}
-	to := []*meshv1.RouteDestination{{Destination: &meshv1.Destination{Host: oneOf(g, "web", "cart", "web.shop.svc.cluster.local"), Port: &meshv1.PortSelector{Number: 80}}}}
+	to := []*meshv1.RouteDestination{{Destination: &meshv1.Destination{Host: oneOf(g, "web", "cart",
+		"web.shop.svc.cluster.local"), Port: &meshv1.PortSelector{Number: 80}}}}
 	if g.IntN(2) == 0 {
 		vs.Tls = []*meshv1.TLSRoute{{Match: []*meshv1.TLSMatchAttributes{{SniHosts: vs.Hosts}}, Route: to}}
 	}
 	if g.IntN(2) == 0 {
-		vs.Tcp = []*meshv1.TCPRoute{{Match: []*meshv1.L4MatchAttributes{{Port: oneOf[uint32](g, 443, 8080)}}, Route: to}}
+		vs.Tcp = []*meshv1.TCPRoute{{Match: []*meshv1.L4MatchAttributes{{Port: oneOf[uint32](g, 443, 8080)}},
+			Route: to}}
 	}
 }

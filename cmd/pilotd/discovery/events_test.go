@@ -25,7 +25,8 @@ func (g generator) app() string { return oneOf(g, "web", "cart", "db") }
 
 // event is a change of a random object: mostly an edit or an addition, sometimes a deletion.
 func (g generator) event() ingest.Event {
-	kind := oneOf(g, value.KindService, value.KindService, value.KindPod, value.KindPod, value.KindPod, value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,
+	kind := oneOf(g, value.KindService, value.KindService, value.KindPod, value.KindPod, value.KindPod,
+		value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,
 		value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindVirtualService, value.KindDestinationRule, value.KindGateway,
 		value.KindSidecar, value.KindNode, value.KindNamespace, value.KindMeshConfig)
 	m := metav1.ObjectMeta{Namespace: g.namespace(), Name: g.app(), CreationTimestamp: metav1.Unix(int64(g.IntN(4)), 0)}
@@ -50,7 +51,8 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 		return g.serviceEntry(m)
 	case value.KindWorkloadEntry:
 		m.Name = "vm"
-		return &networkingv1.WorkloadEntry{ObjectMeta: *m, Spec: meshv1.WorkloadEntry{Address: g.address(), Labels: map[string]string{"app": g.app()}, ServiceAccount: g.app()}}
+		return &networkingv1.WorkloadEntry{ObjectMeta: *m, Spec: meshv1.WorkloadEntry{Address: g.address(),
+			Labels: map[string]string{"app": g.app()}, ServiceAccount: g.app()}}
 	case value.KindVirtualService:
 		return g.virtualService(m)
 	case value.KindDestinationRule:
@@ -59,14 +61,17 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 		return g.gateway(m)
 	case value.KindSidecar:
 		m.Name = oneOf(g, "default", "web")
-		s := &networkingv1.Sidecar{ObjectMeta: *m, Spec: meshv1.Sidecar{Egress: []*meshv1.IstioEgressListener{{Hosts: []string{oneOf(g, "./*", "shop/*", "*/*", "*/web.shop.svc.cluster.local")}}}}}
+		s := &networkingv1.Sidecar{ObjectMeta: *m,
+			Spec: meshv1.Sidecar{Egress: []*meshv1.IstioEgressListener{{Hosts: []string{oneOf(g, "./*", "shop/*", "*/*",
+				"*/web.shop.svc.cluster.local")}}}}}
 		if m.Name == "web" {
 			s.Spec.WorkloadSelector = &meshv1.WorkloadSelector{Labels: map[string]string{"app": "web"}}
 		}
 		return s
 	case value.KindNode:
 		m.Namespace, m.Name = "", oneOf(g, "n1", "n2")
-		m.Labels = map[string]string{"topology.kubernetes.io/region": "r1", "topology.kubernetes.io/zone": oneOf(g, "z1", "z2")}
+		m.Labels = map[string]string{"topology.kubernetes.io/region": "r1", "topology.kubernetes.io/zone": oneOf(g,
+			"z1", "z2")}
 		return &corev1.Node{ObjectMeta: *m}
 	case value.KindNamespace:
 		m.Name, m.Namespace = m.Namespace, ""
@@ -80,12 +85,14 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 func (g generator) address() string { return fmt.Sprintf("10.10.0.%d", 1+g.IntN(6)) }
 
 func (g generator) service(m *metav1.ObjectMeta) any {
-	s := &corev1.Service{ObjectMeta: *m, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": m.Name}, ClusterIP: fmt.Sprintf("10.96.0.%d", 1+g.IntN(3))}}
+	s := &corev1.Service{ObjectMeta: *m, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": m.Name},
+		ClusterIP: fmt.Sprintf("10.96.0.%d", 1+g.IntN(3))}}
 	switch g.IntN(8) {
 	case 0:
 		s.Spec.ClusterIP = corev1.ClusterIPNone
 	case 1:
-		s.Spec.Type, s.Spec.ExternalName, s.Spec.ClusterIP, s.Spec.Selector = corev1.ServiceTypeExternalName, "web.shop.svc.cluster.local", "", nil
+		s.Spec.Type, s.Spec.ExternalName, s.Spec.ClusterIP, s.Spec.Selector = corev1.ServiceTypeExternalName,
+			"web.shop.svc.cluster.local", "", nil
 	case 2:
 		s.Annotations = map[string]string{"networking.istio.io/exportTo": oneOf(g, ".", "*", "shop")}
 	case 3:
@@ -93,7 +100,9 @@ func (g generator) service(m *metav1.ObjectMeta) any {
 	}
 	for i, n := range []int32{80, 9000, 8080} {
 		if i == 0 || g.IntN(2) == 0 {
-			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: oneOf(g, "http", "grpc", "tcp", "plain") + fmt.Sprint("-", n), Port: n, Protocol: corev1.ProtocolTCP})
+			s.Spec.Ports = append(s.Spec.Ports,
+				corev1.ServicePort{Name: oneOf(g, "http", "grpc", "tcp", "plain") + fmt.Sprint("-", n), Port: n,
+					Protocol: corev1.ProtocolTCP})
 		}
 	}
 	return s
@@ -107,7 +116,8 @@ func (g generator) pod(m *metav1.ObjectMeta) any {
 	if g.IntN(2) == 0 {
 		m.Labels["security.istio.io/tlsMode"] = "istio"
 	}
-	return &corev1.Pod{ObjectMeta: *m, Spec: corev1.PodSpec{NodeName: oneOf(g, "n1", "n2", ""), ServiceAccountName: oneOf(g, "default", "web")},
+	return &corev1.Pod{ObjectMeta: *m, Spec: corev1.PodSpec{NodeName: oneOf(g, "n1", "n2", ""),
+		ServiceAccountName: oneOf(g, "default", "web")},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}}}
 }
 
@@ -124,8 +134,10 @@ func (g generator) slice(m *metav1.ObjectMeta) any {
 	for i := range 6 {
 		if g.IntN(2) == 0 {
 			ready := g.IntN(4) > 0
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.10.0.%d", i+1)}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
-				TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: m.Namespace, Name: fmt.Sprint("pod-", i+1)}})
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.10.0.%d", i+1)},
+				Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: m.Namespace,
+					Name: fmt.Sprint("pod-", i+1)}})
 		}
 	}
 	return s
@@ -133,8 +145,10 @@ func (g generator) slice(m *metav1.ObjectMeta) any {
 
 func (g generator) serviceEntry(m *metav1.ObjectMeta) any {
 	se := &networkingv1.ServiceEntry{ObjectMeta: *m, Spec: meshv1.ServiceEntry{
-		Hosts: []string{oneOf(g, "api.example.com", "web.example.com", "*.wild.example.com")}, Location: meshv1.ServiceEntry_MESH_EXTERNAL,
-		Ports: []*meshv1.ServicePort{{Number: oneOf[uint32](g, 80, 443, 9000), Name: "p", Protocol: oneOf(g, "HTTP", "TLS", "TCP")}},
+		Hosts:    []string{oneOf(g, "api.example.com", "web.example.com", "*.wild.example.com")},
+		Location: meshv1.ServiceEntry_MESH_EXTERNAL,
+		Ports: []*meshv1.ServicePort{{Number: oneOf[uint32](g, 80, 443, 9000), Name: "p",
+			Protocol: oneOf(g, "HTTP", "TLS", "TCP")}},
 	}}
 	switch g.IntN(4) {
 	case 0:
@@ -152,7 +166,8 @@ func (g generator) serviceEntry(m *metav1.ObjectMeta) any {
 
 func (g generator) virtualService(m *metav1.ObjectMeta) any {
 	to := func() *meshv1.HTTPRouteDestination {
-		d := &meshv1.HTTPRouteDestination{Destination: &meshv1.Destination{Host: oneOf(g, "web", "cart", "web.shop.svc.cluster.local", "api.example.com", "missing")}, Weight: 50}
+		d := &meshv1.HTTPRouteDestination{Destination: &meshv1.Destination{Host: oneOf(g, "web", "cart",
+			"web.shop.svc.cluster.local", "api.example.com", "missing")}, Weight: 50}
 		if g.IntN(3) == 0 {
 			d.Destination.Subset = "v1"
 		}
@@ -171,7 +186,8 @@ func (g generator) virtualService(m *metav1.ObjectMeta) any {
 		r.Match = []*meshv1.HTTPMatchRequest{{Gateways: []string{oneOf(g, "mesh", "front")}}}
 	}
 	vs := &networkingv1.VirtualService{ObjectMeta: *m, Spec: meshv1.VirtualService{
-		Hosts: []string{oneOf(g, "web", "cart", "web.shop.svc.cluster.local", "web.example.com", "*.example.com", "*.shop.svc.cluster.local")}, Http: []*meshv1.HTTPRoute{r},
+		Hosts: []string{oneOf(g, "web", "cart", "web.shop.svc.cluster.local", "web.example.com", "*.example.com",
+			"*.shop.svc.cluster.local")}, Http: []*meshv1.HTTPRoute{r},
 	}}
 	switch g.IntN(5) {
 	case 0:
@@ -187,9 +203,11 @@ func (g generator) virtualService(m *metav1.ObjectMeta) any {
 }
 
 func (g generator) rule(m *metav1.ObjectMeta) any {
-	d := &networkingv1.DestinationRule{ObjectMeta: *m, Spec: meshv1.DestinationRule{Host: oneOf(g, "web", "cart", "*.shop.svc.cluster.local", "api.example.com")}}
+	d := &networkingv1.DestinationRule{ObjectMeta: *m,
+		Spec: meshv1.DestinationRule{Host: oneOf(g, "web", "cart", "*.shop.svc.cluster.local", "api.example.com")}}
 	if g.IntN(2) == 0 {
-		d.Spec.Subsets = []*meshv1.Subset{{Name: oneOf(g, "v1", "v2"), Labels: map[string]string{"version": oneOf(g, "v1", "v2")}}}
+		d.Spec.Subsets = []*meshv1.Subset{{Name: oneOf(g, "v1", "v2"),
+			Labels: map[string]string{"version": oneOf(g, "v1", "v2")}}}
 	}
 	if g.IntN(2) == 0 {
 		d.Spec.TrafficPolicy = &meshv1.TrafficPolicy{OutlierDetection: &meshv1.OutlierDetection{MinHealthPercent: int32(g.IntN(3))}}

@@ -9,12 +9,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// leftOut tells the registry what is left out of all that is made of an object, or not served to all, in place of what it was told before. It is called by whatever
-// goroutine makes something, and does not block.
+// leftOut tells the registry what is left out of all that is made of an object, or not served to all, in place of what
+// it was told before. It is called by whatever goroutine makes something, and does not block.
 func (s *Server) leftOut(o value.ObjectKey, list []plan.Fault) {
 	problems := make([]report.Problem, 0, len(list))
 	for _, f := range list {
-		p := report.Problem{Key: o, Cause: report.LeftOut, Reason: strings.TrimPrefix(f.Field+": "+f.Reason, ": "), Resource: f.Resource}
+		p := report.Problem{Key: o, Cause: report.LeftOut, Reason: strings.TrimPrefix(f.Field+": "+f.Reason, ": "),
+			Resource: f.Resource}
 		switch {
 		case f.Panicked:
 			p.Cause = report.Panicked
@@ -27,8 +28,8 @@ func (s *Server) leftOut(o value.ObjectKey, list []plan.Fault) {
 }
 
 const (
-	// faultRate is how many panics of the handling of streams are logged a second in the long run, faultBurst how many at once: the client
-	// whose stream one has ended comes back.
+	// faultRate is how many panics of the handling of streams are logged a second in the long run, faultBurst how many
+	// at once: the client whose stream one has ended comes back.
 	faultRate  = 0.1
 	faultBurst = 10
 )

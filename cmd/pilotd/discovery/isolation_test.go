@@ -17,12 +17,13 @@ import (
 
 // goodChanges reach every proxy of the sample mesh, one by one.
 func goodChanges() []ingest.Event {
-	return []ingest.Event{slice("web", "10.10.0.2"), slice("web", "10.10.0.1"), service("late", "10.96.0.9", 9001), pod("pod-10.10.0.9", "late", "10.10.0.9"), slice("late", "10.10.0.9"),
+	return []ingest.Event{slice("web", "10.10.0.2"), slice("web", "10.10.0.1"), service("late", "10.96.0.9", 9001),
+		pod("pod-10.10.0.9", "late", "10.10.0.9"), slice("late", "10.10.0.9"),
 		virtualService("web", "web", hostOf("late")), gatewayRoute("late"), gone(service("other", ""))}
 }
 
-// TestStuckProxyDelaysNobody is invariant I6 for proxies: while one of each class has stopped in the middle of each type, everybody else has
-// each change as soon as the server rests, without time passing.
+// TestStuckProxyDelaysNobody is invariant I6 for proxies: while one of each class has stopped in the middle of each
+// type, everybody else has each change as soon as the server rests, without time passing.
 func TestStuckProxyDelaysNobody(t *testing.T) {
 	inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
 		r.everyKindOfProxy()
@@ -65,13 +66,15 @@ func badObjects() []ingest.Event {
 	spec.Subsets = append(spec.Subsets, spec.Subsets[0])
 	noPort := service("web", "10.96.0.1")
 	noPort.Object.(*corev1.Service).Spec.Ports[0].Port = 70000
-	entry := put(value.KindServiceEntry, &networkingv1.ServiceEntry{ObjectMeta: inShop("bad"), Spec: meshv1.ServiceEntry{Hosts: []string{"*"}}})
-	mesh := ingest.Event{Source: "test", Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"}, Object: "outboundTrafficPolicy: ["}
+	entry := put(value.KindServiceEntry, &networkingv1.ServiceEntry{ObjectMeta: inShop("bad"),
+		Spec: meshv1.ServiceEntry{Hosts: []string{"*"}}})
+	mesh := ingest.Event{Source: "test", Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system",
+		Name: "istio"}, Object: "outboundTrafficPolicy: ["}
 	return []ingest.Event{nowhere, twice, noPort, entry, mesh}
 }
 
-// TestBadObjectStopsNothing is invariant I6 for objects: a bad one sends nothing, leaves its last good version in force, and what comes with
-// it and after it is served.
+// TestBadObjectStopsNothing is invariant I6 for objects: a bad one sends nothing, leaves its last good version in
+// force, and what comes with it and after it is served.
 func TestBadObjectStopsNothing(t *testing.T) {
 	for _, bad := range badObjects() {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
@@ -94,11 +97,12 @@ func TestBadObjectStopsNothing(t *testing.T) {
 	}
 }
 
-// TestSourceThatGoesAway is invariant I6 for sources: what a source that fell silent or does not read any more has told stays in force, and
-// changes of another source go out; also to those who connect now.
+// TestSourceThatGoesAway is invariant I6 for sources: what a source that fell silent or does not read any more has told
+// stays in force, and changes of another source go out; also to those who connect now.
 func TestSourceThatGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Shards: 2, Sources: []string{"test", "silent"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: "test"})
+		s := New(Options{Shards: 2, Sources: []string{"test", "silent"},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: "test"})
 		r := runServer(t, s)
 		defer r.stop()
 		all := sampleMesh()

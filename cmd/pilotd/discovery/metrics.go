@@ -71,7 +71,8 @@ func (s *Server) shardMetrics() shard.Metrics {
 // known bounds the label of types that are not served: a client can ask for any.
 func known(url string) string {
 	switch name := url[strings.LastIndexByte(url, '.')+1:]; name {
-	case "Secret", "NameTable", "TypedExtensionConfig", "ProxyConfig", "HealthInformation", "Address", "Workload", "Authorization", "ScopedRouteConfiguration", "VirtualHost", "Runtime", "Bootstrap":
+	case "Secret", "NameTable", "TypedExtensionConfig", "ProxyConfig", "HealthInformation", "Address", "Workload",
+		"Authorization", "ScopedRouteConfiguration", "VirtualHost", "Runtime", "Bootstrap":
 		return name
 	}
 	return "other"
@@ -139,39 +140,53 @@ func (s *Server) gauges() {
 	m.Gauge("pilot_virt_services", "VirtualServices known.", counts(value.KindVirtualService))
 	m.Gauge("pilotd_destination_rules", "DestinationRules known.", counts(value.KindDestinationRule))
 	m.Gauge("pilot_xds", "Streams attached.", func() float64 { return float64(s.Shards.Streams()) })
-	m.Gauge("pilotd_xds_streams_open", "Streams open, attached or not.", func() float64 { return float64(s.Streams.Streams()) })
-	m.Gauge("pilotd_xds_admission_planning", "Proxies that have connected and wait to be planned for.", func() float64 { return float64(s.Shards.Planning()) })
-	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers that proxies that connect have not shown to have read.", func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
-	m.Gauge("pilotd_xds_admission_limit_bytes", "Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.", func() float64 { _, n := s.Shards.Underway(); return float64(n) })
-	m.Gauge("pilotd_xds_named_bytes", "Bytes of all that clients name: subscriptions and versions.", func() float64 { return float64(s.Names.Held()) })
-	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.", func() float64 { return float64(s.Streams.Unwritten()) })
+	m.Gauge("pilotd_xds_streams_open", "Streams open, attached or not.",
+		func() float64 { return float64(s.Streams.Streams()) })
+	m.Gauge("pilotd_xds_admission_planning", "Proxies that have connected and wait to be planned for.",
+		func() float64 { return float64(s.Shards.Planning()) })
+	m.Gauge("pilotd_xds_admission_bytes", "Bytes of answers that proxies that connect have not shown to have read.",
+		func() float64 { n, _ := s.Shards.Underway(); return float64(n) })
+	m.Gauge("pilotd_xds_admission_limit_bytes",
+		"Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.",
+		func() float64 { _, n := s.Shards.Underway(); return float64(n) })
+	m.Gauge("pilotd_xds_named_bytes", "Bytes of all that clients name: subscriptions and versions.",
+		func() float64 { return float64(s.Names.Held()) })
+	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.",
+		func() float64 { return float64(s.Streams.Unwritten()) })
 	for r := range grpcstream.Reason(grpcstream.NumReasons) {
 		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "pilotd_xds_streams_refused", Help: "Streams ended over a limit, by which.", ConstLabels: prometheus.Labels{"reason": r.String()},
+			Name: "pilotd_xds_streams_refused", Help: "Streams ended over a limit, by which.",
+			ConstLabels: prometheus.Labels{"reason": r.String()},
 		}, func() float64 { return float64(s.Streams.Stats().Refused[r]) }))
 	}
-	m.Counter("pilotd_xds_streams_shed", "Streams of clients that did not read, cut off because too much waited for all.", func() float64 { return float64(s.Streams.Stats().Shed) })
-	m.Counter("pilotd_xds_streams_stuck", "Streams cut off because their client did not read.", func() float64 { return float64(s.Streams.Stats().Stuck) })
+	m.Counter("pilotd_xds_streams_shed",
+		"Streams of clients that did not read, cut off because too much waited for all.",
+		func() float64 { return float64(s.Streams.Stats().Shed) })
+	m.Counter("pilotd_xds_streams_stuck", "Streams cut off because their client did not read.",
+		func() float64 { return float64(s.Streams.Stats().Stuck) })
 	m.Registry.MustRegister(&problemCollector{
-		desc:   prometheus.NewDesc("pilotd_object_problems", "Problems of objects that stand now, by kind and cause: see /debug/rejectionsz.", []string{"kind", "cause"}, nil),
+		desc: prometheus.NewDesc("pilotd_object_problems",
+			"Problems of objects that stand now, by kind and cause: see /debug/rejectionsz.", []string{"kind", "cause"},
+			nil),
 		counts: s.Reports.Counts,
 	})
 	s.memoryGauges()
 	for name, read := range map[string]func(shard.Figures) float64{
-		"pilotd_shard_members":          func(f shard.Figures) float64 { return float64(f.Members) },
-		"pilotd_shard_classes":          func(f shard.Figures) float64 { return float64(f.Classes) },
-		"pilotd_shard_cohorts":          func(f shard.Figures) float64 { return float64(f.Cohorts) },
-		"pilotd_shard_connecting":       func(f shard.Figures) float64 { return float64(f.Connecting) },
-		"pilotd_shard_inbox":            func(f shard.Figures) float64 { return float64(f.Inbox) },
-		"pilotd_shard_worlds_waiting":   func(f shard.Figures) float64 { return float64(f.Worlds) },
-		"pilotd_shard_services_waiting": func(f shard.Figures) float64 { return float64(f.Services) },
-		"pilotd_shard_responses_sent":   func(f shard.Figures) float64 { return float64(f.Sent) },
-		"pilotd_shard_responses_made":   func(f shard.Figures) float64 { return float64(f.Assembled) },
-		"pilotd_shard_rounds":           func(f shard.Figures) float64 { return float64(f.Rounds) },
-		"pilotd_shard_config_changes":   func(f shard.Figures) float64 { return float64(f.ConfigTakes) },
-		"pilotd_shard_endpoint_changes": func(f shard.Figures) float64 { return float64(f.EndpointTakes) },
+		"pilotd_shard_members":               func(f shard.Figures) float64 { return float64(f.Members) },
+		"pilotd_shard_classes":               func(f shard.Figures) float64 { return float64(f.Classes) },
+		"pilotd_shard_cohorts":               func(f shard.Figures) float64 { return float64(f.Cohorts) },
+		"pilotd_shard_connecting":            func(f shard.Figures) float64 { return float64(f.Connecting) },
+		"pilotd_shard_inbox":                 func(f shard.Figures) float64 { return float64(f.Inbox) },
+		"pilotd_shard_resource_sets_waiting": func(f shard.Figures) float64 { return float64(f.ResourceSets) },
+		"pilotd_shard_services_waiting":      func(f shard.Figures) float64 { return float64(f.Services) },
+		"pilotd_shard_responses_sent":        func(f shard.Figures) float64 { return float64(f.Sent) },
+		"pilotd_shard_responses_made":        func(f shard.Figures) float64 { return float64(f.Assembled) },
+		"pilotd_shard_rounds":                func(f shard.Figures) float64 { return float64(f.Rounds) },
+		"pilotd_shard_config_changes":        func(f shard.Figures) float64 { return float64(f.ConfigTakes) },
+		"pilotd_shard_endpoint_changes":      func(f shard.Figures) float64 { return float64(f.EndpointTakes) },
 	} {
-		m.Registry.MustRegister(&shardCollector{desc: prometheus.NewDesc(name, "Of each shard: see shard.Figures.", []string{"shard"}, nil), figures: s.Shards.Figures, read: read})
+		m.Registry.MustRegister(&shardCollector{desc: prometheus.NewDesc(name, "Of each shard: see shard.Figures.",
+			[]string{"shard"}, nil), figures: s.Shards.Figures, read: read})
 	}
 }
 
@@ -181,17 +196,25 @@ func (s *Server) memoryGauges() {
 	of := func(read func(shard.MemoryFigures) float64) func() float64 {
 		return func() float64 { return read(s.Shards.MemoryFigures()) }
 	}
-	m.Gauge("pilotd_memory_limit_bytes", "What the collector keeps this process below; 0 is no limit.", of(func(f shard.MemoryFigures) float64 { return float64(f.Limit) }))
-	m.Gauge("pilotd_memory_live_bytes", "What the last collection found in use, with stacks and the runtime's tables.", of(func(f shard.MemoryFigures) float64 { return float64(f.Live) }))
-	m.Gauge("pilotd_memory_short", "1 while proxies that connect are answered one at a time because memory is short.", of(func(f shard.MemoryFigures) float64 {
-		if f.Short {
-			return 1
-		}
-		return 0
-	}))
-	m.Counter("pilotd_memory_shortages", "How often proxies that connect began to be answered one at a time.", of(func(f shard.MemoryFigures) float64 { return float64(f.Shortages) }))
-	m.Gauge("pilotd_kept_bytes", "Encoded runs of resources that are kept for proxies that connect next.", of(func(f shard.MemoryFigures) float64 { return float64(f.Kept) }))
-	m.Gauge("pilotd_kept_limit_bytes", "How many bytes of pilotd_kept_bytes there may be now.", of(func(f shard.MemoryFigures) float64 { return float64(f.KeptLimit) }))
-	m.Counter("pilotd_kept_gone", "Encoded runs that were let go of for lack of room.", of(func(f shard.MemoryFigures) float64 { return float64(f.Gone) }))
-	m.Counter("pilotd_memory_gave_way", "How often something that only saves time was let go of for lack of memory.", of(func(f shard.MemoryFigures) float64 { return float64(f.GaveWay) }))
+	m.Gauge("pilotd_memory_limit_bytes", "What the collector keeps this process below; 0 is no limit.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.Limit) }))
+	m.Gauge("pilotd_memory_live_bytes", "What the last collection found in use, with stacks and the runtime's tables.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.Live) }))
+	m.Gauge("pilotd_memory_short", "1 while proxies that connect are answered one at a time because memory is short.",
+		of(func(f shard.MemoryFigures) float64 {
+			if f.Short {
+				return 1
+			}
+			return 0
+		}))
+	m.Counter("pilotd_memory_shortages", "How often proxies that connect began to be answered one at a time.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.Shortages) }))
+	m.Gauge("pilotd_kept_bytes", "Encoded runs of resources that are kept for proxies that connect next.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.Kept) }))
+	m.Gauge("pilotd_kept_limit_bytes", "How many bytes of pilotd_kept_bytes there may be now.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.KeptLimit) }))
+	m.Counter("pilotd_kept_gone", "Encoded runs that were let go of for lack of room.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.Gone) }))
+	m.Counter("pilotd_memory_gave_way", "How often something that only saves time was let go of for lack of memory.",
+		of(func(f shard.MemoryFigures) float64 { return float64(f.GaveWay) }))
 }

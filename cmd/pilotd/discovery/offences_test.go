@@ -62,7 +62,8 @@ func (c *refuser) request(nonce string, e *statuspb.Status) ads.Request {
 	if c.last != nil {
 		version = c.last.VersionInfo
 	}
-	return ads.Request{TypeURL: ads.RouteURL, Version: version, Nonce: nonce, Error: e, Names: c.server.Names.Of([]string{"80"})}
+	return ads.Request{TypeURL: ads.RouteURL, Version: version, Nonce: nonce, Error: e,
+		Names: c.server.Names.Of([]string{"80"})}
 }
 
 func (c *refuser) run() {
@@ -87,8 +88,8 @@ func (c *refuser) has(text string) bool {
 	return bytes.Contains(b, []byte(text))
 }
 
-// TestWhatClientsRefuseIsTracedToItsObject: the virtual host that a client refuses is held back alone, and the registry names the object that it
-// comes from, the part, the client and what it said, until the object is another.
+// TestWhatClientsRefuseIsTracedToItsObject: the virtual host that a client refuses is held back alone, and the registry
+// names the object that it comes from, the part, the client and what it said, until the object is another.
 func TestWhatClientsRefuseIsTracedToItsObject(t *testing.T) {
 	inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
 		r.apply(virtualService("bad", "other", "refused.example.com"))
@@ -100,10 +101,12 @@ func TestWhatClientsRefuseIsTracedToItsObject(t *testing.T) {
 		}
 		p := all[0]
 		want := value.ObjectKey{Kind: value.KindVirtualService, Namespace: "shop", Name: "bad"}
-		if p.Key != want || p.Cause != report.ClientRefused || !strings.Contains(p.Resource, "RDS 80, virtual host "+hostOf("other")) {
+		if p.Key != want || p.Cause != report.ClientRefused ||
+			!strings.Contains(p.Resource, "RDS 80, virtual host "+hostOf("other")) {
 			t.Errorf("told of %s, %s, %q", p.Key, p.Cause, p.Resource)
 		}
-		if len(p.Clients) != 1 || !strings.Contains(p.Clients[0].Proxy, "client-99.shop") || p.Clients[0].Message != "this one takes no such thing" {
+		if len(p.Clients) != 1 || !strings.Contains(p.Clients[0].Proxy, "client-99.shop") ||
+			p.Clients[0].Message != "this one takes no such thing" {
 			t.Errorf("clients: %+v", p.Clients)
 		}
 		if c.last == nil || !c.has(hostOf("web")) {

@@ -11,12 +11,16 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// TestOrderOfResponses is invariant I7: whatever a change does to the services, each client gets clusters, then the endpoints of the changed
-// clusters, listeners, routes, and what goes last; and a State-of-the-World response of a root type is complete.
+// TestOrderOfResponses is invariant I7: whatever a change does to the services, each client gets clusters, then the
+// endpoints of the changed clusters, listeners, routes, and what goes last; and a State-of-the-World response of a root
+// type is complete.
 func TestOrderOfResponses(t *testing.T) {
-	late := []ingest.Event{service("late", "10.96.0.9", 9000), pod("pod-10.10.0.9", "late", "10.10.0.9"), slice("late", "10.10.0.9"), virtualService("web", "web", hostOf("late"))}
-	replaced := []ingest.Event{gone(service("late", "")), gone(slice("late")), service("next", "10.96.0.10", 9000), slice("next", "10.10.0.9"), virtualService("web", "web", hostOf("next"))}
-	removed := []ingest.Event{gone(service("next", "")), gone(slice("next")), virtualService("web", "web", hostOf("web"))}
+	late := []ingest.Event{service("late", "10.96.0.9", 9000), pod("pod-10.10.0.9", "late", "10.10.0.9"),
+		slice("late", "10.10.0.9"), virtualService("web", "web", hostOf("late"))}
+	replaced := []ingest.Event{gone(service("late", "")), gone(slice("late")), service("next", "10.96.0.10", 9000),
+		slice("next", "10.10.0.9"), virtualService("web", "web", hostOf("next"))}
+	removed := []ingest.Event{gone(service("next", "")), gone(slice("next")),
+		virtualService("web", "web", hostOf("web"))}
 	policy := []ingest.Event{rule("cart", hostOf("cart"), idle(3)), virtualService("web", "web", hostOf("cart"))}
 	bothProtocols(t, func(t *testing.T, delta bool) {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
@@ -27,7 +31,8 @@ func TestOrderOfResponses(t *testing.T) {
 			for _, change := range []struct {
 				name   string
 				events []ingest.Event
-			}{{"an added service", late}, {"a replaced service", replaced}, {"a removed service", removed}, {"a changed policy", policy}} {
+			}{{"an added service", late}, {"a replaced service", replaced}, {"a removed service", removed},
+				{"a changed policy", policy}} {
 				mark, before := c.count(), keysOf(c, "Cluster ")
 				r.apply(change.events...)
 				r.converge()
@@ -68,8 +73,9 @@ func keysOf(c *client, kind string) map[string]bool {
 	return out
 }
 
-// checkOrder sees to it that each changed cluster has its endpoints after it and that no changed route precedes them, nor changed listeners
-// their clusters. Listeners need not wait for the endpoints of a new cluster, which the client has to ask for.
+// checkOrder sees to it that each changed cluster has its endpoints after it and that no changed route precedes them,
+// nor changed listeners their clusters. Listeners need not wait for the endpoints of a new cluster, which the client
+// has to ask for.
 func checkOrder(t *testing.T, when string, c *client, got []response) {
 	t.Helper()
 	last := func(url string) int {
@@ -87,7 +93,8 @@ func checkOrder(t *testing.T, when string, c *client, got []response) {
 		}
 		return i
 	}
-	if last(ads.ClusterURL) > firstOf(ads.ListenerURL) || last(ads.EndpointURL) > firstOf(ads.RouteURL) || last(ads.ListenerURL) > firstOf(ads.RouteURL) {
+	if last(ads.ClusterURL) > firstOf(ads.ListenerURL) || last(ads.EndpointURL) > firstOf(ads.RouteURL) ||
+		last(ads.ListenerURL) > firstOf(ads.RouteURL) {
 		t.Errorf("%s: out of order: %v", when, got)
 	}
 	for i, x := range got {
@@ -100,13 +107,14 @@ func checkOrder(t *testing.T, when string, c *client, got []response) {
 			}
 		}
 	}
-	if last(ads.EndpointURL) >= 0 && firstOf(ads.EndpointURL) < firstOf(ads.ClusterURL) && firstOf(ads.ClusterURL) < len(got) {
+	if last(ads.EndpointURL) >= 0 && firstOf(ads.EndpointURL) < firstOf(ads.ClusterURL) &&
+		firstOf(ads.ClusterURL) < len(got) {
 		t.Errorf("%s: endpoints precede their clusters: %v", when, got)
 	}
 }
 
-// checkRemovals sees to it that clusters go last, after everything that named them: by name in Delta; in State-of-the-World by a response
-// without them, after one with old and new together.
+// checkRemovals sees to it that clusters go last, after everything that named them: by name in Delta; in
+// State-of-the-World by a response without them, after one with old and new together.
 func checkRemovals(t *testing.T, when string, before, after map[string]bool, got []response) {
 	t.Helper()
 	for name := range before {

@@ -45,8 +45,9 @@ func (s *Server) syncz(*http.Request) (any, error) {
 	out := []syncStatus{}
 	for _, c := range s.Shards.Clients() {
 		st := syncStatus{
-			ClusterID: c.Proxy.ClusterID, ProxyID: c.Proxy.Name + "." + c.Proxy.Namespace, ProxyType: proxyType(c), Version: c.Proxy.Version,
-			Class: c.Class, Shard: c.Shard, Types: map[string]ads.Status{},
+			ClusterID: c.Proxy.ClusterID, ProxyID: c.Proxy.Name + "." + c.Proxy.Namespace, ProxyType: proxyType(c),
+			Version: c.Proxy.Version,
+			Class:   c.Class, Shard: c.Shard, Types: map[string]ads.Status{},
 		}
 		for t, ts := range c.Types {
 			st.Types[short(t)] = ts.Status
@@ -79,8 +80,8 @@ func proxyType(c shard.Client) string {
 // shardStatus is what the shards do, and who waits to be answered.
 type shardStatus struct {
 	Shards []shard.Figures `json:"shards"`
-	// UnwrittenBytes are those of all responses that are not written yet. UnderwayBytes are those of answers to proxies that connect, of which
-	// there may be UnderwayLimit before others wait.
+	// UnwrittenBytes are those of all responses that are not written yet. UnderwayBytes are those of answers to proxies
+	// that connect, of which there may be UnderwayLimit before others wait.
 	UnwrittenBytes int `json:"unwritten_bytes"`
 	UnderwayBytes  int `json:"underway_bytes"`
 	UnderwayLimit  int `json:"underway_limit"`
@@ -102,12 +103,14 @@ type waitingStatus struct {
 const maxListed = 100
 
 func (s *Server) shardz(*http.Request) (any, error) {
-	out := shardStatus{Shards: s.Shards.Figures(), UnwrittenBytes: s.Streams.Unwritten(), Memory: s.Shards.MemoryFigures(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
+	out := shardStatus{Shards: s.Shards.Figures(), UnwrittenBytes: s.Streams.Unwritten(),
+		Memory: s.Shards.MemoryFigures(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
 	out.UnderwayBytes, out.UnderwayLimit = s.Shards.Underway()
 	for _, w := range s.Shards.Waiting() {
 		out.WaitingFor[w.Need.String()]++
 		if len(out.Waiting) < maxListed {
-			out.Waiting = append(out.Waiting, waitingStatus{w.Proxy.Name + "." + w.Proxy.Namespace, w.Need.String(), w.Planned, w.Since})
+			out.Waiting = append(out.Waiting, waitingStatus{w.Proxy.Name + "." + w.Proxy.Namespace, w.Need.String(),
+				w.Planned, w.Since})
 		}
 	}
 	return out, nil

@@ -10,7 +10,8 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// again is a client like c, on another server: it has what c has, and says so. warming is that its last stream broke while a cluster warmed.
+// again is a client like c, on another server: it has what c has, and says so. warming is that its last stream broke
+// while a cluster warmed.
 func (r *running) again(c *client, warming bool) *client {
 	r.t.Helper()
 	r.nextID++
@@ -67,8 +68,9 @@ func (c *client) firstRequest(url string) ads.Request {
 	return q
 }
 
-// TestReconnectResendsNothing has clients move to a new server with the same inputs: what they prove to have does not come again, but for the
-// one response that a stream needs in order to count (protocol.md 2): an empty Delta one, or one State-of-the-World resource of a type that may be answered in part.
+// TestReconnectResendsNothing has clients move to a new server with the same inputs: what they prove to have does not
+// come again, but for the one response that a stream needs in order to count (protocol.md 2): an empty Delta one, or
+// one State-of-the-World resource of a type that may be answered in part.
 func TestReconnectResendsNothing(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, delta bool) {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
@@ -84,7 +86,8 @@ func TestReconnectResendsNothing(t *testing.T) {
 				if delta {
 					url, names = ads.ClusterURL, 0
 				}
-				if len(got) != 1 || got[0].url != url || len(got[0].fresh)+len(got[0].removed) > 0 || len(got[0].names) != names {
+				if len(got) != 1 || got[0].url != url || len(got[0].fresh)+len(got[0].removed) > 0 ||
+					len(got[0].names) != names {
 					t.Errorf("%s got %v", c.proxy.ID, got)
 				}
 				next.converge()
@@ -104,7 +107,8 @@ func TestReconnectResendsNothing(t *testing.T) {
 
 // TestReconnectGetsTheDifference has clients move to a server that knows of changes that they do not.
 func TestReconnectGetsTheDifference(t *testing.T) {
-	changes := []ingest.Event{service("late", "10.96.0.9", 9000), gone(service("other", "")), rule("cart", hostOf("cart"), idle(3)), virtualService("web", "web", hostOf("cart"))}
+	changes := []ingest.Event{service("late", "10.96.0.9", 9000), gone(service("other", "")),
+		rule("cart", hostOf("cart"), idle(3)), virtualService("web", "web", hostOf("cart"))}
 	bothProtocols(t, func(t *testing.T, delta bool) {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
 			old := r.join(workload("shop", 0), delta)
@@ -127,8 +131,8 @@ func TestReconnectGetsTheDifference(t *testing.T) {
 	})
 }
 
-// TestReconnectWhileWarming is protocol.md 1: a client whose stream broke between a changed cluster and its endpoints asks for endpoints
-// alone, and gets all of them, whatever versions it reports.
+// TestReconnectWhileWarming is protocol.md 1: a client whose stream broke between a changed cluster and its endpoints
+// asks for endpoints alone, and gets all of them, whatever versions it reports.
 func TestReconnectWhileWarming(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, delta bool) {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
@@ -138,7 +142,8 @@ func TestReconnectWhileWarming(t *testing.T) {
 			next.server.Store.Apply(sampleMesh())
 			c := next.again(old, true)
 			got := c.responses(0)
-			if len(got) == 0 || got[0].url != ads.EndpointURL || !slices.Equal(slices.Sorted(slices.Values(got[0].names)), old.asked[ads.EndpointURL]) {
+			if len(got) == 0 || got[0].url != ads.EndpointURL ||
+				!slices.Equal(slices.Sorted(slices.Values(got[0].names)), old.asked[ads.EndpointURL]) {
 				t.Errorf("got %v, want the endpoints of %v", got, old.asked[ads.EndpointURL])
 			}
 		})

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// refusalRate is how many refusals are logged a second in the long run, refusalBurst how many at once: a client can refuse as often as it
-	// likes.
+	// refusalRate is how many refusals are logged a second in the long run, refusalBurst how many at once: a client can
+	// refuse as often as it likes.
 	refusalRate  = 5
 	refusalBurst = 50
 	// maxNamed is how many of the refused resources are named in a line.
@@ -38,7 +38,8 @@ func (l *refusalLog) tell(r *shard.Refusal) {
 		l.silent.Add(1)
 		return
 	}
-	args := []any{"proxy", r.Proxy.ID, "type", short(r.Type), "resources", strings.Join(r.Names[:min(len(r.Names), maxNamed)], " "), "error", r.Message}
+	args := []any{"proxy", r.Proxy.ID, "type", short(r.Type), "resources",
+		strings.Join(r.Names[:min(len(r.Names), maxNamed)], " "), "error", r.Message}
 	if more := len(r.Names) - maxNamed; more > 0 {
 		args = append(args, "moreResources", more)
 	}

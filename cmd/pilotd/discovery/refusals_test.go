@@ -13,7 +13,8 @@ import (
 	"github.com/pilotd/pilotd/shard"
 )
 
-// A client that refuses without end fills no log: a few refusals are logged, each in a short line, and the next line says how many were not.
+// A client that refuses without end fills no log: a few refusals are logged, each in a short line, and the next line
+// says how many were not.
 func TestRefusalsAreLoggedAtARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -18,8 +18,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestReplicasAgree is invariant I10: a server that was given the objects one by one, in a bad order and with detours, and one that was given
-// them all at once, tell every proxy the same versions and bytes; only nonces are their own.
+// TestReplicasAgree is invariant I10: a server that was given the objects one by one, in a bad order and with detours,
+// and one that was given them all at once, tell every proxy the same versions and bytes; only nonces are their own.
 func TestReplicasAgree(t *testing.T) {
 	for round := range 20 {
 		g := generator{rand.New(rand.NewPCG(*seed, uint64(round)))}
@@ -104,11 +104,12 @@ func TestProcessesAgree(t *testing.T) {
 	}
 }
 
-// versions are those of everything that one proxy of each kind is told, by protocol, proxy, type and name: of each resource the Delta version
-// and a hash of the bytes, of each type the State-of-the-World version.
+// versions are those of everything that one proxy of each kind is told, by protocol, proxy, type and name: of each
+// resource the Delta version and a hash of the bytes, of each type the State-of-the-World version.
 func (r *running) versions() map[string]string {
 	out := map[string]string{}
-	for i, n := range []*corev3.Node{workload("shop", 0), workload("team-b", 0), router(), nodeOf(0), nodeOf(1), nodeOf(4)} {
+	for i, n := range []*corev3.Node{workload("shop", 0), workload("team-b", 0), router(), nodeOf(0), nodeOf(1),
+		nodeOf(4)} {
 		delta, sotw := r.join(n, true), r.join(n, false)
 		for _, x := range delta.responses(0) {
 			for name, v := range x.versions {

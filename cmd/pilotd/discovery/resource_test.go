@@ -39,7 +39,8 @@ func sotwResponse(r *discoveryv3.DiscoveryResponse, b []byte) response {
 }
 
 func deltaResponse(r *discoveryv3.DeltaDiscoveryResponse, b []byte) response {
-	out := response{url: r.TypeUrl, nonce: r.Nonce, removed: r.RemovedResources, versions: map[string]string{}, sum: sha256.Sum256(b)}
+	out := response{url: r.TypeUrl, nonce: r.Nonce, removed: r.RemovedResources, versions: map[string]string{},
+		sum: sha256.Sum256(b)}
 	for _, res := range r.Resources {
 		out.names = append(out.names, res.Name)
 		out.versions[res.Name] = res.Version

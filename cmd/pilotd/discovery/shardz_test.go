@@ -18,7 +18,8 @@ func TestShardz(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{`"Members":`, `"Connecting":0`, `"underway_bytes":0`, `"underway_limit":268435456`, `"unwritten_bytes":0`, `"waiting":[]`} {
+		for _, want := range []string{`"Members":`, `"Connecting":0`, `"underway_bytes":0`,
+			`"underway_limit":268435456`, `"unwritten_bytes":0`, `"waiting":[]`} {
 			if !strings.Contains(string(b), want) {
 				t.Errorf("%s is not in %s", want, b)
 			}

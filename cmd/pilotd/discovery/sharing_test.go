@@ -7,8 +7,9 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// TestEqualProxiesShare is invariant I2: proxies of one class with equal subscriptions have the same bytes, and one response is assembled
-// for all of them that speak the same protocol, whatever the change. (What answers a client's own request, for a new name say, is its own.)
+// TestEqualProxiesShare is invariant I2: proxies of one class with equal subscriptions have the same bytes, and one
+// response is assembled for all of them that speak the same protocol, whatever the change. (What answers a client's own
+// request, for a new name say, is its own.)
 func TestEqualProxiesShare(t *testing.T) {
 	inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
 		const each = 5
@@ -24,7 +25,8 @@ func TestEqualProxiesShare(t *testing.T) {
 		}{
 			{"a route", func() { r.apply(virtualService("web", "web", hostOf("cart"))) }, []string{ads.RouteURL}},
 			{"an endpoint", func() { r.apply(slice("web", "10.10.0.2")) }, []string{ads.EndpointURL}},
-			{"a policy", func() { r.apply(rule("cart", hostOf("cart"), idle(3))) }, []string{ads.ClusterURL, ads.EndpointURL, ads.ListenerURL}},
+			{"a policy", func() { r.apply(rule("cart", hostOf("cart"), idle(3))) },
+				[]string{ads.ClusterURL, ads.EndpointURL, ads.ListenerURL}},
 		} {
 			sent, assembled := r.responsesMade()
 			marks := r.marks()
@@ -35,7 +37,8 @@ func TestEqualProxiesShare(t *testing.T) {
 			nowSent, nowAssembled := r.responsesMade()
 			made := int(nowAssembled - assembled)
 			if want := 2 * each * made / 2; made < 2*len(change.types) || int(nowSent-sent) != want {
-				t.Errorf("%s: %d responses were made, %d sent; want one for each protocol and step, sent to %d each", change.name, made, nowSent-sent, each)
+				t.Errorf("%s: %d responses were made, %d sent; want one for each protocol and step, sent to %d each",
+					change.name, made, nowSent-sent, each)
 			}
 			for _, c := range r.clients {
 				for _, url := range change.types {
@@ -92,7 +95,8 @@ func (r *running) checkSameResponses(t *testing.T, marks map[uint64]int) {
 			first[c.delta] = c
 		}
 		if !slices.Equal(sums(c), sums(first[c.delta])) {
-			t.Errorf("client %d got %v, client %d got %v, or with other bytes", first[c.delta].id, first[c.delta].responses(marks[first[c.delta].id]), c.id, c.responses(marks[c.id]))
+			t.Errorf("client %d got %v, client %d got %v, or with other bytes", first[c.delta].id,
+				first[c.delta].responses(marks[first[c.delta].id]), c.id, c.responses(marks[c.id]))
 		}
 	}
 }

@@ -18,9 +18,9 @@ import (
 
 var changes = flag.Int("changes", 4000, "endpoint changes of the soak test; a million takes some minutes")
 
-// TestSoak is the other half of I9: memory does not grow with the number of changes. In each, a pod is replaced by another one, with a name,
-// an address and labels of its own, and clients of both protocols are sent its service's endpoints. What is live after each tenth is
-// compared; the first tenths fill what is bounded.
+// TestSoak is the other half of I9: memory does not grow with the number of changes. In each, a pod is replaced by
+// another one, with a name, an address and labels of its own, and clients of both protocols are sent its service's
+// endpoints. What is live after each tenth is compared; the first tenths fill what is bounded.
 func TestSoak(t *testing.T) {
 	r := startRun(t)
 	defer r.stop()
@@ -38,7 +38,8 @@ func TestSoak(t *testing.T) {
 		if (i+1)%(*changes/10) == 0 {
 			r.rest()
 			lives = append(lives, liveBytes())
-			t.Logf("after %d changes: %d KiB live, %d goroutines, holds %v", i+1, lives[len(lives)-1]>>10, runtime.NumGoroutine(), r.holdings())
+			t.Logf("after %d changes: %d KiB live, %d goroutines, holds %v", i+1, lives[len(lives)-1]>>10,
+				runtime.NumGoroutine(), r.holdings())
 		}
 		if i == *changes*3/10 {
 			base = sum(r.holdings())
@@ -108,7 +109,8 @@ func (r *running) soaker(n *corev3.Node, delta bool) *soaker {
 	r.nextID++
 	s := &soaker{id: r.nextID, server: r.server, inbox: make(chan soaked, 64), done: make(chan struct{})}
 	endpoints := r.server.Names.Of([]string{clusterOf("web"), clusterOf("cart"), clusterOf("other")})
-	for url, names := range map[string]*ads.Names{ads.ClusterURL: nil, ads.EndpointURL: endpoints, ads.ListenerURL: nil, ads.RouteURL: r.server.Names.Of([]string{"80"})} {
+	for url, names := range map[string]*ads.Names{ads.ClusterURL: nil, ads.EndpointURL: endpoints, ads.ListenerURL: nil,
+		ads.RouteURL: r.server.Names.Of([]string{"80"})} {
 		req := ads.Request{Delta: delta, TypeURL: url}
 		if delta {
 			req.Subscribe = names

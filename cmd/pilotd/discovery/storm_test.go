@@ -16,9 +16,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestStormLeavesNothing is invariant I9: after a storm of clients that come and go, some without ever answering, while thousands of objects
-// change, nothing outlives its owner. What the server holds for one client is what it held for it before; without clients it holds nothing
-// for them; and goroutines end with the server.
+// TestStormLeavesNothing is invariant I9: after a storm of clients that come and go, some without ever answering, while
+// thousands of objects change, nothing outlives its owner. What the server holds for one client is what it held for it
+// before; without clients it holds nothing for them; and goroutines end with the server.
 func TestStormLeavesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	r := startRun(t)
@@ -56,7 +56,8 @@ func TestStormsLeaveNoMemory(t *testing.T) {
 	live, goroutines := after(1)
 	liveLater, goroutinesLater := after(2)
 	if liveLater > live+live/50+256<<10 || goroutinesLater > goroutines {
-		t.Errorf("%d KiB were live with %d goroutines, two storms later %d KiB with %d", live>>10, goroutines, liveLater>>10, goroutinesLater)
+		t.Errorf("%d KiB were live with %d goroutines, two storms later %d KiB with %d", live>>10, goroutines,
+			liveLater>>10, goroutinesLater)
 	}
 }
 
@@ -100,7 +101,8 @@ func (r *running) holdings() map[string]int {
 	out := r.server.Tables.Sizes()
 	p, s := r.server.Planner.Held(), r.server.Shards.Held()
 	out["planner.clients"], out["planner.classes"], out["planner.bases"] = p.Clients, p.Classes, p.Bases
-	out["shards.streams"], out["shards.classes"], out["shards.runs"], out["shards.doubts"] = r.server.Shards.Streams(), s.Classes, s.Runs, s.Doubts
+	out["shards.streams"], out["shards.classes"], out["shards.runs"], out["shards.doubts"] = r.server.Shards.Streams(),
+		s.Classes, s.Runs, s.Doubts
 	out["names"] = r.server.Names.Len()
 	out["shards.underway"], _ = r.server.Shards.Underway()
 	out["shards.planning"] = r.server.Shards.Planning()

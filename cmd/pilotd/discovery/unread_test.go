@@ -14,8 +14,8 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// rewritten is an object as its controllers write it over and over: nothing that is used differs. edit may be nil, and reports whether it
-// concerns the object.
+// rewritten is an object as its controllers write it over and over: nothing that is used differs. edit may be nil, and
+// reports whether it concerns the object.
 func rewritten(e ingest.Event, edit func(metav1.Object) bool) (ingest.Event, bool) {
 	o, ok := e.Object.(runtime.Object)
 	if !ok {
@@ -30,7 +30,8 @@ func unreadEdits() map[string]func(metav1.Object) bool {
 	return map[string]func(metav1.Object) bool{
 		"the same again": nil,
 		"an annotation": func(o metav1.Object) bool {
-			o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "own/unread": "1"})
+			o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}",
+				"own/unread": "1"})
 			return true
 		},
 		"managedFields": func(o metav1.Object) bool {
@@ -56,10 +57,12 @@ func editStatus(o metav1.Object) bool {
 	now := metav1.NewTime(time.Unix(1e9, 0))
 	switch o := o.(type) {
 	case *corev1.Pod:
-		o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+		o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+			LastTransitionTime: now}}
 		o.Status.StartTime, o.Status.Message = &now, "still here"
 	case *corev1.Node:
-		o.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now}}
+		o.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+			LastHeartbeatTime: now}}
 	case *corev1.Service:
 		o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}
 	case *networkingv1.VirtualService:
@@ -74,7 +77,8 @@ func editStatus(o metav1.Object) bool {
 	return true
 }
 
-// everyKindOfProxy connects sidecars of two namespaces and a gateway, of both protocols, and one that is an endpoint itself.
+// everyKindOfProxy connects sidecars of two namespaces and a gateway, of both protocols, and one that is an endpoint
+// itself.
 func (r *running) everyKindOfProxy() {
 	for _, delta := range []bool{false, true} {
 		r.connect(workload("shop", 0), delta)
@@ -85,8 +89,8 @@ func (r *running) everyKindOfProxy() {
 	r.converge()
 }
 
-// TestUnreadFieldsPushNothing is the first half of invariant I4: a change that changes no used field is no change. Nobody is sent anything,
-// and no View is made but for labels.
+// TestUnreadFieldsPushNothing is the first half of invariant I4: a change that changes no used field is no change.
+// Nobody is sent anything, and no View is made but for labels.
 func TestUnreadFieldsPushNothing(t *testing.T) {
 	objects := sampleMesh()
 	inBubble(t, objects, func(t *testing.T, r *running) {
@@ -102,7 +106,8 @@ func TestUnreadFieldsPushNothing(t *testing.T) {
 					t.Errorf("%s of %s: %d responses", name, e.Key, now-sent)
 					sent = now
 				}
-				if now := r.server.Builder.View(); now != view && name != "a label" { // whether a label is read, is known further down
+				// whether a label is read, is known further down
+				if now := r.server.Builder.View(); now != view && name != "a label" {
 					t.Errorf("%s of %s: there is a new View", name, e.Key)
 					view = now
 				}
@@ -114,8 +119,8 @@ func TestUnreadFieldsPushNothing(t *testing.T) {
 	})
 }
 
-// TestOneRouteSendsThatRoute is the second half of invariant I4: the edit of one route sends the one route configuration that it is in, to
-// those who have it, and nothing else to anybody.
+// TestOneRouteSendsThatRoute is the second half of invariant I4: the edit of one route sends the one route
+// configuration that it is in, to those who have it, and nothing else to anybody.
 func TestOneRouteSendsThatRoute(t *testing.T) {
 	inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
 		r.everyKindOfProxy()
@@ -147,7 +152,8 @@ func TestOneRouteSendsThatRoute(t *testing.T) {
 					got = append(got, x.String())
 				}
 				if want := change.want(c); !slices.Equal(got, want) {
-					t.Errorf("%s: client %d (%s, delta %v) got %q, want %q", change.name, c.id, c.proxy.ID, c.delta, got, want)
+					t.Errorf("%s: client %d (%s, delta %v) got %q, want %q", change.name, c.id, c.proxy.ID, c.delta,
+						got, want)
 				}
 			}
 		}

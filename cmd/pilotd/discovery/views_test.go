@@ -23,14 +23,15 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// edition is a mesh whose clusters, endpoints, listeners and routes all say the same number: that of the View. The subset v1 has one
-// endpoint in even editions, and another in odd ones.
+// edition is a mesh whose clusters, endpoints, listeners and routes all say the same number: that of the View. The
+// subset v1 has one endpoint in even editions, and another in odd ones.
 func edition(n int) []ingest.Event {
 	route := virtualService("web", "web", hostOf("cart"))
 	route.Object.(*networkingv1.VirtualService).Spec.Http[0].Timeout = durationpb.New(time.Duration(n) * time.Second)
 	halves := rule("cart", hostOf("cart"), idle(n))
 	halves.Object.(*networkingv1.DestinationRule).Spec.Subsets[0].Labels = map[string]string{"half": fmt.Sprint(n % 2)}
-	return []ingest.Event{halves, route, half(0), half(1), slice("cart", fmt.Sprintf("10.50.%d.%d", n/250, n%250+1), "10.60.0.0", "10.60.0.1")}
+	return []ingest.Event{halves, route, half(0), half(1), slice("cart", fmt.Sprintf("10.50.%d.%d", n/250, n%250+1),
+		"10.60.0.0", "10.60.0.1")}
 }
 
 // half is the endpoint of the subset v1 in editions of one parity.
@@ -98,10 +99,11 @@ func addresses(m *endpointv3.ClusterLoadAssignment) (out []string) {
 	return out
 }
 
-// TestViewsNeverGoBack is invariant I8: every change makes a View whose number can be read off each type, and clients ACK each type when
-// chance has it. No type ever goes back. What comes names only what came before it: listeners and routes are of no later View than the
-// clusters that the client was sent, and routes of no earlier one than its listeners. Endpoints are of no earlier View than the clusters,
-// and chosen by the DestinationRule that the clusters are of.
+// TestViewsNeverGoBack is invariant I8: every change makes a View whose number can be read off each type, and clients
+// ACK each type when chance has it. No type ever goes back. What comes names only what came before it: listeners and
+// routes are of no later View than the clusters that the client was sent, and routes of no earlier one than its
+// listeners. Endpoints are of no earlier View than the clusters, and chosen by the DestinationRule that the clusters
+// are of.
 func TestViewsNeverGoBack(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, delta bool) {
 		inBubble(t, sampleMesh(), func(t *testing.T, r *running) {
@@ -148,10 +150,12 @@ func watchEditions(t *testing.T, c *client) func(url string) {
 		last[url] = now
 		cds, lds := editionOf(t, c, ads.ClusterURL), editionOf(t, c, ads.ListenerURL)
 		if url == ads.EndpointURL && (now < cds || halfOf(t, c) != cds%2) {
-			t.Errorf("client %d has clusters of %d and gets endpoints of %d, chosen for %d", c.id, cds, now, halfOf(t, c))
+			t.Errorf("client %d has clusters of %d and gets endpoints of %d, chosen for %d", c.id, cds, now,
+				halfOf(t, c))
 		}
 		if url != ads.EndpointURL && now > cds || url == ads.RouteURL && now < lds {
-			t.Errorf("client %d has clusters of %d, listeners of %d and gets %s of %d", c.id, cds, lds, kindOf(url), now)
+			t.Errorf("client %d has clusters of %d, listeners of %d and gets %s of %d", c.id, cds, lds, kindOf(url),
+				now)
 		}
 	}
 }

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Section is a sorted, persistent list of resources by name. Equal pointers in two Sections mean equal resources;
+// different pointers mean nothing: content versions decide what is sent.
+type Section = chunked.Map[*encodecache.Entry]
+
+// ResourceSet is everything that the proxies of one class should have, computed from one Snapshot. Immutable. Endpoints
+// are not in it: an Assignment is joined with an EndpointTable when it is sent.
+type ResourceSet struct {
+	// Revision is the revision of the Snapshot. ResourceSets of a class are published in the order of their revisions.
+	Revision uint64
+
+	Clusters, Listeners, Routes Section
+
+	// Assignments are the endpoint assignments that EDS clusters name, by that name; groups are the same by service.
+	Assignments chunked.Map[*Assignment]
+	groups      chunked.Map[*assignmentGroup]
+}
+
+// AssignmentsOf are the endpoint assignments that the endpoints of a service go into.
+func (w *ResourceSet) AssignmentsOf(s value.ServiceKey) []*Assignment {
+	if g, ok := w.groups.Get(s.String()); ok {
+		return g.members
+	}
+	return nil
+}
+
+type assignmentGroup struct{ members []*Assignment }
+
+// Endpoints are the newest EndpointTable and the services whose endpoints differ from the last one.
+type Endpoints struct {
+	Table    *snapshot.EndpointTable
+	Services []value.ServiceKey
+}
+
+// Sink receives what a Planner computes. Its methods are called by the planner's goroutines and must not block: a shard
+// merges what it is given into its slots.
+type Sink interface {
+	// Assigned tells that the proxy id is of class c, whose ResourceSet is w: once after Attach, and again whenever a
+	// change moves the proxy to another class.
+	Assigned(id uint64, c *Class, w *ResourceSet)
+	// Advanced gives the new ResourceSets of the classes that a change touched, and what changed of the endpoints that
+	// needs them: whoever takes the one has the other.
+	Advanced(sets map[*Class]*ResourceSet, e Endpoints)
+	// EndpointsChanged gives the newest EndpointTable and the services whose endpoints differ from the last one. It is
+	// not called for changes that need a ResourceSet first (a first endpoint, a new service account): those come with
+	// Advanced.
+	EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey)
+}
