@@ -1,6 +1,7 @@
 // Command taste checks what no linter knows of and every reviewer would say: the
 // direction of imports, package and exported docs, no package-level variables but errors
-// and metrics, no init, no clock where time is an input, and line budgets.
+// and metrics, no init, no clock where time is an input, line budgets, and that the code
+// that the pages in docs name is there.
 //
 //	go run ./.ci/taste        in the root of the module
 //
@@ -63,6 +64,7 @@ func (s source) lines(n ast.Node) int {
 func check(root fs.FS) ([]string, error) {
 	var findings []string
 	documented := make(map[string]bool)
+	code := declared{}
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -77,6 +79,7 @@ func check(root fs.FS) ([]string, error) {
 		if err != nil || ast.IsGenerated(s.file) {
 			return err
 		}
+		code.add(s)
 		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, docs} {
 			findings = append(findings, rule(s)...)
 		}
@@ -90,6 +93,11 @@ func check(root fs.FS) ([]string, error) {
 			findings = append(findings, dir+": no package doc")
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := code.names(root)
+	findings = append(findings, unknown...)
 	slices.Sort(findings)
 	return findings, err
 }

@@ -48,3 +48,18 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// Pages name what is there: packages by their directory, with functions, types, fields and methods.
+func TestNamesInPages(t *testing.T) {
+	const code = "// Package p does.\npackage p\n\n// T is.\ntype T struct{ F int }\n\n" +
+		"// M does.\nfunc (T) M() {}\n\nfunc f() {}\n"
+	page := "`shard.T`, `shard.T.M`, `shard.T.F`, `shard.f()`, `node.id`, `shard.gone`, `shard.T.Gone`"
+	got, err := check(fstest.MapFS{"shard/a.go": {Data: []byte(code)}, "docs/a.md": {Data: []byte(page)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"docs/a.md:1: shard declares no T.Gone", "docs/a.md:1: shard declares no gone"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
