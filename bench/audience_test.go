@@ -9,7 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/bench/mesh"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -43,7 +43,7 @@ type seat struct {
 	// Immutable.
 	id       uint64
 	audience *audience
-	proxy    *plan.Proxy
+	proxy    *proxy.Proxy
 
 	// Owned by the worker goroutine.
 	asked int // types in order
@@ -75,7 +75,7 @@ func newAudience(b testing.TB, m *mesh.Mesh) *audience {
 func (a *audience) seats(b testing.TB, n int) []*seat {
 	out := make([]*seat, n)
 	for i := range out {
-		p, err := plan.ParseNode(a.whole.mesh.Node(i % a.whole.mesh.Workloads()))
+		p, err := proxy.Accept(a.whole.mesh.Node(i%a.whole.mesh.Workloads()), proxy.Peer{})
 		must(b, err)
 		out[i] = &seat{id: uint64(i + 1), audience: a, proxy: p}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotd/pilotd/bench/fleet"
 	"github.com/pilotd/pilotd/bench/nullserver"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/shard/grpcstream"
@@ -73,12 +73,12 @@ type direct struct {
 func newDirect(opening map[string]*encodecache.Response, change []*encodecache.Entry) *direct {
 	d := &direct{opening: opening, change: change, streams: map[uint64]shard.Stream{}}
 	d.server = grpcstream.New(d, grpcstream.Options{
-		ParseNode: func(n *corev3.Node) (*plan.Proxy, error) { return &plan.Proxy{ID: n.Id}, nil },
+		Accept: func(n *corev3.Node, _ proxy.Peer) (*proxy.Proxy, error) { return &proxy.Proxy{ID: n.Id}, nil },
 	})
 	return d
 }
 
-func (d *direct) Attach(s shard.Stream, _ *plan.Proxy, first ads.Request) error {
+func (d *direct) Attach(s shard.Stream, _ *proxy.Proxy, first ads.Request) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.streams[s.ID()] = s

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pilotd/pilotd/bench/mesh"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -139,15 +139,15 @@ func (e edge) planned(b testing.TB, routers int) *planned {
 	return p
 }
 
-func (e edge) router(b testing.TB, i int) *plan.Proxy {
+func (e edge) router(b testing.TB, i int) *proxy.Proxy {
 	node := mesh.New(mesh.Usual(10)).Node(0)
 	node.Id = fmt.Sprintf("router~10.200.%d.%d~front-%d.edge~edge.svc.cluster.local", i/250, i%250+1, i)
-	proxy, err := plan.ParseNode(node)
+	p, err := proxy.Accept(node, proxy.Peer{})
 	must(b, err)
-	proxy.Namespace, proxy.Labels, proxy.Addresses = "edge", plan.PackLabels(value.Labels{"istio": "front"}),
+	p.Namespace, p.Labels, p.Addresses = "edge", proxy.PackLabels(value.Labels{"istio": "front"}),
 		[]string{fmt.Sprintf("10.200.%d.%d", i/250, i%250+1)}
-	proxy.Network = fmt.Sprint("net-", i)
-	return proxy
+	p.Network = fmt.Sprint("net-", i)
+	return p
 }
 
 func edges(f func(name string, e edge)) {

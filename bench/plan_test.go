@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/bench/mesh"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -46,9 +47,9 @@ func newPlannedOf(objects []ingest.Event) *planned {
 
 // attach plans for the sidecar of workload i; beyond the mesh they repeat.
 func (p *planned) attach(b testing.TB, i int) {
-	proxy, err := plan.ParseNode(p.mesh.Node(i % p.mesh.Workloads()))
+	client, err := proxy.Accept(p.mesh.Node(i%p.mesh.Workloads()), proxy.Peer{})
 	must(b, err)
-	p.planner.Attach(uint64(i+1), proxy)
+	p.planner.Attach(uint64(i+1), client)
 }
 
 func (p *planned) settle(b testing.TB) { must(b, p.planner.Barrier(b.Context())) }

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -112,12 +113,12 @@ func (m valueMesh) sidecar(j, n int) *value.Sidecar {
 }
 
 // proxy is a sidecar proxy of workload j, for which Sidecar object j is, if there is one.
-func (m valueMesh) proxy(j int) *plan.Proxy {
+func (m valueMesh) proxy(j int) *proxy.Proxy {
 	ns := fmt.Sprintf("ns-%d", j%m.namespaces)
-	p := &plan.Proxy{ID: fmt.Sprintf("sidecar~10.0.0.1~w-%d.%s~", j, ns), Name: fmt.Sprintf("w-%d", j), Namespace: ns,
+	p := &proxy.Proxy{ID: fmt.Sprintf("sidecar~10.0.0.1~w-%d.%s~", j, ns), Name: fmt.Sprintf("w-%d", j), Namespace: ns,
 		ClusterID: "Kubernetes",
 		Addresses: []string{fmt.Sprintf("10.%d.%d.%d", j/65536, j/256%256, j%256)},
-		Labels:    plan.PackLabels(value.Labels{"workload": fmt.Sprint(j)})}
+		Labels:    proxy.PackLabels(value.Labels{"workload": fmt.Sprint(j)})}
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	return p
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -73,7 +74,7 @@ func (s sink) Close(error)                        {}
 func newClasses(n int) *classes {
 	c := &classes{sets: map[*plan.Class]*plan.ResourceSet{}, rev: 1}
 	now := time.Unix(1000, 0)
-	shards := New(Options{Workers: 1, Planner: &planner{attached: map[uint64]*plan.Proxy{}},
+	shards := New(Options{Workers: 1, Planner: &planner{attached: map[uint64]*proxy.Proxy{}},
 		Now: func() time.Time { return now }, join: join{
 			func(w *plan.ResourceSet, s value.ServiceKey) []*plan.Assignment {
 				if a, ok := w.Assignments.Get(s.Host); ok {
@@ -102,7 +103,7 @@ func newClasses(n int) *classes {
 			Assignments: base.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})}
 		c.classes, c.sets[class] = append(c.classes, class), w
 		first := ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: shards.opts.Names.Of(append(names, own))}
-		m := newMember(sink(i+1), &plan.Proxy{ID: own}, first, now)
+		m := newMember(sink(i+1), &proxy.Proxy{ID: own}, first, now)
 		shards.members.Store(m.id, m)
 		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, set: w}})
 		c.worker.welcome()

@@ -9,12 +9,13 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 )
 
 // Fault is a panic that was caught. What it was about is left out; everything else goes on.
 type Fault struct {
 	// Proxy is whose stream has been ended for it; nil when no stream has been.
-	Proxy *plan.Proxy
+	Proxy *proxy.Proxy
 	// Doing says what was being done.
 	Doing string
 	// Value is what the panic said, Stack where.

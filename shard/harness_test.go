@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -44,13 +45,13 @@ type fleet struct {
 // planner notes who is attached.
 type planner struct {
 	mu       sync.Mutex
-	attached map[uint64]*plan.Proxy // guarded by mu
+	attached map[uint64]*proxy.Proxy // guarded by mu
 }
 
-func (p *planner) Attach(id uint64, proxy *plan.Proxy) {
+func (p *planner) Attach(id uint64, client *proxy.Proxy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.attached[id] = proxy
+	p.attached[id] = client
 }
 
 func (p *planner) Detach(id uint64) {
@@ -63,7 +64,7 @@ func (p *planner) Detach(id uint64) {
 func withFleet(t *testing.T, workers int, f func(*fleet)) {
 	synctest.Test(t, func(t *testing.T) {
 		fl := &fleet{
-			t: t, planner: &planner{attached: map[uint64]*plan.Proxy{}}, entries: map[string]*encodecache.Entry{},
+			t: t, planner: &planner{attached: map[uint64]*proxy.Proxy{}}, entries: map[string]*encodecache.Entry{},
 			assign: map[string]*plan.Assignment{}, endpoints: map[value.ServiceKey]string{},
 		}
 		fl.shards = New(Options{
@@ -227,7 +228,7 @@ func (s *fakeStream) holds() int {
 func (f *fleet) connect(node string) *fakeStream {
 	f.lastID++
 	s := &fakeStream{fleet: f, id: f.lastID}
-	p := &plan.Proxy{ID: node, Name: node, Namespace: "n"}
+	p := &proxy.Proxy{ID: node, Name: node, Namespace: "n"}
 	if err := f.shards.Attach(s, p, ads.Request{Delta: true, TypeURL: ads.ClusterURL}); err != nil {
 		f.t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
 // Client is what is to be told about one stream.
 type Client struct {
 	ID    uint64
-	Proxy *plan.Proxy
+	Proxy *proxy.Proxy
 	// Class is the name of the proxy's class, Shard where it is.
 	Class string
 	Shard int
@@ -46,7 +46,7 @@ func (s *Shards) Find(proxyID string) []Client {
 
 // Waiting is a proxy that has connected and waits for an answer.
 type Waiting struct {
-	Proxy *plan.Proxy
+	Proxy *proxy.Proxy
 	// Need is how much it needs it, Planned whether it is known already what it should have. Since is when it
 	// connected.
 	Need    Need

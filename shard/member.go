@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -14,7 +15,7 @@ type member struct {
 	// Immutable after newMember.
 	id     uint64
 	stream Stream
-	proxy  *plan.Proxy
+	proxy  *proxy.Proxy
 	room   chan struct{}   // holds a token while a request is undecided
 	done   <-chan struct{} // closed when the stream has ended; nil if it does not tell
 	came   time.Time
@@ -69,7 +70,7 @@ type assignment struct {
 	doubt ads.TypeSet
 }
 
-func newMember(st Stream, p *plan.Proxy, first ads.Request, now time.Time) *member {
+func newMember(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *member {
 	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now, heap: -1}
 	if e, ok := st.(Ended); ok {
 		m.done = e.Done()

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // Refusal is what a client refused.
 type Refusal struct {
-	Proxy *plan.Proxy
+	Proxy *proxy.Proxy
 	Type  ads.Type
 	// Names are the resources that it is attributed to; empty while it is not known which.
 	Names []string
@@ -42,7 +42,7 @@ func (o Offence) Resource() string {
 }
 
 // refusalOf is an Effect of a member as it is told.
-func refusalOf(p *plan.Proxy, e ads.Effect) Refusal {
+func refusalOf(p *proxy.Proxy, e ads.Effect) Refusal {
 	return Refusal{Proxy: p, Type: e.Type, Names: e.Names, Offences: offencesOf(e.Offences), Message: e.Message}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -142,7 +143,7 @@ func (s *Shards) Run(ctx context.Context) {
 }
 
 // Attach begins a stream with its first request. Its answer comes when it is the proxy's turn: see Need.
-func (s *Shards) Attach(st Stream, p *plan.Proxy, first ads.Request) error {
+func (s *Shards) Attach(st Stream, p *proxy.Proxy, first ads.Request) error {
 	select {
 	case <-s.stopped:
 		return ErrStopped

@@ -8,6 +8,7 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -236,7 +237,7 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 		first := ads.Request{Delta: true, TypeURL: ads.ClusterURL,
 			Initial: f.shards.opts.Names.VersionsOf(map[string]string{"x": v,
 				"y": f.entry(ads.ClusterURL, "y", "1").Version()})}
-		if err := f.shards.Attach(again, &plan.Proxy{ID: "a"}, first); err != nil {
+		if err := f.shards.Attach(again, &proxy.Proxy{ID: "a"}, first); err != nil {
 			t.Fatal(err)
 		}
 		again.place(two, w)

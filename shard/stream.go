@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -34,7 +34,7 @@ type Ended interface {
 // Planner computes what proxies should have, and answers through the plan.Sink that the Shards are.
 type Planner interface {
 	// Attach asks for the class and ResourceSet of p, told by Assigned until Detach.
-	Attach(id uint64, p *plan.Proxy)
+	Attach(id uint64, p *proxy.Proxy)
 	// Detach ends that.
 	Detach(id uint64)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -55,7 +56,7 @@ func (f *fleet) attach(node string, initial *ads.Versions) *fakeStream {
 	f.lastID++
 	s := &fakeStream{fleet: f, id: f.lastID}
 	r := ads.Request{Delta: true, TypeURL: ads.ClusterURL, Initial: initial}
-	if err := f.shards.Attach(s, &plan.Proxy{ID: node, Name: node, Namespace: "n"}, r); err != nil {
+	if err := f.shards.Attach(s, &proxy.Proxy{ID: node, Name: node, Namespace: "n"}, r); err != nil {
 		f.t.Fatal(err)
 	}
 	return s

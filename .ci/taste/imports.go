@@ -17,7 +17,9 @@ type room struct {
 // rooms is design.md's layout. Imports point one way.
 func rooms() []room {
 	return []room{
-		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status"}},
+		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
+			"proxy"}},
+		{"proxy", []string{"=snapshot/value"}},
 		{"status", []string{"snapshot", "report"}},
 		{"report", []string{"=snapshot/value"}},
 		{"ingest", []string{"ingest", "snapshot", "report", "envoytext"}},
@@ -27,9 +29,9 @@ func rooms() []room {
 		{"snapshot/value", nil},
 		{"gen", []string{"=snapshot/value", "=gen/check", "envoytext"}},
 		{"gen/check", []string{"envoytext"}},
-		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext"}},
+		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext", "proxy"}},
 		{"encodecache", nil},
-		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot"}},
+		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy"}},
 		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked"}},
 		{"loadtest", []string{"loadtest"}},
 	}

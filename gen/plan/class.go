@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -19,7 +20,7 @@ type Class struct {
 }
 
 // factsOf are the Facts of a proxy under a View: what nothing reads is left out.
-func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
+func factsOf(v *snapshot.View, p *proxy.Proxy) (Facts, value.Labels) {
 	n := v.Snapshot
 	locality, node := p.Locality, p.Node
 	w := workloadOf(v, p)
@@ -49,7 +50,7 @@ func factsOf(v *snapshot.View, p *Proxy) (Facts, value.Labels) {
 
 // labelsNow are the labels of a proxy: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's endpoint at
 // its address, even if that has none, else those that the proxy itself reports.
-func labelsNow(v *snapshot.View, p *Proxy) value.Labels {
+func labelsNow(v *snapshot.View, p *proxy.Proxy) value.Labels {
 	if w := workloadOf(v, p); w != nil {
 		return w.Labels
 	}
@@ -90,7 +91,7 @@ func sidecarOf(n *snapshot.Snapshot, namespace string, labels value.Labels) (bes
 }
 
 // ownOf is what the proxy's own configuration depends on, and the part of the class's identity that it makes.
-func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
+func ownOf(v *snapshot.View, p *proxy.Proxy) (*Own, string) {
 	own := &Own{}
 	if p.Traits.Type == value.Router {
 		return own, ""
@@ -111,7 +112,7 @@ func ownOf(v *snapshot.View, p *Proxy) (*Own, string) {
 
 // declaresIngress reports whether the Sidecar object of a proxy declares its inbound ports, which are named after its
 // address.
-func declaresIngress(v *snapshot.View, p *Proxy) bool {
+func declaresIngress(v *snapshot.View, p *proxy.Proxy) bool {
 	s := sidecarOf(v.Snapshot, p.Namespace, labelsNow(v, p))
 	return s != nil && len(s.Spec.GetIngress()) > 0
 }

@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -64,8 +65,8 @@ func newFaultMesh(t *testing.T, hook func(any)) *faultMesh {
 }
 
 func (w *faultMesh) attach(id uint64, namespace string) {
-	p := &Proxy{ID: fmt.Sprint("p", id), Namespace: namespace, Addresses: []string{fmt.Sprint("10.0.0.", id)},
-		ClusterID: "Kubernetes", Labels: PackLabels(nil)}
+	p := &proxy.Proxy{ID: fmt.Sprint("p", id), Namespace: namespace, Addresses: []string{fmt.Sprint("10.0.0.", id)},
+		ClusterID: "Kubernetes", Labels: proxy.PackLabels(nil)}
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	w.planner.Attach(id, p)
 	w.settle()

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -52,7 +53,7 @@ func TestChangeOvertakesArrivals(t *testing.T) {
 			p.Detach(8)
 		}
 		for i := range uint64(9) {
-			p.Attach(i+1, &Proxy{ID: fmt.Sprint(i), Namespace: "b", Addresses: []string{fmt.Sprint("10.0.0.", i)}})
+			p.Attach(i+1, &proxy.Proxy{ID: fmt.Sprint(i), Namespace: "b", Addresses: []string{fmt.Sprint("10.0.0.", i)}})
 		}
 		if err := p.Barrier(context.Background()); err != nil {
 			t.Fatal(err)

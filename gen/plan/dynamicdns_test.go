@@ -19,6 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -209,11 +210,11 @@ func TestDynamicDNSResolvers(t *testing.T) {
 		if c.capture != "" {
 			fields["DNS_CAPTURE"] = structpb.NewStringValue(c.capture)
 		}
-		p, err := ParseNode(&corepb.Node{Id: "sidecar~10.0.0.1~a.shop~shop.svc.cluster.local",
+		p, err := proxy.Accept(&corepb.Node{Id: "sidecar~10.0.0.1~a.shop~shop.svc.cluster.local",
 			Metadata: &structpb.Struct{Fields: fields}, Extensions: []*corepb.Extension{
 				{TypeUrls: []string{"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig"}},
 				{TypeUrls: []string{"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig"}},
-			}})
+			}}, proxy.Peer{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,9 +265,9 @@ func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 			t.Errorf("%s: %+v", when, told)
 		}
 	}
-	with := &Proxy{ID: "with", Namespace: "shop", Addresses: []string{"10.0.0.1"},
+	with := &proxy.Proxy{ID: "with", Namespace: "shop", Addresses: []string{"10.0.0.1"},
 		Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
-	without := &Proxy{ID: "without", Namespace: "shop", Addresses: []string{"10.0.0.2"},
+	without := &proxy.Proxy{ID: "without", Namespace: "shop", Addresses: []string{"10.0.0.2"},
 		Traits: value.Traits{IPv4: true}}
 	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS)
 	planner.Attach(1, with)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 )
 
@@ -15,7 +16,7 @@ const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translatio
 // translatedPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
 // which it listens at another one: "number=own" by spaces, as Facts holds them. Of several services with one port the
 // oldest decides.
-func translatedPorts(v *snapshot.View, p *Proxy) string {
+func translatedPorts(v *snapshot.View, p *proxy.Proxy) string {
 	served := servedBy(v, p)
 	slices.SortStableFunc(served, func(a, b Target) int { return OlderService(a.Service, b.Service) })
 	decided := map[int]bool{}

@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -50,7 +51,7 @@ func routerPorts(t *testing.T, b *snapshot.Batch) (got []int, f Facts) {
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
 	v := builder.View()
-	p := &Proxy{Namespace: "gw", Addresses: []string{"10.0.0.1"}, Labels: PackLabels(value.Labels{"app": "edge"}),
+	p := &proxy.Proxy{Namespace: "gw", Addresses: []string{"10.0.0.1"}, Labels: proxy.PackLabels(value.Labels{"app": "edge"}),
 		Traits: value.Traits{Type: value.Router, IPv4: true}}
 	f, labels := factsOf(v, p)
 	for _, port := range NewTables().newBase(v.Snapshot, f, labels).router.ports.All() {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -34,13 +35,13 @@ type meshMachine struct {
 	builder *snapshot.Builder
 	planner *Planner
 	sink    *recorder
-	proxies map[uint64]*Proxy
+	proxies map[uint64]*proxy.Proxy
 	nextID  uint64
 	stop    func()
 }
 
 func newMesh(t *rapid.T) *meshMachine {
-	m := &meshMachine{sink: newRecorder(), proxies: map[uint64]*Proxy{}}
+	m := &meshMachine{sink: newRecorder(), proxies: map[uint64]*proxy.Proxy{}}
 	m.planner, m.stop = start(m.sink)
 	m.builder = snapshot.NewBuilder(m.planner)
 	m.state = snapshot.Batch{
@@ -199,10 +200,10 @@ func (m *meshMachine) proxy(t *rapid.T) {
 		return
 	}
 	m.nextID++
-	p := &Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t),
+	p := &proxy.Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace(t),
 		Addresses: []string{pick(t, "ip", "10.0.0.1", "10.0.0.2", "10.0.0.9")},
 		ClusterID: "Kubernetes",
-		Labels:    PackLabels(value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)})}
+		Labels:    proxy.PackLabels(value.Labels{"app": pick(t, "app", "one", "two"), "own": fmt.Sprint(m.nextID)})}
 	p.Traits.Interception = rapid.SampledFrom([]value.Interception{value.Redirect, value.Redirect, value.TProxy,
 		value.NoInterception}).Draw(t, "interception")
 	p.Traits.IPv4, p.Traits.Filters = true, rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters")

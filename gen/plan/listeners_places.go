@@ -80,7 +80,7 @@ func (v outboundView) placesOf(svc *value.Service, p *value.Port) []place {
 // ownFamily is the first address of a family that the proxy has, else the first.
 func (v outboundView) ownFamily(addresses []string) string {
 	for _, a := range addresses {
-		if v4, v6 := families([]string{a}); v4 && v.sc.Traits.IPv4 || v6 && v.sc.Traits.IPv6 {
+		if v4, v6 := value.Families([]string{a}); v4 && v.sc.Traits.IPv4 || v6 && v.sc.Traits.IPv6 {
 			return a
 		}
 	}

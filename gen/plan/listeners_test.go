@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -112,7 +113,7 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 	builder.Apply(b)
 	w := &listenerMesh{tables: NewTables(), snap: builder.View().Snapshot, own: own}
 	w.scope = newScope(f, labels, w.tables.trims)
-	w.own.Targets = targetsOf(builder.View(), &Proxy{Namespace: f.Namespace, Addresses: own.Addresses})
+	w.own.Targets = targetsOf(builder.View(), &proxy.Proxy{Namespace: f.Namespace, Addresses: own.Addresses})
 	for _, svc := range b.Services { // the file says which ports are the workload's own
 		for _, p := range svc.Ports {
 			if svc.Labels["own"] != "" && p.Protocol != value.UDP {

@@ -3,10 +3,9 @@ package plan
 import (
 	"cmp"
 	"iter"
-	"net/netip"
 	"slices"
-	"strings"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -30,7 +29,7 @@ type Target struct {
 }
 
 // targetsOf finds the service ports that the workload of a proxy serves, but for UDP.
-func targetsOf(v *snapshot.View, p *Proxy) []Target {
+func targetsOf(v *snapshot.View, p *proxy.Proxy) []Target {
 	out := slices.DeleteFunc(servedBy(v, p), func(t Target) bool { return t.Port.Protocol == value.UDP })
 	slices.SortStableFunc(out, func(a, b Target) int {
 		if a.Service.Registry != b.Service.Registry {
@@ -47,7 +46,7 @@ func targetsOf(v *snapshot.View, p *Proxy) []Target {
 // servedBy finds the service ports that the workload of a proxy serves, in no order that means anything: those of
 // Kubernetes by selector where its Pod or WorkloadEntry is known, or what the proxy says of it (so that a workload has
 // its listeners before it is ready), others by its address among the endpoints of services in its namespace.
-func servedBy(v *snapshot.View, p *Proxy) (out []Target) {
+func servedBy(v *snapshot.View, p *proxy.Proxy) (out []Target) {
 	w := workloadOf(v, p)
 	add := func(services iter.Seq[*value.Service]) {
 		for svc := range services {
@@ -68,7 +67,7 @@ func servedBy(v *snapshot.View, p *Proxy) (out []Target) {
 }
 
 // workloadOf is the registered workload at one of the proxy's addresses, or nil.
-func workloadOf(v *snapshot.View, p *Proxy) *value.Workload {
+func workloadOf(v *snapshot.View, p *proxy.Proxy) *value.Workload {
 	for _, a := range p.Addresses {
 		if w := v.Endpoints.Workload(a); w != nil && w.Namespace == p.Namespace {
 			return w
@@ -79,7 +78,7 @@ func workloadOf(v *snapshot.View, p *Proxy) *value.Workload {
 
 // servedAt is the workload's own port for a service port, if it serves it. A headless Service has no endpoint at a
 // WorkloadEntry.
-func servedAt(v *snapshot.View, w *value.Workload, p *Proxy, svc *value.Service, port *value.Port) (int, bool) {
+func servedAt(v *snapshot.View, w *value.Workload, p *proxy.Proxy, svc *value.Service, port *value.Port) (int, bool) {
 	if w != nil && svc.Registry == value.RegistryKubernetes {
 		if len(svc.Selector) == 0 || !w.Labels.Contains(svc.Selector) {
 			return 0, false
@@ -122,13 +121,4 @@ func endpointsAt(v *snapshot.View, svc *value.Service, addresses []string) iter.
 			}
 		}
 	}
-}
-
-// families are the address families of a proxy's addresses.
-func families(addresses []string) (v4, v6 bool) {
-	for _, a := range addresses {
-		ip, err := netip.ParseAddr(strings.TrimSpace(a))
-		v4, v6 = v4 || err == nil && ip.Unmap().Is4(), v6 || err == nil && !ip.Unmap().Is4()
-	}
-	return v4, v6
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -38,7 +39,7 @@ func TestEntryServesServicePorts(t *testing.T) {
 	builder := snapshot.NewBuilder(nil)
 	builder.Apply(b)
 	got := map[int]int{}
-	for _, target := range targetsOf(builder.View(), &Proxy{Namespace: "shop", Addresses: []string{"10.0.0.9"}}) {
+	for _, target := range targetsOf(builder.View(), &proxy.Proxy{Namespace: "shop", Addresses: []string{"10.0.0.9"}}) {
 		got[target.Port.Number] = target.Number
 	}
 	if want := map[int]int{80: 7000, 81: 8081, 82: 82, 83: 7001}; !maps.Equal(got, want) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -70,7 +71,7 @@ type Step struct {
 
 type arrival struct {
 	id    uint64
-	proxy *Proxy
+	proxy *proxy.Proxy
 }
 
 // NewPlanner makes a Planner that works once Run is called.
@@ -153,9 +154,9 @@ func needsResourceSet(prev, v *snapshot.View, k value.ServiceKey) bool {
 }
 
 // Attach asks for the ResourceSet of a proxy; the answer is a call of Sink.Assigned, after the first View.
-func (p *Planner) Attach(id uint64, proxy *Proxy) {
+func (p *Planner) Attach(id uint64, client *proxy.Proxy) {
 	p.mu.Lock()
-	p.arrived = append(p.arrived, arrival{id, proxy})
+	p.arrived = append(p.arrived, arrival{id, client})
 	p.mu.Unlock()
 	p.signal()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -46,8 +47,8 @@ func (w *faultMesh) parts(id uint64) map[string]*encodecache.Fragment {
 
 // join attaches a proxy with the filters and the type given.
 func (w *faultMesh) join(id uint64, filters value.Filters, typ value.NodeType) {
-	p := &Proxy{ID: "p", Namespace: "a", Addresses: []string{"10.0.1.1"}, ClusterID: "Kubernetes",
-		Labels: PackLabels(nil)}
+	p := &proxy.Proxy{ID: "p", Namespace: "a", Addresses: []string{"10.0.1.1"}, ClusterID: "Kubernetes",
+		Labels: proxy.PackLabels(nil)}
 	p.Traits.IPv4, p.Traits.Filters, p.Traits.Type = true, filters, typ
 	w.planner.Attach(id, p)
 	w.settle()

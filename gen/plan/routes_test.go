@@ -19,6 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -76,7 +77,7 @@ func hostsFor(t *testing.T, n *snapshot.Snapshot, question []string) []byte {
 		k, v, _ := strings.Cut(question[2], "=")
 		labels[k] = v
 		f.OwnPorts = translatedPorts(&snapshot.View{Snapshot: n, Endpoints: &snapshot.EndpointTable{}},
-			&Proxy{Namespace: f.Namespace, Labels: PackLabels(labels)})
+			&proxy.Proxy{Namespace: f.Namespace, Labels: proxy.PackLabels(labels)})
 	} else if strings.HasSuffix(question[0], "6") {
 		f.Traits.IPv4, f.Traits.IPv6 = false, true
 	}

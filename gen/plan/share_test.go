@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -34,7 +35,7 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 	}
 	builder.Apply(b)
 	for i := range namespaces {
-		p.Attach(uint64(i), &Proxy{ID: fmt.Sprint(i), Namespace: fmt.Sprint("n", i),
+		p.Attach(uint64(i), &proxy.Proxy{ID: fmt.Sprint(i), Namespace: fmt.Sprint("n", i),
 			Addresses: []string{fmt.Sprint("10.9.9.", i+1)}})
 	}
 	for _, change := range []string{"at first", "after a change"} {

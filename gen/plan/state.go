@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -30,7 +31,7 @@ type state struct {
 
 type client struct {
 	id    uint64
-	proxy *Proxy
+	proxy *proxy.Proxy
 	class *classState
 }
 

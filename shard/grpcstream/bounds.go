@@ -23,7 +23,7 @@ const (
 	// maxErrorText is for the message of error_detail. What is longer is cut off: Envoy says first what is wrong, and
 	// then repeats the resource.
 	maxErrorText = 4 << 10
-	// maxMetadata is for the encoded form of one value of the node's metadata that is read; plan.ParseNode has limits
+	// maxMetadata is for the encoded form of one value of the node's metadata that is read; proxy.Accept has limits
 	// of its own.
 	maxMetadata = 64 << 10
 )

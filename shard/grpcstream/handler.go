@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
@@ -19,7 +19,7 @@ import (
 // other, and may block: then only this client waits.
 type Backend interface {
 	// Attach begins a stream with its first request. After an error, the stream's status, there is no Detach.
-	Attach(s shard.Stream, p *plan.Proxy, first ads.Request) error
+	Attach(s shard.Stream, p *proxy.Proxy, first ads.Request) error
 	// Receive takes a further request.
 	Receive(id uint64, r ads.Request)
 	// Detach ends the stream; it sends nothing any more.
@@ -129,12 +129,12 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 		return in.err
 	}
 	first := in.take()
-	proxy, err := s.options.ParseNode(first.Node)
+	client, err := s.options.Accept(first.Node, proxy.Peer{})
 	if err != nil {
 		return invalid(err)
 	}
-	first.Node = nil // what is needed of it is in proxy
-	if err := s.backend.Attach(st, proxy, first); err != nil {
+	first.Node = nil // what is needed of it is in client
+	if err := s.backend.Attach(st, client, first); err != nil {
 		return err
 	}
 	in.attached = true

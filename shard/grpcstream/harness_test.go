@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
@@ -29,7 +29,7 @@ type event struct {
 	what   string       // attach, receive, detach
 	stream shard.Stream // attach only
 	id     uint64
-	proxy  *plan.Proxy
+	proxy  *proxy.Proxy
 	req    ads.Request
 }
 
@@ -47,7 +47,7 @@ func newRecorder() *recorder {
 	return &recorder{events: make(chan event, 1000), attached: map[uint64]bool{}}
 }
 
-func (r *recorder) Attach(s shard.Stream, p *plan.Proxy, first ads.Request) error {
+func (r *recorder) Attach(s shard.Stream, p *proxy.Proxy, first ads.Request) error {
 	if r.refuse != nil {
 		return r.refuse
 	}
@@ -87,18 +87,18 @@ type house struct {
 	lis     *bufconn.Listener
 }
 
-func parseNode(n *corev3.Node) (*plan.Proxy, error) {
+func accept(n *corev3.Node, _ proxy.Peer) (*proxy.Proxy, error) {
 	if n.GetId() == "" {
 		return nil, errors.New("it has no id")
 	}
-	return &plan.Proxy{ID: n.Id}, nil
+	return &proxy.Proxy{ID: n.Id}, nil
 }
 
 // newHouse makes a Server that does not serve yet.
 func newHouse(t testing.TB, o Options, creds credentials.TransportCredentials, more ...grpc.ServerOption) *house {
 	t.Helper()
-	if o.ParseNode == nil {
-		o.ParseNode = parseNode
+	if o.Accept == nil {
+		o.Accept = accept
 	}
 	h := &house{backend: newRecorder(), lis: bufconn.Listen(1 << 20)}
 	h.server = New(h.backend, o)

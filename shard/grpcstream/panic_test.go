@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
@@ -19,11 +19,11 @@ import (
 func TestAPanicOfAReaderEndsItsStream(t *testing.T) {
 	var faults atomic.Int32
 	h := start(t, Options{
-		ParseNode: func(n *corev3.Node) (*plan.Proxy, error) {
+		Accept: func(n *corev3.Node, peer proxy.Peer) (*proxy.Proxy, error) {
 			if strings.Contains(n.GetId(), "2") {
 				panic("sabotage")
 			}
-			return parseNode(n)
+			return accept(n, peer)
 		},
 		Panicked: func(f shard.Fault) {
 			if f.Value == "sabotage" && strings.Contains(string(f.Stack), "grpcstream") {

@@ -13,18 +13,19 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
 // Options are the settings of a Server.
 type Options struct {
-	// ParseNode reads what a client says about itself; it is given nil if the first request has no node. Its error, a
-	// status if it has a better code than InvalidArgument, ends the stream.
-	ParseNode func(*corev3.Node) (*plan.Proxy, error)
-	// NodeMetadata are the keys of the node's metadata, and NodeExtensions the types of its extensions, that ParseNode
-	// reads: the node has no others when it is given to ParseNode.
+	// Accept decides what a client is, from what it says about itself and what its connection proves. It is given nil
+	// if the first request has no node. Its error, a status if it has a better code than InvalidArgument, ends the
+	// stream.
+	Accept func(*corev3.Node, proxy.Peer) (*proxy.Proxy, error)
+	// NodeMetadata are the keys of the node's metadata, and NodeExtensions the types of its extensions, that Accept
+	// reads: the node has no others when it is given to Accept.
 	NodeMetadata, NodeExtensions []string
 	// Names interns the names of requests; the Sessions' own.
 	Names *ads.NamesTable

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 )
@@ -23,8 +23,8 @@ import (
 // deafPlanner never answers.
 type deafPlanner struct{}
 
-func (deafPlanner) Attach(uint64, *plan.Proxy) {}
-func (deafPlanner) Detach(uint64)              {}
+func (deafPlanner) Attach(uint64, *proxy.Proxy) {}
+func (deafPlanner) Detach(uint64)               {}
 
 // newUndecided is a server whose shards decide about no request, as their planner is busy.
 func newUndecided(t *testing.T, o Options) (*house, *shard.Shards) {
@@ -82,9 +82,9 @@ func TestUndecidedRequestsDoNotDelayShutdown(t *testing.T) {
 // deafBackend does not return before the test ends, whatever happens to the stream.
 type deafBackend struct{ over chan struct{} }
 
-func (b deafBackend) Attach(shard.Stream, *plan.Proxy, ads.Request) error { <-b.over; return nil }
-func (b deafBackend) Receive(uint64, ads.Request)                         {}
-func (b deafBackend) Detach(uint64)                                       {}
+func (b deafBackend) Attach(shard.Stream, *proxy.Proxy, ads.Request) error { <-b.over; return nil }
+func (b deafBackend) Receive(uint64, ads.Request)                          {}
+func (b deafBackend) Detach(uint64)                                        {}
 
 // Shutdown ends when its time is over even if something does not return.
 func TestShutdownEndsInAnyCase(t *testing.T) {

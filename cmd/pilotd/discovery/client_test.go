@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -20,7 +20,7 @@ import (
 // ACKs everything, and remembers what it has. Its goroutine stands for the network and the proxy.
 type client struct {
 	id     uint64
-	proxy  *plan.Proxy
+	proxy  *proxy.Proxy
 	node   *corev3.Node
 	delta  bool
 	server *Server
@@ -47,7 +47,7 @@ type client struct {
 }
 
 func newClient(s *Server, id uint64, node *corev3.Node, delta bool) (*client, error) {
-	p, err := plan.ParseNode(node)
+	p, err := proxy.Accept(node, proxy.Peer{})
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/keepalive"
-
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
@@ -107,7 +107,7 @@ func New(o Options) *Server {
 	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID,
 		RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
-		ParseNode: plan.ParseNode, NodeMetadata: plan.NodeMetadata(), NodeExtensions: plan.NodeExtensions(),
+		Accept: proxy.Accept, NodeMetadata: proxy.Metadata(), NodeExtensions: proxy.Extensions(),
 		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive,
 		Enforcement: o.Enforcement,
 		Stuck:       o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain,

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -30,7 +30,7 @@ type refuser struct {
 
 func startRefuser(t *testing.T, r *running, refuses string) *refuser {
 	c := &refuser{id: 1 << 40, server: r.server, refuses: refuses, inbox: make(chan []byte, 1000)}
-	p, err := plan.ParseNode(workload("shop", 99))
+	p, err := proxy.Accept(workload("shop", 99), proxy.Peer{})
 	if err != nil {
 		t.Fatal(err)
 	}

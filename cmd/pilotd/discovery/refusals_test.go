@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 )
 
@@ -19,7 +19,7 @@ func TestRefusalsAreLoggedAtARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := newRefusalLog(slog.New(slog.NewTextHandler(&out, nil)))
-		r := &shard.Refusal{Proxy: &plan.Proxy{ID: "sidecar~1.1.1.1~a.b~c"}, Message: strings.Repeat("m", 4096)}
+		r := &shard.Refusal{Proxy: &proxy.Proxy{ID: "sidecar~1.1.1.1~a.b~c"}, Message: strings.Repeat("m", 4096)}
 		for i := range 10_000 {
 			r.Names = append(r.Names, fmt.Sprint("outbound|80||host-", i))
 		}

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -102,7 +102,7 @@ type soaked struct{ url, nonce string }
 
 // soaker connects a client that subscribes to everything.
 func (r *running) soaker(n *corev3.Node, delta bool) *soaker {
-	p, err := plan.ParseNode(n)
+	p, err := proxy.Accept(n, proxy.Peer{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package plan
+package proxy
 
 import (
 	"iter"
@@ -9,12 +9,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// NodeLabels are the labels that a proxy reports, in one string: every proxy has its own, and they are rarely asked
-// for, as what the registry says of the workload wins.
-type NodeLabels string
+// Labels are the labels that a proxy reports, packed into one string: every proxy has its own, and they are rarely
+// read, because the labels of the registered workload win over them.
+type Labels string
 
-// PackLabels makes NodeLabels. A label with a zero byte, which no selector can name, is left out.
-func PackLabels(l value.Labels) NodeLabels {
+// PackLabels makes Labels. A label with a zero byte, which no selector can name, is left out.
+func PackLabels(l value.Labels) Labels {
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(l)) {
 		if strings.Contains(k+l[k], "\x00") {
@@ -25,11 +25,11 @@ func PackLabels(l value.Labels) NodeLabels {
 		b.WriteString(l[k])
 		b.WriteByte(0)
 	}
-	return NodeLabels(strings.Clone(b.String()))
+	return Labels(strings.Clone(b.String()))
 }
 
 // each yields the labels.
-func (l NodeLabels) each() iter.Seq2[string, string] {
+func (l Labels) each() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for rest := string(l); rest != ""; {
 			k, after, _ := strings.Cut(rest, "\x00")
@@ -43,10 +43,10 @@ func (l NodeLabels) each() iter.Seq2[string, string] {
 }
 
 // Unpack are the labels as a set.
-func (l NodeLabels) Unpack() value.Labels { return maps.Collect(l.each()) }
+func (l Labels) Unpack() value.Labels { return maps.Collect(l.each()) }
 
 // Contains reports whether every pair of selector is in l. An empty selector selects everything.
-func (l NodeLabels) Contains(selector value.Labels) bool {
+func (l Labels) Contains(selector value.Labels) bool {
 	found := 0
 	for k, v := range l.each() {
 		if want, ok := selector[k]; ok && want == v {

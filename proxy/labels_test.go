@@ -1,4 +1,4 @@
-package plan
+package proxy
 
 import (
 	"maps"
@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TestNodeLabels holds packed labels against the set that they are made of.
-func TestNodeLabels(t *testing.T) {
+// TestLabels holds packed labels against the set that they are made of.
+func TestLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) value.Labels {
 			return rapid.MapOfN(rapid.SampledFrom([]string{"app", "version", "a=b,c", "x"}),

@@ -1,4 +1,4 @@
-package plan
+package proxy
 
 import (
 	"errors"
@@ -45,20 +45,20 @@ func TestNodesAreBounded(t *testing.T) {
 		"metadata LABELS has 257 labels, the limit is 256":     labelled(257, 1),
 		"metadata LABELS has 50190 bytes, the limit is 32768":  labelled(100, 500),
 	} {
-		if _, err := ParseNode(n); !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), want) {
+		if _, err := Accept(n, Peer{}); !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	for _, key := range NodeMetadata() {
+	for _, key := range Metadata() {
 		if key == "LABELS" || key == "INSTANCE_IPS" {
 			continue
 		}
 		want := "metadata " + key + " has 257 bytes, the limit is 256"
-		if _, err := ParseNode(text(key, 257)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Accept(text(key, 257), Peer{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := ParseNode(labelled(256, 100)); err != nil {
+	if _, err := Accept(labelled(256, 100), Peer{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Bounds of what a client says about itself, because it is kept for as long as the client is connected. Names of
+// Kubernetes objects have at most 253 bytes.
+const (
+	maxID = 1 << 10
+	// maxText bounds each part of the locality, and each text of the metadata.
+	maxText = 256
+	// maxAddresses bounds INSTANCE_IPS, which has all addresses of the pod.
+	maxAddresses = 4 << 10
+	// maxLabels bounds the number of labels, maxLabelBytes the size of all of them together.
+	maxLabels     = 256
+	maxLabelBytes = 32 << 10
+)
+
+// metadataKey is a key of a node's metadata that Accept reads. It reads no others: see Metadata.
+type metadataKey int
+
+const (
+	keyNamespace metadataKey = iota
+	keyCluster
+	keyVersion
+	keyLabels
+	keyName
+	keyNetwork
+	keyAccount
+	keyAddresses
+	keyGenerator
+	keyInterception
+	keyHTTP10
+	keyUnprivileged
+	keyDNSCapture
+
+	numKeys = 13
+)
+
+func (k metadataKey) String() string {
+	return [numKeys]string{"NAMESPACE", "CLUSTER_ID", "ISTIO_VERSION", "LABELS", "NODE_NAME", "NETWORK",
+		"SERVICE_ACCOUNT", "INSTANCE_IPS",
+		"GENERATOR", "INTERCEPTION_MODE", "HTTP10", "UNPRIVILEGED_POD", "DNS_CAPTURE"}[k]
+}
+
+// Metadata are the keys of a node's metadata that Accept reads. A receiver of nodes need not decode the others.
+func Metadata() (out []string) {
+	for k := range metadataKey(numKeys) {
+		out = append(out, k.String())
+	}
+	return out
+}
+
+// Extensions are the types of a node's extensions that Accept looks for.
+func Extensions() []string { return slices.Sorted(maps.Keys(filterTypes())) }
+
+// filterTypes maps the type of a filter's configuration to the filter, for those that make a difference.
+func filterTypes() map[string]value.Filters {
+	return map[string]value.Filters{
+		"envoy.tcp.metadataexchange.config.MetadataExchange":                  value.TCPMetadataExchange,
+		"io.istio.http.peer_metadata.Config":                                  value.HTTPPeerMetadata,
+		"istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig":           value.ALPN,
+		"stats.PluginConfig":                                                  value.Stats,
+		"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig": value.ForwardProxyFilter,
+		"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig":    value.ForwardProxyCluster,
+	}
+}
+
+// checkBounds refuses a node that is larger than its bounds.
+func checkBounds(n *corev3.Node) error {
+	within := func(what string, size, limit int) error {
+		if size <= limit {
+			return nil
+		}
+		return fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrNode, what, size, limit)
+	}
+	if err := within("id", len(n.GetId()), maxID); err != nil {
+		return err
+	}
+	l := n.GetLocality()
+	for _, part := range []struct{ what, text string }{{"locality.region", l.GetRegion()},
+		{"locality.zone", l.GetZone()}, {"locality.sub_zone", l.GetSubZone()}} {
+		if err := within(part.what, len(part.text), maxText); err != nil {
+			return err
+		}
+	}
+	md := n.GetMetadata().GetFields()
+	for k := range metadataKey(numKeys) {
+		limit := maxText
+		if k == keyAddresses {
+			limit = maxAddresses
+		}
+		if err := within("metadata "+k.String(), len(text(md, k)), limit); err != nil {
+			return err
+		}
+	}
+	all := md[keyLabels.String()].GetStructValue().GetFields()
+	if len(all) > maxLabels {
+		return fmt.Errorf("%w: metadata LABELS has %d labels, the limit is %d", ErrNode, len(all), maxLabels)
+	}
+	size := 0
+	for k, v := range all {
+		size += len(k) + len(v.GetStringValue())
+	}
+	return within("metadata LABELS", size, maxLabelBytes)
+}
