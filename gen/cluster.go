@@ -38,8 +38,8 @@ type ClusterKey struct {
 // ClusterClient are the facts about a proxy that its outbound clusters depend on.
 type ClusterClient struct {
 	Type value.NodeType
-	// MetadataExchange: it was built with the TCP metadata exchange filter.
-	MetadataExchange bool
+	// Filters are those of its ClusterExtensions that it has.
+	Filters value.Filters
 	// IPv6Only: it has no IPv4 address. Set only for clusters that the proxy resolves itself.
 	IPv6Only bool
 }
@@ -80,9 +80,7 @@ func Cluster(k ClusterKey) *clusterpb.Cluster {
 	if b.c.GetType() == clusterpb.Cluster_EDS {
 		b.c.EdsClusterConfig = edsConfig(b.c.Name)
 	}
-	if k.Client.MetadataExchange {
-		b.c.Filters = append(b.c.Filters, metadataExchange())
-	}
+	b.c.Filters = upstreamFilters(k.Client.Filters)
 	return b.done()
 }
 

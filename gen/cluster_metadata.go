@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	udpa "github.com/cncf/xds/go/udpa/type/v1"
-	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -49,16 +47,6 @@ func serviceValue(host, name, namespace string) *structpb.Value {
 
 func listValue(values ...*structpb.Value) *structpb.Value {
 	return structpb.NewListValue(&structpb.ListValue{Values: values})
-}
-
-// metadataExchange is the filter by which two of Istio's proxies tell each other on a TCP connection who they are.
-func metadataExchange() *clusterpb.Filter {
-	return &clusterpb.Filter{Name: "istio.metadata_exchange", TypedConfig: anySorted(&udpa.TypedStruct{
-		TypeUrl: "type.googleapis.com/envoy.tcp.metadataexchange.config.MetadataExchange",
-		Value: &structpb.Struct{Fields: map[string]*structpb.Value{
-			"protocol":         structpb.NewStringValue("istio-peer-exchange"),
-			"enable_discovery": structpb.NewBoolValue(true)}},
-	})}
 }
 
 // statOf is what a pattern for the name of statistics can name.

@@ -12,8 +12,8 @@ import (
 // StaticClusterKey is the whole input of a cluster that exists whatever services there are.
 type StaticClusterKey struct {
 	Mesh *value.Mesh
-	// MetadataExchange: the proxy was built with the TCP metadata exchange filter.
-	MetadataExchange bool
+	// Filters are those of its ClusterExtensions that the proxy has; none for the inbound cluster.
+	Filters value.Filters
 	// IPv4 and IPv6 are the families of the proxy's addresses, for the inbound one.
 	IPv4, IPv6 bool
 	// DynamicDNS is how the proxy resolves names; set only of AllowAnyDynamicDNSCluster.
@@ -47,9 +47,7 @@ func PassthroughCluster(k StaticClusterKey) *clusterpb.Cluster {
 		UpstreamProtocolOptions:   downstreamProtocol(),
 	}
 	b.pool(k.Mesh, TrafficPolicy{})
-	if k.MetadataExchange {
-		b.c.Filters = append(b.c.Filters, metadataExchange())
-	}
+	b.c.Filters = upstreamFilters(k.Filters)
 	return b.done()
 }
 

@@ -84,7 +84,7 @@ func clusterKey(t testing.TB, mesh, rule, subset string) gen.ClusterKey {
 	s := clusterService(value.HTTP)
 	return gen.ClusterKey{Mesh: clusterMesh(t, mesh), Service: s, Port: s.Ports[0], Projection: speaks("istio"),
 		Rule: clusterRule(t, rule), Subset: subset,
-		Client: gen.ClusterClient{MetadataExchange: true}}
+		Client: gen.ClusterClient{Filters: value.AllFilters}}
 }
 
 // valid fails the test if Envoy's own validation refuses c.

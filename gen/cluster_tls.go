@@ -91,7 +91,7 @@ func (b *clusterBuilder) mutualContext(k ClusterKey, tls *networking.ClientTLSSe
 	common.ValidationContextType = validation(&tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)},
 		workloadSecret("ROOTCA"))
 	common.AlpnProtocols = []string{"istio"}
-	if k.Client.MetadataExchange {
+	if k.Client.Filters.Has(value.TCPMetadataExchange) {
 		common.AlpnProtocols = []string{"istio-peer-exchange", "istio"}
 	}
 	if b.http2() != nil {

@@ -87,7 +87,7 @@ func TestClusterSecurity(t *testing.T) {
 			k.Port = &value.Port{Name: "p", Number: 80,
 				Protocol: value.GRPC}
 		}, strings.Replace(auto, ",istio ", ",istio,h2 ", 1)},
-		{"without Istio's filter", "", "", func(k *gen.ClusterKey) { k.Client.MetadataExchange = false },
+		{"without Istio's filter", "", "", func(k *gen.ClusterKey) { k.Client.Filters = 0 },
 			strings.Replace(auto, "istio-peer-exchange,", "", 1)},
 		{"headless, all speak it", "", "", func(k *gen.ClusterKey) {
 			k.Service.Resolution, k.Projection = value.Passthrough, speaks("istio", "10.1.1.1", "10.1.1.2")

@@ -122,7 +122,7 @@ func addVirtualHTTP(l *listenerpb.Listener, k VirtualHTTPKey) {
 	l.FilterChains = append(l.FilterChains[:last:last], &listenerpb.FilterChain{
 		Name:             name,
 		FilterChainMatch: &listenerpb.FilterChainMatch{ApplicationProtocols: plaintextHTTP()},
-		Filters:          []*listenerpb.Filter{HTTPConnectionManagerFilter(m)},
+		Filters:          networkFilters(filterChain{filters: k.Filters, http: m}),
 	}, l.FilterChains[last])
 	l.ListenerFilters = append([]*listenerpb.ListenerFilter{originalDestination()},
 		Inspection{On: true, Except: k.Bytes}.inspector(httpInspector)...)

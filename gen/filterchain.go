@@ -100,14 +100,14 @@ func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 		chain.Metadata = ConfigMetadata(c.Rule, "virtual-service")
 	}
 	if c.RouteName == "" {
-		chain.Filters = TCPFilters(c.TCP)
+		chain.Filters = networkFilters(filterChain{tcp: c.TCP})
 		return chain
 	}
-	chain.Filters = []*listenerpb.Filter{HTTPConnectionManagerFilter(HTTPConnectionManager(HTTPConnectionManagerKey{
+	chain.Filters = networkFilters(filterChain{filters: k.Filters, http: HTTPConnectionManager(HTTPConnectionManagerKey{
 		Mesh: k.Mesh, Class: SidecarOutbound, Filters: k.Filters, HTTP10: k.HTTP10, DynamicDNS: k.DynamicDNS,
 		GRPCWeb:    c.GRPCWeb,
 		StatPrefix: "outbound_" + k.Name(), RouteName: c.RouteName,
-	}))}
+	})})
 	return chain
 }
 

@@ -137,28 +137,21 @@ func InboundBlackhole(m *value.Mesh, filters value.Filters) *listenerpb.FilterCh
 	return &listenerpb.FilterChain{
 		Name:             "virtualInbound-blackhole",
 		FilterChainMatch: &listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(m.Config.GetProxyInboundListenPort()))},
-		Filters:          append(inboundFirst(filters), tcpTo("BlackHoleCluster")...),
+		Filters:          networkFilters(filterChain{filters: filters, meetsPeers: true, tcp: tcpTo("BlackHoleCluster")}),
 	}
-}
-
-// inboundFirst are the filters that stand before all others of an inbound chain.
-func inboundFirst(f value.Filters) []*listenerpb.Filter {
-	if !f.Has(value.TCPMetadataExchange) {
-		return nil
-	}
-	return []*listenerpb.Filter{tcpPeerMetadata()}
 }
 
 func inboundFilters(k InboundChainsKey, http bool) []*listenerpb.Filter {
-	out := inboundFirst(k.Filters)
-	if !http {
-		return append(out, TCPFilters(TCPProxyKey{StatPrefix: k.names().tcpStat(),
-			Upstreams: Upstreams(k.names().cluster()), Protocol: k.Protocol})...)
+	chain := filterChain{filters: k.Filters, meetsPeers: true}
+	if http {
+		chain.http = HTTPConnectionManager(HTTPConnectionManagerKey{
+			Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: k.names().httpStat(),
+			GRPCWeb: k.Protocol == value.GRPCWeb, HTTP2: k.Protocol.IsHTTP2(),
+		})
+		chain.http.RouteSpecifier = inboundRoutes(k)
+	} else {
+		chain.tcp = TCPProxyKey{StatPrefix: k.names().tcpStat(), Upstreams: Upstreams(k.names().cluster()),
+			Protocol: k.Protocol}
 	}
-	m := HTTPConnectionManager(HTTPConnectionManagerKey{
-		Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: k.names().httpStat(),
-		GRPCWeb: k.Protocol == value.GRPCWeb, HTTP2: k.Protocol.IsHTTP2(),
-	})
-	m.RouteSpecifier = inboundRoutes(k)
-	return append(out, HTTPConnectionManagerFilter(m))
+	return networkFilters(chain)
 }

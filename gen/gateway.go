@@ -79,10 +79,8 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 			serverTLS(k.TLS, k.Mesh, k.RouteName == ""))
 	}
 	if k.RouteName == "" {
-		if k.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL { // the client is a proxy that tells who it is
-			out.Filters = inboundFirst(k.Filters)
-		}
-		out.Filters = append(out.Filters, TCPFilters(k.TCP)...)
+		out.Filters = networkFilters(filterChain{filters: k.Filters, tcp: k.TCP,
+			meetsPeers: k.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL})
 		return out
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{
@@ -93,7 +91,7 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 	if k.ServerName != "" {
 		m.StatPrefix = k.ServerName
 	}
-	out.Filters = []*listenerpb.Filter{HTTPConnectionManagerFilter(m)}
+	out.Filters = networkFilters(filterChain{filters: k.Filters, http: m})
 	return out
 }
 

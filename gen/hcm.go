@@ -2,7 +2,6 @@ package gen
 
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	uuidpb "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -12,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// ListenerClass says on which side of which proxy a listener stands.
+// ListenerClass says on which side of which kind of proxy a listener stands.
 type ListenerClass uint8
 
 // Listener classes.
@@ -20,7 +19,13 @@ const (
 	SidecarOutbound ListenerClass = iota
 	SidecarInbound
 	GatewayListener
+	// ProxylessClient and ProxylessServer are gRPC's own, which knows no filters but fault and router.
+	ProxylessClient
+	ProxylessServer
 )
+
+// proxied reports whether an Envoy serves the listener, and not gRPC itself.
+func (c ListenerClass) proxied() bool { return c < ProxylessClient }
 
 // HTTPConnectionManagerKey is what an HTTP connection manager is made from.
 type HTTPConnectionManagerKey struct {
@@ -63,11 +68,6 @@ func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionMana
 	setPathNormalization(m, k.Mesh.Config.GetPathNormalization().GetNormalization())
 	setProxyHeaders(m, k.Class, ph)
 	return m
-}
-
-// HTTPConnectionManagerFilter packs a connection manager as a network filter.
-func HTTPConnectionManagerFilter(m *hcmpb.HttpConnectionManager) *listenerpb.Filter {
-	return networkFilter("envoy.filters.network.http_connection_manager", anyOf(m))
 }
 
 // adsSource is the stream that the resource came by, waited for without limit.

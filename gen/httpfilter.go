@@ -7,7 +7,7 @@ import (
 	grpcstatspb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
 	grpcwebpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	routerpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
-	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -17,49 +17,73 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// HTTPFilters is the chain of HTTP filters, in the order in which requests pass: who the peer is, then policies (to
-// come), then what changes the request, and the router last.
-func HTTPFilters(k HTTPConnectionManagerKey) []*hcmpb.HttpFilter {
-	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
-	var out []*hcmpb.HttpFilter
-	add := func(name string, config *anypb.Any) {
-		out = append(out, &hcmpb.HttpFilter{Name: name, ConfigType: &hcmpb.HttpFilter_TypedConfig{TypedConfig: config}})
+// httpFilterList is every HTTP filter, in the order in which requests pass.
+func httpFilterList() []filterRow[HTTPConnectionManagerKey] {
+	proxied := func(k HTTPConnectionManagerKey) bool { return k.Class.proxied() }
+	return []filterRow[HTTPConnectionManagerKey]{
+		// Who the peer is: policies and telemetry read what it finds out.
+		{name: "istio.metadata_exchange", needs: value.HTTPPeerMetadata, applies: proxied, config: peerMetadata},
+
+		// The policies of a workload stand here, before anything changes the request: authorization by outside servers,
+		// JWT authentication, authorization; WebAssembly before, between or after them as its phase says.
+
+		{name: "envoy.filters.http.grpc_web", config: grpcWeb,
+			applies: func(k HTTPConnectionManagerKey) bool { return k.GRPCWeb }},
+		{name: "envoy.filters.http.grpc_stats", applies: proxied, config: grpcStats},
+		{name: "istio.alpn", needs: value.ALPN, config: alpn,
+			applies: func(k HTTPConnectionManagerKey) bool { return proxied(k) && k.Class != SidecarInbound }},
+		{name: faultFilter, config: fixed(&faultpb.HTTPFault{}),
+			applies: func(k HTTPConnectionManagerKey) bool { return k.Class != ProxylessServer }},
+		{name: corsFilter, applies: proxied, config: fixed(&corspb.Cors{})},
+
+		// The telemetry of a workload stands here, after all that may answer in place of the server.
+
+		{name: "envoy.filters.http.dynamic_forward_proxy", needs: value.ForwardProxyFilter,
+			applies: func(k HTTPConnectionManagerKey) bool { return k.DynamicDNS.Served },
+			config:  func(k HTTPConnectionManagerKey) *anypb.Any { return k.DynamicDNS.filter() }},
+		{name: "envoy.filters.http.router", config: router},
 	}
-	if k.Filters.Has(value.HTTPPeerMetadata) {
-		skip := k.Class != SidecarInbound &&
-			ph.GetMetadataExchangeHeaders().GetMode() == meshconfig.ProxyConfig_ProxyHeaders_IN_MESH
-		add("istio.metadata_exchange", peerMetadata(k.Class, skip))
-	}
-	if k.GRPCWeb {
-		add("envoy.filters.http.grpc_web", anyOf(&grpcwebpb.GrpcWeb{}))
-	}
-	add("envoy.filters.http.grpc_stats", anyOf(&grpcstatspb.FilterConfig{
+}
+
+// Names of the filters that routes have settings for.
+const (
+	faultFilter = "envoy.filters.http.fault"
+	corsFilter  = "envoy.filters.http.cors"
+)
+
+// fixed is the configuration of a filter that depends on nothing.
+func fixed(m proto.Message) func(HTTPConnectionManagerKey) *anypb.Any {
+	return func(HTTPConnectionManagerKey) *anypb.Any { return anyOf(m) }
+}
+
+func grpcWeb(HTTPConnectionManagerKey) *anypb.Any { return anyOf(&grpcwebpb.GrpcWeb{}) }
+
+func grpcStats(HTTPConnectionManagerKey) *anypb.Any {
+	return anyOf(&grpcstatspb.FilterConfig{
 		EmitFilterState:        true,
 		PerMethodStatSpecifier: &grpcstatspb.FilterConfig_StatsForAllMethods{StatsForAllMethods: wrapperspb.Bool(false)},
-	}))
-	if k.Class != SidecarInbound && k.Filters.Has(value.ALPN) {
-		add("istio.alpn", alpn())
+	})
+}
+
+// router forwards requests. gRPC clients and servers know no settings of it.
+func router(k HTTPConnectionManagerKey) *anypb.Any {
+	if !k.Class.proxied() {
+		return anyOf(&routerpb.Router{})
 	}
-	add("envoy.filters.http.fault", anyOf(&faultpb.HTTPFault{}))
-	add("envoy.filters.http.cors", anyOf(&corspb.Cors{}))
-	if k.DynamicDNS.Served {
-		add("envoy.filters.http.dynamic_forward_proxy", k.DynamicDNS.filter())
-	}
-	add("envoy.filters.http.router",
-		anyOf(&routerpb.Router{SuppressEnvoyHeaders: ph.GetEnvoyDebugHeaders().GetDisabled().GetValue()}))
-	return out
+	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
+	return anyOf(&routerpb.Router{SuppressEnvoyHeaders: ph.GetEnvoyDebugHeaders().GetDisabled().GetValue()})
 }
 
 // peerMetadata finds out who the peer is, and tells it who the proxy is: the client of an inbound listener, the server
-// of the others. skip leaves the headers out of requests that leave the mesh.
-func peerMetadata(class ListenerClass, skip bool) *anypb.Any {
-	side := "upstream"
-	if class == SidecarInbound {
-		side = "downstream"
-	}
-	headers := map[string]any{}
-	if skip {
-		headers["skip_external_clusters"] = true
+// of the others. The mesh may say that requests that leave the mesh carry no headers for it.
+func peerMetadata(k HTTPConnectionManagerKey) *anypb.Any {
+	side, headers := "downstream", map[string]any{}
+	if k.Class != SidecarInbound {
+		side = "upstream"
+		ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
+		if ph.GetMetadataExchangeHeaders().GetMode() == meshconfig.ProxyConfig_ProxyHeaders_IN_MESH {
+			headers["skip_external_clusters"] = true
+		}
 	}
 	return typedStruct("io.istio.http.peer_metadata.Config", map[string]any{
 		side + "_discovery": []any{
@@ -81,7 +105,7 @@ func typedStruct(messageType string, fields map[string]any) *anypb.Any {
 
 // alpn makes the protocols that a client offers to its server tell the request's own, so that the server's proxy need
 // not sniff.
-func alpn() *anypb.Any {
+func alpn(HTTPConnectionManagerKey) *anypb.Any {
 	override := func(p alpnpb.FilterConfig_Protocol, name string) *alpnpb.FilterConfig_AlpnOverride {
 		return &alpnpb.FilterConfig_AlpnOverride{UpstreamProtocol: p, AlpnOverride: []string{"istio-" + name, "istio",
 			name}}

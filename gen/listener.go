@@ -85,7 +85,7 @@ func OutboundListener(k OutboundListenerKey) *listenerpb.Listener {
 	if k.Fallthrough != "" {
 		l.DefaultFilterChain = &listenerpb.FilterChain{
 			Name: "PassthroughFilterChain", FilterChainMatch: &listenerpb.FilterChainMatch{},
-			Filters: tcpTo(k.Fallthrough),
+			Filters: bytesTo(k.Fallthrough),
 		}
 	}
 	if sni {
@@ -141,9 +141,9 @@ func VirtualOutbound(k VirtualOutboundKey) *listenerpb.Listener {
 			{
 				Name:             "virtualOutbound-blackhole",
 				FilterChainMatch: &listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(k.Port))},
-				Filters:          tcpTo("BlackHoleCluster"),
+				Filters:          bytesTo("BlackHoleCluster"),
 			},
-			{Name: "virtualOutbound-catchall-tcp", Filters: tcpTo(k.Fallthrough)},
+			{Name: "virtualOutbound-catchall-tcp", Filters: bytesTo(k.Fallthrough)},
 		},
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}

@@ -7,10 +7,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	faultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
-	routerpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -33,9 +30,8 @@ func APIListener(k APIListenerKey) *listenerpb.Listener {
 		Name:    k.Name,
 		Address: SocketAddress(k.Address, uint32(k.Port)),
 		ApiListener: &listenerpb.ApiListener{ApiListener: anyOf(&hcmpb.HttpConnectionManager{
-			StatPrefix: k.RouteName,
-			HttpFilters: []*hcmpb.HttpFilter{httpFilter("envoy.filters.http.fault", &faultpb.HTTPFault{}),
-				httpFilter("envoy.filters.http.router", &routerpb.Router{})},
+			StatPrefix:  k.RouteName,
+			HttpFilters: HTTPFilters(HTTPConnectionManagerKey{Class: ProxylessClient}),
 			RouteSpecifier: &hcmpb.HttpConnectionManager_Rds{Rds: &hcmpb.Rds{
 				ConfigSource: &corev3.ConfigSource{
 					ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -65,9 +61,9 @@ func ServerListener(k ServerListenerKey) *listenerpb.Listener {
 		Address: SocketAddress(k.Address, uint32(k.Port)),
 		FilterChains: []*listenerpb.FilterChain{{
 			Name: "inbound-plaintext",
-			Filters: []*listenerpb.Filter{networkFilter("inbound-hcmplaintext", anyOf(&hcmpb.HttpConnectionManager{
+			Filters: []*listenerpb.Filter{packFilter("inbound-hcmplaintext", anyOf(&hcmpb.HttpConnectionManager{
 				StatPrefix:  "inbound",
-				HttpFilters: []*hcmpb.HttpFilter{httpFilter("envoy.filters.http.router", &routerpb.Router{})},
+				HttpFilters: HTTPFilters(HTTPConnectionManagerKey{Class: ProxylessServer}),
 				RouteSpecifier: &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: &routepb.RouteConfiguration{
 					Name: "inbound",
 					VirtualHosts: []*routepb.VirtualHost{{
@@ -82,9 +78,4 @@ func ServerListener(k ServerListenerKey) *listenerpb.Listener {
 			}))},
 		}},
 	}
-}
-
-// httpFilter packs a filter whose configuration holds no map of more than one entry.
-func httpFilter(name string, config proto.Message) *hcmpb.HttpFilter {
-	return &hcmpb.HttpFilter{Name: name, ConfigType: &hcmpb.HttpFilter_TypedConfig{TypedConfig: anyOf(config)}}
 }

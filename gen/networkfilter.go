@@ -1,136 +1,73 @@
 package gen
 
 import (
-	"strconv"
-	"strings"
-	"time"
-
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	mongopb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/mongo_proxy/v3"
-	tcppb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Upstreams are the clusters that a TCP chain forwards to: one name, or "name=weight" for several. A string, so that a
-// Key can hold it.
-type Upstreams string
-
-// Add is u with one more cluster and its weight.
-func (u Upstreams) Add(cluster string, weight uint32) Upstreams {
-	if u != "" {
-		u += ","
-	}
-	return u + Upstreams(cluster+"="+strconv.FormatUint(uint64(weight), 10))
+// filterChain is what the network filters of a filter chain are made from, on whatever side of whatever proxy it stands.
+type filterChain struct {
+	// filters are the extensions that the proxy has.
+	filters value.Filters
+	// meetsPeers: the client may be a proxy of the mesh, which says at the beginning of a connection who it is.
+	meetsPeers bool
+	// http serves HTTP; nil in a chain of bytes.
+	http *hcmpb.HttpConnectionManager
+	// tcp is what a chain of bytes forwards to.
+	tcp TCPProxyKey
 }
 
-// TCPPolicy is what of a DestinationRule the client's listener reads. Comparable.
-type TCPPolicy struct {
-	// Idle and MaxDuration limit a connection; none where the flag is unset.
-	HasIdle, HasMaxDuration bool
-	Idle, MaxDuration       time.Duration
-	// HashSource balances by the client's address.
-	HashSource bool
+// networkFilterList is every network filter, in the order in which connections pass. The last one ends the chain.
+func networkFilterList() []filterRow[filterChain] {
+	bytes := func(c filterChain) bool { return c.http == nil }
+	return []filterRow[filterChain]{
+		{name: peerMetadataName, needs: value.TCPMetadataExchange,
+			applies: func(c filterChain) bool { return c.meetsPeers },
+			config:  func(filterChain) *anypb.Any { return tcpPeerMetadata() }},
+
+		// The policies and the telemetry of a workload for chains of bytes stand here; in HTTP chains they are HTTP
+		// filters.
+
+		{name: "envoy.filters.network.mongo_proxy",
+			applies: func(c filterChain) bool { return bytes(c) && c.tcp.Protocol == value.Mongo },
+			config: func(c filterChain) *anypb.Any {
+				return anyOf(&mongopb.MongoProxy{StatPrefix: c.tcp.StatPrefix})
+			}},
+		{name: "envoy.filters.network.tcp_proxy", applies: bytes,
+			config: func(c filterChain) *anypb.Any { return anyOf(tcpProxy(c.tcp)) }},
+		{name: "envoy.filters.network.http_connection_manager",
+			applies: func(c filterChain) bool { return c.http != nil },
+			config:  func(c filterChain) *anypb.Any { return anyOf(c.http) }},
+	}
 }
 
-// NewTCPPolicy reads a DestinationRule, which may be nil, for connections to a subset, which may be empty.
-func NewTCPPolicy(d *value.DestinationRule, subset string) (p TCPPolicy) {
-	if d == nil {
-		return p
+// upstreamFilterList is every filter of clusters.
+func upstreamFilterList() []filterRow[struct{}] {
+	return []filterRow[struct{}]{
+		{name: peerMetadataName, needs: value.TCPMetadataExchange,
+			config: func(struct{}) *anypb.Any { return tcpPeerMetadata() }},
 	}
-	tp := d.Spec.GetTrafficPolicy()
-	if t := tp.GetConnectionPool().GetTcp().GetIdleTimeout(); t != nil {
-		p.HasIdle, p.Idle = true, t.AsDuration()
-	}
-	if t := tp.GetConnectionPool().GetTcp().GetMaxConnectionDuration(); t != nil {
-		p.HasMaxDuration, p.MaxDuration = true, t.AsDuration()
-	}
-	lb := tp.GetLoadBalancer()
-	if s := d.Subset(subset).GetTrafficPolicy().GetLoadBalancer(); s != nil {
-		lb = s
-	}
-	p.HashSource = lb.GetConsistentHash().GetUseSourceIp()
-	return p
-}
-
-// StatName is what a pattern of the mesh can name in the name of a chain's statistics.
-type StatName struct {
-	Mesh    *value.Mesh
-	Service *value.Service
-	Port    *value.Port
-	Subset  string
-}
-
-// Of is the name that a pattern gives; otherwise, where there is none.
-func (s StatName) Of(pattern, otherwise string) string {
-	if pattern == "" {
-		return otherwise
-	}
-	return strings.TrimSuffix(statName(pattern, statOf{s.Mesh, s.Service, s.Port, s.Subset, 0}), ";")
-}
-
-// TCPProxyKey is what the filters of a TCP filter chain are made from.
-type TCPProxyKey struct {
-	StatPrefix string
-	Upstreams  Upstreams
-	// Protocol decides which filter, if any, reads along.
-	Protocol value.Protocol
-	Policy   TCPPolicy
-}
-
-// TCPFilters are the network filters of a chain that forwards bytes.
-func TCPFilters(k TCPProxyKey) []*listenerpb.Filter {
-	proxy := &tcppb.TcpProxy{StatPrefix: k.StatPrefix}
-	if k.Policy.HasIdle {
-		proxy.IdleTimeout = durationpb.New(k.Policy.Idle)
-	}
-	if k.Policy.HasMaxDuration {
-		proxy.MaxDownstreamConnectionDuration = durationpb.New(k.Policy.MaxDuration)
-	}
-	if k.Policy.HashSource {
-		proxy.HashPolicy = []*typepb.HashPolicy{{PolicySpecifier: &typepb.HashPolicy_SourceIp_{SourceIp: &typepb.HashPolicy_SourceIp{}}}}
-	}
-	setUpstreams(proxy, k.Upstreams)
-	var out []*listenerpb.Filter
-	if k.Protocol == value.Mongo {
-		out = append(out, networkFilter("envoy.filters.network.mongo_proxy",
-			anyOf(&mongopb.MongoProxy{StatPrefix: k.StatPrefix})))
-	}
-	return append(out, networkFilter("envoy.filters.network.tcp_proxy", anyOf(proxy)))
-}
-
-func setUpstreams(proxy *tcppb.TcpProxy, u Upstreams) {
-	if !strings.Contains(string(u), "=") {
-		proxy.ClusterSpecifier = &tcppb.TcpProxy_Cluster{Cluster: string(u)}
-		return
-	}
-	weighted := &tcppb.TcpProxy_WeightedCluster{}
-	for part := range strings.SplitSeq(string(u), ",") {
-		name, weight, _ := strings.Cut(part, "=")
-		w, _ := strconv.ParseUint(weight, 10, 32)
-		weighted.Clusters = append(weighted.Clusters, &tcppb.TcpProxy_WeightedCluster_ClusterWeight{Name: name,
-			Weight: uint32(w)})
-	}
-	proxy.ClusterSpecifier = &tcppb.TcpProxy_WeightedClusters{WeightedClusters: weighted}
 }
 
 // tcpTo forwards everything to one cluster, which also names the statistics.
-func tcpTo(cluster string) []*listenerpb.Filter {
-	return TCPFilters(TCPProxyKey{StatPrefix: cluster, Upstreams: Upstreams(cluster)})
+func tcpTo(cluster string) TCPProxyKey {
+	return TCPProxyKey{StatPrefix: cluster, Upstreams: Upstreams(cluster)}
 }
 
-// tcpPeerMetadata tells sidecars at both ends of a TCP connection who the other is. It stands before all others in
-// inbound chains.
-func tcpPeerMetadata() *listenerpb.Filter {
-	return networkFilter("istio.metadata_exchange", typedStruct("envoy.tcp.metadataexchange.config.MetadataExchange",
-		map[string]any{
-			"protocol": "istio-peer-exchange", "enable_discovery": true,
-		}))
+// bytesTo are the filters of a chain that forwards everything to one cluster, for clients outside the mesh.
+func bytesTo(cluster string) []*listenerpb.Filter {
+	return networkFilters(filterChain{tcp: tcpTo(cluster)})
 }
 
-func networkFilter(name string, config *anypb.Any) *listenerpb.Filter {
-	return &listenerpb.Filter{Name: name, ConfigType: &listenerpb.Filter_TypedConfig{TypedConfig: config}}
+const peerMetadataName = "istio.metadata_exchange"
+
+// tcpPeerMetadata tells the proxies at both ends of a TCP connection who the other is.
+func tcpPeerMetadata() *anypb.Any {
+	return typedStruct("envoy.tcp.metadataexchange.config.MetadataExchange", map[string]any{
+		"protocol": "istio-peer-exchange", "enable_discovery": true,
+	})
 }

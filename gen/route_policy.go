@@ -90,10 +90,10 @@ func retryConditions(in string) (conditions string, codes []uint32) {
 func filterConfigs(h *networking.HTTPRoute, proxyless bool) map[string]*anypb.Any {
 	out := map[string]*anypb.Any{}
 	if f := fault(h.GetFault()); f != nil {
-		out["envoy.filters.http.fault"] = anyOf(f)
+		out[faultFilter] = anyOf(f)
 	}
 	if c := h.GetCorsPolicy(); c != nil && !proxyless {
-		out["envoy.filters.http.cors"] = anyOf(cors(c))
+		out[corsFilter] = anyOf(cors(c))
 	}
 	if len(out) == 0 {
 		return nil

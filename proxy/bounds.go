@@ -59,19 +59,7 @@ func Metadata() (out []string) {
 }
 
 // Extensions are the types of a node's extensions that Accept looks for.
-func Extensions() []string { return slices.Sorted(maps.Keys(filterTypes())) }
-
-// filterTypes maps the type of a filter's configuration to the filter, for those that make a difference.
-func filterTypes() map[string]value.Filters {
-	return map[string]value.Filters{
-		"envoy.tcp.metadataexchange.config.MetadataExchange":                  value.TCPMetadataExchange,
-		"io.istio.http.peer_metadata.Config":                                  value.HTTPPeerMetadata,
-		"istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig":           value.ALPN,
-		"stats.PluginConfig":                                                  value.Stats,
-		"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig": value.ForwardProxyFilter,
-		"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig":    value.ForwardProxyCluster,
-	}
-}
+func Extensions() []string { return slices.Sorted(maps.Keys(value.ExtensionTypes())) }
 
 // checkBounds refuses a node that is larger than its bounds.
 func checkBounds(n *corev3.Node) error {

@@ -131,7 +131,7 @@ func filters(n *corev3.Node) value.Filters {
 		return value.AllFilters
 	}
 	var f value.Filters
-	known := filterTypes()
+	known := value.ExtensionTypes()
 	for _, e := range n.GetExtensions() {
 		for _, t := range e.GetTypeUrls() {
 			f |= known[t]

@@ -101,10 +101,10 @@ func (o *outbound) key(port *value.Port, subset string) gen.ClusterKey {
 	traits := o.scope.Traits
 	k := gen.ClusterKey{
 		Mesh: o.mesh, Service: o.service, Port: port, Projection: o.projection, Rule: o.rule, Subset: subset,
-		Client: gen.ClusterClient{Type: traits.Type, MetadataExchange: traits.Filters.Has(value.TCPMetadataExchange)},
+		Client: gen.ClusterClient{Type: traits.Type, Filters: traits.Filters & gen.ClusterExtensions()},
 	}
 	if traits.Type == value.Proxyless {
-		k.Client.MetadataExchange = false
+		k.Client.Filters = 0
 	}
 	if r := o.service.Resolution; r == value.DNSLB || r == value.DNSRoundRobin {
 		k.Client.IPv6Only = traits.IPv6 && !traits.IPv4
@@ -154,7 +154,7 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.
 	out := []*encodecache.Entry{
 		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh}),
 		get(gen.PassthroughOut,
-			gen.StaticClusterKey{Mesh: n.Mesh, MetadataExchange: sc.Traits.Filters.Has(value.TCPMetadataExchange)}),
+			gen.StaticClusterKey{Mesh: n.Mesh, Filters: sc.Traits.Filters & gen.ClusterExtensions()}),
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
 	if lacksDynamicDNS(n, &sc.Facts) {

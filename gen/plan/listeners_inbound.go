@@ -154,7 +154,7 @@ func (t *Tables) virtualInbound(n *snapshot.Snapshot, sc *Scope, declared []gen.
 }
 
 // tcpFilters are those of the proxy's own filters that a chain without HTTP may have.
-func tcpFilters(sc *Scope) value.Filters { return sc.Traits.Filters & value.TCPMetadataExchange }
+func tcpFilters(sc *Scope) value.Filters { return sc.Traits.Filters & gen.TCPExtensions() }
 
 // inboundPort is the Key of the chains for ports that no service declares, and the common part of those of declared
 // ones.

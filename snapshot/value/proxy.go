@@ -14,20 +14,33 @@ const (
 // over Node.extensions. A node that lists no extensions is taken for Istio's proxy and has them all.
 type Filters uint16
 
-// The extensions, each with the message type that its configuration has: Istio's own filters, and the two halves of
-// Envoy's dynamic forward proxy, which is of use only where both are there.
+// The extensions: Istio's own filters, and the two halves of Envoy's dynamic forward proxy, which is of use only where
+// both are there.
 const (
-	TCPMetadataExchange Filters = 1 << iota // envoy.tcp.metadataexchange.config.MetadataExchange
-	HTTPPeerMetadata                        // io.istio.http.peer_metadata.Config
-	ALPN                                    // istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig
-	Stats                                   // stats.PluginConfig
-	ForwardProxyFilter                      // envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig
-	ForwardProxyCluster                     // envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig
+	TCPMetadataExchange Filters = 1 << iota
+	HTTPPeerMetadata
+	ALPN
+	Stats
+	ForwardProxyFilter
+	ForwardProxyCluster
 
 	IstioFilters        = TCPMetadataExchange | HTTPPeerMetadata | ALPN | Stats // that no upstream Envoy has
 	DynamicForwardProxy = ForwardProxyFilter | ForwardProxyCluster
 	AllFilters          = IstioFilters | DynamicForwardProxy
 )
+
+// ExtensionTypes are the extensions by the message type of their configuration, which is how a node lists them. Names
+// of filters tell nothing.
+func ExtensionTypes() map[string]Filters {
+	return map[string]Filters{
+		"envoy.tcp.metadataexchange.config.MetadataExchange":                  TCPMetadataExchange,
+		"io.istio.http.peer_metadata.Config":                                  HTTPPeerMetadata,
+		"istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig":           ALPN,
+		"stats.PluginConfig":                                                  Stats,
+		"envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig": ForwardProxyFilter,
+		"envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig":    ForwardProxyCluster,
+	}
+}
 
 // Has reports whether all of want are in f.
 func (f Filters) Has(want Filters) bool { return f&want == want }
