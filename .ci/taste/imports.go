@@ -30,6 +30,7 @@ func rooms() []room {
 		{"gen", []string{"=snapshot/value", "=gen/check", "envoytext"}},
 		{"gen/check", []string{"envoytext"}},
 		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext", "proxy"}},
+		{"gen/plan/checked", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
 		{"encodecache", nil},
 		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy"}},
 		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked"}},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -61,7 +62,7 @@ func booksAssignment(order gen.Ordering, change func(*memberKey)) *Assignment {
 	if change != nil {
 		change(&k)
 	}
-	return newClusterTables(newFaults()).assignments.Get(assignmentKey{name: "outbound|80||books", members: k,
+	return newClusterTables(checked.NewFaults()).assignments.Get(assignmentKey{name: "outbound|80||books", members: k,
 		order: order})
 }
 
@@ -202,7 +203,7 @@ func parts(e *encodecache.Entry) map[*encodecache.Fragment]bool {
 
 // Clients in two places share the endpoints; only the headers are each one's own.
 func TestPlacesShareChunks(t *testing.T) {
-	tables := newClusterTables(newFaults())
+	tables := newClusterTables(checked.NewFaults())
 	table := (&endpointTables{}).next(booksEndpoints(3000))
 	from := func(zone string) *Assignment {
 		order := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: zone}}
@@ -242,7 +243,7 @@ func TestEqualSetsGiveOneEntry(t *testing.T) {
 
 // Those who ask at the same time get the same Entry.
 func TestConcurrentCallersShareAnEntry(t *testing.T) {
-	tables := newClusterTables(newFaults())
+	tables := newClusterTables(checked.NewFaults())
 	table := (&endpointTables{}).next(booksEndpoints(2000))
 	got := make([]*encodecache.Entry, 8)
 	var wg sync.WaitGroup

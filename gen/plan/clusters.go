@@ -5,18 +5,19 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // clusterTables hold the clusters and endpoint assignments.
 type clusterTables struct {
-	outbound    checked[gen.ClusterKey, encodecache.Entry]
-	static      checked[staticCluster, encodecache.Entry]
-	inbound     checked[gen.InboundClusterKey, encodecache.Stencil]
+	outbound    checked.Table[gen.ClusterKey, encodecache.Entry]
+	static      checked.Table[staticCluster, encodecache.Entry]
+	inbound     checked.Table[gen.InboundClusterKey, encodecache.Stencil]
 	assignments *encodecache.Table[assignmentKey, Assignment]
 	members     *encodecache.Table[memberKey, members]
-	crowds      checked[crowdKey, crowd]
+	crowds      checked.Table[crowdKey, crowd]
 }
 
 // staticCluster is one of the clusters that exist whatever services there are.
@@ -25,13 +26,13 @@ type staticCluster struct {
 	gen.StaticClusterKey
 }
 
-func newClusterTables(f *faults) clusterTables {
+func newClusterTables(f *checked.Faults) clusterTables {
 	m := encodecache.NewTable(newMembers)
 	return clusterTables{
-		outbound: leaves(f, "cluster", ClusterType, gen.EncodeCluster),
-		static: leaves(f, "cluster", ClusterType,
+		outbound: checked.Leaves(f, "cluster", ClusterType, gen.EncodeCluster),
+		static: checked.Leaves(f, "cluster", ClusterType,
 			func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
-		inbound: stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
+		inbound: checked.Stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
 		assignments: encodecache.NewTable(func(k assignmentKey) *Assignment {
 			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
 		}),
@@ -158,7 +159,7 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
 	if lacksDynamicDNS(n, &sc.Facts) {
-		t.faults.noteLack(n.Mesh.Object())
+		noteLack(t.faults, n.Mesh.Object())
 	}
 	if d := dynamicDNS(n, sc); d.Served {
 		out = append(out, get(gen.DynamicDNSOut, gen.StaticClusterKey{Mesh: n.Mesh, DynamicDNS: d}))

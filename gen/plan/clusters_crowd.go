@@ -7,6 +7,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/check"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -31,8 +32,8 @@ func (k crowdKey) Part() string { return k.service.Host }
 // crowd is what stands for such a pair; it holds nothing.
 type crowd struct{ _ byte }
 
-func newCrowds(f *faults) checked[crowdKey, crowd] {
-	return newChecked(f, "subsets of", func(k crowdKey) ([]byte, []gen.Fault) {
+func newCrowds(f *checked.Faults) checked.Table[crowdKey, crowd] {
+	return checked.New(f, "subsets of", func(k crowdKey) ([]byte, []gen.Fault) {
 		return nil, []gen.Fault{{Of: k.rule.Objects(), Fault: check.Fault{Path: "spec.subsets", Reason: fmt.Sprintf(
 			"expected at most %d clusters of a service, got %d ports times %d subsets: the service is served without its subsets",
 			maxClusters, len(k.service.Ports), len(k.rule.Spec.GetSubsets()))}}}

@@ -8,6 +8,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -32,7 +33,7 @@ func TestSubsetsTimesPortsAreBounded(t *testing.T) {
 	}
 	tables := NewTables()
 	var told []string
-	tables.faults.tell(func(o value.ObjectKey, list []Fault) {
+	tables.faults.Tell(func(o value.ObjectKey, list []checked.Fault) {
 		for _, f := range list {
 			told = append(told, o.String()+" "+f.Field+": "+f.Reason)
 		}

@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -29,16 +30,16 @@ type faultMesh struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	told map[value.ObjectKey][]Fault
+	told map[value.ObjectKey][]checked.Fault
 }
 
 func newFaultMesh(t *testing.T, hook func(any)) *faultMesh {
-	w := &faultMesh{t: t, sink: newRecorder(), told: map[value.ObjectKey][]Fault{}, log: &strings.Builder{}}
+	w := &faultMesh{t: t, sink: newRecorder(), told: map[value.ObjectKey][]checked.Fault{}, log: &strings.Builder{}}
 	tables := NewTables()
-	tables.faults.hook = hook
+	tables.faults.Hook(hook)
 	w.planner = NewPlanner(tables, w.sink, Options{Now: time.Now, After: time.After,
 		Log: slog.New(slog.NewTextHandler(w.log, nil)),
-		Faults: func(o value.ObjectKey, list []Fault) {
+		Faults: func(o value.ObjectKey, list []checked.Fault) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.told[o] = list; len(list) == 0 {
@@ -103,14 +104,14 @@ func (w *faultMesh) hosts(id uint64) (out []string) {
 		return nil
 	}
 	for f := range e.Parts() {
-		if p := PartOf(f); len(f.Bytes()) > 0 && p != "header" && p != "*" {
+		if p := checked.PartOf(f); len(f.Bytes()) > 0 && p != "header" && p != "*" {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func (w *faultMesh) faults(k value.ObjectKey) []Fault {
+func (w *faultMesh) faults(k value.ObjectKey) []checked.Fault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.told[k])

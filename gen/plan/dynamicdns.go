@@ -9,6 +9,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -39,12 +40,10 @@ func lacksDynamicDNS(n *snapshot.Snapshot, f *Facts) bool {
 type withoutDynamicDNS struct{}
 
 // noteLack says of the mesh's configuration that there are proxies for which the policy is not served.
-func (f *faults) noteLack(mesh value.ObjectKey) {
-	of := []value.ObjectKey{mesh}
-	f.note(&standing{key: withoutDynamicDNS{}, value: withoutDynamicDNS{}, objects: of, list: []found{{Fault{
-		Field: "outboundTrafficPolicy.mode", NotServed: true,
-		Reason: "ALLOW_ANY_DYNAMIC_DNS is served as ALLOW_ANY to connected proxies that do not list Envoy's dynamic forward proxy among their extensions",
-	}, of}}})
+func noteLack(f *checked.Faults, mesh value.ObjectKey) {
+	f.NotServed(withoutDynamicDNS{}, mesh, "outboundTrafficPolicy.mode",
+		"ALLOW_ANY_DYNAMIC_DNS is served as ALLOW_ANY to connected proxies that do not list Envoy's dynamic forward "+
+			"proxy among their extensions")
 }
 
 // forgetLack takes that back once a base is gone that was the last one of such proxies.
@@ -58,7 +57,7 @@ func (p *Planner) forgetLack(gone *Facts) {
 			return
 		}
 	}
-	p.tables.faults.forget(withoutDynamicDNS{})
+	p.tables.faults.Served(withoutDynamicDNS{})
 }
 
 // virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as

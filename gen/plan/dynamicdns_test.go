@@ -19,6 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -244,8 +245,8 @@ func TestDynamicDNSResolvers(t *testing.T) {
 func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 	planner, stop := start(newRecorder())
 	defer stop()
-	var told []Fault
-	planner.tables.faults.tell(func(o value.ObjectKey, list []Fault) {
+	var told []checked.Fault
+	planner.tables.faults.Tell(func(o value.ObjectKey, list []checked.Fault) {
 		if o.Kind == value.KindMeshConfig {
 			told = list
 		}

@@ -41,3 +41,12 @@ func (e edit[V]) apply(m chunked.Map[V]) chunked.Map[V] {
 	}
 	return m.Apply(list)
 }
+
+// putEntry puts a resource, or takes it away where it is left out.
+func putEntry(e *edit[*encodecache.Entry], r *encodecache.Entry) {
+	if r.Absent() {
+		e.put(r.Name(), nil)
+	} else {
+		e.put(r.Name(), r)
+	}
+}

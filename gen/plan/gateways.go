@@ -5,6 +5,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -13,19 +14,19 @@ import (
 // gatewayTables hold the listeners and route configurations of routers. Their virtual hosts stand among those of
 // sidecars.
 type gatewayTables struct {
-	listeners checked[gen.GatewayListenerKey, encodecache.Fragment]
-	chains    checked[gen.GatewayChainKey, encodecache.Fragment]
+	listeners checked.Table[gen.GatewayListenerKey, encodecache.Fragment]
+	chains    checked.Table[gen.GatewayChainKey, encodecache.Fragment]
 	routes    *encodecache.Table[gen.RoutesLink, gen.RoutesLink]
-	blackhole checked[gen.BlackholeKey, encodecache.Fragment]
+	blackhole checked.Table[gen.BlackholeKey, encodecache.Fragment]
 	routers   *routerMemory
 }
 
-func newGatewayTables(f *faults) gatewayTables {
+func newGatewayTables(f *checked.Faults) gatewayTables {
 	return gatewayTables{
-		listeners: fragments(f, "listener", gen.EncodeGatewayHeader),
-		chains:    fragments(f, "filter chain", gen.EncodeGatewayChain),
+		listeners: checked.Fragments(f, "listener", gen.EncodeGatewayHeader),
+		chains:    checked.Fragments(f, "filter chain", gen.EncodeGatewayChain),
 		routes:    encodecache.NewTable(func(k gen.RoutesLink) *gen.RoutesLink { return &k }),
-		blackhole: fragments(f, "virtual host", gen.EncodeBlackhole),
+		blackhole: checked.Fragments(f, "virtual host", gen.EncodeBlackhole),
 		routers:   &routerMemory{},
 	}
 }

@@ -192,3 +192,6 @@ func (s *gatewayServer) sniHosts() []string {
 	}
 	return out
 }
+
+// ownerOf is a Meta without the age, as Keys name objects.
+func ownerOf(m value.Meta) value.Meta { return value.Meta{Namespace: m.Namespace, Name: m.Name} }

@@ -3,36 +3,37 @@ package plan
 import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // listenerTables hold the sidecar listeners, and what they are put together from.
 type listenerTables struct {
-	outbound checked[gen.OutboundListenerKey, encodecache.Entry]
-	virtual  checked[gen.VirtualOutboundKey, encodecache.Entry]
-	api      checked[gen.APIListenerKey, encodecache.Entry]
-	server   checked[gen.ServerListenerKey, encodecache.Entry]
+	outbound checked.Table[gen.OutboundListenerKey, encodecache.Entry]
+	virtual  checked.Table[gen.VirtualOutboundKey, encodecache.Entry]
+	api      checked.Table[gen.APIListenerKey, encodecache.Entry]
+	server   checked.Table[gen.ServerListenerKey, encodecache.Entry]
 	// chains are the interned lists of outbound chains.
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
 
 	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all
 	// share the stencils.
-	headers checked[gen.InboundListenerKey, encodecache.Fragment]
-	inFixed checked[gen.InboundChainsKey, encodecache.Fragment]
-	inPorts checked[gen.InboundChainsKey, encodecache.Stencil]
+	headers checked.Table[gen.InboundListenerKey, encodecache.Fragment]
+	inFixed checked.Table[gen.InboundChainsKey, encodecache.Fragment]
+	inPorts checked.Table[gen.InboundChainsKey, encodecache.Stencil]
 }
 
-func newListenerTables(f *faults) listenerTables {
+func newListenerTables(f *checked.Faults) listenerTables {
 	return listenerTables{
-		outbound: leaves(f, "listener", ListenerType, gen.EncodeOutboundListener),
-		virtual:  leaves(f, "listener", ListenerType, gen.EncodeVirtualOutbound),
-		api:      leaves(f, "listener", ListenerType, gen.EncodeAPIListener),
-		server:   leaves(f, "listener", ListenerType, gen.EncodeServerListener),
+		outbound: checked.Leaves(f, "listener", ListenerType, gen.EncodeOutboundListener),
+		virtual:  checked.Leaves(f, "listener", ListenerType, gen.EncodeVirtualOutbound),
+		api:      checked.Leaves(f, "listener", ListenerType, gen.EncodeAPIListener),
+		server:   checked.Leaves(f, "listener", ListenerType, gen.EncodeServerListener),
 		chains:   encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
-		headers:  fragments(f, "listener", gen.EncodeInboundListener),
-		inFixed:  fragments(f, "filter chains", gen.EncodeInboundRest),
-		inPorts:  stencils(f, "inbound filter chains", inboundHoles(), gen.EncodeInboundChains),
+		headers:  checked.Fragments(f, "listener", gen.EncodeInboundListener),
+		inFixed:  checked.Fragments(f, "filter chains", gen.EncodeInboundRest),
+		inPorts:  checked.Stencils(f, "inbound filter chains", inboundHoles(), gen.EncodeInboundChains),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -39,12 +40,12 @@ func untraced(w *ResourceSet, t *snapshot.EndpointTable, exists func(value.Objec
 			if _, ok := f.Origin().(value.Origin); !ok {
 				return fmt.Sprintf("%s %s has a part from %T", e.TypeURL(), e.Name(), f.Origin())
 			}
-			part := PartOf(f)
+			part := checked.PartOf(f)
 			if e.TypeURL() != EndpointType && (part == "" || seen[part]) {
 				return fmt.Sprintf("%s %s has no part of its own name %q", e.TypeURL(), e.Name(), part)
 			}
 			seen[part] = true
-			for _, o := range ObjectsOf(f) {
+			for _, o := range checked.ObjectsOf(f) {
 				if !exists(o) {
 					return fmt.Sprintf("%s %s: %s comes from %s, which is not there", e.TypeURL(), e.Name(), part, o)
 				}

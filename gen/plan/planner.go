@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -56,7 +57,7 @@ type Options struct {
 	// Faults is told all that is wrong with what is made of an object whenever that changes, in place of what it was
 	// told before; none: nothing is left out. It must not block or call the Planner. Log gets the stack of panics that
 	// were caught. Both may be nil.
-	Faults func(value.ObjectKey, []Fault)
+	Faults func(value.ObjectKey, []checked.Fault)
 	Log    *slog.Logger
 	// Took is told how long each step of the config goroutine took, and how many bases and classes it advanced; may be
 	// nil.
@@ -79,7 +80,7 @@ func NewPlanner(t *Tables, sink Sink, o Options) *Planner {
 	if o.Took == nil {
 		o.Took = func(Step) {}
 	}
-	t.faults.tell(o.Faults, o.Log)
+	t.faults.Tell(o.Faults, o.Log)
 	return &Planner{tables: t, sink: sink, opts: o, wake: make(chan struct{}, 1), late: map[value.ServiceKey]struct{}{},
 		state: newState()}
 }
@@ -294,7 +295,7 @@ func (p *Planner) step() {
 		p.current = w.view
 		p.welcome(&w, start)
 		p.sweep()
-		p.tables.faults.settle()
+		p.tables.faults.Settle()
 		took.Took = p.opts.Now().Sub(start)
 		p.opts.Took(took)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -38,7 +39,7 @@ func (w *faultMesh) parts(id uint64) map[string]*encodecache.Fragment {
 	out := map[string]*encodecache.Fragment{}
 	e, _ := w.sink.sets[w.sink.classes[id]].Routes.Get("80")
 	for f := range e.Parts() {
-		if p := PartOf(f); p != "header" {
+		if p := checked.PartOf(f); p != "header" {
 			out[p] = f
 		}
 	}
@@ -129,8 +130,8 @@ func TestRegexLimit(t *testing.T) {
 // left out alone; Istio's gateway has both.
 func TestRegexOfGateways(t *testing.T) {
 	m := edgeMesh(1)
-	told := map[value.ObjectKey][]Fault{}
-	m.tables.faults.tell(func(o value.ObjectKey, list []Fault) { told[o] = list }, nil)
+	told := map[value.ObjectKey][]checked.Fault{}
+	m.tables.faults.Tell(func(o value.ObjectKey, list []checked.Fault) { told[o] = list }, nil)
 	key, vs := regexRoute("users", "h0.example.com", usualRegex, "gw/all")
 	m.putService(vs)
 	labels := value.Labels{"app": "edge"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -18,9 +19,9 @@ import (
 
 // routeTables hold the sidecar route configurations and their virtual hosts.
 type routeTables struct {
-	hosts        checked[gen.VirtualHostKey, encodecache.Fragment]
-	headers      checked[gen.RouteConfigurationKey, encodecache.Fragment]
-	catchAlls    checked[gen.CatchAllKey, encodecache.Fragment]
+	hosts        checked.Table[gen.VirtualHostKey, encodecache.Fragment]
+	headers      checked.Table[gen.RouteConfigurationKey, encodecache.Fragment]
+	catchAlls    checked.Table[gen.CatchAllKey, encodecache.Fragment]
 	destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
 	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
 }
@@ -39,14 +40,14 @@ func (k soleHostKey) Objects() []value.ObjectKey {
 	if k.host == nil {
 		return nil
 	}
-	return ObjectsOf(k.host)
+	return checked.ObjectsOf(k.host)
 }
 
-func newRouteTables(f *faults) routeTables {
+func newRouteTables(f *checked.Faults) routeTables {
 	return routeTables{
-		hosts:        fragments(f, "virtual host", gen.EncodeVirtualHost),
-		headers:      fragments(f, "route configuration", gen.EncodeRouteConfiguration),
-		catchAlls:    fragments(f, "virtual host", gen.EncodeCatchAll),
+		hosts:        checked.Fragments(f, "virtual host", gen.EncodeVirtualHost),
+		headers:      checked.Fragments(f, "route configuration", gen.EncodeRouteConfiguration),
+		catchAlls:    checked.Fragments(f, "virtual host", gen.EncodeCatchAll),
 		destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
 		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
 			return encodecache.NewComposite(RouteType, k.name, k.header, func(yield func(*encodecache.Fragment) bool) {

@@ -85,9 +85,8 @@ func (p *Planner) detach(id uint64) {
 		return
 	}
 	delete(p.clients, id)
-	if delete(p.stuck, c); p.tables.faults.units.Load() > 0 {
-		p.tables.faults.forget(c)
-	}
+	delete(p.stuck, c)
+	p.tables.faults.Forget(c)
 	for _, addr := range c.proxy.Addresses {
 		if left := slices.DeleteFunc(p.byAddress[addr], func(o *client) bool { return o == c }); len(left) > 0 {
 			p.byAddress[addr] = left
@@ -116,7 +115,7 @@ func (p *Planner) leave(c *client) {
 // settleClass classifies a client. One for which that panics keeps what it has, which is nothing if it is new: an empty
 // answer would take away what it has from before.
 func (p *Planner) settleClass(c *client) {
-	if p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.classify(c) }) {
+	if p.tables.faults.Contain(c, "proxy "+c.proxy.ID, nil, func() { p.classify(c) }) {
 		delete(p.stuck, c)
 	} else {
 		p.stuck[c] = struct{}{}
@@ -165,11 +164,11 @@ func (p *Planner) sweep() {
 			continue
 		}
 		delete(bs.classes, cs.id)
-		p.tables.faults.forget(cs)
+		p.tables.faults.Forget(cs)
 		p.classes--
 		if len(bs.classes) == 0 {
 			delete(p.bases, bs.facts)
-			p.tables.faults.forget(bs)
+			p.tables.faults.Forget(bs)
 			p.interest.remove(bs)
 			p.forgetLack(&bs.facts)
 		}
@@ -187,7 +186,7 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 		return 0, 0
 	}
 	clear(p.failed)
-	p.tables.faults.begin(prev.Snapshot, v.Snapshot, d)
+	p.tables.faults.Begin(prev.Snapshot, v.Snapshot, d)
 	sets := map[*Class]*ResourceSet{}
 	if d.All || len(d.Objects)+len(d.Services) > 0 {
 		touch, concerned := p.touch(prev, v, d)
@@ -200,7 +199,7 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 	}
 	moved := p.inDoubt(prev, v, d)
 	for c := range moved {
-		p.tables.faults.contain(c, "proxy "+c.proxy.ID, nil, func() { p.refreshOwn(c, sets) })
+		p.tables.faults.Contain(c, "proxy "+c.proxy.ID, nil, func() { p.refreshOwn(c, sets) })
 	}
 	if len(sets)+len(late.Services) > 0 {
 		p.sink.Advanced(sets, late)
@@ -213,7 +212,7 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 
 // touch is what a change touches, and the bases that it may concern: all, if finding out panics.
 func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *touched, concerned map[*baseState]struct{}) {
-	if p.tables.faults.contain(finding{"touched"}, "a change", objectsIn(d), func() {
+	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
 		touch = p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
 		concerned = p.interest.in(touch, prev.Snapshot, v.Snapshot)
 	}) {
@@ -224,7 +223,7 @@ func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *touch
 
 // inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.
 func (p *Planner) inDoubt(prev, v *snapshot.View, d *snapshot.Delta) (out map[*client]struct{}) {
-	if !p.tables.faults.contain(finding{"affected"}, "a change", objectsIn(d),
+	if !p.tables.faults.Contain(finding{"affected"}, "a change", objectsIn(d),
 		func() { out = p.affected(prev, v, d) }) {
 		out = map[*client]struct{}{}
 		for _, c := range p.clients {
@@ -255,7 +254,7 @@ func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, sets map[*Class]*ResourceSet,
 	objects []value.ObjectKey) {
 	old, anew := bs.base, touch.all || bs.broken
-	bs.broken = !p.tables.faults.contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
+	bs.broken = !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
 		if anew {
 			bs.base = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
 		} else {
@@ -274,7 +273,7 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, s
 		if !stale && same {
 			continue
 		}
-		cs.broken = !p.tables.faults.contain(cs, cs.class.Name, objects, func() {
+		cs.broken = !p.tables.faults.Contain(cs, cs.class.Name, objects, func() {
 			if stale {
 				p.renew(cs, sets)
 			} else {

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -16,7 +17,7 @@ type Tables struct {
 	routes    routeTables
 	gateways  gatewayTables
 	sections  sectionPools
-	faults    *faults
+	faults    *checked.Faults
 	// regexSize is the largest RE2 program of a regular expression that upstream Envoys take. LimitRegex sets it before
 	// use.
 	regexSize int
@@ -41,9 +42,12 @@ func newSectionPools() sectionPools {
 	}
 }
 
+// Faults is what is left out now. Anyone may call it.
+func (t *Tables) Faults() checked.Count { return t.faults.Count() }
+
 // NewTables makes empty Tables.
 func NewTables() *Tables {
-	f := newFaults()
+	f := checked.NewFaults()
 	return &Tables{
 		faults:    f,
 		trims:     encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) }),

@@ -3,7 +3,7 @@ package discovery
 import (
 	"strings"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -11,7 +11,7 @@ import (
 
 // leftOut tells the registry what is left out of all that is made of an object, or not served to all, in place of what
 // it was told before. It is called by whatever goroutine makes something, and does not block.
-func (s *Server) leftOut(o value.ObjectKey, list []plan.Fault) {
+func (s *Server) leftOut(o value.ObjectKey, list []checked.Fault) {
 	problems := make([]report.Problem, 0, len(list))
 	for _, f := range list {
 		p := report.Problem{Key: o, Cause: report.LeftOut, Reason: strings.TrimPrefix(f.Field+": "+f.Reason, ": "),

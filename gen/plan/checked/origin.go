@@ -1,4 +1,4 @@
-package plan
+package checked
 
 import (
 	"github.com/pilotd/pilotd/encodecache"
@@ -22,6 +22,3 @@ func PartOf(f *encodecache.Fragment) string {
 	}
 	return ""
 }
-
-// ownerOf is a Meta without the age, as Keys name objects.
-func ownerOf(m value.Meta) value.Meta { return value.Meta{Namespace: m.Namespace, Name: m.Name} }

@@ -1,12 +1,9 @@
-package plan
+package checked
 
 import (
 	"cmp"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,19 +31,19 @@ type Fault struct {
 // maxFaults bounds the Keys of which faults are kept; those of further ones are only counted, until others go.
 const maxFaults = 4096
 
-// faults are the Keys of which something is left out, with the reasons. What a Key gave is held as long as its faults
+// Faults are the Keys of which something is left out, with the reasons. What a Key gave is held as long as its faults
 // stand, so that it is not made again and again.
 //
-// A fault stands until one of the objects that it comes from changes. While a change is planned (between begin and
-// settle) the faults of its objects are in doubt; those whose Keys are asked for again stay.
+// A fault stands until one of the objects that it comes from changes. While a change is planned (between Begin and
+// Settle) the faults of its objects are in doubt; those whose Keys are asked for again stay.
 //
 // Safe for concurrent use.
-type faults struct {
-	// Immutable after Tables are made, but for hook, which tests set before use.
+type Faults struct {
+	// Immutable once the Faults are in use.
 	hook func(key any)
 	// doubtful is how many are in doubt, so that asking costs nothing otherwise.
 	doubtful atomic.Int64
-	// units is how many faults of units of the planner stand.
+	// units is how many faults of units of the planner stand, so that Forget costs nothing otherwise.
 	units atomic.Int64
 
 	mu sync.Mutex
@@ -57,7 +54,7 @@ type faults struct {
 	byObject map[value.ObjectKey]map[*standing]struct{} // of those that name an object
 	doubts   map[any]*standing                          // a part of standing
 	changed  map[value.ObjectKey]struct{}               // to be told
-	planning bool                                       // between begin and settle
+	planning bool                                       // between Begin and Settle
 	dropped  uint64                                     // those that there was no room for
 	panics   uint64
 	logged   map[string]struct{} // panics
@@ -77,24 +74,29 @@ type found struct {
 	of []value.ObjectKey
 }
 
-func newFaults() *faults {
-	return &faults{
+// NewFaults makes an empty registry.
+func NewFaults() *Faults {
+	return &Faults{
 		standing: map[any]*standing{}, byObject: map[value.ObjectKey]map[*standing]struct{}{},
 		doubts:  map[any]*standing{},
 		changed: map[value.ObjectKey]struct{}{}, logged: map[string]struct{}{},
 	}
 }
 
-// tell sets who is told of all faults of an object whenever they change, in place of those that were told before, and
-// where panics are logged. told must not block or call the Tables.
-func (f *faults) tell(told func(value.ObjectKey, []Fault), log *slog.Logger) {
+// Hook makes f call hook with each Key before something is made of it, and with each unit before it is worked on. Tests
+// use it to cause panics. It must be called before f is used.
+func (f *Faults) Hook(hook func(key any)) { f.hook = hook }
+
+// Tell sets who is told of all faults of an object whenever they change, in place of those that were told before, and
+// where panics are logged. told must not block or ask for a Key. Both may be nil.
+func (f *Faults) Tell(told func(value.ObjectKey, []Fault), log *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told, f.log = told, log
 }
 
 // add notes what is wrong with what a Key gave.
-func (f *faults) add(k value.Origin, noun string, v any, list []gen.Fault) {
+func (f *Faults) add(k value.Origin, noun string, v any, list []gen.Fault) {
 	st := &standing{key: k, value: v, objects: k.Objects()}
 	for _, one := range list {
 		of := one.Of
@@ -107,79 +109,6 @@ func (f *faults) add(k value.Origin, noun string, v any, list []gen.Fault) {
 	f.note(st)
 }
 
-// panicked notes that making something of a Key panicked, and logs it.
-func (f *faults) panicked(k value.Origin, noun string, v any, p any) {
-	st := &standing{key: k, value: v}
-	part := ""
-	if guarded(func() { st.objects, part = k.Objects(), k.Part() }) != nil {
-		part = fmt.Sprintf("%T", k)
-	}
-	one := panicFault(strings.TrimSpace(noun+" "+part), p)
-	st.list = []found{{one, accused(st.objects)}}
-	f.logPanic(one, st.objects)
-	f.note(st)
-}
-
-func panicFault(what string, p any) Fault {
-	return Fault{Resource: what, Reason: fmt.Sprintf("internal error: %v", p), Panicked: true}
-}
-
-// contain calls do, the work for one unit of the planner (a base, a class, a client). A panic in it is caught: it is
-// counted, logged once with its stack, and stands as a Fault of the unit about objects, until contain succeeds for it.
-// It reports whether do came to its end.
-func (f *faults) contain(unit any, what string, objects []value.ObjectKey, do func()) (ok bool) {
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		one := panicFault(what, p)
-		f.logPanic(one, objects)
-		f.note(&standing{key: unit, objects: objects, list: []found{{one, objects}}})
-	}()
-	if f.hook != nil {
-		f.hook(unit)
-	}
-	do()
-	if f.units.Load() > 0 {
-		f.forget(unit)
-	}
-	return true
-}
-
-// forget drops the Fault of a unit, which may have none.
-func (f *faults) forget(unit any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if st := f.standing[unit]; st != nil {
-		f.remove(st)
-		f.flush()
-	}
-}
-
-// maxLogged bounds how many different panics are remembered as logged.
-const maxLogged = 256
-
-// logPanic counts a panic and logs it with the stack of the goroutine, which is unwinding, unless the same was logged
-// before.
-func (f *faults) logPanic(one Fault, objects []value.ObjectKey) {
-	f.mu.Lock()
-	f.panics++
-	log := f.log
-	noun, _, _ := strings.Cut(one.Resource, " ")
-	same := noun + one.Reason
-	if _, known := f.logged[same]; known || len(f.logged) >= maxLogged {
-		log = nil
-	}
-	f.logged[same] = struct{}{}
-	f.mu.Unlock()
-	if log != nil {
-		log.Error("a panic was caught: what depends on it is left out", "unit", one.Resource, "panic", one.Reason,
-			"objects", fmt.Sprint(objects),
-			"stack", string(debug.Stack()))
-	}
-}
-
 // accused are, of the objects that something comes from, those that say most of it: all of the first one's kind.
 func accused(objects []value.ObjectKey) (out []value.ObjectKey) {
 	for _, o := range objects {
@@ -190,7 +119,7 @@ func accused(objects []value.ObjectKey) (out []value.ObjectKey) {
 	return out
 }
 
-func (f *faults) note(st *standing) {
+func (f *Faults) note(st *standing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.standing[st.key]; !ok && len(f.standing) >= maxFaults {
@@ -213,7 +142,7 @@ func (f *faults) note(st *standing) {
 }
 
 // remove forgets what is known of a Key; nil is nothing. Called under mu.
-func (f *faults) remove(st *standing) {
+func (f *Faults) remove(st *standing) {
 	if st == nil {
 		return
 	}
@@ -231,7 +160,7 @@ func (f *faults) remove(st *standing) {
 }
 
 // touch notes whose faults are others now. Called under mu.
-func (f *faults) touch(st *standing) {
+func (f *Faults) touch(st *standing) {
 	for _, one := range st.list {
 		for _, o := range one.of {
 			f.changed[o] = struct{}{}
@@ -240,7 +169,7 @@ func (f *faults) touch(st *standing) {
 }
 
 // trust takes a Key's faults out of doubt. Called under mu.
-func (f *faults) trust(k any) {
+func (f *Faults) trust(k any) {
 	if _, ok := f.doubts[k]; ok {
 		delete(f.doubts, k)
 		f.doubtful.Add(-1)
@@ -248,14 +177,14 @@ func (f *faults) trust(k any) {
 }
 
 // confirm notes that a Key is asked for.
-func (f *faults) confirm(k any) {
+func (f *Faults) confirm(k any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trust(k)
 }
 
-// begin puts the faults in doubt that come from what differs between two Snapshots.
-func (f *faults) begin(old, now *snapshot.Snapshot, d *snapshot.Delta) {
+// Begin puts the faults in doubt that come from what differs between two Snapshots. Settle ends it.
+func (f *Faults) Begin(old, now *snapshot.Snapshot, d *snapshot.Delta) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.planning = true
@@ -293,8 +222,8 @@ func (f *faults) begin(old, now *snapshot.Snapshot, d *snapshot.Delta) {
 	}
 }
 
-// settle drops the faults that are still in doubt, and tells what has changed.
-func (f *faults) settle() {
+// Settle drops the faults that are still in doubt, and tells what has changed since Begin.
+func (f *Faults) Settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.planning = false
@@ -305,7 +234,7 @@ func (f *faults) settle() {
 }
 
 // flush tells what has changed, unless more is to come. Called under mu.
-func (f *faults) flush() {
+func (f *Faults) flush() {
 	if f.planning {
 		return
 	}
@@ -318,7 +247,7 @@ func (f *faults) flush() {
 }
 
 // of are the faults that are about an object, each once and in a stable order. Called under mu.
-func (f *faults) of(o value.ObjectKey) (out []Fault) {
+func (f *Faults) of(o value.ObjectKey) (out []Fault) {
 	for st := range f.byObject[o] {
 		for _, one := range st.list {
 			if slices.Contains(one.of, o) && !slices.Contains(out, one.Fault) {
@@ -333,23 +262,16 @@ func (f *faults) of(o value.ObjectKey) (out []Fault) {
 	return out
 }
 
-// guarded calls f and returns what it panicked with; nil if it did not.
-func guarded(f func()) (p any) {
-	defer func() { p = recover() }()
-	f()
-	return nil
-}
-
-// Faults are what is known to be left out: of how many Keys, of how many more there was no room to say so, and how many
-// panics were caught.
-type Faults struct {
+// Count says how much is left out: of how many Keys, of how many more there was no room to say so, and how many panics
+// were caught.
+type Count struct {
 	Keys            int
 	Dropped, Panics uint64
 }
 
-// Faults is what is left out now. Anyone may call it.
-func (t *Tables) Faults() Faults {
-	t.faults.mu.Lock()
-	defer t.faults.mu.Unlock()
-	return Faults{len(t.faults.standing), t.faults.dropped, t.faults.panics}
+// Count is what is left out now. Anyone may call it.
+func (f *Faults) Count() Count {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return Count{len(f.standing), f.dropped, f.panics}
 }
