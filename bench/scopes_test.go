@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 )
 
 // BenchmarkSnapshot is the next Snapshot for one changed object, by kind.
@@ -14,14 +15,14 @@ func BenchmarkSnapshot(b *testing.B) {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			m := valueMesh{services: services, namespaces: 10}
 			builder := snapshot.NewBuilder(nil)
-			builder.Apply(m.all())
+			snapshottest.Apply(builder, m.all())
 			for _, e := range edits() {
 				b.Run(e.kind, func(b *testing.B) {
 					b.ReportAllocs()
 					cpu := cpuTime()
 					n := 0
 					for ; b.Loop(); n++ {
-						builder.Apply(e.make(m, n))
+						snapshottest.Apply(builder, e.make(m, n))
 					}
 					b.ReportMetric(float64(cpuTime()-cpu)/float64(n), "cpu-ns/op")
 				})

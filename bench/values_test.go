@@ -12,6 +12,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -135,8 +136,8 @@ func objectKey(kind value.Kind, m value.Meta) value.ObjectKey {
 }
 
 // all is the whole mesh.
-func (m valueMesh) all() *snapshot.Batch {
-	b := &snapshot.Batch{Mesh: m.mesh(), Services: map[value.ServiceKey]*value.Service{},
+func (m valueMesh) all() *snapshottest.Batch {
+	b := &snapshottest.Batch{Mesh: m.mesh(), Services: map[value.ServiceKey]*value.Service{},
 		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 		Projections: map[value.ServiceKey]*value.Projection{}}
@@ -158,43 +159,43 @@ func (m valueMesh) all() *snapshot.Batch {
 // edit is a change of one object; n numbers its versions.
 type edit struct {
 	kind string
-	make func(m valueMesh, n int) *snapshot.Batch
+	make func(m valueMesh, n int) *snapshottest.Batch
 }
 
 // edits are one for each kind; that of a route is of service i.
 func routeEdit(kind string, i int) edit {
-	return edit{kind, func(m valueMesh, n int) *snapshot.Batch {
+	return edit{kind, func(m valueMesh, n int) *snapshottest.Batch {
 		vs := m.route(i, n+1)
-		return &snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{objectKey(value.KindVirtualService, vs.Meta): vs}}
+		return &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{objectKey(value.KindVirtualService, vs.Meta): vs}}
 	}}
 }
 
 func edits() []edit {
 	return []edit{
 		routeEdit("virtualservice", 50),
-		{"destinationrule", func(m valueMesh, n int) *snapshot.Batch {
+		{"destinationrule", func(m valueMesh, n int) *snapshottest.Batch {
 			dr := m.rule(50, n+1)
-			return &snapshot.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{objectKey(value.KindDestinationRule, dr.Meta): dr}}
+			return &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{objectKey(value.KindDestinationRule, dr.Meta): dr}}
 		}},
-		{"service", func(m valueMesh, n int) *snapshot.Batch {
+		{"service", func(m valueMesh, n int) *snapshottest.Batch {
 			s := m.service(m.services+1, n)
-			b := &snapshot.Batch{Services: map[value.ServiceKey]*value.Service{s.ServiceKey: s}}
+			b := &snapshottest.Batch{Services: map[value.ServiceKey]*value.Service{s.ServiceKey: s}}
 			if n%2 == 1 {
 				b.Services[s.ServiceKey] = nil
 			}
 			return b
 		}},
-		{"serviceentry", func(m valueMesh, n int) *snapshot.Batch {
+		{"serviceentry", func(m valueMesh, n int) *snapshottest.Batch {
 			s := m.service(59, n+1)
-			return &snapshot.Batch{Services: map[value.ServiceKey]*value.Service{s.ServiceKey: s}}
+			return &snapshottest.Batch{Services: map[value.ServiceKey]*value.Service{s.ServiceKey: s}}
 		}},
-		{"sidecar", func(m valueMesh, n int) *snapshot.Batch {
+		{"sidecar", func(m valueMesh, n int) *snapshottest.Batch {
 			s := m.sidecar(0, n+1)
-			return &snapshot.Batch{Sidecars: map[value.ObjectKey]*value.Sidecar{objectKey(value.KindSidecar,
+			return &snapshottest.Batch{Sidecars: map[value.ObjectKey]*value.Sidecar{objectKey(value.KindSidecar,
 				s.Meta): s}}
 		}},
-		{"namespace", func(m valueMesh, n int) *snapshot.Batch {
-			return &snapshot.Batch{Namespaces: map[string]*value.Namespace{"ns-0": {Name: "ns-0",
+		{"namespace", func(m valueMesh, n int) *snapshottest.Batch {
+			return &snapshottest.Batch{Namespaces: map[string]*value.Namespace{"ns-0": {Name: "ns-0",
 				Labels: value.Labels{"version": fmt.Sprint(n)}}}}
 		}},
 	}
@@ -215,7 +216,7 @@ func planValues(m valueMesh) *valuePlanner {
 	p := &valuePlanner{mesh: m, sets: map[*plan.Class]*plan.ResourceSet{}}
 	p.planner = plan.NewPlanner(plan.NewTables(), p, plan.Options{Now: time.Now, After: time.After})
 	p.builder = snapshot.NewBuilder(p.planner)
-	p.builder.Apply(m.all())
+	snapshottest.Apply(p.builder, m.all())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { p.planner.Run(ctx); close(done) }()
@@ -235,7 +236,7 @@ func (p *valuePlanner) settle(b testing.TB) { must(b, p.planner.Barrier(b.Contex
 
 // apply makes the next version of an edit and waits until all is planned.
 func (p *valuePlanner) apply(b testing.TB, e edit) {
-	p.builder.Apply(e.make(p.mesh, p.n))
+	snapshottest.Apply(p.builder, e.make(p.mesh, p.n))
 	p.n++
 	p.settle(b)
 }

@@ -52,7 +52,7 @@ spec: {ingress: [{port: {number: 80, name: http, protocol: HTTP}, bind: "0:0::0"
 	if r := s.Rejections(); len(r) > 0 {
 		t.Fatalf("refused: %v", r)
 	}
-	b := k.whole()
+	b := &k.whole
 	check := func(what string, got []string, want ...string) {
 		t.Helper()
 		if !slices.Equal(got, want) {
@@ -64,19 +64,19 @@ spec: {ingress: [{port: {number: 80, name: http, protocol: HTTP}, bind: "0:0::0"
 	key := func(kind value.Kind, name string) value.ObjectKey {
 		return value.ObjectKey{Kind: kind, Namespace: "a", Name: name}
 	}
-	check("Service", b.Services[web].Addresses, "fd00::a", "10.0.0.1")
-	check("external IPs", b.Services[web].ExternalIPs, "fd00::b")
-	check("ServiceEntry", b.Services[x].Addresses, "fd00::c", "10.0.0.0/8")
-	check("endpoint of a ServiceEntry", b.Endpoints[x][0].Addresses, "fd00::d")
-	check("endpoint of a slice", b.Endpoints[web][0].Addresses, "fd00::f")
-	if b.Workloads["fd00::e"] == nil || b.Workloads["fd00::f"] == nil || b.Workloads["10.0.0.2"] == nil {
+	check("Service", b.Services[web].New.Addresses, "fd00::a", "10.0.0.1")
+	check("external IPs", b.Services[web].New.ExternalIPs, "fd00::b")
+	check("ServiceEntry", b.Services[x].New.Addresses, "fd00::c", "10.0.0.0/8")
+	check("endpoint of a ServiceEntry", b.Endpoints[x].New.Endpoints[0].Addresses, "fd00::d")
+	check("endpoint of a slice", b.Endpoints[web].New.Endpoints[0].Addresses, "fd00::f")
+	if b.Workloads["fd00::e"].New == nil || b.Workloads["fd00::f"].New == nil || b.Workloads["10.0.0.2"].New == nil {
 		t.Errorf("workloads: %v", b.Workloads)
 	}
-	v := b.VirtualServices[key(value.KindVirtualService, "v")].Spec
+	v := b.Objects[key(value.KindVirtualService, "v")].New.(*value.VirtualService).Spec
 	check("VirtualService", append(v.Hosts, v.Tcp[0].Route[0].Destination.Host), "fd00::a", "fd00::a")
 	check("subnets", v.Tcp[0].Match[0].DestinationSubnets, "10.0.0.0/8", "fd00::1")
-	check("Gateway", []string{b.Gateways[key(value.KindGateway, "g")].Spec.Servers[0].Bind}, "fd00::1")
-	sidecar := b.Sidecars[key(value.KindSidecar, "s")].Spec
+	check("Gateway", []string{b.Objects[key(value.KindGateway, "g")].New.(*value.Gateway).Spec.Servers[0].Bind}, "fd00::1")
+	sidecar := b.Objects[key(value.KindSidecar, "s")].New.(*value.Sidecar).Spec
 	check("Sidecar", []string{sidecar.Ingress[0].Bind, sidecar.Egress[0].Bind}, "::", "fd00::2")
 }
 

@@ -44,7 +44,7 @@ func TestSourcesAtOnce(t *testing.T) {
 		}
 		one.Synced(name(i))
 	}
-	if got, want := lines(k.whole()), lines(fresh.whole()); !slices.Equal(got, want) {
+	if got, want := lines(&k.whole), lines(&fresh.whole); !slices.Equal(got, want) {
 		t.Fatalf("at once:\n%s\none after the other:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // batches are what a Builder was handed.
-type batches []*snapshot.Batch
+type batches []*snapshot.Delta
 
-func (b *batches) Apply(next *snapshot.Batch) { *b = append(*b, next) }
+func (b *batches) Apply(next *snapshot.Delta) { *b = append(*b, next) }
 
 // A fault of the Store over one object leaves that as it was; what came with it is handed over all the same, and so is
 // what comes later.
@@ -32,7 +32,7 @@ func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 	// A rule that was never admitted makes the code that derives values fail, as a bug there would.
 	bad := value.ObjectKey{Kind: value.KindGateway, Namespace: "a", Name: "bad"}
 	s.world.rules[bad] = (*clientnet.Gateway)(nil)
-	s.world.marks.rules.add(bad)
+	s.world.marks.objects.add(bad)
 	s.Apply([]Event{service("one")})
 	if got := out[len(out)-1].Services; len(got) != 1 {
 		t.Errorf("handed over %v", got)
@@ -56,7 +56,7 @@ func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 		Object: &clientnet.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "bad"}}},
 		{Source: "kube", Key: bad}})
 	delete(s.world.rules, bad)
-	s.world.marks.rules.add(bad)
+	s.world.marks.objects.add(bad)
 	s.Apply(nil)
 	if standing() != 0 {
 		t.Errorf("reported still: %v", reports.All())
@@ -78,7 +78,7 @@ func TestAPanicOverAnEventHurtsOnlyItsObject(t *testing.T) {
 	}
 	s.Apply([]Event{namespace("a"), {Source: "kube", Key: value.ObjectKey{Kind: value.KindNode, Name: "n"},
 		Object: &corev1.Node{}}, namespace("b")})
-	if got := out[len(out)-1].Namespaces; len(got) != 2 {
+	if got := out[len(out)-1].Objects; len(got) != 2 {
 		t.Errorf("handed over %v", got)
 	}
 }

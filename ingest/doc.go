@@ -33,6 +33,6 @@
 //   - one address in several slices of a Service: counts once for each port, where it is healthiest;
 //   - one address of several workloads: see world.workloadAt.
 //
-// Sources call the Store from any goroutine; it hands Batches over one at a time, under its lock, in the order in which
+// Sources call the Store from any goroutine; it hands Deltas over one at a time, under its lock, in the order in which
 // it applied events. A source must not write an object that it has sent.
 package ingest

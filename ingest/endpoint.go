@@ -41,24 +41,18 @@ func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
 	return all
 }
 
-// flushEndpoints brings the endpoints and the projection of a host up to date.
-func (w *world) flushEndpoints(host value.ServiceKey, b *snapshot.Batch) {
-	old := w.published.endpoints[host]
-	next := keep(old, w.endpoints(host))
-	changed := !slices.Equal(old, next)
-	if len(next) == 0 {
-		delete(w.published.endpoints, host)
-	} else {
-		w.published.endpoints[host] = next
-	}
-	before := len(b.Projections)
-	settle(w.published.projections, &b.Projections, host, w.projection(host, next))
-	if changed || len(b.Projections) > before {
-		if b.Endpoints == nil {
-			b.Endpoints = map[value.ServiceKey][]*value.Endpoint{}
-		}
-		b.Endpoints[host] = next
-	}
+// flushEndpoints brings the endpoints and the projection of a host up to date. A change of the projection goes with one
+// of the endpoints, though these may be the same.
+func (w *world) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
+	had := &w.published
+	old := had.endpoints[host]
+	next := keep(old.All(), w.endpoints(host))
+	before := had.projections[host]
+	settle(had.projections, &d.Projections, host, w.projection(host, next), (*value.Projection).Equal)
+	moved := had.projections[host] != before
+	settle(had.endpoints, &d.Endpoints, host, snapshot.NewEndpointSet(next), func(a, b *snapshot.EndpointSet) bool {
+		return !moved && slices.Equal(a.Endpoints, b.Endpoints)
+	})
 }
 
 // keep is next with the pointers of old wherever the content is equal, and old itself if all is. Both are in canonical

@@ -1,6 +1,10 @@
 package ingest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
 
 // TestIstiosVerdicts: what the validation of istiod's webhook refuses is refused, and what it only warns of is in
 // force.
@@ -99,7 +103,7 @@ func TestUnknownCipherSuitesAreLeftOut(t *testing.T) {
 	s := NewStore(k, quiet(t), "kube")
 	s.Synced("kube")
 	s.Apply(events)
-	got := k.whole().Gateways[events[0].Key].Spec.Servers[0].Tls.CipherSuites
+	got := k.whole.Objects[events[0].Key].New.(*value.Gateway).Spec.Servers[0].Tls.CipherSuites
 	if len(got) != 1 || got[0] != "AES128-SHA" {
 		t.Fatalf("%v, refused: %v", got, s.Rejections())
 	}

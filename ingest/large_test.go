@@ -14,9 +14,9 @@ import (
 )
 
 // drain is a Builder that keeps nothing.
-type drain struct{ last *snapshot.Batch }
+type drain struct{ last *snapshot.Delta }
 
-func (d *drain) Apply(b *snapshot.Batch) { d.last = b }
+func (d *drain) Apply(b *snapshot.Delta) { d.last = b }
 
 func largeAddress(s, i, j int) string { return fmt.Sprintf("%d.%d.%d.%d", 11+s/250, s%250, i, j) }
 
@@ -119,7 +119,7 @@ func BenchmarkStart(b *testing.B) {
 func TestMovedEndpoints(t *testing.T) {
 	s, d := buildLarge(1, 3, 4)
 	host := value.ServiceKey{Host: "s0.shop.svc.cluster.local", Namespace: "shop"}
-	before := d.last.Endpoints[host]
+	before := d.last.Endpoints[host].New.All()
 	d.last = nil
 	var events []Event
 	whole := largeSlice(0, 0, 4, true).Object.(*discovery.EndpointSlice).DeepCopy()

@@ -65,9 +65,9 @@ func change[K, V comparable](x index[K, V], k K, v V, in bool) {
 
 // marks say what the next flush computes anew.
 type marks struct {
-	mesh       bool
-	namespaces set[string]
-	rules      set[value.ObjectKey]
+	mesh bool
+	// objects are those whose values are made anew.
+	objects set[value.ObjectKey]
 	// hosts are services to define anew, endpoints included.
 	hosts set[value.ServiceKey]
 	// sets are services whose endpoints are joined anew.
@@ -77,89 +77,74 @@ type marks struct {
 
 func newMarks() marks {
 	return marks{
-		namespaces: set[string]{}, rules: set[value.ObjectKey]{}, hosts: set[value.ServiceKey]{},
-		sets: set[value.ServiceKey]{}, addresses: set[string]{},
+		objects: set[value.ObjectKey]{}, hosts: set[value.ServiceKey]{}, sets: set[value.ServiceKey]{},
+		addresses: set[string]{},
 	}
 }
 
-// published is what the Builder has.
+// published is what the Builder has, so that a change can be told with the old value. The Delta of a flush brings it
+// from one state to the next.
 type published struct {
-	namespaces  map[string]*value.Namespace
+	objects     map[value.ObjectKey]value.Value
 	services    map[value.ServiceKey]*value.Service
-	virtual     map[value.ObjectKey]*value.VirtualService
-	rules       map[value.ObjectKey]*value.DestinationRule
-	gateways    map[value.ObjectKey]*value.Gateway
-	sidecars    map[value.ObjectKey]*value.Sidecar
 	projections map[value.ServiceKey]*value.Projection
-	endpoints   map[value.ServiceKey][]*value.Endpoint
+	endpoints   map[value.ServiceKey]*snapshot.EndpointSet
 	workloads   map[string]*value.Workload
 }
 
 func newPublished() published {
 	return published{
-		namespaces: map[string]*value.Namespace{}, services: map[value.ServiceKey]*value.Service{},
-		virtual: map[value.ObjectKey]*value.VirtualService{}, rules: map[value.ObjectKey]*value.DestinationRule{},
-		gateways: map[value.ObjectKey]*value.Gateway{}, sidecars: map[value.ObjectKey]*value.Sidecar{},
-		projections: map[value.ServiceKey]*value.Projection{}, endpoints: map[value.ServiceKey][]*value.Endpoint{},
+		objects: map[value.ObjectKey]value.Value{}, services: map[value.ServiceKey]*value.Service{},
+		projections: map[value.ServiceKey]*value.Projection{}, endpoints: map[value.ServiceKey]*snapshot.EndpointSet{},
 		workloads: map[string]*value.Workload{},
 	}
 }
 
-// equaler is a value that compares itself with its predecessor.
-type equaler[V any] interface {
-	*V
-	Equal(*V) bool
-}
-
-// settle puts next in the place of its predecessor, and into out if it differs from that. nil deletes.
-func settle[K comparable, V any, P equaler[V]](old map[K]P, out *map[K]P, k K, next P) {
-	prev := old[k]
+// settle puts next in the place of its predecessor, and both into changes, unless they are equal. The zero value of V
+// deletes the key.
+func settle[K, V comparable](had map[K]V, changes *snapshot.Changes[K, V], k K, next V, equal func(a, b V) bool) {
+	var none V
+	old := had[k]
 	switch {
-	case next == nil && prev == nil, next != nil && prev != nil && next.Equal(prev):
+	case old == next, old != none && next != none && equal(old, next):
 		return
-	case next == nil:
-		delete(old, k)
+	case next == none:
+		delete(had, k)
 	default:
-		old[k] = next
+		had[k] = next
 	}
-	if *out == nil {
-		*out = map[K]P{}
-	}
-	(*out)[k] = next
+	changes.Add(k, old, next)
 }
 
 // flush computes what is marked and returns what differs, nil if nothing does. What cannot be computed, for a fault,
 // stays as it was.
-func (w *world) flush() *snapshot.Batch {
-	m := w.marks
+func (w *world) flush() *snapshot.Delta {
+	m, had := w.marks, &w.published
 	w.marks = newMarks()
-	b := &snapshot.Batch{}
+	d := &snapshot.Delta{}
 	if m.mesh {
-		b.Mesh = w.mesh
+		d.All, d.Mesh = true, w.mesh
 	}
-	for ns := range m.namespaces {
-		settle(w.published.namespaces, &b.Namespaces, ns, w.namespaces[ns])
-	}
-	for key := range m.rules {
-		w.faults.contain(deriving, key, func() { w.flushRule(key, b) })
+	for key := range m.objects {
+		w.faults.contain(deriving, key, func() { w.flushObject(key, d) })
 	}
 	for host := range m.hosts {
 		if w.faults.contain(deriving, w.definedBy(host),
-			func() { settle(w.published.services, &b.Services, host, w.service(host)) }) {
+			func() { settle(had.services, &d.Services, host, w.service(host), (*value.Service).Equal) }) {
 			m.sets.add(host)
 		}
 	}
 	for host := range m.sets {
 		key := w.definedBy(host)
 		key.Kind = value.KindEndpointSlice // Another unit than the service.
-		w.faults.contain(deriving, key, func() { w.flushEndpoints(host, b) })
+		w.faults.contain(deriving, key, func() { w.flushEndpoints(host, d) })
 	}
 	for a := range m.addresses {
 		w.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a},
-			func() { settle(w.published.workloads, &b.Workloads, a, w.workloadAt(a)) })
+			func() { settle(had.workloads, &d.Workloads, a, w.workloadAt(a), (*value.Workload).Equal) })
 	}
-	if b.EndpointsOnly() && len(b.Endpoints)+len(b.Workloads) == 0 {
+	if d.Empty() {
 		return nil
 	}
-	return b
+	return d
 }

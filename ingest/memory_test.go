@@ -85,7 +85,7 @@ func event(kind value.Kind, o metav1.Object) Event {
 // nothing is a Builder that keeps nothing.
 type nothing struct{}
 
-func (nothing) Apply(*snapshot.Batch) {}
+func (nothing) Apply(*snapshot.Delta) {}
 
 func live() uint64 {
 	var m runtime.MemStats

@@ -24,7 +24,7 @@ func (w *world) putNamespace(name string, object any) {
 	} else {
 		w.namespaces[name] = next
 	}
-	w.marks.namespaces.add(name)
+	w.marks.objects.add(value.ObjectKey{Kind: value.KindNamespace, Name: name})
 	if distributionOf(prev) != distributionOf(next) {
 		for host := range w.hosts {
 			if host.Namespace == name {

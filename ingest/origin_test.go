@@ -27,7 +27,7 @@ func TestJoinedDefiners(t *testing.T) {
 	s := NewStore(d, Settings{Log: testLog(nil)}, "kube")
 	s.Apply([]Event{entry("a", 80), entry("b", 81), entry("c", 80)})
 	s.Synced("kube")
-	svc := d.last.Services[value.ServiceKey{Host: "ext.example.com", Namespace: "shop"}]
+	svc := d.last.Services[value.ServiceKey{Host: "ext.example.com", Namespace: "shop"}].New
 	if len(svc.Objects()) != 2 || svc.Objects()[0].Name != "a" || svc.Objects()[1].Name != "b" {
 		t.Fatalf("defined by %v, want a and b: c gives nothing", svc.Objects())
 	}

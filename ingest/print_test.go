@@ -15,26 +15,31 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// lines is a Batch as text that a reader can review: one line for each change, sorted.
-func lines(b *snapshot.Batch) []string {
+// lines is a Delta as text that a reader can review: one line for each change, sorted.
+func lines(d *snapshot.Delta) []string {
 	var out []string
-	if b.Mesh != nil {
-		out = append(out, "mesh root="+b.Mesh.RootNamespace()+" trust="+b.Mesh.Config.GetTrustDomain())
+	if d.Mesh != nil {
+		out = append(out, "mesh root="+d.Mesh.RootNamespace()+" trust="+d.Mesh.Config.GetTrustDomain())
 	}
-	out = append(out, printed("namespace", b.Namespaces,
-		func(n *value.Namespace) string { return showLabels(n.Labels) + word(" near=", n.TrafficDistribution) })...)
-	out = append(out, printed("service", b.Services, showService)...)
-	out = append(out, printed("", b.VirtualServices,
-		func(v *value.VirtualService) string { return showVisibility(v.Export) + showSpec(v.Spec) })...)
-	out = append(out, printed("", b.DestinationRules,
-		func(v *value.DestinationRule) string { return showVisibility(v.Export) + showSpec(v.Spec) })...)
-	out = append(out, printed("", b.Gateways, func(v *value.Gateway) string { return showSpec(v.Spec) })...)
-	out = append(out, printed("", b.Sidecars, func(v *value.Sidecar) string { return showSpec(v.Spec) })...)
-	out = append(out, printed("projection", b.Projections, showProjection)...)
-	out = append(out, printed("workload", b.Workloads, showWorkload)...)
-	for k, list := range b.Endpoints {
+	for k, c := range d.Objects {
+		what := k.String()
+		if k.Kind == value.KindNamespace {
+			what = "namespace " + k.Name
+		}
+		out = append(out, printed(what, c, showObject))
+	}
+	for k, c := range d.Services {
+		out = append(out, printed("service "+k.String(), c, showService))
+	}
+	for k, c := range d.Projections {
+		out = append(out, printed("projection "+k.String(), c, showProjection))
+	}
+	for k, c := range d.Workloads {
+		out = append(out, printed("workload "+k, c, showWorkload))
+	}
+	for k, c := range d.Endpoints {
 		text := "endpoints " + k.String() + ":"
-		for _, e := range list {
+		for _, e := range c.New.All() {
 			text += "\n    " + showEndpoint(e)
 		}
 		out = append(out, text)
@@ -43,18 +48,28 @@ func lines(b *snapshot.Batch) []string {
 	return out
 }
 
-func printed[K comparable, V any](what string, m map[K]*V, show func(*V) string) []string {
-	var out []string
-	for k, v := range m {
-		text := strings.TrimSpace(fmt.Sprintf("%s %v", what, k)) + ": "
-		if v == nil {
-			text += "gone"
-		} else {
-			text += strings.TrimSpace(show(v))
-		}
-		out = append(out, text)
+func printed[V comparable](what string, c snapshot.Change[V], show func(V) string) string {
+	var none V
+	if c.New == none {
+		return what + ": gone"
 	}
-	return out
+	return what + ": " + strings.TrimSpace(show(c.New))
+}
+
+func showObject(v value.Value) string {
+	switch v := v.(type) {
+	case *value.Namespace:
+		return showLabels(v.Labels) + word(" near=", v.TrafficDistribution)
+	case *value.VirtualService:
+		return showVisibility(v.Export) + showSpec(v.Spec)
+	case *value.DestinationRule:
+		return showVisibility(v.Export) + showSpec(v.Spec)
+	case *value.Gateway:
+		return showSpec(v.Spec)
+	case *value.Sidecar:
+		return showSpec(v.Spec)
+	}
+	panic(fmt.Sprintf("no text for %T", v))
 }
 
 func word(name, s string) string {
@@ -148,50 +163,34 @@ func showEndpoint(e *value.Endpoint) string {
 
 // keeper is a Builder that keeps what it got, and what it adds up to.
 type keeper struct {
-	batches []*snapshot.Batch
+	batches []*snapshot.Delta
+	whole   snapshot.Delta // from nothing
 	state   published
-	mesh    *value.Mesh
 }
 
 func newKeeper() *keeper { return &keeper{state: newPublished()} }
 
-func (k *keeper) Apply(b *snapshot.Batch) {
-	k.batches = append(k.batches, b)
-	if b.Mesh != nil {
-		k.mesh = b.Mesh
-	}
+// Apply holds the old value of each change against what is there.
+func (k *keeper) Apply(d *snapshot.Delta) {
+	k.batches = append(k.batches, d)
+	k.whole.Merge(d)
 	s := &k.state
-	lay(s.namespaces, b.Namespaces)
-	lay(s.services, b.Services)
-	lay(s.virtual, b.VirtualServices)
-	lay(s.rules, b.DestinationRules)
-	lay(s.gateways, b.Gateways)
-	lay(s.sidecars, b.Sidecars)
-	lay(s.projections, b.Projections)
-	lay(s.workloads, b.Workloads)
-	for host, list := range b.Endpoints {
-		if s.endpoints[host] = list; len(list) == 0 {
-			delete(s.endpoints, host)
-		}
-	}
+	lay(s.objects, d.Objects)
+	lay(s.services, d.Services)
+	lay(s.projections, d.Projections)
+	lay(s.endpoints, d.Endpoints)
+	lay(s.workloads, d.Workloads)
 }
 
-func lay[K comparable, V any](state, changes map[K]*V) {
-	for key, v := range changes {
-		if state[key] = v; v == nil {
+func lay[K, V comparable](state map[K]V, changes snapshot.Changes[K, V]) {
+	var none V
+	for key, c := range changes {
+		if state[key] != c.Old {
+			panic(fmt.Sprintf("%v changes from %v, and was %v", key, c.Old, state[key]))
+		}
+		if state[key] = c.New; c.New == none {
 			delete(state, key)
 		}
-	}
-}
-
-// whole is all that the Builder has, as one Batch.
-func (k *keeper) whole() *snapshot.Batch {
-	s := k.state
-	return &snapshot.Batch{
-		Mesh: k.mesh, Namespaces: s.namespaces, Services: s.services, VirtualServices: s.virtual,
-		DestinationRules: s.rules,
-		Gateways:         s.gateways, Sidecars: s.sidecars, Projections: s.projections, Endpoints: s.endpoints,
-		Workloads: s.workloads,
 	}
 }
 

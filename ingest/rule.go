@@ -24,7 +24,7 @@ func (w *world) putRule(key value.ObjectKey, object any) {
 		w.roots.add(d, key)
 	}
 	for root := range w.roots[key] {
-		w.marks.rules.add(root)
+		w.marks.objects.add(root)
 	}
 	if object == nil {
 		delete(w.rules, key)
@@ -37,22 +37,36 @@ func (w *world) putRule(key value.ObjectKey, object any) {
 			w.regexSizes[key] = n
 		}
 	}
-	w.marks.rules.add(key)
+	w.marks.objects.add(key)
 }
 
-func (w *world) flushRule(key value.ObjectKey, b *snapshot.Batch) {
-	p := &w.published
+func (w *world) flushObject(key value.ObjectKey, d *snapshot.Delta) {
 	switch key.Kind {
+	case value.KindNamespace:
+		settleObject(w, d, key, w.namespaces[key.Name])
 	case value.KindVirtualService:
 		w.unresolved.begin(key)
-		settle(p.virtual, &b.VirtualServices, key, valueOf(w.rules[key], w.resolve))
+		settleObject(w, d, key, valueOf(w.rules[key], w.resolve))
 	case value.KindDestinationRule:
-		settle(p.rules, &b.DestinationRules, key, valueOf(w.rules[key], w.destinationRule))
+		settleObject(w, d, key, valueOf(w.rules[key], w.destinationRule))
 	case value.KindGateway:
-		settle(p.gateways, &b.Gateways, key, valueOf(w.rules[key], w.gateway))
+		settleObject(w, d, key, valueOf(w.rules[key], w.gateway))
 	case value.KindSidecar:
-		settle(p.sidecars, &b.Sidecars, key, valueOf(w.rules[key], w.sidecar))
+		settleObject(w, d, key, valueOf(w.rules[key], w.sidecar))
 	}
+}
+
+// settleObject settles the value of an object; nil deletes it.
+func settleObject[V any, P interface {
+	*V
+	value.Value
+	Equal(P) bool
+}](w *world, d *snapshot.Delta, key value.ObjectKey, next P) {
+	var v value.Value
+	if next != nil {
+		v = next
+	}
+	settle(w.published.objects, &d.Objects, key, v, func(a, b value.Value) bool { return a.(P).Equal(b.(P)) })
 }
 
 // valueOf is what read makes of object, or nil of none.

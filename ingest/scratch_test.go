@@ -90,7 +90,7 @@ func compareWithScratch(t *rapid.T, k *keeper, left remains) {
 	if len(fresh.batches) != 1 {
 		t.Fatalf("%d first batches", len(fresh.batches))
 	}
-	got, want := lines(k.whole()), lines(fresh.whole())
+	got, want := lines(&k.whole), lines(&fresh.whole)
 	if !slices.Equal(got, want) {
 		t.Fatalf("incremental:\n%s\nfrom scratch:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -14,8 +14,8 @@ import (
 
 // Builder takes what really changed. *snapshot.Builder is one.
 type Builder interface {
-	// Apply takes a Batch for good: the Store never writes it again.
-	Apply(*snapshot.Batch)
+	// Apply takes a Delta for good: the Store never writes it again.
+	Apply(*snapshot.Delta)
 }
 
 // Settings are the process's own facts that values depend on. The zero value is that of a cluster with Kubernetes's
@@ -52,7 +52,7 @@ type Metrics struct {
 // What it hands over is a function of the objects in force, whatever the order in which they came. In force is, for
 // each key, the object of the first source (in the order given to NewStore; unknown sources come after these, by name)
 // that holds a version which was ever good; of a source's versions it is the last good one. Nothing is handed over
-// until every source given to NewStore is Synced: the first Batch holds everything.
+// until every source given to NewStore is Synced: the first Delta holds everything.
 type Store struct {
 	// Immutable after NewStore.
 	builder  Builder
@@ -120,7 +120,7 @@ func (s *Store) Synced(source string) {
 	s.hand()
 }
 
-// Ready reports whether every expected source is Synced, and so the first Batch handed over.
+// Ready reports whether every expected source is Synced, and so the first Delta handed over.
 func (s *Store) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,16 +152,16 @@ func (s *Store) take(e Event) {
 	}
 }
 
-// hand passes on what differs since the last time, once the Store is open. Called under mu, so that Batches reach the
+// hand passes on what differs since the last time, once the Store is open. Called under mu, so that Deltas reach the
 // Builder in order.
 func (s *Store) hand() {
 	if len(s.waiting) > 0 {
 		return
 	}
-	b := s.world.flush()
+	d := s.world.flush()
 	s.tellOfUnresolved()
-	if b != nil {
-		s.builder.Apply(b)
+	if d != nil {
+		s.builder.Apply(d)
 	}
 }
 

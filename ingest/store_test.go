@@ -43,7 +43,7 @@ func TestEmptyWorldIsComplete(t *testing.T) {
 	k := newKeeper()
 	s := NewStore(k, quiet(t), "kube")
 	s.Synced("kube")
-	if len(k.batches) != 1 || k.mesh == nil {
+	if len(k.batches) != 1 || k.whole.Mesh == nil {
 		t.Fatalf("%d batches", len(k.batches))
 	}
 	s.Synced("kube")
@@ -57,7 +57,7 @@ func TestEmptyWorldIsComplete(t *testing.T) {
 func TestEqualValuesKeepTheirPointers(t *testing.T) {
 	s, d := buildLarge(1, 2, 3)
 	host := value.ServiceKey{Host: "s0.shop.svc.cluster.local", Namespace: "shop"}
-	before := d.last.Endpoints[host]
+	before := d.last.Endpoints[host].New.All()
 	d.last = nil
 	s.Apply([]Event{largeSlice(0, 1, 3, true)})
 	if d.last != nil {
@@ -68,7 +68,7 @@ func TestEqualValuesKeepTheirPointers(t *testing.T) {
 		t.Fatalf("one endpoint changed more than endpoints: %v", lines(d.last))
 	}
 	same := 0
-	for i, e := range d.last.Endpoints[host] {
+	for i, e := range d.last.Endpoints[host].New.All() {
 		if e == before[i] {
 			same++
 		} else if e.Addresses[0] != largeAddress(0, 1, 0) {

@@ -47,8 +47,9 @@ Namespace shop metadata.labels[istio.io/dataplane-mode] security=false`
 	if got := told(reports); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if n := len(k.state.rules); n != 1 || len(s.Rejections()) != 0 {
-		t.Errorf("%d DestinationRules are in force, %v are refused", n, s.Rejections())
+	rule := value.ObjectKey{Kind: value.KindDestinationRule, Namespace: "shop", Name: "d"}
+	if k.state.objects[rule] == nil || len(s.Rejections()) != 0 {
+		t.Errorf("in force are %v, and %v are refused", k.state.objects, s.Rejections())
 	}
 	s.Apply([]Event{{Source: "dir", Key: policy}, {Source: "dir", Key: value.ObjectKey{Kind: value.KindMeshConfig}}})
 	s.Apply(decode(t, "dir", "kind: DestinationRule\nmetadata: {name: d, namespace: shop}\nspec: {host: web}"))

@@ -112,6 +112,6 @@ func (w *world) refresh() {
 		w.marks.hosts.add(host)
 	}
 	for key := range w.rules {
-		w.marks.rules.add(key)
+		w.marks.objects.add(key)
 	}
 }

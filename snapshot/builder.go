@@ -20,7 +20,7 @@ type Listener interface {
 	Publish(v *View, d *Delta)
 }
 
-// Builder makes the next View of each Batch by path copying, and publishes it.
+// Builder makes the next View of each Delta by path copying, and publishes it.
 type Builder struct {
 	view atomic.Pointer[View]
 
@@ -37,78 +37,69 @@ func NewBuilder(l Listener) *Builder {
 	return b
 }
 
-// View is the newest View. Before the first Batch with a Mesh it is empty and has none.
+// View is the newest View. Before the first Delta with a Mesh it is empty and has none.
 func (b *Builder) View() *View { return b.view.Load() }
 
-// Apply publishes the View with the changes of batch, which the caller must not write again. A batch of endpoints alone
-// keeps the Snapshot.
+// Apply publishes the View with the changes of d, whose old values are those of the View before. The caller must not
+// write d again. A Delta of endpoints alone keeps the Snapshot.
 //
 // The new View is stored before the listener learns of it, so whoever is told of a Delta reads a View that holds it, or
 // a later one.
-func (b *Builder) Apply(batch *Batch) {
+func (b *Builder) Apply(d *Delta) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	prev := b.view.Load()
-	next := &View{Snapshot: prev.Snapshot, Endpoints: prev.Endpoints.with(batch)}
-	if !batch.EndpointsOnly() {
-		next.Snapshot = prev.Snapshot.with(batch)
+	next := &View{Snapshot: prev.Snapshot, Endpoints: prev.Endpoints.with(d)}
+	if !d.EndpointsOnly() {
+		next.Snapshot = prev.Snapshot.with(d)
 	}
 	b.view.Store(next)
-	if d := batch.delta(); !d.Empty() && b.listener != nil {
+	if !d.Empty() && b.listener != nil {
 		b.listener.Publish(next, d)
 	}
 }
 
 // with is the next Snapshot.
-func (s *Snapshot) with(b *Batch) *Snapshot {
+func (s *Snapshot) with(d *Delta) *Snapshot {
 	next := *s
 	next.Revision++
-	if b.Mesh != nil {
-		next.Mesh = b.Mesh
+	if d.Mesh != nil {
+		next.Mesh = d.Mesh
 	}
-	next.namespaces = put(s.namespaces, b.Namespaces, func(n string) string { return n })
-	next.projections = put(s.projections, b.Projections, value.ServiceKey.String)
-	object := func(k value.ObjectKey) string { return key(k.Namespace, k.Name) }
-	next.gateways = put(s.gateways, b.Gateways, object)
-	next.sidecars = put(s.sidecars, b.Sidecars, object)
-	next.services = s.services.with(b.Services)
-	next.ports = s.ports.with(b, s, &next)
-	next.virtual = s.virtual.with(b.VirtualServices)
-	next.patterns = s.patterns.with(b, s)
-	next.rules = s.rules.with(b.DestinationRules)
-	next.selectors = s.selectors.with(b, s)
-	next.selected = s.selected.with(b, s)
-	next.locality.count(b, s)
+	next.objects = s.objects.with(d.Objects)
+	next.projections = put(s.projections, d.Projections, value.ServiceKey.String)
+	next.services = s.services.with(d.Services)
+	next.ports = s.ports.with(d, s, &next)
+	next.virtual = s.virtual.with(d)
+	next.patterns = s.patterns.with(d)
+	next.rules = s.rules.with(d)
+	next.selectors = s.selectors.with(d)
+	next.selected = s.selected.with(d)
+	next.locality.count(d)
 	return &next
 }
 
-// put is m with the values of changes; nil deletes.
-func put[K comparable, V any](m chunked.Map[*V], changes map[K]*V, name func(K) string) chunked.Map[*V] {
+// put is m with the new values of changes.
+func put[K, V comparable](m chunked.Map[V], changes Changes[K, V], name func(K) string) chunked.Map[V] {
 	if len(changes) == 0 {
 		return m
 	}
-	edits := make(editList[*V], 0, len(changes))
-	for k, v := range changes {
-		edits.set(name(k), v, v == nil)
+	var none V
+	edits := make(editList[V], 0, len(changes))
+	for k, c := range changes {
+		edits.set(name(k), c.New, c.New == none)
 	}
 	return m.Apply(edits)
 }
 
-// with is the next EndpointTable; t itself if the batch has nothing for it.
-func (t *EndpointTable) with(b *Batch) *EndpointTable {
-	if len(b.Endpoints)+len(b.Workloads) == 0 {
+// with is the next EndpointTable; t itself if the Delta has nothing for it.
+func (t *EndpointTable) with(d *Delta) *EndpointTable {
+	if len(d.Endpoints)+len(d.Workloads) == 0 {
 		return t
-	}
-	sets := make(map[value.ServiceKey]*EndpointSet, len(b.Endpoints))
-	for k, eps := range b.Endpoints {
-		sets[k] = nil
-		if len(eps) > 0 {
-			sets[k] = &EndpointSet{Endpoints: eps}
-		}
 	}
 	return &EndpointTable{
 		Revision:  t.Revision + 1,
-		sets:      put(t.sets, sets, value.ServiceKey.String),
-		workloads: put(t.workloads, b.Workloads, func(a string) string { return a }),
+		sets:      put(t.sets, d.Endpoints, value.ServiceKey.String),
+		workloads: put(t.workloads, d.Workloads, func(a string) string { return a }),
 	}
 }

@@ -22,6 +22,14 @@ type EndpointSet struct {
 	Endpoints []*value.Endpoint
 }
 
+// NewEndpointSet makes the set of endpoints in canonical order; nil of none.
+func NewEndpointSet(endpoints []*value.Endpoint) *EndpointSet {
+	if len(endpoints) == 0 {
+		return nil
+	}
+	return &EndpointSet{Endpoints: endpoints}
+}
+
 // Set is the endpoints of a service, or nil.
 func (t *EndpointTable) Set(s value.ServiceKey) *EndpointSet {
 	set, _ := t.sets.Get(s.String())
@@ -37,7 +45,7 @@ func (t *EndpointTable) Workload(address string) *value.Workload {
 // Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports or
 // labels. Either may be nil.
 func (s *EndpointSet) Moved(old *EndpointSet) []string {
-	a, b := old.all(), s.all()
+	a, b := old.All(), s.All()
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}
@@ -65,7 +73,8 @@ func (s *EndpointSet) Moved(old *EndpointSet) []string {
 	return out
 }
 
-func (s *EndpointSet) all() []*value.Endpoint {
+// All are the endpoints of a set, which may be nil.
+func (s *EndpointSet) All() []*value.Endpoint {
 	if s == nil {
 		return nil
 	}

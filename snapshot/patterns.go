@@ -17,11 +17,11 @@ type patternIndex struct {
 	odd      chunked.Map[*value.VirtualService] // pattern that Patterns does not yield ("*-api.example.com"), age
 }
 
-func (x patternIndex) with(b *Batch, prev *Snapshot) patternIndex {
+func (x patternIndex) with(d *Delta) patternIndex {
 	var services editList[*value.Service]
 	var virtual, odd editList[*value.VirtualService]
-	for k, svc := range b.Services {
-		services.set(key(backwards(k.Host), k.Namespace), svc, svc == nil)
+	for k, c := range d.Services {
+		services.set(key(backwards(k.Host), k.Namespace), c.New, c.New == nil)
 	}
 	put := func(vs *value.VirtualService, del bool) {
 		if vs == nil {
@@ -34,9 +34,9 @@ func (x patternIndex) with(b *Batch, prev *Snapshot) patternIndex {
 			}
 		}
 	}
-	for k, vs := range b.VirtualServices {
-		put(prev.VirtualService(k.Namespace, k.Name), true)
-		put(vs, false)
+	for _, c := range Of[*value.VirtualService](d.Objects) {
+		put(c.Old, true)
+		put(c.New, false)
 	}
 	return patternIndex{x.services.Apply(services), x.virtual.Apply(virtual), x.odd.Apply(odd)}
 }
@@ -88,11 +88,13 @@ func (s *Snapshot) VirtualServicesOfOddPatterns() iter.Seq[*value.VirtualService
 }
 
 // VirtualServices yields all VirtualServices by namespace and name.
-func (s *Snapshot) VirtualServices() iter.Seq[*value.VirtualService] { return values(s.virtual.all) }
+func (s *Snapshot) VirtualServices() iter.Seq[*value.VirtualService] {
+	return All[*value.VirtualService](s)
+}
 
 // VirtualServicesIn yields the VirtualServices of a namespace, by name.
 func (s *Snapshot) VirtualServicesIn(namespace string) iter.Seq[*value.VirtualService] {
-	return under(s.virtual.all, namespace)
+	return In[*value.VirtualService](s, namespace)
 }
 
 // ServicesBeginning yields the services whose host begins with prefix, by host, then namespace.

@@ -52,17 +52,16 @@ func classOf(s *value.Service, p *value.Port) PortClass {
 // portEdits are the edits of one portIndex.
 type portEdits struct{ port, namespace, member editList[*value.Service] }
 
-// with is x after the batch.
-func (x portIndex) with(b *Batch, prev, next *Snapshot) portIndex {
+// with is x after the change from prev to next, of which the endpoints of services are asked.
+func (x portIndex) with(d *Delta, prev, next *Snapshot) portIndex {
 	var e portEdits
-	for k, s := range b.Services {
-		old := prev.Service(k)
-		e.claims(old, true)
-		e.claims(s, false)
-		e.members(prev, next, old, s)
+	for _, c := range d.Services {
+		e.claims(c.Old, true)
+		e.claims(c.New, false)
+		e.members(prev, next, c.Old, c.New)
 	}
-	for k := range b.Projections {
-		if _, done := b.Services[k]; !done {
+	for k := range d.Projections {
+		if _, done := d.Services[k]; !done {
 			s := next.Service(k)
 			e.members(prev, next, s, s)
 		}

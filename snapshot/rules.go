@@ -14,7 +14,6 @@ import (
 
 // ruleIndex is all DestinationRules, and those of one namespace and host merged.
 type ruleIndex struct {
-	all     chunked.Map[*value.DestinationRule] // namespace, name
 	objects chunked.Map[*value.DestinationRule] // namespace, host, age
 	merged  chunked.Map[*RuleSet]               // namespace, host
 }
@@ -33,25 +32,22 @@ type RuleSet struct {
 // Rules are those of one RuleSet that a client may be under.
 type Rules []*value.DestinationRule
 
-func (x ruleIndex) with(changes map[value.ObjectKey]*value.DestinationRule) ruleIndex {
-	var all, objects editList[*value.DestinationRule]
-	touched := map[string]bool{}
-	for k, dr := range changes {
-		if old, ok := x.all.Get(key(k.Namespace, k.Name)); ok {
-			objects.remove(key(k.Namespace, old.Spec.GetHost(), age(old.Meta)))
-			touched[key(k.Namespace, old.Spec.GetHost())] = true
-		}
-		all.set(key(k.Namespace, k.Name), dr, dr == nil)
-	}
-	for k, dr := range changes {
+func (x ruleIndex) with(d *Delta) ruleIndex {
+	var objects editList[*value.DestinationRule]
+	affected := map[string]bool{} // keys of merged
+	put := func(dr *value.DestinationRule, del bool) {
 		if dr != nil {
-			objects.set(key(k.Namespace, dr.Spec.GetHost(), age(dr.Meta)), dr, false)
-			touched[key(k.Namespace, dr.Spec.GetHost())] = true
+			objects.set(key(dr.Namespace, dr.Spec.GetHost(), age(dr.Meta)), dr, del)
+			affected[key(dr.Namespace, dr.Spec.GetHost())] = true
 		}
 	}
-	out := ruleIndex{all: x.all.Apply(all), objects: x.objects.Apply(objects), merged: x.merged}
+	for _, c := range Of[*value.DestinationRule](d.Objects) {
+		put(c.Old, true)
+		put(c.New, false)
+	}
+	out := ruleIndex{objects: x.objects.Apply(objects), merged: x.merged}
 	var merged editList[*RuleSet]
-	for _, k := range slices.Sorted(maps.Keys(touched)) {
+	for _, k := range slices.Sorted(maps.Keys(affected)) {
 		set := mergeRules(slices.Collect(under(out.objects, k)))
 		merged.set(k, set, set == nil)
 	}
@@ -202,6 +198,5 @@ func (r Rules) Select(client string, labels value.Labels) (last *value.Destinati
 
 // DestinationRule is the object of that namespace and name as the user wrote it, or nil.
 func (s *Snapshot) DestinationRule(namespace, name string) *value.DestinationRule {
-	d, _ := s.rules.all.Get(key(namespace, name))
-	return d
+	return Get[*value.DestinationRule](s, namespace, name)
 }

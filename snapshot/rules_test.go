@@ -10,6 +10,7 @@ import (
 	apitype "istio.io/api/type/v1beta1"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -68,7 +69,7 @@ func TestRulesFor(t *testing.T) {
 		"selector, alike": {[]string{"b/x " + host + " - app=x", "b/g " + host + " ."}, "|g||x+g"},
 		"selector alone":  {[]string{"b/x " + host + " - app=x", "shop/a " + host}, "a||a|x"},
 	} {
-		b := &snapshot.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}},
+		b := &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}},
 			DestinationRules: map[value.ObjectKey]*value.DestinationRule{}}
 		for _, text := range r.rules {
 			d := rule(text)
@@ -76,7 +77,7 @@ func TestRulesFor(t *testing.T) {
 				Name: d.Name}] = d
 		}
 		builder := snapshot.NewBuilder(nil)
-		builder.Apply(b)
+		snapshottest.Apply(builder, b)
 		s := builder.View().Snapshot
 		got := strings.Join([]string{subsets(s, "shop", nil), subsets(s, "b", nil), subsets(s, "root", nil),
 			subsets(s, "b", value.Labels{"app": "x"})}, "|")
@@ -90,7 +91,7 @@ func TestRulesFor(t *testing.T) {
 func TestMeshPriorityReadsLabels(t *testing.T) {
 	builder := snapshot.NewBuilder(nil)
 	set := &networking.LocalityLoadBalancerSetting{FailoverPriority: []string{"tier", "kubernetes.io/hostname"}}
-	builder.Apply(&snapshot.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{LocalityLbSetting: set}}})
+	snapshottest.Apply(builder, &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{LocalityLbSetting: set}}})
 	s := builder.View().Snapshot
 	got := s.LabelsRead("shop", value.Labels{"tier": "a", "app": "x"})
 	if fmt.Sprint(got) != "map[tier:a]" || !s.NodeMatters() {

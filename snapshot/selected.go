@@ -16,18 +16,18 @@ type selectedIndex struct {
 	services chunked.Map[*value.Service] // namespace, "label=value" or "" for those of other registries, host
 }
 
-func (x selectedIndex) with(b *Batch, prev *Snapshot) selectedIndex {
+func (x selectedIndex) with(d *Delta) selectedIndex {
 	var sidecars editList[*value.Sidecar]
 	var services editList[*value.Service]
-	for k, s := range b.Sidecars {
-		if old, ok := prev.sidecars.Get(key(k.Namespace, k.Name)); ok {
-			sidecars.remove(key(k.Namespace, anyLabel(old.Selector()), age(old.Meta)))
+	for _, c := range Of[*value.Sidecar](d.Objects) {
+		if old := c.Old; old != nil {
+			sidecars.remove(key(old.Namespace, anyLabel(old.Selector()), age(old.Meta)))
 		}
-		if s != nil {
-			sidecars.set(key(k.Namespace, anyLabel(s.Selector()), age(s.Meta)), s, false)
+		if s := c.New; s != nil {
+			sidecars.set(key(s.Namespace, anyLabel(s.Selector()), age(s.Meta)), s, false)
 		}
 	}
-	place := func(svc *value.Service, del bool) {
+	put := func(svc *value.Service, del bool) {
 		switch {
 		case svc == nil:
 		case svc.Registry != value.RegistryKubernetes:
@@ -36,9 +36,9 @@ func (x selectedIndex) with(b *Batch, prev *Snapshot) selectedIndex {
 			services.set(key(svc.Namespace, anyLabel(svc.Selector), svc.Host), svc, del)
 		}
 	}
-	for k, svc := range b.Services {
-		place(prev.Service(k), true)
-		place(svc, false)
+	for _, c := range d.Services {
+		put(c.Old, true)
+		put(c.New, false)
 	}
 	return selectedIndex{x.sidecars.Apply(sidecars), x.services.Apply(services)}
 }

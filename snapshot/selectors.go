@@ -84,15 +84,14 @@ func (s *Snapshot) NodeMatters() bool {
 	return s.locality.node > 0 || slices.Contains(s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), nodeLabel)
 }
 
-func (x *localityIndex) count(b *Batch, prev *Snapshot) {
-	for k, svc := range b.Services {
-		x.countService(-1, prev.Service(k))
-		x.countService(1, svc)
+func (x *localityIndex) count(d *Delta) {
+	for _, c := range d.Services {
+		x.countService(-1, c.Old)
+		x.countService(1, c.New)
 	}
-	for k, dr := range b.DestinationRules {
-		old, _ := prev.rules.all.Get(key(k.Namespace, k.Name))
-		x.countRule(-1, old)
-		x.countRule(1, dr)
+	for _, c := range Of[*value.DestinationRule](d.Objects) {
+		x.countRule(-1, c.Old)
+		x.countRule(1, c.New)
 	}
 }
 
@@ -155,9 +154,6 @@ func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolic
 }
 
 func mentionsOfRule(d *value.DestinationRule) []mention {
-	if d == nil {
-		return nil
-	}
 	out := pairs(d.Namespace, d.Selector())
 	for p := range Policies(d) {
 		for _, l := range p.GetLoadBalancer().GetLocalityLbSetting().GetFailoverPriority() {
@@ -173,9 +169,6 @@ func mentionsOfRule(d *value.DestinationRule) []mention {
 }
 
 func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
-	if vs == nil {
-		return nil
-	}
 	for _, h := range vs.Spec.GetHttp() {
 		for _, m := range h.GetMatch() {
 			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
@@ -194,39 +187,28 @@ func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
 	return out
 }
 
-// with is x after the batch.
-func (x selectorIndex) with(b *Batch, prev *Snapshot) selectorIndex {
-	add, remove := b.mentions(prev)
+// with is x after the change.
+func (x selectorIndex) with(d *Delta) selectorIndex {
+	var add, remove []mention
+	for _, c := range d.Objects {
+		add, remove = append(add, mentions(c.New)...), append(remove, mentions(c.Old)...)
+	}
 	return selectorIndex{count(x.mentions, add, remove)}
 }
 
-// mentions are the labels that the objects of b read and those that their predecessors read.
-func (b *Batch) mentions(prev *Snapshot) (add, remove []mention) {
-	for k, d := range b.DestinationRules {
-		old, _ := prev.rules.all.Get(key(k.Namespace, k.Name))
-		add, remove = append(add, mentionsOfRule(d)...), append(remove, mentionsOfRule(old)...)
+// mentions are the labels that an object, which may be nil, reads.
+func mentions(v value.Value) []mention {
+	switch v := v.(type) {
+	case *value.DestinationRule:
+		return mentionsOfRule(v)
+	case *value.VirtualService:
+		return mentionsOfVirtual(v)
+	case *value.Sidecar:
+		return pairs(v.Namespace, v.Selector())
+	case *value.Gateway:
+		return pairs(everywhere, v.Spec.GetSelector())
 	}
-	for k, vs := range b.VirtualServices {
-		add, remove = append(add, mentionsOfVirtual(vs)...),
-			append(remove, mentionsOfVirtual(prev.VirtualService(k.Namespace, k.Name))...)
-	}
-	for k, sc := range b.Sidecars {
-		if old, ok := prev.sidecars.Get(key(k.Namespace, k.Name)); ok {
-			remove = append(remove, pairs(k.Namespace, old.Selector())...)
-		}
-		if sc != nil {
-			add = append(add, pairs(k.Namespace, sc.Selector())...)
-		}
-	}
-	for k, g := range b.Gateways {
-		if old := prev.Gateway(k.Namespace, k.Name); old != nil {
-			remove = append(remove, pairs(everywhere, old.Spec.GetSelector())...)
-		}
-		if g != nil {
-			add = append(add, pairs(everywhere, g.Spec.GetSelector())...)
-		}
-	}
-	return add, remove
+	return nil
 }
 
 // ReadsSame reports whether s and o read the same labels, localities and nodes of proxies: if so, no proxy's class

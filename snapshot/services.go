@@ -19,10 +19,10 @@ type serviceIndex struct {
 func portKey(port int) string { return fmt.Sprintf("%05d", port) }
 
 // with is x with the services of changes put in place of their predecessors.
-func (x serviceIndex) with(changes map[value.ServiceKey]*value.Service) serviceIndex {
+func (x serviceIndex) with(changes Changes[value.ServiceKey, *value.Service]) serviceIndex {
 	var host, ns, port, addr, alias editList[*value.Service]
-	for k, svc := range changes {
-		if old, ok := x.byHost.Get(key(k.Host, k.Namespace)); ok {
+	for k, c := range changes {
+		if old := c.Old; old != nil {
 			for _, p := range old.Ports {
 				port.remove(key(portKey(p.Number), k.Host, k.Namespace))
 			}
@@ -31,6 +31,7 @@ func (x serviceIndex) with(changes map[value.ServiceKey]*value.Service) serviceI
 			}
 			alias.remove(key(old.ExternalName, k.Host, k.Namespace))
 		}
+		svc := c.New
 		host.set(key(k.Host, k.Namespace), svc, svc == nil)
 		ns.set(key(k.Namespace, k.Host), svc, svc == nil)
 		if svc == nil {

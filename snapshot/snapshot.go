@@ -17,7 +17,7 @@ type Snapshot struct {
 	// Mesh is never nil once the first Snapshot is built.
 	Mesh *value.Mesh
 
-	namespaces  chunked.Map[*value.Namespace]
+	objects     objectIndex
 	projections chunked.Map[*value.Projection] // by ServiceKey.String()
 
 	services  serviceIndex
@@ -25,8 +25,6 @@ type Snapshot struct {
 	virtual   virtualIndex
 	patterns  patternIndex
 	rules     ruleIndex
-	gateways  chunked.Map[*value.Gateway] // namespace, name
-	sidecars  chunked.Map[*value.Sidecar] // namespace, name
 	selectors selectorIndex
 	selected  selectedIndex
 	locality  localityIndex
@@ -51,17 +49,20 @@ func under[V comparable](m chunked.Map[V], prefix string) iter.Seq[V] {
 }
 
 // Namespace is the namespace of that name, or nil.
-func (s *Snapshot) Namespace(name string) *value.Namespace {
-	n, _ := s.namespaces.Get(name)
-	return n
-}
+func (s *Snapshot) Namespace(name string) *value.Namespace { return Get[*value.Namespace](s, "", name) }
 
 // Projection is what is known here of a service's endpoints; never nil.
 func (s *Snapshot) Projection(k value.ServiceKey) *value.Projection {
-	if p, ok := s.projections.Get(k.String()); ok {
+	if p := s.KnownProjection(k); p != nil {
 		return p
 	}
 	return &value.Projection{}
+}
+
+// KnownProjection is Projection, but nil where there are no endpoints.
+func (s *Snapshot) KnownProjection(k value.ServiceKey) *value.Projection {
+	p, _ := s.projections.Get(k.String())
+	return p
 }
 
 // Service is the service of that host in that namespace, or nil.
@@ -133,17 +134,16 @@ func first[V comparable](m chunked.Map[V], start string) (string, bool) {
 }
 
 // Gateways yields all Gateways by namespace and name.
-func (s *Snapshot) Gateways() iter.Seq[*value.Gateway] { return values(s.gateways) }
+func (s *Snapshot) Gateways() iter.Seq[*value.Gateway] { return All[*value.Gateway](s) }
 
 // Gateway is the Gateway of that namespace and name, or nil.
 func (s *Snapshot) Gateway(namespace, name string) *value.Gateway {
-	g, _ := s.gateways.Get(key(namespace, name))
-	return g
+	return Get[*value.Gateway](s, namespace, name)
 }
 
 // SidecarsIn yields the Sidecars of a namespace, by name.
 func (s *Snapshot) SidecarsIn(namespace string) iter.Seq[*value.Sidecar] {
-	return under(s.sidecars, namespace)
+	return In[*value.Sidecar](s, namespace)
 }
 
 func values[V comparable](m chunked.Map[V]) iter.Seq[V] {
@@ -156,12 +156,11 @@ func values[V comparable](m chunked.Map[V]) iter.Seq[V] {
 	}
 }
 
-// Counts are the numbers of objects by kind, for metrics.
+// Counts are the numbers of objects by kind, for metrics; services are counted by host and namespace.
 func (s *Snapshot) Counts() map[value.Kind]int {
-	return map[value.Kind]int{
-		value.KindService: s.services.byHost.Len(), value.KindVirtualService: s.virtual.all.Len(),
-		value.KindDestinationRule: s.rules.all.Len(),
-		value.KindGateway:         s.gateways.Len(), value.KindSidecar: s.sidecars.Len(),
-		value.KindNamespace: s.namespaces.Len(),
+	out := map[value.Kind]int{value.KindService: s.services.byHost.Len()}
+	for kind, all := range s.objects {
+		out[kind] = all.Len()
 	}
+	return out
 }

@@ -12,7 +12,6 @@ import (
 // virtualIndex is all VirtualServices. Under one key they stand oldest first, which is the order in which conflicts are
 // decided.
 type virtualIndex struct {
-	all           chunked.Map[*value.VirtualService] // namespace, name
 	byHost        chunked.Map[*value.VirtualService] // host or pattern, age
 	byGateway     chunked.Map[*value.VirtualService] // gateway ("mesh" or "namespace/name"), age
 	byDestination chunked.Map[*value.VirtualService] // destination host, age
@@ -24,9 +23,12 @@ func age(m value.Meta) string {
 	return fmt.Sprintf("%012d%s%s%s%s", m.Created, sep, m.Name, sep, m.Namespace)
 }
 
-func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) virtualIndex {
-	var all, host, gateway, dest, bound editList[*value.VirtualService]
+func (x virtualIndex) with(d *Delta) virtualIndex {
+	var host, gateway, dest, bound editList[*value.VirtualService]
 	put := func(vs *value.VirtualService, del bool) {
+		if vs == nil {
+			return
+		}
 		for _, h := range vs.Spec.GetHosts() {
 			host.set(key(h, age(vs.Meta)), vs, del)
 		}
@@ -40,17 +42,12 @@ func (x virtualIndex) with(changes map[value.ObjectKey]*value.VirtualService) vi
 			bound.set(key(b, age(vs.Meta)), vs, del)
 		}
 	}
-	for k, vs := range changes {
-		if old, ok := x.all.Get(key(k.Namespace, k.Name)); ok {
-			put(old, true)
-		}
-		all.set(key(k.Namespace, k.Name), vs, vs == nil)
-		if vs != nil {
-			put(vs, false)
-		}
+	for _, c := range Of[*value.VirtualService](d.Objects) {
+		put(c.Old, true)
+		put(c.New, false)
 	}
 	return virtualIndex{
-		all: x.all.Apply(all), byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway),
+		byHost: x.byHost.Apply(host), byGateway: x.byGateway.Apply(gateway),
 		byDestination: x.byDestination.Apply(dest),
 		bound:         x.bound.Apply(bound),
 	}
@@ -93,8 +90,7 @@ func Destinations(vs *value.VirtualService) iter.Seq[string] {
 
 // VirtualService is the object of that namespace and name, or nil.
 func (s *Snapshot) VirtualService(namespace, name string) *value.VirtualService {
-	vs, _ := s.virtual.all.Get(key(namespace, name))
-	return vs
+	return Get[*value.VirtualService](s, namespace, name)
 }
 
 // VirtualServicesOfHost yields those that have exactly this host or pattern among their hosts, oldest first.

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -21,7 +22,7 @@ func (nobody) Publish(*snapshot.View, *snapshot.Delta) {}
 func everything() (*snapshot.View, int) {
 	protocols := []value.Protocol{"", value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP,
 		value.TLS, value.UDP, value.Mongo, value.Redis, value.MySQL, "none\x00 that is <known>"}
-	batch := &snapshot.Batch{Mesh: &value.Mesh{}, Services: map[value.ServiceKey]*value.Service{},
+	batch := &snapshottest.Batch{Mesh: &value.Mesh{}, Services: map[value.ServiceKey]*value.Service{},
 		Endpoints: map[value.ServiceKey][]*value.Endpoint{}}
 	for resolution := value.ClientSideLB; resolution <= value.Alias+1; resolution++ {
 		for _, registry := range []value.Registry{value.RegistryKubernetes, value.RegistryExternal, 9} {
@@ -48,7 +49,7 @@ func everything() (*snapshot.View, int) {
 	none := value.ServiceKey{Host: "*.none.com", Namespace: "shop"}
 	batch.Services[none] = &value.Service{ServiceKey: none}
 	b := snapshot.NewBuilder(nobody{})
-	b.Apply(batch)
+	snapshottest.Apply(b, batch)
 	return b.View(), len(batch.Services)
 }
 

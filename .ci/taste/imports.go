@@ -25,6 +25,7 @@ func rooms() []room {
 		{"ingest", []string{"ingest", "snapshot", "report", "envoytext"}},
 		{"envoytext", nil},
 		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
+		{"snapshot/snapshottest", []string{"=snapshot", "=snapshot/value"}},
 		{"snapshot/chunked", nil},
 		{"snapshot/value", nil},
 		{"gen", []string{"=snapshot/value", "=gen/check", "envoytext"}},

@@ -17,6 +17,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -53,7 +54,7 @@ func (e *endpointTables) next(eps []*value.Endpoint) *snapshot.EndpointTable {
 	if e.b == nil {
 		e.b = snapshot.NewBuilder(nil)
 	}
-	e.b.Apply(&snapshot.Batch{Endpoints: map[value.ServiceKey][]*value.Endpoint{booksKey(): eps}})
+	snapshottest.Apply(e.b, &snapshottest.Batch{Endpoints: map[value.ServiceKey][]*value.Endpoint{booksKey(): eps}})
 	return e.b.View().Endpoints
 }
 

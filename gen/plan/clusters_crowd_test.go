@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestSubsetsTimesPortsAreBounded(t *testing.T) {
 	const ports = 127
 	mesh := func(subsets int) *snapshot.Snapshot {
-		return bookshop(func(b *snapshot.Batch) {
+		return bookshop(func(b *snapshottest.Batch) {
 			svc := b.Services[booksKey()]
 			svc.Ports = nil
 			for i := range ports {

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -24,11 +25,11 @@ func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses .
 	rule := &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "web"},
 		Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{
 			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}}}
-	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
+	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{
 			{Kind: value.KindDestinationRule, Namespace: "shop", Name: "web"}: rule}}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	tables := NewTables()
 	sidecar := &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "all"}, Spec: &networking.Sidecar{}}
 	fromYAML(t, []byte(spec), sidecar.Spec)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -18,7 +19,7 @@ func booksMesh() *value.Mesh {
 }
 
 // bookshop is a Snapshot with one service in namespace shop, and what change adds.
-func bookshop(change func(*snapshot.Batch)) *snapshot.Snapshot {
+func bookshop(change func(*snapshottest.Batch)) *snapshot.Snapshot {
 	port := func(name string, n int, p value.Protocol) *value.Port {
 		return &value.Port{Name: name, Number: n, Protocol: p}
 	}
@@ -26,7 +27,7 @@ func bookshop(change func(*snapshot.Batch)) *snapshot.Snapshot {
 		ServiceKey: booksKey(), Name: "books", Export: value.Visibility{Public: true},
 		Ports: []*value.Port{port("http", 80, value.HTTP), port("dns", 53, value.UDP), port("tcp", 9000, value.TCP)},
 	}
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Mesh: booksMesh(), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
 		Projections:      map[value.ServiceKey]*value.Projection{},
@@ -35,11 +36,11 @@ func bookshop(change func(*snapshot.Batch)) *snapshot.Snapshot {
 		change(b)
 	}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	return builder.View().Snapshot
 }
 
-func addRule(b *snapshot.Batch, spec *networking.DestinationRule) {
+func addRule(b *snapshottest.Batch, spec *networking.DestinationRule) {
 	spec.Host = booksKey().Host
 	m := value.Meta{Namespace: "shop", Name: "books"}
 	key := value.ObjectKey{Kind: value.KindDestinationRule, Namespace: "shop", Name: "books"}
@@ -60,10 +61,10 @@ func scopeOf(t *Tables, f Facts) *Scope {
 }
 
 func TestClustersOfAService(t *testing.T) {
-	subsets := func(b *snapshot.Batch) {
+	subsets := func(b *snapshottest.Batch) {
 		addRule(b, &networking.DestinationRule{Subsets: []*networking.Subset{{Name: "v1"}}})
 	}
-	outside := func(b *snapshot.Batch) {
+	outside := func(b *snapshottest.Batch) {
 		svc := *b.Services[booksKey()]
 		svc.Resolution, svc.Ports = value.DNSLB, svc.Ports[:1]
 		b.Services[booksKey()] = &svc
@@ -74,7 +75,7 @@ func TestClustersOfAService(t *testing.T) {
 	const host = "books.shop.svc.cluster.local"
 	for _, r := range []struct {
 		name             string
-		change           func(*snapshot.Batch)
+		change           func(*snapshottest.Batch)
 		clusters, assign []string
 	}{
 		{"ports", nil, []string{"outbound|80||" + host, "outbound|9000||" + host},
@@ -84,7 +85,7 @@ func TestClustersOfAService(t *testing.T) {
 			[]string{"outbound|80||" + host, "outbound|80|v1|" + host, "outbound|9000||" + host,
 				"outbound|9000|v1|" + host}},
 		{"names", outside, []string{"outbound|80||" + host}, nil},
-		{"names and subsets without any", func(b *snapshot.Batch) {
+		{"names and subsets without any", func(b *snapshottest.Batch) {
 			outside(b)
 			addRule(b, &networking.DestinationRule{Subsets: []*networking.Subset{{Name: "v9",
 				Labels: map[string]string{"version": "v9"}}}})
@@ -110,7 +111,7 @@ func TestClustersOfAService(t *testing.T) {
 
 // Scopes share what does not depend on what tells them apart.
 func TestScopesShareClusters(t *testing.T) {
-	plain, ranked := bookshop(nil), bookshop(func(b *snapshot.Batch) {
+	plain, ranked := bookshop(nil), bookshop(func(b *snapshottest.Batch) {
 		addRule(b, &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}}})
 	})
 	mesh := booksMesh()

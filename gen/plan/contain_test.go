@@ -16,6 +16,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -51,7 +52,7 @@ func newFaultMesh(t *testing.T, hook func(any)) *faultMesh {
 	go func() { w.planner.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
 	w.builder = snapshot.NewBuilder(w.planner)
-	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
+	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for _, name := range []string{"one", "two"} {
 		k := value.ServiceKey{Host: name + ".a.svc.cluster.local", Namespace: "a"}
 		b.Services[k] = &value.Service{ServiceKey: k, Name: name, Export: value.Visibility{Public: true},
@@ -59,7 +60,7 @@ func newFaultMesh(t *testing.T, hook func(any)) *faultMesh {
 			Object:    value.ObjectKey{Kind: value.KindService, Namespace: "a", Name: name},
 			Ports:     []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}
 	}
-	w.builder.Apply(b)
+	snapshottest.Apply(w.builder, b)
 	w.attach(1, "a")
 	w.attach(2, "b")
 	return w
@@ -88,7 +89,7 @@ func (w *faultMesh) route(name, host string, route *networking.HTTPRoute) value.
 			Spec: &networking.VirtualService{Hosts: []string{host}, Gateways: []string{"mesh"},
 				Http: []*networking.HTTPRoute{route}}}
 	}
-	w.builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
+	snapshottest.Apply(w.builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
 	w.settle()
 	return key
 }

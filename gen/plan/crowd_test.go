@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -42,12 +43,12 @@ func TestChangeOvertakesArrivals(t *testing.T) {
 		p, stop := start(sink)
 		defer stop()
 		b := snapshot.NewBuilder(p)
-		b.Apply(&snapshot.Batch{Mesh: testMesh(0)})
+		snapshottest.Apply(b, &snapshottest.Batch{Mesh: testMesh(0)})
 		synctest.Wait()
 		sink.told = nil
 		sink.then = func() {
 			k := value.ServiceKey{Host: "a.b", Namespace: "b"}
-			b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k,
+			snapshottest.Apply(b, &snapshottest.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k,
 				Export: value.Visibility{Public: true},
 				Ports:  []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}}})
 			p.Detach(8)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -38,13 +39,13 @@ func TestDebounce(t *testing.T) {
 					Took: func(s Step) { taken = append(taken, time.Since(start)) }})
 				go p.Run(ctx)
 				b := snapshot.NewBuilder(p)
-				b.Apply(&snapshot.Batch{Mesh: testMesh(0)})
+				snapshottest.Apply(b, &snapshottest.Batch{Mesh: testMesh(0)})
 				<-time.After(time.Minute)
 				synctest.Wait()
 				taken, start = nil, time.Now()
 				for i := range c.changes {
 					k := value.ServiceKey{Host: "a.b", Namespace: "b"}
-					b.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k,
+					snapshottest.Apply(b, &snapshottest.Batch{Services: map[value.ServiceKey]*value.Service{k: {ServiceKey: k,
 						Created: int64(i + 1)}}})
 					<-time.After(c.every)
 				}

@@ -22,6 +22,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -30,16 +31,16 @@ import (
 func dynamicMesh() *snapshot.Builder {
 	mesh := testMesh(0)
 	mesh.Config.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS
-	b := &snapshot.Batch{Mesh: mesh, Services: map[value.ServiceKey]*value.Service{}}
+	b := &snapshottest.Batch{Mesh: mesh, Services: map[value.ServiceKey]*value.Service{}}
 	addService(b, "web", &value.Port{Name: "http", Number: 80, Protocol: value.HTTP},
 		&value.Port{Name: "https", Number: 443, Protocol: value.TLS})
 	addService(b, "db", &value.Port{Name: "pg", Number: 5432, Protocol: value.TCP})
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	return builder
 }
 
-func addService(b *snapshot.Batch, name string, ports ...*value.Port) {
+func addService(b *snapshottest.Batch, name string, ports ...*value.Port) {
 	svc := &value.Service{ServiceKey: value.ServiceKey{Host: name + ".shop.svc.cluster.local", Namespace: "shop"},
 		Name:   name,
 		Export: value.Visibility{Public: true}, Addresses: []string{"10.96.0.1"}, Ports: ports}
@@ -172,19 +173,16 @@ func TestDynamicDNSFollowsServices(t *testing.T) {
 	b := tables.newBase(was, dynamicFacts(), value.Labels{})
 	for _, port := range []*value.Port{{Name: "sql", Number: 3306, Protocol: value.MySQL},
 		{Name: "http", Number: 8080, Protocol: value.HTTP}, nil} {
-		batch := &snapshot.Batch{Services: map[value.ServiceKey]*value.Service{}}
+		batch := &snapshottest.Batch{Services: map[value.ServiceKey]*value.Service{}}
 		if port != nil {
 			addService(batch, port.Name, port)
 		} else {
 			batch.Services[value.ServiceKey{Host: "sql.shop.svc.cluster.local", Namespace: "shop"}] = nil
 		}
-		delta := snapshot.Delta{Services: map[value.ServiceKey]struct{}{}}
-		for k := range batch.Services {
-			delta.Services[k] = struct{}{}
-		}
-		builder.Apply(batch)
+		delta := batch.Delta(builder.View())
+		builder.Apply(delta)
 		n := builder.View().Snapshot
-		b = tables.advance(b, n, tables.touchedBy(was, n, &delta))
+		b = tables.advance(b, n, tables.touchedBy(was, n, delta))
 		got, _ := b.listeners.Get("virtualOutbound")
 		want, _ := NewTables().newBase(n, dynamicFacts(), value.Labels{}).listeners.Get("virtualOutbound")
 		if got.Version() != want.Version() {
@@ -255,7 +253,7 @@ func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 	policy := func(mode meshconfig.MeshConfig_OutboundTrafficPolicy_Mode) {
 		mesh := testMesh(0)
 		mesh.Config.OutboundTrafficPolicy.Mode = mode
-		builder.Apply(&snapshot.Batch{Mesh: mesh})
+		snapshottest.Apply(builder, &snapshottest.Batch{Mesh: mesh})
 	}
 	expect := func(n int, when string) {
 		t.Helper()

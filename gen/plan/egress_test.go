@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -15,7 +16,7 @@ import (
 // hosts of their virtual hosts. There are web and db in shop, api in far, all with HTTP at port 80, and db with TCP at
 // port 5432.
 func egressOf(t *testing.T, spec string, interception value.Interception) (clusters, listeners, routes []string) {
-	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
+	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for i, host := range []string{"web.shop", "db.shop", "api.far"} {
 		_, ns, _ := strings.Cut(host, ".")
 		svc := &value.Service{ServiceKey: value.ServiceKey{Host: host, Namespace: ns}, Name: host,
@@ -28,7 +29,7 @@ func egressOf(t *testing.T, spec string, interception value.Interception) (clust
 		b.Services[svc.ServiceKey] = svc
 	}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	s := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, Spec: &networking.Sidecar{}}
 	fromYAML(t, []byte(spec), s.Spec)
 	f := Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters,

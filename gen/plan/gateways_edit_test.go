@@ -13,6 +13,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -20,7 +21,7 @@ import (
 func edgeMesh(hosts int) *routerMachine {
 	m := &routerMachine{tables: NewTables()}
 	m.builder = snapshot.NewBuilder(m)
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
 		VirtualServices: map[value.ObjectKey]*value.VirtualService{}, Gateways: map[value.ObjectKey]*value.Gateway{},
 	}
@@ -33,7 +34,7 @@ func edgeMesh(hosts int) *routerMachine {
 	}
 	all := objectLine{words: []string{"app=edge"}, set: map[string]string{"server": "80/HTTP/*/*"}}.gateway("gw/all")
 	b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: "gw", Name: "all"}] = all
-	m.builder.Apply(b)
+	snapshottest.Apply(m.builder, b)
 	m.join(Facts{})
 	return m
 }
@@ -64,11 +65,11 @@ func edgeGateway(i int, credential string) *value.Gateway {
 }
 
 func (m *routerMachine) putService(vs *value.VirtualService) {
-	m.builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{{Kind: value.KindVirtualService, Namespace: vs.Namespace, Name: vs.Name}: vs}})
+	snapshottest.Apply(m.builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{{Kind: value.KindVirtualService, Namespace: vs.Namespace, Name: vs.Name}: vs}})
 }
 
 func (m *routerMachine) putGateway(g *value.Gateway) {
-	m.builder.Apply(&snapshot.Batch{Gateways: map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway,
+	snapshottest.Apply(m.builder, &snapshottest.Batch{Gateways: map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway,
 		Namespace: g.Namespace, Name: g.Name}: g}})
 }
 
@@ -99,7 +100,7 @@ func TestRouterEncodesWhatChanged(t *testing.T) {
 			d := &value.DestinationRule{Meta: value.Meta{Namespace: "a", Name: "d"},
 				Export: value.Visibility{Public: true},
 				Spec:   &networking.DestinationRule{Host: "one.a.svc.cluster.local"}}
-			m.builder.Apply(&snapshot.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{{Kind: value.KindDestinationRule, Namespace: "a", Name: "d"}: d}})
+			snapshottest.Apply(m.builder, &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{{Kind: value.KindDestinationRule, Namespace: "a", Name: "d"}: d}})
 		}, [3]uint64{0, 0, 1}, true, false, false, false},
 	} {
 		before, fills := m.bases[0], m.fills()

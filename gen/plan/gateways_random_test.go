@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -21,7 +22,7 @@ func TestRoutersEqualScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &routerMachine{tables: NewTables()}
 		m.builder = snapshot.NewBuilder(m)
-		m.builder.Apply(&snapshot.Batch{Mesh: testMesh(0)})
+		snapshottest.Apply(m.builder, &snapshottest.Batch{Mesh: testMesh(0)})
 		for _, f := range []Facts{
 			{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true, Filters: value.AllFilters}},
 			{Namespace: "a", Traits: value.Traits{Type: value.Router, IPv6: true, Unprivileged: true}},
@@ -49,17 +50,17 @@ func (m *routerMachine) Publish(v *snapshot.View, d *snapshot.Delta) {
 }
 
 func (m *routerMachine) batch(t *rapid.T) {
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{},
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "changes") {
 		m.change(t, b)
 	}
-	m.builder.Apply(b)
+	snapshottest.Apply(m.builder, b)
 }
 
-func (m *routerMachine) change(t *rapid.T, b *snapshot.Batch) {
+func (m *routerMachine) change(t *rapid.T, b *snapshottest.Batch) {
 	meta := value.Meta{Namespace: pick(t, "namespace", "gw", "a"), Name: pick(t, "name", "x", "y", "z"),
 		Created: int64(rapid.IntRange(0, 2).Draw(t, "created"))}
 	key := func(kind value.Kind) value.ObjectKey {

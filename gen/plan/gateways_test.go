@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -40,7 +41,7 @@ func TestServersAtOnePort(t *testing.T) {
 
 // routerPorts are the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts. Its
 // services and what is at its address 10.0.0.1 are those of b.
-func routerPorts(t *testing.T, b *snapshot.Batch) (got []int, f Facts) {
+func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f Facts) {
 	b.Mesh = meshOf(t, "service x.a.svc.cluster.local a").Mesh
 	b.Gateways = map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway, Namespace: "gw", Name: "one"}: {
 		Meta: value.Meta{Namespace: "gw", Name: "one"}, Spec: &networking.Gateway{
@@ -49,7 +50,7 @@ func routerPorts(t *testing.T, b *snapshot.Batch) (got []int, f Facts) {
 				Hosts: []string{"*/*"}}},
 		}}}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	v := builder.View()
 	p := &proxy.Proxy{Namespace: "gw", Addresses: []string{"10.0.0.1"}, Labels: proxy.PackLabels(value.Labels{"app": "edge"}),
 		Traits: value.Traits{Type: value.Router, IPv4: true}}
@@ -80,7 +81,7 @@ func TestNamedGatewayPort(t *testing.T) {
 	for named, want := range map[string]int{"web": 8080, "other": 80} {
 		w := &value.Workload{Namespace: "gw", Pod: true, Labels: value.Labels{"app": "edge"},
 			NamedPorts: map[string]int{named: 8080, "unread": 9}}
-		got, _ := routerPorts(t, &snapshot.Batch{
+		got, _ := routerPorts(t, &snapshottest.Batch{
 			Services:  map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
 			Workloads: map[string]*value.Workload{"10.0.0.1": w},
 		})
@@ -108,7 +109,7 @@ func TestGatewayPortOfServiceEntry(t *testing.T) {
 		"elsewhere, older": {ownService("other.example.com", 0, value.RegistryExternal, value.Port{TargetPort: 8081}),
 			7000},
 	} {
-		b := &snapshot.Batch{
+		b := &snapshottest.Batch{
 			Services:  map[value.ServiceKey]*value.Service{entry.ServiceKey: entry},
 			Endpoints: map[value.ServiceKey][]*value.Endpoint{entry.ServiceKey: at},
 			Workloads: map[string]*value.Workload{"10.0.0.1": {Namespace: "gw", Pod: true,
@@ -122,7 +123,7 @@ func TestGatewayPortOfServiceEntry(t *testing.T) {
 		}
 	}
 	entry.Labels = value.Labels{untranslatedLabel: ""}
-	got, _ := routerPorts(t, &snapshot.Batch{
+	got, _ := routerPorts(t, &snapshottest.Batch{
 		Services:  map[value.ServiceKey]*value.Service{entry.ServiceKey: entry},
 		Endpoints: map[value.ServiceKey][]*value.Endpoint{entry.ServiceKey: at},
 	})
@@ -148,7 +149,7 @@ func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 		"a pod is there": {nil, "10.0.0.1", &value.Workload{Namespace: "gw", Pod: true,
 			Labels: value.Labels{"app": "edge"}}, true},
 	} {
-		b := &snapshot.Batch{
+		b := &snapshottest.Batch{
 			Services: map[value.ServiceKey]*value.Service{entry.ServiceKey: entry},
 			Endpoints: map[value.ServiceKey][]*value.Endpoint{entry.ServiceKey: {
 				{Addresses: []string{c.address}, Labels: c.labels,

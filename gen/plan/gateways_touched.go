@@ -13,11 +13,8 @@ import (
 // have a part in.
 func (s *gatewayStep) touch(touch *touched) {
 	var gateways []gatewayChange
-	for k := range touch.delta.Objects {
-		if k.Kind != value.KindGateway {
-			continue
-		}
-		c := gatewayChange{s.old.Gateway(k.Namespace, k.Name), s.n.Gateway(k.Namespace, k.Name)}
+	for _, changed := range snapshot.Of[*value.Gateway](touch.delta.Objects) {
+		c := gatewayChange{changed.Old, changed.New}
 		if !s.selects(c.old) {
 			c.old = nil
 		}
@@ -29,10 +26,8 @@ func (s *gatewayStep) touch(touch *touched) {
 		}
 	}
 	s.changeGateways(gateways)
-	for k := range touch.delta.Objects {
-		if k.Kind == value.KindVirtualService {
-			s.markService(s.old.VirtualService(k.Namespace, k.Name), s.n.VirtualService(k.Namespace, k.Name))
-		}
+	for _, c := range snapshot.Of[*value.VirtualService](touch.delta.Objects) {
+		s.markService(c.Old, c.New)
 	}
 	for host := range touch.hosts {
 		s.markDestination(host)

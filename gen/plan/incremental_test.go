@@ -15,6 +15,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -31,7 +32,7 @@ func TestIncrementalEqualsScratch(t *testing.T) {
 
 // meshMachine is a random mesh with the planner under test.
 type meshMachine struct {
-	state   snapshot.Batch // everything that is there
+	state   snapshottest.Batch // everything that is there
 	builder *snapshot.Builder
 	planner *Planner
 	sink    *recorder
@@ -44,7 +45,7 @@ func newMesh(t *rapid.T) *meshMachine {
 	m := &meshMachine{sink: newRecorder(), proxies: map[uint64]*proxy.Proxy{}}
 	m.planner, m.stop = start(m.sink)
 	m.builder = snapshot.NewBuilder(m.planner)
-	m.state = snapshot.Batch{
+	m.state = snapshottest.Batch{
 		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
 		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{},
@@ -52,7 +53,7 @@ func newMesh(t *rapid.T) *meshMachine {
 		Projections: map[value.ServiceKey]*value.Projection{}, Endpoints: map[value.ServiceKey][]*value.Endpoint{},
 		Workloads: map[string]*value.Workload{},
 	}
-	m.builder.Apply(&snapshot.Batch{Mesh: m.state.Mesh})
+	snapshottest.Apply(m.builder, &snapshottest.Batch{Mesh: m.state.Mesh})
 	return m
 }
 
@@ -103,7 +104,7 @@ func exportTo(t *rapid.T, ns string) value.Visibility {
 
 // batch changes a few objects at once.
 func (m *meshMachine) batch(t *rapid.T) {
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{},
 		Gateways:         map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
@@ -126,7 +127,7 @@ func (m *meshMachine) batch(t *rapid.T) {
 	for k, e := range b.Endpoints {
 		m.state.Endpoints[k] = e
 	}
-	m.builder.Apply(b)
+	snapshottest.Apply(m.builder, b)
 }
 
 func merge[K comparable, V any](into, from map[K]*V) {
@@ -139,7 +140,7 @@ func merge[K comparable, V any](into, from map[K]*V) {
 	}
 }
 
-func (m *meshMachine) change(t *rapid.T, b *snapshot.Batch) {
+func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 	ns, gone := namespace(t), rapid.IntRange(0, 3).Draw(t, "gone") == 0
 	meta := value.Meta{Namespace: ns, Name: pick(t, "name", "x", "y"),
 		Created: int64(rapid.IntRange(0, 3).Draw(t, "created"))}
@@ -223,7 +224,7 @@ func (m *meshMachine) check(t *rapid.T) {
 		planner.Attach(id, p)
 	}
 	state := m.state
-	builder.Apply(&state)
+	snapshottest.Apply(builder, &state)
 	for _, p := range []*Planner{m.planner, planner} {
 		if err := p.Barrier(context.Background()); err != nil {
 			t.Fatal(err)

@@ -9,12 +9,13 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // manyListeners is 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all others.
 func manyListeners() (*snapshot.Builder, *Scope, *Tables) {
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
 			ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
 		Services: map[value.ServiceKey]*value.Service{},
@@ -27,7 +28,7 @@ func manyListeners() (*snapshot.Builder, *Scope, *Tables) {
 				{Name: "tcp", Number: 9000, Protocol: value.TCP}}}
 	}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	t := NewTables()
 	return builder, newScope(Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil,
 		t.trims), t
@@ -78,7 +79,7 @@ func BenchmarkWildcardListenerOfNewSnapshot(b *testing.B) {
 	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: "n0", Name: "v"}
 	for b.Loop() {
 		b.StopTimer()
-		builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: {Spec: &networking.VirtualService{}}}})
+		snapshottest.Apply(builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: {Spec: &networking.VirtualService{}}}})
 		n := builder.View().Snapshot
 		b.StartTimer()
 		held[0] = t.wildcardListeners(n, sc, 80)

@@ -23,6 +23,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -72,7 +73,7 @@ type listenerMesh struct {
 }
 
 func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
 			TrustDomain: "cluster.local", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
 		Services: map[value.ServiceKey]*value.Service{}, Projections: map[value.ServiceKey]*value.Projection{},
@@ -110,7 +111,7 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 		}
 	}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	w := &listenerMesh{tables: NewTables(), snap: builder.View().Snapshot, own: own}
 	w.scope = newScope(f, labels, w.tables.trims)
 	w.own.Targets = targetsOf(builder.View(), &proxy.Proxy{Namespace: f.Namespace, Addresses: own.Addresses})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -18,7 +19,7 @@ func TestEntryServesServicePorts(t *testing.T) {
 		return &value.Service{ServiceKey: k, Name: name, Selector: value.Labels{"app": "vm"}, Headless: headless,
 			Ports: ports, Export: value.Visibility{Public: true}}
 	}
-	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
+	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
 		Workloads: map[string]*value.Workload{
 			"10.0.0.9": {Namespace: "shop", Name: "vm", Labels: value.Labels{"app": "vm"},
 				Ports: map[string]uint32{"http": 7000, "main": 7001}},
@@ -37,7 +38,7 @@ func TestEntryServesServicePorts(t *testing.T) {
 		b.Services[s.ServiceKey] = s
 	}
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	got := map[int]int{}
 	for _, target := range targetsOf(builder.View(), &proxy.Proxy{Namespace: "shop", Addresses: []string{"10.0.0.9"}}) {
 		got[target.Port.Number] = target.Number

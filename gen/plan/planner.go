@@ -34,7 +34,7 @@ type Planner struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	view    *snapshot.View // the newest that was published; nil before the first
-	delta   snapshot.Delta // from what the config goroutine has taken to view
+	delta   changes        // from what the config goroutine has taken to view
 	since   time.Time      // when the oldest change in delta came
 	late    map[value.ServiceKey]struct{}
 	going   map[value.ServiceKey]struct{} // those of late that the config goroutine is about to give to the Sink
@@ -98,10 +98,12 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 		p.since = p.opts.Now()
 	}
 	p.delta.Merge(&snapshot.Delta{All: d.All || prev == nil, Objects: d.Objects, Services: d.Services,
-		Workloads: d.Workloads})
+		Projections: d.Projections, Workloads: d.Workloads})
 	var now []value.ServiceKey
-	for k := range d.Endpoints {
-		p.moved(prev, v, k)
+	for k, c := range d.Endpoints {
+		if prev != nil {
+			p.delta.moved(c)
+		}
 		_, waits := p.late[k]
 		_, goes := p.going[k]
 		if waits || goes || prev == nil || d.All || needsResourceSet(prev, v, k) {
@@ -120,17 +122,23 @@ func (p *Planner) Publish(v *snapshot.View, d *snapshot.Delta) {
 	}
 }
 
-// moved notes the addresses at which a service's endpoints come or go: a proxy there may serve other ports now. Called
-// under mu.
-func (p *Planner) moved(prev, v *snapshot.View, k value.ServiceKey) {
-	if prev == nil {
-		return
-	}
-	for _, a := range v.Endpoints.Set(k).Moved(prev.Endpoints.Set(k)) {
-		if p.delta.Workloads == nil {
-			p.delta.Workloads = map[string]struct{}{}
+// changes is what differs between two Views: the Delta without its endpoints, and the addresses at which these come or
+// go.
+type changes struct {
+	snapshot.Delta
+	addresses map[string]struct{}
+}
+
+// Empty reports whether nothing differs.
+func (c *changes) Empty() bool { return c.Delta.Empty() && len(c.addresses) == 0 }
+
+// moved notes the addresses at which the endpoints of a service come or go: a proxy there may serve other ports now.
+func (c *changes) moved(set snapshot.Change[*snapshot.EndpointSet]) {
+	for _, a := range set.New.Moved(set.Old) {
+		if c.addresses == nil {
+			c.addresses = map[string]struct{}{}
 		}
-		p.delta.Workloads[a] = struct{}{}
+		c.addresses[a] = struct{}{}
 	}
 }
 
@@ -233,7 +241,7 @@ func (p *Planner) settle(ctx context.Context) bool {
 // work is what one step takes from the slots.
 type work struct {
 	view    *snapshot.View
-	delta   snapshot.Delta
+	delta   changes
 	since   time.Time
 	late    map[value.ServiceKey]struct{}
 	arrived []arrival
@@ -249,7 +257,7 @@ func (p *Planner) take() work {
 		p.arrived = slices.DeleteFunc(p.arrived, w.gone)
 		w.arrived = nil
 	} else {
-		p.delta, p.late, p.arrived = snapshot.Delta{}, map[value.ServiceKey]struct{}{}, nil
+		p.delta, p.late, p.arrived = changes{}, map[value.ServiceKey]struct{}{}, nil
 	}
 	p.going, p.left, p.waiters = w.late, nil, nil
 	return w

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
-	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -30,7 +30,7 @@ func regexRoute(name, host, expression string, gateways ...string) (value.Object
 }
 
 func (w *faultMesh) put(key value.ObjectKey, vs *value.VirtualService) {
-	w.builder.Apply(&snapshot.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
+	snapshottest.Apply(w.builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
 	w.settle()
 }
 

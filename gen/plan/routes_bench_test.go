@@ -9,13 +9,14 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // benchMesh has n services on port 80, every other one with a VirtualService, and a Gateway to which all of these are
 // bound.
 func benchMesh(n int) *snapshot.Snapshot {
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{},
 		VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		Gateways:        map[value.ObjectKey]*value.Gateway{},
@@ -39,7 +40,7 @@ func benchMesh(n int) *snapshot.Snapshot {
 		}}}}
 	b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: "gw", Name: "edge"}] = g
 	builder := snapshot.NewBuilder(silent{})
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	return builder.View().Snapshot
 }
 

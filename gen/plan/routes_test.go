@@ -21,6 +21,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -133,7 +134,7 @@ func listed(t testing.TB, e *encodecache.Entry) string {
 
 // meshOf reads a mesh.
 func meshOf(t testing.TB, text string) *snapshot.Snapshot {
-	b := &snapshot.Batch{
+	b := &snapshottest.Batch{
 		Mesh: routeMesh(), Services: map[value.ServiceKey]*value.Service{},
 		VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		Gateways:        map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
@@ -166,7 +167,7 @@ func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 		}
 	}
 	builder := snapshot.NewBuilder(silent{})
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	return builder.View().Snapshot
 }
 
@@ -291,10 +292,12 @@ func checkRelated(t *testing.T, with, without *snapshot.Snapshot, line string) {
 	d := &snapshot.Delta{}
 	switch words[0] {
 	case "service":
-		d.Services = map[value.ServiceKey]struct{}{{Host: words[1], Namespace: words[2]}: {}}
+		k := value.ServiceKey{Host: words[1], Namespace: words[2]}
+		d.Services.Add(k, with.Service(k), without.Service(k))
 	case "virtualservice":
 		ns, name, _ := strings.Cut(words[1], "/")
-		d.Objects = map[value.ObjectKey]struct{}{{Kind: value.KindVirtualService, Namespace: ns, Name: name}: {}}
+		k := value.ObjectKey{Kind: value.KindVirtualService, Namespace: ns, Name: name}
+		d.Objects.Add(k, with.Object(k), without.Object(k))
 	default:
 		return
 	}

@@ -7,13 +7,14 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // Each row is the egress of a Sidecar and the services that its clients in namespace a see: "host/namespace", by host.
 // There are x and y in a and b, and z in c for a alone and in b for all.
 func TestScopeOfSidecar(t *testing.T) {
-	b := &snapshot.Batch{Mesh: booksMesh(), Services: map[value.ServiceKey]*value.Service{}}
+	b := &snapshottest.Batch{Mesh: booksMesh(), Services: map[value.ServiceKey]*value.Service{}}
 	add := func(host, namespace string, export value.Visibility) {
 		k := value.ServiceKey{Host: host, Namespace: namespace}
 		b.Services[k] = &value.Service{ServiceKey: k, Registry: value.RegistryExternal, Export: export,
@@ -38,7 +39,7 @@ func TestScopeOfSidecar(t *testing.T) {
 				to("y.example", "b")}}}
 	b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: "v", Name: "v"}] = vs
 	builder := snapshot.NewBuilder(nil)
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	n := builder.View().Snapshot
 
 	for egress, want := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -28,12 +29,12 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 			Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/200, i%200+1)},
 			Ports:     []*value.Port{{Name: "tcp", Number: number, Protocol: value.TCP}}}
 	}
-	b := &snapshot.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
+	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for i := range 10 * namespaces {
 		s := service(i, 3306)
 		b.Services[s.ServiceKey] = s
 	}
-	builder.Apply(b)
+	snapshottest.Apply(builder, b)
 	for i := range namespaces {
 		p.Attach(uint64(i), &proxy.Proxy{ID: fmt.Sprint(i), Namespace: fmt.Sprint("n", i),
 			Addresses: []string{fmt.Sprint("10.9.9.", i+1)}})
@@ -57,7 +58,7 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 			}
 		}
 		s := service(7, 3307)
-		builder.Apply(&snapshot.Batch{Services: map[value.ServiceKey]*value.Service{s.ServiceKey: s}})
+		snapshottest.Apply(builder, &snapshottest.Batch{Services: map[value.ServiceKey]*value.Service{s.ServiceKey: s}})
 	}
 }
 

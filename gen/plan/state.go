@@ -178,7 +178,7 @@ func (p *Planner) sweep() {
 
 // advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that,
 // and moves the clients whose facts changed.
-func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (bases, classes int) {
+func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, classes int) {
 	prev := p.current
 	p.current = v
 	if prev == nil {
@@ -186,12 +186,12 @@ func (p *Planner) advance(v *snapshot.View, d *snapshot.Delta, late Endpoints) (
 		return 0, 0
 	}
 	clear(p.failed)
-	p.tables.faults.Begin(prev.Snapshot, v.Snapshot, d)
+	p.tables.faults.Begin(&d.Delta)
 	sets := map[*Class]*ResourceSet{}
-	if d.All || len(d.Objects)+len(d.Services) > 0 {
-		touch, concerned := p.touch(prev, v, d)
+	if !d.EndpointsOnly() {
+		touch, concerned := p.touch(prev, v, &d.Delta)
 		p.known = touch.known
-		objects := objectsIn(d)
+		objects := objectsIn(&d.Delta)
 		for bs := range concerned {
 			bases++
 			p.advanceBase(bs, v, touch, sets, objects)
@@ -222,8 +222,8 @@ func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *touch
 }
 
 // inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.
-func (p *Planner) inDoubt(prev, v *snapshot.View, d *snapshot.Delta) (out map[*client]struct{}) {
-	if !p.tables.faults.Contain(finding{"affected"}, "a change", objectsIn(d),
+func (p *Planner) inDoubt(prev, v *snapshot.View, d *changes) (out map[*client]struct{}) {
+	if !p.tables.faults.Contain(finding{"affected"}, "a change", objectsIn(&d.Delta),
 		func() { out = p.affected(prev, v, d) }) {
 		out = map[*client]struct{}{}
 		for _, c := range p.clients {
@@ -309,7 +309,7 @@ func (p *Planner) refreshOwn(c *client, sets map[*Class]*ResourceSet) {
 }
 
 // affected are the clients whose class may be another one, or whose own part may differ.
-func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*client]struct{} {
+func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struct{} {
 	out := map[*client]struct{}{}
 	if d.All || !prev.Snapshot.ReadsSame(v.Snapshot) {
 		for _, c := range p.clients {
@@ -317,12 +317,18 @@ func (p *Planner) affected(prev, v *snapshot.View, d *snapshot.Delta) map[*clien
 		}
 		return out
 	}
-	for a := range d.Workloads {
-		for _, c := range p.byAddress[a] {
+	at := func(address string) {
+		for _, c := range p.byAddress[address] {
 			out[c] = struct{}{}
 		}
 	}
-	for k := range d.Services {
+	for a := range d.Workloads {
+		at(a)
+	}
+	for a := range d.addresses {
+		at(a)
+	}
+	for k := range d.ServiceKeys() {
 		for c := range p.byNamespace[k.Namespace] {
 			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || concerns(prev, c, k) ||
 				concerns(v, c, k)) {

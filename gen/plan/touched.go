@@ -40,17 +40,15 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 		tables:  t, old: old, n: n,
 		done: map[string]struct{}{}, seen: map[nearAt]struct{}{}, joined: map[joinedAt]struct{}{},
 	}
-	for k := range d.Services {
+	for k := range d.ServiceKeys() {
 		s.service(k)
 	}
-	for k := range d.Objects {
-		switch k.Kind {
-		case value.KindVirtualService:
-			s.virtualService(old.VirtualService(k.Namespace, k.Name), n.VirtualService(k.Namespace, k.Name))
-		case value.KindDestinationRule:
-			s.rule(old.DestinationRule(k.Namespace, k.Name))
-			s.rule(n.DestinationRule(k.Namespace, k.Name))
-		}
+	for _, c := range snapshot.Of[*value.VirtualService](d.Objects) {
+		s.virtualService(c.Old, c.New)
+	}
+	for _, c := range snapshot.Of[*value.DestinationRule](d.Objects) {
+		s.rule(c.Old)
+		s.rule(c.New)
 	}
 	for h := range s.routes {
 		if !hasService(old, h) || !hasService(n, h) {

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -25,10 +26,11 @@ func BenchmarkTouchManyHosts(b *testing.B) {
 				}
 				vs := &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "many"},
 					Export: value.Visibility{Public: true}, Spec: spec}
-				return bookshop(func(b *snapshot.Batch) { b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs} })
+				return bookshop(func(b *snapshottest.Batch) { b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs} })
 			}
 			old, now, tables := mesh(1), mesh(2), NewTables()
-			delta := &snapshot.Delta{Objects: map[value.ObjectKey]struct{}{key: {}}}
+			delta := &snapshot.Delta{}
+			delta.Objects.Add(key, old.Object(key), now.Object(key))
 			b.ReportAllocs()
 			for b.Loop() {
 				if n := len(tables.touchedBy(old, now, delta).routes); n < hosts {

@@ -17,7 +17,7 @@ import (
 type noBuilder struct{}
 
 // Apply drops a batch.
-func (noBuilder) Apply(*snapshot.Batch) {}
+func (noBuilder) Apply(*snapshot.Delta) {}
 
 // fromStore is the field that the Store refuses of an object, or "".
 func fromStore(key value.ObjectKey, object any) string {

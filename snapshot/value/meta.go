@@ -38,6 +38,14 @@ func (k ObjectKey) String() string {
 	return string(k.Kind) + " " + k.Namespace + "/" + k.Name
 }
 
+// Value is what pilotd makes of one configuration object. Those of a kind are pointers to one type.
+type Value interface {
+	// Kind is the object's kind; it is known of a nil pointer too.
+	Kind() Kind
+	// Object is the object's key.
+	Object() ObjectKey
+}
+
 // Meta is what every namespaced configuration object carries.
 type Meta struct {
 	Namespace string

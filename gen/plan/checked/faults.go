@@ -183,8 +183,8 @@ func (f *Faults) confirm(k any) {
 	f.trust(k)
 }
 
-// Begin puts the faults in doubt that come from what differs between two Snapshots. Settle ends it.
-func (f *Faults) Begin(old, now *snapshot.Snapshot, d *snapshot.Delta) {
+// Begin puts the faults in doubt that come from what differs. Settle ends it.
+func (f *Faults) Begin(d *snapshot.Delta) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.planning = true
@@ -211,9 +211,9 @@ func (f *Faults) Begin(old, now *snapshot.Snapshot, d *snapshot.Delta) {
 	for o := range d.Objects {
 		object(o)
 	}
-	for k := range d.Services {
-		for _, n := range []*snapshot.Snapshot{old, now} {
-			if svc := n.Service(k); svc != nil {
+	for _, c := range d.Services {
+		for _, svc := range []*value.Service{c.Old, c.New} {
+			if svc != nil {
 				for _, o := range svc.Objects() {
 					object(o)
 				}
