@@ -32,6 +32,7 @@ func rooms() []room {
 		{"gen/check", []string{"envoytext"}},
 		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext", "proxy"}},
 		{"gen/plan/checked", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
+		{"gen/plan/endpoints", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
 		{"encodecache", nil},
 		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy"}},
 		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked"}},

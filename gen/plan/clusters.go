@@ -6,18 +6,17 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/endpoints"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// clusterTables hold the clusters and endpoint assignments.
+// clusterTables hold the clusters.
 type clusterTables struct {
-	outbound    checked.Table[gen.ClusterKey, encodecache.Entry]
-	static      checked.Table[staticCluster, encodecache.Entry]
-	inbound     checked.Table[gen.InboundClusterKey, encodecache.Stencil]
-	assignments *encodecache.Table[assignmentKey, Assignment]
-	members     *encodecache.Table[memberKey, members]
-	crowds      checked.Table[crowdKey, crowd]
+	outbound checked.Table[gen.ClusterKey, encodecache.Entry]
+	static   checked.Table[staticCluster, encodecache.Entry]
+	inbound  checked.Table[gen.InboundClusterKey, encodecache.Stencil]
+	crowds   checked.Table[crowdKey, crowd]
 }
 
 // staticCluster is one of the clusters that exist whatever services there are.
@@ -27,16 +26,11 @@ type staticCluster struct {
 }
 
 func newClusterTables(f *checked.Faults) clusterTables {
-	m := encodecache.NewTable(newMembers)
 	return clusterTables{
 		outbound: checked.Leaves(f, "cluster", ClusterType, gen.EncodeCluster),
 		static: checked.Leaves(f, "cluster", ClusterType,
 			func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
 		inbound: checked.Stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
-		assignments: encodecache.NewTable(func(k assignmentKey) *Assignment {
-			return &Assignment{Name: k.name, Service: k.members.service, order: k.order, members: m.Get(k.members)}
-		}),
-		members: m,
 		crowds:  newCrowds(f),
 	}
 }
@@ -81,7 +75,7 @@ func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service)
 			c := t.clusters.outbound.Get(k)
 			clusters = append(clusters, c)
 			if !c.Absent() && gen.ClusterAsks(k) {
-				assignments = append(assignments, t.clusters.assignments.Get(o.assignment(k)))
+				assignments = append(assignments, t.endpoints.Get(o.assignment(k)))
 			}
 		}
 	}
@@ -123,19 +117,19 @@ func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
 		Locality: sc.Locality, Network: sc.Network, Cluster: sc.ClusterID, Node: sc.Node, Labels: sc.Labels})
 }
 
-// assignment is the key of the endpoint assignment that a cluster asks for.
-func (o *outbound) assignment(k gen.ClusterKey) assignmentKey {
-	a := assignmentKey{name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), order: o.order(k)}
-	a.members = memberKey{
-		service: o.service.ServiceKey, defined: o.service.Object, port: k.Port.Name,
-		subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
-		local:  o.service.NodeLocal, draining: gen.KeepsDraining(o.service), form: gen.EndpointFormOf(o.service, o.rule,
-			k.Subset, k.Port.Number),
-		labels: a.order.Labels, once: k.Client.Type == value.Proxyless, none: o.service.Resolution == value.DNSLB ||
-			o.service.Resolution == value.DNSRoundRobin,
+// assignment is the Key of the endpoint assignment that a cluster asks for.
+func (o *outbound) assignment(k gen.ClusterKey) endpoints.Key {
+	a := endpoints.Key{Name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), Order: o.order(k)}
+	a.Selection = endpoints.Selection{
+		Service: o.service.ServiceKey, Defined: o.service.Object, Port: k.Port.Name,
+		Subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
+		Local:  o.service.NodeLocal, Draining: gen.KeepsDraining(o.service),
+		Form:   gen.EndpointFormOf(o.service, o.rule, k.Subset, k.Port.Number),
+		Labels: a.Order.Labels, Once: k.Client.Type == value.Proxyless,
+		None: o.service.Resolution == value.DNSLB || o.service.Resolution == value.DNSRoundRobin,
 	}
-	if a.members.local {
-		a.members.node = o.scope.Node
+	if a.Selection.Local {
+		a.Selection.Node = o.scope.Node
 	}
 	return a
 }

@@ -18,6 +18,10 @@ func booksMesh() *value.Mesh {
 		ClusterID: "c1"}
 }
 
+func booksKey() value.ServiceKey {
+	return value.ServiceKey{Host: "books.shop.svc.cluster.local", Namespace: "shop"}
+}
+
 // bookshop is a Snapshot with one service in namespace shop, and what change adds.
 func bookshop(change func(*snapshottest.Batch)) *snapshot.Snapshot {
 	port := func(name string, n int, p value.Protocol) *value.Port {
@@ -68,8 +72,8 @@ func TestClustersOfAService(t *testing.T) {
 		svc := *b.Services[booksKey()]
 		svc.Resolution, svc.Ports = value.DNSLB, svc.Ports[:1]
 		b.Services[booksKey()] = &svc
-		e := booksEndpoint(1)
-		e.Addresses = []string{"books.example"}
+		e := &value.Endpoint{Addresses: []string{"books.example"}, Health: value.Healthy, Weight: 1,
+			Ports: []value.EndpointPort{{Name: "http", Port: 8080}}}
 		b.Projections[booksKey()] = &value.Projection{Any: true, Inline: []*value.Endpoint{e}}
 	}
 	const host = "books.shop.svc.cluster.local"

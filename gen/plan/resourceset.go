@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/endpoints"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -10,6 +11,9 @@ import (
 // Section is a sorted, persistent list of resources by name. Equal pointers in two Sections mean equal resources;
 // different pointers mean nothing: content versions decide what is sent.
 type Section = chunked.Map[*encodecache.Entry]
+
+// Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves.
+type Assignment = endpoints.Assignment
 
 // ResourceSet is everything that the proxies of one class should have, computed from one Snapshot. Immutable. Endpoints
 // are not in it: an Assignment is joined with an EndpointTable when it is sent.

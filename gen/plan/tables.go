@@ -4,6 +4,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/endpoints"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -13,6 +14,7 @@ import (
 type Tables struct {
 	trims     *encodecache.Table[trimKey, value.Service]
 	clusters  clusterTables
+	endpoints endpoints.Tables
 	listeners listenerTables
 	routes    routeTables
 	gateways  gatewayTables
@@ -52,6 +54,7 @@ func NewTables() *Tables {
 		faults:    f,
 		trims:     encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) }),
 		clusters:  newClusterTables(f),
+		endpoints: endpoints.NewTables(),
 		listeners: newListenerTables(f),
 		routes:    newRouteTables(f),
 		gateways:  newGatewayTables(f),
@@ -63,7 +66,7 @@ func NewTables() *Tables {
 // Type URLs of the resources.
 const (
 	ClusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	EndpointType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	EndpointType = endpoints.TypeURL
 	ListenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RouteType    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )

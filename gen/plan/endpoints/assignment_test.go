@@ -1,4 +1,4 @@
-package plan
+package endpoints
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
-	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -58,13 +57,12 @@ func (e *endpointTables) next(eps []*value.Endpoint) *snapshot.EndpointTable {
 	return e.b.View().Endpoints
 }
 
-func booksAssignment(order gen.Ordering, change func(*memberKey)) *Assignment {
-	k := memberKey{service: booksKey(), port: "http", form: gen.EndpointForm{MutualTLS: true}, labels: order.Labels}
+func booksAssignment(order gen.Ordering, change func(*Selection)) *Assignment {
+	k := Selection{Service: booksKey(), Port: "http", Form: gen.EndpointForm{MutualTLS: true}, Labels: order.Labels}
 	if change != nil {
 		change(&k)
 	}
-	return newClusterTables(checked.NewFaults()).assignments.Get(assignmentKey{name: "outbound|80||books", members: k,
-		order: order})
+	return NewTables().Get(Key{Name: "outbound|80||books", Selection: k, Order: order})
 }
 
 func readAssignment(t testing.TB, e *encodecache.Entry) *endpointpb.ClusterLoadAssignment {
@@ -94,7 +92,7 @@ func TestAssignmentGroups(t *testing.T) {
 	for _, r := range []struct {
 		name   string
 		order  gen.Ordering
-		change func(*memberKey)
+		change func(*Selection)
 		n      int
 		want   []string
 	}{
@@ -104,11 +102,11 @@ func TestAssignmentGroups(t *testing.T) {
 		{"shares", share, nil, 30, []string{"z0:0:70:10", "z1:0:10:0", "z2:0:30:10"}},
 		{"by label", gen.Ordering{Labels: "version=v1"}, nil, 6, []string{"z0:0:1:1", "z0:1:1:1", "z1:0:1:1",
 			"z1:1:1:1", "z2:0:1:1", "z2:1:1:1"}},
-		{"subset", gen.Ordering{}, func(k *memberKey) { k.subset = "app=books,version=v1" }, 30,
+		{"subset", gen.Ordering{}, func(k *Selection) { k.Subset = "app=books,version=v1" }, 30,
 			[]string{"z0:0:5:5", "z1:0:5:5", "z2:0:5:5"}},
-		{"own node", gen.Ordering{}, func(k *memberKey) { k.local, k.node = true, "n1" }, 30,
+		{"own node", gen.Ordering{}, func(k *Selection) { k.Local, k.Node = true, "n1" }, 30,
 			[]string{"z0:0:2:2", "z1:0:2:2", "z2:0:2:2"}},
-		{"port that nobody serves", gen.Ordering{}, func(k *memberKey) { k.port = "other" }, 30, nil},
+		{"port that nobody serves", gen.Ordering{}, func(k *Selection) { k.Port = "other" }, 30, nil},
 		{"big", near, nil, 3000, []string{"z0:1:1000:1000", "z1:0:1000:1000", "z2:1:1000:1000"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -118,7 +116,7 @@ func TestAssignmentGroups(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 			if a.GetClusterName() != "outbound|80||books" || e.Name() != a.GetClusterName() ||
-				e.TypeURL() != EndpointType {
+				e.TypeURL() != TypeURL {
 				t.Error(e.Name(), a.GetClusterName())
 			}
 		})
@@ -129,7 +127,7 @@ func TestAssignmentGroups(t *testing.T) {
 func TestAssignmentWithoutDuplicates(t *testing.T) {
 	table := (&endpointTables{}).next([]*value.Endpoint{booksEndpoint(1), booksEndpoint(1)})
 	for once, want := range map[bool]int{true: 1, false: 2} {
-		a := readAssignment(t, booksAssignment(gen.Ordering{}, func(k *memberKey) { k.once = once }).Entry(table))
+		a := readAssignment(t, booksAssignment(gen.Ordering{}, func(k *Selection) { k.Once = once }).Entry(table))
 		if got := len(a.GetEndpoints()[0].GetLbEndpoints()); got != want {
 			t.Errorf("once %v: %d", once, got)
 		}
@@ -204,12 +202,11 @@ func parts(e *encodecache.Entry) map[*encodecache.Fragment]bool {
 
 // Clients in two places share the endpoints; only the headers are each one's own.
 func TestPlacesShareChunks(t *testing.T) {
-	tables := newClusterTables(checked.NewFaults())
+	tables := NewTables()
 	table := (&endpointTables{}).next(booksEndpoints(3000))
 	from := func(zone string) *Assignment {
 		order := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: zone}}
-		return tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(), port: "http"},
-			order: order})
+		return tables.Get(Key{Name: "a", Selection: Selection{Service: booksKey(), Port: "http"}, Order: order})
 	}
 	here, there := from("z0"), from("z1")
 	if here == there || here != from("z0") {
@@ -244,14 +241,13 @@ func TestEqualSetsGiveOneEntry(t *testing.T) {
 
 // Those who ask at the same time get the same Entry.
 func TestConcurrentCallersShareAnEntry(t *testing.T) {
-	tables := newClusterTables(checked.NewFaults())
+	tables := NewTables()
 	table := (&endpointTables{}).next(booksEndpoints(2000))
 	got := make([]*encodecache.Entry, 8)
 	var wg sync.WaitGroup
 	for i := range got {
 		wg.Go(func() {
-			got[i] = tables.assignments.Get(assignmentKey{name: "a", members: memberKey{service: booksKey(),
-				port: "http"}}).Entry(table)
+			got[i] = tables.Get(Key{Name: "a", Selection: Selection{Service: booksKey(), Port: "http"}}).Entry(table)
 		})
 	}
 	wg.Wait()

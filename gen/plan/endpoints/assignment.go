@@ -1,4 +1,4 @@
-package plan
+package endpoints
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 )
 
 // Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves: service, port, subset and the
-// settings that order and filter endpoints. Two Assignments with equal inputs are one pointer.
+// settings that order and filter endpoints. Two Assignments of one Key are one pointer.
 type Assignment struct {
 	// Name is the name of the resource: the cluster's service_name.
 	Name string
@@ -21,22 +21,15 @@ type Assignment struct {
 
 	// Immutable.
 	order   gen.Ordering
-	members *members
+	encoded *encoded
 
 	mu sync.Mutex
-	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it:
-	// those who are behind may still want it.
+	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it,
+	// because a client that is behind may still want it.
 	lastSet       *snapshot.EndpointSet
 	last          *encodecache.Entry
 	previousSet   weak.Pointer[snapshot.EndpointSet]
 	previousEntry weak.Pointer[encodecache.Entry]
-}
-
-// assignmentKey is the identity of an Assignment.
-type assignmentKey struct {
-	name    string
-	members memberKey
-	order   gen.Ordering
 }
 
 // Entry is the resource for the endpoints in t, made on first use and shared by all that ask for the same set.
@@ -51,7 +44,7 @@ func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 		return e
 	}
 	a.previousSet, a.previousEntry = weak.Make(a.lastSet), weak.Make(a.last)
-	a.lastSet, a.last = set, a.join(a.members.at(set))
+	a.lastSet, a.last = set, a.join(a.encoded.at(set))
 	return a.last
 }
 
@@ -59,7 +52,7 @@ func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 func (a *Assignment) Part() string { return a.Name }
 
 // Objects are what defines the service.
-func (a *Assignment) Objects() []value.ObjectKey { return a.members.Objects() }
+func (a *Assignment) Objects() []value.ObjectKey { return a.encoded.Objects() }
 
 // assignmentLeaf is the size up to which an assignment is one piece: few of its parts are worth sharing.
 const assignmentLeaf = 1 << 10
@@ -67,9 +60,9 @@ const assignmentLeaf = 1 << 10
 // join is the resource: its name, and each group as a header with its length, followed by its chunks.
 //
 //	name │ locality, weight, priority │ chunk │ chunk │ … │ locality, weight, priority │ chunk │ …
-func (a *Assignment) join(m *memberSet) *encodecache.Entry {
-	ranked := make([]*gen.LocalityGroup, len(m.groups))
-	for i, g := range m.groups {
+func (a *Assignment) join(set *encodedSet) *encodecache.Entry {
+	ranked := make([]*gen.LocalityGroup, len(set.groups))
+	for i, g := range set.groups {
 		head := g.LocalityGroup
 		ranked[i] = &head
 	}
@@ -80,7 +73,7 @@ func (a *Assignment) join(m *memberSet) *encodecache.Entry {
 	for i, head := range ranked {
 		var endpoints []*encodecache.Fragment
 		if !head.LeftOut {
-			endpoints = m.groups[i].fragments
+			endpoints = set.groups[i].fragments
 		}
 		length := 0
 		for _, f := range endpoints {
@@ -91,11 +84,11 @@ func (a *Assignment) join(m *memberSet) *encodecache.Entry {
 		size += len(start.Bytes()) + length
 	}
 	if size > assignmentLeaf {
-		return encodecache.NewComposite(EndpointType, a.Name, header, slices.Values(parts))
+		return encodecache.NewComposite(TypeURL, a.Name, header, slices.Values(parts))
 	}
 	whole := append(make([]byte, 0, size), header.Bytes()...)
 	for _, p := range parts {
 		whole = append(whole, p.Bytes()...)
 	}
-	return encodecache.NewLeaf(EndpointType, a.Name, encodecache.NewFragmentFrom(whole, a))
+	return encodecache.NewLeaf(TypeURL, a.Name, encodecache.NewFragmentFrom(whole, a))
 }
