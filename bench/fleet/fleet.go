@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -46,6 +47,7 @@ type Fleet struct {
 	responses, bytes int
 	want             int           // what Await waits for
 	reached          chan struct{} // closed when it is reached
+	at               time.Time     // when reached was closed
 	err              error         // the first one
 	closed           bool
 }
@@ -97,7 +99,7 @@ func (f *Fleet) ended(i int, err error) {
 func (f *Fleet) tell() {
 	if f.reached != nil && (f.responses >= f.want || f.err != nil) {
 		close(f.reached)
-		f.reached = nil
+		f.reached, f.at = nil, time.Now()
 	}
 }
 
@@ -108,8 +110,8 @@ func (f *Fleet) Responses() (n, bytes int) {
 	return f.responses, f.bytes
 }
 
-// Await returns when the clients have got n responses in all since Start, or one has ended.
-func (f *Fleet) Await(ctx context.Context, n int) error {
+// Await returns when the clients have got n responses in all since Start, or one has ended, and when that was.
+func (f *Fleet) Await(ctx context.Context, n int) (time.Time, error) {
 	f.mu.Lock()
 	reached := make(chan struct{})
 	f.want, f.reached = n, reached
@@ -118,11 +120,11 @@ func (f *Fleet) Await(ctx context.Context, n int) error {
 	select {
 	case <-reached:
 	case <-ctx.Done():
-		return ctx.Err()
+		return time.Time{}, ctx.Err()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.err
+	return f.at, f.err
 }
 
 // Close ends all clients.

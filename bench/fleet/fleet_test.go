@@ -126,7 +126,7 @@ func run(t *testing.T, delta bool, clients int) (*fleet.Fleet, *script) {
 func TestStateOfTheWorld(t *testing.T) {
 	const clients = 5
 	f, s := run(t, false, clients)
-	if err := f.Await(t.Context(), 2*clients); err != nil {
+	if _, err := f.Await(t.Context(), 2*clients); err != nil {
 		t.Fatal(err)
 	}
 	for range clients {
@@ -145,7 +145,16 @@ func TestDelta(t *testing.T) {
 		t.Error(err)
 	}
 	// The server ends the stream: Await says so.
-	if err := f.Await(t.Context(), 100); err == nil || !strings.Contains(err.Error(), "enough") {
+	if _, err := f.Await(t.Context(), 100); err == nil || !strings.Contains(err.Error(), "enough") {
 		t.Error(err)
 	}
+}
+
+// Close ends all that keeps the processors busy: TestMain finds what goes on.
+func TestBusyEnds(t *testing.T) {
+	b := fleet.StartBusy(0.01)
+	if at, err := b.Await(t.Context(), 0); at.IsZero() || err != nil {
+		t.Error(at, err)
+	}
+	b.Close()
 }

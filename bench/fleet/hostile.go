@@ -30,21 +30,23 @@ type Hostile struct {
 	acts    int
 	want    int // what Await waits for
 	reached chan struct{}
+	at      time.Time // when reached was closed
 }
 
-// StartHostile starts clients that dial reaches. Each does something every pace.
+// StartHostile starts clients that dial reaches. Each does something every pace. They begin one after the other over the
+// first pace, so that what they cost is spread evenly over time.
 func StartHostile(clients int, pace time.Duration, dial func() (net.Conn, error)) *Hostile {
 	h := &Hostile{dial: dial, pace: pace, requests: newHostileRequests(), buffers: wire.NewBuffers(),
 		stop: make(chan struct{})}
 	roles := roles()
 	for i := range clients {
-		h.running.Go(func() { h.live(i, roles[i%len(roles)]) })
+		h.running.Go(func() { h.live(i, roles[i%len(roles)], pace*time.Duration(i)/time.Duration(clients)) })
 	}
 	return h
 }
 
-// Await returns when the clients have done n things in all.
-func (h *Hostile) Await(ctx context.Context, n int) error {
+// Await returns when the clients have done n things in all, and when that was.
+func (h *Hostile) Await(ctx context.Context, n int) (time.Time, error) {
 	h.mu.Lock()
 	reached := make(chan struct{})
 	h.want, h.reached = n, reached
@@ -52,9 +54,11 @@ func (h *Hostile) Await(ctx context.Context, n int) error {
 	h.mu.Unlock()
 	select {
 	case <-reached:
-		return nil
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.at, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return time.Time{}, ctx.Err()
 	}
 }
 
@@ -62,7 +66,7 @@ func (h *Hostile) Await(ctx context.Context, n int) error {
 func (h *Hostile) tell() {
 	if h.reached != nil && h.acts >= h.want {
 		close(h.reached)
-		h.reached = nil
+		h.reached, h.at = nil, time.Now()
 	}
 }
 
@@ -80,9 +84,12 @@ func (h *Hostile) Close() {
 	h.running.Wait()
 }
 
-// live is the life of client i: one connection after the other.
-func (h *Hostile) live(i int, r role) {
-	for n := 0; h.pause(); n++ {
+// live is the life of client i, which begins after so long: one connection after the other.
+func (h *Hostile) live(i int, r role, after time.Duration) {
+	if !h.pause(after) {
+		return
+	}
+	for n := 0; h.pause(h.pace); n++ {
 		conn, err := h.dial()
 		if err != nil {
 			continue // the server may refuse whom it likes
@@ -102,9 +109,9 @@ func (h *Hostile) live(i int, r role) {
 	}
 }
 
-// pause waits for the next act; false is that there is none.
-func (h *Hostile) pause() bool {
-	timer := time.NewTimer(h.pace)
+// pause waits for d. It returns false when the clients are to end.
+func (h *Hostile) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-h.stop:

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +28,9 @@ type Plan struct {
 	Network, Address string
 	Clients          int
 	// Pace makes the clients hostile, see Hostile: what follows does not count, and Await counts what they do.
-	Pace  time.Duration
+	Pace time.Duration
+	// Busy makes the process talk to nobody, and use so many processors: see Busy. Nothing else counts then.
+	Busy  float64
 	Delta bool
 	// Node is the node of all, in protojson; %d in its id becomes the number of the client.
 	Node json.RawMessage `json:",omitempty"`
@@ -41,6 +44,11 @@ type Remote struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
+
+	// Owned by the caller.
+	at    time.Time // when what was awaited last was reached
+	began time.Time
+	lived time.Duration // until Close
 }
 
 // Spawn starts a Fleet in a process of its own: this program again, whose main function must call Child first.
@@ -49,7 +57,7 @@ func Spawn(p Plan) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Remote{cmd: exec.Command(os.Args[0])}
+	r := &Remote{cmd: exec.Command(os.Args[0]), began: time.Now()}
 	r.cmd.Env = append(os.Environ(), childEnv+"=1")
 	r.cmd.Stderr = os.Stderr
 	if r.in, err = r.cmd.StdinPipe(); err != nil {
@@ -67,7 +75,7 @@ func Spawn(p Plan) (*Remote, error) {
 	return r, err
 }
 
-// Await returns when the clients have got n responses in all since Spawn, or one has ended.
+// Await returns when the clients have got n responses in all since Spawn, or one has ended. Reached tells when that was.
 func (r *Remote) Await(n int) error {
 	if _, err := fmt.Fprintln(r.in, n); err != nil {
 		return err
@@ -75,16 +83,30 @@ func (r *Remote) Await(n int) error {
 	if !r.out.Scan() {
 		return errors.New("the fleet's process has ended")
 	}
-	if t := r.out.Text(); t != "" {
-		return errors.New(t)
+	at, err := strconv.ParseInt(r.out.Text(), 10, 64)
+	if err != nil {
+		return errors.New(r.out.Text())
 	}
+	r.at = time.Unix(0, at)
 	return nil
 }
+
+// Reached is when the clients had what was awaited last, by their own clock: it does not count how long this process
+// took to hear of it.
+func (r *Remote) Reached() time.Time { return r.at }
 
 // Close ends the process.
 func (r *Remote) Close() error {
 	r.in.Close()
-	return r.cmd.Wait()
+	err := r.cmd.Wait()
+	r.lived = time.Since(r.began)
+	return err
+}
+
+// Processors is how many processors the process kept busy, on average over its life. The caller closes it first.
+func (r *Remote) Processors() float64 {
+	used := r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
+	return used.Seconds() / r.lived.Seconds()
 }
 
 // Child runs the clients and ends the process, if this is the process of a Remote; else it does nothing.
@@ -120,23 +142,27 @@ func child(in *bufio.Reader) error {
 		if _, err := fmt.Sscan(commands.Text(), &n); err != nil {
 			return err
 		}
-		answer := ""
-		if err := f.Await(context.Background(), n); err != nil {
-			answer = err.Error()
+		at, err := f.Await(context.Background(), n)
+		if err != nil {
+			fmt.Println(err)
+		} else {
+			fmt.Println(at.UnixNano())
 		}
-		fmt.Println(answer)
 	}
 	return nil
 }
 
-// clients are a Fleet, or a Hostile one.
+// clients are a Fleet, a Hostile one, or Busy.
 type clients interface {
-	Await(ctx context.Context, n int) error
+	Await(ctx context.Context, n int) (time.Time, error)
 	Close()
 }
 
 // start starts the clients of p.
 func (p Plan) start() (clients, error) {
+	if p.Busy > 0 {
+		return StartBusy(p.Busy), nil
+	}
 	dial := func() (net.Conn, error) { return net.Dial(p.Network, p.Address) }
 	if p.Pace > 0 {
 		return StartHostile(p.Clients, p.Pace, dial), nil

@@ -36,7 +36,8 @@ func TestNullServer(t *testing.T) {
 			must(t, s.Await(t.Context(), 4*clients)) // two subscriptions and two ACKs each
 			for i := range 3 {
 				s.Broadcast(opening["type.b"])
-				must(t, f.Await(t.Context(), (3+i)*clients))
+				_, err = f.Await(t.Context(), (3+i)*clients)
+				must(t, err)
 				must(t, s.Await(t.Context(), (5+i)*clients))
 			}
 			if n := s.Requests(); n != 7*clients {

@@ -113,3 +113,36 @@ func TestNamesWithoutRoomAreRefusedAtOnce(t *testing.T) {
 	}
 	runtime.KeepAlive(a)
 }
+
+// A set that is refused for want of room costs no memory: whoever is refused may come again as often as he likes. Names
+// that are there already in another order are not decoded either.
+func TestRefusedNamesAreNotDecoded(t *testing.T) {
+	table := NewNamesTable()
+	run := func(from, to, step int) (raw []byte) {
+		for i := from; i != to; i += step {
+			raw = protowire.AppendString(protowire.AppendTag(raw, 3, protowire.BytesType), fmt.Sprint("name-", i))
+		}
+		return raw
+	}
+	known, err := table.Intern(run(0, 10_000, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.SetLimit(1)
+	refused := run(10_000, 20_000, 1)
+	if n := testing.AllocsPerRun(5, func() {
+		if _, err := table.Intern(refused); !errors.Is(err, ErrAllTooManyBytes) {
+			t.Error(err)
+		}
+	}); n > 10 {
+		t.Errorf("%v allocations for 10,000 names that are refused", n)
+	}
+	reversed := run(9_999, -1, -1)
+	if n := testing.AllocsPerRun(1, func() {
+		if again, err := table.Intern(reversed); again != known || err != nil {
+			t.Error("names in another order are another set", err)
+		}
+	}); n > 10 {
+		t.Errorf("%v allocations for 10,000 names that are there", n)
+	}
+}

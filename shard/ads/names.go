@@ -10,10 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 	"weak"
-
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
@@ -143,8 +140,9 @@ func NewNamesTable() *NamesTable {
 }
 
 // Intern is the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its
-// resource_names; whichever field number they have. A run that was seen before is recognised by its hash and not
-// decoded. Nothing of raw is kept.
+// resource_names; whichever field number they have. A run that was seen before is recognised by its hash, and names
+// that were seen before in another order by the sum of theirs; neither is decoded. A large set that is not there yet
+// and has no room is refused before it is decoded: who is refused costs little, and comes again. Nothing of raw is kept.
 func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -153,67 +151,23 @@ func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	if n := t.spelled(sp); n != nil {
 		return n, nil
 	}
-	names, err := decodeNames(raw)
+	l, err := t.list(raw)
 	if err != nil {
 		return nil, err
 	}
-	n, err := t.taken(names)
-	if n != nil {
-		t.learn(n, sp)
+	n := t.spelled(l.spelling)
+	if n == nil {
+		if l.bytes > fairBytes && !t.hasRoom(spareShare*l.bytes) {
+			return nil, fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, l.bytes)
+		}
+		n = t.edit(chunked.Map[struct{}]{}, l.decode(raw), nil)
+		t.learn(n, l.spelling)
+		if l.bytes > fairBytes {
+			n.admit()
+		}
 	}
-	return n, err
-}
-
-// taken is the set of names that a client sent. One that is large and is not there yet is refused here already if it
-// has no room: requests wait for long when many clients connect, and their names with them.
-func (t *NamesTable) taken(names []string) (*Names, error) {
-	bytes := 0
-	for _, name := range names {
-		bytes += len(name) + nameCost
-	}
-	if bytes <= fairBytes {
-		return t.Of(names), nil
-	}
-	if n := t.spelled(t.listed(names)); n != nil {
-		return n, nil
-	}
-	if !t.hasRoom(spareShare * bytes) {
-		return nil, fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
-	}
-	n := t.Of(names)
-	n.admit()
+	t.learn(n, sp)
 	return n, nil
-}
-
-// listed is the spelling of names as a list: the sum of their hashes, the same in any order.
-func (t *NamesTable) listed(names []string) spelling {
-	sp := spelling{uint64(len(names)), 1}
-	for _, name := range names {
-		sp[0] += maphash.String(t.seeds[0], name)
-		sp[1] += maphash.String(t.seeds[1], name)
-	}
-	return sp
-}
-
-func decodeNames(raw []byte) ([]string, error) {
-	var names []string
-	for at := 0; at < len(raw); {
-		_, kind, n := protowire.ConsumeTag(raw[at:])
-		if n < 0 || kind != protowire.BytesType {
-			return nil, ErrNames
-		}
-		at += n
-		b, n := protowire.ConsumeBytes(raw[at:])
-		if n < 0 || !utf8.Valid(b) {
-			return nil, ErrNames
-		}
-		if len(b) > MaxName {
-			return nil, &LongNameError{len(b)}
-		}
-		names = append(names, string(b)) // a copy of each: a set that keeps one name must not keep all of the request
-		at += n
-	}
-	return names, nil
 }
 
 // Of is the set of names, in any order and with repeats. A list that was seen before, in whatever order, is recognised

@@ -47,6 +47,7 @@ func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 	err := eachPair(raw, func(name, version []byte) {
 		v.n++
 		v.claim = v.claim.plus(t.claimOf(appendPair(room[:0], name, version)))
+		yield(v.n)
 	})
 	if err != nil {
 		return nil, err

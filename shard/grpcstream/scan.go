@@ -3,6 +3,7 @@ package grpcstream
 import (
 	"errors"
 	"hash/maphash"
+	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
@@ -33,6 +34,8 @@ type scanner struct {
 	limits *Limits
 	names  *ads.NamesTable
 	nodes  *nodeDecoder
+	// scratch has *[]byte for fields that lie in parts.
+	scratch *sync.Pool
 
 	// Owned by the stream's reader.
 	seed    maphash.Seed
@@ -54,7 +57,8 @@ type subscribed struct {
 }
 
 func (s *Server) newScanner(delta bool) scanner {
-	return scanner{delta: delta, limits: &s.limits, names: s.options.Names, nodes: s.nodes, seed: maphash.MakeSeed()}
+	return scanner{delta: delta, limits: &s.limits, names: s.options.Names, nodes: s.nodes, scratch: s.codec.scratch,
+		seed: maphash.MakeSeed()}
 }
 
 // scan reads a request; nothing of b is kept. The error is a status for the client.
@@ -110,13 +114,15 @@ func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err err
 	if n := r[names].size() + r[unsubscribe].size() + r[initial].size(); n > s.limits.SubscriptionBytes {
 		return s.limits.subscriptionBytes(n)
 	}
-	if req.Subscribe, err = s.names.Intern(r[names].run(b)); err != nil {
+	room := s.scratch.Get().(*[]byte)
+	defer s.scratch.Put(room)
+	if req.Subscribe, err = s.names.Intern(r[names].run(b, room)); err != nil {
 		return namesError(err)
 	}
-	if req.Unsubscribe, err = s.names.Intern(r[unsubscribe].run(b)); err != nil {
+	if req.Unsubscribe, err = s.names.Intern(r[unsubscribe].run(b, room)); err != nil {
 		return namesError(err)
 	}
-	req.Initial, err = s.names.Versions(r[initial].run(b))
+	req.Initial, err = s.names.Versions(r[initial].run(b, room))
 	return namesError(err)
 }
 
@@ -134,7 +140,9 @@ func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, er
 	}
 	now := subscribed{url: last.url, count: r.count, bytes: r.size()}
 	if r.present {
-		run := r.run(message)
+		room := s.scratch.Get().(*[]byte)
+		defer s.scratch.Put(room)
+		run := r.run(message, room)
 		now.raw = maphash.Bytes(s.seed, run)
 		if last.names != nil && last.raw == now.raw && last.count == now.count {
 			return last.names, nil

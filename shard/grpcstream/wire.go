@@ -1,6 +1,7 @@
 package grpcstream
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -66,18 +67,23 @@ func deltaField(n protowire.Number) field {
 }
 
 // region is where the occurrences of one field lie in a message. Usually they follow each other and are one slice of
-// it; if they do not, they are copied together.
+// it; if they do not, they are copied together when they are needed.
 type region struct {
 	count      int
 	start, end int    // of the last run, tags included
-	earlier    []byte // the runs before it
+	earlier    []span // the runs before it
+	bytes      int    // of the runs before it
 	last       []byte // content of the last occurrence
 	present    bool
 }
 
-func (r *region) add(message []byte, start, end int, content []byte) {
+// span is a part of a message.
+type span struct{ start, end int32 }
+
+func (r *region) add(start, end int, content []byte) {
 	if r.present && start != r.end {
-		r.earlier = append(r.earlier, message[r.start:r.end]...)
+		r.earlier = append(r.earlier, span{int32(r.start), int32(r.end)})
+		r.bytes += r.end - r.start
 		r.start = start
 	}
 	if !r.present {
@@ -88,14 +94,19 @@ func (r *region) add(message []byte, start, end int, content []byte) {
 }
 
 // size is the number of bytes of all occurrences, with their tags.
-func (r *region) size() int { return len(r.earlier) + r.end - r.start }
+func (r *region) size() int { return r.bytes + r.end - r.start }
 
-// run are all occurrences with their tags, without anything between them.
-func (r *region) run(message []byte) []byte {
+// run are all occurrences with their tags, without anything between them: a part of message, or in room.
+func (r *region) run(message []byte, room *[]byte) []byte {
 	if len(r.earlier) == 0 {
 		return message[r.start:r.end]
 	}
-	return append(r.earlier, message[r.start:r.end]...)
+	*room = slices.Grow((*room)[:0], r.size())
+	for _, s := range r.earlier {
+		*room = append(*room, message[s.start:s.end]...)
+	}
+	*room = append(*room, message[r.start:r.end]...)
+	return *room
 }
 
 // merged is the content of a message field: that of all occurrences one after the other, which is how protobuf merges
@@ -105,7 +116,7 @@ func (r *region) merged(message []byte) []byte {
 		return r.last
 	}
 	var out []byte
-	eachContent(r.run(message), func(b []byte) error { out = append(out, b...); return nil })
+	eachContent(r.run(message, new([]byte)), func(b []byte) error { out = append(out, b...); return nil })
 	return out
 }
 
@@ -139,7 +150,7 @@ func (r *regions) walk(message []byte, fieldOf func(protowire.Number) field) err
 		if m < 0 {
 			return protowire.ParseError(m)
 		}
-		r[f].add(message, at, at+n+m, content)
+		r[f].add(at, at+n+m, content)
 		tag := message[at]
 		at += n + m
 		if n == 1 {
@@ -182,7 +193,7 @@ func eachContent(run []byte, f func([]byte) error) error {
 // text is the content of a string field, checked: the last occurrence counts, but all must be UTF-8.
 func (r *region) text(message []byte) ([]byte, error) {
 	if r.count > 1 {
-		if err := eachContent(r.run(message), checkText); err != nil {
+		if err := eachContent(r.run(message, new([]byte)), checkText); err != nil {
 			return nil, err
 		}
 	}
