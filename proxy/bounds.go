@@ -2,12 +2,8 @@ package proxy
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // Bounds of what a client says about itself, because it is kept for as long as the client is connected. Names of
@@ -22,44 +18,6 @@ const (
 	maxLabels     = 256
 	maxLabelBytes = 32 << 10
 )
-
-// metadataKey is a key of a node's metadata that Accept reads. It reads no others: see Metadata.
-type metadataKey int
-
-const (
-	keyNamespace metadataKey = iota
-	keyCluster
-	keyVersion
-	keyLabels
-	keyName
-	keyNetwork
-	keyAccount
-	keyAddresses
-	keyGenerator
-	keyInterception
-	keyHTTP10
-	keyUnprivileged
-	keyDNSCapture
-
-	numKeys = 13
-)
-
-func (k metadataKey) String() string {
-	return [numKeys]string{"NAMESPACE", "CLUSTER_ID", "ISTIO_VERSION", "LABELS", "NODE_NAME", "NETWORK",
-		"SERVICE_ACCOUNT", "INSTANCE_IPS",
-		"GENERATOR", "INTERCEPTION_MODE", "HTTP10", "UNPRIVILEGED_POD", "DNS_CAPTURE"}[k]
-}
-
-// Metadata are the keys of a node's metadata that Accept reads. A receiver of nodes need not decode the others.
-func Metadata() (out []string) {
-	for k := range metadataKey(numKeys) {
-		out = append(out, k.String())
-	}
-	return out
-}
-
-// Extensions are the types of a node's extensions that Accept looks for.
-func Extensions() []string { return slices.Sorted(maps.Keys(value.ExtensionTypes())) }
 
 // checkBounds refuses a node that is larger than its bounds.
 func checkBounds(n *corev3.Node) error {

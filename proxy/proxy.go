@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
-
-// ErrNode reports that a client's Node cannot be understood; the wrapping error says what was expected.
-var ErrNode = errors.New("invalid node")
 
 // Peer is what the transport has proven of a client: the identity in its certificate. It is empty, because no listener
 // verifies its clients.
@@ -138,11 +134,6 @@ func filters(n *corev3.Node) value.Filters {
 		}
 	}
 	return f
-}
-
-// text is the string under a key of the metadata; empty if there is none.
-func text(md map[string]*structpb.Value, k metadataKey) string {
-	return md[k.String()].GetStringValue()
 }
 
 // labels are the pairs of the LABELS in the metadata.

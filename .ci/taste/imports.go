@@ -14,7 +14,7 @@ type room struct {
 	may []string // directories with all that is below, or "=dir" for that package alone
 }
 
-// rooms is design.md's layout. Imports point one way.
+// rooms is the layout that docs/architecture.md draws. Imports point one way.
 func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",

@@ -1,12 +1,11 @@
-// Command taste checks what no linter knows of and every reviewer would say: the
-// direction of imports, package and exported docs, no package-level variables but errors
-// and metrics, no init, no clock where time is an input, line budgets, and that the code
-// that the pages in docs name is there.
+// Command taste checks what no linter knows of and every reviewer would say: the direction of imports between packages
+// and of arrows between files, package and exported docs, no package-level variables but errors and metrics, no init,
+// no clock where time is an input, budgets of lines, columns and parameters, and that the pages that code names, and
+// the code that pages name, are there.
 //
 //	go run ./.ci/taste        in the root of the module
 //
-// It reads the source alone and prints file:line for each finding. design.md (Layout)
-// and style.md are where the rules come from.
+// It reads the source alone and prints file:line for each finding.
 package main
 
 import (
@@ -64,7 +63,7 @@ func (s source) lines(n ast.Node) int {
 func check(root fs.FS) ([]string, error) {
 	var findings []string
 	documented := make(map[string]bool)
-	code := declared{}
+	code, graph, pages := declared{}, cycles{}, newPages(root)
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -80,7 +79,8 @@ func check(root fs.FS) ([]string, error) {
 			return err
 		}
 		code.add(s)
-		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, docs} {
+		graph.add(s)
+		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, docs, pages.comments} {
 			findings = append(findings, rule(s)...)
 		}
 		if !s.test {
@@ -97,7 +97,7 @@ func check(root fs.FS) ([]string, error) {
 		return nil, err
 	}
 	unknown, err := code.names(root)
-	findings = append(findings, unknown...)
+	findings = append(append(findings, unknown...), graph.findings(ceilings())...)
 	slices.Sort(findings)
 	return findings, err
 }
@@ -119,6 +119,6 @@ func parse(root fs.FS, path string) (source, error) {
 	if err != nil {
 		return s, err
 	}
-	s.file, err = parser.ParseFile(s.fset, path, text, parser.ParseComments|parser.SkipObjectResolution)
+	s.file, err = parser.ParseFile(s.fset, path, text, parser.ParseComments)
 	return s, err
 }

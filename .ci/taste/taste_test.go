@@ -32,12 +32,18 @@ func TestRules(t *testing.T) {
 		{"exported doc", "gen/a.go", doc + "type T struct{}\n", []string{"gen/a.go:3: T has no doc"}},
 		{"long function", "gen/a.go", doc + "func f() {\n" + strings.Repeat("\tg()\n", 90) + "}\n",
 			[]string{"gen/a.go:3: f has 92 lines, at most 80"}},
+		{"page", "gen/a.go", doc + "// f is as no-page.md says, and docs/a.md.\nfunc f() {}\n",
+			[]string{"gen/a.go:3: there is no page no-page.md"}},
+		{"page by its name", "gen/a.go", doc + "// f is as a.md and https://x.example/b.md say.\nfunc f() {}\n", nil},
+		{"invariant", "gen/a.go", doc + "// f keeps invariant I1, and invariant I99.\nfunc f() {}\n",
+			[]string{"gen/a.go:3: docs/architecture.md has no invariant I99"}},
 		{"other module", "shared/a.go", "package p\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := check(fstest.MapFS{
 				c.path:          {Data: []byte(c.text)},
 				"shared/go.mod": {Data: []byte("module shared\n")},
+				"docs/a.md":     {}, "docs/architecture.md": {Data: []byte("| I1 | always |\n")},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -61,5 +67,31 @@ func TestNamesInPages(t *testing.T) {
 	want := []string{"docs/a.md:1: shard declares no T.Gone", "docs/a.md:1: shard declares no gone"}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// An arrow between files that lies on a cycle is found; receivers, and fields that several files declare, are none.
+func TestCycles(t *testing.T) {
+	const head = "package p\n\n"
+	graph := cycles{}
+	for path, text := range map[string]string{
+		"p/a.go": head + "type T struct{ name string }\nfunc (t T) up() { b() }\n",
+		"p/b.go": head + "func b() { c() }\nfunc (t T) down(name string) { _ = U{name: name}.name }\n",
+		"p/c.go": head + "type U struct{ name string }\nfunc c() { T{}.up() }\n",
+		"q/a.go": head + "type T struct{}\nfunc (T) f() { g() }\n",
+		"q/b.go": head + "func (t T) h() {}\nfunc g() { f := 1; _ = f }\n",
+	} {
+		s, err := parse(fstest.MapFS{path: {Data: []byte(text)}}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		graph.add(s)
+	}
+	// a → b → c → a, and b → c once more is the same arrow; q's b has only a receiver of a.
+	if p, q := graph["p"].cyclic(), graph["q"].cyclic(); p != 3 || q != 0 {
+		t.Errorf("p has %d cyclic arrows, q %d; want 3 and 0: %v", p, q, graph["p"].arrows())
+	}
+	if got := graph.findings(map[string]int{"p": 2, "q": 0, "r": 0}); len(got) != 1 || !strings.HasPrefix(got[0], "p: 3") {
+		t.Errorf("found %q", got)
 	}
 }

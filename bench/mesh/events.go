@@ -12,7 +12,7 @@ const Source = "mesh"
 // Shape is the size and kind of a mesh.
 type Shape = mesh.Shape
 
-// Usual is the shape of design.md's budgets: services × 2 pods over ten namespaces.
+// Usual is the shape that docs/benchmarks.md measures: services × 2 pods over ten namespaces.
 func Usual(services int) Shape { return mesh.Usual(services) }
 
 // Mesh makes the events of a Shape. Immutable.

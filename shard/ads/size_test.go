@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// A Session is what a proxy costs beside its connection (design.md section 7: 8 KiB in all).
+// A Session is what a proxy costs beside its connection (8 KiB in all, docs/benchmarks.md).
 func TestSessionIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(Session{}); size > 1200 {
 		t.Errorf("a Session has %d bytes", size)

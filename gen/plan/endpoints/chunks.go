@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pilotd/pilotd/encodecache"
@@ -65,6 +66,19 @@ func newEncoded(k Selection) *encoded {
 		filter: gen.EndpointFilter{Port: k.Port, Subset: labelsOf(k.Subset), Local: k.Local, Node: k.Node,
 			Draining: k.Draining},
 	}
+}
+
+// labelsOf is the inverse of value.LabelsKey.
+func labelsOf(key string) value.Labels {
+	if key == "" {
+		return nil
+	}
+	out := value.Labels{}
+	for l := range strings.SplitSeq(key, ",") {
+		k, v, _ := strings.Cut(l, "=")
+		out[k] = v
+	}
+	return out
 }
 
 // at encodes a set of endpoints.

@@ -1,0 +1,11 @@
+package main
+
+// ceilings are, for each package that has any, how many arrows between its files lie on cycles (see cycles). They only
+// fall.
+func ceilings() map[string]int {
+	return map[string]int{
+		"gen/plan/checked":   0,
+		"gen/plan/endpoints": 0,
+		"proxy":              0,
+	}
+}
