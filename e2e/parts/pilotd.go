@@ -39,6 +39,8 @@ type Sources struct {
 	Kubeconfig string
 	// MeshConfig is the text of the mesh configuration; empty leaves it to the sources.
 	MeshConfig string
+	// Flags are further flags.
+	Flags []string
 	// Memory is the limit that it runs under; nil for none.
 	Memory *Ceiling
 }
@@ -68,6 +70,7 @@ func StartPilotd(t testing.TB, s Sources) *Pilotd {
 		p.SetMeshConfig(s.MeshConfig)
 		p.args = append(p.args, "--meshConfig="+p.mesh)
 	}
+	p.args = append(p.args, s.Flags...)
 	p.Start()
 	return p
 }
