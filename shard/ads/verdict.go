@@ -40,8 +40,8 @@ const (
 // response that its own client has just refused: then what others have found saves it the search. What one client says
 // changes nothing for any other.
 //
-// A verdict stays while the content is in use somewhere, or a Session holds it back. It is safe for concurrent use; no
-// method blocks for longer than a few map accesses.
+// A verdict stays while a Session holds the content back. After that it leaves when the content has changed, or when
+// another one needs its room. It is safe for concurrent use; no method blocks for longer than a few map accesses.
 type Verdicts struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -146,19 +146,6 @@ func (v *Verdicts) known(typ Type, name string) (out []Culprit) {
 		out = append(out, c)
 	}
 	return out
-}
-
-// Sweep forgets the verdicts about content that nobody has any more; to be called now and then.
-func (v *Verdicts) Sweep() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for of, all := range v.byResource {
-		for c, known := range all {
-			if known.holders == 0 && !known.alive() {
-				v.forget(of, c)
-			}
-		}
-	}
 }
 
 // sweep makes room: it forgets one that no Session holds back. The caller holds mu.
