@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/bench/fleet"
 	"github.com/pilotd/pilotd/bench/nullserver"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // envoyNode has as many extensions as upstream Envoy lists.
@@ -41,7 +41,7 @@ func BenchmarkConnect(b *testing.B) {
 	node, err := protojson.Marshal(envoyNode())
 	must(b, err)
 	opening, openingBytes := map[string]*encodecache.Response{}, map[string][]byte{}
-	for url, size := range map[string]int{ads.ClusterURL: 700, ads.EndpointURL: 300} {
+	for url, size := range map[string]int{xdstype.ClusterURL: 700, xdstype.EndpointURL: 300} {
 		entries := make([]*encodecache.Entry, 1000)
 		for i := range entries {
 			entries[i] = encodecache.NewLeaf(url, fmt.Sprintf("outbound|80||service-%d.ns.svc.cluster.local", i),

@@ -19,6 +19,7 @@ import (
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/shard/grpcstream"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestMain(m *testing.M) {
@@ -106,11 +107,11 @@ func (d *direct) Detach(id uint64) {
 func (d *direct) serve(t fleet.Transport) func() { return serve(d.server.GRPC(nil), t) }
 
 func (d *direct) broadcast(n int) {
-	r := encodecache.AssembleSotW(ads.EndpointURL, "0123456789012345678901", fmt.Sprint(n), d.change)
+	r := encodecache.AssembleSotW(xdstype.EndpointURL, "0123456789012345678901", fmt.Sprint(n), d.change)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.streams {
-		s.Send(ads.EndpointURL, r)
+		s.Send(xdstype.EndpointURL, r)
 	}
 }
 
@@ -128,7 +129,7 @@ func (s scene) change() *encodecache.Entry {
 	for i := range parts {
 		parts[i] = encodecache.NewFragment(make([]byte, s.size))
 	}
-	return encodecache.NewComposite(ads.EndpointURL, "outbound|80||service-0.ns.svc.cluster.local",
+	return encodecache.NewComposite(xdstype.EndpointURL, "outbound|80||service-0.ns.svc.cluster.local",
 		encodecache.NewFragment(nil),
 		func(yield func(*encodecache.Fragment) bool) {
 			for _, p := range parts {
@@ -144,7 +145,7 @@ func (s scene) subscriptions() []fleet.Subscription {
 	for i := range names {
 		names[i] = fmt.Sprintf("outbound|80||service-%d.ns.svc.cluster.local", i)
 	}
-	return []fleet.Subscription{{TypeURL: ads.ClusterURL}, {TypeURL: ads.EndpointURL, Names: names}}
+	return []fleet.Subscription{{TypeURL: xdstype.ClusterURL}, {TypeURL: xdstype.EndpointURL, Names: names}}
 }
 
 // BenchmarkFanOut sends one change to all clients, on the null server and on pilotd's streams. The clients run in a
@@ -160,11 +161,11 @@ func BenchmarkFanOut(b *testing.B) {
 		change := s.change()
 		opening := map[string]*encodecache.Response{}
 		openingBytes := map[string][]byte{}
-		for _, url := range []string{ads.ClusterURL, ads.EndpointURL} {
+		for _, url := range []string{xdstype.ClusterURL, xdstype.EndpointURL} {
 			r := encodecache.AssembleSotW(url, "v", "1", nil)
 			opening[url], openingBytes[url] = r, r.Buffers().Materialize()
 		}
-		bytes := encodecache.AssembleSotW(ads.EndpointURL, "0123456789012345678901", "123456",
+		bytes := encodecache.AssembleSotW(xdstype.EndpointURL, "0123456789012345678901", "123456",
 			[]*encodecache.Entry{change}).Buffers().Materialize()
 		b.Run(s.name+"/null", func(b *testing.B) {
 			fanOut(b, &null{nullserver.New(openingBytes), bytes}, s, clients)

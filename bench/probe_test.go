@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotd/pilotd/bench/fleet"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // recording is what one client asks for and is sent.
@@ -41,7 +41,7 @@ func record(b testing.TB, w *whole, delta bool) *recording {
 	p := newProbe(b, conn, delta)
 	r := &recording{opening: map[string][]byte{}}
 	names := map[string][]string{}
-	for _, url := range []string{ads.ClusterURL, ads.EndpointURL, ads.ListenerURL, ads.RouteURL} {
+	for _, url := range []string{xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL} {
 		r.subscriptions = append(r.subscriptions, fleet.Subscription{TypeURL: url, Names: names[url]})
 		got := p.subscribe(url, names[url], w.mesh.Node(0))
 		r.opening[url] = p.last
@@ -59,19 +59,19 @@ func record(b testing.TB, w *whole, delta bool) *recording {
 }
 
 func follower(url string) string {
-	return map[string]string{ads.ClusterURL: ads.EndpointURL, ads.ListenerURL: ads.RouteURL}[url]
+	return map[string]string{xdstype.ClusterURL: xdstype.EndpointURL, xdstype.ListenerURL: xdstype.RouteURL}[url]
 }
 
 // dependencies are the EDS name of a cluster, or the RDS names of a listener.
 func dependencies(b testing.TB, a *anypb.Any) (out []string) {
 	switch a.TypeUrl {
-	case ads.ClusterURL:
+	case xdstype.ClusterURL:
 		m := &clusterv3.Cluster{}
 		must(b, a.UnmarshalTo(m))
 		if m.GetType() == clusterv3.Cluster_EDS {
 			out = append(out, m.Name)
 		}
-	case ads.ListenerURL:
+	case xdstype.ListenerURL:
 		m := &listenerv3.Listener{}
 		must(b, a.UnmarshalTo(m))
 		for _, fc := range append(slices.Clone(m.GetFilterChains()), m.GetDefaultFilterChain()) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/e2e/testnet"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestRestart kills pilotd and starts it again: nothing is lost meanwhile, nothing that
@@ -151,7 +152,7 @@ func freesWarmingCluster(t *testing.T, protocol parts.Protocol) {
 	})
 	envoy.AwaitReady()
 
-	tap.Hold(parts.TypeEndpoint)
+	tap.Hold(xdstype.EndpointURL)
 	w.objects.Apply(latePod().yaml() + service("late", "shop", lateVIP, "app: late",
 		"{name: http, port: 80, targetPort: 8080}") +
 		slice("late", "shop", "{name: http, port: 8080, protocol: TCP}", latePod()))
@@ -164,7 +165,7 @@ func freesWarmingCluster(t *testing.T, protocol parts.Protocol) {
 	})
 	w.pilotd.Kill()
 	tap.Break()
-	tap.Release(parts.TypeEndpoint)
+	tap.Release(xdstype.EndpointURL)
 	w.pilotd.Start()
 
 	parts.Eventually(t, "the cluster is warm", func() error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestSeeingInside reads the pages that operators and istioctl read, while an Envoy is
@@ -25,7 +26,7 @@ func TestSeeingInside(t *testing.T) {
 		"/debug/registryz": {webHost, webVIP},
 		"/debug/config_dump?proxyID=client-delta.shop&include_eds": {
 			"outbound|80|v1|" + webHost, "virtualOutbound", webV2a().ip,
-			"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+			xdstype.ClusterURL,
 		},
 		"/debug/pprof/goroutine?debug=1": {"goroutine profile"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // leaves are n resources of size bytes, such as clusters.
@@ -14,7 +15,7 @@ func leaves(n, size int) []*encodecache.Entry {
 	for i := range out {
 		b := make([]byte, size)
 		copy(b, fmt.Sprint(i))
-		out[i] = encodecache.NewLeaf("type.googleapis.com/envoy.config.cluster.v3.Cluster",
+		out[i] = encodecache.NewLeaf(xdstype.ClusterURL,
 			fmt.Sprintf("outbound|80||svc-%d.ns", i),
 			encodecache.NewFragment(b))
 	}

@@ -16,10 +16,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 const (
-	typeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	typeURL    = xdstype.RouteURL
 	identifier = `{"Component":"pilotd","ID":"pod-1","Info":{"version":"1.2"}}`
 )
 

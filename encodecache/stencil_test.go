@@ -14,9 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
-const assignmentURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+const assignmentURL = xdstype.EndpointURL
 
 // holed is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a text
 // of its own.

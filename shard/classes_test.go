@@ -14,6 +14,7 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Classes with equal assignments share their endpoints, also when their ResourceSets came to be in other ways, and
@@ -83,7 +84,7 @@ func newClasses(n int) *classes {
 				return nil
 			},
 			func(a *plan.Assignment, t *snapshot.EndpointTable) *encodecache.Entry {
-				return encodecache.NewLeaf(ads.EndpointURL, a.Name,
+				return encodecache.NewLeaf(xdstype.EndpointURL, a.Name,
 					encodecache.NewFragment(fmt.Append(nil, t.Revision)))
 			},
 		}})
@@ -102,7 +103,11 @@ func newClasses(n int) *classes {
 		w := &plan.ResourceSet{Revision: 1,
 			Assignments: base.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})}
 		c.classes, c.sets[class] = append(c.classes, class), w
-		first := ads.Request{Delta: true, TypeURL: ads.EndpointURL, Subscribe: shards.opts.Names.Of(append(names, own))}
+		first := ads.Request{
+			Delta:     true,
+			TypeURL:   xdstype.EndpointURL,
+			Subscribe: shards.opts.Names.Of(append(names, own)),
+		}
 		m := newMember(sink(i+1), &proxy.Proxy{ID: own}, first, now)
 		shards.members.Store(m.id, m)
 		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, set: w}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // breakOn has the fleet panic while it does something for one stream, or for none in particular (zero).
@@ -57,7 +58,7 @@ func panicWhile(t *testing.T, doing string) {
 			f.advance(one, f.set("", "")) // removals wait for ACKs
 		}
 		if doing == "a request" {
-			victim.ask(ads.Request{TypeURL: ads.RouteURL, Subscribe: f.shards.opts.Names.Of([]string{"80"})})
+			victim.ask(ads.Request{TypeURL: xdstype.RouteURL, Subscribe: f.shards.opts.Names.Of([]string{"80"})})
 		}
 		f.advance(one, f.set("x=2", ""))
 		f.table("x=2")
@@ -77,8 +78,8 @@ func panicWhile(t *testing.T, doing string) {
 		if got := bystander.take() + "; " + bystander.take(); !strings.Contains(got, "EDS x=2") {
 			t.Errorf("the other stream got %q", got)
 		}
-		victim.ask(ads.Request{TypeURL: ads.ClusterURL}) // its reader does not wait
-		victim.ask(ads.Request{TypeURL: ads.ClusterURL})
+		victim.ask(ads.Request{TypeURL: xdstype.ClusterURL}) // its reader does not wait
+		victim.ask(ads.Request{TypeURL: xdstype.ClusterURL})
 		f.shards.Detach(victim.id)
 		f.shards.Detach(bystander.id)
 		synctest.Wait()

@@ -3,7 +3,7 @@ package shard
 import (
 	"hash/maphash"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // maxDoubts bounds how many nodes are remembered, some two megabytes.
@@ -13,15 +13,15 @@ const maxDoubts = 1 << 16
 // comes back. Of the node it keeps a hash of the id, with a key that nobody can know. Guarded by the Shards' mu.
 type doubts struct {
 	seed   maphash.Seed
-	byNode map[uint64]ads.TypeSet
+	byNode map[uint64]xdstype.Set
 	order  []uint64 // those of byNode, oldest first; may name nodes that are believed again
 }
 
-func newDoubts() doubts { return doubts{seed: maphash.MakeSeed(), byNode: map[uint64]ads.TypeSet{}} }
+func newDoubts() doubts { return doubts{seed: maphash.MakeSeed(), byNode: map[uint64]xdstype.Set{}} }
 
-func (d *doubts) of(node string) ads.TypeSet { return d.byNode[maphash.String(d.seed, node)] }
+func (d *doubts) of(node string) xdstype.Set { return d.byNode[maphash.String(d.seed, node)] }
 
-func (d *doubts) add(node string, t ads.Type) {
+func (d *doubts) add(node string, t xdstype.Type) {
 	key := maphash.String(d.seed, node)
 	if _, ok := d.byNode[key]; !ok {
 		d.order = append(d.order, key)
@@ -33,7 +33,7 @@ func (d *doubts) add(node string, t ads.Type) {
 	d.byNode[key] = d.byNode[key].With(t)
 }
 
-func (d *doubts) remove(node string, t ads.Type) {
+func (d *doubts) remove(node string, t xdstype.Type) {
 	key := maphash.String(d.seed, node)
 	left := d.byNode[key].Without(t)
 	if left != 0 {

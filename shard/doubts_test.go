@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // What is kept of nodes that have left does not depend on how long their ids are, and is bounded.
@@ -16,20 +16,20 @@ func TestDoubtsKeepNoNames(t *testing.T) {
 	d := newDoubts()
 	before := liveBytes()
 	for i := range nodes {
-		d.add(id(i), ads.Clusters)
+		d.add(id(i), xdstype.Cluster)
 	}
 	if n := liveBytes() - before; n > 1<<20 {
 		t.Errorf("%d nodes that left keep %d bytes", nodes, n)
 	}
-	if !d.of(id(7)).Has(ads.Clusters) || d.of(id(7)).Has(ads.Routes) || d.of(id(nodes)) != 0 {
+	if !d.of(id(7)).Has(xdstype.Cluster) || d.of(id(7)).Has(xdstype.Route) || d.of(id(nodes)) != 0 {
 		t.Error("the nodes are not known again")
 	}
-	d.remove(id(7), ads.Clusters)
+	d.remove(id(7), xdstype.Cluster)
 	if d.of(id(7)) != 0 {
 		t.Error("a node is not forgotten")
 	}
 	for i := range 2 * maxDoubts {
-		d.add(fmt.Sprint(i), ads.Clusters)
+		d.add(fmt.Sprint(i), xdstype.Cluster)
 	}
 	if len(d.byNode) > maxDoubts || len(d.order) > maxDoubts {
 		t.Errorf("%d nodes are kept", len(d.byNode))

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // handleMail does what came for a member. A member that is gone is dropped whatever else came, or comes after that: an
@@ -28,7 +29,7 @@ func (w *worker) handleMail(m *member, in mail) {
 	}
 	switch {
 	case in.request == nil:
-	case m.opens(in.request):
+	case w.opens(m, in.request):
 		w.queue(m, in.request)
 	default:
 		w.decide(m, in.request)
@@ -48,9 +49,9 @@ func (w *worker) decide(m *member, r *ads.Request) {
 // assign puts a member into the crew of its class. One that has not been answered yet waits for its turn.
 func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 	if m.session == nil {
-		m.session = ads.New(ads.Options{
+		m.session = ads.New(w.book, ads.Options{
 			Delta:        first.Delta,
-			Fallback:     a.class.Type == value.SidecarProxy,
+			Sidecar:      a.class.Type == value.SidecarProxy,
 			MaxNames:     w.shards.opts.MaxNames,
 			MaxNameBytes: w.shards.opts.MaxNameBytes,
 			Doubt:        a.doubt,
@@ -99,7 +100,7 @@ func (w *worker) drop(m *member) {
 	w.figures.members.Add(-1)
 	w.contain("the end of a stream", func() {
 		for _, e := range s.End(w.book) {
-			w.shards.opts.Metrics.Healed(offencesOf(e.Offences))
+			w.shards.opts.Metrics.Healed(w.shards.offencesOf(e.Offences))
 		}
 	})
 }
@@ -140,7 +141,7 @@ func (w *worker) muster(m *member) {
 	if m.crew == nil {
 		return
 	}
-	sub := m.session.Subscription(ads.Endpoints)
+	sub := m.session.Subscription(xdstype.Endpoint)
 	if m.cohort != nil && m.cohort.sub == sub {
 		return
 	}
@@ -186,9 +187,9 @@ func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 			w.send(m, e, at)
 			sent = true
 		case ads.Refused:
-			metrics.Refused(refusalOf(m.proxy, e))
+			metrics.Refused(w.shards.refusalOf(m.proxy, e))
 		case ads.Healed:
-			metrics.Healed(offencesOf(e.Offences))
+			metrics.Healed(w.shards.offencesOf(e.Offences))
 		case ads.Expired:
 			metrics.Expired(e.Type)
 		case ads.Unserved:
@@ -223,7 +224,7 @@ func (w *worker) setTimer(m *member) {
 // send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read
 // gets none.
 func (w *worker) send(m *member, e ads.Effect, at time.Time) {
-	_, served := ads.TypeOf(e.TypeURL)
+	_, served := w.shards.opts.Types.Of(e.TypeURL)
 	if !served && m.backlogged() {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -103,7 +104,7 @@ func (f *fleet) assignmentsOf(w *plan.ResourceSet, s value.ServiceKey) []*plan.A
 func (f *fleet) join(a *plan.Assignment, _ *snapshot.EndpointTable) *encodecache.Entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.entry(ads.EndpointURL, a.Name, f.endpoints[a.Service])
+	return f.entry(xdstype.EndpointURL, a.Name, f.endpoints[a.Service])
 }
 
 // entry is a resource with that text; equal ones are one pointer. The caller holds mu, or is alone.
@@ -120,10 +121,10 @@ func (f *fleet) set(clusters, routes string) *plan.ResourceSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rev++
-	w := &plan.ResourceSet{Revision: f.rev}
+	w := &plan.ResourceSet{Revision: f.rev, Sections: make(plan.Sections, 4)}
 	for _, c := range strings.Fields(clusters) {
 		name, text, _ := strings.Cut(c, "=")
-		w.Clusters = w.Clusters.Set(name, f.entry(ads.ClusterURL, name, text))
+		w.Sections[xdstype.Cluster] = w.Sections.Of(xdstype.Cluster).Set(name, f.entry(xdstype.ClusterURL, name, text))
 		if f.assign[name] == nil {
 			f.assign[name] = &plan.Assignment{Name: name, Service: serviceOf(name)}
 		}
@@ -131,7 +132,7 @@ func (f *fleet) set(clusters, routes string) *plan.ResourceSet {
 	}
 	for _, r := range strings.Fields(routes) {
 		name, text, _ := strings.Cut(r, "=")
-		w.Routes = w.Routes.Set(name, f.entry(ads.RouteURL, name, text))
+		w.Sections[xdstype.Route] = w.Sections.Of(xdstype.Route).Set(name, f.entry(xdstype.RouteURL, name, text))
 	}
 	return w
 }
@@ -229,7 +230,7 @@ func (f *fleet) connect(node string) *fakeStream {
 	f.lastID++
 	s := &fakeStream{fleet: f, id: f.lastID}
 	p := &proxy.Proxy{ID: node, Name: node, Namespace: "n"}
-	if err := f.shards.Attach(s, p, ads.Request{Delta: true, TypeURL: ads.ClusterURL}); err != nil {
+	if err := f.shards.Attach(s, p, ads.Request{Delta: true, TypeURL: xdstype.ClusterURL}); err != nil {
 		f.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -253,7 +254,7 @@ func (s *fakeStream) ask(r ads.Request) *fakeStream {
 
 // endpoints subscribes to endpoints.
 func (s *fakeStream) endpoints(names ...string) *fakeStream {
-	return s.ask(ads.Request{TypeURL: ads.EndpointURL, Subscribe: s.fleet.shards.opts.Names.Of(names)})
+	return s.ask(ads.Request{TypeURL: xdstype.EndpointURL, Subscribe: s.fleet.shards.opts.Names.Of(names)})
 }
 
 // take is what has come since the last call, each response as "CDS a=1 b=1 -gone", and ACKs it.
@@ -281,7 +282,7 @@ func show(t *testing.T, url string, r *encodecache.Response) string {
 	if err := proto.Unmarshal(r.Buffers().Materialize(), &m); err != nil {
 		t.Fatal(err)
 	}
-	typ, _ := ads.TypeOf(url)
+	typ, _ := xdstype.Of(url)
 	out := []string{typ.String()}
 	for _, res := range m.GetResources() {
 		out = append(out, string(res.GetResource().GetValue()))

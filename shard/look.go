@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Client is what is to be told about one stream.
@@ -20,7 +21,7 @@ type Client struct {
 	Shard int
 	// Revision is that of the Snapshot that the client is brought to.
 	Revision uint64
-	Types    map[ads.Type]TypeStatus
+	Types    map[xdstype.Type]TypeStatus
 }
 
 // TypeStatus is what is to be told about one type of a stream.
@@ -29,9 +30,6 @@ type TypeStatus struct {
 	// Entries are the resources that the client was sent and has not been told to drop, by name. Only Client fills it.
 	Entries []*encodecache.Entry
 }
-
-// types are all that a Session serves.
-func types() []ads.Type { return []ads.Type{ads.Clusters, ads.Endpoints, ads.Listeners, ads.Routes} }
 
 // Clients tells about all streams that have a place, without Entries, in the order of their proxies' ids.
 func (s *Shards) Clients() []Client { return s.look(func(*member) bool { return true }, false) }
@@ -140,9 +138,10 @@ func (w *worker) tell(want func(*member) bool, entries bool) []Client {
 			}
 			cl := Client{
 				ID: m.id, Proxy: m.proxy, Class: c.class.Name, Shard: w.index,
-				Revision: c.target.set.Revision, Types: map[ads.Type]TypeStatus{},
+				Revision: c.target.set.Revision, Types: map[xdstype.Type]TypeStatus{},
 			}
-			for _, t := range types() {
+			for i := range w.shards.opts.Types.Rows() {
+				t := xdstype.Type(i)
 				st := TypeStatus{Status: w.shards.clock.told(m.session.Status(t))}
 				if !st.Watched {
 					continue

@@ -8,6 +8,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // member is one stream and its proxy.
@@ -67,7 +68,7 @@ type mail struct {
 type assignment struct {
 	class *plan.Class
 	set   *plan.ResourceSet
-	doubt ads.TypeSet
+	doubt xdstype.Set
 }
 
 func newMember(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *member {

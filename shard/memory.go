@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/pilotd/pilotd/gen/plan"
@@ -91,7 +92,7 @@ func (w *worker) giveWay() {
 	w.book.Forget()
 	seen := map[*ads.Content]struct{}{}
 	for c := range w.crews {
-		for _, content := range append(c.target.contents[:], c.target.endpoints.content) {
+		for _, content := range slices.Concat(c.target.contents, []*ads.Content{c.target.endpoints.content}) {
 			if content == nil {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // reading is Memory of which so many percent are live.
@@ -20,7 +21,7 @@ func reading(percent int64) Memory { return Memory{Live: percent << 20, Limit: 1
 
 // runOf makes an encoded run of n bytes at least, and its key.
 func runOf(name string, n int) (blockKey, *encodecache.Block) {
-	e := encodecache.NewLeaf(ads.ClusterURL, name, encodecache.NewFragment(make([]byte, n)))
+	e := encodecache.NewLeaf(xdstype.ClusterURL, name, encodecache.NewFragment(make([]byte, n)))
 	m := chunked.New([]chunked.Item[*encodecache.Entry]{{Key: name, Value: e}})
 	for c := range m.Chunks() {
 		return blockKey{chunk: c}, encodecache.NewSotWBlock(func(yield func(*encodecache.Entry) bool) { yield(e) })
@@ -94,7 +95,7 @@ func TestShortMemoryAnswersOneAtATime(t *testing.T) {
 		}
 		connected := comes(0)
 		connected.reads()
-		f.shards.Receive(connected.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL,
+		f.shards.Receive(connected.id, ads.Request{Delta: true, TypeURL: xdstype.EndpointURL,
 			Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 		synctest.Wait()
 		connected.reads()
@@ -186,7 +187,7 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 		f.table(strings.Join(many, " "))
 		w := f.set(strings.Join(many, " "), "")
 		big := bigRoute()
-		w.Routes = w.Routes.Set("big", big)
+		w.Sections[xdstype.Route] = w.Sections.Of(xdstype.Route).Set("big", big)
 		frame := big.Frame()
 		first, second := f.attach("first", nil), f.attach("second", nil)
 		f.shards.Assigned(first.id, class("c"), w)
@@ -216,5 +217,5 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 // bigRoute is a resource whose Frame is kept.
 func bigRoute() *encodecache.Entry {
 	parts := []*encodecache.Fragment{encodecache.NewFragment(make([]byte, 20<<10))}
-	return encodecache.NewComposite(ads.RouteURL, "big", encodecache.NewFragment(nil), slices.Values(parts))
+	return encodecache.NewComposite(xdstype.RouteURL, "big", encodecache.NewFragment(nil), slices.Values(parts))
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Refusal is what a client refused.
 type Refusal struct {
 	Proxy *proxy.Proxy
-	Type  ads.Type
+	Type  xdstype.Type
 	// Names are the resources that it is attributed to; empty while it is not known which.
 	Names []string
 	// Offences are what is held back for it, of what is shared by all clients: that of one client that refuses without
@@ -25,32 +26,31 @@ type Refusal struct {
 // Offence is something that a client refused, and the objects that it was made from.
 type Offence struct {
 	ads.Culprit
+	// Row is that of the type.
+	Row *xdstype.Row
 	// Objects are those that say most of it first. There may be none: what other fragments hold is traced in vain.
 	Objects []value.ObjectKey
 }
 
 // Resource names what is refused: "RDS 80, virtual host a.example.com:80".
 func (o Offence) Resource() string {
-	name := o.Type.String() + " " + o.Name
-	switch {
-	case o.Part == "" || strings.HasPrefix(o.Part, "#"): // a part without a name
+	name := o.Row.Short + " " + o.Name
+	if o.Part == "" || strings.HasPrefix(o.Part, "#") { // a part without a name
 		return name
-	case o.Type == ads.Routes:
-		return name + ", virtual host " + o.Part
 	}
-	return name + ", filter chain " + o.Part
+	return name + ", " + o.Row.Parts.Noun + " " + o.Part
 }
 
 // refusalOf is an Effect of a member as it is told.
-func refusalOf(p *proxy.Proxy, e ads.Effect) Refusal {
-	return Refusal{Proxy: p, Type: e.Type, Names: e.Names, Offences: offencesOf(e.Offences), Message: e.Message}
+func (s *Shards) refusalOf(p *proxy.Proxy, e ads.Effect) Refusal {
+	return Refusal{Proxy: p, Type: e.Type, Names: e.Names, Offences: s.offencesOf(e.Offences), Message: e.Message}
 }
 
 // offencesOf traces what was refused to the objects.
-func offencesOf(in []ads.Offence) []Offence {
+func (s *Shards) offencesOf(in []ads.Offence) []Offence {
 	out := make([]Offence, 0, len(in))
 	for _, o := range in {
-		next := Offence{Culprit: o.Culprit}
+		next := Offence{Culprit: o.Culprit, Row: s.opts.Types.Row(o.Type)}
 		for _, origin := range o.Origins {
 			of, ok := origin.(value.Origin)
 			if !ok {

@@ -19,6 +19,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // ErrStopped says that the shards have stopped.
@@ -28,6 +29,8 @@ var ErrStopped = errors.New("the shards have stopped")
 type Options struct {
 	// Workers is the number of shards; 0 is one for each core.
 	Workers int
+	// Types are the types that are served; nil is the standard ones.
+	Types *xdstype.Table
 	// Planner is told of the proxies.
 	Planner Planner
 	// Endpoints is the newest EndpointTable, asked for when a proxy comes before any endpoint has changed; nil waits
@@ -106,6 +109,9 @@ const spill = 256
 func New(o Options) *Shards {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Types == nil {
+		o.Types = xdstype.Standard()
 	}
 	if o.Names == nil {
 		o.Names = ads.NewNamesTable()

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Nothing is answered from half a world: not before the class is known, nor before the first EndpointTable.
@@ -113,7 +114,7 @@ func TestFloodDelaysOnlyItsSender(t *testing.T) {
 		go func() {
 			defer close(done)
 			for range 50 {
-				f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.ClusterURL,
+				f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: xdstype.ClusterURL,
 					Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 				sent++
 			}
@@ -224,7 +225,7 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 		s := f.connect("a").place(one, w)
 		nonce := s.got[0].Nonce()
 		s.read(false)
-		s.ask(ads.Request{TypeURL: ads.ClusterURL, Nonce: nonce,
+		s.ask(ads.Request{TypeURL: xdstype.ClusterURL, Nonce: nonce,
 			Error: &statuspb.Status{Message: "Error adding/updating cluster(s) y: bad"}})
 		expect(t, "correction", s.read(false), "CDS -y x=1")
 		f.shards.Detach(s.id)
@@ -233,10 +234,10 @@ func TestDoubtOutlivesTheStream(t *testing.T) {
 		}
 		f.lastID++
 		again := &fakeStream{fleet: f, id: f.lastID}
-		v := f.entry(ads.ClusterURL, "x", "1").Version()
-		first := ads.Request{Delta: true, TypeURL: ads.ClusterURL,
+		v := f.entry(xdstype.ClusterURL, "x", "1").Version()
+		first := ads.Request{Delta: true, TypeURL: xdstype.ClusterURL,
 			Initial: f.shards.opts.Names.VersionsOf(map[string]string{"x": v,
-				"y": f.entry(ads.ClusterURL, "y", "1").Version()})}
+				"y": f.entry(xdstype.ClusterURL, "y", "1").Version()})}
 		if err := f.shards.Attach(again, &proxy.Proxy{ID: "a"}, first); err != nil {
 			t.Fatal(err)
 		}
@@ -318,8 +319,8 @@ func TestEndpointLaneOvertakes(t *testing.T) {
 		}
 		f.shards.Advanced(sets, plan.Endpoints{})
 		synctest.Wait()
-		if len(order) != 20 || order[1] != ads.EndpointURL || order[10] != ads.EndpointURL ||
-			order[11] != ads.ClusterURL {
+		if len(order) != 20 || order[1] != xdstype.EndpointURL || order[10] != xdstype.EndpointURL ||
+			order[11] != xdstype.ClusterURL {
 			t.Errorf("order %q", order)
 		}
 	})
@@ -351,7 +352,7 @@ func TestWhatIsTold(t *testing.T) {
 		if len(all) != 1 || all[0].Class != "c" || len(f.shards.Find("b.n")) != 0 {
 			t.Fatalf("found %+v", all)
 		}
-		cds, eds := all[0].Types[ads.Clusters], all[0].Types[ads.Endpoints]
+		cds, eds := all[0].Types[xdstype.Cluster], all[0].Types[xdstype.Endpoint]
 		if len(cds.Entries) != 2 || cds.Sent.Nonce != cds.Acked.Nonce || !cds.Wildcard {
 			t.Errorf("CDS %+v", cds)
 		}
@@ -359,7 +360,7 @@ func TestWhatIsTold(t *testing.T) {
 			!eds.Waiting {
 			t.Errorf("EDS %+v", eds)
 		}
-		if _, ok := all[0].Types[ads.Routes]; ok {
+		if _, ok := all[0].Types[xdstype.Route]; ok {
 			t.Error("RDS was not asked for")
 		}
 	})

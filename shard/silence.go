@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // A client that has read a response, or has it in its buffers, and does not answer it, gets nothing more of that type:
@@ -16,7 +16,7 @@ import (
 
 // inspect ends the streams of clients that have not answered for too long, while something waits for that.
 func (w *worker) inspect() {
-	limit, now := w.shards.opts.Unanswered, w.now()
+	limit, now, types := w.shards.opts.Unanswered, w.now(), w.shards.opts.Types
 	switch {
 	case limit <= 0 || now.Before(w.inspectAt):
 		return
@@ -33,12 +33,20 @@ func (w *worker) inspect() {
 			if !m.entered || !m.session.Pending() {
 				continue
 			}
-			for _, t := range []ads.Type{ads.Endpoints, ads.Listeners, ads.Routes} {
+			for i := range types.Rows() {
+				t := xdstype.Type(i)
+				if types.WarmedBy(t) != xdstype.None {
+					continue
+				}
 				st := m.session.Status(t)
 				if waited := now.Sub(st.Sent.Time); st.Waiting && st.Pending && waited >= limit {
 					w.shards.opts.Metrics.Unanswered(t)
-					m.stream.Close(status.Errorf(codes.DeadlineExceeded,
-						"the client has not answered an %s response for %v, and there is news", t, waited))
+					m.stream.Close(status.Errorf(
+						codes.DeadlineExceeded,
+						"the client has not answered an %s response for %v, and there is news",
+						types.Row(t).Short,
+						waited,
+					))
 					break
 				}
 			}

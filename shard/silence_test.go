@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // A client that answers nothing is cut off when news waits for its answer, and not before its time. One that leaves
@@ -22,19 +23,19 @@ func TestUnanswered(t *testing.T) {
 			s := f.connect(name).place(c, w)
 			s.take()
 			s.endpoints("x").take()
-			s.ask(ads.Request{TypeURL: ads.RouteURL, Subscribe: f.shards.opts.Names.Of([]string{"r"})}).take()
+			s.ask(ads.Request{TypeURL: xdstype.RouteURL, Subscribe: f.shards.opts.Names.Of([]string{"r"})}).take()
 			return s
 		}
 		good, warming, mute, idle := join("good"), join("warming"), join("mute"), join("idle")
 		nonce := map[*fakeStream]string{} // of the last endpoints
 		for _, s := range []*fakeStream{good, warming, mute, idle} {
 			s.onReceive = func() {
-				if n := len(s.got) - 1; s.urls[n] == ads.EndpointURL {
+				if n := len(s.got) - 1; s.urls[n] == xdstype.EndpointURL {
 					nonce[s] = s.got[n].Nonce()
 				}
 			}
 		}
-		answer := func(s *fakeStream) { s.ask(ads.Request{TypeURL: ads.EndpointURL, Nonce: nonce[s]}) }
+		answer := func(s *fakeStream) { s.ask(ads.Request{TypeURL: xdstype.EndpointURL, Nonce: nonce[s]}) }
 		ended := func(s *fakeStream) bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()

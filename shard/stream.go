@@ -5,7 +5,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Stream is where the responses of one client go. Its methods are called by the worker goroutine and never block.
@@ -43,18 +43,18 @@ type Planner interface {
 type Metrics struct {
 	// Sent is told of each response for each client: its size, and the time since the change that it is for; negative
 	// for one that answers a request.
-	Sent func(t ads.Type, bytes int, since time.Duration)
+	Sent func(t xdstype.Type, bytes int, since time.Duration)
 	// Converged is told when the last response for a change goes to a client, and how long after the change.
 	Converged func(since time.Duration)
 	// Queued is told how long a change waited for its shard.
 	Queued func(lane Lane, waited time.Duration)
 	// Expired is told of requests with the nonce of an older response, Unserved of those for types that nobody serves.
-	Expired  func(t ads.Type)
+	Expired  func(t xdstype.Type)
 	Unserved func(typeURL string)
 	// Admitted is told when a proxy that connects gets its first answer, and how long it has waited for it.
 	Admitted func(n Need, waited time.Duration)
 	// Unanswered is told of streams that end because their client has not answered a response.
-	Unanswered func(t ads.Type)
+	Unanswered func(t xdstype.Type)
 	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls
 	// it.
 	Refused func(r Refusal)
@@ -84,7 +84,7 @@ func (l Lane) String() string {
 // filled is m with functions that do nothing where it has none.
 func (m Metrics) filled() Metrics {
 	if m.Sent == nil {
-		m.Sent = func(ads.Type, int, time.Duration) {}
+		m.Sent = func(xdstype.Type, int, time.Duration) {}
 	}
 	if m.Converged == nil {
 		m.Converged = func(time.Duration) {}
@@ -93,7 +93,7 @@ func (m Metrics) filled() Metrics {
 		m.Queued = func(Lane, time.Duration) {}
 	}
 	if m.Expired == nil {
-		m.Expired = func(ads.Type) {}
+		m.Expired = func(xdstype.Type) {}
 	}
 	if m.Unserved == nil {
 		m.Unserved = func(string) {}
@@ -102,7 +102,7 @@ func (m Metrics) filled() Metrics {
 		m.Admitted = func(Need, time.Duration) {}
 	}
 	if m.Unanswered == nil {
-		m.Unanswered = func(ads.Type) {}
+		m.Unanswered = func(xdstype.Type) {}
 	}
 	if m.Refused == nil {
 		m.Refused = func(Refusal) {}

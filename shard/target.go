@@ -9,22 +9,23 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // target is a ResourceSet joined with the endpoints of now. It implements ads.Target for the Sessions of one worker.
 type target struct {
 	// Immutable after newTarget.
 	set       *plan.ResourceSet
-	contents  [4]*ads.Content // but EDS
+	contents  []*ads.Content // by type; nil for one that endpoints has
 	endpoints *joined
 }
 
 // Content implements ads.Target.
-func (t *target) Content(typ ads.Type, sub ads.Subscription) *ads.Content {
-	if typ == ads.Endpoints {
-		return t.endpoints.cover(sub)
+func (t *target) Content(typ xdstype.Type, sub ads.Subscription) *ads.Content {
+	if c := t.contents[typ]; c != nil {
+		return c
 	}
-	return t.contents[typ]
+	return t.endpoints.cover(sub)
 }
 
 // retarget gives a crew the target of a ResourceSet.
@@ -39,9 +40,13 @@ func (w *worker) retarget(c *crew, set *plan.ResourceSet) {
 
 // newTarget is the target of a ResourceSet. prev is the one of the same class before, or nil.
 func (w *worker) newTarget(set *plan.ResourceSet, prev *target) *target {
-	t := &target{set: set}
-	for typ, section := range map[ads.Type]plan.Section{ads.Clusters: set.Clusters, ads.Listeners: set.Listeners,
-		ads.Routes: set.Routes} {
+	t := &target{set: set, contents: make([]*ads.Content, w.shards.opts.Types.Len())}
+	for i := range t.contents {
+		typ := xdstype.Type(i)
+		if w.shards.opts.Types.Row(typ).Source == xdstype.FromEndpoints {
+			continue
+		}
+		section := set.Sections.Of(typ)
 		if prev != nil && prev.contents[typ].Section.Same(section) {
 			t.contents[typ] = prev.contents[typ]
 			continue
@@ -109,7 +114,7 @@ func (l *changeLog) after(seq uint64) (services map[value.ServiceKey]struct{}, c
 type contentTable map[contentKey][]weak.Pointer[ads.Content]
 
 type contentKey struct {
-	typ   ads.Type
+	typ   xdstype.Type
 	len   int
 	first encodecache.Sum
 }
@@ -117,7 +122,7 @@ type contentKey struct {
 // alike is how many sections of one key are told apart.
 const alike = 8
 
-func (t contentTable) intern(typ ads.Type, s plan.Section) *ads.Content {
+func (t contentTable) intern(typ xdstype.Type, s plan.Section) *ads.Content {
 	key := contentKey{typ: typ, len: s.Len()}
 	for _, e := range s.All() {
 		key.first = e.Sum()

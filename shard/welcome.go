@@ -20,11 +20,11 @@ const (
 )
 
 // opens reports whether r is the first request of the stream, or the first of one of its types.
-func (m *member) opens(r *ads.Request) bool {
+func (w *worker) opens(m *member, r *ads.Request) bool {
 	if !m.entered {
 		return true
 	}
-	typ, served := ads.TypeOf(r.TypeURL)
+	typ, served := w.shards.opts.Types.Of(r.TypeURL)
 	return served && r.Nonce == "" && m.session.Subscription(typ).None()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // door is a fleet on one shard whose budget admits one client at a time: the first holds it until it is let go of.
@@ -46,7 +47,7 @@ func (f *fleet) has(clusters string) *ads.Versions {
 	out := map[string]string{}
 	for _, c := range strings.Fields(clusters) {
 		name, text, _ := strings.Cut(c, "=")
-		out[name] = f.entry(ads.ClusterURL, name, text).Version()
+		out[name] = f.entry(xdstype.ClusterURL, name, text).Version()
 	}
 	return f.shards.opts.Names.VersionsOf(out)
 }
@@ -55,7 +56,7 @@ func (f *fleet) has(clusters string) *ads.Versions {
 func (f *fleet) attach(node string, initial *ads.Versions) *fakeStream {
 	f.lastID++
 	s := &fakeStream{fleet: f, id: f.lastID}
-	r := ads.Request{Delta: true, TypeURL: ads.ClusterURL, Initial: initial}
+	r := ads.Request{Delta: true, TypeURL: xdstype.ClusterURL, Initial: initial}
 	if err := f.shards.Attach(s, &proxy.Proxy{ID: node, Name: node, Namespace: "n"}, r); err != nil {
 		f.t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestBytesUnderWay(t *testing.T) {
 					continue
 				}
 				progress = true
-				first := s.urls[0] == ads.ClusterURL
+				first := s.urls[0] == xdstype.ClusterURL
 				for _, r := range s.got {
 					largest = max(largest, r.Len())
 				}
@@ -210,7 +211,7 @@ func TestBytesUnderWay(t *testing.T) {
 				s.got, s.urls = nil, nil
 				s.setBacklog(true)
 				if first {
-					f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: ads.EndpointURL,
+					f.shards.Receive(s.id, ads.Request{Delta: true, TypeURL: xdstype.EndpointURL,
 						Subscribe: f.shards.opts.Names.Of([]string{"x"})})
 				}
 			}
@@ -254,7 +255,10 @@ func TestChangesOvertakeThoseThatConnect(t *testing.T) {
 		}
 		f.shards.Assigned(hold.id, crowd, other)
 		synctest.Wait()
-		want := slices.Concat(slices.Repeat([]string{"new"}, 10), []string{ads.EndpointURL, ads.ClusterURL, "new"})
+		want := slices.Concat(
+			slices.Repeat([]string{"new"}, 10),
+			[]string{xdstype.EndpointURL, xdstype.ClusterURL, "new"},
+		)
 		if answered != 100 || !slices.Equal(order, want) {
 			t.Errorf("%d were answered, in the order %q", answered, order)
 		}

@@ -74,7 +74,7 @@ type cohort struct {
 func newWorker(s *Shards, index int) *worker {
 	return &worker{
 		shards: s, index: index, wake: make(chan struct{}, 1),
-		book:      ads.NewBook(s.opts.Names, s.verdicts, s.nonce),
+		book:      ads.NewBook(s.opts.Types, s.opts.Names, s.verdicts, s.nonce),
 		responses: map[*ads.Batch]*encodecache.Response{},
 		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(),
 		subscribers: subscribers{},

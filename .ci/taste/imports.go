@@ -18,7 +18,7 @@ type room struct {
 func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
-			"proxy"}},
+			"proxy", "xdstype"}},
 		{"proxy", []string{"=snapshot/value"}},
 		{"status", []string{"snapshot", "report"}},
 		{"report", []string{"=snapshot/value"}},
@@ -27,16 +27,17 @@ func rooms() []room {
 		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
 		{"snapshot/snapshottest", []string{"=snapshot", "=snapshot/value"}},
 		{"snapshot/chunked", nil},
+		{"xdstype", nil},
 		{"snapshot/value", nil},
 		{"gen", []string{"=snapshot/value", "=gen/check", "envoytext"}},
 		{"gen/check", []string{"envoytext"}},
-		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext", "proxy"}},
-		{"gen/plan/checked", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
-		{"gen/plan/endpoints", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
+		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext", "proxy", "xdstype"}},
+		{"gen/plan/checked", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache", "xdstype"}},
+		{"gen/plan/endpoints", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache", "xdstype"}},
 		{"encodecache", nil},
-		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy"}},
-		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked"}},
-		{"loadtest", []string{"loadtest"}},
+		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy", "xdstype"}},
+		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked", "xdstype"}},
+		{"loadtest", []string{"loadtest", "xdstype"}},
 	}
 }
 

@@ -80,7 +80,8 @@ func check(root fs.FS) ([]string, error) {
 		}
 		code.add(s)
 		graph.add(s)
-		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, docs, pages.comments} {
+		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, docs, typeURLs,
+			pages.comments} {
 			findings = append(findings, rule(s)...)
 		}
 		if !s.test {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Each rule finds what it is for, and leaves alone what is allowed.
@@ -37,6 +39,9 @@ func TestRules(t *testing.T) {
 		{"page by its name", "gen/a.go", doc + "// f is as a.md and https://x.example/b.md say.\nfunc f() {}\n", nil},
 		{"invariant", "gen/a.go", doc + "// f keeps invariant I1, and invariant I99.\nfunc f() {}\n",
 			[]string{"gen/a.go:3: docs/architecture.md has no invariant I99"}},
+		{"type URL", "gen/a.go", doc + "const u = \"" + xdstype.ClusterURL + "\"\n",
+			[]string{"gen/a.go:3: the URL of a served type: xdstype has it"}},
+		{"type URL at home", "xdstype/a.go", doc + "const u = \"" + xdstype.ClusterURL + "\"\n", nil},
 		{"other module", "shared/a.go", "package p\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

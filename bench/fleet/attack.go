@@ -11,6 +11,8 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 const (
@@ -20,8 +22,6 @@ const (
 	// back.
 	chosenNames, keptVersions = 190_000, 100_000
 )
-
-const clusterURL = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
 // hostileRequests are what hostile clients send: encoded once, as far as it is the same for all. Immutable.
 type hostileRequests struct {
@@ -48,7 +48,7 @@ func newHostileRequests() *hostileRequests {
 		versions[name] = "0123456789abcdef"
 	}
 	r.initial = encoded(&discoveryv3.DeltaDiscoveryRequest{InitialResourceVersions: versions})
-	r.refusal = [][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: clusterURL, ResponseNonce: "1",
+	r.refusal = [][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.ClusterURL, ResponseNonce: "1",
 		ErrorDetail: &statuspb.Status{Code: 13, Message: strings.Repeat("no\n", 300<<10)}})}
 	for i := range 250 {
 		r.labels[fmt.Sprintf("label-%d-%s", i, strings.Repeat("k", 50))] = strings.Repeat("v", 60)
@@ -104,7 +104,7 @@ func (r *hostileRequests) node(i, n int) *corev3.Node {
 // names subscribes to the chosen names and one that is nobody else's.
 func (r *hostileRequests) names(i int) [][][]byte {
 	own := &discoveryv3.DiscoveryRequest{Node: r.node(i, 0),
-		TypeUrl:       "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		TypeUrl:       xdstype.EndpointURL,
 		ResourceNames: []string{fmt.Sprint("own-", i)}}
 	own.Node.Metadata.Fields["ANNOTATIONS"] = structpb.NewStringValue("")
 	return [][][]byte{{encoded(own), r.chosen}}
@@ -112,7 +112,7 @@ func (r *hostileRequests) names(i int) [][][]byte {
 
 // clusters subscribes to clusters as node n of client i.
 func (r *hostileRequests) clusters(i, n int) [][][]byte {
-	return [][][]byte{{encoded(&discoveryv3.DiscoveryRequest{Node: r.node(i, n), TypeUrl: clusterURL})}}
+	return [][][]byte{{encoded(&discoveryv3.DiscoveryRequest{Node: r.node(i, n), TypeUrl: xdstype.ClusterURL})}}
 }
 
 // types subscribes to many types, and names something of each.
@@ -134,9 +134,9 @@ func (r *hostileRequests) types(i int) (out [][][]byte) {
 
 // versions comes back with many clusters that do not exist.
 func (r *hostileRequests) versions(i int) [][][]byte {
-	first := &discoveryv3.DeltaDiscoveryRequest{Node: r.node(i, 0), TypeUrl: clusterURL}
+	first := &discoveryv3.DeltaDiscoveryRequest{Node: r.node(i, 0), TypeUrl: xdstype.ClusterURL}
 	first.Node.Metadata.Fields["ANNOTATIONS"] = structpb.NewStringValue("")
-	refusal := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: clusterURL, ResponseNonce: "1",
+	refusal := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ClusterURL, ResponseNonce: "1",
 		ErrorDetail: &statuspb.Status{Code: 13, Message: "no"}}
 	return [][][]byte{{encoded(first), r.initial}, {encoded(refusal)}}
 }
@@ -144,5 +144,5 @@ func (r *hostileRequests) versions(i int) [][][]byte {
 // two are two requests of a new client.
 func (r *hostileRequests) two(i, n int) [][][]byte {
 	return append(r.clusters(i, n),
-		[][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.listener.v3.Listener"})})
+		[][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.ListenerURL})})
 }

@@ -29,7 +29,9 @@ type script struct {
 // resource is big enough for several HTTP/2 frames.
 func resource() *anypb.Any { return &anypb.Any{TypeUrl: "x", Value: make([]byte, 50_000)} }
 
-func (s *script) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (s *script) StreamAggregatedResources(
+	c discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
+) error {
 	s.ends <- func() error {
 		for i, url := range []string{"type.a", "type.b"} {
 			names := [][]string{nil, s.names}[i]
@@ -64,7 +66,9 @@ func (s *script) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryServ
 	return nil
 }
 
-func (s *script) DeltaAggregatedResources(c discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (s *script) DeltaAggregatedResources(
+	c discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
+) error {
 	s.ends <- func() error {
 		first, err := c.Recv()
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/e2e/testnet"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // passthrough is an xDS server that knows one answer: let everything through to where it
@@ -28,7 +29,9 @@ type passthrough struct {
 	answers map[string]*discoverypb.DeltaDiscoveryResponse
 }
 
-func (p *passthrough) DeltaAggregatedResources(stream discoverypb.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (p *passthrough) DeltaAggregatedResources(
+	stream discoverypb.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
+) error {
 	for {
 		req, err := stream.Recv()
 		if err != nil {
@@ -118,7 +121,7 @@ func TestCapturedConnectionPassesEnvoyOnce(t *testing.T) {
 		return err
 	})
 	had := parts.Hold(tap.Passed(0))
-	if len(had[parts.TypeCluster]) != 1 || len(had[parts.TypeListener]) != 1 {
+	if len(had[xdstype.ClusterURL]) != 1 || len(had[xdstype.ListenerURL]) != 1 {
 		t.Errorf("the tap saw %v", tap.Passed(0))
 	}
 	tap.Break()

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Dump is everything that pilotd tells one proxy.
@@ -75,7 +77,7 @@ type fetch struct {
 
 func (f *fetch) all() (Dump, error) {
 	var d Dump
-	err := ask(f, TypeCluster, nil, &d.Clusters)
+	err := ask(f, xdstype.ClusterURL, nil, &d.Clusters)
 	if err != nil {
 		return d, err
 	}
@@ -85,10 +87,10 @@ func (f *fetch) all() (Dump, error) {
 			services = append(services, c.Name)
 		}
 	}
-	if err := ask(f, TypeEndpoint, services, &d.Endpoints); err != nil {
+	if err := ask(f, xdstype.EndpointURL, services, &d.Endpoints); err != nil {
 		return d, err
 	}
-	if err := ask(f, TypeListener, nil, &d.Listeners); err != nil {
+	if err := ask(f, xdstype.ListenerURL, nil, &d.Listeners); err != nil {
 		return d, err
 	}
 	routes := make(map[string]bool)
@@ -106,7 +108,7 @@ func (f *fetch) all() (Dump, error) {
 	for name := range routes {
 		names = append(names, name)
 	}
-	return d, ask(f, TypeRoute, names, &d.Routes)
+	return d, ask(f, xdstype.RouteURL, names, &d.Routes)
 }
 
 // ask asks for one type and appends what comes, validated, to out.

@@ -14,14 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// The types of the core.
-const (
-	TypeCluster  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	TypeEndpoint = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	TypeListener = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	TypeRoute    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-)
-
 // Passed is one answer of pilotd.
 type Passed struct {
 	Stream    int

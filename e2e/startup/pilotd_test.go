@@ -20,6 +20,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // patience is how long a start may take.
@@ -116,7 +117,7 @@ func (p *pilotd) usage() measure.Process {
 type answers struct {
 	// clusters is when the first clusters came, complete when it had all that it asked for.
 	clusters, complete time.Duration
-	resources          [sidecar.Types]int64
+	resources          [xdstype.NumStandard]int64
 }
 
 // client connects a simulated Envoy as soon as pilotd listens, and waits until it has everything.
@@ -144,7 +145,7 @@ func (p *pilotd) client(m *mesh.Mesh) answers {
 	for limit := time.After(patience); out.complete == 0; {
 		select {
 		case r := <-receipts:
-			if out.clusters == 0 && r.Known && r.Type == sidecar.Cluster {
+			if out.clusters == 0 && r.Known && r.Type == xdstype.Cluster {
 				out.clusters = r.at.Sub(p.began)
 			}
 			if r.Ready {

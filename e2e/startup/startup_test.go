@@ -10,7 +10,7 @@ import (
 
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/loadtest/mesh"
-	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestStartUp starts pilotd beside an API server that holds a mesh, twice. The first
@@ -40,19 +40,30 @@ func TestStartUp(t *testing.T) {
 		complete(t, p, m, got)
 		later := p.usage()
 		p.stop()
-		t.Logf("run %d: ready %v, first clusters %v, all %v; CPU %v; memory then %s, peak %s; with a second client %s, CPU %v", run+1,
-			ready.Round(time.Millisecond), got.clusters.Round(time.Millisecond), got.complete.Round(time.Millisecond), first.CPU,
-			mega(first.Resident), mega(first.Peak), mega(later.Resident), later.CPU)
+		t.Logf(
+			"run %d: ready %v, first clusters %v, all %v; CPU %v; memory then %s, peak %s; with a second client %s, CPU %v",
+			run+1,
+			ready.Round(
+				time.Millisecond,
+			),
+			got.clusters.Round(time.Millisecond),
+			got.complete.Round(time.Millisecond),
+			first.CPU,
+			mega(first.Resident),
+			mega(first.Peak),
+			mega(later.Resident),
+			later.CPU,
+		)
 	}
 }
 
 // complete checks what the client got: for every service a cluster for each port, and its endpoints.
 func complete(t *testing.T, p *pilotd, m *mesh.Mesh, got answers) {
 	t.Helper()
-	if n := got.resources[sidecar.Cluster]; n < int64(m.Services) {
+	if n := got.resources[xdstype.Cluster]; n < int64(m.Services) {
 		t.Errorf("%d clusters of %d services", n, m.Services)
 	}
-	if n := got.resources[sidecar.Endpoint]; n < int64(m.Services) {
+	if n := got.resources[xdstype.Endpoint]; n < int64(m.Services) {
 		t.Errorf("%d endpoint sets of %d services", n, m.Services)
 	}
 	node := m.Node(0)

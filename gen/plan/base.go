@@ -4,6 +4,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // base is all that proxies with equal Facts share: everything but what their own workload adds. Immutable; advance
@@ -140,24 +141,25 @@ func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched,
 // set is what the proxies of a class should have. prev, which may be nil, is the ResourceSet that the class had of the
 // base old with the same own part: what the two bases share is taken from it.
 func (b *base) set(in *inbound, old *base, prev *ResourceSet) *ResourceSet {
-	w := &ResourceSet{Revision: b.snap.Revision, Routes: b.routes, Assignments: b.assignments, groups: b.groups}
-	if prev != nil && b.clusters.Same(old.clusters) {
-		w.Clusters = prev.Clusters
-	} else {
-		w.Clusters = b.clusters.Apply(in.edits(ClusterType))
+	own := func(t xdstype.Type, now, before Section) Section {
+		if prev != nil && now.Same(before) {
+			return prev.Sections.Of(t)
+		}
+		return now.Apply(in.edits(t.URL()))
 	}
-	if prev != nil && b.listeners.Same(old.listeners) {
-		w.Listeners = prev.Listeners
-	} else {
-		w.Listeners = b.listeners.Apply(in.edits(ListenerType))
+	if old == nil {
+		old = &base{}
 	}
-	return w
+	return &ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, groups: b.groups, Sections: Sections{
+		xdstype.Cluster:  own(xdstype.Cluster, b.clusters, old.clusters),
+		xdstype.Listener: own(xdstype.Listener, b.listeners, old.listeners),
+		xdstype.Route:    b.routes,
+	}}
 }
 
 // equal reports whether two ResourceSets hold the same resources, pointer by pointer.
 func (w *ResourceSet) equal(o *ResourceSet) bool {
-	return w != nil && o != nil && w.Clusters.Same(o.Clusters) && w.Listeners.Same(o.Listeners) &&
-		w.Routes.Same(o.Routes) && w.Assignments.Same(o.Assignments)
+	return w != nil && o != nil && w.Sections.Same(o.Sections) && w.Assignments.Same(o.Assignments)
 }
 
 // equal reports whether two bases hold the same resources, pointer by pointer.

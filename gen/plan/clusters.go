@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/endpoints"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // clusterTables hold the clusters.
@@ -27,8 +28,8 @@ type staticCluster struct {
 
 func newClusterTables(f *checked.Faults) clusterTables {
 	return clusterTables{
-		outbound: checked.Leaves(f, "cluster", ClusterType, gen.EncodeCluster),
-		static: checked.Leaves(f, "cluster", ClusterType,
+		outbound: checked.Leaves(f, "cluster", xdstype.ClusterURL, gen.EncodeCluster),
+		static: checked.Leaves(f, "cluster", xdstype.ClusterURL,
 			func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
 		inbound: checked.Stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
 		crowds:  newCrowds(f),

@@ -7,6 +7,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // inboundClusterHoles are where inbound clusters of a kind differ.
@@ -36,8 +37,13 @@ type inboundCluster struct {
 // entry is the cluster as a resource.
 func (c *inboundCluster) entry() *encodecache.Entry {
 	texts := c.names.Texts()
-	return encodecache.NewEntry(ClusterType, texts[gen.ClusterTextName], c.shared.Sum(texts), c.shared.Len(texts),
-		c.fragments)
+	return encodecache.NewEntry(
+		xdstype.ClusterURL,
+		texts[gen.ClusterTextName],
+		c.shared.Sum(texts),
+		c.shared.Len(texts),
+		c.fragments,
+	)
 }
 
 // fragments yields the one that the cluster is made of.

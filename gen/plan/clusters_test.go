@@ -116,7 +116,12 @@ func TestClustersOfAService(t *testing.T) {
 // Scopes share what does not depend on what tells them apart.
 func TestScopesShareClusters(t *testing.T) {
 	plain, ranked := bookshop(nil), bookshop(func(b *snapshottest.Batch) {
-		addRule(b, &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}}})
+		addRule(
+			b,
+			&networking.DestinationRule{
+				TrafficPolicy: &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}},
+			},
+		)
 	})
 	mesh := booksMesh()
 	mesh.Config.LocalityLbSetting = &networking.LocalityLoadBalancerSetting{}

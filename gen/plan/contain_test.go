@@ -18,6 +18,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // faultMesh is a planner of two services in a namespace, a proxy in each of two namespaces, and what is told to be left
@@ -89,7 +90,10 @@ func (w *faultMesh) route(name, host string, route *networking.HTTPRoute) value.
 			Spec: &networking.VirtualService{Hosts: []string{host}, Gateways: []string{"mesh"},
 				Http: []*networking.HTTPRoute{route}}}
 	}
-	snapshottest.Apply(w.builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
+	snapshottest.Apply(
+		w.builder,
+		&snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}},
+	)
 	w.settle()
 	return key
 }
@@ -100,7 +104,7 @@ func (w *faultMesh) hosts(id uint64) (out []string) {
 	if set == nil {
 		return nil
 	}
-	e, ok := set.Routes.Get("80")
+	e, ok := set.Sections.Of(xdstype.Route).Get("80")
 	if !ok {
 		return nil
 	}
@@ -120,7 +124,9 @@ func (w *faultMesh) faults(k value.ObjectKey) []checked.Fault {
 
 // to is a route to a host.
 func to(host string) *networking.HTTPRoute {
-	return &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}}}
+	return &networking.HTTPRoute{
+		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}},
+	}
 }
 
 // badRoute is one that Envoy refuses: it matches an empty regex.

@@ -15,6 +15,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // edgeMesh has hosts hosts behind one Gateway of plain text, and each behind one of its own with TLS.
@@ -52,7 +53,9 @@ func edgeRoute(i, variant int, gateways ...string) *value.VirtualService {
 		Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{
 			Hosts: []string{fmt.Sprintf("h%d.example.com", i)}, Gateways: gateways,
 			Http: []*networking.HTTPRoute{{Timeout: &durationpb.Duration{Seconds: int64(1 + variant)},
-				Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "one.a.svc.cluster.local"}}}}},
+				Route: []*networking.HTTPRouteDestination{
+					{Destination: &networking.Destination{Host: "one.a.svc.cluster.local"}},
+				}}},
 		}}
 }
 
@@ -65,12 +68,22 @@ func edgeGateway(i int, credential string) *value.Gateway {
 }
 
 func (m *routerMachine) putService(vs *value.VirtualService) {
-	snapshottest.Apply(m.builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{{Kind: value.KindVirtualService, Namespace: vs.Namespace, Name: vs.Name}: vs}})
+	snapshottest.Apply(
+		m.builder,
+		&snapshottest.Batch{
+			VirtualServices: map[value.ObjectKey]*value.VirtualService{
+				{Kind: value.KindVirtualService, Namespace: vs.Namespace, Name: vs.Name}: vs,
+			},
+		},
+	)
 }
 
 func (m *routerMachine) putGateway(g *value.Gateway) {
-	snapshottest.Apply(m.builder, &snapshottest.Batch{Gateways: map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway,
-		Namespace: g.Namespace, Name: g.Name}: g}})
+	snapshottest.Apply(
+		m.builder,
+		&snapshottest.Batch{Gateways: map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway,
+			Namespace: g.Namespace, Name: g.Name}: g}},
+	)
 }
 
 // fills are how many virtual hosts, filter chains and clusters were encoded so far.
@@ -156,7 +169,7 @@ func TestRouterRoutesAreOneResource(t *testing.T) {
 	}
 	sotw, delta := &discoverypb.DiscoveryResponse{}, &discoverypb.DeltaDiscoveryResponse{}
 	for response, into := range map[*encodecache.Response]proto.Message{
-		encodecache.AssembleSotW(RouteType, "v", "n", changed[:1]): sotw, encodecache.AssembleDelta(RouteType, "n", "v",
+		encodecache.AssembleSotW(xdstype.RouteURL, "v", "n", changed[:1]): sotw, encodecache.AssembleDelta(xdstype.RouteURL, "n", "v",
 			changed[:1], nil): delta,
 	} {
 		if err := proto.Unmarshal(response.Buffers().Materialize(), into); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // gatewayListener is what listens at one address and port: the filter chains of all servers there. Immutable.
@@ -278,5 +279,10 @@ func (s *gatewayStep) listenerEntry(at bindPort) *encodecache.Entry {
 		k.TLS = true
 		break
 	}
-	return composeOf(ListenerType, k.Name(), [2]*encodecache.Fragment{s.tables.gateways.listeners.Get(k)}, l.chains)
+	return composeOf(
+		xdstype.ListenerURL,
+		k.Name(),
+		[2]*encodecache.Fragment{s.tables.gateways.listeners.Get(k)},
+		l.chains,
+	)
 }

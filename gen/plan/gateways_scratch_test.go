@@ -16,6 +16,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // config are the listeners and route configurations of a router: of all Gateways whose selector its labels satisfy,
@@ -240,7 +241,12 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	if len(parts) == 0 {
 		return nil
 	}
-	return encodecache.NewComposite(ListenerType, k.Name(), g.tables.gateways.listeners.Get(k), slices.Values(parts))
+	return encodecache.NewComposite(
+		xdstype.ListenerURL,
+		k.Name(),
+		g.tables.gateways.listeners.Get(k),
+		slices.Values(parts),
+	)
 }
 
 // httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.

@@ -6,6 +6,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // inbound is what a class has of its own, in place of what its base has or beside it. Nearly every workload is a class,
@@ -38,7 +39,7 @@ func (t *Tables) inboundOf(b *base, own *Own, old *inbound) *inbound {
 
 // edits make the base's resources of a type the class's.
 func (in *inbound) edits(typeURL string) (out []chunked.Edit[*encodecache.Entry]) {
-	if typeURL == ListenerType {
+	if typeURL == xdstype.ListenerURL {
 		for _, name := range in.omit {
 			out = append(out, chunked.Edit[*encodecache.Entry]{Key: name, Delete: true})
 		}

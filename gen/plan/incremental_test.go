@@ -17,6 +17,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestIncrementalEqualsScratch is invariant I1 for planning: whatever happened, what each proxy has is what a planner
@@ -67,8 +68,10 @@ func start(sink Sink) (*Planner, func()) {
 
 func testMesh(variant int) *value.Mesh {
 	c := &meshconfig.MeshConfig{ProxyListenPort: 15001, ProxyInboundListenPort: 15006, RootNamespace: "root",
-		TrustDomain:           "cluster.local",
-		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}
+		TrustDomain: "cluster.local",
+		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{
+			Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
+		}}
 	switch variant {
 	case 1:
 		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY
@@ -289,9 +292,9 @@ func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]str
 			out[kind+" "+name] = e.Version()
 		}
 	}
-	add("cluster", w.Clusters)
-	add("listener", w.Listeners)
-	add("route", w.Routes)
+	add("cluster", w.Sections.Of(xdstype.Cluster))
+	add("listener", w.Sections.Of(xdstype.Listener))
+	add("route", w.Sections.Of(xdstype.Route))
 	for name, a := range w.Assignments.All() {
 		out["endpoints "+name] = entryVersion(a.Entry(t))
 		if !slices.Contains(w.AssignmentsOf(a.Service), a) {

@@ -6,6 +6,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // listenerTables hold the sidecar listeners, and what they are put together from.
@@ -26,10 +27,10 @@ type listenerTables struct {
 
 func newListenerTables(f *checked.Faults) listenerTables {
 	return listenerTables{
-		outbound: checked.Leaves(f, "listener", ListenerType, gen.EncodeOutboundListener),
-		virtual:  checked.Leaves(f, "listener", ListenerType, gen.EncodeVirtualOutbound),
-		api:      checked.Leaves(f, "listener", ListenerType, gen.EncodeAPIListener),
-		server:   checked.Leaves(f, "listener", ListenerType, gen.EncodeServerListener),
+		outbound: checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeOutboundListener),
+		virtual:  checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeVirtualOutbound),
+		api:      checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeAPIListener),
+		server:   checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeServerListener),
 		chains:   encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
 		headers:  checked.Fragments(f, "listener", gen.EncodeInboundListener),
 		inFixed:  checked.Fragments(f, "filter chains", gen.EncodeInboundRest),

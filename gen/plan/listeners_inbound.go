@@ -8,6 +8,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // inboundPort is the chains of one port: those that all ports of its kind share, and their names.
@@ -43,7 +44,7 @@ type inboundContent struct {
 func (c *inboundContent) entry(name string) *encodecache.Entry {
 	// it is left out, or has no chain
 	if len(c.header.Bytes()) == 0 || len(c.ports) == 0 && (c.fixed == nil || len(c.fixed.Bytes()) == 0) {
-		return encodecache.NewAbsent(ListenerType, name)
+		return encodecache.NewAbsent(xdstype.ListenerURL, name)
 	}
 	size := 0
 	version := encodecache.Join(func(yield func(encodecache.Sum) bool) {
@@ -59,7 +60,7 @@ func (c *inboundContent) entry(name string) *encodecache.Entry {
 			_ = yield(c.ports[i].chains.Sum(texts))
 		}
 	})
-	return encodecache.NewEntry(ListenerType, name, version, size, c.fragments)
+	return encodecache.NewEntry(xdstype.ListenerURL, name, version, size, c.fragments)
 }
 
 // fragments yields what the listener is made of.

@@ -8,12 +8,13 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // resources yields all resources of a ResourceSet.
 func (w *ResourceSet) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
-		for _, s := range []Section{w.Clusters, w.Listeners, w.Routes} {
+		for _, s := range []Section{w.Sections.Of(xdstype.Cluster), w.Sections.Of(xdstype.Listener), w.Sections.Of(xdstype.Route)} {
 			for _, e := range s.All() {
 				if !yield(e) {
 					return
@@ -41,7 +42,7 @@ func untraced(w *ResourceSet, t *snapshot.EndpointTable, exists func(value.Objec
 				return fmt.Sprintf("%s %s has a part from %T", e.TypeURL(), e.Name(), f.Origin())
 			}
 			part := checked.PartOf(f)
-			if e.TypeURL() != EndpointType && (part == "" || seen[part]) {
+			if e.TypeURL() != xdstype.EndpointURL && (part == "" || seen[part]) {
 				return fmt.Sprintf("%s %s has no part of its own name %q", e.TypeURL(), e.Name(), part)
 			}
 			seen[part] = true

@@ -13,6 +13,7 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // usualRegex is an expression as people write them, which an upstream Envoy refuses and Istio's proxy takes.
@@ -30,14 +31,17 @@ func regexRoute(name, host, expression string, gateways ...string) (value.Object
 }
 
 func (w *faultMesh) put(key value.ObjectKey, vs *value.VirtualService) {
-	snapshottest.Apply(w.builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}})
+	snapshottest.Apply(
+		w.builder,
+		&snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: vs}},
+	)
 	w.settle()
 }
 
 // parts are a proxy's virtual hosts of port 80, those that are left out too.
 func (w *faultMesh) parts(id uint64) map[string]*encodecache.Fragment {
 	out := map[string]*encodecache.Fragment{}
-	e, _ := w.sink.sets[w.sink.classes[id]].Routes.Get("80")
+	e, _ := w.sink.sets[w.sink.classes[id]].Sections.Of(xdstype.Route).Get("80")
 	for f := range e.Parts() {
 		if p := checked.PartOf(f); p != "header" {
 			out[p] = f

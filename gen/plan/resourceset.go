@@ -6,6 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Section is a sorted, persistent list of resources by name. Equal pointers in two Sections mean equal resources;
@@ -15,13 +16,35 @@ type Section = chunked.Map[*encodecache.Entry]
 // Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves.
 type Assignment = endpoints.Assignment
 
+// Sections are the resources of each type, by the type's row.
+type Sections []Section
+
+// Of returns the section of a type; one that is not there is empty.
+func (s Sections) Of(t xdstype.Type) Section {
+	if int(t) >= len(s) {
+		return Section{}
+	}
+	return s[t]
+}
+
+// Same reports whether s and o hold the same resources, pointer by pointer.
+func (s Sections) Same(o Sections) bool {
+	for t := range xdstype.Type(max(len(s), len(o))) {
+		if !s.Of(t).Same(o.Of(t)) {
+			return false
+		}
+	}
+	return true
+}
+
 // ResourceSet is everything that the proxies of one class should have, computed from one Snapshot. Immutable. Endpoints
 // are not in it: an Assignment is joined with an EndpointTable when it is sent.
 type ResourceSet struct {
 	// Revision is the revision of the Snapshot. ResourceSets of a class are published in the order of their revisions.
 	Revision uint64
 
-	Clusters, Listeners, Routes Section
+	// Sections are the resources that are ready made.
+	Sections Sections
 
 	// Assignments are the endpoint assignments that EDS clusters name, by that name; groups are the same by service.
 	Assignments chunked.Map[*Assignment]

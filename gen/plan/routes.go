@@ -15,6 +15,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // routeTables hold the sidecar route configurations and their virtual hosts.
@@ -50,11 +51,16 @@ func newRouteTables(f *checked.Faults) routeTables {
 		catchAlls:    checked.Fragments(f, "virtual host", gen.EncodeCatchAll),
 		destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
 		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
-			return encodecache.NewComposite(RouteType, k.name, k.header, func(yield func(*encodecache.Fragment) bool) {
-				if k.host != nil {
-					yield(k.host)
-				}
-			})
+			return encodecache.NewComposite(
+				xdstype.RouteURL,
+				k.name,
+				k.header,
+				func(yield func(*encodecache.Fragment) bool) {
+					if k.host != nil {
+						yield(k.host)
+					}
+				},
+			)
 		}),
 	}
 }
@@ -151,7 +157,7 @@ func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, h
 // compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
 func compose(name string, header *encodecache.Fragment, hosts VirtualHosts,
 	last *encodecache.Fragment) *encodecache.Entry {
-	return composeOf(RouteType, name, [2]*encodecache.Fragment{header, last}, hosts)
+	return composeOf(xdstype.RouteURL, name, [2]*encodecache.Fragment{header, last}, hosts)
 }
 
 // composeOf is a resource of many parts between a first one and a last one, which may be nil.

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestNamespacesShareTheirChunks: what proxies of many namespaces with the default scope have is equal but for a few
@@ -48,8 +49,8 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 			sets = append(sets, w)
 		}
 		for what, n := range map[string]chunkCount{
-			"clusters":    countChunks(sets, func(w *ResourceSet) Section { return w.Clusters }),
-			"listeners":   countChunks(sets, func(w *ResourceSet) Section { return w.Listeners }),
+			"clusters":    countChunks(sets, func(w *ResourceSet) Section { return w.Sections.Of(xdstype.Cluster) }),
+			"listeners":   countChunks(sets, func(w *ResourceSet) Section { return w.Sections.Of(xdstype.Listener) }),
 			"assignments": countChunks(sets, func(w *ResourceSet) chunked.Map[*Assignment] { return w.Assignments }),
 		} {
 			// what is of a namespace, or a proxy, is a chunk of its own at most

@@ -62,11 +62,3 @@ func NewTables() *Tables {
 		regexSize: envoytext.UpstreamRegexSize,
 	}
 }
-
-// Type URLs of the resources.
-const (
-	ClusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	EndpointType = endpoints.TypeURL
-	ListenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	RouteType    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-)

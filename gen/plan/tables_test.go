@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestEveryTableOfWhatIsSentIsChecked: whatever Table makes parts of resources has checks, origins, and a place for
@@ -36,7 +37,7 @@ func TestEveryTableOfWhatIsSentIsChecked(t *testing.T) {
 // A resource that is left out does not stay as it was.
 func TestPutOfAnAbsentEntryDrops(t *testing.T) {
 	var e edit[*encodecache.Entry]
-	putEntry(&e, encodecache.NewAbsent(RouteType, "a"))
+	putEntry(&e, encodecache.NewAbsent(xdstype.RouteURL, "a"))
 	if v, ok := e["a"]; !ok || v != nil {
 		t.Error("a resource that is left out stays as it was")
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,20 +45,25 @@ func wrap(t *testing.T, m proto.Message) *anypb.Any {
 }
 
 // response holds one resource, which says text if it is of the kind that can be marked.
-func response(t *testing.T, of sidecar.Type, text string) []byte {
+func response(t *testing.T, of xdstype.Type, text string) []byte {
 	t.Helper()
 	var m proto.Message
 	switch of {
-	case sidecar.Cluster:
+	case xdstype.Cluster:
 		m = &clusterv3.Cluster{Name: "a", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}
-	case sidecar.Endpoint:
+	case xdstype.Endpoint:
 		m = &endpointv3.ClusterLoadAssignment{ClusterName: "a",
 			NamedEndpoints: map[string]*endpointv3.Endpoint{text: {}}}
-	case sidecar.Listener:
-		manager := wrap(t, &hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "80"}}})
+	case xdstype.Listener:
+		manager := wrap(
+			t,
+			&hcmv3.HttpConnectionManager{
+				RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "80"}},
+			},
+		)
 		m = &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{
 			{ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager}}}}}}
-	case sidecar.Route:
+	case xdstype.Route:
 		m = &routev3.RouteConfiguration{Name: "80", VirtualHosts: []*routev3.VirtualHost{{Name: text}}}
 	}
 	out, err := proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: "1", VersionInfo: "1",
@@ -79,12 +85,12 @@ type broadcasts struct {
 
 func (b *broadcasts) Endpoint(_, n int) (time.Time, error) {
 	must(b.t, b.server.Await(b.t.Context(), opened))
-	b.server.Broadcast(response(b.t, sidecar.Endpoint, mesh.Address(n)))
+	b.server.Broadcast(response(b.t, xdstype.Endpoint, mesh.Address(n)))
 	return time.Time{}, nil
 }
 
 func (b *broadcasts) Route(n int) (time.Time, error) {
-	b.server.Broadcast(response(b.t, sidecar.Route, mesh.Path(n)))
+	b.server.Broadcast(response(b.t, xdstype.Route, mesh.Path(n)))
 	return time.Time{}, nil
 }
 
@@ -103,7 +109,7 @@ func options(l *bufconn.Listener) sidecar.Options {
 // one.
 func TestRecordingIsPlayed(t *testing.T) {
 	openings := map[string][]byte{}
-	for of := range sidecar.Type(sidecar.Types) {
+	for of := range xdstype.Type(xdstype.NumStandard) {
 		openings[of.URL()] = response(t, of, "x")
 	}
 	s, l := New(openings), bufconn.Listen(64<<10)
@@ -116,8 +122,8 @@ func TestRecordingIsPlayed(t *testing.T) {
 	s.GRPC().Stop()
 	<-served
 	must(t, err)
-	if !edits.restored || len(r.Opening) != 4 || !bytes.Equal(r.Opening[sidecar.Listener.URL()],
-		openings[sidecar.Listener.URL()]) {
+	if !edits.restored || len(r.Opening) != 4 || !bytes.Equal(r.Opening[xdstype.Listener.URL()],
+		openings[xdstype.Listener.URL()]) {
 		t.Fatalf("%+v", r)
 	}
 
@@ -177,7 +183,7 @@ func TestSecureServer(t *testing.T) {
 	in, end := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- Serve(l, &Recording{Opening: map[string][]byte{sidecar.Cluster.URL(): response(t, sidecar.Cluster,
+		served <- Serve(l, &Recording{Opening: map[string][]byte{xdstype.Cluster.URL(): response(t, xdstype.Cluster,
 			"")}}, in, credentials)
 	}()
 	defer func() { must(t, end.Close()); must(t, <-served) }()

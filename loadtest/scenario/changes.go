@@ -7,6 +7,7 @@ import (
 
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // edit makes the change of a lane that says a mark.
@@ -30,13 +31,13 @@ func (r *run) follow(s series, lanes []int, absent func(client int) bool) {
 		all[i] = r.fleet.Destinations(i)
 	}
 	r.tracker.begin(s, r.Total(), func(client, lane int) bool {
-		if absent(client) || s.of == sidecar.Route && r.kind(client) == sidecar.Gateway {
+		if absent(client) || s.of == xdstype.Route && r.kind(client) == sidecar.Gateway {
 			return false
 		}
 		p := pair{all[client], lanes[lane]}
 		concerns, ok := known[p]
 		if !ok {
-			concerns = p.of.Of(r.Mesh.Host(p.lane), s.of == sidecar.Route)
+			concerns = p.of.Of(r.Mesh.Host(p.lane), s.of == xdstype.Route)
 			known[p] = concerns
 		}
 		return concerns
@@ -83,7 +84,7 @@ func typical(p *Phase, err error) error {
 }
 
 func (r *run) endpoint(ctx context.Context, p *Phase) error {
-	r.follow(series{of: sidecar.Endpoint}, []int{0}, nobody)
+	r.follow(series{of: xdstype.Endpoint}, []int{0}, nobody)
 	return typical(p, r.changes(ctx, p, r.Edits.Endpoint))
 }
 
@@ -95,7 +96,7 @@ func (r *run) route(ctx context.Context, p *Phase) error {
 
 // routeWithout makes route changes that those who are absent are not waited for.
 func (r *run) routeWithout(ctx context.Context, p *Phase, absent func(client int) bool) error {
-	r.follow(series{of: sidecar.Route}, []int{0}, absent)
+	r.follow(series{of: xdstype.Route}, []int{0}, absent)
 	return typical(p, r.changes(ctx, p, r.editRoute))
 }
 
@@ -106,12 +107,12 @@ func (r *run) routes(ctx context.Context, p *Phase) error {
 	var all measure.Histogram
 	for range r.Changes {
 		var added, removed Phase
-		r.follow(series{of: sidecar.Route}, []int{r.Mesh.Unrouted()}, nobody)
+		r.follow(series{of: xdstype.Route}, []int{r.Mesh.Unrouted()}, nobody)
 		err := r.step(ctx, &added, func(_, mark int) (time.Time, error) { return edits.AddRoute(mark) })
 		all.Merge(r.tracker.histogram())
 		if err == nil {
 			r.marks-- // it is the mark that was added whose end is waited for
-			r.follow(series{of: sidecar.Route, lost: true}, []int{r.Mesh.Unrouted()}, nobody)
+			r.follow(series{of: xdstype.Route, lost: true}, []int{r.Mesh.Unrouted()}, nobody)
 			err = r.step(ctx, &removed, func(_, mark int) (time.Time, error) { return edits.RemoveRoute(mark) })
 			all.Merge(r.tracker.histogram())
 		}
@@ -136,7 +137,7 @@ func (r *run) lanes() (out []int) {
 
 // churn makes endpoint changes at a rate, of several services in turn, and waits until everybody has the last.
 func (r *run) churn(ctx context.Context, p *Phase) error {
-	r.follow(series{of: sidecar.Endpoint}, r.lanes(), nobody)
+	r.follow(series{of: xdstype.Endpoint}, r.lanes(), nobody)
 	defer r.tracker.end(p)
 	start := time.Now()
 	err := r.paced(ctx, p, func() bool { return time.Since(start) < r.Duration })
@@ -174,7 +175,7 @@ func (r *run) paced(ctx context.Context, p *Phase, goOn func() bool) error {
 // soak makes endpoint changes until there were Changes: at the Rate, or as fast as everybody gets them, a few for each
 // lane at a time.
 func (r *run) soak(ctx context.Context, p *Phase) error {
-	r.follow(series{of: sidecar.Endpoint}, r.lanes(), nobody)
+	r.follow(series{of: xdstype.Endpoint}, r.lanes(), nobody)
 	defer r.tracker.end(p)
 	if r.Rate > 0 {
 		if err := r.paced(ctx, p, func() bool { return p.Changes < r.Changes }); err != nil {

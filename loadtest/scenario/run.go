@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // run is a run under way.
@@ -168,7 +169,7 @@ func (r *run) measure(ctx context.Context, name string, act func(*Phase) error) 
 	r.phase, r.peak, r.lost = name, before.Resident, 0
 	r.mu.Unlock()
 	p := Phase{Name: name, Types: map[string]sidecar.Count{}}
-	var counts [sidecar.Types + 1]sidecar.Count
+	var counts [xdstype.NumStandard + 1]sidecar.Count
 	if r.fleet != nil {
 		counts = r.fleet.Counts()
 	}

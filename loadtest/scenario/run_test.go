@@ -15,8 +15,8 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/null"
 	"github.com/pilotd/pilotd/loadtest/scenario"
-	"github.com/pilotd/pilotd/loadtest/sidecar"
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 // serve serves a null server whose clients have neither endpoints nor routes, and returns its address.
 func serve(t *testing.T) string {
 	opening := map[string][]byte{}
-	for _, of := range []sidecar.Type{sidecar.Cluster, sidecar.Listener} {
+	for _, of := range []xdstype.Type{xdstype.Cluster, xdstype.Listener} {
 		b, err := proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: "1", VersionInfo: "1"})
 		must(t, err)
 		opening[of.URL()] = b

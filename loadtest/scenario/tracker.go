@@ -8,6 +8,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // mark is what change n of a run says: the numbers begin again when they end.
@@ -34,7 +35,7 @@ type tracker struct {
 
 // series is what a tracker follows.
 type series struct {
-	of sidecar.Type
+	of xdstype.Type
 	// lost says that a change is received when its mark is gone.
 	lost  bool
 	base  int // the number before the first change

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotd/pilotd/loadtest/sidecar"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // odd reports whether a client is one of the share that misbehaves; they are spread evenly. Those that share a
@@ -44,7 +45,7 @@ func (r *run) slow(ctx context.Context, p *Phase) error {
 
 // refuse makes route changes that a share of the clients refuses, and measures the others.
 func (r *run) refuse(ctx context.Context, p *Phase) error {
-	r.follow(series{of: sidecar.Route}, []int{0}, r.odd)
+	r.follow(series{of: xdstype.Route}, []int{0}, r.odd)
 	return typical(p, r.refused(ctx, p))
 }
 
@@ -56,7 +57,7 @@ func (r *run) refused(ctx context.Context, p *Phase) error {
 		err := r.step(ctx, p, func(_, mark int) (time.Time, error) {
 			for i := range r.Total() {
 				if r.odd(i) {
-					r.fleet.Refuse(i, sidecar.Route)
+					r.fleet.Refuse(i, xdstype.Route)
 				}
 			}
 			return r.Edits.Route(mark)
@@ -153,7 +154,7 @@ func (r *run) rolling(ctx context.Context, p *Phase) error {
 		}
 		client := i % max(1, r.Sidecars)
 		replaced := func(c int) bool { return r.Sidecars > 0 && c == client }
-		r.follow(series{of: sidecar.Endpoint}, []int{r.Mesh.ServiceOf(i)}, replaced)
+		r.follow(series{of: xdstype.Endpoint}, []int{r.Mesh.ServiceOf(i)}, replaced)
 		r.coming.expect(r.Total(), replaced)
 		err = r.step(ctx, p, func(_, mark int) (time.Time, error) {
 			at, err := edits.Replace(i, mark)

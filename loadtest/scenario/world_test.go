@@ -20,8 +20,8 @@ import (
 
 	"github.com/pilotd/pilotd/loadtest/mesh"
 	"github.com/pilotd/pilotd/loadtest/scenario"
-	"github.com/pilotd/pilotd/loadtest/sidecar"
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // world is a server of a mesh's first services, and the mesh that is edited: an edit is pushed to everybody at once.
@@ -64,7 +64,9 @@ func (w *world) serve() (wire.Endpoint, *grpc.Server) {
 }
 
 // StreamAggregatedResources implements the generated interface.
-func (w *world) StreamAggregatedResources(s discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (w *world) StreamAggregatedResources(
+	s discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
+) error {
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -102,29 +104,33 @@ func (w *world) response(url string) *discoveryv3.DiscoveryResponse {
 	}
 	name := func(s int) string { return "outbound|80||" + w.mesh.Host(s) }
 	switch url {
-	case sidecar.Cluster.URL():
+	case xdstype.Cluster.URL():
 		for s := range services {
 			add(&clusterv3.Cluster{Name: name(s),
 				ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}})
 		}
-	case sidecar.Endpoint.URL():
+	case xdstype.Endpoint.URL():
 		for s := range services {
 			add(&endpointv3.ClusterLoadAssignment{ClusterName: name(s),
 				NamedEndpoints: map[string]*endpointv3.Endpoint{w.address[s]: {}}})
 		}
-	case sidecar.Listener.URL():
-		manager, err := anypb.New(&hcmv3.HttpConnectionManager{RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "80"}}})
+	case xdstype.Listener.URL():
+		manager, err := anypb.New(
+			&hcmv3.HttpConnectionManager{
+				RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{RouteConfigName: "80"}},
+			},
+		)
 		must(w.t, err)
 		add(&listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{
 			{ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager}}}}}})
-	case sidecar.Route.URL():
+	case xdstype.Route.URL():
 		add(&routev3.RouteConfiguration{Name: "80", VirtualHosts: []*routev3.VirtualHost{{Name: w.path}}})
 	}
 	return out
 }
 
 // edit makes a change and pushes it.
-func (w *world) edit(call string, of sidecar.Type, change func()) (time.Time, error) {
+func (w *world) edit(call string, of xdstype.Type, change func()) (time.Time, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, call)
@@ -139,24 +145,24 @@ func (w *world) edit(call string, of sidecar.Type, change func()) (time.Time, er
 }
 
 func (w *world) Endpoint(service, n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("endpoint ", service, " ", n), sidecar.Endpoint,
+	return w.edit(fmt.Sprint("endpoint ", service, " ", n), xdstype.Endpoint,
 		func() { w.address[service] = mesh.Address(n) })
 }
 
 func (w *world) Route(n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("route ", n), sidecar.Route, func() { w.path = mesh.Path(n) })
+	return w.edit(fmt.Sprint("route ", n), xdstype.Route, func() { w.path = mesh.Path(n) })
 }
 
 func (w *world) AddRoute(n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("add ", n), sidecar.Route, func() { w.path = mesh.Path(n) })
+	return w.edit(fmt.Sprint("add ", n), xdstype.Route, func() { w.path = mesh.Path(n) })
 }
 
 func (w *world) RemoveRoute(n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("remove ", n), sidecar.Route, func() { w.path = "/" })
+	return w.edit(fmt.Sprint("remove ", n), xdstype.Route, func() { w.path = "/" })
 }
 
 func (w *world) Replace(i, n int) (time.Time, error) {
-	return w.edit(fmt.Sprint("replace ", i, " ", n), sidecar.Endpoint,
+	return w.edit(fmt.Sprint("replace ", i, " ", n), xdstype.Endpoint,
 		func() { w.address[w.mesh.ServiceOf(i)] = mesh.Address(n) })
 }
 

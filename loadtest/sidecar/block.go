@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Resources of more than bigSize bytes are not held: of those that can be as big as a mesh, endpoints and routes, each
@@ -98,7 +100,7 @@ func (g *big) recognise(front []byte) bool {
 	any := front[g.start:]
 	url, n := header(any, anyURL)
 	of, known := typeOf(url)
-	if n < 0 || !known || g.form.deep || of != Endpoint && of != Route || g.end > g.size {
+	if n < 0 || !known || g.form.deep || of != xdstype.Endpoint && of != xdstype.Route || g.end > g.size {
 		return false
 	}
 	rest := any[n:]

@@ -1,6 +1,10 @@
 package sidecar
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // Kind is what a client is.
 type Kind int
@@ -33,7 +37,7 @@ type Client struct {
 	table *Table
 	spec  Spec
 
-	types [Types]subscription
+	types [xdstype.NumStandard]subscription
 	// warming are the endpoints that changed clusters wait for: numbers of names, sorted.
 	warming []uint32
 	// held is the ACK of the clusters, or on a new stream the first request for them, until none is warming.
@@ -41,7 +45,7 @@ type Client struct {
 	// ready: it has had all that it asked for, on this stream; back: it had on an earlier one.
 	ready, back bool
 	// refuse says which types' next response after the first is refused.
-	refuse [Types]bool
+	refuse [xdstype.NumStandard]bool
 }
 
 // subscription is what a client knows of one type.
@@ -59,7 +63,7 @@ type subscription struct {
 // Receipt is what one response told a client.
 type Receipt struct {
 	// Type is meaningless where Known is false: a type that the client did not ask for.
-	Type  Type
+	Type  xdstype.Type
 	Known bool
 	Bytes int
 	// Resources came, of which Useless, of UselessBytes, were equal to what the client had, and none of protocol's
@@ -83,7 +87,7 @@ func NewClient(t *Table, s Spec) *Client {
 		c.types[i].have = t.none
 	}
 	if s.Kind == Proxyless {
-		c.types[Listener].names = t.names(Listener, s.Listeners)
+		c.types[xdstype.Listener].names = t.names(xdstype.Listener, s.Listeners)
 	}
 	return c
 }
@@ -92,19 +96,19 @@ func NewClient(t *Table, s Spec) *Client {
 func (c *Client) form() form { return form{delta: c.spec.Delta, deep: c.spec.Kind == Proxyless} }
 
 // Refuse lets the client refuse the next response of a type, unless it is the first of a stream.
-func (c *Client) Refuse(t Type) { c.refuse[t] = true }
+func (c *Client) Refuse(t xdstype.Type) { c.refuse[t] = true }
 
 // Begin is what the client sends first on a stream: all that it subscribed to before, with what it has. While clusters
 // wait for their endpoints it does not ask for clusters.
 func (c *Client) Begin() []Request {
 	c.held, c.ready, c.back = nil, false, c.back || c.ready
 	if c.spec.Kind == Proxyless {
-		c.types[Listener].open = true
+		c.types[xdstype.Listener].open = true
 	} else {
-		c.types[Cluster].open = true
+		c.types[xdstype.Cluster].open = true
 	}
 	var out []Request
-	for t := range Type(Types) {
+	for t := range xdstype.Type(xdstype.NumStandard) {
 		s := &c.types[t]
 		s.answered, s.again, s.nonce = false, true, ""
 		if !s.open {
@@ -115,7 +119,7 @@ func (c *Client) Begin() []Request {
 		if c.spec.Delta {
 			r.initial = s.have.list
 		}
-		if t == Cluster && len(c.warming) > 0 {
+		if t == xdstype.Cluster && len(c.warming) > 0 {
 			c.held = &r
 			continue
 		}
@@ -128,7 +132,7 @@ func (c *Client) Begin() []Request {
 }
 
 // request begins a request that names all that is subscribed to.
-func (c *Client) request(t Type) Request {
+func (c *Client) request(t xdstype.Type) Request {
 	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta}
 	if n := c.types[t].names; n != nil {
 		r.names = n.encoded
@@ -137,7 +141,7 @@ func (c *Client) request(t Type) Request {
 }
 
 // answer is an ACK, or the refusal of a response.
-func (c *Client) answer(t Type, refusal string) Request {
+func (c *Client) answer(t xdstype.Type, refusal string) Request {
 	s := &c.types[t]
 	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta, version: s.version, nonce: s.nonce, refusal: refusal}
 	if !c.spec.Delta && s.names != nil {
@@ -159,7 +163,7 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 		return receipt, []Request{c.answer(r.Type, "refused by the load test")}
 	}
 	s.version, s.nonce = r.version, r.nonce
-	root := !c.spec.Delta && (r.Type == Cluster || r.Type == Listener)
+	root := !c.spec.Delta && r.Type.Row().Complete
 	removed := c.table.numbered(r.Type, r.removed)
 	var ch change
 	if root {
@@ -186,7 +190,7 @@ func (c *Client) judge(receipt *Receipt, ch *change, root bool) {
 		return
 	}
 	for _, r := range ch.same {
-		if receipt.Type == Endpoint {
+		if receipt.Type == xdstype.Endpoint {
 			if _, waiting := slices.BinarySearch(c.warming, r.number); waiting {
 				continue
 			}
@@ -202,9 +206,9 @@ func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
 		return append([]Request{c.answer(r.Type, "")}, c.resolve(r.Type)...)
 	}
 	switch r.Type {
-	case Cluster:
+	case xdstype.Cluster:
 		return c.clusters(ch)
-	case Endpoint:
+	case xdstype.Endpoint:
 		if len(c.warming) > 0 {
 			for _, e := range r.resources {
 				removed = append(removed, e.number)
@@ -212,21 +216,21 @@ func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
 			slices.Sort(removed)
 			c.warming = subtract(c.warming, removed)
 		}
-		return c.warm([]Request{c.answer(Endpoint, "")})
-	case Listener:
-		out := c.subscribe(Route, c.table.uses(ch.next), false)
-		return append(out, c.answer(Listener, ""))
+		return c.warm([]Request{c.answer(xdstype.Endpoint, "")})
+	case xdstype.Listener:
+		out := c.subscribe(xdstype.Route, c.table.uses(ch.next), false)
+		return append(out, c.answer(xdstype.Listener, ""))
 	}
 	return []Request{c.answer(r.Type, "")}
 }
 
 // resolve asks for what the resources of a type lead a proxyless client to: listeners to routes, routes to clusters,
 // clusters to endpoints.
-func (c *Client) resolve(t Type) []Request {
-	if t == Endpoint {
+func (c *Client) resolve(t xdstype.Type) []Request {
+	if t == xdstype.Endpoint {
 		return nil
 	}
-	return c.subscribe(t.uses(), c.table.uses(c.types[t].have), false)
+	return c.subscribe(usedBy(t), c.table.uses(c.types[t].have), false)
 }
 
 // clusters follows a response of clusters: new and changed ones wait for their endpoints, and the ACK waits for them.
@@ -244,8 +248,8 @@ func (c *Client) clusters(ch *change) []Request {
 		}
 		c.warming = within(slices.Sorted(slices.Values(append(fresh, c.warming...))), uses.numbers)
 	}
-	out := c.subscribe(Endpoint, uses, len(c.warming) > 0)
-	ack := c.answer(Cluster, "")
+	out := c.subscribe(xdstype.Endpoint, uses, len(c.warming) > 0)
+	ack := c.answer(xdstype.Cluster, "")
 	c.held = &ack
 	return c.warm(out)
 }
@@ -281,9 +285,9 @@ func (c *Client) warm(out []Request) []Request {
 	}
 	out = append(out, *c.held)
 	c.held = nil
-	if l := &c.types[Listener]; !l.open {
+	if l := &c.types[xdstype.Listener]; !l.open {
 		l.open, l.again = true, true
-		out = append(out, c.request(Listener))
+		out = append(out, c.request(xdstype.Listener))
 	}
 	return out
 }

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestTranscripts runs the files of testdata: each is a comment, what happens to a Client, and what it says to that.
@@ -101,8 +103,8 @@ func (c *conversation) become(words []string) {
 	c.client = NewClient(NewTable(Marks{Endpoint: "198.18.", Route: "/change-"}), s)
 }
 
-func (c *conversation) typeNamed(name string) Type {
-	for of := range Type(Types) {
+func (c *conversation) typeNamed(name string) xdstype.Type {
+	for of := range xdstype.Type(xdstype.NumStandard) {
 		if of.String() == name {
 			return of
 		}
@@ -112,7 +114,7 @@ func (c *conversation) typeNamed(name string) Type {
 }
 
 // respond gives the client a response, and writes down what it says of it and sends.
-func (c *conversation) respond(of Type, words []string) {
+func (c *conversation) respond(of xdstype.Type, words []string) {
 	var resources []proto.Message
 	var removed []string
 	for _, w := range words {
@@ -153,24 +155,24 @@ func (c *conversation) read(b []byte) *Response {
 	return &c.parser.response
 }
 
-func (c *conversation) resource(of Type, name, text string) proto.Message {
+func (c *conversation) resource(of xdstype.Type, name, text string) proto.Message {
 	switch of {
-	case Cluster:
+	case xdstype.Cluster:
 		name, static := strings.CutSuffix(name, ":static")
 		if static {
 			return &clusterv3.Cluster{Name: name, AltStatName: text}
 		}
 		return cluster(name, text)
-	case Endpoint:
+	case xdstype.Endpoint:
 		return endpoints(name, text)
-	case Listener:
+	case xdstype.Listener:
 		return listener(c.t, name, text, c.client.spec.Kind == Proxyless)
 	}
 	return routes(name, text)
 }
 
 // message is a response as gRPC sends it.
-func message(t testing.TB, of Type, delta bool, nonce int, removed []string, resources []proto.Message) []byte {
+func message(t testing.TB, of xdstype.Type, delta bool, nonce int, removed []string, resources []proto.Message) []byte {
 	t.Helper()
 	var m proto.Message
 	if delta {
@@ -264,7 +266,9 @@ func listener(t testing.TB, name, routes string, api bool) *listenerv3.Listener 
 
 // routes lead to a cluster, and say it in the name of their host too.
 func routes(name, text string) *routev3.RouteConfiguration {
-	action := &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: text}}}
+	action := &routev3.Route_Route{
+		Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: text}},
+	}
 	return &routev3.RouteConfiguration{Name: name,
 		VirtualHosts: []*routev3.VirtualHost{{Name: text, Routes: []*routev3.Route{{Action: action}}}}}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Options say what clients there are.
@@ -50,7 +51,7 @@ type Fleet struct {
 
 	running sync.WaitGroup
 	streams atomic.Int64
-	counts  [Types + 1]counters
+	counts  [xdstype.NumStandard + 1]counters
 }
 
 // counters are of one type; the last of a Fleet's are of unknown types.
@@ -96,7 +97,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 }
 
 // Counts are what all clients have got so far, by type.
-func (f *Fleet) Counts() (out [Types + 1]Count) {
+func (f *Fleet) Counts() (out [xdstype.NumStandard + 1]Count) {
 	for i := range f.counts {
 		c := &f.counts[i]
 		out[i] = Count{c.messages.Load(), c.bytes.Load(), c.resources.Load(), c.useless.Load(), c.uselessBytes.Load(),
@@ -157,7 +158,7 @@ func (f *Fleet) Stall(i int, stalled bool) { f.members[i].link.setStalled(stalle
 func (f *Fleet) Slow(i, rate int) { f.members[i].link.setRate(rate) }
 
 // Refuse lets client i refuse the next response of a type, unless it is the first of a stream.
-func (f *Fleet) Refuse(i int, t Type) {
+func (f *Fleet) Refuse(i int, t xdstype.Type) {
 	m := f.members[i]
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +180,7 @@ func (f *Fleet) Replace(i int, s Spec) { f.members[i].replace(s) }
 
 // received counts what a client got.
 func (f *Fleet) received(i int, r *Receipt) {
-	c := &f.counts[Types]
+	c := &f.counts[xdstype.NumStandard]
 	if r.Known {
 		c = &f.counts[r.Type]
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +41,9 @@ type server struct {
 }
 
 // StreamAggregatedResources implements the generated interface.
-func (s *server) StreamAggregatedResources(c discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (s *server) StreamAggregatedResources(
+	c discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
+) error {
 	for {
 		r, err := c.Recv()
 		if err != nil {
@@ -60,9 +63,11 @@ func TestFleetConnects(t *testing.T) {
 	const clients = 20
 	big := cluster("a", "1")
 	big.Metadata = &corev3.Metadata{TypedFilterMetadata: map[string]*anypb.Any{"x": {Value: make([]byte, 40_000)}}}
-	s := &server{opening: map[string][]*anypb.Any{Cluster.URL(): {wrap(t, big)},
-		Endpoint.URL(): {wrap(t, endpoints("a", "10.0.0.1"))},
-		Listener.URL(): {wrap(t, listener(t, "l", "80", false))}, Route.URL(): {wrap(t, routes("80", "x"))}}}
+	s := &server{opening: map[string][]*anypb.Any{xdstype.Cluster.URL(): {wrap(t, big)},
+		xdstype.Endpoint.URL(): {wrap(t, endpoints("a", "10.0.0.1"))},
+		xdstype.Listener.URL(): {
+			wrap(t, listener(t, "l", "80", false)),
+		}, xdstype.Route.URL(): {wrap(t, routes("80", "x"))}}}
 	g := grpc.NewServer()
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, s)
 	l := bufconn.Listen(64 << 10)
@@ -97,7 +102,7 @@ func TestFleetConnects(t *testing.T) {
 	}
 	for of, c := range f.Counts() {
 		want := int64(clients)
-		if of == Types {
+		if of == xdstype.NumStandard {
 			want = 0
 		}
 		if c.Messages != want || c.Useless != 0 {

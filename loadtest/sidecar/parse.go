@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Response is a response as a Client takes it.
 type Response struct {
 	// Type is meaningless where Known is false.
-	Type  Type
+	Type  xdstype.Type
 	Known bool
 	// Bytes is the size of the message.
 	Bytes int

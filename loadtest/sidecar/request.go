@@ -2,12 +2,14 @@ package sidecar
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Request is a request of either protocol.
 type Request struct {
 	// Type is what it is about; URL stands for a type that is not known.
-	Type Type
+	Type xdstype.Type
 	url  string
 
 	delta   bool

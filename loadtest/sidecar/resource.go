@@ -1,42 +1,31 @@
 package sidecar
 
-// Type is a type of resource.
-type Type int
+import "github.com/pilotd/pilotd/xdstype"
 
-// The types that an Envoy asks for, in the order in which it does.
-const (
-	Cluster Type = iota
-	Endpoint
-	Listener
-	Route
-	Types int = iota
-)
-
-func (t Type) String() string { return [...]string{"CDS", "EDS", "LDS", "RDS"}[t] }
-
-// URL is the type's name on the wire.
-func (t Type) URL() string {
-	return [...]string{"type.googleapis.com/envoy.config.cluster.v3.Cluster",
-		"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
-		"type.googleapis.com/envoy.config.listener.v3.Listener",
-		"type.googleapis.com/envoy.config.route.v3.RouteConfiguration"}[t]
-}
-
-func typeOf(url []byte) (Type, bool) {
-	for t := range Type(Types) {
+// typeOf returns the type with that URL, and reports whether it is one that sidecars ask for.
+func typeOf(url []byte) (xdstype.Type, bool) {
+	for t := range xdstype.Type(xdstype.NumStandard) {
 		if string(url) == t.URL() {
 			return t, true
 		}
 	}
-	return 0, false
+	return xdstype.None, false
 }
 
-// uses is the type of what resources of type t use.
-func (t Type) uses() Type { return [...]Type{Endpoint, Endpoint, Route, Cluster}[t] }
+// usedBy returns the type of what resources of type t use.
+func usedBy(t xdstype.Type) xdstype.Type {
+	switch t {
+	case xdstype.Listener:
+		return xdstype.Route
+	case xdstype.Route:
+		return xdstype.Cluster
+	}
+	return xdstype.Endpoint
+}
 
 // Resource is a resource that some client has. Immutable.
 type Resource struct {
-	Type Type
+	Type xdstype.Type
 	Name string
 	// Marks are the numbers of the changes that the resource tells of, by what Marks look for.
 	Marks []int
@@ -60,11 +49,11 @@ type Marks struct {
 
 // in finds the marks in bytes of a resource, of those that begin before limit, and adds them to those that are known
 // already.
-func (m Marks) in(of Type, b []byte, limit int, known []int) []int {
+func (m Marks) in(of xdstype.Type, b []byte, limit int, known []int) []int {
 	switch of {
-	case Endpoint:
+	case xdstype.Endpoint:
 		return find(b, m.Endpoint, limit, known, address)
-	case Route:
+	case xdstype.Route:
 		return find(b, m.Route, limit, known, func(b []byte) (int, bool) {
 			n, length := digits(b)
 			return n,

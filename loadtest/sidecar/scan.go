@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Numbers of the fields that are looked at.
@@ -19,7 +21,7 @@ const (
 	chainFilters, filterConfig      = 3, 4
 	connectionManagerRDS, rdsName   = 3, 2
 
-	discoveryEDS = 3 // of Cluster.DiscoveryType
+	discoveryEDS = 3 // of xdstype.Cluster.DiscoveryType
 )
 
 // fields calls with each field of a message; number is that of a varint.
@@ -109,11 +111,11 @@ func (r *Resource) read(b []byte, deep bool) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Type == Cluster:
+	case r.Type == xdstype.Cluster:
 		return r.readCluster(b)
-	case r.Type == Listener:
+	case r.Type == xdstype.Listener:
 		return r.readListener(b)
-	case r.Type == Route && deep:
+	case r.Type == xdstype.Route && deep:
 		return r.readRoutes(b)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // set is resources of one type, one of a name, sorted by number. Sets of the same resources are the same set.
@@ -199,14 +201,14 @@ func (t *Table) uses(s *set) *names {
 			}
 		}
 		if len(list) > 0 {
-			s.named = t.names(s.list[0].Type.uses(), list)
+			s.named = t.names(usedBy(s.list[0].Type), list)
 		}
 	})
 	return s.named
 }
 
 // names is the list of different names of a type.
-func (t *Table) names(of Type, list []string) *names {
+func (t *Table) names(of xdstype.Type, list []string) *names {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
 	_ = h.WriteByte(byte(of))

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // subscribe changes the names of a type; repeat asks again for the same, as the State-of-the-World protocol wants it
 // for changed clusters.
-func (c *Client) subscribe(t Type, n *names, repeat bool) []Request {
+func (c *Client) subscribe(t xdstype.Type, n *names, repeat bool) []Request {
 	s := &c.types[t]
 	old := s.names
 	if n == nil && old == nil || n == old && (c.spec.Delta || !repeat) {
@@ -30,7 +32,7 @@ func (c *Client) subscribe(t Type, n *names, repeat bool) []Request {
 }
 
 // difference is the request of the incremental protocol that makes n of old.
-func (c *Client) difference(t Type, old, n *names) []Request {
+func (c *Client) difference(t xdstype.Type, old, n *names) []Request {
 	s := &c.types[t]
 	r := Request{Type: t, url: t.URL(), delta: true}
 	if old == nil {
@@ -75,20 +77,21 @@ func (c *Client) complete() bool {
 	if c.back {
 		return c.held == nil
 	}
-	has := func(t Type) bool {
+	has := func(t xdstype.Type) bool {
 		s := &c.types[t]
 		return s.names == nil || len(s.have.list) >= len(s.names.list)
 	}
 	if c.spec.Kind == Proxyless {
-		return has(Listener) && has(Route) && has(Cluster) && has(Endpoint) && c.types[Cluster].begun
+		return has(xdstype.Listener) && has(xdstype.Route) && has(xdstype.Cluster) && has(xdstype.Endpoint) &&
+			c.types[xdstype.Cluster].begun
 	}
-	return c.held == nil && c.types[Cluster].begun && c.types[Listener].begun && has(Route)
+	return c.held == nil && c.types[xdstype.Cluster].begun && c.types[xdstype.Listener].begun && has(xdstype.Route)
 }
 
 // Lacks says what the client has asked for and does not have, by type; of many names one stands for all.
 func (c *Client) Lacks() string {
 	var out []string
-	for t := range Type(Types) {
+	for t := range xdstype.Type(xdstype.NumStandard) {
 		s := &c.types[t]
 		switch {
 		case !s.open:
@@ -121,7 +124,7 @@ func (n *names) beyond(s *set) (out []string) {
 type Destinations struct{ names *names }
 
 // Destinations are those that it asks for now.
-func (c *Client) Destinations() Destinations { return Destinations{c.types[Endpoint].names} }
+func (c *Client) Destinations() Destinations { return Destinations{c.types[xdstype.Endpoint].names} }
 
 // Of reports whether endpoint resources of a host are among them, whose names, as Istio makes them, end with the host:
 // those of the whole host, or also of a subset of it.

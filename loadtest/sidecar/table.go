@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"weak"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Table holds every resource that some client has, every set of them, and the lists of names that clients subscribe to,
@@ -41,7 +43,7 @@ type digest struct {
 type form struct{ delta, deep bool }
 
 type typedName struct {
-	of   Type
+	of   xdstype.Type
 	name string
 }
 
@@ -99,7 +101,7 @@ func (t *Table) add(d digest, r *Resource) *Resource {
 	t.serial++
 	r.Size, r.body, r.id, r.number = d.size, d.body, mix(t.serial), t.number(r.Type, r.Name)
 	for _, u := range r.uses {
-		r.used = append(r.used, t.number(r.Type.uses(), u))
+		r.used = append(r.used, t.number(usedBy(r.Type), u))
 	}
 	t.resources[d] = weak.Make(r)
 	runtime.AddCleanup(r, func(d digest) { drop(t, t.resources, d) }, d)
@@ -135,7 +137,7 @@ func intern[V any](t *Table, m map[uint64]weak.Pointer[V], key uint64, build fun
 }
 
 // number of a name. The caller holds mu.
-func (t *Table) number(of Type, name string) uint32 {
+func (t *Table) number(of xdstype.Type, name string) uint32 {
 	n, ok := t.numbers[typedName{of, name}]
 	if !ok {
 		n = uint32(len(t.numbers))
@@ -145,7 +147,7 @@ func (t *Table) number(of Type, name string) uint32 {
 }
 
 // numbered are the numbers of those names that resources have had.
-func (t *Table) numbered(of Type, list []string) (out []uint32) {
+func (t *Table) numbered(of xdstype.Type, list []string) (out []uint32) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, name := range list {

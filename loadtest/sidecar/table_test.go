@@ -12,6 +12,8 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // made is a resource as the table makes it of bytes.
@@ -72,7 +74,7 @@ func TestSetsAreWhatMapsWouldBe(t *testing.T) {
 		if root {
 			c = table.replace(prev, got)
 		} else {
-			c = table.update(prev, got, table.numbered(Endpoint, removed))
+			c = table.update(prev, got, table.numbered(xdstype.Endpoint, removed))
 		}
 		if len(c.fresh) != fresh || len(c.same) != same || c.gone != gone {
 			t.Fatalf("step %d: %d fresh, %d same, %d gone; want %d, %d, %d", step, len(c.fresh), len(c.same), c.gone,
@@ -146,7 +148,7 @@ func TestBigResourcesInParts(t *testing.T) {
 			m.Endpoints = []*endpointv3.LocalityLbEndpoints{{Priority: 7}}
 			m.NamedEndpoints = map[string]*endpointv3.Endpoint{strings.Repeat("a", at) + "198.18.101.107" +
 				strings.Repeat("b", 70_000-at): {}}
-			b := message(t, Endpoint, delta, 1, nil, []proto.Message{m})
+			b := message(t, xdstype.Endpoint, delta, 1, nil, []proto.Message{m})
 			var first *Resource
 			for range 8 {
 				p := parser{table: table, form: form{delta: delta}}
@@ -163,7 +165,7 @@ func TestBigResourcesInParts(t *testing.T) {
 				if first == nil {
 					first = r
 				}
-				if r != first || r.Name != "big" || !slices.Equal(r.Marks, []int{163}) || r.Type != Endpoint ||
+				if r != first || r.Name != "big" || !slices.Equal(r.Marks, []int{163}) || r.Type != xdstype.Endpoint ||
 					delta != (r.version == "1") {
 					t.Errorf("delta=%v, mark at %d: %+v", delta, at, r)
 				}
@@ -180,7 +182,7 @@ func TestBigResourcesDiffer(t *testing.T) {
 		text := bytes.Repeat([]byte("a"), 50_000)
 		text[at] = 'b'
 		p := parser{table: table}
-		_, _, err := p.feed(message(t, Route, false, 1, nil, []proto.Message{routes("80", string(text))}))
+		_, _, err := p.feed(message(t, xdstype.Route, false, 1, nil, []proto.Message{routes("80", string(text))}))
 		must(t, err)
 		seen[p.response.resources[0]] = true
 	}
@@ -195,7 +197,7 @@ func TestBigListenersAreRead(t *testing.T) {
 	l := listener(t, "l", "80", false)
 	l.StatPrefix = strings.Repeat("x", 100_000)
 	p := parser{table: table}
-	_, _, err := p.feed(message(t, Listener, false, 1, nil, []proto.Message{l}))
+	_, _, err := p.feed(message(t, xdstype.Listener, false, 1, nil, []proto.Message{l}))
 	must(t, err)
 	if r := p.response.resources[0]; !slices.Equal(r.uses, []string{"80"}) {
 		t.Errorf("%+v", r)
@@ -211,9 +213,12 @@ func BenchmarkFollow(b *testing.B) {
 		cds = append(cds, cluster(fmt.Sprintf("outbound|80||service-%05d", i), strings.Repeat("x", 1000)))
 		eds = append(eds, endpoints(fmt.Sprintf("outbound|80||service-%05d", i), strings.Repeat("x", 1000)))
 	}
-	responses := [][]byte{message(b, Cluster, false, 1, nil, cds), message(b, Endpoint, false, 1, nil, eds),
-		message(b, Listener, false, 1, nil, []proto.Message{listener(b, "l", "80", false)}),
-		message(b, Route, false, 1, nil, []proto.Message{routes("80", strings.Repeat("/x/", 80_000))})}
+	responses := [][]byte{
+		message(b, xdstype.Cluster, false, 1, nil, cds),
+		message(b, xdstype.Endpoint, false, 1, nil, eds),
+		message(b, xdstype.Listener, false, 1, nil, []proto.Message{listener(b, "l", "80", false)}),
+		message(b, xdstype.Route, false, 1, nil, []proto.Message{routes("80", strings.Repeat("/x/", 80_000))}),
+	}
 	size := 0
 	for _, r := range responses {
 		size += len(r)

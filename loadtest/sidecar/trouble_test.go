@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotd/pilotd/loadtest/wire"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // place is a server that can be down.
@@ -87,8 +88,12 @@ func spec(t *testing.T, name string) Spec {
 func (w *town) up(i int) {
 	p := &place{grpc: grpc.NewServer(), listener: bufconn.Listen(64 << 10), served: make(chan error, 1)}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.grpc, &server{opening: map[string][]*anypb.Any{
-		Cluster.URL(): {wrap(w.t, cluster("a", "1"))}, Endpoint.URL(): {wrap(w.t, endpoints("a", "10.0.0.1"))},
-		Listener.URL(): {wrap(w.t, listener(w.t, "l", "80", false))}, Route.URL(): {wrap(w.t, routes("80", "x"))}}})
+		xdstype.Cluster.URL(): {
+			wrap(w.t, cluster("a", "1")),
+		}, xdstype.Endpoint.URL(): {wrap(w.t, endpoints("a", "10.0.0.1"))},
+		xdstype.Listener.URL(): {
+			wrap(w.t, listener(w.t, "l", "80", false)),
+		}, xdstype.Route.URL(): {wrap(w.t, routes("80", "x"))}}})
 	go func() { p.served <- p.grpc.Serve(p.listener) }()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,8 +195,8 @@ func TestReplacedClientsHaveNothing(t *testing.T) {
 			w.fleet.Replace(0, spec(t, "other"))
 			w.expect(0, 2, 2, 1)
 			for of, c := range w.fleet.Counts() {
-				if c = c.Since(before[of]); of < Types && c.Messages != 1 {
-					t.Errorf("%s: %+v", Type(of), c)
+				if c = c.Since(before[of]); of < xdstype.NumStandard && c.Messages != 1 {
+					t.Errorf("%s: %+v", xdstype.Type(of), c)
 				}
 			}
 			if w.ended[0]+w.ended[1] != 0 {

@@ -3,6 +3,8 @@ package ads
 import (
 	"strconv"
 	"strings"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // The text of an error accuses a resource only in the forms that clients really write; testdata/texts has recorded
@@ -11,8 +13,6 @@ import (
 
 // The forms of Envoy, and that of gRPC's Go client.
 const (
-	clusterErrors  = "Error adding/updating cluster(s) "
-	listenerErrors = "Error adding/updating listener(s) "
 	oldConstraint  = "Proto constraint validation failed ("
 	duplicateHost  = "Only unique values for domains are permitted. Duplicate entry of domain "
 	secondWildcard = "Only a single wildcard domain is permitted in route "
@@ -27,19 +27,16 @@ const maxText = 256 << 10
 
 // accused returns the names of the resources that an error accuses, of those that has knows. The first names in the
 // text come first.
-func accused(typ Type, text string, has func(name string) bool) []string {
+func accused(row *xdstype.Row, text string, has func(name string) bool) []string {
 	text = text[:min(len(text), maxText)]
-	if rest, ok := strings.CutPrefix(text, listenerErrors); ok && typ == Listeners {
-		return accusedInList(rest, "\n", has)
-	}
-	if rest, ok := strings.CutPrefix(text, clusterErrors); ok && typ == Clusters {
-		return accusedInList(rest, ", ", has)
+	if rest, ok := strings.CutPrefix(text, row.Errors.List); ok && row.Errors.List != "" {
+		return accusedInList(rest, row.Errors.Separator, has)
 	}
 	if rest, ok := strings.CutPrefix(text, goErrors); ok {
 		return accusedByGo(rest, has)
 	}
-	name, ok := dumped(typ, text)
-	if !ok && typ == Routes {
+	name, ok := dumped(row, text)
+	if !ok {
 		name, ok = clashing(text)
 	}
 	if !ok || !has(name) {
@@ -131,11 +128,7 @@ func isWord(c byte) bool {
 
 // dumped returns the name of the resource whose dump an error begins with: the dump's own name, which is its first
 // field.
-func dumped(typ Type, text string) (name string, ok bool) {
-	field := "name: "
-	if typ == Endpoints {
-		field = "cluster_name: "
-	}
+func dumped(row *xdstype.Row, text string) (name string, ok bool) {
 	switch {
 	case strings.HasPrefix(text, dumpPrefix):
 		_, text, ok = strings.Cut(text, "\n")
@@ -145,7 +138,7 @@ func dumped(typ Type, text string) (name string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	if text, ok = strings.CutPrefix(text, field); !ok {
+	if text, ok = strings.CutPrefix(text, row.Errors.NameField+": "); !ok {
 		return "", false
 	}
 	return unquoted(text)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotd/pilotd/xdstype"
 	"golang.org/x/tools/txtar"
 )
 
@@ -27,7 +28,10 @@ func TestAccused(t *testing.T) {
 			words := strings.Fields(of)
 			typ, _ := typeOf(words[0])
 			has := func(name string) bool { return slices.Contains(words[1:], name) }
-			got := strings.Join(accused(typ, strings.TrimSuffix(string(a.Files[i].Data), "\n"), has), " ")
+			got := strings.Join(
+				accused(xdstype.Standard().Row(typ), strings.TrimSuffix(string(a.Files[i].Data), "\n"), has),
+				" ",
+			)
 			if want := strings.TrimSpace(string(a.Files[i+1].Data)); got != want {
 				t.Errorf("%s: %s accuses %q, want %q", filepath.Base(file), name, got, want)
 			}
@@ -39,25 +43,25 @@ func TestAccused(t *testing.T) {
 func TestAccusedOddNames(t *testing.T) {
 	for _, c := range []struct {
 		what, text string
-		typ        Type
+		typ        xdstype.Type
 		names      []string
 		want       string
 	}{
-		{"quotes and lines in a dump", "goo.gle/debugproto  \nname: \"a\\\"b\\nc\\303\\251\"\n: bad", Routes,
+		{"quotes and lines in a dump", "goo.gle/debugproto  \nname: \"a\\\"b\\nc\\303\\251\"\n: bad", xdstype.Route,
 			[]string{"a\"b\ncé"}, "a\"b\ncé"},
-		{"a dump that is cut", "goo.gle/debugproto  \nname: \"a", Routes, []string{"a"}, ""},
-		{"a name with a colon", clusterErrors + "a:b|c: bad, d: bad", Clusters, []string{"a", "a:b|c", "d"}, "a:b|c d"},
-		{"two readings", clusterErrors + "a: b: bad", Clusters, []string{"a", "a: b"}, ""},
-		{"names that begin alike", clusterErrors + "ab: bad", Clusters, []string{"a", "ab", "abc"}, "ab"},
-		{"a name in the reason", clusterErrors + "a: because of b, and c", Clusters, []string{"a", "b", "c"}, "a"},
-		{"a name in quotes in the reason", clusterErrors + "a: 'x, b: y' and \"z, c: \\\", c: \", d: bad", Clusters,
+		{"a dump that is cut", "goo.gle/debugproto  \nname: \"a", xdstype.Route, []string{"a"}, ""},
+		{"a name with a colon", "Error adding/updating cluster(s) " + "a:b|c: bad, d: bad", xdstype.Cluster, []string{"a", "a:b|c", "d"}, "a:b|c d"},
+		{"two readings", "Error adding/updating cluster(s) " + "a: b: bad", xdstype.Cluster, []string{"a", "a: b"}, ""},
+		{"names that begin alike", "Error adding/updating cluster(s) " + "ab: bad", xdstype.Cluster, []string{"a", "ab", "abc"}, "ab"},
+		{"a name in the reason", "Error adding/updating cluster(s) " + "a: because of b, and c", xdstype.Cluster, []string{"a", "b", "c"}, "a"},
+		{"a name in quotes in the reason", "Error adding/updating cluster(s) " + "a: 'x, b: y' and \"z, c: \\\", c: \", d: bad", xdstype.Cluster,
 			[]string{"a", "b", "c", "d"}, "a d"},
-		{"another type's form", clusterErrors + "a: bad", Listeners, []string{"a"}, ""},
-		{"a field of a dump in a list", listenerErrors + "a: goo.gle/debugproto  \nb: \"x\"\n: bad\nc: bad\n",
-			Listeners, []string{"a", "b", "c"}, "a c"},
+		{"another type's form", "Error adding/updating cluster(s) " + "a: bad", xdstype.Listener, []string{"a"}, ""},
+		{"a field of a dump in a list", "Error adding/updating listener(s) " + "a: goo.gle/debugproto  \nb: \"x\"\n: bad\nc: bad\n",
+			xdstype.Listener, []string{"a", "b", "c"}, "a c"},
 	} {
 		has := func(name string) bool { return slices.Contains(c.names, name) }
-		if got := strings.Join(accused(c.typ, c.text, has), " "); got != c.want {
+		if got := strings.Join(accused(xdstype.Standard().Row(c.typ), c.text, has), " "); got != c.want {
 			t.Errorf("%s: accuses %q, want %q", c.what, got, c.want)
 		}
 	}
@@ -77,7 +81,7 @@ func FuzzAccused(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, typ uint8, text string) {
 		known := []string{"a", "b", "80", "a: b", ""}
-		for _, name := range accused(Type(typ%numTypes), text,
+		for _, name := range accused(xdstype.Standard().Row(xdstype.Type(typ%uint8(numTypes))), text,
 			func(name string) bool { return slices.Contains(known, name) }) {
 			if !slices.Contains(known, name) {
 				t.Fatalf("accuses %q", name)

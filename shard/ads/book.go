@@ -6,12 +6,14 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Book answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal
 // questions get one answer, so that Sessions at the same state share one Batch.
 type Book struct {
 	// Immutable after NewBook.
+	rows     *xdstype.Table
 	table    *NamesTable
 	verdicts *Verdicts
 	nonce    func() uint64
@@ -19,13 +21,13 @@ type Book struct {
 	// Owned by the worker goroutine; emptied by Turn.
 	answers map[question]*answer
 	digests map[digestKey]digest
-	empties map[string]*encodecache.Entry
+	empties map[emptyKey]*encodecache.Entry
 	unions  map[[2]*Names]*Names
 	batches map[wholeKey]*Batch
 	gaps    map[gap]*Batch
 
 	// Owned by the worker goroutine: what is remembered beyond the pass.
-	wholes [numTypes]map[wholeKey]*whole
+	wholes []map[wholeKey]*whole // by type
 	claims map[*chunked.Chunk[*encodecache.Entry]]claim
 
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
@@ -37,10 +39,11 @@ type Book struct {
 	holdsSwept int
 }
 
-// NewBook makes the Book of one worker. nonce counts the responses of the process, table interns its subscriptions, and
-// verdicts are what its clients have refused.
-func NewBook(table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Book {
-	b := &Book{table: table, verdicts: verdicts, nonce: nonce, claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
+// NewBook makes the Book of one worker. rows are the types that its Sessions serve, nonce counts the responses of the
+// process, table interns its subscriptions, and verdicts are what its clients have refused.
+func NewBook(rows *xdstype.Table, table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Book {
+	b := &Book{rows: rows, table: table, verdicts: verdicts, nonce: nonce,
+		wholes: make([]map[wholeKey]*whole, rows.Len()), claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
 	for t := range b.wholes {
 		b.wholes[t] = map[wholeKey]*whole{}
 	}
@@ -55,7 +58,7 @@ func (b *Book) Turn() {
 		return
 	}
 	b.answers = map[question]*answer{}
-	b.digests, b.empties = map[digestKey]digest{}, map[string]*encodecache.Entry{}
+	b.digests, b.empties = map[digestKey]digest{}, map[emptyKey]*encodecache.Entry{}
 	b.unions, b.batches, b.gaps = map[[2]*Names]*Names{}, map[wholeKey]*Batch{}, map[gap]*Batch{}
 }
 
@@ -90,7 +93,7 @@ type question struct {
 
 // kind is the type and manner of a response.
 type kind struct {
-	typ   Type
+	row   *xdstype.Row
 	delta bool
 	// fallback gives names that do not exist an empty resource.
 	fallback bool
@@ -156,7 +159,7 @@ func (b *Book) work(q question) *answer {
 		a.kept, a.to = true, &Content{Section: q.to.section().Apply(kept)}
 	}
 	a.items = b.forced(q, items)
-	if !q.kind.delta && !q.kind.typ.root() && !slices.ContainsFunc(a.items, item.exists) {
+	if !q.kind.delta && !q.kind.row.Complete && !slices.ContainsFunc(a.items, item.exists) {
 		a.items = nil // a response in part cannot say that something is gone
 	}
 	return a
@@ -191,10 +194,10 @@ func (b *Book) change(q question, name string, from, to *encodecache.Entry, f fu
 	it := item{name: name, old: from, new: to}
 	if q.kind.fallback && q.sub.Names.Contains(name) {
 		if to == nil {
-			it.new = b.empty(name)
+			it.new = b.empty(q.kind.row, name)
 		}
 		if from == nil && q.from != nil {
-			it.old = b.empty(name)
+			it.old = b.empty(q.kind.row, name)
 		}
 	}
 	if it.old != nil || it.new != nil {
@@ -207,7 +210,7 @@ func (b *Book) lookup(k kind, sub Subscription, c *Content, name string) *encode
 	if e := c.get(name); e != nil || !k.fallback || c == nil || !sub.Names.Contains(name) {
 		return e
 	}
-	return b.empty(name)
+	return b.empty(k.row, name)
 }
 
 // forced adds the items of q.force that are not there yet.
@@ -247,8 +250,8 @@ func (b *Book) response(q question, a *answer) *Batch {
 	if a.batch != nil {
 		return a.batch
 	}
-	out := &Batch{TypeURL: q.kind.typ.URL(), Delta: q.kind.delta, items: a.items}
-	if !q.kind.delta && q.kind.typ.root() {
+	out := &Batch{TypeURL: q.kind.row.URL, Delta: q.kind.delta, items: a.items}
+	if !q.kind.delta && q.kind.row.Complete {
 		out.Entries = b.all(q.kind, q.sub, a.to)
 		if q.sub.All {
 			out.Section = a.to.section()

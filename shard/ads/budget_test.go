@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotd/pilotd/xdstype"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -34,13 +35,13 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 		for _, delta := range []bool{false, true} {
 			table := NewNamesTable()
 			table.SetLimit(tc.all)
-			book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
-			s := New(Options{Delta: delta, MaxNameBytes: 1_100_000})
+			book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
+			s := New(book, Options{Delta: delta, MaxNameBytes: 1_100_000})
 			var got error
 			all := names(tc.n)
 			// a little more each time, which no single request shows
 			for _, part := range [][]string{all[:tc.n/2], all[tc.n/2:]} {
-				r := &Request{Delta: delta, TypeURL: EndpointURL}
+				r := &Request{Delta: delta, TypeURL: xdstype.EndpointURL}
 				if delta {
 					r.Subscribe = table.Of(part)
 				} else {
@@ -63,19 +64,19 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 // While all streams name too much, one that repeats what it named goes on, and one that names the same comes in.
 func TestNamesThatAreThereCostNothing(t *testing.T) {
 	table := NewNamesTable()
-	book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
+	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
 	var names, others []string
 	for i := range 900 {
 		names = append(names, fmt.Sprint(strings.Repeat("x", 1000), i))
 		others = append(others, fmt.Sprint(strings.Repeat("y", 1000), i))
 	}
 	ask := func(s *Session, names []string) (refused bool) {
-		for _, e := range s.Receive(time.Unix(1000, 0), book, &Request{TypeURL: EndpointURL, Names: table.Of(names)}) {
+		for _, e := range s.Receive(time.Unix(1000, 0), book, &Request{TypeURL: xdstype.EndpointURL, Names: table.Of(names)}) {
 			refused = refused || e.Kind == Exceeded
 		}
 		return refused
 	}
-	one, same, other := New(Options{}), New(Options{}), New(Options{})
+	one, same, other := New(book, Options{}), New(book, Options{}), New(book, Options{})
 	if ask(one, names) {
 		t.Fatal("refused without a limit")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Section is a sorted, persistent list of resources by name: a plan.Section.
@@ -38,7 +39,7 @@ func (c *Content) section() Section {
 type Target interface {
 	// Content is what the client should have of type t. It covers what sub asks for, and may cover more. While nothing
 	// changed it is the same pointer.
-	Content(t Type, sub Subscription) *Content
+	Content(t xdstype.Type, sub Subscription) *Content
 }
 
 // Subscription is which resources of a type a client wants. Comparable.

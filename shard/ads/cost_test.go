@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotd/pilotd/xdstype"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 )
 
@@ -21,16 +22,16 @@ func BenchmarkFirstNACKOfManyVersions(b *testing.B) {
 		words = append(words, name+"=1")
 		claims[name] = "older"
 	}
-	target := m.target(map[Type]Section{Clusters: m.section(Clusters, words)})
+	target := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
-		s, now := New(Options{Delta: true}), time.Unix(1000, 0)
+		book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+		s, now := New(book, Options{Delta: true}), time.Unix(1000, 0)
 		s.Retarget(now, book, target)
-		sent := s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL,
+		sent := s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
 			Initial: table.VersionsOf(claims)})[0].Batch
-		nack := &Request{Delta: true, TypeURL: ClusterURL, Nonce: sent.Nonce,
+		nack := &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: sent.Nonce,
 			Error: &statuspb.Status{Message: "it does not decode"}}
 		b.StartTimer()
 		s.Receive(now, book, nack)
@@ -53,14 +54,14 @@ func benchRefuse(b *testing.B, named bool) {
 		name := fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i)
 		words = append(words, name+"=1")
 	}
-	target := m.target(map[Type]Section{Clusters: m.section(Clusters, words)})
+	target := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
 	b.ReportAllocs()
 	nacks := 0
 	for b.Loop() {
-		book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
-		s, now := New(Options{Delta: true}), time.Unix(1000, 0)
+		book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+		s, now := New(book, Options{Delta: true}), time.Unix(1000, 0)
 		s.Retarget(now, book, target)
-		out := s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL})
+		out := s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL})
 		for range 10_000 {
 			var last *Batch
 			for _, e := range out {
@@ -71,7 +72,7 @@ func benchRefuse(b *testing.B, named bool) {
 			if last == nil {
 				break
 			}
-			r := &Request{Delta: true, TypeURL: ClusterURL, Nonce: last.Nonce}
+			r := &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: last.Nonce}
 			if len(last.Entries) > 0 {
 				r.Error = &statuspb.Status{Message: "it does not decode"}
 				if named {
@@ -92,5 +93,5 @@ func errorsOf(b *Batch) string {
 	for _, e := range b.Entries {
 		errors = append(errors, e.Name()+": no such extension")
 	}
-	return clusterErrors + strings.Join(errors, ", ")
+	return "Error adding/updating cluster(s) " + strings.Join(errors, ", ")
 }

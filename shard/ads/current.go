@@ -4,8 +4,8 @@ package ads
 // all listeners, at their versions. One that asks for endpoints or routes first has something that waits for them
 // (protocol.md 1).
 func (b *Book) Current(r *Request, target Target) bool {
-	typ, served := TypeOf(r.TypeURL)
-	if !served || !typ.root() || r.Names != nil || r.Subscribe != nil && !r.Subscribe.Contains(wildcard) {
+	typ, served := b.rows.Of(r.TypeURL)
+	if !served || !b.rows.Row(typ).Complete || r.Names != nil || r.Subscribe != nil && !r.Subscribe.Contains(wildcard) {
 		return false
 	}
 	section := target.Content(typ, Subscription{All: true}).section()

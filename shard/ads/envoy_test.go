@@ -9,6 +9,8 @@ import (
 
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // client is a simulated xDS client: what it has, what it asks for, what it has been sent and has not read yet. It
@@ -22,7 +24,7 @@ type client struct {
 	sidecar bool
 	now     time.Time
 	session *Session
-	doubt   TypeSet
+	doubt   xdstype.Set
 
 	inbox    []*Batch // sent and not read
 	answered bool     // a response was ACKed or refused on this stream
@@ -59,7 +61,7 @@ func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *cli
 
 // connect begins a stream.
 func (c *client) connect(target *meshTarget) {
-	c.session = New(Options{Delta: c.delta, Fallback: c.sidecar, Doubt: c.doubt})
+	c.session = New(c.book, Options{Delta: c.delta, Sidecar: c.sidecar, Doubt: c.doubt})
 	c.inbox, c.answered, c.changing = nil, false, map[string]bool{}
 	for i := range c.types {
 		ct := &c.types[i]
@@ -72,15 +74,15 @@ func (c *client) connect(target *meshTarget) {
 	if target != nil {
 		c.do(c.session.Retarget(c.now, c.book, target))
 	}
-	for _, typ := range []Type{Clusters, Endpoints, Listeners, Routes} {
-		if typ.root() || len(c.types[typ].wants) > 0 {
+	for _, typ := range []xdstype.Type{xdstype.Cluster, xdstype.Endpoint, xdstype.Listener, xdstype.Route} {
+		if c.session.row(typ).Complete || len(c.types[typ].wants) > 0 {
 			c.ask(typ, nil, nil, nil)
 		}
 	}
 }
 
 // ask sends a request: the first of its type on the stream, or a change of what is wanted, or an ACK or NACK.
-func (c *client) ask(typ Type, add, remove []string, refuse *statuspb.Status) {
+func (c *client) ask(typ xdstype.Type, add, remove []string, refuse *statuspb.Status) {
 	ct := &c.types[typ]
 	r := Request{Delta: c.delta, TypeURL: typ.URL(), Error: refuse}
 	if !c.answered && c.lacks(typ) {
@@ -103,7 +105,7 @@ func (c *client) ask(typ Type, add, remove []string, refuse *statuspb.Status) {
 }
 
 // lacks reports whether the client does not have what it wants.
-func (c *client) lacks(typ Type) bool {
+func (c *client) lacks(typ xdstype.Type) bool {
 	for name := range c.types[typ].wants {
 		if c.types[typ].has[name] == nil {
 			return true
@@ -113,7 +115,7 @@ func (c *client) lacks(typ Type) bool {
 }
 
 // reply is an ACK or NACK of the response just read.
-func (c *client) reply(typ Type, nonce string, refuse *statuspb.Status) {
+func (c *client) reply(typ xdstype.Type, nonce string, refuse *statuspb.Status) {
 	ct := &c.types[typ]
 	c.answered = true
 	r := Request{Delta: c.delta, TypeURL: typ.URL(), Nonce: nonce, Error: refuse}
@@ -126,12 +128,12 @@ func (c *client) reply(typ Type, nonce string, refuse *statuspb.Status) {
 
 // unread reports whether a response of a type waits to be read. A State-of-the-World server does not see what changes
 // of a subscription until then, and a client that takes a change back meanwhile is not sent what it dropped.
-func (c *client) unread(typ Type) bool {
+func (c *client) unread(typ xdstype.Type) bool {
 	return slices.ContainsFunc(c.inbox, func(b *Batch) bool { return b.TypeURL == typ.URL() })
 }
 
 // want changes what is wanted of a type by name.
-func (c *client) want(typ Type, wants map[string]bool) {
+func (c *client) want(typ xdstype.Type, wants map[string]bool) {
 	ct := &c.types[typ]
 	var add, remove []string
 	for name := range wants {
@@ -179,7 +181,7 @@ func (c *client) read() {
 	b := c.inbox[0]
 	c.inbox = c.inbox[1:]
 	c.total++
-	typ, _ := TypeOf(b.TypeURL)
+	typ, _ := xdstype.Of(b.TypeURL)
 	c.t.Logf("  reads %s", describe(b, &c.aliases))
 	ct := &c.types[typ]
 	c.useless(typ, b)
@@ -191,7 +193,7 @@ func (c *client) read() {
 			bad = append(bad, e.Name())
 		}
 	}
-	partly := len(bad) == 0 || typ == Clusters || typ == Endpoints && !c.delta
+	partly := len(bad) == 0 || typ == xdstype.Cluster || typ == xdstype.Endpoint && !c.delta
 	if partly {
 		c.take(typ, b, bad)
 	}
@@ -199,7 +201,7 @@ func (c *client) read() {
 		ct.refused = true
 		c.nacks++
 		msg := "it does not decode"
-		if typ == Clusters {
+		if typ == xdstype.Cluster {
 			msg = fmt.Sprintf("Error adding/updating cluster(s) %s: bad", strings.Join(bad, ": bad, "))
 		}
 		c.reply(typ, b.Nonce, &statuspb.Status{Code: 13, Message: msg})
@@ -207,8 +209,8 @@ func (c *client) read() {
 		ct.version = b.Version
 		c.reply(typ, b.Nonce, nil)
 	}
-	if typ == Clusters {
-		c.want(Endpoints, namesOf(ct.has))
+	if typ == xdstype.Cluster {
+		c.want(xdstype.Endpoint, namesOf(ct.has))
 	}
 }
 
@@ -216,7 +218,7 @@ func (c *client) read() {
 // have.
 func refusedText(e *encodecacheEntry) bool {
 	text := textOf(e)
-	return strings.Contains(text, "bad") || e.TypeURL() == ListenerURL && strings.HasPrefix(text, "h") &&
+	return strings.Contains(text, "bad") || e.TypeURL() == xdstype.ListenerURL && strings.HasPrefix(text, "h") &&
 		!strings.Contains(text, "|")
 }
 
@@ -229,9 +231,9 @@ func namesOf(has map[string]*encodecacheEntry) map[string]bool {
 }
 
 // take takes the resources of a response but the bad ones.
-func (c *client) take(typ Type, b *Batch, bad []string) {
+func (c *client) take(typ xdstype.Type, b *Batch, bad []string) {
 	ct := &c.types[typ]
-	if !c.delta && typ.root() {
+	if !c.delta && c.session.row(typ).Complete {
 		for name := range ct.has {
 			if !slices.ContainsFunc(b.Entries, func(e *encodecacheEntry) bool { return e.Name() == name }) {
 				delete(ct.has, name)
@@ -242,10 +244,10 @@ func (c *client) take(typ Type, b *Batch, bad []string) {
 		delete(ct.has, name)
 	}
 	for _, e := range b.Entries {
-		if slices.Contains(bad, e.Name()) || !typ.root() && !ct.wants[e.Name()] {
+		if slices.Contains(bad, e.Name()) || !c.session.row(typ).Complete && !ct.wants[e.Name()] {
 			continue
 		}
-		if typ == Clusters && !sameContent(ct.has[e.Name()], e) {
+		if typ == xdstype.Cluster && !sameContent(ct.has[e.Name()], e) {
 			c.changing[e.Name()] = true
 		}
 		ct.has[e.Name()] = e
@@ -253,28 +255,29 @@ func (c *client) take(typ Type, b *Batch, bad []string) {
 }
 
 // useless fails the test when a response repeats what the client has, but for the cases that protocol.md names.
-func (c *client) useless(typ Type, b *Batch) {
+func (c *client) useless(typ xdstype.Type, b *Batch) {
 	ct := &c.types[typ]
-	exempt := ct.reads == 0 || ct.refused || c.doubt.Has(typ) || typ == Endpoints && c.types[Clusters].refused
+	exempt := ct.reads == 0 || ct.refused || c.doubt.Has(typ) ||
+		typ == xdstype.Endpoint && c.types[xdstype.Cluster].refused
 	news := len(b.Removed) > 0
 	for _, e := range b.Entries {
 		same := sameContent(ct.has[e.Name()], e)
 		before, subscribed := ct.fresh[e.Name()]
 		news = news || !same
 		switch {
-		case exempt, !same, typ.root() && !c.delta, subscribed && before <= ct.reads:
-		case typ == Endpoints && c.changing[e.Name()]:
+		case exempt, !same, c.session.row(typ).Complete && !c.delta, subscribed && before <= ct.reads:
+		case typ == xdstype.Endpoint && c.changing[e.Name()]:
 		default:
 			c.t.Fatalf("%v sends %s=%s, which the client has", typ, e.Name(), textOf(e))
 		}
 		switch {
-		case typ == Endpoints && c.changing[e.Name()]:
+		case typ == xdstype.Endpoint && c.changing[e.Name()]:
 			delete(c.changing, e.Name()) // it was not sent for the subscription
 		case before <= ct.reads:
 			delete(ct.fresh, e.Name())
 		}
 	}
-	if !exempt && !c.delta && typ.root() && !news && len(b.Entries) == len(ct.has) {
+	if !exempt && !c.delta && c.session.row(typ).Complete && !news && len(b.Entries) == len(ct.has) {
 		c.t.Fatalf("%v is sent again without a change", typ)
 	}
 }

@@ -1,29 +1,24 @@
 package ads
 
 import (
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Field numbers of envoy.config.route.v3.RouteConfiguration.
-const (
-	routeName             = 1
-	routeValidateClusters = 7
-)
+// emptyKey names the empty resource of a type and a name.
+type emptyKey struct {
+	row  *xdstype.Row
+	name string
+}
 
-// empty is the route configuration that a sidecar gets for a name that does not exist, as istiod gives it: the name,
-// and validate_clusters false. Without it a listener that names it would wait. The name is any bytes that a client
-// sent.
-func (b *Book) empty(name string) *encodecache.Entry {
-	e, ok := b.empties[name]
+// empty returns the resource that a sidecar gets for a name that does not exist: the row makes it. The name is any
+// bytes that a client sent.
+func (b *Book) empty(row *xdstype.Row, name string) *encodecache.Entry {
+	key := emptyKey{row, name}
+	e, ok := b.empties[key]
 	if !ok {
-		msg := protowire.AppendTag(nil, routeName, protowire.BytesType)
-		msg = protowire.AppendString(msg, name)
-		msg = protowire.AppendTag(msg, routeValidateClusters, protowire.BytesType)
-		msg = protowire.AppendBytes(msg, nil)
-		e = encodecache.NewLeaf(RouteURL, name, encodecache.NewFragment(msg))
-		b.empties[name] = e
+		e = encodecache.NewLeaf(row.URL, name, encodecache.NewFragment(row.Empty(name)))
+		b.empties[key] = e
 	}
 	return e
 }

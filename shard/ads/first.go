@@ -1,14 +1,19 @@
 package ads
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again,
 // with the exceptions of protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the
 // first response of the stream. False is that it may not be sent yet: routes that are new to a client with routes in
 // use wait for new clusters as ever (protocol.md 11).
-func (t *turn) firstAnswer(typ Type, goal *Content) bool {
+func (t *turn) firstAnswer(typ xdstype.Type, goal *Content) bool {
 	st := &t.types[typ]
-	if typ == Routes && t.renews(goal) && t.warming(t.book.whole(t.kind(typ), st.sub, goal)) {
+	if t.row(typ).Mentions != xdstype.None && t.renews(typ, goal) &&
+		t.warming(typ, t.book.whole(t.kind(typ), st.sub, goal)) {
 		st.blocked = true
 		return false
 	}
@@ -22,19 +27,19 @@ func (t *turn) firstAnswer(typ Type, goal *Content) bool {
 	return true
 }
 
-// renews reports whether a client that connects again has older routes than goal.
-func (t *turn) renews(goal *Content) bool {
-	st := &t.types[Routes]
+// renews reports whether a client that connects again has other resources of a type than goal.
+func (t *turn) renews(typ xdstype.Type, goal *Content) bool {
+	st := &t.types[typ]
 	if t.opts.Delta {
 		return st.initial != nil
 	}
-	return st.version != "" && st.version != t.book.whole(t.kind(Routes), st.sub, goal).sum.version()
+	return st.version != "" && st.version != t.book.whole(t.kind(typ), st.sub, goal).sum.version()
 }
 
 // firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these
 // versions, not that it has kept them: one that unsubscribes forgets, keeps the version, and may subscribe again on a
 // later stream. That is told from a client that connects again by what it answered on this stream before: nothing.
-func (t *turn) firstSotW(typ Type, goal *Content) {
+func (t *turn) firstSotW(typ xdstype.Type, goal *Content) {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	if st.sub.None() {
@@ -50,12 +55,12 @@ func (t *turn) firstSotW(typ Type, goal *Content) {
 	}
 	batch := t.book.wholeBatch(k, st.sub, goal) // also when nothing of these names exists: the answer tells so
 	t.send(typ, batch, goal, sum)
-	if typ == Clusters && !knows {
-		t.followWhole(batch)
+	if !knows {
+		t.followWhole(typ, batch)
 	}
 }
 
-func (t *turn) firstDelta(typ Type, goal *Content) {
+func (t *turn) firstDelta(typ xdstype.Type, goal *Content) {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	var batch *Batch
@@ -78,11 +83,10 @@ func (t *turn) firstDelta(typ Type, goal *Content) {
 		return
 	}
 	t.send(typ, batch, goal, digest{})
-	switch {
-	case typ == Clusters && whole:
-		t.followWhole(batch)
-	case typ == Clusters:
-		t.follow(batch)
+	if whole {
+		t.followWhole(typ, batch)
+	} else {
+		t.follow(typ, batch)
 	}
 }
 
@@ -92,14 +96,14 @@ func (b *Book) nothing(k kind) *Batch {
 	key := question{kind: k, keep: true}
 	a, ok := b.answers[key]
 	if !ok {
-		a = &answer{batch: b.finish(&Batch{TypeURL: k.typ.URL(), Delta: k.delta}, digest{})}
+		a = &answer{batch: b.finish(&Batch{TypeURL: k.row.URL, Delta: k.delta}, digest{})}
 		b.answers[key] = a
 	}
 	return a.batch
 }
 
 // reconcile is what a Delta client lacks that says what it has; nil when nothing.
-func (t *turn) reconcile(typ Type, goal *Content) *Batch {
+func (t *turn) reconcile(typ xdstype.Type, goal *Content) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	w := t.book.whole(k, st.sub, goal)
@@ -126,7 +130,7 @@ type gap struct {
 // fill is the response that brings a client with those versions to all of w; nil when it has that. The names that it
 // has are not what it subscribes to; those that no longer exist are removed.
 func (b *Book) fill(g gap, w *whole, has map[string]string) *Batch {
-	out := &Batch{TypeURL: g.kind.typ.URL(), Delta: true}
+	out := &Batch{TypeURL: g.kind.row.URL, Delta: true}
 	for _, e := range w.entries {
 		version, claims := has[e.Name()]
 		if g.believe && claims && version == e.Version() && !g.force.Contains(e.Name()) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotd/pilotd/xdstype"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 )
 
@@ -17,16 +18,18 @@ func FuzzSession(f *testing.F) {
 		in := &dice{data: data}
 		m, table := newMesh(), NewNamesTable()
 		var n uint64
-		book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
-		s := New(Options{Delta: in.roll(2) == 0, Fallback: in.roll(2) == 0, MaxNames: in.roll(2) * 4,
-			Doubt: TypeSet(in.roll(16))})
+		book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
+		s := New(book, Options{Delta: in.roll(2) == 0, Sidecar: in.roll(2) == 0, MaxNames: in.roll(2) * 4,
+			Doubt: xdstype.Set(in.roll(16))})
 		now := time.Unix(1000, 0)
 		var target *meshTarget
 		for len(in.data) > 0 {
 			switch in.roll(5) {
 			case 0:
-				target = m.target(map[Type]Section{Type(in.roll(numTypes)): m.section(Type(in.roll(numTypes)),
-					in.words())})
+				target = m.target(
+					map[xdstype.Type]Section{xdstype.Type(in.roll(numTypes)): m.section(xdstype.Type(in.roll(numTypes)),
+						in.words())},
+				)
 				s.Retarget(now, book, target)
 			case 1:
 				m.endpoints(in.name(), fmt.Sprint(in.roll(3)))
@@ -45,8 +48,9 @@ func FuzzSession(f *testing.F) {
 			}
 			book.Turn()
 			for typ := range s.types {
-				if st := &s.types[typ]; len(st.flights) > maxFlights || Type(typ) != Clusters && len(st.flights) > 1 {
-					t.Fatalf("%d un-ACKed responses of %v", len(st.flights), Type(typ))
+				if st := &s.types[typ]; len(st.flights) > maxFlights ||
+					xdstype.Type(typ) != xdstype.Cluster && len(st.flights) > 1 {
+					t.Fatalf("%d un-ACKed responses of %v", len(st.flights), xdstype.Type(typ))
 				}
 			}
 		}
@@ -84,7 +88,10 @@ func (d *dice) words() []string {
 }
 
 func (d *dice) request(table *NamesTable, delta bool, last uint64) Request {
-	r := Request{Delta: delta, TypeURL: []string{ClusterURL, EndpointURL, ListenerURL, RouteURL, "other"}[d.roll(5)]}
+	r := Request{
+		Delta:   delta,
+		TypeURL: []string{xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL, "other"}[d.roll(5)],
+	}
 	if back := uint64(d.roll(6)); back < 4 && back <= last {
 		r.Nonce = fmt.Sprint(last - back)
 	}

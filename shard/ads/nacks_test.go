@@ -8,6 +8,8 @@ import (
 	"time"
 
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // A response of many resources with a few bad ones among them, of which the client says only that something is wrong,
@@ -48,9 +50,11 @@ type refuser struct {
 
 func newRefuser(resources, bad int, delta bool, r *rand.Rand) *refuser {
 	m := newMesh()
-	c := &refuser{session: New(Options{Delta: delta}), delta: delta, bad: map[string]bool{}, has: map[string]bool{}}
+	c := &refuser{delta: delta, bad: map[string]bool{}, has: map[string]bool{}}
 	var nonce uint64
-	c.book = NewBook(NewNamesTable(), NewVerdicts(), func() uint64 { nonce++; return nonce })
+	c.book = NewBook(xdstype.Standard(), NewNamesTable(), NewVerdicts(),
+		func() uint64 { nonce++; return nonce })
+	c.session = New(c.book, Options{Delta: delta})
 	var words []string
 	for i := range resources {
 		c.names = append(c.names, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
@@ -59,14 +63,14 @@ func newRefuser(resources, bad int, delta bool, r *rand.Rand) *refuser {
 	for _, i := range r.Perm(resources)[:bad] {
 		c.bad[c.names[i]] = true
 	}
-	c.session.Retarget(time.Unix(1000, 0), c.book, m.target(map[Type]Section{Clusters: m.section(Clusters, words)}))
+	c.session.Retarget(time.Unix(1000, 0), c.book, m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}))
 	return c
 }
 
 // run lets the client answer until it is sent nothing more.
 func (c *refuser) run(t *testing.T) {
 	now := time.Unix(1000, 0)
-	effects := c.session.Receive(now, c.book, &Request{Delta: c.delta, TypeURL: ClusterURL})
+	effects := c.session.Receive(now, c.book, &Request{Delta: c.delta, TypeURL: xdstype.ClusterURL})
 	for range 10_000 {
 		var last *Batch
 		for _, e := range effects {
@@ -85,7 +89,7 @@ func (c *refuser) run(t *testing.T) {
 
 // answer is an ACK, or a NACK if the response has anything bad.
 func (c *refuser) answer(b *Batch) *Request {
-	r := &Request{Delta: c.delta, TypeURL: ClusterURL, Nonce: b.Nonce, Version: b.Version}
+	r := &Request{Delta: c.delta, TypeURL: xdstype.ClusterURL, Nonce: b.Nonce, Version: b.Version}
 	for _, e := range b.Entries {
 		if c.bad[e.Name()] {
 			c.nacks++

@@ -7,16 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/encodecache"
-)
-
-// Field numbers of the parts of composite resources: RouteConfiguration.virtual_hosts with VirtualHost.name,
-// Listener.filter_chains with FilterChain.filter_chain_match and FilterChain.name.
-const (
-	hostField  = 2
-	hostName   = 1
-	chainField = 3
-	chainMatch = 1
-	chainName  = 7
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // headerPart is the name of a resource's first Fragment, which all others need.
@@ -30,8 +21,7 @@ type part struct {
 }
 
 // partsOf returns the parts of a resource, the header first; nil for one that is refused or accepted as a whole.
-// Endpoints are: their Fragments hold the lengths of others. The listeners of a sidecar are, too: without one of its
-// inbound chains, connections would be taken by a chain that is meant for others.
+// Endpoints are: their Fragments hold the lengths of others.
 func partsOf(k kind, e *encodecache.Entry) []part {
 	parts := fragmentsOf(k, e)
 	if len(parts) < 2 {
@@ -56,7 +46,7 @@ func fragmentsOf(k kind, e *encodecache.Entry) (parts []part) {
 		case seen == nil:
 			seen = map[string]int{}
 		}
-		name := partName(k.typ, f)
+		name := partName(k.row, f)
 		seen[name]++
 		if n := seen[name]; n > 1 {
 			name += "\x00" + strconv.Itoa(n)
@@ -67,25 +57,24 @@ func fragmentsOf(k kind, e *encodecache.Entry) (parts []part) {
 }
 
 // parted reports whether resources of the kind are sent without some of their parts when a client refuses these.
-func (k kind) parted() bool { return k.typ == Routes || k.typ == Listeners && !k.sidecar }
+func (k kind) parted() bool {
+	p := &k.row.Parts
+	return p.Field != 0 && !(p.WholeForSidecars && k.sidecar)
+}
 
 // named is the Key of a Fragment that knows which part of its resource it is: a value.Origin.
 type named interface{ Part() string }
 
 // partName is the name of a Fragment that is no header: what its Key says, or what stands in its bytes, or its content.
-func partName(typ Type, f *encodecache.Fragment) string {
+func partName(row *xdstype.Row, f *encodecache.Fragment) string {
 	if key, ok := f.Origin().(named); ok {
 		if name := key.Part(); name != "" {
 			return name
 		}
 	}
-	field, names := protowire.Number(hostField), []protowire.Number{hostName}
-	if typ == Listeners {
-		field, names = chainField, []protowire.Number{chainName, chainMatch}
-	}
-	if in, ok := fieldOf(f.Bytes(), field); ok {
-		for _, n := range names {
-			if name, ok := fieldOf(in, n); ok && len(name) > 0 {
+	if in, ok := fieldOf(f.Bytes(), row.Parts.Field); ok {
+		for _, n := range row.Parts.Names {
+			if name, ok := fieldOf(in, n); ok && n != 0 && len(name) > 0 {
 				return string(name)
 			}
 		}
@@ -116,7 +105,7 @@ func fieldOf(b []byte, number protowire.Number) ([]byte, bool) {
 
 // with returns a resource of the parts that instead gives for its own: another Fragment, or none to leave the part out.
 // It returns e itself if nothing changes, like if that is what comes out, and nil if nothing sensible is left: no
-// header, or a listener without a chain.
+// header, or no part where one is needed.
 func with(k kind, e, like *encodecache.Entry, instead func(part) *encodecache.Fragment) *encodecache.Entry {
 	parts := partsOf(k, e)
 	if parts == nil {
@@ -137,7 +126,7 @@ func with(k kind, e, like *encodecache.Entry, instead func(part) *encodecache.Fr
 	switch {
 	case !changed:
 		return e
-	case len(fragments) < 2 && k.typ == Listeners:
+	case len(fragments) < 2 && k.row.Parts.Needed:
 		return nil
 	case madeOf(k, like, fragments):
 		return like

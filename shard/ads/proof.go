@@ -1,6 +1,10 @@
 package ads
 
-import "time"
+import (
+	"time"
+
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // A stream that ends without any response counts as failed, and its client waits longer before each next one
 // (protocol.md 2). So a client that has everything is sent something that it has: with Delta an empty response; with
@@ -19,7 +23,7 @@ const ProofWait = 5 * time.Second
 // So only a client whose roots are wildcards is kept waiting. What it asks for late on a stream, and has a version of,
 // it asks for because of a response: then it has answered one. A client with names asks when its application does, and
 // may have dropped what its version tells.
-func (t *turn) proves(typ Type, goal *Content) bool {
+func (t *turn) proves(typ xdstype.Type, goal *Content) bool {
 	st := &t.types[typ]
 	switch {
 	case t.sends > 0:
@@ -29,7 +33,7 @@ func (t *turn) proves(typ Type, goal *Content) bool {
 			t.proveBy = t.now.Add(ProofWait)
 		}
 		return true
-	case typ.root():
+	case t.row(typ).Complete:
 		return false
 	}
 	least := t.book.smallest(t.kind(typ), st.sub, goal)
@@ -44,10 +48,10 @@ func (t *turn) overdue() {
 	}
 	t.proveBy = time.Time{}
 	var root *whole
-	var of Type
-	for _, typ := range []Type{Clusters, Listeners} {
-		st := &t.types[typ]
-		if !st.watched || st.first || !st.sub.All {
+	var of xdstype.Type
+	for i := range t.types {
+		typ, st := xdstype.Type(i), &t.types[i]
+		if !t.row(typ).Complete || !st.watched || st.first || !st.sub.All {
 			continue
 		}
 		if w := t.book.whole(t.kind(typ), st.sub, st.have); len(w.entries) > 0 &&

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 type encodecacheEntry = encodecache.Entry
@@ -28,7 +29,7 @@ func TestClientThatRefuses(t *testing.T) {
 func simulate(t *rapid.T, bad bool) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
+	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	c := newClient(t, m, book, table, rapid.Bool().Draw(t, "delta"))
 	c.sidecar = !bad || rapid.Bool().Draw(t, "sidecar")
 	var target *meshTarget
@@ -52,8 +53,8 @@ func simulate(t *rapid.T, bad bool) {
 				c.read()
 			}
 		case "routes":
-			if wants := drawSet(t, "r"); c.delta || !c.unread(Routes) {
-				c.want(Routes, wants)
+			if wants := drawSet(t, "r"); c.delta || !c.unread(xdstype.Route) {
+				c.want(xdstype.Route, wants)
 			}
 		case "tick":
 			c.now = c.now.Add(time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond)
@@ -74,17 +75,17 @@ func simulate(t *rapid.T, bad bool) {
 
 // check holds what the client has against what the world says.
 func (c *client) check(target *meshTarget) {
-	for typ := range Type(numTypes) {
+	for typ := range xdstype.Type(numTypes) {
 		ct := &c.types[typ]
 		want := map[string]*encodecache.Entry{}
 		for name, e := range target.contents[typ].Section.All() {
-			if typ.root() || ct.wants[name] {
+			if c.session.row(typ).Complete || ct.wants[name] {
 				want[name] = e
 			}
 		}
 		for name := range ct.wants {
-			if want[name] == nil && typ == Routes && c.sidecar {
-				want[name] = c.book.empty(name)
+			if want[name] == nil && typ == xdstype.Route && c.sidecar {
+				want[name] = c.book.empty(c.session.row(typ), name)
 			}
 		}
 		for name, e := range want {
@@ -97,7 +98,7 @@ func (c *client) check(target *meshTarget) {
 			}
 		}
 		for name := range ct.has {
-			gone := want[name] == nil && (c.delta || typ.root())
+			gone := want[name] == nil && (c.delta || c.session.row(typ).Complete)
 			if gone {
 				c.t.Fatalf("%v %s is still there", typ, name)
 			}
@@ -107,13 +108,13 @@ func (c *client) check(target *meshTarget) {
 		c.t.Fatal("something is pending for ever")
 	}
 	if c.session.sends == 0 &&
-		(c.delta || target.contents[Clusters].Section.Len()+target.contents[Listeners].Section.Len() > 0) {
+		(c.delta || target.contents[xdstype.Cluster].Section.Len()+target.contents[xdstype.Listener].Section.Len() > 0) {
 		c.t.Fatal("the stream got no response")
 	}
 }
 
 // checkParts holds what the client has of a resource with bad parts against what it should have: all others.
-func (c *client) checkParts(typ Type, has, want *encodecache.Entry) {
+func (c *client) checkParts(typ xdstype.Type, has, want *encodecache.Entry) {
 	parts := func(e *encodecache.Entry) map[string]string {
 		out := map[string]string{}
 		if partsOf(c.session.kind(typ), e) != nil {
@@ -125,7 +126,7 @@ func (c *client) checkParts(typ Type, has, want *encodecache.Entry) {
 		return out
 	}
 	wanted, got := parts(want), parts(has)
-	if typ == Listeners && len(wanted) == 1 {
+	if typ == xdstype.Listener && len(wanted) == 1 {
 		return // without its only chain it is not sent: a client may keep what it has from an earlier stream
 	}
 	for name, text := range wanted {
@@ -178,34 +179,34 @@ func drawSet(t *rapid.T, prefix string) map[string]bool {
 
 // drawResourceSet is a change of some resources of the last world.
 func drawResourceSet(t *rapid.T, m *mesh, last *meshTarget, bad bool) *meshTarget {
-	sections := map[Type]Section{}
-	for typ := range Type(numTypes) {
+	sections := map[xdstype.Type]Section{}
+	for typ := range xdstype.Type(numTypes) {
 		if last != nil {
 			sections[typ] = last.contents[typ].Section
 		}
 	}
 	for range rapid.IntRange(1, 6).Draw(t, "edits") {
-		typ := Type(rapid.IntRange(0, numTypes-1).Draw(t, "type"))
-		if typ == Endpoints {
-			typ = Clusters
+		typ := xdstype.Type(rapid.IntRange(0, numTypes-1).Draw(t, "type"))
+		if typ == xdstype.Endpoint {
+			typ = xdstype.Cluster
 		}
 		n := name(t, [numTypes]string{"c", "c", "l", "r"}[typ])
 		if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
 			sections[typ] = sections[typ].Delete(n)
-			if typ == Clusters {
-				sections[Endpoints] = sections[Endpoints].Delete(n)
+			if typ == xdstype.Cluster {
+				sections[xdstype.Endpoint] = sections[xdstype.Endpoint].Delete(n)
 			}
 			continue
 		}
 		text := drawText(t, bad)
-		if bad && typ >= Listeners && rapid.Bool().Draw(t, "composite") {
+		if bad && typ >= xdstype.Listener && rapid.Bool().Draw(t, "composite") {
 			text = drawParts(t, bad)
-		} else if typ == Routes {
+		} else if typ == xdstype.Route {
 			text += ":" + name(t, "c")
 		}
 		sections[typ] = sections[typ].Set(n, m.entry(typ, n, text))
-		if _, ok := sections[Endpoints].Get(n); typ == Clusters && !ok {
-			sections[Endpoints] = sections[Endpoints].Set(n, m.entry(Endpoints, n, "0"))
+		if _, ok := sections[xdstype.Endpoint].Get(n); typ == xdstype.Cluster && !ok {
+			sections[xdstype.Endpoint] = sections[xdstype.Endpoint].Set(n, m.entry(xdstype.Endpoint, n, "0"))
 		}
 	}
 	return m.target(sections)

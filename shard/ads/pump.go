@@ -1,46 +1,51 @@
 package ads
 
-import "time"
+import (
+	"time"
+
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // pump sends what may be sent now, in order: CDS additions and changes, EDS, LDS, RDS, then removals.
 //
-// Each type follows the one before it, so that a Target reaches a client from CDS downwards: EDS and LDS go to the
-// Target that CDS was last sent of, RDS to that of LDS. A type that waits for an ACK holds back those that follow it,
-// and what came meanwhile merges.
+// A type follows the one that its row names, so that a Target reaches a client from CDS downwards: EDS and LDS go to
+// the Target that CDS was last sent of, RDS to that of LDS. A type that waits for an ACK holds back those that follow
+// it, and what came meanwhile merges.
 func (t *turn) pump() {
 	if t.target == nil {
 		return
 	}
-	for typ := range Type(numTypes) {
+	for i := range t.types {
+		typ := xdstype.Type(i)
 		t.step(typ, t.upstream(typ))
 	}
 	t.removals()
 }
 
 // upstream is the Target that a type is to reach now.
-func (s *Session) upstream(typ Type) Target {
-	clusters := s.types[Clusters].at
-	switch {
-	case typ == Clusters || clusters == nil:
-		return s.target
-	case typ == Routes && s.types[Listeners].at != nil && !s.late(Listeners):
-		return s.types[Listeners].at
+func (s *Session) upstream(typ xdstype.Type) Target {
+	for lead := s.row(typ).Follows; lead != xdstype.None; lead = s.row(lead).Follows {
+		if at := s.types[lead].at; at != nil && !s.late(lead) {
+			return at
+		}
 	}
-	return clusters
+	return s.target
 }
 
-// late reports whether a type holds back its followers for longer than order may cost.
-func (s *Session) late(typ Type) bool {
+// late reports whether a type holds back its followers for longer than order may cost. One that becomes warm gets its
+// credit back by time instead.
+func (s *Session) late(typ xdstype.Type) bool {
 	st := &s.types[typ]
-	return st.waiting && st.blocked && !s.now.Before(st.newest().since.Add(CreditWait))
+	return !s.warms(typ) && st.waiting && st.blocked && !s.now.Before(st.newest().since.Add(CreditWait))
 }
 
-func (s *Session) kind(typ Type) kind {
-	return kind{typ: typ, delta: s.opts.Delta, fallback: s.opts.Fallback && typ == Routes, sidecar: s.opts.Fallback}
+func (s *Session) kind(typ xdstype.Type) kind {
+	row := s.row(typ)
+	return kind{row: row, delta: s.opts.Delta, fallback: s.opts.Sidecar && row.Empty != nil, sidecar: s.opts.Sidecar}
 }
 
 // step brings one type to target, as far as it may now.
-func (t *turn) step(typ Type, target Target) {
+func (t *turn) step(typ xdstype.Type, target Target) {
 	st := &t.types[typ]
 	if !st.watched {
 		st.at = target
@@ -53,7 +58,7 @@ func (t *turn) step(typ Type, target Target) {
 		}
 		return
 	}
-	for t.to(typ, goal, typ != Listeners) {
+	for t.to(typ, goal, t.row(typ).Removal == xdstype.Last) {
 		st.at = target
 		if !t.idle(typ) {
 			return
@@ -63,7 +68,7 @@ func (t *turn) step(typ Type, target Target) {
 }
 
 // goal is what the client should have of target: without what it refused.
-func (t *turn) goal(typ Type, target Target) *Content {
+func (t *turn) goal(typ xdstype.Type, target Target) *Content {
 	st := &t.types[typ]
 	content := target.Content(typ, st.sub)
 	r := st.refusal
@@ -77,7 +82,7 @@ func (t *turn) goal(typ Type, target Target) *Content {
 
 // to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be
 // sent yet.
-func (t *turn) to(typ Type, goal *Content, keep bool) bool {
+func (t *turn) to(typ xdstype.Type, goal *Content, keep bool) bool {
 	st := &t.types[typ]
 	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(),
 		keep: keep, sum: st.sum}
@@ -86,21 +91,19 @@ func (t *turn) to(typ Type, goal *Content, keep bool) bool {
 		st.have, st.sum, st.kept, st.force, st.blocked = a.to, a.sum, a.kept, nil, false
 		return true
 	}
-	if st.waiting || typ == Routes && t.warming(a) {
+	if st.waiting || t.warming(typ, a) {
 		st.blocked = true
 		return false
 	}
 	st.kept = a.kept
 	batch := t.book.response(q, a)
 	t.send(typ, batch, a.to, a.sum)
-	if typ == Clusters {
-		t.follow(batch)
-	}
+	t.follow(typ, batch)
 	return true
 }
 
 // send sends batch, which leaves the client with to.
-func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
+func (t *turn) send(typ xdstype.Type, batch *Batch, to *Content, sum digest) {
 	st := &t.types[typ]
 	st.have, st.sum, st.force, st.blocked = to, sum, nil, false
 	st.waiting = true
@@ -115,26 +118,39 @@ func (t *turn) send(typ Type, batch *Batch, to *Content, sum digest) {
 }
 
 // follow has the endpoints of the clusters that batch changes sent after it: Envoy warms a changed cluster until they
-// come, and does not ask (protocol.md 9). A client that has not asked for EDS yet gets them in full when it does.
-func (t *turn) follow(batch *Batch) {
+// come, and does not ask (protocol.md 9). A client that has not asked for EDS yet gets them in full when it does. Of
+// types that nothing warms, nothing follows.
+func (t *turn) follow(typ xdstype.Type, batch *Batch) {
+	warmer := t.rows.WarmedBy(typ)
+	if warmer == xdstype.None {
+		return
+	}
 	changed, _ := batch.names(t.book.table)
-	eds := &t.types[Endpoints]
+	eds := &t.types[warmer]
 	eds.force = t.book.union(eds.force, changed)
 }
 
 // followWhole is follow after a first CDS response that may change every cluster.
-func (t *turn) followWhole(batch *Batch) {
-	if eds := &t.types[Endpoints]; !eds.watched || eds.first {
+func (t *turn) followWhole(typ xdstype.Type, batch *Batch) {
+	warmer := t.rows.WarmedBy(typ)
+	if warmer == xdstype.None {
+		return
+	}
+	if eds := &t.types[warmer]; !eds.watched || eds.first {
 		eds.full = true
 		return
 	}
-	t.follow(batch)
+	t.follow(typ, batch)
 }
 
 // warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is
-// bounded.
-func (t *turn) warming(routes interface{ mentions(*Names) bool }) bool {
-	for _, f := range t.types[Clusters].flights {
+// bounded. Resources of a type that mentions no other are never held back.
+func (t *turn) warming(typ xdstype.Type, routes interface{ mentions(*Names) bool }) bool {
+	named := t.row(typ).Mentions
+	if named == xdstype.None {
+		return false
+	}
+	for _, f := range t.types[named].flights {
 		if !t.now.Before(f.since.Add(CreditWait)) {
 			continue
 		}
@@ -159,8 +175,11 @@ func (t *turn) removals() {
 	if !t.settled() && t.now.Before(t.removeBy) {
 		return
 	}
-	for _, typ := range []Type{Clusters, Endpoints, Routes} {
-		st := &t.types[typ]
+	for i := range t.types {
+		typ, st := xdstype.Type(i), &t.types[i]
+		if t.row(typ).Removal != xdstype.Last {
+			continue
+		}
 		if st.kept && !t.to(typ, t.goal(typ, st.at), false) || st.waiting && t.now.Before(t.removeBy) {
 			break
 		}
@@ -171,7 +190,12 @@ func (t *turn) removals() {
 }
 
 func (s *Session) keeps() bool {
-	return s.types[Clusters].kept || s.types[Endpoints].kept || s.types[Routes].kept
+	for i := range s.types {
+		if s.types[i].kept && s.row(xdstype.Type(i)).Removal == xdstype.Last {
+			return true
+		}
+	}
+	return false
 }
 
 // settled reports whether the client has accepted all that leads to its Target but the removals. CDS need not be ACKed:
@@ -179,7 +203,7 @@ func (s *Session) keeps() bool {
 func (s *Session) settled() bool {
 	for typ := range s.types {
 		st := &s.types[typ]
-		if st.watched && (st.blocked || st.at != s.target || st.waiting && Type(typ) != Clusters) {
+		if st.watched && (st.blocked || st.at != s.target || st.waiting && !s.warms(xdstype.Type(typ))) {
 			return false
 		}
 	}

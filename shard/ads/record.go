@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // record is what is told about one type of a stream to people. Every stream has one of each type: it is small, and what
@@ -100,7 +101,7 @@ type Status struct {
 }
 
 // Status tells about one type.
-func (s *Session) Status(t Type) Status {
+func (s *Session) Status(t xdstype.Type) Status {
 	st := &s.types[t]
 	out := Status{
 		Watched: st.watched, Wildcard: st.sub.All, Names: st.sub.Names.Len(),
@@ -115,11 +116,11 @@ func (s *Session) Status(t Type) Status {
 }
 
 // Subscription is what the client asks for of a type.
-func (s *Session) Subscription(t Type) Subscription { return s.types[t].sub }
+func (s *Session) Subscription(t xdstype.Type) Subscription { return s.types[t].sub }
 
 // Has yields what the client was sent of a type and has not been told to drop, by name: what it has, once it has ACKed
 // all.
-func (s *Session) Has(b *Book, t Type) iter.Seq[*encodecache.Entry] {
+func (s *Session) Has(b *Book, t xdstype.Type) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
 		st := &s.types[t]
 		if !st.watched || st.first {

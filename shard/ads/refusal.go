@@ -5,6 +5,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // maxRefusals is how often in a row a type is corrected without an ACK. Then the search gives up: everything undecided
@@ -83,7 +84,7 @@ type suspect struct {
 
 // refused is a NACK of f. The response is corrected: what was bad goes back to the last good version, or away; all else
 // of it is sent again, so that the ACK of the correction makes the client's versions true.
-func (t *turn) refused(typ Type, f flight, message string) {
+func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	st := &t.types[typ]
 	st.log.refused(f.batch, t.now, message)
 	if !st.doubt {
@@ -109,7 +110,7 @@ func (t *turn) refused(typ Type, f flight, message string) {
 
 // attribute decides what a refusal says about suspects. explained tells that something was in the response that has
 // been found since. It returns what is found to be bad.
-func (t *turn) attribute(typ Type, f flight, suspects []*suspect, explained bool) []*suspect {
+func (t *turn) attribute(typ xdstype.Type, f flight, suspects []*suspect, explained bool) []*suspect {
 	r := t.types[typ].refusal
 	if r.streak >= maxRefusals {
 		return t.giveUp(typ, suspects)
@@ -147,8 +148,8 @@ func (t *turn) attribute(typ Type, f flight, suspects []*suspect, explained bool
 }
 
 // report tells of a refusal, and of what is found.
-func (t *turn) report(typ Type, batch *Batch, found []*suspect, message string) {
-	e := Effect{Kind: Refused, Type: typ, TypeURL: typ.URL(), Batch: batch, Message: message}
+func (t *turn) report(typ xdstype.Type, batch *Batch, found []*suspect, message string) {
+	e := Effect{Kind: Refused, Type: typ, TypeURL: t.row(typ).URL, Batch: batch, Message: message}
 	for _, s := range found {
 		if n := len(e.Names); n == 0 || e.Names[n-1] != s.name {
 			e.Names = append(e.Names, s.name)
@@ -162,12 +163,12 @@ func (t *turn) report(typ Type, batch *Batch, found []*suspect, message string) 
 	t.emit(e)
 }
 
-func (s *suspect) culprit(typ Type) Culprit {
+func (s *suspect) culprit(typ xdstype.Type) Culprit {
 	return Culprit{Type: typ, Name: s.name, Part: s.part, Sum: s.refused}
 }
 
 // offence is a suspect as it is reported.
-func (s *suspect) offence(typ Type) Offence {
+func (s *suspect) offence(typ xdstype.Type) Offence {
 	return Offence{Culprit: s.culprit(typ), Origins: s.origins}
 }
 
@@ -194,7 +195,7 @@ func appendKey(origins []any, key any) []any {
 }
 
 // correct has all of a refused response sent again, as it should be now. What it changed, the client does not have.
-func (t *turn) correct(typ Type, batch *Batch) {
+func (t *turn) correct(typ xdstype.Type, batch *Batch) {
 	st := &t.types[typ]
 	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.about()))
 	for _, it := range batch.about() {
@@ -208,7 +209,7 @@ func (t *turn) correct(typ Type, batch *Batch) {
 
 // suspects are the resources of a response that may be the reason why it was refused; of one that is searched already,
 // the parts. explained tells that something else in it, which was sent before it was found, is the reason.
-func (t *turn) suspects(typ Type, f flight) (out []*suspect, explained bool) {
+func (t *turn) suspects(typ xdstype.Type, f flight) (out []*suspect, explained bool) {
 	st := &t.types[typ]
 	for _, it := range f.batch.about() {
 		if it.new == nil || f.to.get(it.name) == nil { // it goes, or it is the fallback for what does not exist
@@ -235,7 +236,7 @@ func (t *turn) suspects(typ Type, f flight) (out []*suspect, explained bool) {
 		}
 		out = append(out, s)
 	}
-	return out, explained || typ.root() && !t.opts.Delta && st.refusal.condemnedIn(t.kind(typ), f.to)
+	return out, explained || t.row(typ).Complete && !t.opts.Delta && st.refusal.condemnedIn(t.kind(typ), f.to)
 }
 
 // condemnedIn reports whether something is there that is to be held back: it was sent before it was found. A response
@@ -291,7 +292,7 @@ func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
 		switch {
 		case good != nil && good.Sum() == p.fragment.Sum():
 			continue
-		case i == 0 && good == nil && k.typ == Listeners:
+		case i == 0 && good == nil && k.row.Parts.Needed:
 			continue // it cannot be tried alone
 		}
 		switch u := units[id{p.name, p.fragment.Sum()}]; {
@@ -311,8 +312,8 @@ func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
 
 // named returns the suspects that the text of an error accuses, a group for each resource, those that have parts first.
 // any tells whether it accuses anything, be it something that was found before.
-func (t *turn) named(typ Type, message string, batch *Batch, suspects []*suspect) (groups []*group, any bool) {
-	names := accused(typ, message, func(name string) bool { return batch.entry(name) != nil })
+func (t *turn) named(typ xdstype.Type, message string, batch *Batch, suspects []*suspect) (groups []*group, any bool) {
+	names := accused(t.row(typ), message, func(name string) bool { return batch.entry(name) != nil })
 	if len(names) == 0 {
 		return nil, false
 	}
@@ -352,7 +353,7 @@ func (r *refusal) worsen(name string) (ok bool) {
 
 // known returns those suspects that other clients have refused, and takes their groups away. What the text accuses and
 // has no parts needs no other's word.
-func (t *turn) known(typ Type, groups []*group, byText bool) (out []*suspect) {
+func (t *turn) known(typ xdstype.Type, groups []*group, byText bool) (out []*suspect) {
 	r := t.types[typ].refusal
 	for _, g := range groups {
 		n := len(out)

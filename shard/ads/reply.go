@@ -1,8 +1,10 @@
 package ads
 
+import "github.com/pilotd/pilotd/xdstype"
+
 // reply is an ACK or NACK of the response that r.Nonce names. False is that the response is none of those that are
 // known.
-func (t *turn) reply(typ Type, r *Request) bool {
+func (t *turn) reply(typ xdstype.Type, r *Request) bool {
 	st := &t.types[typ]
 	i := len(st.flights) - 1
 	for i >= 0 && st.flights[i].batch.Nonce != r.Nonce {
@@ -27,13 +29,16 @@ func (t *turn) reply(typ Type, r *Request) bool {
 		return true
 	}
 	t.accepted(typ, f)
-	if cds := &t.types[Clusters]; typ != Clusters && cds.waiting && cds.newest().seq < f.seq {
-		cds.waiting = false // the client is past it, whatever its ACK waits for
+	for i := range t.types { // the client is past what it was sent before, whatever that ACK waits for
+		if cds := &t.types[i]; typ != xdstype.Type(i) && cds.waiting && t.warms(xdstype.Type(i)) &&
+			cds.newest().seq < f.seq {
+			cds.waiting = false
+		}
 	}
 	return true
 }
 
-func (t *turn) accepted(typ Type, f flight) {
+func (t *turn) accepted(typ xdstype.Type, f flight) {
 	st := &t.types[typ]
 	st.accepted = f.to
 	t.retry(typ, f)

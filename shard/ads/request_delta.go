@@ -1,11 +1,13 @@
 package ads
 
+import "github.com/pilotd/pilotd/xdstype"
+
 // wildcard is the name that subscribes to all resources of a type.
 const wildcard = "*"
 
 // delta is a Delta request: an answer to a response if it has a nonce, and in any case what it changes of the
 // subscription.
-func (t *turn) delta(typ Type, r *Request) {
+func (t *turn) delta(typ xdstype.Type, r *Request) {
 	st := &t.types[typ]
 	if !st.watched {
 		t.watch(typ, r)
@@ -45,7 +47,7 @@ func (t *NamesTable) proper(n *Names) *Names {
 
 // amend changes a Delta subscription. A name that is subscribed to is sent, also when it was so before; one that is
 // unsubscribed from while the wildcard still covers it is sent too, so that the client knows what it has.
-func (t *turn) amend(typ Type, r *Request) {
+func (t *turn) amend(typ xdstype.Type, r *Request) {
 	st := &t.types[typ]
 	old := st.sub
 	st.sub = t.subscribed(old, r)

@@ -1,15 +1,19 @@
 package ads
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // sotw is a State-of-the-World request.
-func (t *turn) sotw(typ Type, r *Request) {
+func (t *turn) sotw(typ xdstype.Type, r *Request) {
 	st := &t.types[typ]
 	if !st.watched {
 		t.watch(typ, r)
 		st.version = r.Version
 		st.named = r.Names != nil
-		st.sub = st.listed(typ, r.Names)
+		st.sub = t.listed(typ, r.Names)
 		if t.within(typ) {
 			t.pump()
 		}
@@ -26,29 +30,29 @@ func (t *turn) sotw(typ Type, r *Request) {
 	}
 	t.reply(typ, r)
 	st.named = st.named || r.Names != nil
-	t.resubscribe(typ, st.listed(typ, r.Names))
+	t.resubscribe(typ, t.listed(typ, r.Names))
 	if t.within(typ) {
 		t.pump()
 	}
 }
 
 // watch notes the first request of a type.
-func (t *turn) watch(typ Type, r *Request) {
+func (t *turn) watch(typ xdstype.Type, r *Request) {
 	st := &t.types[typ]
 	st.watched, st.first = true, true
 	st.doubt = st.doubt || r.Error != nil
-	if typ == Endpoints && !t.types[Clusters].watched {
+	if warmed := t.row(typ).Warms; warmed != xdstype.None && !t.types[warmed].watched {
 		st.full = true // a cluster is warming (protocol.md 1)
 	}
 }
 
 // listed is what a list of names subscribes to: an empty one to all, of a root, while the stream never named that type.
-func (st *state) listed(typ Type, names *Names) Subscription {
-	return Subscription{All: names == nil && !st.named && typ.root(), Names: names}
+func (t *turn) listed(typ xdstype.Type, names *Names) Subscription {
+	return Subscription{All: names == nil && !t.types[typ].named && t.row(typ).Complete, Names: names}
 }
 
 // resubscribe replaces a subscription: what it adds is to be sent.
-func (t *turn) resubscribe(typ Type, sub Subscription) {
+func (t *turn) resubscribe(typ xdstype.Type, sub Subscription) {
 	st := &t.types[typ]
 	if sub == st.sub {
 		return
@@ -70,7 +74,7 @@ func (t *turn) resubscribe(typ Type, sub Subscription) {
 }
 
 // resum brings the digest of what the client has to a new subscription.
-func (t *turn) resum(typ Type, old Subscription) {
+func (t *turn) resum(typ xdstype.Type, old Subscription) {
 	st := &t.types[typ]
 	if t.opts.Delta {
 		return
@@ -89,7 +93,7 @@ func (t *turn) resum(typ Type, old Subscription) {
 }
 
 // sumOf is the digest of what the client has, from nothing.
-func (t *turn) sumOf(typ Type) digest {
+func (t *turn) sumOf(typ xdstype.Type) digest {
 	st := &t.types[typ]
 	if t.opts.Delta {
 		return digest{}
@@ -106,7 +110,7 @@ const (
 )
 
 // within ends a stream that subscribes to too much; false is that it did.
-func (t *turn) within(typ Type) bool {
+func (t *turn) within(typ xdstype.Type) bool {
 	names, err := t.types[typ].sub.Names, error(nil)
 	bytes, fresh := 0, 0
 	for i := range t.types {

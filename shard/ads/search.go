@@ -1,6 +1,10 @@
 package ads
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // This file is the search for what a client refuses: which suspects are tried next.
 
@@ -37,14 +41,14 @@ func (r *refusal) suspend() {
 }
 
 // search goes on to the next trial, and reports what is found to be bad on the way.
-func (t *turn) search(typ Type) {
+func (t *turn) search(typ xdstype.Type) {
 	if bad := t.next(typ); len(bad) > 0 {
 		t.report(typ, nil, bad, t.types[typ].refusal.message)
 	}
 }
 
 // next goes on to the next trial. It returns what is found to be bad on the way.
-func (t *turn) next(typ Type) (bad []*suspect) {
+func (t *turn) next(typ xdstype.Type) (bad []*suspect) {
 	st := &t.types[typ]
 	r := st.refusal
 	bad = t.choose(typ)
@@ -63,7 +67,7 @@ func (t *turn) next(typ Type) (bad []*suspect) {
 }
 
 // choose takes the next group for trial, half of it if it is known to be bad.
-func (t *turn) choose(typ Type) (bad []*suspect) {
+func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
 	r := t.types[typ].refusal
 	r.trial, r.split = nil, false
 	for len(r.groups) > 0 {
@@ -98,10 +102,10 @@ func (t *turn) choose(typ Type) (bad []*suspect) {
 	return bad
 }
 
-// indivisible reports whether nothing would be left of a listener without what is suspected, while the client has an
-// older one: it keeps that.
-func (t *turn) indivisible(typ Type, s *suspect) bool {
-	return s.leave && typ == Listeners && len(fragmentsOf(t.kind(typ), s.entry)) == 2
+// indivisible reports whether nothing of use would be left of a resource without what is suspected, while the client
+// has an older one: it keeps that.
+func (t *turn) indivisible(typ xdstype.Type, s *suspect) bool {
+	return s.leave && t.row(typ).Parts.Needed && len(fragmentsOf(t.kind(typ), s.entry)) == 2
 }
 
 // refresh takes out who is not there any more: then it may be that none of the others is to blame.
@@ -112,7 +116,7 @@ func (g *group) refresh() {
 }
 
 // condemn holds a suspect back until its content changes, and lets other Sessions know.
-func (t *turn) condemn(typ Type, s *suspect) {
+func (t *turn) condemn(typ xdstype.Type, s *suspect) {
 	r := t.types[typ].refusal
 	if s.in == nil {
 		r.enter(&group{items: []*suspect{s}})
@@ -129,7 +133,7 @@ func (t *turn) condemn(typ Type, s *suspect) {
 }
 
 // giveUp holds back all that is not decided about. It is no verdict: nobody else is told.
-func (t *turn) giveUp(typ Type, suspects []*suspect) []*suspect {
+func (t *turn) giveUp(typ xdstype.Type, suspects []*suspect) []*suspect {
 	r := t.types[typ].refusal
 	r.suspend()
 	r.push(&group{items: suspects})
@@ -147,7 +151,7 @@ func (t *turn) giveUp(typ Type, suspects []*suspect) []*suspect {
 }
 
 // retry goes on with a search after the ACK of f.
-func (t *turn) retry(typ Type, f flight) {
+func (t *turn) retry(typ xdstype.Type, f flight) {
 	r := t.types[typ].refusal
 	if r == nil {
 		return
@@ -166,7 +170,7 @@ func (t *turn) retry(typ Type, f flight) {
 }
 
 // conclude is what the ACK of f says about the trial.
-func (t *turn) conclude(typ Type, f flight) {
+func (t *turn) conclude(typ xdstype.Type, f flight) {
 	r := t.types[typ].refusal
 	whole := f.has(t.kind(typ), r.trial)
 	for _, s := range r.trial {
@@ -182,7 +186,7 @@ func (t *turn) conclude(typ Type, f flight) {
 
 // idle goes on with a search that nothing is on its way for: what is to be tried cannot be sent as things are. It
 // reports whether it did.
-func (t *turn) idle(typ Type) bool {
+func (t *turn) idle(typ xdstype.Type) bool {
 	st := &t.types[typ]
 	if r := st.refusal; r == nil || !r.searching() || len(st.flights) > 0 || st.blocked {
 		return false
@@ -224,7 +228,7 @@ func (f *flight) has(k kind, trial []*suspect) bool {
 
 // doubtHearsay tries what is held back because of others alone, when the search is over. It need not be tried if it
 // explains the refusal: there was one thing known to be bad in the response, and the response without it was accepted.
-func (t *turn) doubtHearsay(typ Type) {
+func (t *turn) doubtHearsay(typ xdstype.Type) {
 	r := t.types[typ].refusal
 	again := slices.DeleteFunc(r.hearsay, func(s *suspect) bool { return s.state != condemned })
 	sure := len(again) < 2 && !r.own
@@ -240,12 +244,12 @@ func (t *turn) doubtHearsay(typ Type) {
 }
 
 // unsay takes back a verdict that is to be tried.
-func (t *turn) unsay(typ Type, s *suspect) {
+func (t *turn) unsay(typ xdstype.Type, s *suspect) {
 	if s.mine {
 		t.own--
 	}
 	if s.noted && t.book.verdicts.release(s.culprit(typ), false) {
-		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: typ.URL(), Offences: []Offence{s.offence(typ)}})
+		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: t.row(typ).URL, Offences: []Offence{s.offence(typ)}})
 	}
 	s.noted, s.mine = false, false
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Errors that end a stream whose subscription is over a limit.
@@ -25,38 +26,27 @@ const (
 // Options are the facts about a stream that its Session depends on.
 type Options struct {
 	Delta bool
-	// Fallback gives the client an empty route configuration for each name that does not exist: sidecars.
-	Fallback bool
+	// Sidecar tells that the client is a sidecar: see xdstype.Row for what it gets otherwise than others.
+	Sidecar bool
 	// MaxNames limits the names of a type's subscription; 0 is no limit.
 	MaxNames int
 	// MaxNameBytes limits the memory of the subscriptions of all types; 0 is no limit.
 	MaxNameBytes int
 	// Doubt are the types of which this client's versions are not to be believed: it refused something on an earlier
 	// stream.
-	Doubt TypeSet
+	Doubt xdstype.Set
 }
-
-// TypeSet is a set of types.
-type TypeSet uint8
-
-// Has reports whether t is in the set.
-func (s TypeSet) Has(t Type) bool { return s&(1<<t) != 0 }
-
-// With is the set and t.
-func (s TypeSet) With(t Type) TypeSet { return s | 1<<t }
-
-// Without is the set but t.
-func (s TypeSet) Without(t Type) TypeSet { return s &^ (1 << t) }
 
 // Session is the protocol state of one stream. Its methods are called by one goroutine at a time; each returns what is
 // to be done, in order, in a slice that is valid until the next call with the same Book.
 type Session struct {
 	// Immutable after New.
 	opts Options
+	rows *xdstype.Table
 
 	// Owned by the worker goroutine.
-	target   Target // nil until the first ResourceSet
-	types    [numTypes]state
+	target   Target    // nil until the first ResourceSet
+	types    []state   // by type
 	sends    uint64    // responses so far
 	read     uint64    // up to which of them the client has ACKed or refused one
 	answered bool      // the client has ACKed or refused one of them
@@ -121,14 +111,21 @@ func (h had) get(name string) *encodecache.Entry {
 // maxFlights bounds the un-ACKed responses of a type that are remembered. More than one there are of CDS only.
 const maxFlights = 8
 
-// New is the Session of a stream that begins.
-func New(o Options) *Session {
-	s := &Session{opts: o}
+// New returns the Session of a stream that begins. It serves the types of the Book, which every later call is given
+// too.
+func New(b *Book, o Options) *Session {
+	s := &Session{opts: o, rows: b.rows, types: make([]state, b.rows.Len())}
 	for t := range s.types {
-		s.types[t].doubt = o.Doubt.Has(Type(t))
+		s.types[t].doubt = o.Doubt.Has(xdstype.Type(t))
 	}
 	return s
 }
+
+// row returns the row of a type.
+func (s *Session) row(typ xdstype.Type) *xdstype.Row { return s.rows.Row(typ) }
+
+// warms reports whether clients ACK a type only when its resources are warm, which may be never.
+func (s *Session) warms(typ xdstype.Type) bool { return s.rows.WarmedBy(typ) != xdstype.None }
 
 // EffectKind says what an Effect asks for.
 type EffectKind uint8
@@ -157,7 +154,7 @@ const (
 // Effect is one thing that a Session asks for or reports.
 type Effect struct {
 	Kind    EffectKind
-	Type    Type
+	Type    xdstype.Type
 	TypeURL string
 	Batch   *Batch
 	Names   []string
@@ -190,7 +187,7 @@ func (t *turn) emit(e Effect) { t.out = append(t.out, e) }
 // Receive is told of a request.
 func (s *Session) Receive(now time.Time, b *Book, r *Request) []Effect {
 	t := s.turn(now, b)
-	typ, served := TypeOf(r.TypeURL)
+	typ, served := s.rows.Of(r.TypeURL)
 	switch {
 	case !served:
 		t.unserved(r)
@@ -213,8 +210,8 @@ func (s *Session) Retarget(now time.Time, b *Book, target Target) []Effect {
 // Refresh is told that the endpoints of the Targets have changed.
 func (s *Session) Refresh(now time.Time, b *Book) []Effect {
 	t := s.turn(now, b)
-	if s.target != nil {
-		t.step(Endpoints, s.upstream(Endpoints))
+	if typ := s.rows.FromEndpoints(); s.target != nil && typ != xdstype.None {
+		t.step(typ, s.upstream(typ))
 		t.removals()
 	}
 	return t.effects()
@@ -223,19 +220,24 @@ func (s *Session) Refresh(now time.Time, b *Book) []Effect {
 // Tick is told the time. It is to be called at Deadline.
 func (s *Session) Tick(now time.Time, b *Book) []Effect {
 	t := s.turn(now, b)
-	if st := &s.types[Clusters]; st.waiting && !now.Before(st.newest().since.Add(CreditWait)) {
-		st.waiting = false
+	for typ := range s.types {
+		if st := &s.types[typ]; st.waiting && s.warms(xdstype.Type(typ)) &&
+			!now.Before(st.newest().since.Add(CreditWait)) {
+			st.waiting = false
+		}
 	}
 	t.pump()
 	t.overdue()
 	return t.effects()
 }
 
-// Stalled is told that the newest CDS response has not left the process: the time until the next may go counts from
-// now.
+// Stalled is told that the newest responses have not left the process: the time until the next CDS response may go
+// counts from now.
 func (s *Session) Stalled(now time.Time) {
-	if st := &s.types[Clusters]; st.waiting {
-		st.newest().since = now
+	for typ := range s.types {
+		if st := &s.types[typ]; st.waiting && s.warms(xdstype.Type(typ)) {
+			st.newest().since = now
+		}
 	}
 }
 
@@ -247,20 +249,29 @@ func (s *Session) Deadline() time.Time {
 			next = at
 		}
 	}
-	if s.types[Routes].blocked {
-		for _, f := range s.types[Clusters].flights {
-			consider(f.since.Add(CreditWait))
+	var credit time.Time // when a type that becomes warm gets its credit back by time; it may be past
+	for typ := range s.types {
+		st := &s.types[typ]
+		if named := s.row(xdstype.Type(typ)).Mentions; st.blocked && named != xdstype.None {
+			for _, f := range s.types[named].flights {
+				consider(f.since.Add(CreditWait))
+			}
 		}
-	}
-	if st := &s.types[Listeners]; st.waiting && st.blocked {
-		consider(st.newest().since.Add(CreditWait))
+		if !st.waiting || !st.blocked {
+			continue
+		}
+		at := st.newest().since.Add(CreditWait)
+		switch {
+		case !s.warms(xdstype.Type(typ)):
+			consider(at)
+		case credit.IsZero() || at.Before(credit):
+			credit = at
+		}
 	}
 	consider(s.removeBy)
 	consider(s.proveBy)
-	if st := &s.types[Clusters]; st.waiting && st.blocked {
-		if at := st.newest().since.Add(CreditWait); next.IsZero() || at.Before(next) {
-			return at
-		}
+	if !credit.IsZero() && (next.IsZero() || credit.Before(next)) {
+		return credit
 	}
 	return next
 }
@@ -268,7 +279,8 @@ func (s *Session) Deadline() time.Time {
 // End is told that the stream has ended. It returns what no Session holds back any more.
 func (s *Session) End(b *Book) []Effect {
 	t := s.turn(s.now, b)
-	for typ := range Type(numTypes) {
+	for i := range s.types {
+		typ := xdstype.Type(i)
 		r := s.types[typ].refusal
 		if r == nil {
 			continue
@@ -282,7 +294,7 @@ func (s *Session) End(b *Book) []Effect {
 		b.verdicts.charge(-r.paid)
 		s.types[typ].refusal = nil
 		if len(healed) > 0 {
-			t.emit(Effect{Kind: Healed, Type: typ, TypeURL: typ.URL(), Offences: healed})
+			t.emit(Effect{Kind: Healed, Type: typ, TypeURL: s.row(typ).URL, Offences: healed})
 		}
 	}
 	return t.effects()

@@ -6,13 +6,14 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // This file keeps what is held back in step with what the client should have.
 
 // settle works out what is held back of content. What has changed since it was refused is tried like anything else;
 // what is not subscribed to any more is forgotten.
-func (t *turn) settle(typ Type, content *Content) {
+func (t *turn) settle(typ xdstype.Type, content *Content) {
 	st := &t.types[typ]
 	r := st.refusal
 	if r == nil || r.count == 0 && r.holds == nil {
@@ -35,7 +36,7 @@ func (t *turn) settle(typ Type, content *Content) {
 	st.force = t.book.union(st.force, t.book.table.Of(r.left))
 	r.left = nil
 	if len(healed) > 0 {
-		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: typ.URL(), Offences: healed})
+		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: t.row(typ).URL, Offences: healed})
 	}
 	if r.searching() && !slices.ContainsFunc(r.trial, func(s *suspect) bool { return s.state == tried }) {
 		t.search(typ) // nothing is being tried any more
@@ -44,7 +45,7 @@ func (t *turn) settle(typ Type, content *Content) {
 }
 
 // settleOne acquits those suspects of a resource whose content is gone. It returns what no client holds back any more.
-func (t *turn) settleOne(typ Type, name string, content *Content) (healed []Offence) {
+func (t *turn) settleOne(typ xdstype.Type, name string, content *Content) (healed []Offence) {
 	st := &t.types[typ]
 	units := st.refusal.units[name]
 	if len(units) == 0 {
@@ -86,7 +87,7 @@ func (r *refusal) standing(k kind, name string, e *encodecache.Entry) func(*susp
 
 // acquit ends the suspicion of s; gone tells that its content is not there any more. It returns it if no client holds
 // it back any more.
-func (t *turn) acquit(typ Type, s *suspect, gone bool) (healed []Offence) {
+func (t *turn) acquit(typ xdstype.Type, s *suspect, gone bool) (healed []Offence) {
 	r := t.types[typ].refusal
 	s.state = acquitted
 	r.dirty[s.name] = struct{}{}

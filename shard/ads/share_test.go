@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Sessions at the same state are sent the same Batch; a straggler gets its own, and so does one with another
@@ -11,25 +13,25 @@ import (
 func TestSessionsShareABatch(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
+	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
-	first := m.target(map[Type]Section{Clusters: m.section(Clusters, []string{"a=1", "b=1"})})
+	first := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=1", "b=1"})})
 	var sessions []*Session
 	for i := range 4 {
-		s := New(Options{Delta: true})
+		s := New(book, Options{Delta: true})
 		s.Retarget(now, book, first)
-		r := &Request{Delta: true, TypeURL: ClusterURL}
+		r := &Request{Delta: true, TypeURL: xdstype.ClusterURL}
 		if i == 3 {
 			r.Subscribe = table.Of([]string{"a", "b"})
 		}
 		sent := s.Receive(now, book, r)[0].Batch
 		if i != 2 { // the straggler
-			s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL, Nonce: sent.Nonce})
+			s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: sent.Nonce})
 		}
 		sessions = append(sessions, s)
 	}
 	book.Turn()
-	second := m.target(map[Type]Section{Clusters: m.section(Clusters, []string{"a=2", "b=1"})})
+	second := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=2", "b=1"})})
 	var got []string
 	for _, s := range sessions {
 		effects := s.Retarget(now, book, second)
@@ -55,23 +57,28 @@ func BenchmarkOneChangeToMany(b *testing.B) {
 func BenchmarkConnect(b *testing.B) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
+	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	var words, names []string
 	for i := range 1000 {
 		names = append(names, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
 		words = append(words, names[i]+"=0")
 	}
-	target := m.target(map[Type]Section{Clusters: m.section(Clusters, words), Endpoints: m.section(Endpoints, words)})
+	target := m.target(
+		map[xdstype.Type]Section{
+			xdstype.Cluster:  m.section(xdstype.Cluster, words),
+			xdstype.Endpoint: m.section(xdstype.Endpoint, words),
+		},
+	)
 	for _, delta := range []bool{true, false} {
 		b.Run(fmt.Sprintf("delta=%v", delta), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s := New(Options{Delta: delta})
+				s := New(book, Options{Delta: delta})
 				s.Retarget(now, book, target)
-				s.Receive(now, book, &Request{Delta: delta, TypeURL: ClusterURL})
+				s.Receive(now, book, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
 				book.Turn()
-				eds := &Request{Delta: delta, TypeURL: EndpointURL}
+				eds := &Request{Delta: delta, TypeURL: xdstype.EndpointURL}
 				if delta {
 					eds.Subscribe = table.Of(names)
 				} else {
@@ -87,33 +94,33 @@ func BenchmarkConnect(b *testing.B) {
 func benchChange(b *testing.B, delta bool) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(table, NewVerdicts(), func() uint64 { n++; return n })
+	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	var words []string
 	for i := range 1000 {
 		words = append(words, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local=0", i))
 	}
-	sections := map[Type]Section{Clusters: m.section(Clusters, words)}
+	sections := map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}
 	target := m.target(sections)
 	var sessions []*Session
 	for range 1000 {
-		s := New(Options{Delta: delta})
+		s := New(book, Options{Delta: delta})
 		s.Retarget(now, book, target)
-		e := s.Receive(now, book, &Request{Delta: delta, TypeURL: ClusterURL})
-		s.Receive(now, book, &Request{Delta: delta, TypeURL: ClusterURL, Nonce: e[0].Batch.Nonce})
+		e := s.Receive(now, book, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
+		s.Receive(now, book, &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce})
 		sessions = append(sessions, s)
 	}
 	name := "outbound|80||service-7.namespace.svc.cluster.local"
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		section := sections[Clusters].Set(name, m.entry(Clusters, name, fmt.Sprint(i%2+1)))
-		sections[Clusters] = section
+		section := sections[xdstype.Cluster].Set(name, m.entry(xdstype.Cluster, name, fmt.Sprint(i%2+1)))
+		sections[xdstype.Cluster] = section
 		m.targets = nil
 		target := m.target(sections)
 		book.Turn()
 		for _, s := range sessions {
 			e := s.Retarget(now, book, target)
-			ack := &Request{Delta: delta, TypeURL: ClusterURL, Nonce: e[0].Batch.Nonce}
+			ack := &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce}
 			s.Receive(now, book, ack)
 		}
 	}

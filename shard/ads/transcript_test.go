@@ -13,6 +13,8 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestTranscripts runs the files of testdata. Each is a comment that tells the rule, the events, and what the Session
@@ -66,7 +68,7 @@ type script struct {
 	session *Session
 	delta   bool
 	now     time.Time
-	doubt   TypeSet
+	doubt   xdstype.Set
 	aliases aliases
 	nonces  [numTypes][]string
 	names   [numTypes]*Names
@@ -79,7 +81,7 @@ func newScript(t *testing.T) *script {
 	var n uint64
 	return &script{
 		t: t, mesh: newMesh(), table: table, now: time.Unix(1000, 0),
-		book: NewBook(table, NewVerdicts(), func() uint64 { n++; return n }),
+		book: NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n }),
 	}
 }
 
@@ -137,11 +139,11 @@ func (r *script) connect(args []string) {
 	o := Options{Delta: args[0] == "delta", Doubt: r.doubt}
 	for _, a := range args[1:] {
 		if a == "sidecar" {
-			o.Fallback = true
+			o.Sidecar = true
 		}
 		_, _ = fmt.Sscanf(a, "max=%d", &o.MaxNames)
 	}
-	r.session, r.delta = New(o), o.Delta
+	r.session, r.delta = New(r.book, o), o.Delta
 	r.nonces, r.names, r.last = [numTypes][]string{}, [numTypes]*Names{}, [numTypes]string{}
 	if n := len(r.mesh.targets); n > 0 {
 		r.say(r.session.Retarget(r.now, r.book, r.mesh.targets[n-1]))
@@ -149,7 +151,7 @@ func (r *script) connect(args []string) {
 }
 
 func (r *script) world(args []string) {
-	sections := map[Type]Section{}
+	sections := map[xdstype.Type]Section{}
 	for part := range strings.SplitSeq(strings.Join(args, " "), ";") {
 		words := strings.Fields(part)
 		typ, ok := typeOf(words[0])
@@ -235,7 +237,7 @@ func (r *script) say(effects []Effect) {
 		switch e.Kind {
 		case Send:
 			fmt.Fprintf(&r.out, "  %s\n", describe(e.Batch, &r.aliases))
-			if _, served := TypeOf(e.TypeURL); served {
+			if _, served := xdstype.Of(e.TypeURL); served {
 				r.last[e.Type] = e.Batch.Nonce
 				r.nonces[e.Type] = append(r.nonces[e.Type], e.Batch.Nonce)
 			}

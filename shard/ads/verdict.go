@@ -5,11 +5,12 @@ import (
 	"weak"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Culprit is what a client refused: a resource, or one part of it, with one content.
 type Culprit struct {
-	Type Type
+	Type xdstype.Type
 	Name string
 	// Part is the name of the part, a virtual host or a filter chain; empty for the whole resource or for what all its
 	// parts need.
@@ -53,7 +54,7 @@ type Verdicts struct {
 
 // resource is a resource by type and name.
 type resource struct {
-	typ  Type
+	typ  xdstype.Type
 	name string
 }
 
@@ -139,7 +140,7 @@ func (v *Verdicts) forget(of resource, c Culprit) {
 }
 
 // known returns what has been refused of a resource, in all versions of it.
-func (v *Verdicts) known(typ Type, name string) (out []Culprit) {
+func (v *Verdicts) known(typ xdstype.Type, name string) (out []Culprit) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for c := range v.byResource[resource{typ, name}] {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // appendEntry appends a name and its version as a request carries them.
@@ -61,12 +62,12 @@ func TestClaims(t *testing.T) {
 // The claim of a client that has everything is that of the whole, however much of it is a section that others share.
 func TestClaimOfWhole(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
-	book := NewBook(table, NewVerdicts(), func() uint64 { return 1 })
-	c := &Content{Section: m.section(Clusters, []string{"a=1", "b=2", "c=3"})}
+	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
+	c := &Content{Section: m.section(xdstype.Cluster, []string{"a=1", "b=2", "c=3"})}
 	for _, sub := range []Subscription{{All: true}, {Names: table.Of([]string{"a", "c"})},
 		{Names: table.Of([]string{"a", "gone"})}} {
 		byName := map[string]string{}
-		w := book.whole(kind{typ: Clusters, delta: true}, sub, c)
+		w := book.whole(kind{row: book.rows.Row(xdstype.Cluster), delta: true}, sub, c)
 		for _, e := range w.entries {
 			byName[e.Name()] = e.Version()
 		}
@@ -84,13 +85,13 @@ func BenchmarkComesBack(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m, table := newMesh(), NewNamesTable()
 			var nonce uint64
-			book := NewBook(table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+			book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
 			var words []string
 			for i := range n {
 				words = append(words, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local=0", i))
 			}
-			shared, eds := m.section(Clusters, words), m.section(Endpoints, words)
-			entry := func(name string) *encodecache.Entry { return m.entry(Clusters, name, "0") }
+			shared, eds := m.section(xdstype.Cluster, words), m.section(xdstype.Endpoint, words)
+			entry := func(name string) *encodecache.Entry { return m.entry(xdstype.Cluster, name, "0") }
 			var names, edsRaw []byte
 			for name, e := range eds.All() {
 				names = protowire.AppendString(protowire.AppendTag(names, 3, protowire.BytesType), name)
@@ -108,15 +109,17 @@ func BenchmarkComesBack(b *testing.B) {
 					cdsRaw = appendEntry(cdsRaw, name, e.Version())
 				}
 				b.StartTimer()
-				s, now := New(Options{Delta: true}), time.Unix(1000, 0)
+				s, now := New(book, Options{Delta: true}), time.Unix(1000, 0)
 				s.Retarget(now, book, target)
 				has, _ := table.Versions(cdsRaw)
-				sent := len(s.Receive(now, book, &Request{Delta: true, TypeURL: ClusterURL,
+				sent := len(s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
 					Initial: has})[0].Batch.Entries)
 				has, _ = table.Versions(edsRaw)
 				subscribe, _ := table.Intern(names)
-				if more := s.Receive(now, book, &Request{Delta: true, TypeURL: EndpointURL, Subscribe: subscribe,
-					Initial: has}); sent+len(more) > 0 {
+				if more := s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.EndpointURL, Subscribe: subscribe,
+					Initial: has}); sent+len(
+					more,
+				) > 0 {
 					b.Fatal("something is sent")
 				}
 				book.Turn()

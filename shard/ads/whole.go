@@ -26,7 +26,7 @@ const maxWholes = 32
 
 func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
 	key := wholeKey{k, sub, c}
-	known := b.wholes[k.typ]
+	known := b.wholes[k.row.Type]
 	if w, ok := known[key]; ok {
 		return w
 	}
@@ -86,7 +86,7 @@ func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
 	batch, ok := b.batches[key]
 	if !ok {
 		w := b.whole(k, sub, c)
-		batch = &Batch{TypeURL: k.typ.URL(), Delta: k.delta, Entries: w.entries, Section: w.section, whole: w}
+		batch = &Batch{TypeURL: k.row.URL, Delta: k.delta, Entries: w.entries, Section: w.section, whole: w}
 		if k.delta {
 			batch.Removed = w.removed
 		}
@@ -115,7 +115,7 @@ func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
 	if c == nil || sub.None() {
 		return digest{}
 	}
-	if w, ok := b.wholes[k.typ][wholeKey{k, sub, c}]; ok {
+	if w, ok := b.wholes[k.row.Type][wholeKey{k, sub, c}]; ok {
 		return w.sum
 	}
 	key := digestKey{k, sub, c}

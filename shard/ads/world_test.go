@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // mesh makes Targets for tests. Its resources are written "name=text": the text is the content, so that a route "r=1:a"
@@ -20,12 +21,12 @@ type mesh struct {
 // meshTarget is a Target of given resources.
 type meshTarget struct{ contents [numTypes]*Content }
 
-func (t *meshTarget) Content(typ Type, _ Subscription) *Content { return t.contents[typ] }
+func (t *meshTarget) Content(typ xdstype.Type, _ Subscription) *Content { return t.contents[typ] }
 
 func newMesh() *mesh { return &mesh{entries: map[string]*encodecache.Entry{}} }
 
 // entry is a resource; equal ones are one pointer.
-func (m *mesh) entry(typ Type, name, text string) *encodecache.Entry {
+func (m *mesh) entry(typ xdstype.Type, name, text string) *encodecache.Entry {
 	key := typ.URL() + " " + name + "=" + text
 	e, ok := m.entries[key]
 	switch {
@@ -40,7 +41,7 @@ func (m *mesh) entry(typ Type, name, text string) *encodecache.Entry {
 }
 
 // composite is a resource of parts, "header|part:text|part:text".
-func composite(typ Type, name, text string) *encodecache.Entry {
+func composite(typ xdstype.Type, name, text string) *encodecache.Entry {
 	words := strings.Split(text, "|")
 	header := encodecache.NewFragment(bytesField(headerText, name+"="+words[0]))
 	var parts []*encodecache.Fragment
@@ -51,14 +52,11 @@ func composite(typ Type, name, text string) *encodecache.Entry {
 }
 
 // testPart is a virtual host or a filter chain, "name:text".
-func testPart(typ Type, word string) *encodecache.Fragment {
+func testPart(typ xdstype.Type, word string) *encodecache.Fragment {
 	name, text, _ := strings.Cut(word, ":")
-	field, nameField := protowire.Number(hostField), protowire.Number(hostName)
-	if typ == Listeners {
-		field, nameField = chainField, chainName
-	}
-	return encodecache.NewFragment(bytesField(field,
-		string(bytesField(nameField, name))+string(bytesField(headerText, text))))
+	parts := xdstype.Standard().Row(typ).Parts
+	return encodecache.NewFragment(bytesField(parts.Field,
+		string(bytesField(parts.Names[0], name))+string(bytesField(headerText, text))))
 }
 
 // headerText is a field of the tests' own.
@@ -78,14 +76,11 @@ func partsText(e *encodecache.Entry) string {
 			out = append(out, text)
 			continue
 		}
-		typ, _ := TypeOf(e.TypeURL())
-		field := protowire.Number(hostField)
-		if typ == Listeners {
-			field = chainField
-		}
-		in, _ := fieldOf(f.Bytes(), field)
+		typ, _ := xdstype.Of(e.TypeURL())
+		row := xdstype.Standard().Row(typ)
+		in, _ := fieldOf(f.Bytes(), row.Parts.Field)
 		text, _ := fieldOf(in, headerText)
-		out = append(out, partName(typ, f)+":"+string(text))
+		out = append(out, partName(row, f)+":"+string(text))
 	}
 	return strings.Join(out, "|")
 }
@@ -106,7 +101,7 @@ func textOf(e *encodecache.Entry) string {
 }
 
 // section is the resources in words, each "name=text".
-func (m *mesh) section(typ Type, words []string) Section {
+func (m *mesh) section(typ xdstype.Type, words []string) Section {
 	var s Section
 	for _, w := range words {
 		name, text, _ := strings.Cut(w, "=")
@@ -116,10 +111,10 @@ func (m *mesh) section(typ Type, words []string) Section {
 }
 
 // target is a new Target: the last one with the sections that are given replaced.
-func (m *mesh) target(sections map[Type]Section) *meshTarget {
+func (m *mesh) target(sections map[xdstype.Type]Section) *meshTarget {
 	next := &meshTarget{}
 	for typ := range next.contents {
-		section, given := sections[Type(typ)]
+		section, given := sections[xdstype.Type(typ)]
 		var old *Content
 		if len(m.targets) > 0 {
 			old = m.targets[len(m.targets)-1].contents[typ]
@@ -137,30 +132,30 @@ func (m *mesh) target(sections map[Type]Section) *meshTarget {
 
 // endpoints changes endpoints in all Targets that have them.
 func (m *mesh) endpoints(name, text string) {
-	e := m.entry(Endpoints, name, text)
+	e := m.entry(xdstype.Endpoint, name, text)
 	changed := map[*Content]*Content{}
 	for _, t := range m.targets {
-		old := t.contents[Endpoints]
+		old := t.contents[xdstype.Endpoint]
 		if old.get(name) == nil {
 			continue
 		}
 		if changed[old] == nil {
 			changed[old] = &Content{Section: old.Section.Set(name, e)}
 		}
-		t.contents[Endpoints] = changed[old]
+		t.contents[xdstype.Endpoint] = changed[old]
 	}
 }
 
 // typeOf is the type of a short name.
-func typeOf(short string) (Type, bool) {
+func typeOf(short string) (xdstype.Type, bool) {
 	i := slices.Index([]string{"CDS", "EDS", "LDS", "RDS"}, short)
-	return Type(max(i, 0)), i >= 0
+	return xdstype.Type(max(i, 0)), i >= 0
 }
 
 // describe is a response in one line. aliases names versions in the order of their appearance.
 func describe(b *Batch, aliases *aliases) string {
 	var s strings.Builder
-	if t, ok := TypeOf(b.TypeURL); ok {
+	if t, ok := xdstype.Of(b.TypeURL); ok {
 		fmt.Fprintf(&s, "%v", t)
 	} else {
 		s.WriteString(b.TypeURL)

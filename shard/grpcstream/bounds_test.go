@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Every field of a request that a client can make as long as it likes is refused, with one line that says what, how
@@ -181,8 +182,8 @@ func TestAnIdleStreamKeepsNothingOfALargeRequest(t *testing.T) {
 		{"delta types", true, types, 8 << 10},
 		{"extensions", false, []proto.Message{&discoveryv3.DiscoveryRequest{Node: crowded}}, 16 << 10},
 		{"names that others replace", false, []proto.Message{
-			&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL, ResourceNames: names},
-			&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL, ResourceNames: []string{"a"}},
+			&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.EndpointURL, ResourceNames: names},
+			&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.EndpointURL, ResourceNames: []string{"a"}},
 		}, 16 << 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -173,7 +174,7 @@ func nodeOf(i int) *corev3.Node {
 
 // leaf is a resource of size bytes.
 func leaf(name string, size int) *encodecache.Entry {
-	return encodecache.NewLeaf(ads.ClusterURL, name, encodecache.NewFragment(make([]byte, size)))
+	return encodecache.NewLeaf(xdstype.ClusterURL, name, encodecache.NewFragment(make([]byte, size)))
 }
 
 // pieces is a response that has more than n pieces.
@@ -182,12 +183,12 @@ func pieces(nonce string, n int) *encodecache.Response {
 	for i := range entries {
 		entries[i] = leaf(fmt.Sprint(i), 2000)
 	}
-	return encodecache.AssembleSotW(ads.ClusterURL, "v", nonce, entries)
+	return encodecache.AssembleSotW(xdstype.ClusterURL, "v", nonce, entries)
 }
 
 // response has about size bytes in few pieces.
 func response(nonce string, size int) *encodecache.Response {
-	return encodecache.AssembleSotW(ads.ClusterURL, "v", nonce, []*encodecache.Entry{leaf("a", size)})
+	return encodecache.AssembleSotW(xdstype.ClusterURL, "v", nonce, []*encodecache.Entry{leaf("a", size)})
 }
 
 // The Shards are the Backend, and streams are what they know of them.

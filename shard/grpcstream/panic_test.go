@@ -12,7 +12,7 @@ import (
 
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // A panic while a stream is read ends that stream; another one goes on, and the counts return to what they were.
@@ -32,14 +32,14 @@ func TestAPanicOfAReaderEndsItsStream(t *testing.T) {
 		},
 	})
 	first := h.sotw(t)
-	must(t, first.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+	must(t, first.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 	s := h.backend.next(t, "attach").stream
 	second := h.sotw(t)
-	must(t, second.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.ClusterURL}))
+	must(t, second.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: xdstype.ClusterURL}))
 	if _, err := second.Recv(); status.Code(err) != codes.Internal {
 		t.Error(err)
 	}
-	s.Send(ads.ClusterURL, response("1", 1))
+	s.Send(xdstype.ClusterURL, response("1", 1))
 	_, err := first.Recv()
 	must(t, err)
 	must(t, first.CloseSend())

@@ -7,7 +7,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // A client that leaves little unread, so that no writer waits for it, is cut off as well.
@@ -18,7 +18,7 @@ func TestLittleUnreadIsStuckToo(t *testing.T) {
 		c, s := attachRaw(t, h)
 		time.Sleep(time.Hour)
 		begin := time.Now()
-		s.Send(ads.ClusterURL, sized(1000))
+		s.Send(xdstype.ClusterURL, sized(1000))
 		for {
 			if _, err := c.framer.ReadFrame(); err != nil {
 				break // its connection is closed
@@ -42,23 +42,23 @@ func TestTooMuchHeldInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{Stuck: time.Hour, AfterFunc: afterFunc, Limits: Limits{HeldInAll: 450_000}})
 		slow, reader := attachRaw(t, h)
-		reader.Send(ads.ClusterURL, sized(10_000))
+		reader.Send(xdstype.ClusterURL, sized(10_000))
 		var mute []uint64
 		gone := map[uint64]bool{}
 		for range 8 {
-			openRaw(t, h, &discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL})
+			openRaw(t, h, &discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL})
 			e := <-h.backend.events
 			for ; e.what == "detach"; e = <-h.backend.events {
 				gone[e.id] = true
 			}
 			s := e.stream
-			s.Send(ads.ClusterURL, sized(100_000))
+			s.Send(xdstype.ClusterURL, sized(100_000))
 			mute = append(mute, s.ID())
 			for range 3 { // three reads a look
 				time.Sleep(pace / 3)
 				slow.take(t, 10_000)
 				slow.data(t, 10_000)
-				reader.Send(ads.ClusterURL, sized(10_000))
+				reader.Send(xdstype.ClusterURL, sized(10_000))
 			}
 		}
 		time.Sleep(10 * pace)

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // rawClient is one stream of an HTTP/2 client that gives the server exactly as much window as it says.
@@ -88,7 +88,7 @@ func sized(n int) *encodecache.Response {
 
 // attachRaw is a client that reads nothing, and its stream on the server.
 func attachRaw(t *testing.T, h *house) (*rawClient, *stream) {
-	c := openRaw(t, h, &discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL})
+	c := openRaw(t, h, &discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL})
 	return c, h.backend.next(t, "attach").stream.(*stream)
 }
 
@@ -172,8 +172,8 @@ func TestSendNeverBlocks(t *testing.T) {
 		go func() {
 			begin := time.Now()
 			for _, r := range responses {
-				s.Send(ads.ClusterURL, r)
-				c.send(t, &discoveryv3.DiscoveryRequest{TypeUrl: ads.ClusterURL, ResponseNonce: "1"})
+				s.Send(xdstype.ClusterURL, r)
+				c.send(t, &discoveryv3.DiscoveryRequest{TypeUrl: xdstype.ClusterURL, ResponseNonce: "1"})
 				<-h.backend.events
 			}
 			done <- time.Since(begin)
@@ -186,7 +186,7 @@ func TestSendNeverBlocks(t *testing.T) {
 		for total > 0 || sent < messages+1000 {
 			if sent < messages+1000 && (total == 0 || rnd.IntN(3) == 0) {
 				sent, total = sent+1, total+r.Len()+headerLen
-				s.Send(ads.ClusterURL, r)
+				s.Send(xdstype.ClusterURL, r)
 			}
 			n := min(total, 1+rnd.IntN(200_000))
 			c.take(t, n)

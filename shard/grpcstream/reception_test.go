@@ -11,7 +11,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"golang.org/x/net/http2"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // withhold begins a request of n bytes on a stream, and sends as much of it as the server allows, but for the last
@@ -81,9 +81,9 @@ func TestRequestsInReceptionAreBounded(t *testing.T) {
 			t.Errorf("%d requests have a place, %d bytes are sent, %d counted", whole, all, h.server.reception.bytes())
 		}
 		honest := h.sotw(t)
-		must(t, honest.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+		must(t, honest.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		h.backend.next(t, "attach")
-		must(t, honest.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL, ResourceNames: manyNames(600)}))
+		must(t, honest.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.EndpointURL, ResourceNames: manyNames(600)}))
 		if n := h.backend.next(t, "receive").req.Names.Len(); n != 600 {
 			t.Errorf("%d names are heard", n)
 		}
@@ -126,7 +126,7 @@ func TestPlacesInReceptionAreGivenUp(t *testing.T) {
 		}
 		begin := time.Now()
 		late := h.sotw(t)
-		must(t, late.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL,
+		must(t, late.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: xdstype.EndpointURL,
 			ResourceNames: manyNames(500)}))
 		if e := h.backend.next(t, "detach"); e.id != first.id {
 			t.Error("another stream ended")
@@ -180,7 +180,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	h.server.idle.most = 5
 	h.serve(t)
 	c := h.sotw(t)
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 	h.backend.next(t, "attach")
 	closed := make(chan bool, 20)
 	for range 20 {
@@ -198,7 +198,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	for range 15 {
 		<-closed
 	}
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL}))
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.EndpointURL}))
 	h.backend.next(t, "receive")
 	must(t, c.CloseSend())
 	h.backend.next(t, "detach")

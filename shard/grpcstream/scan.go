@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 var (
@@ -186,7 +187,7 @@ func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 		}
 	}
 	url := string(b)
-	if t, ok := ads.TypeOf(url); ok {
+	if t, ok := xdstype.Of(url); ok {
 		url = t.URL()
 	}
 	if len(s.types) < maxTypes {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // decoded is what the standard decoder makes of a request, in the form that scan gives.
@@ -153,7 +154,9 @@ func same(t *testing.T, delta bool, b []byte) {
 func requests(t testing.TB) [][]byte {
 	meta, err := structpb.NewStruct(map[string]any{"NAMESPACE": "ns", "LABELS": map[string]any{"app": "a"}})
 	must(t, err)
-	meta.Fields["PROXY_CONFIG"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewNullValue()}})
+	meta.Fields["PROXY_CONFIG"] = structpb.NewListValue(
+		&structpb.ListValue{Values: []*structpb.Value{structpb.NewNullValue()}},
+	)
 	full := &corev3.Node{Id: "sidecar~1.2.3.4~a.ns~ns.svc", Metadata: meta,
 		Extensions: []*corev3.Extension{{Name: "x", TypeUrls: []string{"a", testExtension}}, {Name: "y"}},
 		Locality:   &corev3.Locality{Region: "r", SubZone: "s"}, ClientFeatures: []string{"f"}}
@@ -170,7 +173,7 @@ func requests(t testing.TB) [][]byte {
 	nack := &statuspb.Status{Code: 13, Message: "refused"}
 	locators := []*discoveryv3.ResourceLocator{{Name: "l", DynamicParameters: map[string]string{"k": "v"}}}
 	add(&discoveryv3.DiscoveryRequest{})
-	add(&discoveryv3.DiscoveryRequest{VersionInfo: "1", Node: full, ResourceNames: long, TypeUrl: ads.EndpointURL,
+	add(&discoveryv3.DiscoveryRequest{VersionInfo: "1", Node: full, ResourceNames: long, TypeUrl: xdstype.EndpointURL,
 		ResponseNonce: "n",
 		ErrorDetail:   nack, ResourceLocators: locators})
 	for _, n := range []int{maxTypeURL, ads.MaxName, maxErrorText} {
@@ -185,7 +188,7 @@ func requests(t testing.TB) [][]byte {
 	}
 	add(&discoveryv3.DiscoveryRequest{ResourceNames: []string{"a", "", "a", "b"}, TypeUrl: "other",
 		Node: &corev3.Node{}, ErrorDetail: &statuspb.Status{}})
-	add(&discoveryv3.DeltaDiscoveryRequest{Node: full, TypeUrl: ads.RouteURL, ResourceNamesSubscribe: long,
+	add(&discoveryv3.DeltaDiscoveryRequest{Node: full, TypeUrl: xdstype.RouteURL, ResourceNamesSubscribe: long,
 		ResourceNamesUnsubscribe: []string{"x", ""},
 		InitialResourceVersions:  map[string]string{"a": "1", "": "2", "c": ""}, ResponseNonce: "n", ErrorDetail: nack,
 		ResourceLocatorsSubscribe: locators, ResourceLocatorsUnsubscribe: locators})
@@ -241,18 +244,18 @@ func TestScanOfRepeatedRequests(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	first := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+	first := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.EndpointURL,
 		ResourceNames: []string{"a", "b"}})
-	again := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+	again := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.EndpointURL,
 		ResourceNames: []string{"a", "b"}, ResponseNonce: "1"})
 	if first.Node == nil || again.Node != nil || first.Names != again.Names {
 		t.Errorf("%+v then %+v", first, again)
 	}
-	if r := scan(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL,
+	if r := scan(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.EndpointURL,
 		ResourceNames: []string{"b", "a"}}); r.Names != first.Names {
 		t.Error("another order is another set")
 	}
-	if r := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.EndpointURL}); r.Node != nil ||
+	if r := scan(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: xdstype.EndpointURL}); r.Node != nil ||
 		r.Names != nil {
 		t.Errorf("a client that says later that it is another: %+v", r)
 	}
@@ -298,7 +301,7 @@ func TestScanLimits(t *testing.T) {
 
 // BenchmarkScanFirst is the first request of an Envoy, with its list of extensions, against decoding it.
 func BenchmarkScanFirst(b *testing.B) {
-	m := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ClusterURL, Node: nodeOf(1)}
+	m := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ClusterURL, Node: nodeOf(1)}
 	for i := range 516 {
 		name := fmt.Sprintf("envoy.filters.http.some_filter_%d", i)
 		m.Node.Extensions = append(m.Node.Extensions, &corev3.Extension{Name: name, Category: "envoy.filters.http",
@@ -327,7 +330,7 @@ func BenchmarkScanFirst(b *testing.B) {
 
 // BenchmarkScanACK is the ACK of a State-of-the-World client, which repeats its 1,000 names, against decoding it.
 func BenchmarkScanACK(b *testing.B) {
-	m := &discoveryv3.DiscoveryRequest{VersionInfo: "0123456789012345678901", TypeUrl: ads.EndpointURL,
+	m := &discoveryv3.DiscoveryRequest{VersionInfo: "0123456789012345678901", TypeUrl: xdstype.EndpointURL,
 		ResponseNonce: "123456"}
 	for i := range 1000 {
 		m.ResourceNames = append(m.ResourceNames, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))

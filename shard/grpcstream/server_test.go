@@ -27,20 +27,20 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotd/pilotd/shard"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestTooManyStreams(t *testing.T) {
 	h := start(t, Options{Limits: Limits{Streams: 1}})
 	first := h.sotw(t)
-	must(t, first.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+	must(t, first.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 	s := h.backend.next(t, "attach").stream
 	_, err := h.sotw(t).Recv()
 	if status.Code(err) != codes.ResourceExhausted ||
 		!strings.Contains(err.Error(), "too many streams: 2, the limit is 1") {
 		t.Error(err)
 	}
-	s.Send(ads.ClusterURL, response("1", 1)) // the first one goes on
+	s.Send(xdstype.ClusterURL, response("1", 1)) // the first one goes on
 	_, err = first.Recv()
 	must(t, err)
 	must(t, first.CloseSend())
@@ -55,7 +55,7 @@ func TestTooManyConnections(t *testing.T) {
 		s, err := c.StreamAggregatedResources(t.Context())
 		must(t, err)
 		// it may be refused already
-		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(node), TypeUrl: ads.ClusterURL}); err != io.EOF {
+		if err := s.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(node), TypeUrl: xdstype.ClusterURL}); err != io.EOF {
 			must(t, err)
 		}
 		return s
@@ -97,9 +97,9 @@ func TestRequestsThatEndTheirStream(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := h.sotw(t)
-			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL}))
+			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.EndpointURL}))
 			h.backend.next(t, "attach")
-			must(t, c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: ads.EndpointURL, ResourceNames: tc.names}))
+			must(t, c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.EndpointURL, ResourceNames: tc.names}))
 			if _, err := c.Recv(); status.Code(err) != tc.code || !strings.Contains(err.Error(), tc.text) {
 				t.Error(err)
 			}
@@ -142,11 +142,12 @@ func TestOtherServices(t *testing.T) {
 // A client that compresses gets plain responses: compressed ones would be made for each stream.
 func TestCompressingClient(t *testing.T) {
 	h := start(t, Options{})
-	c, err := h.dial(t, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name))).StreamAggregatedResources(t.Context())
+	c, err := h.dial(t, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name))).
+		StreamAggregatedResources(t.Context())
 	must(t, err)
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 	s := h.backend.next(t, "attach").stream
-	s.Send(ads.ClusterURL, pieces("1", 3))
+	s.Send(xdstype.ClusterURL, pieces("1", 3))
 	got, err := c.Recv()
 	must(t, err)
 	header, err := c.Header()
@@ -183,8 +184,8 @@ func TestTLS(t *testing.T) {
 	c, err := h.dial(t, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool,
 		"bufconn"))).StreamAggregatedResources(t.Context())
 	must(t, err)
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
-	h.backend.next(t, "attach").stream.Send(ads.ClusterURL, pieces("1", 300))
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
+	h.backend.next(t, "attach").stream.Send(xdstype.ClusterURL, pieces("1", 300))
 	got, err := c.Recv()
 	must(t, err)
 	if info, ok := (<-infos).(credentials.TLSInfo); !ok || info.State.Version == 0 || len(got.Resources) != 300 {
@@ -201,7 +202,7 @@ func TestShutdownDrains(t *testing.T) {
 		begin := time.Now()
 		for i := range clients {
 			c := h.sotw(t)
-			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(i), TypeUrl: ads.ClusterURL}))
+			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(i), TypeUrl: xdstype.ClusterURL}))
 			h.backend.next(t, "attach")
 			go func() {
 				_, err := c.Recv()
@@ -229,7 +230,7 @@ func TestShutdownThatIsCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{Drain: time.Hour, AfterFunc: afterFunc})
 		c := h.sotw(t)
-		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		h.backend.next(t, "attach")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -271,16 +272,16 @@ func TestStormOfClients(t *testing.T) {
 			case "attach":
 				streams[e.id] = e.stream
 				for range 3 {
-					e.stream.Send(ads.ClusterURL, small)
-					e.stream.Send(ads.ClusterURL, big)
+					e.stream.Send(xdstype.ClusterURL, small)
+					e.stream.Send(xdstype.ClusterURL, big)
 				}
 			case "detach":
 				delete(streams, e.id)
 				detached++
 			}
 			for _, s := range streams {
-				s.Send(ads.ClusterURL, small)
-				s.Send(ads.ClusterURL, big)
+				s.Send(xdstype.ClusterURL, small)
+				s.Send(xdstype.ClusterURL, big)
 			}
 		}
 	}()
@@ -293,7 +294,7 @@ func TestStormOfClients(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(i), TypeUrl: ads.ClusterURL}); err != nil {
+				if err := c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(i), TypeUrl: xdstype.ClusterURL}); err != nil {
 					return err
 				}
 				for n := range 1 + i%6 {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func afterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
@@ -22,13 +22,13 @@ func TestStuckClientDelaysNobody(t *testing.T) {
 		h := start(t, Options{})
 		_, stuck := attachRaw(t, h)
 		c := h.sotw(t)
-		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.ClusterURL}))
+		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: xdstype.ClusterURL}))
 		other := h.backend.next(t, "attach").stream
 		begin := time.Now()
 		r := pieces("1", fewPieces/4)
 		for range 100 { // by one worker
-			stuck.Send(ads.ClusterURL, r)
-			other.Send(ads.ClusterURL, r)
+			stuck.Send(xdstype.ClusterURL, r)
+			other.Send(xdstype.ClusterURL, r)
 			_, err := c.Recv()
 			must(t, err)
 		}
@@ -50,7 +50,7 @@ func TestStuckClientIsCutOff(t *testing.T) {
 		r := sized(40_000)
 		begin := time.Now()
 		for range 6 {
-			s.Send(ads.ClusterURL, r)
+			s.Send(xdstype.ClusterURL, r)
 		}
 		// A slow one is not stuck: one message in 50 seconds.
 		for range 2 {
@@ -76,13 +76,13 @@ func TestTooMuchHeld(t *testing.T) {
 		c, s := attachRaw(t, h)
 		r := sized(100_000)
 		for range 5 { // one with grpc, one with the writer, three are held
-			s.Send(ads.ClusterURL, r)
+			s.Send(xdstype.ClusterURL, r)
 			synctest.Wait()
 		}
 		if s.ended {
 			t.Fatal("ended below the limit")
 		}
-		s.Send(ads.ClusterURL, r)
+		s.Send(xdstype.ClusterURL, r)
 		h.backend.next(t, "detach")
 		if s.err == nil || !strings.Contains(s.err.Error(),
 			"too many bytes waiting for this stream: 399980, the limit is 300000") {
@@ -106,11 +106,11 @@ func TestWriterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{Stuck: time.Minute, AfterFunc: afterFunc})
 		c := h.sotw(t)
-		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: ads.ClusterURL}))
+		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(2), TypeUrl: xdstype.ClusterURL}))
 		s := h.backend.next(t, "attach").stream
 		big, small := pieces("big", fewPieces+1), response("small", 10)
-		s.Send(ads.ClusterURL, big)
-		s.Send(ads.ClusterURL, small) // not before the big one
+		s.Send(xdstype.ClusterURL, big)
+		s.Send(xdstype.ClusterURL, small) // not before the big one
 		for _, want := range []string{"big", "small"} {
 			got, err := c.Recv()
 			must(t, err)
@@ -120,7 +120,7 @@ func TestWriterEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(time.Hour) // no watchdog is left
-		s.Send(ads.ClusterURL, small)
+		s.Send(xdstype.ClusterURL, small)
 		_, err := c.Recv()
 		must(t, err)
 		if st := h.server.Stats(); st.Direct != 1 || st.Queued != 2 || st.Writers > 2 {

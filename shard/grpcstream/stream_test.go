@@ -15,20 +15,20 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/shard"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func TestStateOfTheWorld(t *testing.T) {
 	h := start(t, Options{})
 	c := h.sotw(t)
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.EndpointURL,
 		ResourceNames: []string{"b", "a"}}))
 	e := h.backend.next(t, "attach")
-	if e.proxy.ID != nodeOf(1).Id || e.req.Delta || e.req.TypeURL != ads.EndpointURL ||
+	if e.proxy.ID != nodeOf(1).Id || e.req.Delta || e.req.TypeURL != xdstype.EndpointURL ||
 		!slices.Equal(slices.Collect(e.req.Names.All()), []string{"a", "b"}) {
 		t.Errorf("first request: %+v", e)
 	}
-	e.stream.Send(ads.EndpointURL, encodecache.NewAssembler("me").SotW(ads.EndpointURL, "v1", "n1",
+	e.stream.Send(xdstype.EndpointURL, encodecache.NewAssembler("me").SotW(xdstype.EndpointURL, "v1", "n1",
 		[]*encodecache.Entry{leaf("a", 10), leaf("b", 3000)}))
 	got, err := c.Recv()
 	must(t, err)
@@ -36,7 +36,7 @@ func TestStateOfTheWorld(t *testing.T) {
 		got.ControlPlane.Identifier != "me" {
 		t.Error("response:", got.Nonce, got.VersionInfo, len(got.Resources))
 	}
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.EndpointURL,
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.EndpointURL,
 		ResourceNames: []string{"b", "a"}, VersionInfo: "v1",
 		ResponseNonce: "n1", ErrorDetail: &statuspb.Status{Code: 3, Message: "no"}}))
 	r := h.backend.next(t, "receive")
@@ -54,7 +54,7 @@ func TestStateOfTheWorld(t *testing.T) {
 func TestDelta(t *testing.T) {
 	h := start(t, Options{})
 	c := h.delta(t)
-	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.RouteURL,
+	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.RouteURL,
 		ResourceNamesSubscribe:   []string{"80", "*"},
 		ResourceNamesUnsubscribe: []string{"x"}, InitialResourceVersions: map[string]string{"80": "v"}}))
 	e := h.backend.next(t, "attach")
@@ -62,7 +62,7 @@ func TestDelta(t *testing.T) {
 		!slices.Equal(slices.Collect(e.req.Unsubscribe.All()), []string{"x"}) || e.req.Initial.All()["80"] != "v" {
 		t.Errorf("first request: %+v", e.req)
 	}
-	e.stream.Send(ads.RouteURL, encodecache.AssembleDelta(ads.RouteURL, "7", "sys",
+	e.stream.Send(xdstype.RouteURL, encodecache.AssembleDelta(xdstype.RouteURL, "7", "sys",
 		[]*encodecache.Entry{leaf("80", 10)}, []string{"gone"}))
 	got, err := c.Recv()
 	must(t, err)
@@ -70,7 +70,7 @@ func TestDelta(t *testing.T) {
 		got.RemovedResources[0] != "gone" {
 		t.Error("response:", got)
 	}
-	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.RouteURL, ResponseNonce: "7"}))
+	must(t, c.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.RouteURL, ResponseNonce: "7"}))
 	if r := h.backend.next(t, "receive"); r.req.Nonce != "7" || r.req.Subscribe != nil || r.req.Initial != nil {
 		t.Errorf("ACK: %+v", r.req)
 	}
@@ -84,13 +84,13 @@ func TestOneResponseForManyStreams(t *testing.T) {
 	var conns []discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 	for i := range clients {
 		c := h.sotw(t)
-		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(i), TypeUrl: ads.ClusterURL}))
+		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(i), TypeUrl: xdstype.ClusterURL}))
 		streams, conns = append(streams, h.backend.next(t, "attach").stream), append(conns, c)
 	}
 	r := pieces("1", 100)
 	for range 3 {
 		for _, s := range streams {
-			s.Send(ads.ClusterURL, r)
+			s.Send(xdstype.ClusterURL, r)
 		}
 		for _, c := range conns {
 			got, err := c.Recv()
@@ -106,7 +106,7 @@ func TestOneResponseForManyStreams(t *testing.T) {
 func TestClose(t *testing.T) {
 	h := start(t, Options{})
 	c := h.sotw(t)
-	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+	must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 	s := h.backend.next(t, "attach").stream
 	s.Close(status.Error(codes.ResourceExhausted, "too much"))
 	s.Close(errors.New("only the first counts"))
@@ -115,7 +115,7 @@ func TestClose(t *testing.T) {
 		t.Error(err)
 	}
 	h.backend.next(t, "detach")
-	s.Send(ads.ClusterURL, response("late", 10)) // does nothing
+	s.Send(xdstype.ClusterURL, response("late", 10)) // does nothing
 }
 
 func TestRefusalsOfFirstRequests(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRefusalsOfFirstRequests(t *testing.T) {
 		code   codes.Code
 		text   string
 	}{
-		{"no node", nil, &discoveryv3.DiscoveryRequest{TypeUrl: ads.ClusterURL}, codes.InvalidArgument, "it has no id"},
+		{"no node", nil, &discoveryv3.DiscoveryRequest{TypeUrl: xdstype.ClusterURL}, codes.InvalidArgument, "it has no id"},
 		{"not attached", status.Error(codes.Unavailable, "full"), &discoveryv3.DiscoveryRequest{Node: nodeOf(1)},
 			codes.Unavailable, "full"},
 	} {

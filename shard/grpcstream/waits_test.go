@@ -18,6 +18,7 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // deafPlanner never answers.
@@ -48,7 +49,7 @@ func TestVanishedClientIsForgotten(t *testing.T) {
 		c, err := h.dial(t).StreamAggregatedResources(ctx)
 		must(t, err)
 		for range 3 {
-			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		}
 		if synctest.Wait(); shards.Streams() != 1 {
 			t.Fatal(shards.Streams(), "streams are attached, want 1")
@@ -67,7 +68,7 @@ func TestUndecidedRequestsDoNotDelayShutdown(t *testing.T) {
 		h, _ := newUndecided(t, Options{AfterFunc: afterFunc, Drain: 5 * time.Second})
 		c := h.sotw(t)
 		for range 3 {
-			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+			must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		}
 		synctest.Wait()
 		begin := time.Now()
@@ -93,7 +94,7 @@ func TestShutdownEndsInAnyCase(t *testing.T) {
 		b := deafBackend{make(chan struct{})}
 		h.server.backend = b
 		h.serve(t)
-		must(t, h.sotw(t).Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+		must(t, h.sotw(t).Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		synctest.Wait()
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -110,7 +111,7 @@ func TestFirstRequestHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{RequestTime: 20 * time.Second, AfterFunc: afterFunc})
 		mute, quiet := h.delta(t), h.delta(t)
-		must(t, quiet.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+		must(t, quiet.Send(&discoveryv3.DeltaDiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		h.backend.next(t, "attach")
 		begin := time.Now()
 		_, err := mute.Recv()
@@ -156,7 +157,7 @@ func TestRequestsAreReadInTwoSteps(t *testing.T) {
 		"compressed": {grpc.UseCompressor(gzip.Name)}} {
 		c, err := h.dial(t).StreamAggregatedResources(t.Context(), option...)
 		must(t, err)
-		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: ads.ClusterURL}))
+		must(t, c.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL}))
 		e := h.backend.next(t, "attach")
 		if messagesOf(e.stream.(*stream).grpc) == nil {
 			t.Fatal("grpc's stream does not read in two steps")

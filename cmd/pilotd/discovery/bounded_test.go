@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/pilotd/pilotd/ingest"
-	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestPendingIsBounded is invariant I5: while thousands of events come, a client that reads and does not answer has one
@@ -86,7 +86,7 @@ func (r *running) checkOneOfEach(t *testing.T, c *client, mark int) {
 			}
 		}
 	}
-	if count[ads.ClusterURL] != 1 {
+	if count[xdstype.ClusterURL] != 1 {
 		t.Errorf("client %d got %s", c.id, fmt.Sprint(count))
 	}
 }

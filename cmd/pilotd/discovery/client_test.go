@@ -14,6 +14,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // client is a proxy in memory: it asks for clusters and listeners, then for the endpoints and routes that these name,
@@ -114,7 +115,7 @@ func (c *client) receive(b []byte) []ads.Request {
 	if err := proto.Unmarshal(b, r); err != nil {
 		panic(err)
 	}
-	root := r.TypeUrl == ads.ClusterURL || r.TypeUrl == ads.ListenerURL
+	root := r.TypeUrl == xdstype.ClusterURL || r.TypeUrl == xdstype.ListenerURL
 	_, seen := c.has[r.TypeUrl]
 	before := c.has[r.TypeUrl]
 	if root || !seen {
@@ -127,8 +128,8 @@ func (c *client) receive(b []byte) []ads.Request {
 	c.last[r.TypeUrl] = [2]string{r.VersionInfo, r.Nonce}
 	out := []ads.Request{{TypeURL: r.TypeUrl, Version: r.VersionInfo, Nonce: r.Nonce,
 		Names: c.names(c.asked[r.TypeUrl])}}
-	if r.TypeUrl == ads.ClusterURL && !seen {
-		out = append(out, ads.Request{TypeURL: ads.ListenerURL})
+	if r.TypeUrl == xdstype.ClusterURL && !seen {
+		out = append(out, ads.Request{TypeURL: xdstype.ListenerURL})
 	}
 	return c.warm(append(out, c.follow(r.TypeUrl)...))
 }
@@ -150,8 +151,8 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 	}
 	c.tell(deltaResponse(r, b))
 	out := []ads.Request{{Delta: true, TypeURL: r.TypeUrl, Nonce: r.Nonce}}
-	if r.TypeUrl == ads.ClusterURL && !seen {
-		out = append(out, ads.Request{Delta: true, TypeURL: ads.ListenerURL})
+	if r.TypeUrl == xdstype.ClusterURL && !seen {
+		out = append(out, ads.Request{Delta: true, TypeURL: xdstype.ListenerURL})
 	}
 	return c.warm(append(out, c.follow(r.TypeUrl)...))
 }
@@ -195,18 +196,18 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 	}
 	proof := !c.delta && len(c.got) == 0 // a new stream's first response
 	if had, ok := before[name]; ok && had == string(a.Value) && !root && !proof &&
-		!(a.TypeUrl == ads.EndpointURL && c.lastCDS[name]) {
+		!(a.TypeUrl == xdstype.EndpointURL && c.lastCDS[name]) {
 		c.useless = append(c.useless, a.TypeUrl+" "+name)
 	}
 	if before[name] != string(a.Value) {
 		c.fresh = append(c.fresh, name)
 	}
 	switch a.TypeUrl {
-	case ads.ClusterURL:
+	case xdstype.ClusterURL:
 		if before[name] != string(a.Value) {
 			c.lastCDS[name] = true
 		}
-	case ads.EndpointURL:
+	case xdstype.EndpointURL:
 		delete(c.lastCDS, name)
 	}
 	c.has[a.TypeUrl][name] = string(a.Value)
@@ -214,7 +215,7 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 
 // follow asks for what the clusters or listeners name, if that is not what was asked for last.
 func (c *client) follow(typeURL string) []ads.Request {
-	next := map[string]string{ads.ClusterURL: ads.EndpointURL, ads.ListenerURL: ads.RouteURL}[typeURL]
+	next := map[string]string{xdstype.ClusterURL: xdstype.EndpointURL, xdstype.ListenerURL: xdstype.RouteURL}[typeURL]
 	if next == "" {
 		return nil
 	}

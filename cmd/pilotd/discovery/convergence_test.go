@@ -26,6 +26,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 var (
@@ -111,7 +112,7 @@ func (r *running) connect(n *corev3.Node, delta bool) {
 		r.t.Fatal(err)
 	}
 	c.warms = r.nextID%2 == 0
-	if err := c.begin(ads.Request{Delta: delta, TypeURL: ads.ClusterURL, Node: n}); err != nil {
+	if err := c.begin(ads.Request{Delta: delta, TypeURL: xdstype.ClusterURL, Node: n}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.clients = append(r.clients, c)

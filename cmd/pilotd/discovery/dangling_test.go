@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pilotd/pilotd/ingest"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestNothingDangles is what the order of I7 and the Views of I8 are for: while services come and go and routes follow
@@ -35,7 +35,9 @@ func TestNothingDangles(t *testing.T) {
 				}
 				r.apply(events...)
 				for range g.IntN(12) {
-					r.clients[g.IntN(3)].let(oneOf(g, ads.ClusterURL, ads.EndpointURL, ads.ListenerURL, ads.RouteURL))
+					r.clients[g.IntN(3)].let(
+						oneOf(g, xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL),
+					)
 					synctest.Wait()
 				}
 			}
@@ -58,17 +60,17 @@ func checkDangling(t *testing.T, c *client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	reference := regexp.MustCompile(`outbound\|(80|9000)\|\|svc-[0-9]\.shop\.svc\.cluster\.local`)
-	for _, url := range []string{ads.ListenerURL, ads.RouteURL} {
+	for _, url := range []string{xdstype.ListenerURL, xdstype.RouteURL} {
 		for name, b := range c.has[url] {
 			for _, cluster := range reference.FindAllString(b, -1) {
-				if _, ok := c.has[ads.ClusterURL][cluster]; !ok {
+				if _, ok := c.has[xdstype.ClusterURL][cluster]; !ok {
 					t.Errorf("client %d: %s %s names %s, which it has not; after %v", c.id, kindOf(url), name, cluster,
 						c.got[max(0, len(c.got)-4):])
 				}
 			}
 		}
 	}
-	for next, url := range map[string]string{ads.EndpointURL: ads.ClusterURL, ads.RouteURL: ads.ListenerURL} {
+	for next, url := range map[string]string{xdstype.EndpointURL: xdstype.ClusterURL, xdstype.RouteURL: xdstype.ListenerURL} {
 		known := map[string]bool{}
 		for _, b := range c.has[url] {
 			for _, name := range dependencies(url, b) {

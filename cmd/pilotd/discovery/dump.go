@@ -20,7 +20,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/shard"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // configDump is what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not been
@@ -35,8 +35,8 @@ func (s *Server) configDump(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("proxyID=%s: no such proxy is connected here", id)
 	}
 	parts := []proto.Message{}
-	for _, t := range []ads.Type{ads.Clusters, ads.Listeners, ads.Routes, ads.Endpoints} {
-		if t == ads.Endpoints && !r.Form.Has("include_eds") {
+	for _, t := range []xdstype.Type{xdstype.Cluster, xdstype.Listener, xdstype.Route, xdstype.Endpoint} {
+		if t == xdstype.Endpoint && !r.Form.Has("include_eds") {
 			continue
 		}
 		part, err := dumpOf(t, clients[len(clients)-1].Types[t])
@@ -58,7 +58,7 @@ func (s *Server) configDump(r *http.Request) (any, error) {
 }
 
 // dumpOf is the part of a dump for one type.
-func dumpOf(t ads.Type, ts shard.TypeStatus) (proto.Message, error) {
+func dumpOf(t xdstype.Type, ts shard.TypeStatus) (proto.Message, error) {
 	at := timestamppb.New(ts.Sent.Time)
 	clusters, listeners := &adminv3.ClustersConfigDump{VersionInfo: ts.Sent.Version},
 		&adminv3.ListenersConfigDump{VersionInfo: ts.Sent.Version}
@@ -69,15 +69,15 @@ func dumpOf(t ads.Type, ts shard.TypeStatus) (proto.Message, error) {
 			return nil, err
 		}
 		switch t {
-		case ads.Clusters:
+		case xdstype.Cluster:
 			clusters.DynamicActiveClusters = append(clusters.DynamicActiveClusters,
 				&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: e.Version(), Cluster: a, LastUpdated: at})
-		case ads.Listeners:
+		case xdstype.Listener:
 			state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: e.Version(), Listener: a,
 				LastUpdated: at}
 			listeners.DynamicListeners = append(listeners.DynamicListeners,
 				&adminv3.ListenersConfigDump_DynamicListener{Name: e.Name(), ActiveState: state})
-		case ads.Routes:
+		case xdstype.Route:
 			routes.DynamicRouteConfigs = append(routes.DynamicRouteConfigs,
 				&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: e.Version(), RouteConfig: a, LastUpdated: at})
 		default:
@@ -86,8 +86,8 @@ func dumpOf(t ads.Type, ts shard.TypeStatus) (proto.Message, error) {
 					LastUpdated: at})
 		}
 	}
-	return map[ads.Type]proto.Message{ads.Clusters: clusters, ads.Listeners: listeners, ads.Routes: routes,
-		ads.Endpoints: endpoints}[t], nil
+	return map[xdstype.Type]proto.Message{xdstype.Cluster: clusters, xdstype.Listener: listeners, xdstype.Route: routes,
+		xdstype.Endpoint: endpoints}[t], nil
 }
 
 // unframed is the Any that a client was sent.

@@ -10,21 +10,19 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
-	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/shard/grpcstream"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
-// short is the name of a type in metrics, as istiod has it.
-func short(t ads.Type) string {
-	return map[ads.Type]string{ads.Clusters: "cds", ads.Endpoints: "eds", ads.Listeners: "lds", ads.Routes: "rds"}[t]
-}
+// short returns the name of a type in metrics, as istiod has it: cds.
+func short(t xdstype.Type) string { return strings.ToLower(t.String()) }
 
 // served makes f's metric of each type beforehand, so that counting is one map-free access.
-func served[M any](f func(label string) M) (out [4]M) {
-	for _, t := range []ads.Type{ads.Clusters, ads.Endpoints, ads.Listeners, ads.Routes} {
-		out[t] = f(short(t))
+func served[M any](f func(label string) M) (out []M) {
+	for t := range xdstype.Type(xdstype.NumStandard) {
+		out = append(out, f(short(t)))
 	}
 	return out
 }
@@ -43,7 +41,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 	}
 	refusals := newRefusalLog(s.log.With("scope", "ads"))
 	return shard.Metrics{
-		Sent: func(t ads.Type, bytes int, since time.Duration) {
+		Sent: func(t xdstype.Type, bytes int, since time.Duration) {
 			pushes[t].Inc()
 			sizes[t].Observe(float64(bytes))
 			if since >= 0 {
@@ -53,8 +51,8 @@ func (s *Server) shardMetrics() shard.Metrics {
 		Converged:  func(since time.Duration) { m.Convergence.Observe(since.Seconds()) },
 		Queued:     func(_ shard.Lane, waited time.Duration) { m.QueueTime.Observe(waited.Seconds()) },
 		Admitted:   func(n shard.Need, waited time.Duration) { waits[n].Observe(waited.Seconds()) },
-		Unanswered: func(t ads.Type) { unanswered[t].Inc() },
-		Expired:    func(t ads.Type) { expired[t].Inc() },
+		Unanswered: func(t xdstype.Type) { unanswered[t].Inc() },
+		Expired:    func(t xdstype.Type) { expired[t].Inc() },
 		Unserved:   func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
 		Refused: func(r shard.Refusal) {
 			rejects[r.Type].Inc()

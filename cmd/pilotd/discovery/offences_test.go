@@ -16,6 +16,7 @@ import (
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // refuser is a State-of-the-World client that asks for one route configuration, and refuses whatever has a text in it.
@@ -62,7 +63,7 @@ func (c *refuser) request(nonce string, e *statuspb.Status) ads.Request {
 	if c.last != nil {
 		version = c.last.VersionInfo
 	}
-	return ads.Request{TypeURL: ads.RouteURL, Version: version, Nonce: nonce, Error: e,
+	return ads.Request{TypeURL: xdstype.RouteURL, Version: version, Nonce: nonce, Error: e,
 		Names: c.server.Names.Of([]string{"80"})}
 }
 

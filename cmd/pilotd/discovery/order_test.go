@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestOrderOfResponses is invariant I7: whatever a change does to the services, each client gets clusters, then the
@@ -56,7 +57,7 @@ func (r *running) warming(n *corev3.Node, delta bool) *client {
 		r.t.Fatal(err)
 	}
 	c.warms = true
-	if err := c.begin(ads.Request{Delta: delta, TypeURL: ads.ClusterURL, Node: n}); err != nil {
+	if err := c.begin(ads.Request{Delta: delta, TypeURL: xdstype.ClusterURL, Node: n}); err != nil {
 		r.t.Fatal(err)
 	}
 	return c
@@ -93,22 +94,26 @@ func checkOrder(t *testing.T, when string, c *client, got []response) {
 		}
 		return i
 	}
-	if last(ads.ClusterURL) > firstOf(ads.ListenerURL) || last(ads.EndpointURL) > firstOf(ads.RouteURL) ||
-		last(ads.ListenerURL) > firstOf(ads.RouteURL) {
+	if last(xdstype.ClusterURL) > firstOf(xdstype.ListenerURL) ||
+		last(xdstype.EndpointURL) > firstOf(xdstype.RouteURL) ||
+		last(xdstype.ListenerURL) > firstOf(xdstype.RouteURL) {
 		t.Errorf("%s: out of order: %v", when, got)
 	}
 	for i, x := range got {
 		for _, name := range x.fresh {
-			if x.url != ads.ClusterURL || !slices.Contains(c.asked[ads.EndpointURL], name) {
+			if x.url != xdstype.ClusterURL || !slices.Contains(c.asked[xdstype.EndpointURL], name) {
 				continue
 			}
-			if !slices.ContainsFunc(got[i:], func(y response) bool { return y.url == ads.EndpointURL && y.has(name) }) {
+			if !slices.ContainsFunc(
+				got[i:],
+				func(y response) bool { return y.url == xdstype.EndpointURL && y.has(name) },
+			) {
 				t.Errorf("%s: no endpoints follow %s: %v", when, name, got)
 			}
 		}
 	}
-	if last(ads.EndpointURL) >= 0 && firstOf(ads.EndpointURL) < firstOf(ads.ClusterURL) &&
-		firstOf(ads.ClusterURL) < len(got) {
+	if last(xdstype.EndpointURL) >= 0 && firstOf(xdstype.EndpointURL) < firstOf(xdstype.ClusterURL) &&
+		firstOf(xdstype.ClusterURL) < len(got) {
 		t.Errorf("%s: endpoints precede their clusters: %v", when, got)
 	}
 }
@@ -122,7 +127,8 @@ func checkRemovals(t *testing.T, when string, before, after map[string]bool, got
 			continue
 		}
 		for i, x := range got {
-			if x.url == ads.RouteURL && slices.ContainsFunc(got[:i], func(y response) bool { return y.drops(name) }) {
+			if x.url == xdstype.RouteURL &&
+				slices.ContainsFunc(got[:i], func(y response) bool { return y.drops(name) }) {
 				t.Errorf("%s: %s went before the routes: %v", when, name, got)
 			}
 		}
@@ -134,7 +140,7 @@ func checkRemovals(t *testing.T, when string, before, after map[string]bool, got
 
 // drops reports whether the response takes a cluster away.
 func (r response) drops(cluster string) bool {
-	if r.url != ads.ClusterURL {
+	if r.url != xdstype.ClusterURL {
 		return false
 	}
 	return r.version != "" && !r.has(cluster) || slices.Contains(r.removed, cluster)

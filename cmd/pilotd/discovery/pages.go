@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -23,21 +24,30 @@ func (s *Server) Pages() map[string]status.Page {
 
 // syncStatus is a proxy as istiod's syncz writes it, and more about each type.
 type syncStatus struct {
-	ClusterID     string                `json:"cluster_id,omitempty"`
-	ProxyID       string                `json:"proxy"`
-	ProxyType     string                `json:"proxy_type"`
-	Version       string                `json:"istio_version,omitempty"`
-	Class         string                `json:"class"`
-	Shard         int                   `json:"shard"`
-	ClusterSent   string                `json:"cluster_sent,omitempty"`
-	ClusterAcked  string                `json:"cluster_acked,omitempty"`
-	ListenerSent  string                `json:"listener_sent,omitempty"`
-	ListenerAcked string                `json:"listener_acked,omitempty"`
-	RouteSent     string                `json:"route_sent,omitempty"`
-	RouteAcked    string                `json:"route_acked,omitempty"`
-	EndpointSent  string                `json:"endpoint_sent,omitempty"`
-	EndpointAcked string                `json:"endpoint_acked,omitempty"`
-	Types         map[string]ads.Status `json:"types"`
+	ClusterID string                `json:"cluster_id,omitempty"`
+	ProxyID   string                `json:"proxy"`
+	ProxyType string                `json:"proxy_type"`
+	Version   string                `json:"istio_version,omitempty"`
+	Class     string                `json:"class"`
+	Shard     int                   `json:"shard"`
+	Types     map[string]ads.Status `json:"types"`
+
+	// nonces are fields of their own, as istioctl reads them: cluster_sent, cluster_acked and so on.
+	nonces map[string]string
+}
+
+// MarshalJSON writes the fields, and the nonces beside them.
+func (s syncStatus) MarshalJSON() ([]byte, error) {
+	type fields syncStatus // without this method
+	out, err := json.Marshal(fields(s))
+	if err != nil || len(s.nonces) == 0 {
+		return out, err
+	}
+	nonces, err := json.Marshal(s.nonces)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(out[:len(out)-1], ','), nonces[1:]...), nil
 }
 
 // syncz says of every proxy what it was sent, ACKed and refused.
@@ -47,20 +57,14 @@ func (s *Server) syncz(*http.Request) (any, error) {
 		st := syncStatus{
 			ClusterID: c.Proxy.ClusterID, ProxyID: c.Proxy.Name + "." + c.Proxy.Namespace, ProxyType: proxyType(c),
 			Version: c.Proxy.Version,
-			Class:   c.Class, Shard: c.Shard, Types: map[string]ads.Status{},
+			Class:   c.Class, Shard: c.Shard, Types: map[string]ads.Status{}, nonces: map[string]string{},
 		}
 		for t, ts := range c.Types {
 			st.Types[short(t)] = ts.Status
-			sent, acked := ts.Sent.Nonce, ts.Acked.Nonce
-			switch t {
-			case ads.Clusters:
-				st.ClusterSent, st.ClusterAcked = sent, acked
-			case ads.Endpoints:
-				st.EndpointSent, st.EndpointAcked = sent, acked
-			case ads.Listeners:
-				st.ListenerSent, st.ListenerAcked = sent, acked
-			case ads.Routes:
-				st.RouteSent, st.RouteAcked = sent, acked
+			for what, nonce := range map[string]string{"_sent": ts.Sent.Nonce, "_acked": ts.Acked.Nonce} {
+				if nonce != "" {
+					st.nonces[t.Row().Noun+what] = nonce
+				}
 			}
 		}
 		out = append(out, st)

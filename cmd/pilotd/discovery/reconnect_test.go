@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // again is a client like c, on another server: it has what c has, and says so. warming is that its last stream broke
@@ -19,9 +20,9 @@ func (r *running) again(c *client, warming bool) *client {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	urls := []string{ads.ClusterURL, ads.EndpointURL, ads.ListenerURL, ads.RouteURL}
+	urls := []string{xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL}
 	if warming {
-		urls = []string{ads.EndpointURL, ads.ListenerURL, ads.RouteURL}
+		urls = []string{xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL}
 	}
 	var requests []ads.Request
 	for _, url := range urls {
@@ -82,9 +83,9 @@ func TestReconnectResendsNothing(t *testing.T) {
 			for _, old := range r.clients {
 				c := next.again(old, false)
 				got := c.responses(0)
-				url, names := ads.EndpointURL, 1
+				url, names := xdstype.EndpointURL, 1
 				if delta {
-					url, names = ads.ClusterURL, 0
+					url, names = xdstype.ClusterURL, 0
 				}
 				if len(got) != 1 || got[0].url != url || len(got[0].fresh)+len(got[0].removed) > 0 ||
 					len(got[0].names) != names {
@@ -96,7 +97,7 @@ func TestReconnectResendsNothing(t *testing.T) {
 				}
 				mark := c.count()
 				next.apply(virtualService("web", "web", hostOf("cart")), gatewayRoute("cart"))
-				if got := c.responses(mark); len(got) != 1 || got[0].url != ads.RouteURL {
+				if got := c.responses(mark); len(got) != 1 || got[0].url != xdstype.RouteURL {
 					t.Errorf("%s got %v for one route", c.proxy.ID, got)
 				}
 				next.apply(sampleMesh()...)
@@ -123,7 +124,7 @@ func TestReconnectGetsTheDifference(t *testing.T) {
 			}
 			checkOrder(t, "reconnecting", c, got)
 			for _, x := range got {
-				if delta && x.url != ads.EndpointURL && len(x.fresh) != len(x.names) {
+				if delta && x.url != xdstype.EndpointURL && len(x.fresh) != len(x.names) {
 					t.Errorf("%v has what is known", x)
 				}
 			}
@@ -142,9 +143,9 @@ func TestReconnectWhileWarming(t *testing.T) {
 			next.server.Store.Apply(sampleMesh())
 			c := next.again(old, true)
 			got := c.responses(0)
-			if len(got) == 0 || got[0].url != ads.EndpointURL ||
-				!slices.Equal(slices.Sorted(slices.Values(got[0].names)), old.asked[ads.EndpointURL]) {
-				t.Errorf("got %v, want the endpoints of %v", got, old.asked[ads.EndpointURL])
+			if len(got) == 0 || got[0].url != xdstype.EndpointURL ||
+				!slices.Equal(slices.Sorted(slices.Values(got[0].names)), old.asked[xdstype.EndpointURL]) {
+				t.Errorf("got %v, want the endpoints of %v", got, old.asked[xdstype.EndpointURL])
 			}
 		})
 	})

@@ -14,7 +14,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // response is what is remembered of one response. Immutable.
@@ -50,7 +50,7 @@ func deltaResponse(r *discoveryv3.DeltaDiscoveryResponse, b []byte) response {
 
 // String is the response in a line: "EDS outbound|80||web.shop.svc.cluster.local".
 func (r response) String() string {
-	t, _ := ads.TypeOf(r.url)
+	t, _ := xdstype.Of(r.url)
 	out := append([]string{t.String()}, r.names...)
 	for _, n := range r.removed {
 		out = append(out, "-"+n)
@@ -80,7 +80,7 @@ func resourceName(m proto.Message) string {
 
 // dependencies are the EDS names of a cluster, or the RDS names of a listener.
 func dependencies(typeURL, b string) []string {
-	if typeURL == ads.ClusterURL {
+	if typeURL == xdstype.ClusterURL {
 		m := &clusterv3.Cluster{}
 		if err := proto.Unmarshal([]byte(b), m); err != nil {
 			panic(err)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestEqualProxiesShare is invariant I2: proxies of one class with equal subscriptions have the same bytes, and one
@@ -23,10 +23,10 @@ func TestEqualProxiesShare(t *testing.T) {
 			apply func()
 			types []string
 		}{
-			{"a route", func() { r.apply(virtualService("web", "web", hostOf("cart"))) }, []string{ads.RouteURL}},
-			{"an endpoint", func() { r.apply(slice("web", "10.10.0.2")) }, []string{ads.EndpointURL}},
+			{"a route", func() { r.apply(virtualService("web", "web", hostOf("cart"))) }, []string{xdstype.RouteURL}},
+			{"an endpoint", func() { r.apply(slice("web", "10.10.0.2")) }, []string{xdstype.EndpointURL}},
 			{"a policy", func() { r.apply(rule("cart", hostOf("cart"), idle(3))) },
-				[]string{ads.ClusterURL, ads.EndpointURL, ads.ListenerURL}},
+				[]string{xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL}},
 		} {
 			sent, assembled := r.responsesMade()
 			marks := r.marks()

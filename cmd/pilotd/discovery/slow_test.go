@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // mayAsk is what the client says now: all of it, or nothing while it is slow.
@@ -22,11 +23,11 @@ func (c *client) warm(requests []ads.Request) []ads.Request {
 	if !c.warms {
 		return requests
 	}
-	if r := requests[0]; r.TypeURL == ads.ClusterURL {
+	if r := requests[0]; r.TypeURL == xdstype.ClusterURL {
 		c.warming, requests = &r, requests[1:]
 	}
 	isWarming := func(name string) bool { return c.lastCDS[name] }
-	if c.warming != nil && !slices.ContainsFunc(c.asked[ads.EndpointURL], isWarming) {
+	if c.warming != nil && !slices.ContainsFunc(c.asked[xdstype.EndpointURL], isWarming) {
 		requests = append(requests, *c.warming)
 		c.warming = nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 var changes = flag.Int("changes", 4000, "endpoint changes of the soak test; a million takes some minutes")
@@ -109,8 +110,8 @@ func (r *running) soaker(n *corev3.Node, delta bool) *soaker {
 	r.nextID++
 	s := &soaker{id: r.nextID, server: r.server, inbox: make(chan soaked, 64), done: make(chan struct{})}
 	endpoints := r.server.Names.Of([]string{clusterOf("web"), clusterOf("cart"), clusterOf("other")})
-	for url, names := range map[string]*ads.Names{ads.ClusterURL: nil, ads.EndpointURL: endpoints, ads.ListenerURL: nil,
-		ads.RouteURL: r.server.Names.Of([]string{"80"})} {
+	for url, names := range map[string]*ads.Names{xdstype.ClusterURL: nil, xdstype.EndpointURL: endpoints, xdstype.ListenerURL: nil,
+		xdstype.RouteURL: r.server.Names.Of([]string{"80"})} {
 		req := ads.Request{Delta: delta, TypeURL: url}
 		if delta {
 			req.Subscribe = names

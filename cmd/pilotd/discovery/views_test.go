@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pilotd/pilotd/ingest"
-	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // edition is a mesh whose clusters, endpoints, listeners and routes all say the same number: that of the View. The
@@ -53,11 +53,11 @@ func editionOf(t *testing.T, c *client, url string) int {
 		return ok
 	}
 	switch url {
-	case ads.ClusterURL:
+	case xdstype.ClusterURL:
 		m := &clusterv3.Cluster{}
 		read(clusterOf("cart"), m)
 		return int(m.GetConnectTimeout().GetSeconds())
-	case ads.EndpointURL:
+	case xdstype.EndpointURL:
 		m := &endpointv3.ClusterLoadAssignment{}
 		read(clusterOf("cart"), m)
 		for _, a := range addresses(m) {
@@ -67,7 +67,7 @@ func editionOf(t *testing.T, c *client, url string) int {
 			}
 		}
 		return 0
-	case ads.ListenerURL:
+	case xdstype.ListenerURL:
 		m := &listenerv3.Listener{}
 		if !read("10.96.0.2_9000", m) {
 			return 0
@@ -117,7 +117,9 @@ func TestViewsNeverGoBack(t *testing.T) {
 			for n := 2; n < 300; n++ {
 				r.apply(edition(n)...)
 				for range g.IntN(8) {
-					r.clients[g.IntN(3)].let(oneOf(g, ads.ClusterURL, ads.EndpointURL, ads.ListenerURL, ads.RouteURL))
+					r.clients[g.IntN(3)].let(
+						oneOf(g, xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL),
+					)
 					synctest.Wait()
 				}
 				if g.IntN(50) == 0 {
@@ -129,7 +131,7 @@ func TestViewsNeverGoBack(t *testing.T) {
 			}
 			r.converge()
 			for _, c := range r.clients {
-				for _, url := range []string{ads.ClusterURL, ads.EndpointURL, ads.ListenerURL, ads.RouteURL} {
+				for _, url := range []string{xdstype.ClusterURL, xdstype.EndpointURL, xdstype.ListenerURL, xdstype.RouteURL} {
 					if n := editionOf(t, c, url); n != 299 {
 						t.Errorf("client %d ends with %s of %d", c.id, kindOf(url), n)
 					}
@@ -148,12 +150,12 @@ func watchEditions(t *testing.T, c *client) func(url string) {
 			t.Errorf("client %d: %s went back from %d to %d", c.id, kindOf(url), last[url], now)
 		}
 		last[url] = now
-		cds, lds := editionOf(t, c, ads.ClusterURL), editionOf(t, c, ads.ListenerURL)
-		if url == ads.EndpointURL && (now < cds || halfOf(t, c) != cds%2) {
+		cds, lds := editionOf(t, c, xdstype.ClusterURL), editionOf(t, c, xdstype.ListenerURL)
+		if url == xdstype.EndpointURL && (now < cds || halfOf(t, c) != cds%2) {
 			t.Errorf("client %d has clusters of %d and gets endpoints of %d, chosen for %d", c.id, cds, now,
 				halfOf(t, c))
 		}
-		if url != ads.EndpointURL && now > cds || url == ads.RouteURL && now < lds {
+		if url != xdstype.EndpointURL && now > cds || url == xdstype.RouteURL && now < lds {
 			t.Errorf("client %d has clusters of %d, listeners of %d and gets %s of %d", c.id, cds, lds, kindOf(url),
 				now)
 		}
@@ -165,7 +167,7 @@ func halfOf(t *testing.T, c *client) (parity int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := &endpointv3.ClusterLoadAssignment{}
-	if err := proto.Unmarshal([]byte(c.has[ads.EndpointURL]["outbound|80|v1|"+hostOf("cart")]), m); err != nil {
+	if err := proto.Unmarshal([]byte(c.has[xdstype.EndpointURL]["outbound|80|v1|"+hostOf("cart")]), m); err != nil {
 		t.Fatal(err)
 	}
 	all := addresses(m)

@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves: service, port, subset and the
@@ -84,11 +85,11 @@ func (a *Assignment) join(set *encodedSet) *encodecache.Entry {
 		size += len(start.Bytes()) + length
 	}
 	if size > assignmentLeaf {
-		return encodecache.NewComposite(TypeURL, a.Name, header, slices.Values(parts))
+		return encodecache.NewComposite(xdstype.EndpointURL, a.Name, header, slices.Values(parts))
 	}
 	whole := append(make([]byte, 0, size), header.Bytes()...)
 	for _, p := range parts {
 		whole = append(whole, p.Bytes()...)
 	}
-	return encodecache.NewLeaf(TypeURL, a.Name, encodecache.NewFragmentFrom(whole, a))
+	return encodecache.NewLeaf(xdstype.EndpointURL, a.Name, encodecache.NewFragmentFrom(whole, a))
 }

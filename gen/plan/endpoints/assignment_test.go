@@ -18,6 +18,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func booksKey() value.ServiceKey {
@@ -88,7 +89,9 @@ func zonesOf(a *endpointpb.ClusterLoadAssignment) (out []string) {
 
 func TestAssignmentGroups(t *testing.T) {
 	near := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: "z1"}}
-	share := gen.Ordering{Distribute: &networking.LocalityLoadBalancerSetting_Distribute{To: map[string]uint32{"r1/z0": 70, "r1/z2": 30}}}
+	share := gen.Ordering{
+		Distribute: &networking.LocalityLoadBalancerSetting_Distribute{To: map[string]uint32{"r1/z0": 70, "r1/z2": 30}},
+	}
 	for _, r := range []struct {
 		name   string
 		order  gen.Ordering
@@ -116,7 +119,7 @@ func TestAssignmentGroups(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 			if a.GetClusterName() != "outbound|80||books" || e.Name() != a.GetClusterName() ||
-				e.TypeURL() != TypeURL {
+				e.TypeURL() != xdstype.EndpointURL {
 				t.Error(e.Name(), a.GetClusterName())
 			}
 		})

@@ -5,9 +5,6 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// TypeURL is the type of the resources.
-const TypeURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-
 // Key is the identity of an Assignment.
 type Key struct {
 	// Name is the name of the resource.

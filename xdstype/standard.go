@@ -1,0 +1,54 @@
+package xdstype
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// standard returns the rows of the types that are served, in the order in which they are sent.
+func standard() [NumStandard]Row {
+	return [NumStandard]Row{
+		Cluster: {
+			URL: ClusterURL, Short: "CDS", Noun: "cluster",
+			Complete: true, Removal: Last,
+			Follows: None, Warms: None, Mentions: None,
+			Errors: Errors{List: "Error adding/updating cluster(s) ", Separator: ", ", NameField: "name"},
+		},
+		Endpoint: {
+			URL: EndpointURL, Short: "EDS", Noun: "endpoint", Source: FromEndpoints,
+			Removal: Last,
+			Follows: Cluster, Warms: Cluster, Mentions: None,
+			Errors: Errors{NameField: "cluster_name"},
+		},
+		Listener: {
+			URL: ListenerURL, Short: "LDS", Noun: "listener",
+			Complete: true, Removal: AtOnce,
+			Follows: Cluster, Warms: None, Mentions: None,
+			// Filter chains. Without one of its inbound chains, connections to a sidecar would be taken by a chain that
+			// is meant for others.
+			Parts: Parts{Noun: "filter chain", Field: 3, Names: [2]protowire.Number{7, 1}, Needed: true,
+				WholeForSidecars: true},
+			Errors: Errors{List: "Error adding/updating listener(s) ", Separator: "\n", NameField: "name"},
+		},
+		Route: {
+			URL: RouteURL, Short: "RDS", Noun: "route",
+			Removal: Last, Empty: emptyRoute,
+			Follows: Listener, Warms: None, Mentions: Cluster,
+			Parts:  Parts{Noun: "virtual host", Field: 2, Names: [2]protowire.Number{1}},
+			Errors: Errors{NameField: "name"},
+		},
+	}
+}
+
+// Field numbers of envoy.config.route.v3.RouteConfiguration.
+const (
+	routeName             = 1
+	routeValidateClusters = 7
+)
+
+// emptyRoute returns the route configuration that a sidecar gets for a name that does not exist, as istiod gives it:
+// the name, and validate_clusters false. Without it a listener that names it would wait. The name is any bytes that a
+// client sent.
+func emptyRoute(name string) []byte {
+	msg := protowire.AppendTag(nil, routeName, protowire.BytesType)
+	msg = protowire.AppendString(msg, name)
+	msg = protowire.AppendTag(msg, routeValidateClusters, protowire.BytesType)
+	return protowire.AppendBytes(msg, nil)
+}
