@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -78,9 +79,9 @@ func (m valueMesh) route(i, n int) *value.VirtualService {
 	return &value.VirtualService{
 		Meta:   value.Meta{Namespace: k.Namespace, Name: fmt.Sprintf("svc-%d", i), Created: int64(i)},
 		Export: value.Visibility{Public: true},
-		Spec: &networking.VirtualService{Hosts: []string{k.Host}, Gateways: []string{"mesh"},
+		Routing: istio.Routing(&networking.VirtualService{Hosts: []string{k.Host}, Gateways: []string{"mesh"},
 			Http: []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{to("v1", 1+n%98),
-				to("v2", 99-n%98)}}}},
+				to("v2", 99-n%98)}}}}),
 	}
 }
 

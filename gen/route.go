@@ -6,7 +6,6 @@ import (
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/structpb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -67,8 +66,8 @@ const defaultRouteName = "default"
 func defaultRoute(k VirtualHostKey) *routepb.Route {
 	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: ClusterName(k.Port, "",
 		k.Host)}}
-	setTimeout(action, nil, k.Proxyless)
-	action.RetryPolicy = retryPolicy(k.Mesh.Config.GetDefaultHttpRetryPolicy(), false)
+	setTimeout(action, value.Duration{}, k.Proxyless)
+	action.RetryPolicy = retryPolicy(k.Mesh.Retries, false)
 	if h := hashPolicy(serviceHash(k.Rule, k.Port)); h != nil {
 		action.HashPolicy = []*routepb.RouteAction_HashPolicy{h}
 	}
@@ -82,8 +81,8 @@ func defaultRoute(k VirtualHostKey) *routepb.Route {
 func routesOf(k RoutesKey, mesh *value.Mesh) []*routepb.Route {
 	var out []*routepb.Route
 	n := 0 // matches so far
-	for _, h := range k.Service.Spec.GetHttp() {
-		matches := h.GetMatch()
+	for _, h := range k.Service.HTTP {
+		matches := h.Matches
 		if len(matches) == 0 {
 			if r := routeOf(k, mesh, h, nil); r != nil {
 				return append(out, r)
@@ -91,7 +90,7 @@ func routesOf(k RoutesKey, mesh *value.Mesh) []*routepb.Route {
 			continue
 		}
 		for i, m := range matches {
-			if k.Refused.refuses(n+i) || m.GetPort() != 0 && int(m.GetPort()) != k.Port {
+			if k.Refused.refuses(n+i) || m.Port != 0 && m.Port != k.Port {
 				continue
 			}
 			r := routeOf(k, mesh, h, m)
@@ -108,28 +107,34 @@ func routesOf(k RoutesKey, mesh *value.Mesh) []*routepb.Route {
 	return out
 }
 
-// routeOf is the route of one match of an HTTP route; nil if it leads nowhere.
-func routeOf(k RoutesKey, mesh *value.Mesh, h *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routepb.Route {
-	out := &routepb.Route{Name: h.GetName(), Match: routeMatch(m), Metadata: ConfigMetadata(k.Service.Meta,
-		"virtual-service"), StatPrefix: m.GetStatPrefix()}
-	if m.GetName() != "" {
-		out.Name += "." + m.GetName()
+// routeOf is the route of one match of an HTTP route, or with nil of a route without matches; nil if it leads nowhere.
+func routeOf(k RoutesKey, mesh *value.Mesh, h *value.HTTPRoute, m *value.HTTPMatch) *routepb.Route {
+	match := anyPath()
+	if m == nil {
+		m = &value.HTTPMatch{}
+	} else {
+		match = routeMatch(m)
 	}
-	ops := headerOperations(h.GetHeaders())
+	out := &routepb.Route{Name: h.Name, Match: match, Metadata: ConfigMetadata(k.Service.Meta,
+		"virtual-service"), StatPrefix: m.StatPrefix}
+	if m.Name != "" {
+		out.Name += "." + m.Name
+	}
+	ops := headerOperations(h.Headers)
 	out.RequestHeadersToAdd, out.RequestHeadersToRemove = ops.requestAdd, ops.requestRemove
 	out.ResponseHeadersToAdd, out.ResponseHeadersToRemove = ops.responseAdd, ops.responseRemove
 	switch {
-	case h.GetRedirect() != nil:
-		out.Action = &routepb.Route_Redirect{Redirect: redirect(h.GetRedirect(), k.Port, k.TLS)}
-	case h.GetDirectResponse() != nil:
-		out.Action = &routepb.Route_DirectResponse{DirectResponse: directResponse(h.GetDirectResponse())}
+	case h.Redirect != nil:
+		out.Action = &routepb.Route_Redirect{Redirect: redirect(h.Redirect, k.Port, k.TLS)}
+	case h.Response != nil:
+		out.Action = &routepb.Route_DirectResponse{DirectResponse: directResponse(h.Response)}
 	default:
 		action := forward(k, mesh, h, ops.authority)
 		if action == nil {
 			return nil
 		}
-		if len(h.GetRoute()) == 1 {
-			appendDestinationHeaders(out, action, h.GetRoute()[0].GetHeaders())
+		if len(h.Destinations) == 1 {
+			appendDestinationHeaders(out, action, h.Destinations[0].Headers)
 		}
 		out.Action = &routepb.Route_Route{Route: action}
 	}

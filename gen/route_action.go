@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"strings"
 
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -9,46 +10,43 @@ import (
 	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // forward is the action of a route that leads to clusters; nil if it leads to none. authority replaces the Host header,
 // unless the rewrite does.
-func forward(k RoutesKey, mesh *value.Mesh, h *networking.HTTPRoute, authority string) *routepb.RouteAction {
+func forward(k RoutesKey, mesh *value.Mesh, h *value.HTTPRoute, authority string) *routepb.RouteAction {
 	out := &routepb.RouteAction{RequestMirrorPolicies: mirrors(k, h)}
-	setTimeout(out, h.GetTimeout(), k.Proxyless)
-	rewrite(out, h.GetRewrite())
-	if a := h.GetRewrite().GetAuthority(); a != "" {
-		authority = a
+	setTimeout(out, h.Timeout, k.Proxyless)
+	if r := h.Rewrite; r != nil {
+		rewrite(out, r)
+		authority = cmp.Or(r.Authority, authority)
 	}
 	if authority != "" {
 		out.HostRewriteSpecifier = &routepb.RouteAction_HostRewriteLiteral{HostRewriteLiteral: authority}
 	}
 	hashed := false
-	if len(h.GetRoute()) == 1 {
-		d := h.GetRoute()[0].GetDestination()
+	if len(h.Destinations) == 1 {
+		d := h.Destinations[0].Destination
 		out.ClusterSpecifier = &routepb.RouteAction_Cluster{Cluster: k.cluster(d)}
 		hashed = k.addHash(out, d)
-	} else if clusters := weighted(k, out, h.GetRoute()); len(clusters) > 0 {
+	} else if clusters := weighted(k, out, h.Destinations); len(clusters) > 0 {
 		out.ClusterSpecifier = &routepb.RouteAction_WeightedClusters{WeightedClusters: &routepb.WeightedCluster{Clusters: clusters}}
 	} else {
 		return nil
 	}
-	policy := h.GetRetries()
+	policy := h.Retries
 	if policy == nil {
-		policy = mesh.Config.GetDefaultHttpRetryPolicy()
+		policy = mesh.Retries
 	}
 	out.RetryPolicy = retryPolicy(policy, hashed)
 	return out
 }
 
 // setTimeout sets the timeout of requests, and the same as the longest that a gRPC request may ask for. None is none.
-func setTimeout(a *routepb.RouteAction, timeout *durationpb.Duration, proxyless bool) {
-	if timeout == nil {
-		timeout = &durationpb.Duration{}
-	}
+func setTimeout(a *routepb.RouteAction, d value.Duration, proxyless bool) {
+	timeout := &durationpb.Duration{Seconds: d.Seconds, Nanos: d.Nanos}
 	a.Timeout = timeout
 	if proxyless { // gRPC reads only this
 		a.MaxStreamDuration = &routepb.RouteAction_MaxStreamDuration{MaxStreamDuration: timeout}
@@ -60,18 +58,9 @@ func setTimeout(a *routepb.RouteAction, timeout *durationpb.Duration, proxyless 
 
 // cluster is the name of the cluster of a destination. Whether there is such a cluster is not asked: requests to one
 // that is missing fail.
-func (k RoutesKey) cluster(d *networking.Destination) string {
-	known := k.Destinations.find(d.GetHost())
-	host, port := d.GetHost(), k.Port
-	if known.Target != "" {
-		host = known.Target
-	}
-	if d.GetPort() != nil {
-		port = int(d.GetPort().GetNumber())
-	} else if known.Port != 0 {
-		port = known.Port
-	}
-	return ClusterName(port, d.GetSubset(), host)
+func (k RoutesKey) cluster(d value.Destination) string {
+	known := k.Destinations.find(d.Host)
+	return ClusterName(cmp.Or(d.Port, known.Port, k.Port), d.Subset, cmp.Or(known.Target, d.Host))
 }
 
 // parseCluster is the host and port of the name of an outbound cluster.
@@ -85,15 +74,15 @@ func parseCluster(name string) (host, port string, ok bool) {
 
 // weighted are the clusters of several destinations; those without weight are left out.
 func weighted(k RoutesKey, a *routepb.RouteAction,
-	routes []*networking.HTTPRouteDestination) []*routepb.WeightedCluster_ClusterWeight {
+	routes []value.WeightedDestination) []*routepb.WeightedCluster_ClusterWeight {
 	var out []*routepb.WeightedCluster_ClusterWeight
 	for _, r := range routes {
-		if r.GetWeight() == 0 {
+		if r.Weight == 0 {
 			continue
 		}
-		ops := headerOperations(r.GetHeaders())
+		ops := headerOperations(r.Headers)
 		c := &routepb.WeightedCluster_ClusterWeight{
-			Name: k.cluster(r.GetDestination()), Weight: wrapperspb.UInt32(uint32(r.GetWeight())),
+			Name: k.cluster(r.Destination), Weight: wrapperspb.UInt32(r.Weight),
 			RequestHeadersToAdd: ops.requestAdd, RequestHeadersToRemove: ops.requestRemove,
 			ResponseHeadersToAdd: ops.responseAdd, ResponseHeadersToRemove: ops.responseRemove,
 		}
@@ -101,83 +90,72 @@ func weighted(k RoutesKey, a *routepb.RouteAction,
 			c.HostRewriteSpecifier = &routepb.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: ops.authority}
 		}
 		out = append(out, c)
-		k.addHash(a, r.GetDestination())
+		k.addHash(a, r.Destination)
 	}
 	return out
 }
 
-func rewrite(a *routepb.RouteAction, in *networking.HTTPRewrite) {
-	if re := in.GetUriRegexRewrite(); re != nil {
-		a.RegexRewrite = &matcherpb.RegexMatchAndSubstitute{Pattern: &matcherpb.RegexMatcher{Regex: re.GetMatch()},
-			Substitution: re.GetRewrite()}
+func rewrite(a *routepb.RouteAction, in *value.Rewrite) {
+	if re := in.Regex; re != nil {
+		a.RegexRewrite = &matcherpb.RegexMatchAndSubstitute{Pattern: &matcherpb.RegexMatcher{Regex: re.Match},
+			Substitution: re.Substitution}
 	} else {
-		a.PrefixRewrite = in.GetUri()
+		a.PrefixRewrite = in.Path
 	}
 }
 
 // mirrors are the clusters that get copies of the requests.
-func mirrors(k RoutesKey, h *networking.HTTPRoute) []*routepb.RouteAction_RequestMirrorPolicy {
+func mirrors(k RoutesKey, h *value.HTTPRoute) []*routepb.RouteAction_RequestMirrorPolicy {
 	var out []*routepb.RouteAction_RequestMirrorPolicy
-	add := func(d *networking.Destination, p *typepb.FractionalPercent) {
-		if d == nil || p.GetNumerator() == 0 {
-			return
+	for _, m := range h.Mirrors {
+		if m.Share.Parts == 0 {
+			continue
 		}
 		out = append(out, &routepb.RouteAction_RequestMirrorPolicy{
-			Cluster: k.cluster(d), RuntimeFraction: &corepb.RuntimeFractionalPercent{DefaultValue: p},
+			Cluster: k.cluster(m.Destination), RuntimeFraction: &corepb.RuntimeFractionalPercent{DefaultValue: fraction(m.Share)},
 			TraceSampled: wrapperspb.Bool(false), DisableShadowHostSuffixAppend: true,
 		})
-	}
-	switch {
-	case h.GetMirrorPercentage() != nil:
-		add(h.GetMirror(), percent(h.GetMirrorPercentage()))
-	//lint:ignore SA1019 old objects still have it
-	case h.GetMirrorPercent() != nil:
-		//lint:ignore SA1019 as above
-		add(h.GetMirror(), hundredths(h.GetMirrorPercent().GetValue()))
-	default:
-		add(h.GetMirror(), hundredths(100))
-	}
-	for _, m := range h.GetMirrors() {
-		p := hundredths(100)
-		if m.GetPercentage() != nil {
-			p = percent(m.GetPercentage())
-		}
-		add(m.GetDestination(), p)
 	}
 	return out
 }
 
-func percent(p *networking.Percent) *typepb.FractionalPercent {
-	return &typepb.FractionalPercent{Numerator: uint32(p.GetValue() * 10000),
-		Denominator: typepb.FractionalPercent_MILLION}
+// fraction is f as Envoy has it; nil where it is unset.
+func fraction(f value.Fraction) *typepb.FractionalPercent {
+	switch f.Of {
+	case 0:
+		return nil
+	case 100:
+		return &typepb.FractionalPercent{Numerator: f.Parts, Denominator: typepb.FractionalPercent_HUNDRED}
+	}
+	return &typepb.FractionalPercent{Numerator: f.Parts, Denominator: typepb.FractionalPercent_MILLION}
 }
 
-func hundredths(n uint32) *typepb.FractionalPercent {
-	return &typepb.FractionalPercent{Numerator: n, Denominator: typepb.FractionalPercent_HUNDRED}
+// duration is d as messages have it; nil where it is unset.
+func duration(d value.Duration) *durationpb.Duration {
+	if !d.Set {
+		return nil
+	}
+	return &durationpb.Duration{Seconds: d.Seconds, Nanos: d.Nanos}
 }
 
 // redirect is the answer that sends the client elsewhere. port is the one that it called.
-func redirect(in *networking.HTTPRedirect, port int, tls bool) *routepb.RedirectAction {
+func redirect(in *value.HTTPRedirect, port int, tls bool) *routepb.RedirectAction {
 	out := &routepb.RedirectAction{
-		HostRedirect:         in.GetAuthority(),
-		PathRewriteSpecifier: &routepb.RedirectAction_PathRedirect{PathRedirect: in.GetUri()},
-		ResponseCode:         redirectCode(in.GetRedirectCode()),
+		HostRedirect:         in.Authority,
+		PathRewriteSpecifier: &routepb.RedirectAction_PathRedirect{PathRedirect: in.Path},
+		ResponseCode:         redirectCode(in.Code),
+		PortRedirect:         in.Port,
 	}
 	scheme := "http"
 	if tls {
 		scheme = "https"
 	}
-	if s := in.GetScheme(); s != "" {
-		scheme = s
-		out.SchemeRewriteSpecifier = &routepb.RedirectAction_SchemeRedirect{SchemeRedirect: s}
+	if in.Scheme != "" {
+		scheme = in.Scheme
+		out.SchemeRewriteSpecifier = &routepb.RedirectAction_SchemeRedirect{SchemeRedirect: in.Scheme}
 	}
-	switch p := in.GetRedirectPort().(type) {
-	case *networking.HTTPRedirect_Port:
-		out.PortRedirect = p.Port
-	case *networking.HTTPRedirect_DerivePort:
-		if p.DerivePort == networking.HTTPRedirect_FROM_REQUEST_PORT {
-			out.PortRedirect = uint32(port)
-		}
+	if in.SamePort {
+		out.PortRedirect = uint32(port)
 	}
 	if out.PortRedirect == 80 && scheme == "http" || out.PortRedirect == 443 && scheme == "https" {
 		out.PortRedirect = 0
@@ -199,13 +177,13 @@ func redirectCode(code uint32) routepb.RedirectAction_RedirectResponseCode {
 	return routepb.RedirectAction_MOVED_PERMANENTLY
 }
 
-func directResponse(in *networking.HTTPDirectResponse) *routepb.DirectResponseAction {
-	out := &routepb.DirectResponseAction{Status: in.GetStatus()}
-	switch b := in.GetBody().GetSpecifier().(type) {
-	case *networking.HTTPBody_String_:
-		out.Body = &corepb.DataSource{Specifier: &corepb.DataSource_InlineString{InlineString: b.String_}}
-	case *networking.HTTPBody_Bytes:
-		out.Body = &corepb.DataSource{Specifier: &corepb.DataSource_InlineBytes{InlineBytes: b.Bytes}}
+func directResponse(in *value.DirectResponse) *routepb.DirectResponseAction {
+	out := &routepb.DirectResponseAction{Status: in.Status}
+	switch in.Form {
+	case value.TextBody:
+		out.Body = &corepb.DataSource{Specifier: &corepb.DataSource_InlineString{InlineString: in.Body}}
+	case value.BytesBody:
+		out.Body = &corepb.DataSource{Specifier: &corepb.DataSource_InlineBytes{InlineBytes: []byte(in.Body)}}
 	}
 	return out
 }

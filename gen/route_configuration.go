@@ -47,7 +47,7 @@ func catchAll(k CatchAllKey) *routepb.VirtualHost {
 		r.Action = &routepb.Route_DirectResponse{DirectResponse: &routepb.DirectResponseAction{Status: 502}}
 	} else {
 		action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: k.Cluster}}
-		setTimeout(action, nil, false)
+		setTimeout(action, value.Duration{}, false)
 		r.Action = &routepb.Route_Route{Route: action}
 	}
 	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r},

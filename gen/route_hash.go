@@ -58,15 +58,14 @@ func serviceHash(d *value.DestinationRule, port int) *networking.LoadBalancerSet
 
 // destinationHash is the hash for requests to a destination: its subset's before the rule's, and in each the port's,
 // where the destination names one, before the general one.
-func destinationHash(r *value.DestinationRule,
-	d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
+func destinationHash(r *value.DestinationRule, d value.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
 	if r == nil {
 		return nil
 	}
-	for _, p := range []*networking.TrafficPolicy{r.Subset(d.GetSubset()).GetTrafficPolicy(),
+	for _, p := range []*networking.TrafficPolicy{r.Subset(d.Subset).GetTrafficPolicy(),
 		r.Spec.GetTrafficPolicy()} {
-		if d.GetPort() != nil {
-			if h := portHash(p, d.GetPort().GetNumber()); h != nil {
+		if d.Port != 0 {
+			if h := portHash(p, uint32(d.Port)); h != nil {
 				return h
 			}
 		}
@@ -78,8 +77,8 @@ func destinationHash(r *value.DestinationRule,
 }
 
 // addHash adds the hash policy of a destination to an action, and reports whether it has a consistent hash.
-func (k RoutesKey) addHash(a *routepb.RouteAction, d *networking.Destination) bool {
-	h := destinationHash(k.Destinations.find(d.GetHost()).Rule, d)
+func (k RoutesKey) addHash(a *routepb.RouteAction, d value.Destination) bool {
+	h := destinationHash(k.Destinations.find(d.Host).Rule, d)
 	if p := hashPolicy(h); p != nil {
 		a.HashPolicy = append(a.HashPolicy, p)
 	}

@@ -1,13 +1,13 @@
 package gen
 
 import (
-	"maps"
-	"slices"
+	"cmp"
 	"strings"
 
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // headerOps are the changes of headers as Envoy has them. The Host header cannot be changed like others; authority is
@@ -18,18 +18,18 @@ type headerOps struct {
 	authority                     string
 }
 
-func headerOperations(in *networking.Headers) headerOps {
-	req, resp := in.GetRequest(), in.GetResponse()
-	out := headerOps{
-		requestAdd:     append(headerOptions(req.GetSet(), setHeader), headerOptions(req.GetAdd(), addHeader)...),
-		responseAdd:    append(headerOptions(resp.GetSet(), setHeader), headerOptions(resp.GetAdd(), addHeader)...),
-		requestRemove:  removable(req.GetRemove()),
-		responseRemove: removable(resp.GetRemove()),
+func headerOperations(in *value.HeaderChanges) headerOps {
+	if in == nil {
+		return headerOps{}
 	}
-	if out.authority = authorityOf(req.GetSet()); out.authority == "" {
-		out.authority = authorityOf(req.GetAdd())
+	req, resp := in.Request, in.Response
+	return headerOps{
+		requestAdd:     append(headerOptions(req.Set, setHeader), headerOptions(req.Add, addHeader)...),
+		responseAdd:    append(headerOptions(resp.Set, setHeader), headerOptions(resp.Add, addHeader)...),
+		requestRemove:  removable(req.Remove),
+		responseRemove: removable(resp.Remove),
+		authority:      cmp.Or(authorityOf(req.Set), authorityOf(req.Add)),
 	}
-	return out
 }
 
 const (
@@ -37,12 +37,12 @@ const (
 	addHeader = corepb.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
 )
 
-func headerOptions(headers map[string]string,
+func headerOptions(headers []value.Header,
 	action corepb.HeaderValueOption_HeaderAppendAction) []*corepb.HeaderValueOption {
 	var out []*corepb.HeaderValueOption
-	for _, k := range slices.Sorted(maps.Keys(headers)) {
-		if !reserved(k) {
-			out = append(out, &corepb.HeaderValueOption{Header: &corepb.HeaderValue{Key: k, Value: headers[k]},
+	for _, h := range headers {
+		if !reserved(h.Name) {
+			out = append(out, &corepb.HeaderValueOption{Header: &corepb.HeaderValue{Key: h.Name, Value: h.Value},
 				AppendAction: action})
 		}
 	}
@@ -64,10 +64,10 @@ func reserved(name string) bool {
 	return strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 }
 
-func authorityOf(headers map[string]string) string {
-	for _, k := range slices.Sorted(maps.Keys(headers)) {
-		if strings.EqualFold(k, ":authority") || strings.EqualFold(k, "host") {
-			return headers[k]
+func authorityOf(headers []value.Header) string {
+	for _, h := range headers {
+		if strings.EqualFold(h.Name, ":authority") || strings.EqualFold(h.Name, "host") {
+			return h.Value
 		}
 	}
 	return ""
@@ -75,7 +75,7 @@ func authorityOf(headers map[string]string) string {
 
 // appendDestinationHeaders adds the changes of the only destination's headers to the route's. The route's own Host
 // header wins.
-func appendDestinationHeaders(r *routepb.Route, a *routepb.RouteAction, in *networking.Headers) {
+func appendDestinationHeaders(r *routepb.Route, a *routepb.RouteAction, in *value.HeaderChanges) {
 	ops := headerOperations(in)
 	r.RequestHeadersToAdd = append(r.RequestHeadersToAdd, ops.requestAdd...)
 	r.RequestHeadersToRemove = append(r.RequestHeadersToRemove, ops.requestRemove...)

@@ -2,13 +2,13 @@ package gen
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // anyPath matches every request.
@@ -28,94 +28,79 @@ func matchesAll(m *routepb.RouteMatch) bool {
 	return all && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
 }
 
-// routeMatch is what a request must be like for a match; nil matches everything. Who the client is was decided before.
-func routeMatch(in *networking.HTTPMatchRequest) *routepb.RouteMatch {
+// routeMatch is what a request must be like for a match. Who the client is was decided before.
+func routeMatch(in *value.HTTPMatch) *routepb.RouteMatch {
 	out := anyPath()
-	if in == nil {
-		return out
+	if p := in.Path; p != nil {
+		switch p.Kind {
+		case value.MatchExact:
+			out.PathSpecifier = &routepb.RouteMatch_Path{Path: p.Text}
+		case value.MatchPrefix:
+			out.PathSpecifier = &routepb.RouteMatch_Prefix{Prefix: p.Text}
+		case value.MatchRegex:
+			out.PathSpecifier = &routepb.RouteMatch_SafeRegex{SafeRegex: &matcherpb.RegexMatcher{Regex: p.Text}}
+		}
 	}
-	switch p := in.GetUri().GetMatchType().(type) {
-	case *networking.StringMatch_Exact:
-		out.PathSpecifier = &routepb.RouteMatch_Path{Path: p.Exact}
-	case *networking.StringMatch_Prefix:
-		out.PathSpecifier = &routepb.RouteMatch_Prefix{Prefix: p.Prefix}
-	case *networking.StringMatch_Regex:
-		out.PathSpecifier = &routepb.RouteMatch_SafeRegex{SafeRegex: &matcherpb.RegexMatcher{Regex: p.Regex}}
-	}
-	out.CaseSensitive = wrapperspb.Bool(!in.GetIgnoreUriCase())
+	out.CaseSensitive = wrapperspb.Bool(!in.IgnoreCase)
 	out.Headers = headerMatchers(in)
-	for _, name := range slices.Sorted(maps.Keys(in.GetQueryParams())) {
-		out.QueryParameters = append(out.QueryParameters, queryMatcher(name, in.GetQueryParams()[name]))
+	for _, q := range in.Query {
+		out.QueryParameters = append(out.QueryParameters, queryMatcher(q))
 	}
 	return out
 }
 
 // headerMatchers are the matchers of headers that must and that must not be there, by name, then those of method,
 // authority and scheme.
-func headerMatchers(in *networking.HTTPMatchRequest) []*routepb.HeaderMatcher {
+func headerMatchers(in *value.HTTPMatch) []*routepb.HeaderMatcher {
 	var out []*routepb.HeaderMatcher
-	for _, name := range slices.Sorted(maps.Keys(in.GetHeaders())) {
-		out = append(out, headerMatcher(name, in.GetHeaders()[name]))
+	for _, h := range in.Headers {
+		out = append(out, headerMatcher(h.Name, h.Match))
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.GetWithoutHeaders())) {
-		s := in.GetWithoutHeaders()[name]
-		m := headerMatcher(name, s)
+	for _, h := range in.WithoutHeaders {
+		m := headerMatcher(h.Name, h.Match)
 		m.InvertMatch = true
-		m.TreatMissingHeaderAsEmpty = !presence(s)
+		m.TreatMissingHeaderAsEmpty = h.Match.Kind != value.MatchPresent
 		out = append(out, m)
 	}
 	slices.SortStableFunc(out, func(a, b *routepb.HeaderMatcher) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	for _, pseudo := range []struct {
 		name  string
-		match *networking.StringMatch
-	}{{":method", in.GetMethod()}, {":authority", in.GetAuthority()}, {":scheme", in.GetScheme()}} {
+		match *value.StringMatch
+	}{{":method", in.Method}, {":authority", in.Authority}, {":scheme", in.Scheme}} {
 		if pseudo.match != nil {
-			out = append(out, headerMatcher(pseudo.name, pseudo.match))
+			out = append(out, headerMatcher(pseudo.name, *pseudo.match))
 		}
 	}
 	return out
 }
 
-func headerMatcher(name string, in *networking.StringMatch) *routepb.HeaderMatcher {
-	out := &routepb.HeaderMatcher{Name: name}
-	if presence(in) {
-		out.HeaderMatchSpecifier = &routepb.HeaderMatcher_PresentMatch{PresentMatch: true}
-	} else {
-		out.HeaderMatchSpecifier = &routepb.HeaderMatcher_StringMatch{StringMatch: stringMatcher(in)}
+func headerMatcher(name string, in value.StringMatch) *routepb.HeaderMatcher {
+	if in.Kind == value.MatchPresent {
+		return &routepb.HeaderMatcher{Name: name,
+			HeaderMatchSpecifier: &routepb.HeaderMatcher_PresentMatch{PresentMatch: true}}
 	}
-	return out
+	return &routepb.HeaderMatcher{Name: name,
+		HeaderMatchSpecifier: &routepb.HeaderMatcher_StringMatch{StringMatch: stringMatcher(in)}}
 }
 
-func queryMatcher(name string, in *networking.StringMatch) *routepb.QueryParameterMatcher {
-	out := &routepb.QueryParameterMatcher{Name: name}
-	if presence(in) {
-		out.QueryParameterMatchSpecifier = &routepb.QueryParameterMatcher_PresentMatch{PresentMatch: true}
-	} else {
-		out.QueryParameterMatchSpecifier = &routepb.QueryParameterMatcher_StringMatch{StringMatch: stringMatcher(in)}
+func queryMatcher(in value.NamedMatch) *routepb.QueryParameterMatcher {
+	if in.Match.Kind == value.MatchPresent {
+		return &routepb.QueryParameterMatcher{Name: in.Name,
+			QueryParameterMatchSpecifier: &routepb.QueryParameterMatcher_PresentMatch{PresentMatch: true}}
 	}
-	return out
+	return &routepb.QueryParameterMatcher{Name: in.Name,
+		QueryParameterMatchSpecifier: &routepb.QueryParameterMatcher_StringMatch{StringMatch: stringMatcher(in.Match)}}
 }
 
-// presence reports whether a match asks only that there is a value. The regex "*" does, though it is none.
-func presence(in *networking.StringMatch) bool {
-	switch m := in.GetMatchType().(type) {
-	case nil:
-		return true
-	case *networking.StringMatch_Regex:
-		return m.Regex == "*"
-	}
-	return false
-}
-
-// stringMatcher is in as Envoy has it; nil for no match.
-func stringMatcher(in *networking.StringMatch) *matcherpb.StringMatcher {
-	switch m := in.GetMatchType().(type) {
-	case *networking.StringMatch_Exact:
-		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: m.Exact}}
-	case *networking.StringMatch_Prefix:
-		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: m.Prefix}}
-	case *networking.StringMatch_Regex:
-		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_SafeRegex{SafeRegex: &matcherpb.RegexMatcher{Regex: m.Regex}}}
+// stringMatcher is a condition on a text as Envoy has it; nil for any text.
+func stringMatcher(in value.StringMatch) *matcherpb.StringMatcher {
+	switch in.Kind {
+	case value.MatchExact:
+		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: in.Text}}
+	case value.MatchPrefix:
+		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: in.Text}}
+	case value.MatchRegex:
+		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_SafeRegex{SafeRegex: &matcherpb.RegexMatcher{Regex: in.Text}}}
 	}
 	return nil
 }

@@ -12,11 +12,10 @@ import (
 	faultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	previoushostspb "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	previousprioritiespb "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
-	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // Defaults of retries.
@@ -29,25 +28,23 @@ const (
 
 // retryPolicy is in, with defaults for what it does not say; nil if it forbids retries. sticky: the request is bound to
 // a host by a hash, and is tried again there.
-func retryPolicy(in *networking.HTTPRetry, sticky bool) *routepb.RetryPolicy {
+func retryPolicy(in *value.Retries, sticky bool) *routepb.RetryPolicy {
 	out := &routepb.RetryPolicy{
 		NumRetries: wrapperspb.UInt32(defaultRetries), RetryOn: defaultRetryOn,
 		HostSelectionRetryMaxAttempts: retryHostAttempts,
 	}
 	elsewhere := !sticky
 	if in != nil {
-		if in.GetAttempts() <= 0 {
+		if in.Attempts == 0 {
 			return nil
 		}
-		out.NumRetries = wrapperspb.UInt32(uint32(in.GetAttempts()))
-		if in.GetRetryOn() != "" {
-			out.RetryOn, out.RetriableStatusCodes = retryConditions(in.GetRetryOn())
+		out.NumRetries = wrapperspb.UInt32(in.Attempts)
+		if in.On != "" {
+			out.RetryOn, out.RetriableStatusCodes = retryConditions(in.On)
 		}
-		out.PerTryTimeout = in.GetPerTryTimeout()
-		if in.GetRetryIgnorePreviousHosts() != nil {
-			elsewhere = in.GetRetryIgnorePreviousHosts().GetValue()
-		}
-		if in.GetRetryRemoteLocalities().GetValue() {
+		out.PerTryTimeout = duration(in.PerTryTimeout)
+		elsewhere = in.AvoidHosts.Or(elsewhere)
+		if in.RemoteLocalities {
 			out.RetryPriority = &routepb.RetryPolicy_RetryPriority{
 				Name: "envoy.retry_priorities.previous_priorities",
 				ConfigType: &routepb.RetryPolicy_RetryPriority_TypedConfig{
@@ -55,8 +52,8 @@ func retryPolicy(in *networking.HTTPRetry, sticky bool) *routepb.RetryPolicy {
 				},
 			}
 		}
-		if in.GetBackoff() != nil {
-			out.RetryBackOff = &routepb.RetryPolicy_RetryBackOff{BaseInterval: in.GetBackoff()}
+		if in.Backoff.Set {
+			out.RetryBackOff = &routepb.RetryPolicy_RetryBackOff{BaseInterval: duration(in.Backoff)}
 		}
 	}
 	if elsewhere {
@@ -87,13 +84,13 @@ func retryConditions(in string) (conditions string, codes []uint32) {
 }
 
 // filterConfigs are the settings of HTTP filters for one route.
-func filterConfigs(h *networking.HTTPRoute, proxyless bool) map[string]*anypb.Any {
+func filterConfigs(h *value.HTTPRoute, proxyless bool) map[string]*anypb.Any {
 	out := map[string]*anypb.Any{}
-	if f := fault(h.GetFault()); f != nil {
-		out[faultFilter] = anyOf(f)
+	if h.Fault != nil {
+		out[faultFilter] = anyOf(fault(h.Fault))
 	}
-	if c := h.GetCorsPolicy(); c != nil && !proxyless {
-		out[corsFilter] = anyOf(cors(c))
+	if h.CORS != nil && !proxyless {
+		out[corsFilter] = anyOf(cors(h.CORS))
 	}
 	if len(out) == 0 {
 		return nil
@@ -101,64 +98,45 @@ func filterConfigs(h *networking.HTTPRoute, proxyless bool) map[string]*anypb.An
 	return out
 }
 
-func fault(in *networking.HTTPFaultInjection) *faultpb.HTTPFault {
+func fault(in *value.Fault) *faultpb.HTTPFault {
 	out := &faultpb.HTTPFault{}
-	if d := in.GetDelay(); d.GetFixedDelay() != nil {
-		out.Delay = &faultcommonpb.FaultDelay{FaultDelaySecifier: &faultcommonpb.FaultDelay_FixedDelay{FixedDelay: d.GetFixedDelay()}}
-		if d.GetPercentage() != nil {
-			out.Delay.Percentage = percent(d.GetPercentage())
-		} else {
-			//lint:ignore SA1019 old objects still have it
-			out.Delay.Percentage = hundredths(uint32(d.GetPercent()))
-		}
+	if in.Delay.Set {
+		out.Delay = &faultcommonpb.FaultDelay{FaultDelaySecifier: &faultcommonpb.FaultDelay_FixedDelay{FixedDelay: duration(in.Delay)},
+			Percentage: fraction(in.Delayed)}
 	}
-	switch e := in.GetAbort().GetErrorType().(type) {
-	case *networking.HTTPFaultInjection_Abort_HttpStatus:
-		out.Abort = &faultpb.FaultAbort{ErrorType: &faultpb.FaultAbort_HttpStatus{HttpStatus: uint32(e.HttpStatus)}}
-	case *networking.HTTPFaultInjection_Abort_GrpcStatus:
-		out.Abort = &faultpb.FaultAbort{ErrorType: &faultpb.FaultAbort_GrpcStatus{GrpcStatus: grpcStatus(e.GrpcStatus)}}
+	switch in.Abort {
+	case value.HTTPAbort:
+		out.Abort = &faultpb.FaultAbort{ErrorType: &faultpb.FaultAbort_HttpStatus{HttpStatus: in.Status},
+			Percentage: fraction(in.Aborted)}
+	case value.GRPCAbort:
+		out.Abort = &faultpb.FaultAbort{ErrorType: &faultpb.FaultAbort_GrpcStatus{GrpcStatus: in.Status},
+			Percentage: fraction(in.Aborted)}
 	}
-	if p := in.GetAbort().GetPercentage(); p != nil && out.Abort != nil {
-		out.Abort.Percentage = percent(p)
+	return out
+}
+
+func cors(in *value.CORS) *corspb.CorsPolicy {
+	out := &corspb.CorsPolicy{
+		ForwardNotMatchingPreflights: wrapperspb.Bool(!in.IgnoreUnmatched),
+		FilterEnabled:                &corepb.RuntimeFractionalPercent{DefaultValue: fraction(value.Fraction{Parts: 100, Of: 100})},
+		AllowCredentials:             boolean(in.AllowCredentials),
+		AllowHeaders:                 strings.Join(in.AllowHeaders, ","),
+		AllowMethods:                 strings.Join(in.AllowMethods, ","),
+		ExposeHeaders:                strings.Join(in.ExposeHeaders, ","),
 	}
-	if out.Delay == nil && out.Abort == nil {
+	for _, o := range in.Origins {
+		out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, stringMatcher(o))
+	}
+	if in.MaxAge.Set {
+		out.MaxAge = strconv.FormatInt(in.MaxAge.Seconds, 10)
+	}
+	return out
+}
+
+// boolean is b as messages have it; nil where it is unset.
+func boolean(b value.OptionalBool) *wrapperspb.BoolValue {
+	if b == value.Unset {
 		return nil
 	}
-	return out
-}
-
-// grpcStatus is the number of a status that is given by name, as JSON has it.
-func grpcStatus(name string) uint32 {
-	var c codes.Code
-	if err := c.UnmarshalJSON([]byte(strconv.Quote(name))); err != nil {
-		return uint32(codes.Unknown)
-	}
-	return uint32(c)
-}
-
-func cors(in *networking.CorsPolicy) *corspb.CorsPolicy {
-	out := &corspb.CorsPolicy{
-		ForwardNotMatchingPreflights: wrapperspb.Bool(in.GetUnmatchedPreflights() != networking.CorsPolicy_IGNORE),
-		FilterEnabled:                &corepb.RuntimeFractionalPercent{DefaultValue: hundredths(100)},
-		AllowCredentials:             in.GetAllowCredentials(),
-		AllowHeaders:                 strings.Join(in.GetAllowHeaders(), ","),
-		AllowMethods:                 strings.Join(in.GetAllowMethods(), ","),
-		ExposeHeaders:                strings.Join(in.GetExposeHeaders(), ","),
-	}
-	for _, o := range in.GetAllowOrigins() {
-		if m := stringMatcher(o); m != nil {
-			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, m)
-		}
-	}
-	if in.GetAllowOrigins() == nil {
-		//lint:ignore SA1019 old objects still have it
-		for _, o := range in.GetAllowOrigin() {
-			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch,
-				&matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Exact{Exact: o}})
-		}
-	}
-	if in.GetMaxAge() != nil {
-		out.MaxAge = strconv.FormatInt(in.GetMaxAge().GetSeconds(), 10)
-	}
-	return out
+	return wrapperspb.Bool(b == value.Yes)
 }

@@ -18,6 +18,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -64,7 +65,13 @@ func member(a *txtar.Archive, name string) *txtar.File {
 
 // routesKey is the Key that a file describes.
 func routesKey(t testing.TB, a *txtar.Archive) gen.VirtualHostKey {
-	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}, DomainSuffix: "cluster.local"}
+	config := &meshconfig.MeshConfig{}
+	for _, f := range a.Files {
+		if f.Name == "mesh" {
+			fromYAML(t, string(f.Data), config)
+		}
+	}
+	mesh := istio.Mesh(config, "cluster.local", "")
 	k := gen.VirtualHostKey{Host: "shop.example", Port: 80, Domains: "shop.example shop.example.", Mesh: mesh}
 	for _, word := range strings.Fields(string(a.Comment)) {
 		name, v, _ := strings.Cut(word, "=")
@@ -86,10 +93,7 @@ func routesKey(t testing.TB, a *txtar.Archive) gen.VirtualHostKey {
 		case "virtualservice":
 			spec := &networking.VirtualService{}
 			fromYAML(t, string(f.Data), spec)
-			k.Routes.Service = &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "routes"}, Spec: spec}
-			continue
-		case "mesh":
-			fromYAML(t, string(f.Data), mesh.Config)
+			k.Routes.Service = &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "routes"}, Routing: istio.Routing(spec)}
 			continue
 		case "rule":
 			d.Rule = clusterRule(t, string(f.Data))
@@ -139,7 +143,7 @@ func virtualHostJSON(t testing.TB, k gen.VirtualHostKey) []byte {
 // BenchmarkVirtualHost is the cost of encoding one virtual host: that of a plain service, and one with the routes of a
 // VirtualService.
 func BenchmarkVirtualHost(b *testing.B) {
-	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}, DomainSuffix: "cluster.local"}
+	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "cluster.local", "")
 	plain := gen.VirtualHostKey{Host: "web.shop.svc.cluster.local", Port: 80,
 		Domains: "web.shop.svc.cluster.local web.shop.svc.cluster.local. web.shop web.shop.svc 10.0.0.1", Mesh: mesh}
 	a, err := txtar.ParseFile("testdata/routes/weights.txtar")

@@ -72,9 +72,9 @@ spec: {ingress: [{port: {number: 80, name: http, protocol: HTTP}, bind: "0:0::0"
 	if b.Workloads["fd00::e"].New == nil || b.Workloads["fd00::f"].New == nil || b.Workloads["10.0.0.2"].New == nil {
 		t.Errorf("workloads: %v", b.Workloads)
 	}
-	v := b.Objects[key(value.KindVirtualService, "v")].New.(*value.VirtualService).Spec
-	check("VirtualService", append(v.Hosts, v.Tcp[0].Route[0].Destination.Host), "fd00::a", "fd00::a")
-	check("subnets", v.Tcp[0].Match[0].DestinationSubnets, "10.0.0.0/8", "fd00::1")
+	v := b.Objects[key(value.KindVirtualService, "v")].New.(*value.VirtualService)
+	check("VirtualService", append(v.Hosts, v.TCP[0].Destinations[0].Host), "fd00::a", "fd00::a")
+	check("subnets", v.TCP[0].Matches[0].Subnets, "10.0.0.0/8", "fd00::1")
 	check("Gateway", []string{b.Objects[key(value.KindGateway, "g")].New.(*value.Gateway).Spec.Servers[0].Bind}, "fd00::1")
 	sidecar := b.Objects[key(value.KindSidecar, "s")].New.(*value.Sidecar).Spec
 	check("Sidecar", []string{sidecar.Ingress[0].Bind, sidecar.Egress[0].Bind}, "::", "fd00::2")

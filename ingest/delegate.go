@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -44,10 +45,11 @@ func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
 	if isDelegate(o) {
 		return nil
 	}
-	root := w.virtualService(o)
+	root, spec := &value.VirtualService{Meta: metaOf(o.ObjectMeta), Export: w.exportOf(o)}, w.qualified(o)
 	if len(delegatesOf(o)) > 0 {
-		w.include(root)
+		w.include(root, spec)
 	}
+	root.Routing = istio.Routing(spec)
 	root.RegexSize = w.regexSizes[root.Object()]
 	for _, d := range root.Delegates {
 		root.RegexSize = max(root.RegexSize, w.regexSizes[d])
@@ -55,10 +57,10 @@ func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
 	return root
 }
 
-// include puts the routes of delegates in the place of those that name them.
-func (w *world) include(root *value.VirtualService) {
+// include puts the routes of delegates in the place of those that name them, in what the root says.
+func (w *world) include(root *value.VirtualService, spec *networking.VirtualService) {
 	var routes []*networking.HTTPRoute
-	for i, r := range root.Spec.Http {
+	for i, r := range spec.Http {
 		if r.Delegate == nil {
 			routes = append(routes, r)
 			continue
@@ -74,7 +76,7 @@ func (w *world) include(root *value.VirtualService) {
 			}
 		}
 	}
-	root.Spec.Http = routes
+	spec.Http = routes
 }
 
 // delegated are the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule of
@@ -89,14 +91,13 @@ func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (r
 	if !isDelegate(o) {
 		return nil, fmt.Sprintf("%v has hosts of its own, and so is no delegate", key)
 	}
-	v := w.virtualService(o)
-	if !v.Export.VisibleTo(root.Namespace) {
+	if !w.exportOf(o).VisibleTo(root.Namespace) {
 		return nil, fmt.Sprintf("%v is not exported to namespace %s", key, root.Namespace)
 	}
 	if !slices.Contains(root.Delegates, key) {
 		root.Delegates = append(root.Delegates, key)
 	}
-	return v.Spec.Http, ""
+	return w.qualified(o).Http, ""
 }
 
 // joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it

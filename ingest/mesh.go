@@ -16,6 +16,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -86,7 +87,7 @@ func (w *world) meshOf(text string) *value.Mesh {
 	if p != nil {
 		config = DefaultMesh()
 	}
-	return &value.Mesh{Config: config, DomainSuffix: w.domain, ClusterID: w.cluster}
+	return istio.Mesh(config, w.domain, w.cluster)
 }
 
 // parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field

@@ -3,6 +3,7 @@ package ingest
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func showObject(v value.Value) string {
 	case *value.Namespace:
 		return showLabels(v.Labels) + word(" near=", v.TrafficDistribution)
 	case *value.VirtualService:
-		return showVisibility(v.Export) + showSpec(v.Spec)
+		return showVisibility(v.Export) + showModel(v.Routing)
 	case *value.DestinationRule:
 		return showVisibility(v.Export) + showSpec(v.Spec)
 	case *value.Gateway:
@@ -98,6 +99,36 @@ func showSpec(m proto.Message) string {
 		panic(err)
 	}
 	return strings.ReplaceAll(fmt.Sprint(plain), "map[", "[")
+}
+
+// showModel is all that is set in a value, by the names of its fields.
+func showModel(v any) string {
+	return strings.ReplaceAll(fmt.Sprint(plain(reflect.ValueOf(v))), "map[", "[")
+}
+
+func plain(v reflect.Value) any {
+	if s, ok := v.Interface().(fmt.Stringer); ok && v.Kind() != reflect.Pointer {
+		return s.String()
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return plain(v.Elem())
+	case reflect.Slice:
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = plain(v.Index(i))
+		}
+		return out
+	case reflect.Struct:
+		out := map[string]any{}
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if at := v.FieldByIndex(f.Index); !f.Anonymous && !at.IsZero() {
+				out[f.Name] = plain(at)
+			}
+		}
+		return out
+	}
+	return v.Interface()
 }
 
 func showService(s *value.Service) string {

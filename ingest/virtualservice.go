@@ -24,8 +24,8 @@ func (w *world) qualify(host, namespace string) string {
 	return host + "." + namespace + ".svc." + w.domain
 }
 
-// virtualService qualifies hosts, destinations and gateways.
-func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualService {
+// qualified is a copy of what a VirtualService says with hosts, destinations and gateways qualified.
+func (w *world) qualified(o *clientnet.VirtualService) *networking.VirtualService {
 	spec, ns := clone(&o.Spec), o.Namespace
 	for i, h := range spec.Hosts {
 		spec.Hosts[i] = w.qualify(h, ns)
@@ -55,11 +55,13 @@ func (w *world) virtualService(o *clientnet.VirtualService) *value.VirtualServic
 			w.qualifyDestination(d.GetDestination(), ns)
 		}
 	}
-	return &value.VirtualService{
-		Meta: metaOf(o.ObjectMeta), Spec: spec,
-		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(),
-			"~"), ns),
-	}
+	return spec
+}
+
+// exportOf says who may see a VirtualService.
+func (w *world) exportOf(o *clientnet.VirtualService) value.Visibility {
+	return value.NewVisibility(o.Spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(),
+		"~"), o.Namespace)
 }
 
 // canonicalSubnets writes ranges of addresses as values hold them.

@@ -20,13 +20,13 @@ const (
 
 // RouteKinds are the kinds of routes that a VirtualService has.
 func RouteKinds(vs *value.VirtualService) (out []RouteKind) {
-	if len(vs.Spec.GetHttp()) > 0 {
+	if len(vs.HTTP) > 0 {
 		out = append(out, HTTPRoutes)
 	}
-	if len(vs.Spec.GetTcp()) > 0 {
+	if len(vs.TCP) > 0 {
 		out = append(out, TCPRoutes)
 	}
-	if len(vs.Spec.GetTls()) > 0 {
+	if len(vs.TLS) > 0 {
 		out = append(out, TLSRoutes)
 	}
 	return out
@@ -38,23 +38,23 @@ const sidecars = "mesh"
 // BoundToGateways reports whether a VirtualService binds to any gateway, and BoundToSidecars whether it does to
 // sidecars.
 func BoundToGateways(vs *value.VirtualService) bool {
-	return slices.ContainsFunc(vs.Spec.GetGateways(), func(g string) bool { return g != sidecars })
+	return slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != sidecars })
 }
 
 // BoundToSidecars reports whether a VirtualService binds to sidecars.
 func BoundToSidecars(vs *value.VirtualService) bool {
-	return slices.Contains(vs.Spec.GetGateways(), sidecars)
+	return slices.Contains(vs.Gateways, sidecars)
 }
 
 // bindings are the keys without age under which a VirtualService is found by who asks for a gateway's routes to a host.
 func bindings(vs *value.VirtualService) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, g := range vs.Spec.GetGateways() {
+		for _, g := range vs.Gateways {
 			if g == sidecars {
 				continue
 			}
 			for _, kind := range RouteKinds(vs) {
-				for _, h := range vs.Spec.GetHosts() {
+				for _, h := range vs.Hosts {
 					if !yield(key(g, string(kind), Bucket(h))) {
 						return
 					}

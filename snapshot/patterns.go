@@ -27,7 +27,7 @@ func (x patternIndex) with(d *Delta) patternIndex {
 		if vs == nil {
 			return
 		}
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			virtual.set(key(backwards(h), age(vs.Meta)), vs, del)
 			if strings.HasPrefix(h, "*") && h != "*" && !strings.HasPrefix(h, "*.") {
 				odd.set(key(h, age(vs.Meta)), vs, del)

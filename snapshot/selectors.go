@@ -169,19 +169,14 @@ func mentionsOfRule(d *value.DestinationRule) []mention {
 }
 
 func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
-	for _, h := range vs.Spec.GetHttp() {
-		for _, m := range h.GetMatch() {
-			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
+	for _, r := range vs.HTTP {
+		for _, m := range r.Matches {
+			out = append(out, pairs(everywhere, m.Labels)...)
 		}
 	}
-	for _, h := range vs.Spec.GetTcp() {
-		for _, m := range h.GetMatch() {
-			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
-		}
-	}
-	for _, h := range vs.Spec.GetTls() {
-		for _, m := range h.GetMatch() {
-			out = append(out, pairs(everywhere, m.GetSourceLabels())...)
+	for _, r := range slices.Concat(vs.TCP, vs.TLS) {
+		for _, m := range r.Matches {
+			out = append(out, pairs(everywhere, m.Labels)...)
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -29,10 +30,10 @@ func (x virtualIndex) with(d *Delta) virtualIndex {
 		if vs == nil {
 			return
 		}
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			host.set(key(h, age(vs.Meta)), vs, del)
 		}
-		for _, g := range vs.Spec.GetGateways() {
+		for _, g := range vs.Gateways {
 			gateway.set(key(g, age(vs.Meta)), vs, del)
 		}
 		for d := range Destinations(vs) {
@@ -56,31 +57,21 @@ func (x virtualIndex) with(d *Delta) virtualIndex {
 // Destinations yields the hosts that a VirtualService routes to, mirrors included; a host may come more than once.
 func Destinations(vs *value.VirtualService) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, r := range vs.Spec.GetHttp() {
-			for _, d := range r.GetRoute() {
-				if !yield(d.GetDestination().GetHost()) {
+		for _, r := range vs.HTTP {
+			for _, d := range r.Destinations {
+				if !yield(d.Host) {
 					return
 				}
 			}
-			if m := r.GetMirror(); m != nil && !yield(m.GetHost()) {
-				return
-			}
-			for _, m := range r.GetMirrors() {
-				if !yield(m.GetDestination().GetHost()) {
-					return
-				}
-			}
-		}
-		for _, r := range vs.Spec.GetTcp() {
-			for _, d := range r.GetRoute() {
-				if !yield(d.GetDestination().GetHost()) {
+			for _, m := range r.Mirrors {
+				if !yield(m.Host) {
 					return
 				}
 			}
 		}
-		for _, r := range vs.Spec.GetTls() {
-			for _, d := range r.GetRoute() {
-				if !yield(d.GetDestination().GetHost()) {
+		for _, r := range slices.Concat(vs.TCP, vs.TLS) {
+			for _, d := range r.Destinations {
+				if !yield(d.Host) {
 					return
 				}
 			}

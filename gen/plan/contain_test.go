@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -87,8 +88,8 @@ func (w *faultMesh) route(name, host string, route *networking.HTTPRoute) value.
 	var vs *value.VirtualService
 	if route != nil {
 		vs = &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true},
-			Spec: &networking.VirtualService{Hosts: []string{host}, Gateways: []string{"mesh"},
-				Http: []*networking.HTTPRoute{route}}}
+			Routing: istio.Routing(&networking.VirtualService{Hosts: []string{host}, Gateways: []string{"mesh"},
+				Http: []*networking.HTTPRoute{route}})}
 	}
 	snapshottest.Apply(
 		w.builder,

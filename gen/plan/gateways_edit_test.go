@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -50,13 +51,13 @@ func (m *routerMachine) join(f Facts) *base {
 
 func edgeRoute(i, variant int, gateways ...string) *value.VirtualService {
 	return &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: fmt.Sprint("r", i)},
-		Export: value.Visibility{Public: true}, Spec: &networking.VirtualService{
+		Export: value.Visibility{Public: true}, Routing: istio.Routing(&networking.VirtualService{
 			Hosts: []string{fmt.Sprintf("h%d.example.com", i)}, Gateways: gateways,
 			Http: []*networking.HTTPRoute{{Timeout: &durationpb.Duration{Seconds: int64(1 + variant)},
 				Route: []*networking.HTTPRouteDestination{
 					{Destination: &networking.Destination{Host: "one.a.svc.cluster.local"}},
 				}}},
-		}}
+		})}
 }
 
 func edgeGateway(i int, credential string) *value.Gateway {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -224,7 +225,7 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 				Route: route})
 		}
 	}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: spec, RegexSize: size}
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(spec), RegexSize: size}
 }
 
 // check holds what routers have against what they would have from nothing.

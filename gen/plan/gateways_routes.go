@@ -83,7 +83,7 @@ func (s *gatewayStep) markServer(srv *gatewayServer) {
 			continue
 		}
 		for vs := range s.n.RoutesOf(srv.gateway, snapshot.HTTPRoutes) {
-			for _, o := range vs.Spec.GetHosts() {
+			for _, o := range vs.Hosts {
 				if value.HostMatches(h.host, o) {
 					hosts[o] = struct{}{}
 				}
@@ -238,7 +238,7 @@ func (s *gatewayStep) addServer(out *hostInMaking, r *gatewayRoutes, asks []*ser
 
 // gives reports whether host, which falls under h, is the narrower of h and a host of a VirtualService that h takes.
 func (h *serverHost) gives(vs *value.VirtualService, host string) bool {
-	return h.takes(vs) && slices.ContainsFunc(vs.Spec.GetHosts(), func(o string) bool {
+	return h.takes(vs) && slices.ContainsFunc(vs.Hosts, func(o string) bool {
 		n, ok := narrower(h.host, o)
 		return ok && n == host
 	})

@@ -197,7 +197,7 @@ func sharedHosts(s *gatewayServer, vs *value.VirtualService) []string {
 		if ns != "*" && ns != vs.Namespace {
 			continue
 		}
-		for _, o := range vs.Spec.GetHosts() {
+		for _, o := range vs.Hosts {
 			switch {
 			case value.HostMatches(o, host):
 				add(host)
@@ -293,13 +293,10 @@ func (g *scratchGateways) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
 		if !takesScratch(s, vs) {
 			continue
 		}
-		for _, r := range vs.Spec.GetTcp() {
-			matches := len(r.GetMatch()) == 0 ||
-				slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
-					return s.matches(m.GetPort(), m.GetGateways())
-				})
-			if matches && len(r.GetRoute()) > 0 {
-				return g.forward(s, vs, r.GetRoute()), true
+		for _, r := range vs.TCP {
+			matches := len(r.Matches) == 0 || slices.ContainsFunc(r.Matches, s.matches)
+			if matches && len(r.Destinations) > 0 {
+				return g.forward(s, vs, r.Destinations), true
 			}
 		}
 	}
@@ -313,13 +310,13 @@ func (g *scratchGateways) passthroughChains(s *gatewayServer, taken map[string]s
 		if !takesScratch(s, vs) {
 			continue
 		}
-		for _, r := range vs.Spec.GetTls() {
-			for _, m := range r.GetMatch() {
-				if len(r.GetRoute()) == 0 || !s.matches(m.GetPort(), m.GetGateways()) || !take(taken, m.GetSniHosts()) {
+		for _, r := range vs.TLS {
+			for _, m := range r.Matches {
+				if len(r.Destinations) == 0 || !s.matches(m) || !take(taken, m.ServerNames) {
 					continue
 				}
-				out = append(out, gen.GatewayChainKey{ServerNames: gen.ServerNames(m.GetSniHosts()),
-					TCP: g.forward(s, vs, r.GetRoute())})
+				out = append(out, gen.GatewayChainKey{ServerNames: gen.ServerNames(m.ServerNames),
+					TCP: g.forward(s, vs, r.Destinations)})
 			}
 		}
 	}
@@ -330,7 +327,7 @@ func (g *scratchGateways) passthroughChains(s *gatewayServer, taken map[string]s
 func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
 	return slices.ContainsFunc(s.GetHosts(), func(h string) bool {
 		ns, host := splitServerHost(h)
-		return (ns == "*" || ns == vs.Namespace) && slices.ContainsFunc(vs.Spec.GetHosts(), func(o string) bool {
+		return (ns == "*" || ns == vs.Namespace) && slices.ContainsFunc(vs.Hosts, func(o string) bool {
 			return value.HostMatches(host, o) || value.HostMatches(o, host)
 		})
 	})
@@ -338,7 +335,7 @@ func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
 
 // forward is where the destinations of a TCP or TLS route lead.
 func (g *scratchGateways) forward(s *gatewayServer, vs *value.VirtualService,
-	routes []*networking.RouteDestination) gen.TCPProxyKey {
+	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: s.GetPort().GetName(), Number: int(s.GetPort().GetNumber()), Protocol: s.protocol}
 	return outboundView{g.tables, g.n, g.sc}.routed(vs, routes, port).TCP
 }

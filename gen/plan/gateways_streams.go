@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -48,7 +46,7 @@ func (sc *Scope) byPrecedence(a, b *value.VirtualService) int {
 // meets reports whether a server has a host in common with a VirtualService.
 func (srv *gatewayServer) meets(vs *value.VirtualService) bool {
 	return slices.ContainsFunc(srv.asks, func(h *serverHost) bool {
-		return h.takes(vs) && slices.ContainsFunc(vs.Spec.GetHosts(),
+		return h.takes(vs) && slices.ContainsFunc(vs.Hosts,
 			func(o string) bool { _, ok := narrower(h.host, o); return ok })
 	})
 }
@@ -67,15 +65,12 @@ func narrower(a, b string) (string, bool) {
 // tcpChain is the chain that forwards the bytes of a server: by the first VirtualService with a TCP route for it.
 func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bool) {
 	for _, vs := range s.streams(srv, snapshot.TCPRoutes) {
-		for _, r := range vs.Spec.GetTcp() {
-			matches := len(r.GetMatch()) == 0 ||
-				slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
-					return srv.matches(m.GetPort(), m.GetGateways())
-				})
-			if !matches || len(r.GetRoute()) == 0 {
+		for _, r := range vs.TCP {
+			matches := len(r.Matches) == 0 || slices.ContainsFunc(r.Matches, srv.matches)
+			if !matches || len(r.Destinations) == 0 {
 				continue
 			}
-			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.GetRoute()), srv.owner, ownerOf(vs.Meta)
+			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.Destinations), srv.owner, ownerOf(vs.Meta)
 			if srv.GetTls() != nil {
 				k.TLS, k.Mesh, k.ServerNames, k.Filters = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts()),
 					tcpFilters(s.sc)
@@ -89,17 +84,17 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 // passthroughUnits are the chains of the TLS routes of a VirtualService for a server: one for each match, by its SNI
 // names.
 func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualService) (out []*chainUnit) {
-	for i, r := range vs.Spec.GetTls() {
-		for j, m := range r.GetMatch() {
-			if len(r.GetRoute()) == 0 || !srv.matches(m.GetPort(), m.GetGateways()) {
+	for i, r := range vs.TLS {
+		for j, m := range r.Matches {
+			if len(r.Destinations) == 0 || !srv.matches(m) {
 				continue
 			}
 			k := gen.GatewayChainKey{
-				Gateway: srv.owner, Rule: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.GetSniHosts()),
-				TCP: s.forward(srv, vs, r.GetRoute()),
+				Gateway: srv.owner, Rule: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.ServerNames),
+				TCP: s.forward(srv, vs, r.Destinations),
 			}
 			out = append(out, s.unit(indexKey(s.unitsFor(srv, vs), fmt.Sprintf("%05d", i), fmt.Sprintf("%05d", j)), k,
-				m.GetSniHosts()...))
+				m.ServerNames...))
 		}
 	}
 	return out
@@ -113,14 +108,14 @@ func (s *gatewayStep) unitsFor(srv *gatewayServer, vs *value.VirtualService) str
 }
 
 // matches reports whether a match of a TCP or TLS route is for a server.
-func (srv *gatewayServer) matches(port uint32, gateways []string) bool {
-	return (port == 0 || port == srv.GetPort().GetNumber()) &&
-		(len(gateways) == 0 || slices.Contains(gateways, srv.gateway))
+func (srv *gatewayServer) matches(m *value.StreamMatch) bool {
+	return (m.Port == 0 || m.Port == int(srv.GetPort().GetNumber())) &&
+		(len(m.Gateways) == 0 || slices.Contains(m.Gateways, srv.gateway))
 }
 
 // forward is where the destinations of a TCP or TLS route lead.
 func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService,
-	routes []*networking.RouteDestination) gen.TCPProxyKey {
+	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: srv.GetPort().GetName(), Number: srv.number(), Protocol: srv.protocol}
 	return outboundView{s.tables, s.n, s.sc}.routed(vs, routes, port).TCP
 }
@@ -135,7 +130,7 @@ func (s *gatewayStep) restream(srv *gatewayServer, old, now *value.VirtualServic
 				e.units.drop(key)
 			}
 		}
-		if s.bears(now) && slices.Contains(now.Spec.GetGateways(), srv.gateway) && srv.meets(now) {
+		if s.bears(now) && slices.Contains(now.Gateways, srv.gateway) && srv.meets(now) {
 			for _, u := range s.passthroughUnits(srv, now) {
 				e.units.put(u.key, u)
 			}

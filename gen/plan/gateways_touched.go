@@ -71,7 +71,7 @@ func (s *gatewayStep) markRoutes(vs *value.VirtualService) {
 // streamsOf collects the servers without HTTP routes that have a host in common with a VirtualService of TCP or TLS
 // routes.
 func (s *gatewayStep) streamsOf(vs *value.VirtualService, into map[*gatewayServer]struct{}) {
-	if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) == 0 {
+	if !vs.HasStreams() {
 		return
 	}
 	s.eachMeeting(vs, func(h *serverHost, _ string) {
@@ -84,8 +84,8 @@ func (s *gatewayStep) streamsOf(vs *value.VirtualService, into map[*gatewayServe
 // eachMeeting calls f with each host of a server that has one in common with a VirtualService, and the narrower of the
 // two.
 func (r *router) eachMeeting(vs *value.VirtualService, f func(h *serverHost, host string)) {
-	for _, g := range vs.Spec.GetGateways() {
-		for _, o := range vs.Spec.GetHosts() {
+	for _, g := range vs.Gateways {
+		for _, o := range vs.Hosts {
 			for p := range snapshot.Patterns(o) {
 				for _, h := range below(r.asked, indexKey(g, p)) {
 					if n, ok := narrower(h.host, o); ok && h.takes(vs) {

@@ -98,7 +98,7 @@ func (x *interest) in(touch *touched, old, n *snapshot.Snapshot) map[*baseState]
 // callers adds the bases that import a VirtualService by one of its hosts or by its namespace.
 func (x *interest) callers(vs *value.VirtualService, add func(map[*baseState]struct{})) {
 	add(x.byNamespace[vs.Namespace])
-	for _, h := range vs.Spec.GetHosts() {
+	for _, h := range vs.Hosts {
 		add(x.byHost[h])
 	}
 }

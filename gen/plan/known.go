@@ -86,7 +86,7 @@ func newHostFacts(n *snapshot.Snapshot, host string) *hostFacts {
 	for p := range snapshot.Patterns(host) {
 		var rules []*value.VirtualService
 		for vs := range n.VirtualServicesOfHost(p) {
-			if slices.Contains(vs.Spec.GetGateways(), meshGateway) {
+			if slices.Contains(vs.Gateways, meshGateway) {
 				rules = append(rules, vs)
 			}
 		}

@@ -3,14 +3,12 @@ package plan
 import (
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // hasStreams reports whether a VirtualService, which may be nil, has TCP or TLS routes.
 func hasStreams(vs *value.VirtualService) bool {
-	return vs != nil && len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) > 0
+	return vs != nil && vs.HasStreams()
 }
 
 // leadsAlike reports whether explicit scopes see the same services because of either of two versions of a
@@ -20,25 +18,21 @@ func leadsAlike(a, b *value.VirtualService) bool {
 		return false
 	}
 	return a.Export.Public == b.Export.Public && slices.Equal(a.Export.Namespaces, b.Export.Namespaces) &&
-		slices.Equal(a.Spec.GetHosts(), b.Spec.GetHosts()) &&
-		slices.Equal(a.Spec.GetGateways(), b.Spec.GetGateways()) &&
-		slices.EqualFunc(a.Spec.GetHttp(), b.Spec.GetHttp(), routeLeadsAlike)
+		slices.Equal(a.Hosts, b.Hosts) &&
+		slices.Equal(a.Gateways, b.Gateways) &&
+		slices.EqualFunc(a.HTTP, b.HTTP, routeLeadsAlike)
 }
 
 // routeLeadsAlike compares what destinationPorts reads of a route.
-func routeLeadsAlike(a, b *networking.HTTPRoute) bool {
-	return slices.EqualFunc(a.GetMatch(), b.GetMatch(),
-		func(a, b *networking.HTTPMatchRequest) bool { return a.GetSourceNamespace() == b.GetSourceNamespace() }) &&
-		slices.EqualFunc(a.GetRoute(), b.GetRoute(), func(a, b *networking.HTTPRouteDestination) bool {
-			return sameDestination(a.GetDestination(), b.GetDestination())
+func routeLeadsAlike(a, b *value.HTTPRoute) bool {
+	return slices.EqualFunc(a.Matches, b.Matches,
+		func(a, b *value.HTTPMatch) bool { return a.Namespace == b.Namespace }) &&
+		slices.EqualFunc(a.Destinations, b.Destinations, func(a, b value.WeightedDestination) bool {
+			return sameDestination(a.Destination, b.Destination)
 		}) &&
-		sameDestination(a.GetMirror(), b.GetMirror()) &&
-		slices.EqualFunc(a.GetMirrors(), b.GetMirrors(), func(a, b *networking.HTTPMirrorPolicy) bool {
-			return sameDestination(a.GetDestination(), b.GetDestination())
+		slices.EqualFunc(a.Mirrors, b.Mirrors, func(a, b value.Mirror) bool {
+			return sameDestination(a.Destination, b.Destination)
 		})
 }
 
-func sameDestination(a, b *networking.Destination) bool {
-	return (a == nil) == (b == nil) && a.GetHost() == b.GetHost() && (a.GetPort() == nil) == (b.GetPort() == nil) &&
-		a.GetPort().GetNumber() == b.GetPort().GetNumber()
-}
+func sameDestination(a, b value.Destination) bool { return a.Host == b.Host && a.Port == b.Port }

@@ -24,10 +24,10 @@ func (t *Tables) relatedListeners(n *snapshot.Snapshot, host string) (hosts []st
 		}
 	}
 	for vs := range n.VirtualServicesTo(host) {
-		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) == 0 {
+		if !vs.HasStreams() {
 			continue
 		}
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			hosts = append(hosts, covered(n, h)...)
 		}
 	}

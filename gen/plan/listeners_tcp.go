@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -72,16 +70,15 @@ func readsAlong(p value.Protocol) value.Protocol {
 // tlsRules are the chains of the TLS routes for a claim's host and port.
 func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
 	for _, vs := range v.rulesOf(c.service) {
-		for _, r := range vs.Spec.GetTls() {
-			for _, m := range r.GetMatch() {
-				l4 := l4Match{m.GetGateways(), m.GetSourceLabels(), m.GetPort(), m.GetSourceNamespace()}
-				chain := v.routed(vs, r.GetRoute(), c.port)
-				if chain.TCP.Upstreams == "" || !v.applies(l4, c.port.Number) {
+		for _, r := range vs.TLS {
+			for _, m := range r.Matches {
+				chain := v.routed(vs, r.Destinations, c.port)
+				if chain.TCP.Upstreams == "" || !v.applies(m, c.port.Number) {
 					continue
 				}
 				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
-				chain.ServerNames = gen.ServerNames(m.GetSniHosts())
-				chain.Prefixes = v.prefixes(m.GetDestinationSubnets(), c)
+				chain.ServerNames = gen.ServerNames(m.ServerNames)
+				chain.Prefixes = v.prefixes(m.Subnets, c)
 				if !slices.ContainsFunc(out, chain.SameMatch) { // the first of equal matches is the one that is reached
 					out = append(out, chain)
 				}
@@ -95,9 +92,9 @@ func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
 // connections.
 func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
 	for _, vs := range v.rulesOf(c.service) {
-		for _, r := range vs.Spec.GetTcp() {
+		for _, r := range vs.TCP {
 			subnets, any := v.tcpMatches(r, c.port.Number)
-			chain := v.routed(vs, r.GetRoute(), c.port)
+			chain := v.routed(vs, r.Destinations, c.port)
 			if chain.TCP.Upstreams == "" || !any && len(subnets) == 0 {
 				continue
 			}
@@ -117,18 +114,18 @@ func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
 }
 
 // tcpMatches are the subnets to which a route is for connections; any, if it is for all.
-func (v outboundView) tcpMatches(r *networking.TCPRoute, port int) (subnets []string, any bool) {
-	if len(r.GetMatch()) == 0 {
+func (v outboundView) tcpMatches(r *value.StreamRoute, port int) (subnets []string, any bool) {
+	if len(r.Matches) == 0 {
 		return nil, true
 	}
-	for _, m := range r.GetMatch() {
-		if !v.applies(l4Match{m.GetGateways(), m.GetSourceLabels(), m.GetPort(), m.GetSourceNamespace()}, port) {
+	for _, m := range r.Matches {
+		if !v.applies(m, port) {
 			continue
 		}
-		if len(m.GetDestinationSubnets()) == 0 {
+		if len(m.Subnets) == 0 {
 			return nil, true
 		}
-		subnets = append(subnets, m.GetDestinationSubnets()...)
+		subnets = append(subnets, m.Subnets...)
 	}
 	return subnets, false
 }
@@ -141,71 +138,63 @@ func (v outboundView) prefixes(subnets []string, c portClaim) string {
 	return gen.Prefixes(subnets)
 }
 
-// l4Match is what of a TCP or TLS match is known of a client beforehand.
-type l4Match struct {
-	gateways  []string
-	labels    value.Labels
-	port      uint32
-	namespace string
-}
-
-func (v outboundView) applies(m l4Match, port int) bool {
-	return (len(m.gateways) == 0 || slices.Contains(m.gateways, "mesh")) && v.sc.Labels.Contains(m.labels) &&
-		(m.port == 0 || int(m.port) == port) && (m.namespace == "" || m.namespace == v.sc.Namespace)
+// applies reports whether a match is for the scope's clients and a port.
+func (v outboundView) applies(m *value.StreamMatch, port int) bool {
+	return (len(m.Gateways) == 0 || slices.Contains(m.Gateways, "mesh")) && v.sc.Labels.Contains(m.Labels) &&
+		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || m.Namespace == v.sc.Namespace)
 }
 
 // routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
 // upstreams.
-func (v outboundView) routed(vs *value.VirtualService, routes []*networking.RouteDestination,
+func (v outboundView) routed(vs *value.VirtualService, routes []value.WeightedDestination,
 	port *value.Port) (chain gen.ChainKey) {
 	if len(routes) == 0 {
 		return chain
 	}
-	first := routes[0].GetDestination()
+	first := routes[0].Destination
 	var rule *value.DestinationRule
-	svc, pattern := v.sc.Service(v.n, first.GetHost()), ""
+	svc, pattern := v.sc.Service(v.n, first.Host), ""
 	if svc != nil {
 		rule, pattern = v.sc.Rule(v.n, svc), v.n.Mesh.Config.GetOutboundClusterStatName()
 	}
 	chain.TCP.Protocol = readsAlong(port.Protocol)
 	if len(routes) == 1 {
 		cluster := v.clusterOf(first, port.Number)
-		chain.TCP.Upstreams, chain.TCP.Policy = gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.GetSubset())
+		chain.TCP.Upstreams, chain.TCP.Policy = gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.Subset)
 		chain.TCP.StatPrefix = gen.StatName{Mesh: v.n.Mesh, Service: svc, Port: port,
-			Subset: first.GetSubset()}.Of(pattern, cluster)
+			Subset: first.Subset}.Of(pattern, cluster)
 		return chain
 	}
 	chain.TCP.StatPrefix, chain.TCP.Policy = vs.Name+"."+vs.Namespace, gen.NewTCPPolicy(rule, "")
 	for _, r := range routes {
-		if r.GetWeight() > 0 {
-			chain.TCP.Upstreams = chain.TCP.Upstreams.Add(v.clusterOf(r.GetDestination(), port.Number),
-				uint32(r.GetWeight()))
+		if r.Weight > 0 {
+			chain.TCP.Upstreams = chain.TCP.Upstreams.Add(v.clusterOf(r.Destination, port.Number), r.Weight)
 		}
 	}
 	return chain
 }
 
 // clusterOf is the cluster of a destination for connections to a port.
-func (v outboundView) clusterOf(d *networking.Destination, port int) string {
-	host := d.GetHost()
+func (v outboundView) clusterOf(d value.Destination, port int) string {
+	host := d.Host
 	svc := v.sc.Service(v.n, host)
 	if svc != nil && svc.ExternalName != "" {
 		host = svc.ExternalName
 	}
 	switch {
-	case d.GetPort() != nil:
-		port = int(d.GetPort().GetNumber())
+	case d.Port != 0:
+		port = d.Port
 	case svc != nil && len(svc.Ports) == 1:
 		port = svc.Ports[0].Number
 	}
-	return gen.ClusterName(port, d.GetSubset(), host)
+	return gen.ClusterName(port, d.Subset, host)
 }
 
 // rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the
 // order in which they count.
 func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) {
 	add := func(vs *value.VirtualService) {
-		if len(vs.Spec.GetTcp())+len(vs.Spec.GetTls()) > 0 && slices.Contains(vs.Spec.GetGateways(), "mesh") &&
+		if vs.HasStreams() && slices.Contains(vs.Gateways, "mesh") &&
 			v.sc.SeesVirtualService(vs) &&
 			!slices.Contains(out, vs) {
 			out = append(out, vs)
@@ -216,7 +205,7 @@ func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) 
 			add(vs)
 		}
 		for vs := range v.n.VirtualServicesOfOddPatterns() {
-			if slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool { return value.HostMatches(h, svc.Host) }) {
+			if slices.ContainsFunc(vs.Hosts, func(h string) bool { return value.HostMatches(h, svc.Host) }) {
 				add(vs)
 			}
 		}

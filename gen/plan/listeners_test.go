@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -93,11 +94,11 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 				b.Services[svc.ServiceKey], b.Projections[svc.ServiceKey] = svc, p
 			}
 		case "virtualservice":
-			vs := &value.VirtualService{Meta: meta, Export: value.Visibility{Public: true},
-				Spec: &networking.VirtualService{}}
-			fromYAML(t, m.Data, vs.Spec)
-			vs.Spec.Gateways = []string{"mesh"}
-			b.VirtualServices[key(value.KindVirtualService)] = vs
+			spec := &networking.VirtualService{}
+			fromYAML(t, m.Data, spec)
+			spec.Gateways = []string{"mesh"}
+			b.VirtualServices[key(value.KindVirtualService)] = &value.VirtualService{Meta: meta,
+				Export: value.Visibility{Public: true}, Routing: istio.Routing(spec)}
 		case "rule":
 			d := &value.DestinationRule{Meta: meta, Export: value.Visibility{Public: true},
 				Spec: &networking.DestinationRule{}}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -60,11 +61,11 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 	if rapid.Bool().Draw(t, "bytes") {
 		return randomStreams(t, meta)
 	}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(&networking.VirtualService{
 		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
 		Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
 		Http:     []*networking.HTTPRoute{route},
-	}, RegexSize: size}
+	}), RegexSize: size}
 }
 
 // matchRegex is a match of a path by an expression, and the size of its program.
@@ -86,12 +87,12 @@ func randomStreams(t *rapid.T, meta value.Meta) *value.VirtualService {
 		m.DestinationSubnets = []string{pick(t, "subnet", "10.96.0.0/24", "10.0.0.0/8")}
 	}
 	sni := &networking.TLSMatchAttributes{SniHosts: []string{pick(t, "sni", "x.example.com", "*")}}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Spec: &networking.VirtualService{
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(&networking.VirtualService{
 		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
 		Gateways: []string{"mesh"},
 		Tcp:      []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{m}, Route: to()}},
 		Tls:      []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{sni}, Route: to()}},
-	}}
+	})}
 }
 
 func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {

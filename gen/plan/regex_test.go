@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -22,11 +23,11 @@ const usualRegex = "/users/[0-9a-f-]{36}/.*"
 // regexRoute is a VirtualService in namespace a that matches an expression.
 func regexRoute(name, host, expression string, gateways ...string) (value.ObjectKey, *value.VirtualService) {
 	r := to("two.a.svc.cluster.local")
-	vs := &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true},
-		Spec: &networking.VirtualService{
-			Hosts: []string{host}, Gateways: gateways, Http: []*networking.HTTPRoute{r, to("two.a.svc.cluster.local")},
-		}}
+	vs := &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true}}
 	r.Match, vs.RegexSize = matchRegex(expression)
+	vs.Routing = istio.Routing(&networking.VirtualService{
+		Hosts: []string{host}, Gateways: gateways, Http: []*networking.HTTPRoute{r, to("two.a.svc.cluster.local")},
+	})
 	return value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: name}, vs
 }
 
@@ -101,7 +102,7 @@ func TestRegexOfOtherPorts(t *testing.T) {
 	w := newFaultMesh(t, nil)
 	w.join(3, 0, value.SidecarProxy)
 	key, vs := regexRoute("users", "one.a.svc.cluster.local", usualRegex, "mesh")
-	vs.Spec.Http[0].Match[0].Port = 8080
+	vs.HTTP[0].Matches[0].Port = 8080
 	w.put(key, vs)
 	if got := w.hosts(3); len(got) != 2 || len(w.faults(key)) != 0 {
 		t.Errorf("virtual hosts %v, told %v", got, w.faults(key))

@@ -30,7 +30,7 @@ func benchMesh(n int) *snapshot.Snapshot {
 		b.Services[s.ServiceKey] = s
 		if i%2 == 0 {
 			vs := o.virtualService(ns + "/" + s.Name)
-			vs.Spec.Gateways = append(vs.Spec.Gateways, "gw/edge")
+			vs.Gateways = append(vs.Gateways, "gw/edge")
 			b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: ns, Name: vs.Name}] = vs
 		}
 	}

@@ -73,7 +73,7 @@ func (v portView) claimByRule(host string) (c claim, ok bool) {
 
 // reachesService reports whether a VirtualService governs a service of the port.
 func (v portView) reachesService(vs *value.VirtualService) bool {
-	return slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool {
+	return slices.ContainsFunc(vs.Hosts, func(h string) bool {
 		if strings.HasPrefix(h, "*") {
 			return v.covers(h, vs)
 		}
@@ -171,19 +171,18 @@ func (v portView) verdicts(vs *value.VirtualService) (refused gen.Verdicts, rout
 func (sc *Scope) verdicts(vs *value.VirtualService, port int, gateway string) (refused gen.Verdicts, routed bool) {
 	var out []byte
 	apart := false
-	for _, h := range vs.Spec.GetHttp() {
-		leads := len(h.GetRoute()) > 0 || h.GetRedirect() != nil || h.GetDirectResponse() != nil
-		routed = routed || leads && len(h.GetMatch()) == 0
-		for _, m := range h.GetMatch() {
-			from := len(m.GetGateways()) > 0 && slices.Contains(m.GetGateways(), gateway) ||
-				len(m.GetGateways()) == 0 && sc.Labels.Contains(m.GetSourceLabels()) &&
-					(m.GetSourceNamespace() == "" || m.GetSourceNamespace() == sc.Namespace)
+	for _, h := range vs.HTTP {
+		routed = routed || h.Leads() && len(h.Matches) == 0
+		for _, m := range h.Matches {
+			from := len(m.Gateways) > 0 && slices.Contains(m.Gateways, gateway) ||
+				len(m.Gateways) == 0 && sc.Labels.Contains(m.Labels) &&
+					(m.Namespace == "" || m.Namespace == sc.Namespace)
 			verdict := byte('0')
 			if !from {
 				verdict, apart = '1', true
 			}
 			out = append(out, verdict)
-			routed = routed || leads && from && (m.GetPort() == 0 || int(m.GetPort()) == port)
+			routed = routed || h.Leads() && from && (m.Port == 0 || m.Port == port)
 		}
 	}
 	if !apart {
@@ -208,7 +207,7 @@ func (a claim) before(b claim, sc *Scope) bool {
 	case (a.service == nil) != (b.service == nil):
 		return a.service == nil
 	}
-	hosts := a.rule.Spec.GetHosts()
+	hosts := a.rule.Hosts
 	if ia, ib := slices.Index(hosts, a.host), slices.Index(hosts, b.host); ia != ib {
 		return ib < 0 || ia >= 0 && ia < ib
 	}

@@ -19,6 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -243,7 +244,8 @@ func (o objectLine) virtualService(key string) *value.VirtualService {
 	return &value.VirtualService{
 		Meta: value.Meta{Namespace: ns, Name: name, Created: o.created()}, Export: value.NewVisibility(o.list("export"),
 			nil, ns),
-		Spec: &networking.VirtualService{Hosts: o.list("host"), Gateways: bind, Http: []*networking.HTTPRoute{r}},
+		Routing: istio.Routing(&networking.VirtualService{Hosts: o.list("host"), Gateways: bind,
+			Http: []*networking.HTTPRoute{r}}),
 	}
 }
 
@@ -332,7 +334,7 @@ func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *Scope, port int) map[strin
 		hosts[svc.Host] = true
 	}
 	for vs := range n.VirtualServicesOfGateway("mesh") {
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			hosts[h] = true
 		}
 	}

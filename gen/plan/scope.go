@@ -176,7 +176,7 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	var ports []int
 	found, all := false, false
 	for vs := range n.VirtualServicesTo(host) {
-		if sc.SeesVirtualService(vs) && slices.Contains(vs.Spec.GetGateways(), "mesh") {
+		if sc.SeesVirtualService(vs) && slices.Contains(vs.Gateways, "mesh") {
 			found = true
 			p, whole := destinationPorts(vs, host, sc.Namespace)
 			ports, all = append(ports, p...), all || whole
@@ -252,7 +252,7 @@ func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.Destinati
 // of its hosts. Whether it binds to the mesh or to a gateway is for the caller to ask.
 func (sc *Scope) SeesVirtualService(vs *value.VirtualService) bool {
 	return vs.Export.VisibleTo(sc.Namespace) &&
-		slices.ContainsFunc(vs.Spec.GetHosts(), func(h string) bool { return sc.imported(vs.Namespace, h) })
+		slices.ContainsFunc(vs.Hosts, func(h string) bool { return sc.imported(vs.Namespace, h) })
 }
 
 // OlderService orders services as conflicts are decided: by age, then host, then namespace.

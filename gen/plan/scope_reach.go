@@ -20,7 +20,7 @@ func (sc *Scope) hosts(n *snapshot.Snapshot) map[string]struct{} {
 			if !sc.SeesVirtualService(vs) {
 				continue
 			}
-			for _, h := range vs.Spec.GetHosts() {
+			for _, h := range vs.Hosts {
 				out[h] = struct{}{}
 			}
 			for h := range snapshot.Destinations(vs) {

@@ -79,7 +79,7 @@ func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {
 		if !sc.SeesVirtualService(vs) {
 			continue
 		}
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			if _, ok := hosts[h]; !ok {
 				t.Fatalf("%v sees %s of VirtualService %s/%s, which is not in reach: %v", sc.imports, h, vs.Namespace,
 					vs.Name, hosts)

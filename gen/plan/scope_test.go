@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -34,9 +35,9 @@ func TestScopeOfSidecar(t *testing.T) {
 			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: name}}}}
 	}
 	vs := &value.VirtualService{Meta: value.Meta{Namespace: "v", Name: "v"}, Export: public,
-		Spec: &networking.VirtualService{
+		Routing: istio.Routing(&networking.VirtualService{
 			Hosts: []string{"v.example"}, Gateways: []string{"mesh"}, Http: []*networking.HTTPRoute{to("z.example", ""),
-				to("y.example", "b")}}}
+				to("y.example", "b")}})}
 	b.VirtualServices[value.ObjectKey{Kind: value.KindVirtualService, Namespace: "v", Name: "v"}] = vs
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)

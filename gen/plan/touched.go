@@ -141,11 +141,11 @@ func (s *step) near(n *snapshot.Snapshot, host string) {
 // together marks all hosts of a VirtualService, once in a step: each of its hosts leads here.
 func (s *step) together(n *snapshot.Snapshot, vs *value.VirtualService) {
 	at := joinedAt{n, vs}
-	if _, ok := s.joined[at]; ok || !slices.Contains(vs.Spec.GetGateways(), meshGateway) {
+	if _, ok := s.joined[at]; ok || !slices.Contains(vs.Gateways, meshGateway) {
 		return
 	}
 	s.joined[at] = struct{}{}
-	for _, h := range vs.Spec.GetHosts() {
+	for _, h := range vs.Hosts {
 		s.near(n, h)
 	}
 }
@@ -175,7 +175,7 @@ func (s *step) service(k value.ServiceKey) {
 			}
 		}
 		for vs := range n.VirtualServicesOfOddPatterns() {
-			for _, h := range vs.Spec.GetHosts() {
+			for _, h := range vs.Hosts {
 				if value.HostMatches(h, k.Host) {
 					s.route(h)
 				}
@@ -190,7 +190,7 @@ func (s *step) callers(n *snapshot.Snapshot, host string) {
 		if !snapshot.BoundToSidecars(vs) {
 			continue // routers find out by themselves what they have of it
 		}
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			s.covered(n, h, s.route)
 		}
 	}
@@ -219,7 +219,7 @@ func (s *step) virtualService(old, now *value.VirtualService) {
 			continue // routers find out by themselves what they have of it
 		}
 		s.both(func(n *snapshot.Snapshot) {
-			for _, h := range vs.Spec.GetHosts() {
+			for _, h := range vs.Hosts {
 				s.covered(n, h, mark)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -25,7 +26,7 @@ func BenchmarkTouchManyHosts(b *testing.B) {
 					spec.Hosts = append(spec.Hosts, fmt.Sprintf("h%d.example.com", i))
 				}
 				vs := &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "many"},
-					Export: value.Visibility{Public: true}, Spec: spec}
+					Export: value.Visibility{Public: true}, Routing: istio.Routing(spec)}
 				return bookshop(func(b *snapshottest.Batch) { b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs} })
 			}
 			old, now, tables := mesh(1), mesh(2), NewTables()

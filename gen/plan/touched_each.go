@@ -110,7 +110,7 @@ func (t *touched) eachRouteHost(sc *Scope, n *snapshot.Snapshot, port int) iter.
 		hosts[svc.Host] = struct{}{}
 	}
 	for vs := range n.VirtualServicesOfGateway(meshGateway) {
-		for _, h := range vs.Spec.GetHosts() {
+		for _, h := range vs.Hosts {
 			hosts[h] = struct{}{}
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -32,40 +30,31 @@ func trimmed(k trimKey) *value.Service {
 // destinationPorts are the ports at which vs routes to host for clients of a namespace; whole, if a destination names
 // none.
 func destinationPorts(vs *value.VirtualService, host, client string) (ports []int, whole bool) {
-	add := func(d *networking.Destination) {
-		if d.GetHost() != host {
-			return
-		}
-		if d.GetPort() == nil {
+	add := func(d value.Destination) {
+		switch {
+		case d.Host != host:
+		case d.Port == 0:
 			whole = true
-			return
+		default:
+			ports = append(ports, d.Port)
 		}
-		ports = append(ports, int(d.GetPort().GetNumber()))
 	}
-	for _, r := range vs.Spec.GetHttp() {
-		if len(r.GetMatch()) > 0 && !slices.ContainsFunc(r.GetMatch(), func(m *networking.HTTPMatchRequest) bool {
-			return m.GetSourceNamespace() == "" || m.GetSourceNamespace() == client
+	for _, r := range vs.HTTP {
+		if len(r.Matches) > 0 && !slices.ContainsFunc(r.Matches, func(m *value.HTTPMatch) bool {
+			return m.Namespace == "" || m.Namespace == client
 		}) {
 			continue
 		}
-		for _, d := range r.GetRoute() {
-			add(d.GetDestination())
+		for _, d := range r.Destinations {
+			add(d.Destination)
 		}
-		if r.GetMirror() != nil {
-			add(r.GetMirror())
-		}
-		for _, m := range r.GetMirrors() {
-			add(m.GetDestination())
+		for _, m := range r.Mirrors {
+			add(m.Destination)
 		}
 	}
-	for _, r := range vs.Spec.GetTcp() {
-		for _, d := range r.GetRoute() {
-			add(d.GetDestination())
-		}
-	}
-	for _, r := range vs.Spec.GetTls() {
-		for _, d := range r.GetRoute() {
-			add(d.GetDestination())
+	for _, r := range slices.Concat(vs.TCP, vs.TLS) {
+		for _, d := range r.Destinations {
+			add(d.Destination)
 		}
 	}
 	return ports, whole

@@ -20,7 +20,7 @@ func reads(t *testing.T) map[string]bool {
 	found, err := packages.Load(&packages.Config{
 		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
 		BuildFlags: []string{"-tags=vtprotobuf"},
-	}, module+"gen/...", module+"ingest", module+"ingest/kube", module+"snapshot/...")
+	}, module+"gen/...", module+"ingest", module+"ingest/istio", module+"ingest/kube", module+"snapshot/...")
 	if err != nil {
 		t.Fatal(err)
 	}

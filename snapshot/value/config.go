@@ -5,17 +5,16 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// VirtualService is a routing rule. Spec is the user's, with hosts and destinations fully qualified, gateways as
-// "namespace/name" or "mesh", defaults filled in, the routes of delegates in place of those that name them, and nothing
-// that validation refuses.
+// VirtualService is a routing object, with the routes of delegates in place of those that name them, and nothing that
+// validation refuses.
 type VirtualService struct {
 	Meta
-	Spec   *networking.VirtualService
+	Routing
 	Export Visibility
 	// Delegates are the VirtualServices from which some of the routes come.
 	Delegates []ObjectKey
 	// RegexSize is the number of instructions of the largest RE2 program of all regular expressions of the object and
-	// its Delegates; 0 where they have none. Not all of them need be in Spec.
+	// its Delegates; 0 where they have none. Not all of them need be in Routing.
 	RegexSize int
 }
 
@@ -69,6 +68,8 @@ func (s *Sidecar) Selector() Labels { return s.Spec.GetWorkloadSelector().GetLab
 // generators read.
 type Mesh struct {
 	Config *meshconfig.MeshConfig
+	// Retries are those of routes that say nothing of them; nil for the usual ones.
+	Retries *Retries
 	// DomainSuffix is the cluster's DNS domain, "cluster.local".
 	DomainSuffix string
 	// ClusterID names this cluster, "Kubernetes".

@@ -61,13 +61,14 @@ func (n *Namespace) Equal(o *Namespace) bool {
 
 // Equal reports whether two mesh configurations are the same.
 func (m *Mesh) Equal(o *Mesh) bool {
-	return m == o || m.DomainSuffix == o.DomainSuffix && m.ClusterID == o.ClusterID && proto.Equal(m.Config, o.Config)
+	return m == o || m.DomainSuffix == o.DomainSuffix && m.ClusterID == o.ClusterID && proto.Equal(m.Config, o.Config) &&
+		same(m.Retries, o.Retries)
 }
 
-// Equal reports whether two rules are the same.
+// Equal reports whether two VirtualServices are the same.
 func (v *VirtualService) Equal(o *VirtualService) bool {
 	return v == o || v.Meta == o.Meta && v.Export.Equal(o.Export) && slices.Equal(v.Delegates, o.Delegates) &&
-		v.RegexSize == o.RegexSize && proto.Equal(v.Spec, o.Spec)
+		v.RegexSize == o.RegexSize && v.Routing.Equal(&o.Routing)
 }
 
 // Equal reports whether two rules are the same.
@@ -85,3 +86,6 @@ func (g *Gateway) Equal(o *Gateway) bool {
 func (s *Sidecar) Equal(o *Sidecar) bool {
 	return s == o || s.Meta == o.Meta && proto.Equal(s.Spec, o.Spec)
 }
+
+// same reports whether two values that may be missing are equal.
+func same[V comparable](a, b *V) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -18,7 +18,8 @@ func TestEqualReadsEveryField(t *testing.T) {
 	everyField(t, Service{}, (*Service).Equal)
 	everyField(t, Namespace{}, (*Namespace).Equal)
 	everyField(t, Mesh{Config: &meshconfig.MeshConfig{}}, (*Mesh).Equal)
-	everyField(t, VirtualService{Spec: &networking.VirtualService{}}, (*VirtualService).Equal)
+	everyField(t, Routing{}, (*Routing).Equal)
+	everyField(t, VirtualService{}, (*VirtualService).Equal)
 	everyField(t, DestinationRule{Spec: &networking.DestinationRule{}}, (*DestinationRule).Equal)
 	everyField(t, Gateway{Spec: &networking.Gateway{}}, (*Gateway).Equal)
 	everyField(t, Sidecar{Spec: &networking.Sidecar{}}, (*Sidecar).Equal)
@@ -48,8 +49,6 @@ func another(t *testing.T, typ reflect.Type) reflect.Value {
 		return reflect.ValueOf(unique.Make(Identity{Workload: "x"}))
 	case reflect.TypeFor[*meshconfig.MeshConfig]():
 		return reflect.ValueOf(&meshconfig.MeshConfig{TrustDomain: "x"})
-	case reflect.TypeFor[*networking.VirtualService]():
-		return reflect.ValueOf(&networking.VirtualService{Hosts: []string{"x"}})
 	case reflect.TypeFor[*networking.DestinationRule]():
 		return reflect.ValueOf(&networking.DestinationRule{Host: "x"})
 	case reflect.TypeFor[*networking.Gateway]():
