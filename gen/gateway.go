@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"strings"
+
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	proxyprotocolpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
@@ -49,6 +51,9 @@ type GatewayChainKey struct {
 	// Gateway is the Gateway whose server wants it; zero for the chain of all servers of plain HTTP. Rule is the
 	// VirtualService that leads a chain of bytes on.
 	Gateway, Rule value.Meta
+	// Sharers are the Gateways whose servers of plain HTTP share the chain, as SharersOf joins them. Only blame depends
+	// on them: the chain is the same whoever they are.
+	Sharers string
 	// ServerNames are the SNI names that it takes, as ServerNames joins them; empty takes all.
 	ServerNames string
 	// TLS are the settings by which it terminates TLS; nil where it does not.
@@ -69,6 +74,12 @@ type GatewayChainKey struct {
 	// TCP is what a chain of bytes forwards to.
 	TCP TCPProxyKey
 }
+
+// MaxSharers is how many of the Gateways that share a chain are blamed for it at most.
+const MaxSharers = 64
+
+// SharersOf joins the names of Gateways, each "namespace/name".
+func SharersOf(gateways []string) string { return strings.Join(gateways, "\n") }
 
 // GatewayChain makes a filter chain.
 func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {

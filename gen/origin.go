@@ -3,6 +3,7 @@ package gen
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -178,7 +179,18 @@ func (k GatewayChainKey) Part() string {
 	return cmp.Or(k.ServerNames, "*") + " " + cmp.Or(k.RouteName, k.TCP.StatPrefix)
 }
 
-// Objects are the Gateway, the VirtualService that the chain comes from, and the mesh's configuration.
+// Objects are the VirtualService that the chain comes from, the Gateway or those that share it, and the mesh's
+// configuration.
 func (k GatewayChainKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), ofMesh(k.Mesh))
+	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), k.sharers(),
+		ofMesh(k.Mesh))
+}
+
+// sharers are the Gateways that share the chain.
+func (k GatewayChainKey) sharers() (out []value.ObjectKey) {
+	for gateway := range strings.Lines(k.Sharers) {
+		namespace, name, _ := strings.Cut(strings.TrimSuffix(gateway, "\n"), "/")
+		out = append(out, value.Meta{Namespace: namespace, Name: name}.Object(value.KindGateway))
+	}
+	return out
 }

@@ -127,6 +127,24 @@ func (s *gatewayStep) httpChain(srv *gatewayServer, tls *networking.ServerTLSSet
 	return k
 }
 
+// openChain is the chain that all servers of plain HTTP share, that of the first; false if there is none.
+func (s *gatewayStep) openChain(open chunked.Map[*gatewayServer]) (k gen.GatewayChainKey, ok bool) {
+	var sharers []string
+	for _, srv := range open.All() {
+		if !ok {
+			k, ok = s.httpChain(srv, nil), true
+		}
+		if len(sharers) == gen.MaxSharers {
+			break
+		}
+		if !slices.Contains(sharers, srv.gateway) {
+			sharers = append(sharers, srv.gateway)
+		}
+	}
+	k.Sharers = gen.SharersOf(sharers)
+	return k, ok
+}
+
 // header is the listener at an address but for its chains.
 func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
 	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port,
@@ -153,9 +171,8 @@ func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatew
 	next := *l
 	if next.open = e.open.apply(l.open); len(e.open) > 0 {
 		e.units.drop(openUnit)
-		for _, first := range next.open.All() {
-			e.units.put(openUnit, s.unit(openUnit, s.httpChain(first, nil)))
-			break
+		if k, ok := s.openChain(next.open); ok {
+			e.units.put(openUnit, s.unit(openUnit, k))
 		}
 	}
 	var old, now []*chainUnit

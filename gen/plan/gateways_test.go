@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -161,5 +162,31 @@ func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 		if got, f := routerPorts(t, b); (len(got) > 0) != c.applies {
 			t.Errorf("%s: ports %v, labels %q", name, got, f.Labels)
 		}
+	}
+}
+
+// TestGatewaysThatShareAChain: all Gateways whose servers of plain HTTP share a filter chain are what it comes from, so
+// that whichever is to blame for a refusal is told.
+func TestGatewaysThatShareAChain(t *testing.T) {
+	mesh := `
+service edge.gw.svc.cluster.local gw port=80/HTTP,443/HTTPS
+gateway gw/one app=edge server=7000/HTTP/*/a
+gateway gw/two app=edge server=7000/HTTP/*/b
+gateway gw/other app=edge server=7001/HTTP/*/a
+`
+	b := NewTables().newBase(meshOf(t, mesh), Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
+		value.Labels{"app": "edge"})
+	got := map[string][]string{}
+	for name, e := range b.listeners.All() {
+		for f := range e.Parts() {
+			for _, o := range checked.ObjectsOf(f) {
+				if o.Kind == value.KindGateway {
+					got[name] = append(got[name], o.Name)
+				}
+			}
+		}
+	}
+	if want := "map[0.0.0.0_7000:[one two] 0.0.0.0_7001:[other]]"; fmt.Sprint(got) != want {
+		t.Errorf("the Gateways of the listeners are %v, want %s", got, want)
 	}
 }
