@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 type ruleIndex struct {
 	objects chunked.Map[*value.DestinationRule] // namespace, host, age
 	merged  chunked.Map[*RuleSet]               // namespace, host
+	about   chunked.Map[*RuleSet]               // host, namespace: the same
 }
 
 // RuleSet is the DestinationRules of one namespace for one host, merged, as three kinds of clients find them: those of
@@ -23,7 +25,7 @@ type ruleIndex struct {
 // with a workload selector come first, then general ones, each oldest first. Immutable; an unchanged set keeps its
 // pointer.
 type RuleSet struct {
-	Host string
+	Host, Namespace string
 	// local are those that hold in their own namespace, exported those that are for others too, private those that are
 	// not.
 	local, exported, private Rules
@@ -45,13 +47,15 @@ func (x ruleIndex) with(d *Delta) ruleIndex {
 		put(c.Old, true)
 		put(c.New, false)
 	}
-	out := ruleIndex{objects: x.objects.Apply(objects), merged: x.merged}
-	var merged editList[*RuleSet]
+	out := ruleIndex{objects: x.objects.Apply(objects), merged: x.merged, about: x.about}
+	var merged, about editList[*RuleSet]
 	for _, k := range slices.Sorted(maps.Keys(affected)) {
 		set := mergeRules(slices.Collect(under(out.objects, k)))
 		merged.set(k, set, set == nil)
+		namespace, host, _ := strings.Cut(k, sep)
+		about.set(key(host, namespace), set, set == nil)
 	}
-	out.merged = x.merged.Apply(merged)
+	out.merged, out.about = x.merged.Apply(merged), x.about.Apply(about)
 	return out
 }
 
@@ -63,7 +67,7 @@ func mergeRules(rules []*value.DestinationRule) *RuleSet {
 	slices.SortStableFunc(rules, func(a, b *value.DestinationRule) int {
 		return strings.Compare(general(a), general(b))
 	})
-	set, all := &RuleSet{Host: rules[0].Spec.GetHost()}, merged(rules)
+	set, all := &RuleSet{Host: rules[0].Spec.GetHost(), Namespace: rules[0].Namespace}, merged(rules)
 	pick := func(ok func(*value.DestinationRule) bool) Rules {
 		picked := slices.DeleteFunc(slices.Clone(rules), func(r *value.DestinationRule) bool { return !ok(r) })
 		if len(picked) == len(rules) {
@@ -177,6 +181,20 @@ func (s *Snapshot) rulesIn(namespace, host string, list func(*RuleSet) Rules) Ru
 		}
 	}
 	return nil
+}
+
+// RulesAbout yields the namespaces that have DestinationRules for a host or a pattern that covers it, with those rules
+// that are for other namespaces too; a namespace may come more than once.
+func (s *Snapshot) RulesAbout(host string) iter.Seq2[string, Rules] {
+	return func(yield func(string, Rules) bool) {
+		for p := range Patterns(host) {
+			for set := range under(s.rules.about, p) {
+				if !yield(set.Namespace, set.exported) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Select is the rule that applies to a client: of those that its namespace may see, the first whose selector (which

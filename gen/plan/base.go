@@ -29,32 +29,50 @@ func (t *Tables) newBase(n *snapshot.Snapshot, f Facts, labels value.Labels) *ba
 
 // baseOf is newBase with what is known of the Snapshot.
 func (t *Tables) baseOf(k *known, f Facts, labels value.Labels) *base {
-	empty := &base{scope: newScope(f, labels, t.trims), snap: &snapshot.Snapshot{Mesh: k.n.Mesh}}
-	return t.advance(empty, k.n, everything(k, empty.scope))
+	return t.baseFor(k, newScope(f, labels, t.trims))
+}
+
+// baseFor computes the base of a scope from nothing.
+func (t *Tables) baseFor(k *known, sc *Scope) *base {
+	empty := &base{scope: sc.unwatched(), snap: &snapshot.Snapshot{Mesh: k.n.Mesh}}
+	return t.move(&move{from: empty, to: sc, n: k.n, touch: everything(k, sc)})
 }
 
 // advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
 func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
-	if b.scope.parts != nil {
-		return t.advanceParts(b, n, touch)
+	return t.move(&move{from: b, to: b.scope, n: n, touch: touch})
+}
+
+// move is the computation of a base out of another one: what the Scope to sees in the Snapshot n, where the units that
+// touch names may differ from what from has. Units are made for to; where from has resources that to has not, they go.
+type move struct {
+	from  *base
+	to    *Scope
+	n     *snapshot.Snapshot
+	touch *touched
+	edits edits
+}
+
+func (t *Tables) move(m *move) *base {
+	b := m.from
+	if m.to.parts != nil {
+		return t.advanceParts(b, m.n, m.touch)
 	}
 	next := *b
-	next.snap = n
-	e := &edits{}
-	switch b.scope.Traits.Type {
-	case value.Router:
-		t.advanceServices(b, n, touch, e)
-		next.router = t.advanceGateways(b, n, touch)
-	default:
-		t.advanceServices(b, n, touch, e)
-		t.advanceSniffed(b, n, touch, e)
-		next.hosts = t.advanceRoutes(b, n, touch, e)
-		t.advanceListeners(b, n, touch, e)
-		t.advanceDynamic(b, n, touch, e)
+	next.scope, next.snap = m.to.unwatched(), m.n
+	t.moveServices(m)
+	if m.to.Traits.Type == value.Router {
+		next.router = t.advanceGateways(b, m.n, m.touch)
+	} else {
+		t.moveSniffed(m)
+		next.hosts = t.moveRoutes(m)
+		t.moveListeners(m)
+		t.moveDynamic(m)
 	}
-	if touch.all {
-		t.advanceStatic(b, n, e)
+	if m.touch.all {
+		t.moveStatic(m)
 	}
+	e := &m.edits
 	next.clusters = t.sections.clusters.Share(e.clusters.apply(b.clusters))
 	next.listeners = t.sections.listeners.Share(e.listeners.apply(b.listeners))
 	next.routes = t.sections.routes.Share(e.routes.apply(b.routes))
@@ -66,26 +84,33 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 	return &next
 }
 
-// advanceStatic replaces what every proxy of the scope has whatever services there are.
-func (t *Tables) advanceStatic(b *base, n *snapshot.Snapshot, e *edits) {
-	for _, c := range t.staticClusters(n, b.scope) {
-		putEntry(&e.clusters, c)
+// moveStatic replaces what every proxy of the scope has whatever services there are.
+func (t *Tables) moveStatic(m *move) {
+	for _, c := range t.staticClusters(m.n, m.to) {
+		putEntry(&m.edits.clusters, c)
 	}
-	if b.scope.Traits.Type == value.SidecarProxy {
-		for _, l := range t.staticListeners(n, b.scope) {
-			putEntry(&e.listeners, l)
-		}
+	if m.to.Traits.Type == value.SidecarProxy {
+		t.moveVirtual(m)
 	}
 }
 
-// advanceServices replaces the clusters, assignments and address listeners of the touched services.
-func (t *Tables) advanceServices(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	for host := range touch.eachHost(b.snap, n) {
-		if old := b.scope.Service(b.snap, host); old != nil {
-			t.dropService(b, old, e)
+// moveVirtual replaces the listener of all connections that are intercepted.
+func (t *Tables) moveVirtual(m *move) {
+	m.to.begin(unit{of: ofVirtual})
+	for _, l := range t.staticListeners(m.n, m.to) {
+		putEntry(&m.edits.listeners, l)
+	}
+}
+
+// moveServices replaces the clusters, assignments and address listeners of the touched services.
+func (t *Tables) moveServices(m *move) {
+	for host := range m.touch.eachHost(m.from.snap, m.n) {
+		if old := m.from.scope.Service(m.from.snap, host); old != nil {
+			t.dropService(m.from, old, &m.edits)
 		}
-		if svc := b.scope.Service(n, host); svc != nil {
-			t.putService(b.scope, n, svc, e)
+		m.to.begin(unit{of: ofServices, host: host})
+		if svc := m.to.Service(m.n, host); svc != nil {
+			t.putService(m.to, m.n, svc, &m.edits)
 		}
 	}
 }
@@ -126,14 +151,15 @@ func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service,
 	}
 }
 
-// advanceListeners replaces the wildcard listeners of the touched ports.
-func (t *Tables) advanceListeners(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	for port := range touch.eachPort(n) {
-		for _, l := range t.wildcardListeners(b.snap, b.scope, port) {
-			e.listeners.drop(l.Name())
+// moveListeners replaces the wildcard listeners of the touched ports.
+func (t *Tables) moveListeners(m *move) {
+	for port := range m.touch.eachPort(m.n) {
+		for _, l := range t.wildcardListeners(m.from.snap, m.from.scope, port) {
+			m.edits.listeners.drop(l.Name())
 		}
-		for _, l := range t.wildcardListeners(n, b.scope, port) {
-			putEntry(&e.listeners, l)
+		m.to.begin(unit{of: ofListeners, port: port})
+		for _, l := range t.wildcardListeners(m.n, m.to, port) {
+			putEntry(&m.edits.listeners, l)
 		}
 	}
 }

@@ -92,20 +92,22 @@ func (v outboundView) bytePorts() string {
 // speaksFirst reports whether the servers of a port may speak before their clients do.
 func speaksFirst(p *value.Port) bool { return p.Protocol.IsTCP() && !p.Protocol.IsTLS() }
 
-// advanceDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
-func (t *Tables) advanceDynamic(b *base, n *snapshot.Snapshot, touch *touched, e *edits) {
-	if touch.all || !dynamicDNS(n, b.scope).Served {
+// moveDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
+func (t *Tables) moveDynamic(m *move) {
+	if m.touch.virtual {
+		t.moveVirtual(m)
 		return
 	}
-	bytes := func(n *snapshot.Snapshot, host string) bool {
-		svc := b.scope.Service(n, host)
+	if m.touch.all || !dynamicDNS(m.n, m.to).Served {
+		return
+	}
+	bytes := func(sc *Scope, n *snapshot.Snapshot, host string) bool {
+		svc := sc.Service(n, host)
 		return svc != nil && slices.ContainsFunc(svc.Ports, speaksFirst)
 	}
-	for host := range touch.eachHost(b.snap, n) {
-		if bytes(b.snap, host) || bytes(n, host) {
-			for _, l := range t.staticListeners(n, b.scope) {
-				putEntry(&e.listeners, l)
-			}
+	for host := range m.touch.eachHost(m.from.snap, m.n) {
+		if bytes(m.from.scope, m.from.snap, host) || bytes(m.to.unwatched(), m.n, host) {
+			t.moveVirtual(m)
 			return
 		}
 	}

@@ -71,7 +71,9 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *touched) *ba
 		k = newKnown(n)
 	}
 	m := &partsMerge{tables: t, known: k, namespaces: map[string]string{}, groups: map[string]*assignmentGroup{}}
-	t.advanceStatic(b, n, &m.edits)
+	static := &move{from: b, to: b.scope, n: n, touch: touch}
+	t.moveStatic(static)
+	m.edits = static.edits
 	for _, part := range b.scope.parts {
 		m.add(part)
 	}
@@ -212,10 +214,11 @@ func (m *partsMerge) listenForRest(part *Scope, services []*value.Service) {
 	for port := range ports {
 		add(m.tables.wildcardListeners(n, sc, port))
 	}
-	from, touch, e := &base{scope: sc, snap: &snapshot.Snapshot{Mesh: n.Mesh}}, everything(m.known, sc), &edits{}
-	m.tables.advanceSniffed(from, n, touch, e)
-	m.tables.advanceRoutes(from, n, touch, e)
-	for name, r := range e.routes {
+	rest := &move{from: &base{scope: sc, snap: &snapshot.Snapshot{Mesh: n.Mesh}}, to: sc, n: n,
+		touch: everything(m.known, sc)}
+	m.tables.moveSniffed(rest)
+	m.tables.moveRoutes(rest)
+	for name, r := range rest.edits.routes {
 		if r != nil {
 			keepFirst(&m.edits.routes, name, r)
 		}

@@ -52,5 +52,6 @@ func (t *Tables) Sizes() map[string]int {
 		"sections.listeners":    t.sections.listeners.Len(),
 		"sections.routes":       t.sections.routes.Len(),
 		"sections.assignments":  t.sections.assignments.Len(),
+		"sections.hosts":        t.sections.hosts.Len(),
 	}
 }

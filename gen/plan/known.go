@@ -73,9 +73,7 @@ func (k *known) host(n *snapshot.Snapshot, host string) *hostFacts {
 	if f == nil {
 		f = newHostFacts(n, host)
 		f.alone, f.domains = standsAlone(n, host), map[domainsAsked]string{}
-		if rest, ok := strings.CutSuffix(host, ".svc."+n.Mesh.DomainSuffix); ok {
-			_, f.namespace, _ = strings.Cut(rest, ".")
-		}
+		f.namespace = namespaceOf(n, host)
 		k.hosts[host] = f
 	}
 	return f
@@ -123,7 +121,7 @@ func (v portView) domainList(c claim) string {
 		return strings.Join(v.domains(c), " ")
 	}
 	t := v.sc.Traits
-	k := domainsAsked{c.service, f.namespace == v.sc.Namespace, t.IPv4, t.IPv6, t.Type == value.Proxyless}
+	k := domainsAsked{c.service, f.namespace != "" && v.sc.in(f.namespace), t.IPv4, t.IPv6, t.Type == value.Proxyless}
 	list, ok := f.domains[k]
 	if !ok {
 		list = strings.Join(v.domains(c), " ")
@@ -142,6 +140,7 @@ func (v portView) ruleOf(svc *value.Service) *value.DestinationRule {
 	if v.known == nil {
 		return v.sc.Rule(v.n, svc)
 	}
+	v.sc.noteRules(v.n, svc)
 	k := rulesAsked{v.sc.Namespace, svc}
 	rules, ok := v.known.rules[k]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 // seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a
 // scope knows only as a destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
 func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value.Port) {
-	if !svc.Export.VisibleTo(v.sc.Namespace) || !v.sc.imported(svc.Namespace, svc.Host) {
+	if !v.sc.sees(svc.Export) || !v.sc.imported(svc.Namespace, svc.Host) {
 		return nil, nil
 	}
 	s := v.sc.Service(v.n, svc.Host)
@@ -27,7 +27,7 @@ func (v outboundView) rank(svc *value.Service) int {
 	switch {
 	case svc.Export.Public:
 		return 2
-	case svc.Namespace != v.sc.Namespace:
+	case !v.sc.in(svc.Namespace):
 		return 1
 	}
 	return 0

@@ -29,6 +29,11 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Servic
 // "web.shop" and "web.shop.svc". A service that is really called so has the name for itself.
 func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *Scope, port int) (out []*encodecache.Entry) {
 	v := outboundView{t, n, sc}
+	if sc.insiders != nil {
+		for svc := range n.ServicesOnPort(port) {
+			sc.in(svc.Namespace)
+		}
+	}
 	for svc := range n.ServicesIn(sc.Namespace) {
 		short, ok := strings.CutSuffix(svc.Host, "."+sc.Namespace+".svc."+n.Mesh.DomainSuffix)
 		if p := svc.PortByNumber(port); !ok || p == nil || p.Protocol == value.UDP || svc.Resolution == value.Alias {

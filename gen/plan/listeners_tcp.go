@@ -141,7 +141,7 @@ func (v outboundView) prefixes(subnets []string, c portClaim) string {
 // applies reports whether a match is for the scope's clients and a port.
 func (v outboundView) applies(m *value.StreamMatch, port int) bool {
 	return (len(m.Gateways) == 0 || slices.Contains(m.Gateways, "mesh")) && v.sc.Labels.Contains(m.Labels) &&
-		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || m.Namespace == v.sc.Namespace)
+		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || v.sc.in(m.Namespace))
 }
 
 // routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
@@ -226,7 +226,7 @@ func (v outboundView) ruleRank(vs *value.VirtualService) int {
 	switch {
 	case vs.Export.Public:
 		return 2
-	case vs.Namespace != v.sc.Namespace:
+	case !v.sc.in(vs.Namespace):
 		return 1
 	}
 	return 0

@@ -58,6 +58,9 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		route.Match = []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": pick(t, "source", "one",
 			"two")}}}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "from") == 0 {
+		route.Match = []*networking.HTTPMatchRequest{{SourceNamespace: pick(t, "source namespace", "a", "b", "c")}}
+	}
 	if rapid.Bool().Draw(t, "bytes") {
 		return randomStreams(t, meta)
 	}
@@ -83,6 +86,9 @@ func randomStreams(t *rapid.T, meta value.Meta) *value.VirtualService {
 		return []*networking.RouteDestination{{Destination: &networking.Destination{Host: host(t)}}}
 	}
 	m := &networking.L4MatchAttributes{Port: uint32(rapid.SampledFrom([]int{0, 443, 9000}).Draw(t, "l4port"))}
+	if rapid.IntRange(0, 3).Draw(t, "from") == 0 {
+		m.SourceNamespace = pick(t, "source namespace", "a", "c")
+	}
 	if rapid.Bool().Draw(t, "subnet") {
 		m.DestinationSubnets = []string{pick(t, "subnet", "10.96.0.0/24", "10.0.0.0/8")}
 	}

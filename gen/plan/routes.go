@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -148,10 +148,49 @@ func distinct(in iter.Seq[string]) iter.Seq[string] {
 // routeConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
 // policy, and hosts.
 func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, hosts VirtualHosts) *encodecache.Entry {
-	name := fmt.Sprint(port)
-	header := t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless})
-	last := t.routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)})
-	return compose(name, header, hosts, last)
+	name := strconv.Itoa(port)
+	return composeHosts(name, t.routeEnds(n, sc, name), hosts)
+}
+
+// routeEnds are the header and the last virtual host of the route configuration of a shared HTTP port.
+func (t *Tables) routeEnds(n *snapshot.Snapshot, sc *Scope, name string) [2]*encodecache.Fragment {
+	return [2]*encodecache.Fragment{
+		t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless}),
+		t.routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)}),
+	}
+}
+
+// composeHosts is a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
+// costs what an edit changes: each virtual host has its name in its bytes, and so its place.
+func composeHosts(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
+	header, last := ends[0], ends[1]
+	if len(header.Bytes()) == 0 {
+		return encodecache.NewAbsent(xdstype.RouteURL, name)
+	}
+	m := hosts.Measure(measureFragment).Plus(measureFragment("", header)).Plus(measureFragment("", last))
+	return encodecache.NewEntry(xdstype.RouteURL, name, encodecache.Sum(m.Sum), m.Weight, routeParts{header, last, hosts}.all)
+}
+
+// routeParts are the Fragments of a route configuration.
+type routeParts struct {
+	header, last *encodecache.Fragment
+	hosts        VirtualHosts
+}
+
+func (p routeParts) all(yield func(*encodecache.Fragment) bool) {
+	if !yield(p.header) {
+		return
+	}
+	for _, f := range p.hosts.All() {
+		if !yield(f) {
+			return
+		}
+	}
+	yield(p.last)
+}
+
+func measureFragment(_ string, f *encodecache.Fragment) chunked.Measure {
+	return chunked.Measure{Sum: chunked.Sum(f.Sum()), Weight: len(f.Bytes())}
 }
 
 // compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.

@@ -155,7 +155,7 @@ func (sc *Scope) reach(vs *value.VirtualService) int {
 	switch {
 	case vs.Export.Public:
 		return 2
-	case vs.Namespace == sc.Namespace:
+	case sc.in(vs.Namespace):
 		return 0
 	}
 	return 1
@@ -176,7 +176,7 @@ func (sc *Scope) verdicts(vs *value.VirtualService, port int, gateway string) (r
 		for _, m := range h.Matches {
 			from := len(m.Gateways) > 0 && slices.Contains(m.Gateways, gateway) ||
 				len(m.Gateways) == 0 && sc.Labels.Contains(m.Labels) &&
-					(m.Namespace == "" || m.Namespace == sc.Namespace)
+					(m.Namespace == "" || sc.in(m.Namespace))
 			verdict := byte('0')
 			if !from {
 				verdict, apart = '1', true

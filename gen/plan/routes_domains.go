@@ -72,7 +72,7 @@ func (v portView) names(host string) []domain {
 	if !ok || !ok2 {
 		return out
 	}
-	if ns == v.sc.Namespace {
+	if v.sc.in(ns) {
 		out = append(out, domain{name, true})
 	}
 	return append(out, domain{rest, true}, domain{rest + ".svc", true})
@@ -89,7 +89,7 @@ func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string
 	const deepest = 8 // they may stand for each other
 	var out []string
 	for a := range n.AliasesOf(host) {
-		if a.Export.VisibleTo(sc.Namespace) && depth < deepest {
+		if sc.sees(a.Export) && depth < deepest {
 			out = append(append(out, a.Host), aliasesOf(n, sc, a.Host, depth+1)...)
 		}
 	}
@@ -140,9 +140,7 @@ func (v portView) taken(c claim, d domain) bool {
 
 // rivals are the hosts whose virtual hosts may ask for a domain.
 func (v portView) rivals(name string) []string {
-	return claimants(v.n, name, func(short string) []string {
-		return []string{short + "." + v.sc.Namespace + ".svc." + v.n.Mesh.DomainSuffix}
-	})
+	return claimants(v.n, name, func(short string) []string { return v.sc.namesakes(v.n, short) })
 }
 
 // claimants are the hosts that may ask for a domain. namesake gives the services that a name without dots may mean.
@@ -189,6 +187,16 @@ func targets(n *snapshot.Snapshot, host string, depth int) []string {
 		}
 	}
 	return out
+}
+
+// namespaceOf is the namespace in whose clients a host has a short name; empty if it has none.
+func namespaceOf(n *snapshot.Snapshot, host string) string {
+	rest, ok := strings.CutSuffix(host, ".svc."+n.Mesh.DomainSuffix)
+	if !ok {
+		return ""
+	}
+	_, namespace, _ := strings.Cut(rest, ".")
+	return namespace
 }
 
 func hasRule(n *snapshot.Snapshot, host string) bool {

@@ -46,6 +46,7 @@ type Scope struct {
 	parts    []*Scope
 	listener *networking.IstioEgressListener
 	trims    *encodecache.Table[trimKey, value.Service]
+	insiders *insiders // of an outsider's scope while its resources are made; else nil
 }
 
 // hostImport is one "namespace/host" of a Sidecar's egress.
@@ -144,7 +145,7 @@ func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
 func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*value.Service]) *value.Service {
 	var best *value.Service
 	for svc := range services {
-		if svc.Export.VisibleTo(sc.Namespace) && sc.imported(svc.Namespace, host) &&
+		if sc.sees(svc.Export) && sc.imported(svc.Namespace, host) &&
 			(best == nil || sc.prefer(svc, best)) {
 			best = svc
 		}
@@ -156,7 +157,7 @@ func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*val
 }
 
 func (sc *Scope) prefer(a, b *value.Service) bool {
-	if own := a.Namespace == sc.Namespace; own != (b.Namespace == sc.Namespace) {
+	if own := sc.in(a.Namespace); own != sc.in(b.Namespace) {
 		return own
 	}
 	if a.Registry != b.Registry {
@@ -187,8 +188,8 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	}
 	var best *value.Service // of the client's own namespace, else of the first by name
 	for svc := range n.ServicesOfHost(host) {
-		if svc.Export.VisibleTo(sc.Namespace) && !sc.excluded(svc.Namespace, host) &&
-			(best == nil || svc.Namespace == sc.Namespace) {
+		if sc.sees(svc.Export) && !sc.excluded(svc.Namespace, host) &&
+			(best == nil || sc.in(svc.Namespace)) {
 			best = svc
 		}
 	}
@@ -245,13 +246,13 @@ func (sc *Scope) each(n *snapshot.Snapshot, candidates iter.Seq[*value.Service])
 
 // Rule is the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
 func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.DestinationRule {
-	return n.RulesFor(sc.Namespace, svc).Select(sc.Namespace, sc.Labels)
+	return sc.rules(n, svc).Select(sc.Namespace, sc.Labels)
 }
 
 // SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one
 // of its hosts. Whether it binds to the mesh or to a gateway is for the caller to ask.
 func (sc *Scope) SeesVirtualService(vs *value.VirtualService) bool {
-	return vs.Export.VisibleTo(sc.Namespace) &&
+	return sc.sees(vs.Export) &&
 		slices.ContainsFunc(vs.Hosts, func(h string) bool { return sc.imported(vs.Namespace, h) })
 }
 

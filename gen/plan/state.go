@@ -18,8 +18,10 @@ type state struct {
 	byAddress   map[string][]*client
 	byNamespace map[string]map[*client]struct{}
 	bases       map[Facts]*baseState
-	classes     int           // of all bases
-	emptied     []*classState // those that lost their last member, though they may have another by now
+	families    map[Facts]*family // by familyFacts
+	apart       bool              // every scope is made by itself; for tests, which set it before use
+	classes     int               // of all bases
+	emptied     []*classState     // those that lost their last member, though they may have another by now
 	interest    interest
 	known       *known // of the Snapshot that is planned; nil when nothing is
 	serial      int
@@ -50,6 +52,7 @@ type classState struct {
 // baseState is a base in use.
 type baseState struct {
 	base    *base
+	family  *family // nil if it is of none
 	facts   Facts
 	classes map[string]*classState // by id
 	broken  bool                   // its last computation panicked: base is an older one
@@ -59,7 +62,7 @@ func newState() state {
 	return state{
 		clients: map[uint64]*client{}, byAddress: map[string][]*client{},
 		byNamespace: map[string]map[*client]struct{}{},
-		bases:       map[Facts]*baseState{}, interest: newInterest(), stuck: map[*client]struct{}{},
+		bases:       map[Facts]*baseState{}, families: map[Facts]*family{}, interest: newInterest(), stuck: map[*client]struct{}{},
 		failed: map[Facts]struct{}{},
 	}
 }
@@ -132,10 +135,11 @@ func (p *Planner) classify(c *client) {
 			panic("the configuration of its kind of proxy cannot be made")
 		}
 		p.failed[facts] = struct{}{}
-		bs = &baseState{base: p.tables.baseOf(p.knownOf(p.current.Snapshot), facts, labels), facts: facts,
-			classes: map[string]*classState{}}
+		bs = &baseState{family: p.familyOf(facts, labels), facts: facts, classes: map[string]*classState{}}
+		bs.base = p.newBase(bs.family, facts, labels)
 		delete(p.failed, facts)
 		p.bases[facts] = bs
+		p.join(bs)
 		p.interest.add(bs)
 	}
 	cs := bs.classes[id]
@@ -170,6 +174,7 @@ func (p *Planner) sweep() {
 			delete(p.bases, bs.facts)
 			p.tables.faults.Forget(bs)
 			p.interest.remove(bs)
+			p.quit(bs)
 			p.forgetLack(&bs.facts)
 		}
 	}
@@ -192,6 +197,7 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 		touch, concerned := p.touch(prev, v, &d.Delta)
 		p.known = touch.known
 		objects := objectsIn(&d.Delta)
+		p.advanceFamilies(v, touch, objects)
 		for bs := range concerned {
 			bases++
 			p.advanceBase(bs, v, touch, sets, objects)
@@ -255,9 +261,12 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, s
 	objects []value.ObjectKey) {
 	old, anew := bs.base, touch.all || bs.broken
 	bs.broken = !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
-		if anew {
-			bs.base = p.tables.baseOf(p.knownOf(v.Snapshot), bs.facts, old.scope.Labels)
-		} else {
+		switch f := bs.family; {
+		case anew:
+			bs.base = p.newBase(f, bs.facts, old.scope.Labels)
+		case f != nil && f.follows(old):
+			bs.base = f.step.follow(old)
+		default:
 			bs.base = p.tables.advance(old, v.Snapshot, touch)
 		}
 	})

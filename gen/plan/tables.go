@@ -33,6 +33,7 @@ func (t *Tables) LimitRegex(size int) { t.regexSize = size }
 type sectionPools struct {
 	clusters, listeners, routes *chunked.Pool[*encodecache.Entry]
 	assignments                 *chunked.Pool[*Assignment]
+	hosts                       *chunked.Pool[*encodecache.Fragment]
 }
 
 func newSectionPools() sectionPools {
@@ -41,6 +42,7 @@ func newSectionPools() sectionPools {
 		listeners:   chunked.NewPool[*encodecache.Entry](),
 		routes:      chunked.NewPool[*encodecache.Entry](),
 		assignments: chunked.NewPool[*Assignment](),
+		hosts:       chunked.NewPool[*encodecache.Fragment](),
 	}
 }
 

@@ -24,6 +24,10 @@ type touched struct {
 	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any
 	// port.
 	wide bool
+	// served: whether a port has a route configuration may differ, whatever hosts are touched.
+	served bool
+	// virtual: so may the listener of all intercepted connections.
+	virtual bool
 	// delta is what differs; nil if anything may.
 	delta *snapshot.Delta
 	// known is what was found out about the newer Snapshot; nil if anything may differ.

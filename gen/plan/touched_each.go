@@ -44,7 +44,7 @@ func (t *touched) findPorts(snaps ...*snapshot.Snapshot) {
 }
 
 // services reports whether the services that a scope sees may differ.
-func (t *touched) services() bool { return t.all || len(t.hosts) > 0 }
+func (t *touched) services() bool { return t.all || len(t.hosts) > 0 || t.served }
 
 // eachHost yields the hosts whose clusters and listeners may differ.
 func (t *touched) eachHost(old, n *snapshot.Snapshot) iter.Seq[string] {
@@ -101,12 +101,12 @@ func (t *touched) eachRoutePort(b *base, n *snapshot.Snapshot) iter.Seq[int] {
 }
 
 // eachRouteHost yields the hosts whose virtual hosts on a port may differ.
-func (t *touched) eachRouteHost(sc *Scope, n *snapshot.Snapshot, port int) iter.Seq[string] {
+func (t *touched) eachRouteHost(n *snapshot.Snapshot, port int) iter.Seq[string] {
 	if !t.all || t.hosts != nil {
 		return maps.Keys(t.routes)
 	}
 	hosts := map[string]struct{}{}
-	for svc := range sc.ServicesOnPort(n, port) {
+	for svc := range n.ServicesOnPort(port) {
 		hosts[svc.Host] = struct{}{}
 	}
 	for vs := range n.VirtualServicesOfGateway(meshGateway) {

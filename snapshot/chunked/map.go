@@ -38,6 +38,8 @@ type root[V comparable] struct {
 type group[V comparable] struct {
 	chunks []*Chunk[V]
 	n      int
+
+	measure atomic.Pointer[Measure]
 }
 
 // Chunk is a run of items that Maps share: one pointer, one content.
@@ -48,7 +50,8 @@ type Chunk[V comparable] struct {
 
 	sum atomic.Pointer[Sum]
 	// weight is one more than what Weigh found, 0 before.
-	weight atomic.Int64
+	weight  atomic.Int64
+	measure atomic.Pointer[Measure]
 	// pooled is set once a Pool gives this chunk to Maps that have an equal one.
 	pooled atomic.Bool
 }

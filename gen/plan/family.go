@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// A family is the default scopes in use that differ in their namespace alone. What they have differs little: a
+// namespace has short names for its own services, sees what is exported to it, and has rules of its own. So each is
+// made as a difference from what an outsider has:
+//
+//	outsider, and who its insiders are ─┬─► a namespace that comes: the outsider's resources, and its own units anew
+//	                                    └─► a change: insiders of a unit that it touches make what it touches anew,
+//	                                        all others take what became of the outsider, chunk by chunk
+//
+// Owned by the config goroutine.
+type family struct {
+	members  int
+	scope    *Scope // that of the outsider, watched
+	outsider *base  // nil if it could not be made: then each member is made by itself
+	// step is what the change that is planned makes of the outsider; nil if that is made from nothing.
+	step *familyStep
+}
+
+// familyStep is what a change makes of an outsider, for the members that are no insiders of what it touches.
+type familyStep struct {
+	tables      *Tables
+	was, is     *base
+	clusters    *chunked.Transition[*encodecache.Entry]
+	listeners   *chunked.Transition[*encodecache.Entry]
+	routes      *chunked.Transition[*encodecache.Entry]
+	assignments *chunked.Transition[*Assignment]
+	groups      *chunked.Transition[*assignmentGroup]
+	hosts       []portStep
+}
+
+// portStep is what a change makes of the virtual hosts of a port. is is nil where the port is not served any more.
+type portStep struct {
+	key, name string
+	was, is   *portHosts
+	hosts     *chunked.Transition[*encodecache.Fragment] // nil if the port was not served before
+	ends      [2]*encodecache.Fragment
+}
+
+// newFamily is the family of a default scope, but for its outsider.
+func (t *Tables) newFamily(f Facts, labels value.Labels) *family {
+	f.Namespace = outside
+	return &family{scope: newScope(f, labels, t.trims).watched(newInsiders())}
+}
+
+// familial reports whether scopes with such Facts are differences from an outsider.
+func familial(f *Facts) bool { return f.Sidecar == nil && f.Traits.Type != value.Router }
+
+// familyFacts are the Facts that the members of a family have in common.
+func familyFacts(f Facts) Facts {
+	f.Namespace = outside
+	return f
+}
+
+// found makes the outsider from nothing.
+func (f *family) found(t *Tables, k *known) {
+	f.outsider, f.step = nil, nil
+	f.scope.insiders = newInsiders()
+	f.scope.insiders.meet()
+	f.outsider = t.baseFor(k, f.scope)
+}
+
+// advance brings the outsider to n, and finds what that is for the members.
+func (f *family) advance(t *Tables, n *snapshot.Snapshot, touch *touched) {
+	was, x := f.outsider, f.scope.insiders
+	f.outsider, f.step = nil, nil
+	x.meet()
+	is := t.move(&move{from: was, to: f.scope, n: n, touch: touch})
+	if touch.wide {
+		for u := range x.byUnit { // some serve ports that the outsider does not
+			if u.of == ofServed {
+				x.meetAll(u)
+			}
+		}
+	}
+	f.outsider, f.step = is, t.newFamilyStep(was, is)
+}
+
+// member is the base of a namespace: the outsider's, with the units of which it is an insider made anew.
+func (f *family) member(t *Tables, k *known, namespace string) *base {
+	facts := f.scope.Facts
+	facts.Namespace = namespace
+	to := newScope(facts, f.scope.Labels, t.trims)
+	touch := &touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, ports: map[int]struct{}{},
+		routePorts: map[int]struct{}{}, sniffed: map[string]struct{}{}, served: true, known: k}
+	for u := range f.scope.insiders.byNamespace[namespace] {
+		switch u.of {
+		case ofServices:
+			touch.hosts[u.host] = struct{}{}
+		case ofSniffed:
+			touch.sniffed[u.host] = struct{}{}
+			if facts.Traits.Type == value.Proxyless { // for which a virtual host is of both kinds
+				touch.routes[u.host] = struct{}{}
+			}
+		case ofVirtualHost:
+			touch.routes[u.host], touch.routePorts[u.port] = struct{}{}, struct{}{}
+		case ofServed:
+			touch.routePorts[u.port] = struct{}{}
+		case ofListeners:
+			touch.ports[u.port] = struct{}{}
+		case ofVirtual:
+			touch.virtual = true
+		}
+	}
+	return t.move(&move{from: f.outsider, to: to, n: k.n, touch: touch})
+}
+
+// follows reports whether a member, at what the outsider was before, has nothing of its own in what a change touched.
+func (f *family) follows(b *base) bool {
+	if f.step == nil || b.snap != f.step.was.snap {
+		return false
+	}
+	_, met := f.scope.insiders.met[b.scope.Namespace]
+	return !met
+}
+
+func (t *Tables) newFamilyStep(was, is *base) *familyStep {
+	s := &familyStep{tables: t, was: was, is: is,
+		clusters:    chunked.NewTransition(was.clusters, is.clusters),
+		listeners:   chunked.NewTransition(was.listeners, is.listeners),
+		routes:      chunked.NewTransition(was.routes, is.routes),
+		assignments: chunked.NewTransition(was.assignments, is.assignments),
+		groups:      chunked.NewTransition(was.groups, is.groups),
+	}
+	for _, e := range chunked.NewTransition(was.hosts, is.hosts).Edits() {
+		p := portStep{key: e.Key, name: routeName(e.Key), is: e.Value}
+		if p.is != nil {
+			p.ends = t.routeEnds(is.snap, is.scope, p.name)
+		}
+		if p.was, _ = was.hosts.Get(e.Key); p.was != nil && p.is != nil {
+			p.hosts = chunked.NewTransition(p.was.hosts, p.is.hosts)
+		}
+		s.hosts = append(s.hosts, p)
+	}
+	return s
+}
+
+// follow is a member's base brought to where the outsider is now.
+func (s *familyStep) follow(b *base) *base {
+	next := &base{scope: b.scope, snap: s.is.snap, router: b.router,
+		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
+		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups), hosts: b.hosts}
+	var hosts []chunked.Edit[*portHosts]
+	var routes []chunked.Edit[*encodecache.Entry]
+	for i := range s.hosts {
+		p := &s.hosts[i]
+		had, _ := b.hosts.Get(p.key)
+		if had == p.was || p.hosts == nil {
+			hosts = append(hosts, chunked.Edit[*portHosts]{Key: p.key, Value: p.is, Delete: p.is == nil})
+			continue
+		}
+		now := &portHosts{p.hosts.Of(had.hosts)}
+		hosts = append(hosts, chunked.Edit[*portHosts]{Key: p.key, Value: now})
+		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: p.name, Value: composeHosts(p.name, p.ends, now.hosts)})
+	}
+	next.hosts = next.hosts.Apply(hosts)
+	if len(routes) == 0 {
+		next.routes = s.routes.Of(b.routes)
+	} else {
+		next.routes = b.routes.Apply(append(s.routes.Edits()[:len(s.routes.Edits()):len(s.routes.Edits())], routes...))
+	}
+	return next
+}

@@ -1,0 +1,120 @@
+package chunked
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTransitionIsTheEdits brings random Maps, which have more or less in common with a first one, over what that
+// became: they hold what the same edits make of them, in the chunks that their content has, and come to the same
+// measure.
+func TestTransitionIsTheEdits(t *testing.T) {
+	quiet := chosen(1500, func(i int) string { return fmt.Sprintf("k%05d", i) }) // in which no hash ends a chunk
+	var usual []string
+	for i := range 600 {
+		usual = append(usual, fmt.Sprintf("%c%03d", 'a'+i%3, i))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		keys := rapid.SampledFrom([][]string{quiet, usual}).Draw(t, "keys")
+		edit := func(m Map[int], most int) Map[int] {
+			var edits []Edit[int]
+			for range rapid.IntRange(0, 3).Draw(t, "stretches") {
+				at := rapid.IntRange(0, len(keys)-1).Draw(t, "at")
+				n := rapid.SampledFrom([]int{1, 1, most}).Draw(t, "length")
+				e := Edit[int]{Value: rapid.IntRange(0, 2).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")}
+				for _, e.Key = range keys[at:min(len(keys), at+n)] {
+					edits = append(edits, e)
+				}
+			}
+			return m.Apply(edits)
+		}
+		var first []Edit[int]
+		for _, k := range keys {
+			first = append(first, Edit[int]{Key: k})
+		}
+		old := Map[int]{}.Apply(first[:rapid.IntRange(0, len(first)).Draw(t, "items")])
+		now, m := edit(old, 300), edit(old, 300)
+		for _, one := range []Map[int]{old, now, m} {
+			if rapid.Bool().Draw(t, "measured") {
+				one.Measure(measureOf)
+			}
+		}
+		step := NewTransition(old, now)
+		got, want := step.Of(m), m.Apply(step.Edits())
+		got.Diff(want, func(c Change[int]) { t.Fatalf("%s is %v, want %v", c.Key, c.New, c.Old) })
+		if got.Len() != want.Len() {
+			t.Fatalf("%d items, want %d", got.Len(), want.Len())
+		}
+		if !slices.EqualFunc(chunksOf(got), chunksOf(want), func(a, b *Chunk[int]) bool {
+			return slices.Equal(a.items, b.items) && a.natural == b.natural
+		}) {
+			t.Fatal("the chunks are not those of the content")
+		}
+		if got.Measure(measureOf) != New(itemsOf(want)).Measure(measureOf) {
+			t.Fatal("the measure is not that of the content")
+		}
+		if !step.Of(old).Same(now) {
+			t.Fatal("the first Map did not become the second")
+		}
+	})
+}
+
+// TestTransitionKeepsChunks: a Map that differs in one place from another one takes by pointer what changes in the
+// other elsewhere.
+func TestTransitionKeepsChunks(t *testing.T) {
+	var edits []Edit[int]
+	for i := range 2000 {
+		edits = append(edits, Edit[int]{Key: fmt.Sprintf("k%04d", i)})
+	}
+	old := Map[int]{}.Apply(edits)
+	now, m := old.Set("k1000", 1).Delete("k1500").Set("k0500x", 1), old.Set("k0001", 7)
+	got, own := NewTransition(old, now).Of(m), 0
+	for _, c := range chunksOf(got) {
+		if !slices.Contains(chunksOf(now), c) {
+			own++
+		}
+	}
+	if own != 1 {
+		t.Errorf("%d chunks are its own, want the one in which it differs", own)
+	}
+}
+
+func measureOf(key string, v int) Measure {
+	var s Sum
+	binary.LittleEndian.PutUint64(s[:], ^uint64(len(key)+v))
+	copy(s[8:], key)
+	return Measure{s, v}
+}
+
+func itemsOf(m Map[int]) (out []Item[int]) {
+	for k, v := range m.All() {
+		out = append(out, Item[int]{k, v})
+	}
+	return out
+}
+
+// BenchmarkTransition is the edit of one item, for a Map that differs in another place.
+func BenchmarkTransition(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
+			var edits []Edit[int]
+			for i := range n {
+				edits = append(edits, Edit[int]{Key: fmt.Sprintf("k%05d", i)})
+			}
+			old := Map[int]{}.Apply(edits)
+			now, m := old.Set("k00500", 1), old.Set("k00010", 1)
+			for _, one := range []Map[int]{old, now, m} {
+				one.Measure(measureOf)
+			}
+			step := NewTransition(old, now)
+			b.ReportAllocs()
+			for b.Loop() {
+				step.Of(m).Measure(measureOf)
+			}
+		})
+	}
+}
