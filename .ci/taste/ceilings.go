@@ -6,6 +6,8 @@ func ceilings() map[string]int {
 	return map[string]int{
 		"gen/plan/checked":   0,
 		"gen/plan/endpoints": 0,
+		"gen/plan/inbound":   0,
+		"gen/plan/workload":  0,
 		"proxy":              0,
 	}
 }

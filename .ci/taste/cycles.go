@@ -11,9 +11,9 @@ import (
 
 // cycles counts, for each package, the arrows between its files that lie on a cycle: none of them can be drawn in one
 // direction with the others. There is an arrow from file to file where the one names something that the other
-// declares: a type, function, variable or constant of the package, or a method or field whose name no other file of the
-// package declares. The receiver of a method is no arrow, for a type may spread its methods over files. Tests do not
-// count.
+// declares: a type, function, variable or constant of the package, or an unexported method or field whose name no other
+// file of the package declares (exported ones may be those of another package). The receiver of a method is no arrow,
+// for a type may spread its methods over files. Tests do not count.
 type cycles map[string]*fileGraph // by directory
 
 // fileGraph is what the files of one package declare and name.
@@ -43,6 +43,9 @@ func (c cycles) add(s source) {
 
 func (g *fileGraph) declare(file string, decl ast.Decl) {
 	member := func(name string) {
+		if ast.IsExported(name) {
+			return
+		}
 		if g.members[name] == nil {
 			g.members[name] = map[string]bool{}
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -166,12 +167,12 @@ func (t *Tables) moveListeners(m *move) {
 
 // set is what the proxies of a class should have. prev, which may be nil, is the ResourceSet that the class had of the
 // base old with the same own part: what the two bases share is taken from it.
-func (b *base) set(in *inbound, old *base, prev *ResourceSet) *ResourceSet {
+func (b *base) set(overlay *inbound.Overlay, old *base, prev *ResourceSet) *ResourceSet {
 	own := func(t xdstype.Type, now, before Section) Section {
 		if prev != nil && now.Same(before) {
 			return prev.Sections.Of(t)
 		}
-		return now.Apply(in.edits(t.URL()))
+		return now.Apply(overlay.Edits(t))
 	}
 	if old == nil {
 		old = &base{}
@@ -181,6 +182,12 @@ func (b *base) set(in *inbound, old *base, prev *ResourceSet) *ResourceSet {
 		xdstype.Listener: own(xdstype.Listener, b.listeners, old.listeners),
 		xdstype.Route:    b.routes,
 	}}
+}
+
+// overlayOf makes what a class on a base has of its own. What is as in old, which may be nil, is taken from there.
+func (t *Tables) overlayOf(b *base, own *inbound.Facts, old *inbound.Overlay) *inbound.Overlay {
+	sees := func(host string) bool { return b.scope.Service(b.snap, host) != nil }
+	return t.inbound.Overlay(b.snap, own, sees, old)
 }
 
 // equal reports whether two ResourceSets hold the same resources, pointer by pointer.

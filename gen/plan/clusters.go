@@ -16,7 +16,6 @@ import (
 type clusterTables struct {
 	outbound checked.Table[gen.ClusterKey, encodecache.Entry]
 	static   checked.Table[staticCluster, encodecache.Entry]
-	inbound  checked.Table[gen.InboundClusterKey, encodecache.Stencil]
 	crowds   checked.Table[crowdKey, crowd]
 }
 
@@ -31,8 +30,7 @@ func newClusterTables(f *checked.Faults) clusterTables {
 		outbound: checked.Leaves(f, "cluster", xdstype.ClusterURL, gen.EncodeCluster),
 		static: checked.Leaves(f, "cluster", xdstype.ClusterURL,
 			func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
-		inbound: checked.Stencils(f, "inbound clusters", inboundClusterHoles(), gen.EncodeInboundCluster),
-		crowds:  newCrowds(f),
+		crowds: newCrowds(f),
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 func booksMesh() *value.Mesh {
@@ -155,8 +158,9 @@ func withMesh(n *snapshot.Snapshot, m *value.Mesh) *snapshot.Snapshot {
 
 func TestClustersByKindOfProxy(t *testing.T) {
 	n := bookshop(nil)
-	own := &Own{Targets: []Target{{Service: n.Service(booksKey()), Port: n.Service(booksKey()).Ports[0], Number: 8080},
-		{Service: n.Service(booksKey()), Port: n.Service(booksKey()).Ports[2], Number: 8080}}}
+	ports := n.Service(booksKey()).Ports
+	targets := []workload.Target{{Service: n.Service(booksKey()), Port: ports[0], Number: 8080},
+		{Service: n.Service(booksKey()), Port: ports[2], Number: 8080}}
 	for _, r := range []struct {
 		traits          value.Traits
 		static, inbound []string
@@ -173,8 +177,13 @@ func TestClustersByKindOfProxy(t *testing.T) {
 		if got := names(tables.staticClusters(n, sc)); !slices.Equal(got, r.static) {
 			t.Errorf("%+v: %v", r.traits, got)
 		}
-		if got := names(tables.inboundClusters(n, sc, own)); !slices.Equal(got, r.inbound) {
-			t.Errorf("%+v: %v", r.traits, got)
+		var own []string
+		for _, e := range tables.inbound.Overlay(n, &inbound.Facts{Traits: r.traits, Namespace: "shop",
+			Targets: targets}, func(string) bool { return true }, nil).Edits(xdstype.Cluster) {
+			own = append(own, e.Key)
+		}
+		if !slices.Equal(own, r.inbound) {
+			t.Errorf("%+v: %v", r.traits, own)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (sc *Scope) listens(svc *value.Service) *value.Service {
 // captured is the part with the interception that its listener asks for.
 func (sc *Scope) captured() *Scope {
 	out := *sc
-	switch binds := bindsPort(sc.listener.GetCaptureMode(), sc); {
+	switch binds := sc.Traits.Binds(sc.listener.GetCaptureMode()); {
 	case binds:
 		out.Traits.Interception = value.NoInterception
 	case out.Traits.Interception == value.NoInterception:
@@ -164,9 +164,9 @@ func (m *partsMerge) listenAt(part *Scope, services []*value.Service) {
 	if bind := part.listener.GetBind(); bind != "" && bind != at.bind {
 		at = place{bind: bind}
 	}
-	declared := &value.Port{Name: part.listener.GetPort().GetName(), Number: number,
-		Protocol: declaredProtocol(part.listener.GetPort().GetProtocol())}
-	if declared.Protocol == value.UDP || at.wildcard && ownPort(m.known.n, number) {
+	declared := &value.Port{Name: part.listener.GetPort().GetName(), Number: number}
+	declared.Protocol, _ = value.ProtocolNamed(part.listener.GetPort().GetProtocol())
+	if declared.Protocol == value.UDP || at.wildcard && m.known.n.Mesh.OwnsPort(number) {
 		return
 	}
 	var claims []portClaim

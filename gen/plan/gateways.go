@@ -259,7 +259,7 @@ func (r *router) listener(at bindPort) *gatewayListener {
 // twin is where a listener of the same name listens: servers ask for all addresses in two ways. There is none of
 // another address.
 func (s *gatewayStep) twin(at bindPort) bindPort {
-	switch any := s.anyAddress(); at.bind {
+	switch any := s.sc.Traits.AnyAddress(); at.bind {
 	case "":
 		return bindPort{any, at.port}
 	case any:

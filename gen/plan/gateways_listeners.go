@@ -150,17 +150,9 @@ func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
 	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port,
 		ProxyProtocol: s.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil}
 	if k.Bind == "" {
-		k.Bind = s.anyAddress()
+		k.Bind = s.sc.Traits.AnyAddress()
 	}
 	return k
-}
-
-// anyAddress is where servers without an address listen.
-func (s *gatewayStep) anyAddress() string {
-	if t := s.sc.Traits; !t.IPv4 && t.IPv6 {
-		return "::"
-	}
-	return "0.0.0.0"
 }
 
 // change is l with an edit; nil if no chain is left. l may be nil.

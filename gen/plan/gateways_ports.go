@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pilotd/pilotd/proxy"
-	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/gen/plan/workload"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // untranslatedLabel on a service says that Gateways name the router's own ports, not the service's.
@@ -16,9 +16,9 @@ const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translatio
 // translatedPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
 // which it listens at another one: "number=own" by spaces, as Facts holds them. Of several services with one port the
 // oldest decides.
-func translatedPorts(v *snapshot.View, p *proxy.Proxy) string {
-	served := servedBy(v, p)
-	slices.SortStableFunc(served, func(a, b Target) int { return OlderService(a.Service, b.Service) })
+func translatedPorts(w workload.Workload) string {
+	served := w.Served()
+	slices.SortStableFunc(served, func(a, b workload.Target) int { return value.OlderService(a.Service, b.Service) })
 	decided := map[int]bool{}
 	var out []string
 	for _, t := range served {

@@ -282,7 +282,8 @@ func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
 	}
 	k := gen.GatewayChainKey{TCP: tcp}
 	if s.GetTls() != nil {
-		k.TLS, k.Mesh, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh, gen.ServerNames(s.sniHosts()), tcpFilters(g.sc)
+		k.TLS, k.Mesh, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh, gen.ServerNames(s.sniHosts()),
+			g.sc.Traits.Filters&gen.TCPExtensions()
 	}
 	return []gen.GatewayChainKey{k}
 }

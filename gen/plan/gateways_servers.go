@@ -141,13 +141,10 @@ func splitServerHost(h string) (namespace, host string) {
 	return ns, host
 }
 
-// serverProtocol reads the protocol of a Gateway's port.
+// serverProtocol reads the protocol of a Gateway's port: bytes, where it is none that a router serves.
 func serverProtocol(name string) value.Protocol {
-	for _, p := range []value.Protocol{value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP,
-		value.TLS, value.Mongo, value.Redis, value.MySQL} {
-		if strings.EqualFold(name, string(p)) {
-			return p
-		}
+	if p, ok := value.ProtocolNamed(name); ok && p != value.UDP {
+		return p
 	}
 	return value.TCP
 }

@@ -72,8 +72,8 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 			}
 			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.Destinations), srv.owner, ownerOf(vs.Meta)
 			if srv.GetTls() != nil {
-				k.TLS, k.Mesh, k.ServerNames, k.Filters = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts()),
-					tcpFilters(s.sc)
+				k.TLS, k.Mesh, k.ServerNames = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts())
+				k.Filters = s.sc.Traits.Filters & gen.TCPExtensions()
 			}
 			return k, true
 		}

@@ -22,22 +22,17 @@ func (s *state) counts() Held {
 // "clusters.outbound". What nobody holds leaves after a garbage collection.
 func (t *Tables) Sizes() map[string]int {
 	assignments, selections := t.endpoints.Sizes()
-	return map[string]int{
+	out := map[string]int{
 		"trims":                 t.trims.Len(),
 		"clusters.outbound":     t.clusters.outbound.Len(),
 		"clusters.static":       t.clusters.static.Len(),
-		"clusters.inbound":      t.clusters.inbound.Len(),
 		"endpoints.assignments": assignments,
 		"endpoints.encoded":     selections,
 		"clusters.crowds":       t.clusters.crowds.Len(),
 		"listeners.outbound":    t.listeners.outbound.Len(),
 		"listeners.virtual":     t.listeners.virtual.Len(),
 		"listeners.api":         t.listeners.api.Len(),
-		"listeners.server":      t.listeners.server.Len(),
 		"listeners.chains":      t.listeners.chains.Len(),
-		"listeners.headers":     t.listeners.headers.Len(),
-		"listeners.inFixed":     t.listeners.inFixed.Len(),
-		"listeners.inPorts":     t.listeners.inPorts.Len(),
 		"routes.hosts":          t.routes.hosts.Len(),
 		"routes.headers":        t.routes.headers.Len(),
 		"routes.catchAlls":      t.routes.catchAlls.Len(),
@@ -54,4 +49,8 @@ func (t *Tables) Sizes() map[string]int {
 		"sections.assignments":  t.sections.assignments.Len(),
 		"sections.hosts":        t.sections.hosts.Len(),
 	}
+	for table, n := range t.inbound.Sizes() {
+		out["inbound."+table] = n
+	}
+	return out
 }

@@ -14,15 +14,8 @@ type listenerTables struct {
 	outbound checked.Table[gen.OutboundListenerKey, encodecache.Entry]
 	virtual  checked.Table[gen.VirtualOutboundKey, encodecache.Entry]
 	api      checked.Table[gen.APIListenerKey, encodecache.Entry]
-	server   checked.Table[gen.ServerListenerKey, encodecache.Entry]
 	// chains are the interned lists of outbound chains.
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
-
-	// Inbound listeners are a header, the chains that all workloads have, and those of the declared ports, of which all
-	// share the stencils.
-	headers checked.Table[gen.InboundListenerKey, encodecache.Fragment]
-	inFixed checked.Table[gen.InboundChainsKey, encodecache.Fragment]
-	inPorts checked.Table[gen.InboundChainsKey, encodecache.Stencil]
 }
 
 func newListenerTables(f *checked.Faults) listenerTables {
@@ -30,11 +23,7 @@ func newListenerTables(f *checked.Faults) listenerTables {
 		outbound: checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeOutboundListener),
 		virtual:  checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeVirtualOutbound),
 		api:      checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeAPIListener),
-		server:   checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeServerListener),
 		chains:   encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
-		headers:  checked.Fragments(f, "listener", gen.EncodeInboundListener),
-		inFixed:  checked.Fragments(f, "filter chains", gen.EncodeInboundRest),
-		inPorts:  checked.Stencils(f, "inbound filter chains", inboundHoles(), gen.EncodeInboundChains),
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -85,15 +87,16 @@ func BenchmarkWildcardListenerOfNewSnapshot(b *testing.B) {
 	}
 }
 
-func BenchmarkVirtualInbound(b *testing.B) {
+func BenchmarkOverlay(b *testing.B) {
 	builder, sc, t := manyListeners()
 	n := builder.View().Snapshot
 	svc := sc.Service(n, "s7.n7.svc.cluster.local")
-	own := &Own{Targets: []Target{{svc, svc.Ports[0], 8080}, {svc, svc.Ports[1], 9000}}}
-	add, _ := t.inboundListeners(n, sc, own)
-	held := keep{add}
+	own := &inbound.Facts{Traits: sc.Traits, Namespace: sc.Namespace, Targets: []workload.Target{
+		{Service: svc, Port: svc.Ports[0], Number: 8080}, {Service: svc, Port: svc.Ports[1], Number: 9000}}}
+	sees := func(string) bool { return true }
+	held := t.inbound.Overlay(n, own, sees, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		held[0], _ = t.inboundListeners(n, sc, own)
+		held = t.inbound.Overlay(n, own, sees, held)
 	}
 }

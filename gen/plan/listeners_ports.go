@@ -35,13 +35,13 @@ func (v outboundView) rank(svc *value.Service) int {
 
 // before is the order in which claims are settled.
 func (v outboundView) before(a, b portClaim) int {
-	return cmp.Or(cmp.Compare(v.rank(a.service), v.rank(b.service)), OlderService(a.service, b.service))
+	return cmp.Or(cmp.Compare(v.rank(a.service), v.rank(b.service)), value.OlderService(a.service, b.service))
 }
 
 // wildcardClaims are the claims to the wildcard address of a port. Of those that are HTTP only the first is among them:
 // the others change nothing.
 func (v outboundView) wildcardClaims(port int) []portClaim {
-	if ownPort(v.n, port) {
+	if v.n.Mesh.OwnsPort(port) {
 		return nil
 	}
 	claims := v.firstHTTP(port)
@@ -65,7 +65,7 @@ func (v outboundView) firstHTTP(port int) (first []portClaim) {
 	take := func(class snapshot.PortClass) {
 		for _, run := range v.sc.runs(v.n, port, class) {
 			for svc := range run {
-				if len(first) > 0 && class == snapshot.PublicHTTP && OlderService(first[0].service, svc) < 0 {
+				if len(first) > 0 && class == snapshot.PublicHTTP && value.OlderService(first[0].service, svc) < 0 {
 					break // the rest of the run is younger
 				}
 				if s, p := v.seen(svc, port); p != nil &&
@@ -79,16 +79,6 @@ func (v outboundView) firstHTTP(port int) (first []portClaim) {
 		take(snapshot.PublicHTTP)
 	}
 	return first
-}
-
-// ownPort reports whether a port of all addresses is the proxy's own: of the two virtual listeners, readiness, or
-// metrics.
-func ownPort(n *snapshot.Snapshot, port int) bool {
-	switch int32(port) {
-	case n.Mesh.Config.GetProxyListenPort(), n.Mesh.Config.GetProxyInboundListenPort(), 15021, 15090:
-		return true
-	}
-	return false
 }
 
 // allClaims are the claims of all services to one address that serves for every service, at a port.

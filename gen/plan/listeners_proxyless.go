@@ -2,7 +2,6 @@ package plan
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -61,20 +60,4 @@ func (t *Tables) apiListener(v outboundView, svc *value.Service, name string, po
 		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port,
 		RouteName: gen.ClusterName(port, "", svc.Host), Defined: svc.Object,
 	})
-}
-
-// serverListeners are the listeners for gRPC servers of the workload: one for each of its ports at each address that a
-// server may bind. A server asks for the one that is named for the address at which it listens.
-func (t *Tables) serverListeners(own *Own) (out []*encodecache.Entry) {
-	var done []int
-	for _, target := range own.Targets {
-		if slices.Contains(done, target.Number) {
-			continue
-		}
-		done = append(done, target.Number)
-		for _, a := range slices.Concat([]string{"0.0.0.0", "::"}, own.Addresses) {
-			out = append(out, t.listeners.server.Get(gen.ServerListenerKey{Address: a, Port: target.Number}))
-		}
-	}
-	return out
 }

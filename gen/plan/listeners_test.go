@@ -21,11 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 var updateListeners = flag.Bool("update-listeners", false, "write the listeners that come out into testdata/listeners")
@@ -70,7 +73,7 @@ type listenerMesh struct {
 	tables *Tables
 	snap   *snapshot.Snapshot
 	scope  *Scope
-	own    *Own
+	own    *inbound.Facts
 }
 
 func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
@@ -81,7 +84,7 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 	}
-	f, labels, own := Facts{Namespace: "shop", Traits: value.Traits{IPv4: true}}, value.Labels{}, &Own{}
+	f, labels, own := Facts{Namespace: "shop", Traits: value.Traits{IPv4: true}}, value.Labels{}, &inbound.Facts{}
 	for _, m := range a.Files {
 		kind, rest, _ := strings.Cut(m.Name, " ")
 		meta, key := objectOf(rest)
@@ -115,15 +118,18 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 	snapshottest.Apply(builder, b)
 	w := &listenerMesh{tables: NewTables(), snap: builder.View().Snapshot, own: own}
 	w.scope = newScope(f, labels, w.tables.trims)
-	w.own.Targets = targetsOf(builder.View(), &proxy.Proxy{Namespace: f.Namespace, Addresses: own.Addresses})
+	own.Traits, own.Namespace, own.Sidecar = f.Traits, f.Namespace, f.Sidecar
+	client := &proxy.Proxy{Namespace: f.Namespace, Addresses: own.Addresses}
+	own.Targets = workload.Of(builder.View(), client).Targets()
 	for _, svc := range b.Services { // the file says which ports are the workload's own
 		for _, p := range svc.Ports {
 			if svc.Labels["own"] != "" && p.Protocol != value.UDP {
-				w.own.Targets = append(w.own.Targets, Target{svc, p, max(p.TargetPort, p.Number)})
+				w.own.Targets = append(w.own.Targets,
+					workload.Target{Service: svc, Port: p, Number: max(p.TargetPort, p.Number)})
 			}
 		}
 	}
-	slices.SortFunc(w.own.Targets, func(a, b Target) int { return OlderService(a.Service, b.Service) })
+	slices.SortFunc(w.own.Targets, func(a, b workload.Target) int { return value.OlderService(a.Service, b.Service) })
 	return w
 }
 
@@ -146,7 +152,7 @@ func fromYAML(t testing.TB, data []byte, into proto.Message) {
 	}
 }
 
-func readProxy(t testing.TB, text string, f *Facts, labels value.Labels, own *Own) {
+func readProxy(t testing.TB, text string, f *Facts, labels value.Labels, own *inbound.Facts) {
 	for w := range strings.FieldsSeq(text) {
 		k, v, _ := strings.Cut(w, "=")
 		switch k {
@@ -239,11 +245,12 @@ func (w *listenerMesh) listeners() map[string]*encodecache.Entry {
 	if w.scope.Traits.Type == value.SidecarProxy {
 		put(w.tables.staticListeners(w.snap, w.scope))
 	}
-	add, omit := w.tables.inboundListeners(w.snap, w.scope, w.own)
-	for _, name := range omit {
-		delete(out, name)
+	sees := func(host string) bool { return w.scope.Service(w.snap, host) != nil }
+	for _, e := range w.tables.inbound.Overlay(w.snap, w.own, sees, nil).Edits(xdstype.Listener) {
+		if out[e.Key] = e.Value; e.Delete {
+			delete(out, e.Key)
+		}
 	}
-	put(add)
 	return out
 }
 

@@ -198,7 +198,7 @@ func (a claim) before(b claim, sc *Scope) bool {
 	case (a.rule == nil) != (b.rule == nil):
 		return a.rule != nil
 	case a.rule == nil:
-		return OlderService(a.service, b.service) < 0
+		return value.OlderService(a.service, b.service) < 0
 	case a.rule != b.rule:
 		if ra, rb := sc.reach(a.rule), sc.reach(b.rule); ra != rb {
 			return ra < rb

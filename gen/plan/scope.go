@@ -255,14 +255,3 @@ func (sc *Scope) SeesVirtualService(vs *value.VirtualService) bool {
 	return sc.sees(vs.Export) &&
 		slices.ContainsFunc(vs.Hosts, func(h string) bool { return sc.imported(vs.Namespace, h) })
 }
-
-// OlderService orders services as conflicts are decided: by age, then host, then namespace.
-func OlderService(a, b *value.Service) int {
-	switch {
-	case a.Created != b.Created && a.Created < b.Created, a.Created == b.Created && a.Host < b.Host:
-		return -1
-	case a.Created != b.Created || a.Host != b.Host:
-		return 1
-	}
-	return strings.Compare(a.Namespace, b.Namespace)
-}

@@ -79,7 +79,7 @@ func ofHost(n *snapshot.Snapshot, i hostImport, port int, class snapshot.PortCla
 				found = append(found, svc)
 			}
 		}
-		slices.SortFunc(found, OlderService)
+		slices.SortFunc(found, value.OlderService)
 		for _, svc := range found {
 			if !yield(svc) {
 				return

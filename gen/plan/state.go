@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -42,8 +44,8 @@ type classState struct {
 	class   Class
 	id      string // what tells it from the other classes of its base
 	base    *baseState
-	own     *Own
-	inbound *inbound
+	own     *inbound.Facts
+	overlay *inbound.Overlay
 	set     *ResourceSet
 	members int
 	broken  bool // its last computation panicked: set is an older one
@@ -145,9 +147,9 @@ func (p *Planner) classify(c *client) {
 	cs := bs.classes[id]
 	if cs == nil {
 		p.serial++
-		cs = &classState{base: bs, own: own, inbound: p.tables.inboundOf(bs.base, own, nil)}
+		cs = &classState{base: bs, own: own, overlay: p.tables.overlayOf(bs.base, own, nil)}
 		cs.class, cs.id = newClass(&facts, id, p.serial)
-		cs.set = bs.base.set(cs.inbound, nil, nil)
+		cs.set = bs.base.set(cs.overlay, nil, nil)
 		bs.classes[cs.id] = cs
 		p.classes++
 	}
@@ -275,7 +277,7 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, s
 	}
 	same := old.equal(bs.base)
 	for _, cs := range bs.classes {
-		stale := anew || cs.broken || slices.ContainsFunc(cs.own.Targets, func(t Target) bool {
+		stale := anew || cs.broken || slices.ContainsFunc(cs.own.Targets, func(t workload.Target) bool {
 			_, ok := touch.hosts[t.Service.Host]
 			return ok
 		})
@@ -286,7 +288,7 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, s
 			if stale {
 				p.renew(cs, sets)
 			} else {
-				cs.give(bs.base.set(cs.inbound, old, cs.set), sets)
+				cs.give(bs.base.set(cs.overlay, old, cs.set), sets)
 			}
 		})
 	}
@@ -294,8 +296,8 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, s
 
 // renew computes the own part of a class anew.
 func (p *Planner) renew(cs *classState, sets map[*Class]*ResourceSet) {
-	cs.inbound = p.tables.inboundOf(cs.base.base, cs.own, cs.inbound)
-	cs.give(cs.base.base.set(cs.inbound, nil, nil), sets)
+	cs.overlay = p.tables.overlayOf(cs.base.base, cs.own, cs.overlay)
+	cs.give(cs.base.base.set(cs.overlay, nil, nil), sets)
 }
 
 // give makes w the ResourceSet of the class, and notes it if it differs.
@@ -339,8 +341,7 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 	}
 	for k := range d.ServiceKeys() {
 		for c := range p.byNamespace[k.Namespace] {
-			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || concerns(prev, c, k) ||
-				concerns(v, c, k)) {
+			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || workload.Of(prev, c.proxy).DependsOn(k) || workload.Of(v, c.proxy).DependsOn(k)) {
 				out[c] = struct{}{}
 			}
 		}
@@ -358,23 +359,4 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 		}
 	}
 	return out
-}
-
-// concerns reports whether a service is one of those that a client's class depends on: its workload serves one of the
-// service's ports, or the service has an endpoint at its address, whose labels may be the client's (labelsNow).
-func concerns(v *snapshot.View, c *client, k value.ServiceKey) bool {
-	svc := v.Snapshot.Service(k)
-	if svc == nil {
-		return false
-	}
-	for range endpointsAt(v, svc, c.proxy.Addresses) {
-		return true
-	}
-	w := workloadOf(v, c.proxy)
-	for _, port := range svc.Ports {
-		if _, ok := servedAt(v, w, c.proxy, svc, port); ok {
-			return true
-		}
-	}
-	return false
 }

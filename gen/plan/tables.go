@@ -5,6 +5,7 @@ import (
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/endpoints"
+	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -15,6 +16,7 @@ type Tables struct {
 	trims     *encodecache.Table[trimKey, value.Service]
 	clusters  clusterTables
 	endpoints endpoints.Tables
+	inbound   inbound.Tables
 	listeners listenerTables
 	routes    routeTables
 	gateways  gatewayTables
@@ -57,6 +59,7 @@ func NewTables() *Tables {
 		trims:     encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) }),
 		clusters:  newClusterTables(f),
 		endpoints: endpoints.NewTables(),
+		inbound:   inbound.NewTables(f),
 		listeners: newListenerTables(f),
 		routes:    newRouteTables(f),
 		gateways:  newGatewayTables(f),

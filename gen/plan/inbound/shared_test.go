@@ -1,4 +1,4 @@
-package plan
+package inbound
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -31,7 +32,7 @@ func drawProtocol(t *rapid.T) value.Protocol {
 // TestSharedChains: the chains of a port that are put together out of what all ports of its kind share are those that
 // are made for it alone, byte by byte, and ports of a kind do share.
 func TestSharedChains(t *testing.T) {
-	tables := NewTables()
+	tables := NewTables(checked.NewFaults())
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(k gen.InboundChainsKey) gen.InboundChainsKey {
 			k.Target, k.Port = rapid.IntRange(1, 65535).Draw(t, "target"),
@@ -49,7 +50,7 @@ func TestSharedChains(t *testing.T) {
 			Bind:   rapid.SampledFrom([]string{"0.0.0.0", "::", "10.0.0.1"}).Draw(t, "bind"), Protocol: drawProtocol(t),
 			Sidecar: rapid.SampledFrom([]value.Meta{{}, {Namespace: "shop", Name: "sidecar"}}).Draw(t, "sidecar"),
 		})
-		p := tables.inboundPorts([]gen.InboundChainsKey{k, draw(k)})
+		p := tables.chains([]gen.InboundChainsKey{k, draw(k)})
 		if want, got := gen.InboundChainFields(gen.InboundChains(k)),
 			p[0].chains.Fill(p[0].names.Texts(), nil).Bytes(); !bytes.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
@@ -62,6 +63,7 @@ func TestSharedChains(t *testing.T) {
 
 // TestSharedInboundClusters is the same for clusters.
 func TestSharedInboundClusters(t *testing.T) {
+	tables := NewTables(checked.NewFaults())
 	rapid.Check(t, func(t *rapid.T) {
 		svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop",
 			Host: "web.shop.svc.cluster.local"}}
@@ -83,30 +85,30 @@ func TestSharedInboundClusters(t *testing.T) {
 				{Host: "fd00::1", Port: 1}, {Host: "unix:///tmp/app"}}).Draw(t, "default")
 		}
 		names.Stat = gen.InboundClusterStat(k.Mesh, svc, port, int(names.Target))
-		c := &inboundCluster{NewTables().clusters.inbound.Get(k), names}
+		c := &cluster{tables.clusters.Get(k), names}
 		if want, got := gen.MarshalSorted(gen.InboundCluster(k, names)), c.entry().Message(); !bytes.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
 		}
 	})
 }
 
-func BenchmarkOwnEntries(b *testing.B) {
-	tables := NewTables()
+func BenchmarkEntries(b *testing.B) {
+	tables := NewTables(checked.NewFaults())
 	m := &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{TrustDomain: "cluster.local"}}
 	k := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Bind: "0.0.0.0", Protocol: value.HTTP, Target: 8080,
 		Port: 80, Host: "web.shop.svc.cluster.local"}
 	rest := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Protocol: value.Auto}
 	header := gen.InboundListenerKey{Mesh: m, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006}
 	svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: k.Host}}
-	listener := &inboundContent{tables.listeners.headers.Get(header), tables.listeners.inFixed.Get(rest),
-		tables.inboundPorts([]gen.InboundChainsKey{k})}
-	cluster := &inboundCluster{tables.clusters.inbound.Get(gen.InboundClusterKey{Mesh: m, IPv4: true}),
+	inbound := &listener{tables.headers.Get(header), tables.fixed.Get(rest),
+		tables.chains([]gen.InboundChainsKey{k})}
+	own := &cluster{tables.clusters.Get(gen.InboundClusterKey{Mesh: m, IPv4: true}),
 		gen.InboundClusterNames{Services: []*value.Service{svc}, IPv4: true, Target: 8080}}
 	for name, f := range map[string]func(){
-		"listener":      func() { listener.entry(header.Name) },
-		"listener/sent": func() { listener.entry(header.Name).Frame() },
-		"cluster":       func() { cluster.entry() },
-		"cluster/sent":  func() { cluster.entry().Frame() },
+		"listener":      func() { inbound.entry(header.Name) },
+		"listener/sent": func() { inbound.entry(header.Name).Frame() },
+		"cluster":       func() { own.entry() },
+		"cluster/sent":  func() { own.entry().Frame() },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,4 +1,4 @@
-package plan
+package inbound
 
 import (
 	"fmt"
@@ -6,12 +6,18 @@ import (
 	"testing"
 
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	"sigs.k8s.io/yaml"
 
+	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // ingressClusters are the inbound clusters of a proxy whose Sidecar object has that spec, one a line: name, type,
@@ -25,20 +31,28 @@ func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses .
 	rule := &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "web"},
 		Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{
 			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}}}
-	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
+	b := &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"},
+		DomainSuffix: "cluster.local"}, Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{
 			{Kind: value.KindDestinationRule, Namespace: "shop", Name: "web"}: rule}}
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
-	tables := NewTables()
+	tables := NewTables(checked.NewFaults())
 	sidecar := &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "all"}, Spec: &networking.Sidecar{}}
-	fromYAML(t, []byte(spec), sidecar.Spec)
-	sc := newScope(Facts{Namespace: "shop", Sidecar: sidecar, Traits: traits}, value.Labels{}, tables.trims)
-	own := &Own{Addresses: addresses, Targets: []Target{{svc, svc.Ports[0], 8080}}}
+	j, err := yaml.YAMLToJSON([]byte(spec))
+	if err == nil {
+		err = protojson.Unmarshal(j, sidecar.Spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := &Facts{Traits: traits, Namespace: "shop", Sidecar: sidecar, Addresses: addresses,
+		Targets: []workload.Target{{Service: svc, Port: svc.Ports[0], Number: 8080}}}
+	overlay := tables.Overlay(builder.View().Snapshot, facts, func(string) bool { return true }, nil)
 	var out strings.Builder
-	for _, e := range tables.inboundClusters(builder.View().Snapshot, sc, own) {
+	for _, edit := range overlay.Edits(xdstype.Cluster) {
 		c := &clusterpb.Cluster{}
-		if err := proto.Unmarshal(e.Message(), c); err != nil {
+		if err := proto.Unmarshal(edit.Value.Message(), c); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.ValidateAll(); err != nil {

@@ -1,8 +1,10 @@
-package plan
+package workload
 
 import (
 	"maps"
 	"testing"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
@@ -19,7 +21,7 @@ func TestEntryServesServicePorts(t *testing.T) {
 		return &value.Service{ServiceKey: k, Name: name, Selector: value.Labels{"app": "vm"}, Headless: headless,
 			Ports: ports, Export: value.Visibility{Public: true}}
 	}
-	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
+	b := &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{}}, Services: map[value.ServiceKey]*value.Service{},
 		Workloads: map[string]*value.Workload{
 			"10.0.0.9": {Namespace: "shop", Name: "vm", Labels: value.Labels{"app": "vm"},
 				Ports: map[string]uint32{"http": 7000, "main": 7001}},
@@ -39,8 +41,9 @@ func TestEntryServesServicePorts(t *testing.T) {
 	}
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
+	client := &proxy.Proxy{Namespace: "shop", Addresses: []string{"10.0.0.9"}}
 	got := map[int]int{}
-	for _, target := range targetsOf(builder.View(), &proxy.Proxy{Namespace: "shop", Addresses: []string{"10.0.0.9"}}) {
+	for _, target := range Of(builder.View(), client).Targets() {
 		got[target.Port.Number] = target.Number
 	}
 	if want := map[int]int{80: 7000, 81: 8081, 82: 82, 83: 7001}; !maps.Equal(got, want) {

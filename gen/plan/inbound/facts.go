@@ -1,0 +1,64 @@
+package inbound
+
+import (
+	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/workload"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Facts are all that a workload's own configuration may depend on about its proxy. Nothing outbound depends on the
+// Targets and the Addresses. Immutable.
+type Facts struct {
+	Traits    value.Traits
+	Namespace string
+	// Sidecar is the Sidecar object in force for the workload; nil if there is none.
+	Sidecar *value.Sidecar
+	// Targets are the service ports that the workload serves, in the order of workload.Targets.
+	Targets []workload.Target
+	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, or
+	// real ports (interception mode NONE). They are nil otherwise, so that workloads may have equal Facts.
+	Addresses []string
+}
+
+// maker makes the overlay of one class. It lives for one computation.
+type maker struct {
+	tables *Tables
+	n      *snapshot.Snapshot
+	facts  *Facts
+	sees   func(host string) bool
+}
+
+// declaresPorts reports whether the Sidecar object in force declares the inbound ports of the workload.
+func (m *maker) declaresPorts() bool {
+	return m.facts.Sidecar != nil && len(m.facts.Sidecar.Spec.GetIngress()) > 0
+}
+
+// targetKey is the Key of the cluster for one service port at one of the workload's own, but for where it leads.
+func (m *maker) targetKey(t workload.Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
+	k := gen.InboundClusterKey{Mesh: m.n.Mesh, Protocol: t.Port.Protocol, IPv4: m.facts.Traits.IPv4}
+	// Selectors choose clients; what a rule says to servers is said to all.
+	if m.sees(t.Service.Host) {
+		if r := m.n.RulesFor(m.facts.Namespace, t.Service).Select(m.facts.Namespace, nil); r != nil &&
+			r.Spec.GetTrafficPolicy() != nil {
+			k.Rule, k.Port = r, t.Port.Number
+		}
+	}
+	if s := m.facts.Sidecar; s != nil {
+		if gen.IngressPool(s, t.Number) != nil {
+			k.Sidecar, k.Ingress = s, t.Number
+		} else if gen.IngressPool(s, 0) != nil {
+			k.Sidecar = s
+		}
+	}
+	return k, gen.InboundClusterNames{
+		Services: []*value.Service{t.Service}, Rule: k.Rule, IPv4: k.IPv4, Target: int32(t.Number),
+		Stat: gen.InboundClusterStat(m.n.Mesh, t.Service, t.Port, t.Number),
+	}
+}
+
+// declaredProtocol is the protocol of a Sidecar's port; what is not known is sniffed.
+func declaredProtocol(name string) value.Protocol {
+	p, _ := value.ProtocolNamed(name)
+	return p
+}

@@ -1,0 +1,24 @@
+package inbound
+
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
+)
+
+// servers are the listeners for gRPC servers of the workload: one for each of its ports at each address that a server
+// may bind. A server asks for the one that is named for the address at which it listens.
+func (m *maker) servers() (out []*encodecache.Entry) {
+	var done []int
+	for _, target := range m.facts.Targets {
+		if slices.Contains(done, target.Number) {
+			continue
+		}
+		done = append(done, target.Number)
+		for _, a := range slices.Concat([]string{"0.0.0.0", "::"}, m.facts.Addresses) {
+			out = append(out, m.tables.servers.Get(gen.ServerListenerKey{Address: a, Port: target.Number}))
+		}
+	}
+	return out
+}

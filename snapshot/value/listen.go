@@ -1,0 +1,66 @@
+package value
+
+import (
+	"net/netip"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// Families reports which address families are among addresses. What is no IP address is of none.
+func Families(addresses []string) (v4, v6 bool) {
+	for _, a := range addresses {
+		ip, err := netip.ParseAddr(strings.TrimSpace(a))
+		v4, v6 = v4 || err == nil && ip.Unmap().Is4(), v6 || err == nil && !ip.Unmap().Is4()
+	}
+	return v4, v6
+}
+
+// AnyAddress is the address at which the proxy listens for connections to all addresses of its first family.
+func (t Traits) AnyAddress() string {
+	if t.IPv6 && !t.IPv4 {
+		return "::"
+	}
+	return "0.0.0.0"
+}
+
+// Binds reports whether the proxy really binds a port that a Sidecar object declares with a capture mode. It gets
+// intercepted connections to other ports.
+func (t Traits) Binds(mode networking.CaptureMode) bool {
+	if mode == networking.CaptureMode_DEFAULT {
+		return t.Interception == NoInterception
+	}
+	return mode == networking.CaptureMode_NONE
+}
+
+// OwnsPort reports whether a port of all addresses of a workload belongs to its proxy: to one of the two virtual
+// listeners, readiness, or metrics.
+func (m *Mesh) OwnsPort(port int) bool {
+	switch int32(port) {
+	case m.Config.GetProxyListenPort(), m.Config.GetProxyInboundListenPort(), 15021, 15090:
+		return true
+	}
+	return false
+}
+
+// ProtocolNamed is the protocol that the port of a Sidecar or a Gateway declares, in any case; not ok if the name is
+// unknown.
+func ProtocolNamed(name string) (p Protocol, ok bool) {
+	for _, p := range []Protocol{HTTP, HTTP2, GRPC, GRPCWeb, HTTPS, TCP, TLS, UDP, Mongo, Redis, MySQL} {
+		if strings.EqualFold(name, string(p)) {
+			return p, true
+		}
+	}
+	return Auto, false
+}
+
+// OlderService orders services as conflicts are decided: by age, then host, then namespace.
+func OlderService(a, b *Service) int {
+	switch {
+	case a.Created != b.Created && a.Created < b.Created, a.Created == b.Created && a.Host < b.Host:
+		return -1
+	case a.Created != b.Created || a.Host != b.Host:
+		return 1
+	}
+	return strings.Compare(a.Namespace, b.Namespace)
+}
