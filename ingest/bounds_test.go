@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -80,8 +79,8 @@ func TestWhatMultipliesIsBounded(t *testing.T) {
 		{value.KindServiceEntry, entry(257, 1), "spec.hosts"}, {value.KindServiceEntry, entry(1, 257), "spec.ports"},
 	} {
 		field := ""
-		if p := admit(value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"}, c.object,
-			envoytext.IstioRegexSize); p != nil {
+		if p := verdict(Event{Key: value.ObjectKey{Kind: c.kind, Namespace: "n", Name: "x"},
+			Object: c.object}); p != nil {
 			field = p.field
 		}
 		if field != c.field {

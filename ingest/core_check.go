@@ -18,7 +18,7 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// checkPod says what the Trimmer found, because a trimmed Pod no longer shows where.
+// checkPod says what the Stripper found, because a trimmed Pod no longer shows where.
 func checkPod(o *Pod) *problem { return o.bad }
 
 // badPod is what a directory of YAML may have wrong in a Pod; an API server has looked before.

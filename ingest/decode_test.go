@@ -1,46 +1,31 @@
 package ingest
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	clientnet "istio.io/client-go/pkg/apis/networking/v1"
-	corev1 "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// blank is an empty object of each kind.
-func blank(k value.Kind) metav1.Object {
-	switch k {
-	case value.KindNamespace:
-		return &corev1.Namespace{}
-	case value.KindNode:
-		return &corev1.Node{}
-	case value.KindPod:
-		return &corev1.Pod{}
-	case value.KindService:
-		return &corev1.Service{}
-	case value.KindEndpointSlice:
-		return &discovery.EndpointSlice{}
-	case value.KindServiceEntry:
-		return &clientnet.ServiceEntry{}
-	case value.KindWorkloadEntry:
-		return &clientnet.WorkloadEntry{}
-	case value.KindVirtualService:
-		return &clientnet.VirtualService{}
-	case value.KindDestinationRule:
-		return &clientnet.DestinationRule{}
-	case value.KindGateway:
-		return &clientnet.Gateway{}
-	case value.KindSidecar:
-		return &clientnet.Sidecar{}
+// kindNamed is the kind of that name, which is served or not; of two groups that have it, Istio's.
+func kindNamed(t testing.TB, name string) *Kind {
+	t.Helper()
+	for i, all := 0, Kinds(); i < len(all); i++ {
+		if all[i].Name.Name() == name {
+			return &all[i]
+		}
 	}
-	panic(fmt.Sprintf("no object of kind %q", k))
+	t.Fatalf("no kind %q", name)
+	return nil
+}
+
+// verdict says why an object cannot come into force.
+func verdict(e Event) *problem {
+	k := NewKindTable()[e.Key.Kind]
+	return k.admit(e.Key, k.Strip(new(Stripper), e.Object), limits{envoytext.IstioRegexSize})
 }
 
 // decode reads documents of YAML as a source's events. A document with "delete: true" deletes; one of kind MeshConfig
@@ -50,7 +35,7 @@ func decode(t testing.TB, source, text string) []Event {
 	var out []Event
 	for doc := range strings.SplitSeq("\n"+text, "\n---") {
 		var head struct {
-			Kind     value.Kind `json:"kind"`
+			Kind     string `json:"kind"`
 			Metadata struct{ Name, Namespace string }
 			Delete   bool `json:"delete"`
 		}
@@ -60,14 +45,15 @@ func decode(t testing.TB, source, text string) []Event {
 		if head.Kind == "" {
 			continue
 		}
-		e := Event{Source: source, Key: value.ObjectKey{Kind: head.Kind, Namespace: head.Metadata.Namespace,
+		k := kindNamed(t, head.Kind)
+		e := Event{Source: source, Key: value.ObjectKey{Kind: k.Name, Namespace: head.Metadata.Namespace,
 			Name: head.Metadata.Name}}
 		switch {
 		case head.Delete:
-		case head.Kind == value.KindMeshConfig:
+		case k.Name == value.KindMeshConfig:
 			e.Object = strings.Replace(doc, "kind: MeshConfig", "", 1)
 		default:
-			o := blank(head.Kind)
+			o := k.New()
 			if err := yaml.Unmarshal([]byte(doc), o); err != nil {
 				t.Fatalf("%v in\n%s", err, doc)
 			}

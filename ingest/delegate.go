@@ -19,6 +19,26 @@ import (
 // isDelegate reports whether a VirtualService is one.
 func isDelegate(o *clientnet.VirtualService) bool { return len(o.Spec.GetHosts()) == 0 }
 
+// putVirtualService takes a VirtualService, and notes which delegates it names.
+func (w *world) putVirtualService(key value.ObjectKey, object any) {
+	for _, d := range delegatesOf(w.rules[key]) {
+		w.roots.remove(d, key)
+	}
+	for _, d := range delegatesOf(object) {
+		w.roots.add(d, key)
+	}
+	for root := range w.roots[key] {
+		w.marks.objects.add(root)
+	}
+	delete(w.regexSizes, key)
+	if o, ok := object.(*clientnet.VirtualService); ok {
+		if n := largestRegex(&o.Spec); n > 0 {
+			w.regexSizes[key] = n
+		}
+	}
+	w.putRule(key, object)
+}
+
 // delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no
 // VirtualService.
 func delegatesOf(object any) (out []value.ObjectKey) {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/pilotd/pilotd/envoytext"
 )
 
 // verdictOf is why the only object of a text is refused, nil if it is not.
@@ -15,7 +13,7 @@ func verdictOf(t testing.TB, text string) *problem {
 	if len(events) != 1 {
 		t.Fatalf("%d objects in\n%s", len(events), text)
 	}
-	return admit(events[0].Key, new(Trimmer).Trim(events[0].Object), envoytext.IstioRegexSize)
+	return verdict(events[0])
 }
 
 // judged is a table of specs: of one kind, each with the field that is refused, or "" where the object is in force.

@@ -10,6 +10,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func gatewayKind() Kind {
+	k := custom(Kind{Name: value.KindGateway, Plural: "gateways"},
+		func(o *clientnet.Gateway) Message { return &o.Spec }, checkGateway)
+	return valued(k, (*world).gateway)
+}
+
 // gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone
 // (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the Gateway's others are served.
 func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
@@ -64,24 +70,4 @@ func inNamespace(host, own string) string {
 		ns = own
 	}
 	return ns + "/" + strings.ToLower(name)
-}
-
-// sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for
-// the root namespace's.
-func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
-	spec := clone(&o.Spec)
-	for _, l := range spec.Ingress {
-		l.Bind = addressOf(l.Bind)
-		if l.Tls != nil {
-			l.Tls.CipherSuites = cipherSuites(l.Tls.CipherSuites)
-		}
-	}
-	for _, e := range spec.Egress {
-		e.Bind = addressOf(e.Bind)
-		for i, h := range e.Hosts {
-			ns, name, _ := strings.Cut(h, "/")
-			e.Hosts[i] = ns + "/" + strings.ToLower(name)
-		}
-	}
-	return &value.Sidecar{Meta: metaOf(o.ObjectMeta), Spec: spec}
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	corev1 "k8s.io/api/core/v1"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,29 @@ import (
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
+
+// meshKind is the mesh configuration: a text, which a ConfigMap has under the key meshKey.
+func meshKind() Kind {
+	k := builtin[corev1.ConfigMap, corev1.ConfigMapList](Kind{Name: value.KindMeshConfig, Resource: "ConfigMap",
+		Plural: "configmaps"})
+	k.check = func(object any, _ limits) *problem {
+		text, ok := object.(string)
+		if !ok {
+			return &problem{"", fmt.Sprintf("expected the text of a MeshConfig, got %T", object)}
+		}
+		_, p := parseMesh(text)
+		return p
+	}
+	k.message = func(object any) (proto.Message, string) {
+		text, _ := object.(string)
+		if read, _, p := readMesh(text); p == nil {
+			return read, ""
+		}
+		return nil, ""
+	}
+	k.put = func(w *world, _ value.ObjectKey, object any) { w.putMesh(object) }
+	return k
+}
 
 // DefaultMesh is the mesh configuration where nobody gives one.
 func DefaultMesh() *meshconfig.MeshConfig {

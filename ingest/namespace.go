@@ -10,6 +10,27 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func namespaceKind() Kind {
+	k := builtin[corev1.Namespace, corev1.NamespaceList](Kind{Name: value.KindNamespace, Plural: "namespaces",
+		Loss: "what depends on the labels of namespaces has no effect", Registry: true})
+	k.Keep = func(o Object) {
+		if n, ok := o.(*corev1.Namespace); ok {
+			keepMeta(&n.ObjectMeta)
+			n.Spec, n.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+		}
+	}
+	k.check = checked[corev1.Namespace](nil)
+	k.put = func(w *world, key value.ObjectKey, object any) { w.putNamespace(key.Name, object) }
+	k.value = func(w *world, key value.ObjectKey) value.Value {
+		if ns := w.namespaces[key.Name]; ns != nil {
+			return ns
+		}
+		return nil
+	}
+	k.equal = equalValues[value.Namespace]
+	return k
+}
+
 func (w *world) putNamespace(name string, object any) {
 	var next *value.Namespace
 	if ns, ok := object.(*corev1.Namespace); ok {

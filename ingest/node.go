@@ -9,6 +9,20 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func nodeKind() Kind {
+	k := builtin[corev1.Node, corev1.NodeList](Kind{Name: value.KindNode, Plural: "nodes", Lenient: true,
+		Loss: "the localities of pods are unknown", Registry: true})
+	k.Keep = func(o Object) {
+		if n, ok := o.(*corev1.Node); ok {
+			keepMeta(&n.ObjectMeta)
+			n.Spec, n.Status = corev1.NodeSpec{}, corev1.NodeStatus{Addresses: n.Status.Addresses}
+		}
+	}
+	k.check = checked[corev1.Node](nil)
+	k.put = func(w *world, key value.ObjectKey, object any) { w.putNode(key.Name, object) }
+	return k
+}
+
 func (w *world) putNode(name string, object any) {
 	next, known := value.Locality{}, false
 	if node, ok := object.(*corev1.Node); ok {

@@ -2,10 +2,21 @@ package ingest
 
 import (
 	"istio.io/api/label"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
+
+func podKind() Kind {
+	k := builtin[corev1.Pod, corev1.PodList](Kind{Name: value.KindPod, Plural: "pods", InNamespaces: true,
+		Lenient: true, Registry: true,
+		Selector: "status.phase!=Failed,status.phase!=Succeeded"}) // Those have given up their address.
+	k.strip, k.same = stripped((*Stripper).pod), sameStripped((*Pod).equal)
+	k.check = checked(checkPod)
+	k.put = func(w *world, key value.ObjectKey, object any) { w.putPod(nameOf(key), object) }
+	return k
+}
 
 // pod is a Pod in force and what is derived from it. Immutable.
 type pod struct {

@@ -31,7 +31,7 @@ type Pod struct {
 	bad         *problem // why the Pod is refused, nil if it is not
 }
 
-func (t *Trimmer) pod(p *corev1.Pod) *Pod {
+func (t *Stripper) pod(p *corev1.Pod) *Pod {
 	out := &Pod{
 		namespace: t.same(p.Namespace), name: p.Name, labels: t.labels(p.Labels), workload: t.same(workloadName(p)),
 		node:    t.same(p.Spec.NodeName),
@@ -87,7 +87,7 @@ func isReady(p *corev1.Pod) bool {
 	})
 }
 
-func (t *Trimmer) namedPorts(p *corev1.Pod) map[string]int {
+func (t *Stripper) namedPorts(p *corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {

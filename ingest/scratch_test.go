@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -54,7 +53,7 @@ func (r remains) take(e Event) {
 	if r[id] == nil {
 		r[id] = &remnant{}
 	}
-	if r[id].bad = nil; admit(e.Key, new(Trimmer).Trim(e.Object), envoytext.IstioRegexSize) != nil {
+	if r[id].bad = nil; verdict(e) != nil {
 		r[id].bad = &e
 	} else {
 		r[id].good = &e

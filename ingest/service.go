@@ -11,6 +11,19 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func serviceKind() Kind {
+	k := builtin[corev1.Service, corev1.ServiceList](Kind{Name: value.KindService, Plural: "services",
+		InNamespaces: true, Registry: true, Gauge: "pilot_services"})
+	k.Keep = func(o Object) {
+		if s, ok := o.(*corev1.Service); ok {
+			keepMeta(&s.ObjectMeta)
+			s.Status.Conditions = nil
+		}
+	}
+	k.check, k.put = checked(checkService), (*world).putDefiner
+	return k
+}
+
 // kubernetesService is what a Service defines.
 func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *value.Service {
 	out := &value.Service{

@@ -13,6 +13,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func serviceEntryKind() Kind {
+	k := custom(Kind{Name: value.KindServiceEntry, Plural: "serviceentries"},
+		func(o *clientnet.ServiceEntry) Message { return &o.Spec }, checkServiceEntry)
+	k.Status = func(o Object) Message { return &o.(*clientnet.ServiceEntry).Status } // It has allocated addresses.
+	k.put = (*world).putDefiner
+	return k
+}
+
 // hostName is a host as values hold it.
 func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
 

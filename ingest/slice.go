@@ -1,12 +1,22 @@
 package ingest
 
 import (
+	discovery "k8s.io/api/discovery/v1"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
+
+func sliceKind() Kind {
+	k := builtin[discovery.EndpointSlice, discovery.EndpointSliceList](Kind{Name: value.KindEndpointSlice,
+		Plural: "endpointslices", InNamespaces: true, Lenient: true, Registry: true})
+	k.strip, k.same = stripped((*Stripper).slice), sameStripped((*Slice).equal)
+	k.check = checked(checkSlice)
+	k.put = func(w *world, key value.ObjectKey, object any) { w.putSlice(nameOf(key), object) }
+	return k
+}
 
 // slice is an EndpointSlice in force.
 type slice struct {

@@ -37,7 +37,7 @@ type sliceEndpoint struct {
 	ready, serving, terminating bool
 }
 
-func (t *Trimmer) slice(s *discovery.EndpointSlice) *Slice {
+func (t *Stripper) slice(s *discovery.EndpointSlice) *Slice {
 	out := &Slice{
 		service: objectName{t.same(s.Namespace), t.same(s.Labels[discovery.LabelServiceName])},
 		names:   s.AddressType == discovery.AddressTypeFQDN,

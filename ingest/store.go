@@ -59,12 +59,10 @@ type Store struct {
 	settings Settings
 	order    []string
 	support  *support.Table
-	// unservedKinds are those of which objects are only reported.
-	unservedKinds map[value.Kind]support.Kind
 
 	mu sync.Mutex
 	// Guarded by mu.
-	trimmer    Trimmer
+	stripper   Stripper
 	world      *world
 	objects    map[value.ObjectKey]versions
 	unreadable map[place][]Rejection
@@ -88,11 +86,10 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 	}
 	s := &Store{
 		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(),
-		unservedKinds: unservedKinds(),
-		world:         newWorld(settings.DomainSuffix, settings.ClusterID),
-		objects:       map[value.ObjectKey]versions{},
-		unreadable:    map[place][]Rejection{},
-		waiting:       map[string]struct{}{},
+		world:      newWorld(settings.DomainSuffix, settings.ClusterID),
+		objects:    map[value.ObjectKey]versions{},
+		unreadable: map[place][]Rejection{},
+		waiting:    map[string]struct{}{},
 	}
 	s.world.faults = faults{reports: settings.Reports, standing: map[report.Subject]struct{}{}}
 	for _, name := range sources {
@@ -130,8 +127,8 @@ func (s *Store) Ready() bool {
 // take brings one key to what its sources hold after e. Called under mu.
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
-	e.Object = s.trimmer.Trim(e.Object)
-	key := e.Key
+	k, key := s.world.kinds[e.Key.Kind], e.Key
+	e.Object = k.Strip(&s.stripper, e.Object)
 	if key.Kind == value.KindMeshConfig {
 		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.
 	}
@@ -144,8 +141,8 @@ func (s *Store) take(e Event) {
 		s.objects[key] = held
 	}
 	s.tellOfObject(key, held)
-	if _, none := s.unservedKinds[key.Kind]; none {
-		return
+	if k == nil || k.put == nil {
+		return // nothing of it is in force, or only reported
 	}
 	if after := held.inForce(); after != before {
 		s.world.put(key, after)

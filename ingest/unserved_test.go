@@ -26,7 +26,7 @@ func TestWhatIsNotServedIsReported(t *testing.T) {
 	k := newKeeper()
 	reports := report.New(report.Options{Log: testLog(t)})
 	s := NewStore(k, Settings{Reports: reports}, "dir")
-	policy := value.ObjectKey{Kind: "AuthorizationPolicy", Namespace: "shop", Name: "deny"}
+	policy := value.ObjectKey{Kind: value.KindOf("security.istio.io", "AuthorizationPolicy"), Namespace: "shop", Name: "deny"}
 	s.Apply([]Event{{Source: "dir", Key: policy, Object: NotServed{}, Where: "a.yaml:1"}})
 	s.Apply([]Event{{Source: "dir", Key: value.ObjectKey{Kind: value.KindMeshConfig},
 		Object: "accessLogFile: /dev/stdout"}})

@@ -66,12 +66,13 @@ func (s *Store) version(held versions, e Event) versions {
 		i = find()
 	}
 	was := held[i].refused
-	if same(held[i].good, e.Object) {
+	k := s.world.kinds[e.Key.Kind]
+	if k != nil && k.same != nil && k.same(held[i].good, e.Object) {
 		held[i].refused = nil
-	} else if p := admit(e.Key, e.Object, s.settings.RegexSize); p != nil {
+	} else if p := k.admit(e.Key, e.Object, limits{s.settings.RegexSize}); p != nil {
 		held[i].refused = s.refuse(e, *p)
 	} else {
-		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.unserved(e)
+		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.unserved(k, e)
 	}
 	s.standing(was, held[i].refused)
 	return held

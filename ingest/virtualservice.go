@@ -9,6 +9,20 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func virtualServiceKind() Kind {
+	k := custom(Kind{Name: value.KindVirtualService, Plural: "virtualservices", Gauge: "pilot_virt_services"},
+		func(o *clientnet.VirtualService) Message { return &o.Spec }, nil)
+	k.check = func(object any, l limits) *problem {
+		o, p := typed[clientnet.VirtualService](object)
+		if p != nil {
+			return p
+		}
+		return checkVirtualService(o, l.regexSize)
+	}
+	k.put = (*world).putVirtualService
+	return valued(k, (*world).resolve)
+}
+
 // meshGateway is the name of all sidecars where gateways are listed.
 const meshGateway = "mesh"
 

@@ -14,6 +14,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+func workloadEntryKind() Kind {
+	k := custom(Kind{Name: value.KindWorkloadEntry, Plural: "workloadentries"},
+		func(o *clientnet.WorkloadEntry) Message { return &o.Spec }, checkWorkloadEntry)
+	k.put = func(w *world, key value.ObjectKey, object any) { w.putWorkloadEntry(nameOf(key), object) }
+	return k
+}
+
 // workloadEntry is a WorkloadEntry in force and what is derived from it. Immutable but for object, as in pod.
 type workloadEntry struct {
 	object *clientnet.WorkloadEntry

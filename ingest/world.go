@@ -17,6 +17,7 @@ func nameOf(k value.ObjectKey) objectName { return objectName{k.Namespace, k.Nam
 // a function of the objects alone; the marks only say what may have changed.
 type world struct {
 	domain, cluster string
+	kinds           KindTable
 
 	mesh       *value.Mesh
 	namespaces map[string]*value.Namespace
@@ -55,7 +56,7 @@ type world struct {
 
 func newWorld(domain, cluster string) *world {
 	w := &world{
-		domain: domain, cluster: cluster,
+		domain: domain, cluster: cluster, kinds: NewKindTable(),
 		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{},
 		regexSizes: map[value.ObjectKey]int{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
 		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{},
@@ -75,27 +76,7 @@ func newWorld(domain, cluster string) *world {
 }
 
 // put brings the object of key into force; nil takes it away. The object has been admitted.
-func (w *world) put(key value.ObjectKey, object any) {
-	name := nameOf(key)
-	switch key.Kind {
-	case value.KindMeshConfig:
-		w.putMesh(object)
-	case value.KindNamespace:
-		w.putNamespace(key.Name, object)
-	case value.KindNode:
-		w.putNode(key.Name, object)
-	case value.KindPod:
-		w.putPod(name, object)
-	case value.KindWorkloadEntry:
-		w.putWorkloadEntry(name, object)
-	case value.KindEndpointSlice:
-		w.putSlice(name, object)
-	case value.KindService, value.KindServiceEntry:
-		w.putDefiner(key, object)
-	default:
-		w.putRule(key, object)
-	}
-}
+func (w *world) put(key value.ObjectKey, object any) { w.kinds[key.Kind].put(w, key, object) }
 
 // refresh marks and derives everything anew, after a change of what all of it depends on.
 func (w *world) refresh() {

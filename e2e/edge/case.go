@@ -95,7 +95,7 @@ func (c *Case) direct(line string) error {
 	case len(words) != 4:
 		return fmt.Errorf("expected names KIND NAME FIELD, got %q", line)
 	default:
-		c.Names, c.Field = value.ObjectKey{Kind: value.Kind(words[1]), Name: words[2]}, words[3]
+		c.Names, c.Field = value.ObjectKey{Kind: KindNamed(words[1]), Name: words[2]}, words[3]
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (r *run) together(objects []edge.Object) []edge.Object {
 }
 
 func (r *run) known(o edge.Object) bool {
-	return slices.ContainsFunc(o.Made, func(made string) bool { return r.found[string(o.Key().Kind)+" "+pathOf(made)] })
+	return slices.ContainsFunc(o.Made, func(made string) bool { return r.found[o.Key().Kind.String()+" "+pathOf(made)] })
 }
 
 func pathOf(made string) string {
@@ -190,7 +190,7 @@ func halves(objects []edge.Object) [][]edge.Object {
 func (r *run) report(objects []edge.Object) {
 	r.t.Helper()
 	if len(objects) == 1 && len(objects[0].Made) == 1 {
-		r.found[string(objects[0].Key().Kind)+" "+pathOf(objects[0].Made[0])] = true
+		r.found[objects[0].Key().Kind.String()+" "+pathOf(objects[0].Made[0])] = true
 	}
 	small := slices.Clone(objects)
 	for i, o := range small {
@@ -210,7 +210,7 @@ func (r *run) report(objects []edge.Object) {
 	if r.settings.keep == "" {
 		return
 	}
-	name := fmt.Sprintf("%d-%03d-%s-%s.yaml", r.settings.seed, r.batches, strings.ToLower(string(small[0].Key().Kind)),
+	name := fmt.Sprintf("%d-%03d-%s-%s.yaml", r.settings.seed, r.batches, strings.ToLower(small[0].Key().Kind.String()),
 		small[0].Key().Name)
 	if err := os.WriteFile(filepath.Join(r.settings.keep, name), []byte(text.String()), 0o600); err != nil {
 		r.t.Fatal(err)

@@ -37,6 +37,16 @@ func Kinds() []Kind {
 	}
 }
 
+// KindNamed is the kind that pages call by that name, or nothing.
+func KindNamed(name string) value.Kind {
+	for _, k := range append(Kinds(), MeshKind()) {
+		if k.Name.String() == name {
+			return k.Name
+		}
+	}
+	return ""
+}
+
 // MeshKind is the mesh configuration, which the operator writes and no tenant. What a Maker makes of it has the
 // configuration as its spec.
 func MeshKind() Kind {

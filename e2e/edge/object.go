@@ -33,9 +33,14 @@ type Object struct {
 func (o Object) Key() value.ObjectKey {
 	meta, _ := o.Tree["metadata"].(Tree)
 	kind, _ := o.Tree["kind"].(string)
+	version, _ := o.Tree["apiVersion"].(string)
+	group, _, ok := strings.Cut(version, "/")
+	if !ok {
+		group = ""
+	}
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
-	return value.ObjectKey{Kind: value.Kind(kind), Namespace: namespace, Name: name}
+	return value.ObjectKey{Kind: value.KindOf(group, kind), Namespace: namespace, Name: name}
 }
 
 // JSON is the object's text, as a file holds it.

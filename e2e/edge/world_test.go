@@ -354,7 +354,7 @@ func (w *world) complaints() map[value.ObjectKey]complaint {
 		w.t.Fatal(err)
 	}
 	var list []struct {
-		Key                  value.ObjectKey
+		Key                  struct{ Kind, Namespace, Name string }
 		Field, Cause, Reason string
 	}
 	if err := json.Unmarshal([]byte(page), &list); err != nil {
@@ -362,10 +362,11 @@ func (w *world) complaints() map[value.ObjectKey]complaint {
 	}
 	out := make(map[value.ObjectKey]complaint)
 	for _, r := range list {
-		c := out[r.Key]
+		key := value.ObjectKey{Kind: edge.KindNamed(r.Key.Kind), Namespace: r.Key.Namespace, Name: r.Key.Name}
+		c := out[key]
 		c.refused = c.refused || r.Cause == "invalid" || r.Cause == "unreadable"
 		c.lines += fmt.Sprintf("%s (%s)\n", strings.TrimPrefix(r.Field+": "+r.Reason, ": "), r.Cause)
-		out[r.Key] = c
+		out[key] = c
 	}
 	return out
 }

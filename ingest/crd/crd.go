@@ -44,12 +44,12 @@ type compiled struct {
 // New has the schemas of all kinds, of which none is compiled yet.
 func New() *Schemas {
 	s := &Schemas{kinds: map[value.Kind]func() (*compiled, error){}}
-	var raw map[value.Kind]json.RawMessage
+	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(schemas, &raw); err != nil {
 		panic(fmt.Sprintf("crd: schemas.json, which is compiled in: %v", err))
 	}
 	for kind, text := range raw {
-		s.kinds[kind] = sync.OnceValues(func() (*compiled, error) { return compile(text) })
+		s.kinds[value.Kind(kind)] = sync.OnceValues(func() (*compiled, error) { return compile(text) })
 	}
 	return s
 }
@@ -97,7 +97,7 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return Fault{unknown[0], "is unknown: expected a field of " + string(kind)}, false
+		return Fault{unknown[0], "is unknown: expected a field of " + kind.Name()}, false
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
 	defaulting.Default(object, c.structural)

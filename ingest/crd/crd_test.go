@@ -14,16 +14,11 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 var update = flag.Bool("update", false, "make schemas.json anew from module istio.io/api")
-
-func kinds() []value.Kind {
-	return []value.Kind{
-		value.KindVirtualService, value.KindDestinationRule, value.KindGateway, value.KindServiceEntry, value.KindSidecar, value.KindWorkloadEntry,
-	}
-}
 
 // TestSchemasAreIstios holds schemas.json against the CRDs of the module in go.mod.
 func TestSchemasAreIstios(t *testing.T) {
@@ -36,20 +31,24 @@ func TestSchemasAreIstios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[value.Kind]any{}
+	served := map[string]value.Kind{} // by CRD
+	for _, k := range ingest.Kinds() {
+		if k.Spec != nil {
+			served[k.CRD()] = k.Name
+		}
+	}
+	all := map[string]any{}
 	for _, doc := range strings.Split(string(text), "\n---") {
 		var d apiv1.CustomResourceDefinition
 		if err := yaml.Unmarshal([]byte(doc), &d); err != nil {
 			t.Fatal(err)
 		}
-		for _, k := range kinds() {
-			if d.Spec.Names.Kind == string(k) && d.Spec.Group == "networking.istio.io" {
-				all[k] = schemaOf(t, &d)
-			}
+		if k, ok := served[d.Name]; ok {
+			all[string(k)] = schemaOf(t, &d)
 		}
 	}
-	if len(all) != len(kinds()) {
-		t.Fatalf("%d of %d kinds", len(all), len(kinds()))
+	if len(all) != len(served) {
+		t.Fatalf("%d of %d kinds", len(all), len(served))
 	}
 	want, err := json.MarshalIndent(all, "", " ")
 	if err != nil {

@@ -2,12 +2,10 @@ package file
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +21,6 @@ import (
 
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/ingest/crd"
-	"github.com/pilotd/pilotd/ingest/support"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -50,6 +47,7 @@ type header struct {
 
 // rules are what documents are read by. Immutable.
 type rules struct {
+	kinds   ingest.KindTable
 	mesh    value.ObjectKey // of the ConfigMap with the mesh configuration
 	schemas *crd.Schemas
 }
@@ -150,28 +148,30 @@ func (r *reader) object(raw []byte, at string, h header) {
 	if !ok {
 		group, version = "", h.APIVersion
 	}
-	k, ok := kindOf(group, h.Kind)
-	if !ok && r.unserved(group, at, h) {
-		return
-	}
-	key := value.ObjectKey{Kind: k.name, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
-	if key.Namespace == "" {
-		key.Namespace = meta.NamespaceDefault
-	}
-	if k.cluster {
-		key.Namespace = ""
-	}
-	if !ok || k.name == configMap && (key.Namespace != r.mesh.Namespace || key.Name != r.mesh.Name) {
+	k := r.kinds.InAPI(group, h.Kind)
+	if k == nil {
 		r.doc.skipped++
 		return
 	}
-	if !slices.Contains(k.versions, version) {
-		r.refuse(problem{key: key, field: "apiVersion", reason: fmt.Sprintf("%q is unknown: expected one of %s",
-			version, strings.Join(k.versions, ", "))}, at)
+	namespace := h.Metadata.Namespace
+	if namespace == "" {
+		namespace = meta.NamespaceDefault
+	}
+	if k.Name == value.KindMeshConfig && (namespace != r.mesh.Namespace || h.Metadata.Name != r.mesh.Name) {
+		r.doc.skipped++
 		return
 	}
-	if field, reason := invalidName(key); reason != "" {
+	key := k.Key(namespace, h.Metadata.Name)
+	if field, reason := invalidName(h.Metadata.Name, key.Namespace); reason != "" {
 		r.refuse(problem{field: field, reason: reason}, at)
+		return
+	}
+	if k.NotServed != "" {
+		r.accept(key, ingest.NotServed{}, at)
+		return
+	}
+	if why := unknownVersion(k, version); why != "" {
+		r.refuse(problem{key: key, field: "apiVersion", reason: why}, at)
 		return
 	}
 	typed, bad := decode(k, raw)
@@ -183,37 +183,16 @@ func (r *reader) object(raw []byte, at string, h header) {
 		r.refuse(*bad, at)
 		return
 	}
+	if c, ok := typed.(*core.ConfigMap); ok {
+		r.accept(key, c.Data[ingest.MeshName], at)
+		return
+	}
 	typed.SetNamespace(key.Namespace)
 	r.accept(key, typed, at)
 }
 
-// unserved takes an object of a kind that is not served, of which nothing but the name is read. It reports false if the
-// kind is none of these.
-func (r *reader) unserved(group, at string, h header) bool {
-	for _, k := range support.Kinds() {
-		if k.Group != group || k.Name != h.Kind {
-			continue
-		}
-		key := value.ObjectKey{Kind: value.Kind(k.Object()), Namespace: cmp.Or(h.Metadata.Namespace,
-			meta.NamespaceDefault), Name: h.Metadata.Name}
-		if field, reason := invalidName(key); reason != "" {
-			r.refuse(problem{field: field, reason: reason}, at)
-		} else {
-			r.doc.objects = append(r.doc.objects, object{key: key, typed: ingest.NotServed{}, line: r.lines.at(at)})
-		}
-		return true
-	}
-	return false
-}
-
-func (r *reader) accept(key value.ObjectKey, typed meta.Object, at string) {
-	o := object{key: key, typed: typed, line: r.lines.at(at)}
-	if c, ok := typed.(*core.ConfigMap); ok {
-		o.key = value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}
-		text := c.Data["mesh"]
-		o.typed = text
-	}
-	r.doc.objects = append(r.doc.objects, o)
+func (r *reader) accept(key value.ObjectKey, typed any, at string) {
+	r.doc.objects = append(r.doc.objects, object{key: key, typed: typed, line: r.lines.at(at)})
 }
 
 // refuse notes a problem of the object at a path of the document.
@@ -222,24 +201,24 @@ func (r *reader) refuse(p problem, at string) {
 	r.doc.problems = append(r.doc.problems, p)
 }
 
-func invalidName(key value.ObjectKey) (field, reason string) {
-	if len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
-		return "metadata.name", fmt.Sprintf("%q is no name: expected lower case letters, digits, '-' and '.'", key.Name)
+func invalidName(name, namespace string) (field, reason string) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "metadata.name", fmt.Sprintf("%q is no name: expected lower case letters, digits, '-' and '.'", name)
 	}
-	if key.Namespace != "" && len(validation.IsDNS1123Label(key.Namespace)) > 0 {
+	if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
 		return "metadata.namespace", fmt.Sprintf("%q is no namespace: expected lower case letters, digits and '-'",
-			key.Namespace)
+			namespace)
 	}
 	return "", ""
 }
 
 // decode reads an object into its Go type.
-func decode(k kind, raw []byte) (meta.Object, *problem) {
-	typed := k.empty()
+func decode(k *ingest.Kind, raw []byte) (ingest.Object, *problem) {
+	typed := k.New()
 	unknown, err := kjson.UnmarshalStrict(raw, typed)
 	if err != nil {
 		field, reason := typeError(err)
-		if s := spec(typed); s != nil {
+		if s := specOf(k, typed); s != nil {
 			if f, why := locate(s, raw); f != "" {
 				field, reason = f, why
 			}
@@ -247,14 +226,14 @@ func decode(k kind, raw []byte) (meta.Object, *problem) {
 		return nil, &problem{field: field, reason: reason}
 	}
 	for _, u := range unknown {
-		if field, ok := strings.CutPrefix(u.Error(), "unknown field "); ok && !k.lenient {
+		if field, ok := strings.CutPrefix(u.Error(), "unknown field "); ok && !k.Lenient {
 			field = strings.Trim(field, `"`)
 			if !strings.HasPrefix(field, "status.") {
-				return nil, &problem{field: field, reason: "is unknown: expected a field of " + string(k.name)}
+				return nil, &problem{field: field, reason: "is unknown: expected a field of " + k.APIName()}
 			}
 		}
 	}
-	if s := spec(typed); s != nil {
+	if s := specOf(k, typed); s != nil {
 		if field, message := unknownField(s, raw); field != "" {
 			return nil, &problem{field: field, reason: "is unknown: expected a field of " + message}
 		}
@@ -264,14 +243,14 @@ func decode(k kind, raw []byte) (meta.Object, *problem) {
 
 // judge says what an API server would refuse of an object that decodes: metadata that is not well formed, and what does
 // not fit the schema of its kind.
-func (r *reader) judge(k kind, raw []byte, typed meta.Object) *problem {
+func (r *reader) judge(k *ingest.Kind, raw []byte, typed ingest.Object) *problem {
 	faults := metavalidation.ValidateLabels(typed.GetLabels(), field.NewPath("metadata", "labels"))
 	faults = append(faults, apivalidation.ValidateAnnotations(typed.GetAnnotations(),
 		field.NewPath("metadata", "annotations"))...)
 	if len(faults) > 0 {
 		return &problem{field: faults[0].Field, reason: faults[0].ErrorBody()}
 	}
-	if spec(typed) == nil {
+	if k.Spec == nil {
 		return nil
 	}
 	var object map[string]any
@@ -279,7 +258,7 @@ func (r *reader) judge(k kind, raw []byte, typed meta.Object) *problem {
 		return &problem{reason: err.Error()}
 	}
 	delete(object, "status") // Istio's kinds have it as a resource of its own, and nobody writes it by hand.
-	if f, ok := r.schemas.Judge(k.name, object); !ok {
+	if f, ok := r.schemas.Judge(k.Name, object); !ok {
 		return &problem{field: f.Field, reason: f.Reason}
 	}
 	return nil

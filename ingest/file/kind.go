@@ -1,100 +1,25 @@
 package file
 
 import (
-	networking "istio.io/client-go/pkg/apis/networking/v1"
-	core "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/ingest"
 )
 
-// kind says how objects of one kind are read.
-type kind struct {
-	name     value.Kind
-	versions []string
-	// cluster says that objects of the kind have no namespace.
-	cluster bool
-	// lenient says that unknown fields are left out, not refused: programs write these kinds, and newer ones write more
-	// fields.
-	lenient bool
-	// empty makes an object to decode into.
-	empty func() meta.Object
+// specOf is the message in an object of Istio's; nil in others.
+func specOf(k *ingest.Kind, o ingest.Object) ingest.Message {
+	if k.Spec == nil {
+		return nil
+	}
+	return k.Spec(o)
 }
 
-// configMap is only a way to write a mesh configuration.
-const configMap value.Kind = "ConfigMap"
-
-// kindOf finds a kind that pilotd uses.
-func kindOf(group, name string) (kind, bool) {
-	var k kind
-	switch group {
-	case "":
-		k = coreKind(value.Kind(name))
-	case discovery.GroupName:
-		if value.Kind(name) == value.KindEndpointSlice {
-			k = kind{lenient: true, empty: func() meta.Object { return &discovery.EndpointSlice{} }}
-		}
-	case "networking.istio.io":
-		k = istioKind(value.Kind(name))
-		k.versions = []string{"v1", "v1beta1", "v1alpha3"}
+// unknownVersion says why an object of a kind is not read in a version; empty if it is.
+func unknownVersion(k *ingest.Kind, version string) string {
+	if slices.Contains(k.Versions, version) {
+		return ""
 	}
-	k.name = value.Kind(name)
-	if k.versions == nil {
-		k.versions = []string{"v1"}
-	}
-	return k, k.empty != nil
-}
-
-func coreKind(name value.Kind) kind {
-	switch name {
-	case value.KindNamespace:
-		return kind{cluster: true, empty: func() meta.Object { return &core.Namespace{} }}
-	case value.KindNode:
-		return kind{cluster: true, lenient: true, empty: func() meta.Object { return &core.Node{} }}
-	case value.KindPod:
-		return kind{lenient: true, empty: func() meta.Object { return &core.Pod{} }}
-	case value.KindService:
-		return kind{empty: func() meta.Object { return &core.Service{} }}
-	case configMap:
-		return kind{empty: func() meta.Object { return &core.ConfigMap{} }}
-	}
-	return kind{}
-}
-
-func istioKind(name value.Kind) kind {
-	switch name {
-	case value.KindServiceEntry:
-		return kind{empty: func() meta.Object { return &networking.ServiceEntry{} }}
-	case value.KindWorkloadEntry:
-		return kind{empty: func() meta.Object { return &networking.WorkloadEntry{} }}
-	case value.KindVirtualService:
-		return kind{empty: func() meta.Object { return &networking.VirtualService{} }}
-	case value.KindDestinationRule:
-		return kind{empty: func() meta.Object { return &networking.DestinationRule{} }}
-	case value.KindGateway:
-		return kind{empty: func() meta.Object { return &networking.Gateway{} }}
-	case value.KindSidecar:
-		return kind{empty: func() meta.Object { return &networking.Sidecar{} }}
-	}
-	return kind{}
-}
-
-// spec is the protobuf message in an object of Istio's; nil in others.
-func spec(o meta.Object) protoMessage {
-	switch o := o.(type) {
-	case *networking.ServiceEntry:
-		return &o.Spec
-	case *networking.WorkloadEntry:
-		return &o.Spec
-	case *networking.VirtualService:
-		return &o.Spec
-	case *networking.DestinationRule:
-		return &o.Spec
-	case *networking.Gateway:
-		return &o.Spec
-	case *networking.Sidecar:
-		return &o.Spec
-	}
-	return nil
+	return fmt.Sprintf("%q is unknown: expected one of %s", version, strings.Join(k.Versions, ", "))
 }

@@ -133,7 +133,7 @@ func (m *Mesh) accept() {
 }
 
 func (m *Mesh) apply(object any) {
-	key := value.ObjectKey{Kind: value.KindMeshConfig, Name: "mesh"}
+	key := value.ObjectKey{Kind: value.KindMeshConfig, Name: ingest.MeshName}
 	m.sink.Apply([]ingest.Event{{Source: m.path, Key: key, Object: object, Where: m.path + ":1"}})
 	m.log.Info("mesh configuration read", "present", object != nil)
 }

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/client-go/pkg/apis/networking/v1"
 	core "k8s.io/api/core/v1"
 
+	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/ingest/crd"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -16,7 +17,8 @@ import (
 func parseText(path, text string) *parser {
 	p := &parser{
 		path: path, texts: map[[sha256.Size]byte]*document{},
-		rules: rules{mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"},
+		rules: rules{kinds: ingest.NewKindTable(),
+			mesh:    value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system", Name: "istio"},
 			schemas: crd.New()},
 	}
 	p.parse([]byte(text))

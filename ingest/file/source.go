@@ -76,6 +76,7 @@ func New(o Options) *Source {
 		sink: o.Sink,
 		log:  o.Log.With("source", o.Dir),
 		rules: rules{
+			kinds: ingest.NewKindTable(),
 			mesh: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: or(o.RootNamespace, "istio-system"),
 				Name: or(o.MeshConfigMap, "istio")},
 			schemas: crd.New(),

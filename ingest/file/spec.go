@@ -5,22 +5,17 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-)
 
-// protoMessage is a message with Istio's own way to read JSON.
-type protoMessage interface {
-	proto.Message
-	json.Unmarshaler
-}
+	"github.com/pilotd/pilotd/ingest"
+)
 
 // Istio's messages read JSON leniently: an unknown field is dropped, and an error says nothing of where it is. The
 // functions here look at the JSON beside the message's description, to refuse the first and to say the second.
 
-// specOf takes the spec out of an object's JSON.
-func specOf(raw []byte) any {
+// specIn takes the spec out of an object's JSON.
+func specIn(raw []byte) any {
 	var o struct {
 		Spec any `json:"spec"`
 	}
@@ -32,8 +27,8 @@ func specOf(raw []byte) any {
 
 // unknownField finds a field of the object's spec that the message does not have, and the name of the (sub)message that
 // lacks it.
-func unknownField(m protoMessage, raw []byte) (path, message string) {
-	return findUnknown(m.ProtoReflect().Descriptor(), specOf(raw), "spec")
+func unknownField(m ingest.Message, raw []byte) (path, message string) {
+	return findUnknown(m.ProtoReflect().Descriptor(), specIn(raw), "spec")
 }
 
 func findUnknown(d protoreflect.MessageDescriptor, v any, path string) (string, string) {
@@ -56,8 +51,8 @@ func findUnknown(d protoreflect.MessageDescriptor, v any, path string) (string, 
 }
 
 // locate finds the deepest part of the object's spec that does not decode, and why.
-func locate(m protoMessage, raw []byte) (path, reason string) {
-	return findBad(m.ProtoReflect().Descriptor(), specOf(raw), "spec")
+func locate(m ingest.Message, raw []byte) (path, reason string) {
+	return findBad(m.ProtoReflect().Descriptor(), specIn(raw), "spec")
 }
 
 func findBad(d protoreflect.MessageDescriptor, v any, path string) (string, string) {

@@ -59,7 +59,7 @@ func fromAPIServer(t *testing.T, kind value.Kind, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed := istioKind(kind).empty()
+	typed := ingest.NewKindTable()[kind].New()
 	if err := kjson.Unmarshal(pruned, typed); err != nil {
 		t.Fatal(err)
 	}

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"net/http"
 
-	core "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/pilotd/pilotd/ingest"
 )
 
 // clients are the ways to the server; they share connections and the limit of requests. Immutable.
@@ -39,21 +39,20 @@ func newClients(o Options) (*clients, error) {
 	kubernetes := rest.CopyConfig(cfg)
 	kubernetes.ContentType, kubernetes.AcceptContentTypes = runtime.ContentTypeProtobuf,
 		runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	kubernetes.NegotiatedSerializer = coreCodecs().WithoutConversion()
+	kubernetes.NegotiatedSerializer = builtinCodecs().WithoutConversion()
 	custom := rest.CopyConfig(cfg)
 	custom.ContentType = runtime.ContentTypeJSON
 	custom.NegotiatedSerializer = customCodecs().WithoutConversion()
-	for _, gv := range []schema.GroupVersion{core.SchemeGroupVersion, discovery.SchemeGroupVersion} {
-		if err := c.add(gv, kubernetes, transport); err != nil {
-			return nil, err
+	for _, k := range ingest.Kinds() {
+		with := custom
+		if k.Builtin {
+			with = kubernetes
 		}
-	}
-	for _, k := range customKinds(scope{}) {
-		for _, gv := range k.versions {
+		for _, gv := range k.GroupVersions() {
 			if _, ok := c.rest[gv]; ok {
 				continue
 			}
-			if err := c.add(gv, custom, transport); err != nil {
+			if err := c.add(gv, with, transport); err != nil {
 				return nil, err
 			}
 		}

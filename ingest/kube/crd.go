@@ -12,6 +12,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pilotd/pilotd/ingest"
 )
 
 const (
@@ -37,7 +39,7 @@ type crds struct {
 
 // crdKind is the kind of CRDs. Without it custom kinds are asked for one by one.
 func crdKind() kind {
-	return kind{name: "CustomResourceDefinition", resource: crdResource,
+	return kind{Kind: &ingest.Kind{Name: "CustomResourceDefinition.apiextensions.k8s.io"}, resource: crdResource,
 		need: need{optional: true, loss: "custom kinds are asked for one by one"}}
 }
 
@@ -52,7 +54,8 @@ func (s *Source) followCRDs(ctx context.Context) {
 	client := s.clients.metadata.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 		Resource: crdResource})
 	var reading sync.WaitGroup
-	c := &crds{source: s, ctx: ctx, kinds: customKinds(s.scope), reading: &reading, readers: map[string]reader{}}
+	_, custom := kindsOf(s.scope)
+	c := &crds{source: s, ctx: ctx, kinds: custom, reading: &reading, readers: map[string]reader{}}
 	late := time.AfterFunc(s.outbox.grace/2, func() {
 		if s.outbox.waits(crdResource) { // The server hangs over this list; it may answer others.
 			c.startAll()
@@ -219,7 +222,7 @@ func (s *Source) served(ctx context.Context, k kind) (schema.GroupVersion, bool)
 	delay, since := backoff(), time.Now()
 	delay.Duration = 10 * time.Millisecond
 	for {
-		for _, gv := range k.versions {
+		for _, gv := range k.GroupVersions() {
 			list, _ := k.requests(s.clients.of(gv), s)
 			_, err := list(ctx, meta.ListOptions{Limit: 1})
 			if err == nil {

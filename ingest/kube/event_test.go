@@ -10,6 +10,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // counter is a Sink that counts events.
@@ -51,12 +52,17 @@ func detached(sink ingest.Sink) *Source {
 
 // endpointSlices is the kind of EndpointSlices.
 func endpointSlices(t testing.TB) kind {
-	for _, k := range coreKinds(newScope(Options{})) {
-		if k.resource == "endpointslices" {
+	return builtinKind(t, value.KindEndpointSlice)
+}
+
+func builtinKind(t testing.TB, name value.Kind) kind {
+	builtin, _ := kindsOf(newScope(Options{}))
+	for _, k := range builtin {
+		if k.Name == name {
 			return k
 		}
 	}
-	t.Fatal("no kind of slices")
+	t.Fatalf("no kind %v", name)
 	return kind{}
 }
 

@@ -2,50 +2,14 @@ package kube
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
-	networking "istio.io/client-go/pkg/apis/networking/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/pilotd/pilotd/ingest"
-	"github.com/pilotd/pilotd/snapshot/value"
 )
-
-// istioGroup is the API group of Istio's networking kinds.
-const istioGroup = "networking.istio.io"
-
-// istioVersions are the versions of the group, the one to prefer first. They differ in name only.
-func istioVersions() (out []schema.GroupVersion) {
-	for _, v := range []string{"v1", "v1beta1", "v1alpha3"} {
-		out = append(out, schema.GroupVersion{Group: istioGroup, Version: v})
-	}
-	return out
-}
-
-// customKinds are the kinds that have CRDs, by the names of these.
-func customKinds(s scope) map[string]kind {
-	kinds := unservedKinds(s)
-	for name, resource := range map[value.Kind]string{
-		value.KindServiceEntry:    "serviceentries",
-		value.KindWorkloadEntry:   "workloadentries",
-		value.KindVirtualService:  "virtualservices",
-		value.KindDestinationRule: "destinationrules",
-		value.KindGateway:         "gateways",
-		value.KindSidecar:         "sidecars",
-	} {
-		kinds[resource+"."+istioGroup] = kind{
-			name: name, resource: resource, versions: istioVersions(), namespace: s.namespace,
-			list: func() runtime.Object { return &unreadList{} },
-			read: func(o any) (any, *ingest.Rejection) { return readIstio(name, o) },
-			need: need{optional: true, excused: s.namespace != "", loss: "objects of this kind have no effect"},
-		}
-	}
-	return kinds
-}
 
 // unread is an object of a kind with a CRD whose spec is JSON still: one that does not decode must not stop the list
 // that it is in.
@@ -83,11 +47,11 @@ func (l *unreadList) DeepCopyObject() runtime.Object {
 // customCodecs read every kind and version that has a CRD as unread.
 func customCodecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
-	for _, k := range customKinds(scope{}) {
-		name, _, _ := strings.Cut(string(k.name), ".")
-		for _, gv := range k.versions {
-			scheme.AddKnownTypeWithName(gv.WithKind(name), &unread{})
-			scheme.AddKnownTypeWithName(gv.WithKind(name+"List"), &unreadList{})
+	_, kinds := kindsOf(scope{})
+	for _, k := range kinds {
+		for _, gv := range k.GroupVersions() {
+			scheme.AddKnownTypeWithName(gv.WithKind(k.APIName()), &unread{})
+			scheme.AddKnownTypeWithName(gv.WithKind(k.APIName()+"List"), &unreadList{})
 			meta.AddToGroupVersion(scheme, gv)
 		}
 	}
@@ -95,44 +59,31 @@ func customCodecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// readIstio decodes an object of Istio's.
-func readIstio(name value.Kind, o any) (any, *ingest.Rejection) {
-	u, ok := o.(*unread)
-	if !ok {
-		return o, nil
+// decoder is the read of a kind of Istio's.
+func decoder(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
+	return func(o any) (any, *ingest.Rejection) {
+		u, ok := o.(*unread)
+		if !ok {
+			return o, nil
+		}
+		typed, err := decode(k, u)
+		if err != nil {
+			return nil, &ingest.Rejection{Field: "spec", Reason: err.Error()}
+		}
+		return typed, nil
 	}
-	keepMeta(&u.ObjectMeta)
-	typed, err := decode(name, u)
-	if err != nil {
-		return nil, &ingest.Rejection{Field: "spec", Reason: err.Error()}
-	}
-	return typed, nil
 }
 
-func decode(name value.Kind, u *unread) (meta.Object, error) {
-	switch name {
-	case value.KindServiceEntry:
-		// Its status has the addresses that were allocated; one that does not read is no reason to lose the rest.
-		o := &networking.ServiceEntry{ObjectMeta: u.ObjectMeta}
-		_ = readJSON(u.Status, &o.Status)
-		return o, readJSON(u.Spec, &o.Spec)
-	case value.KindWorkloadEntry:
-		o := &networking.WorkloadEntry{ObjectMeta: u.ObjectMeta}
-		return o, readJSON(u.Spec, &o.Spec)
-	case value.KindVirtualService:
-		o := &networking.VirtualService{ObjectMeta: u.ObjectMeta}
-		return o, readJSON(u.Spec, &o.Spec)
-	case value.KindDestinationRule:
-		o := &networking.DestinationRule{ObjectMeta: u.ObjectMeta}
-		return o, readJSON(u.Spec, &o.Spec)
-	case value.KindGateway:
-		o := &networking.Gateway{ObjectMeta: u.ObjectMeta}
-		return o, readJSON(u.Spec, &o.Spec)
-	case value.KindSidecar:
-		o := &networking.Sidecar{ObjectMeta: u.ObjectMeta}
-		return o, readJSON(u.Spec, &o.Spec)
+func decode(k *ingest.Kind, u *unread) (ingest.Object, error) {
+	o := k.New()
+	if m, ok := o.(meta.ObjectMetaAccessor).GetObjectMeta().(*meta.ObjectMeta); ok {
+		*m = u.ObjectMeta
 	}
-	return nil, fmt.Errorf("kind %s is none of Istio's", name)
+	ingest.KeepMeta(o)
+	if k.Status != nil {
+		_ = readJSON(u.Status, k.Status(o)) // One that does not read is no reason to lose the rest.
+	}
+	return o, readJSON(u.Spec, k.Spec(o))
 }
 
 func readJSON(raw json.RawMessage, into json.Unmarshaler) error {

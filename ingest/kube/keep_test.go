@@ -7,6 +7,8 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 func TestOfAPodOnlyTheUsedFieldsAreKept(t *testing.T) {
@@ -75,27 +77,22 @@ status:
 // arrived is what is kept of a Pod.
 func arrived(t *testing.T, p *core.Pod) *arrival {
 	t.Helper()
-	for _, k := range coreKinds(newScope(Options{})) {
-		if k.resource == "pods" {
-			a, err := k.arrive(p, detached(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a
-		}
+	a, err := builtinKind(t, value.KindPod).arrive(p, detached(nil))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no kind of pods")
-	return nil
+	return a
 }
 
 func TestKeepIsTotal(t *testing.T) {
-	for _, k := range coreKinds(newScope(Options{})) {
+	builtin, _ := kindsOf(newScope(Options{}))
+	for _, k := range builtin {
 		list := k.list()
 		if _, ok := list.(meta.ListInterface); !ok {
-			t.Errorf("%s: %T is no list", k.name, list)
+			t.Errorf("%s: %T is no list", k.Name, list)
 		}
 		if a, err := k.arrive(&meta.PartialObjectMetadata{}, detached(nil)); err != nil || a.object == nil {
-			t.Errorf("%s: lost an object of another type: %v", k.name, err)
+			t.Errorf("%s: lost an object of another type: %v", k.Name, err)
 		}
 	}
 }

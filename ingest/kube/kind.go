@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	core "k8s.io/api/core/v1"
-	discovery "k8s.io/api/discovery/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -20,12 +18,9 @@ import (
 
 // kind says how objects of one kind are asked for and read. Immutable.
 type kind struct {
-	name  value.Kind
-	group schema.GroupVersion
-	// of a custom kind, instead of group: those that it may be served in, the one to prefer first
-	versions []schema.GroupVersion
+	*ingest.Kind
+	// resource is the name in what is told of the kind: the plural, for a kind that is not served with its group.
 	resource string
-	inURL    string // the resource's name in URLs, where that is another one
 	list     func() runtime.Object
 	// namespace and fields limit the request.
 	namespace, fields string
@@ -39,11 +34,6 @@ type kind struct {
 type scope struct {
 	namespace, root, meshConfigMap string
 	meshElsewhere                  bool
-}
-
-// wide is the need of a kind without namespaces, which pilotd can do without.
-func (s scope) wide(loss string) need {
-	return need{optional: true, loss: loss, excused: s.namespace != ""}
 }
 
 // mesh is the need of the mesh configuration. Without it the defaults would be in force, which may let through what it
@@ -65,46 +55,47 @@ func newScope(o Options) scope {
 	return s
 }
 
-// coreKinds are the kinds that every server has.
-func coreKinds(s scope) []kind {
-	v1 := core.SchemeGroupVersion
-	namespaces := ""
-	if s.namespace != "" {
-		namespaces = "metadata.name=" + s.namespace
+// kindsOf are the kinds that a source reads: those that every server has, and by the name of their CRD those that are
+// there only with one.
+func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
+	custom = map[string]kind{}
+	all := ingest.Kinds()
+	for i := range all {
+		d := &all[i]
+		k := kind{Kind: d, resource: d.Plural, fields: d.Selector,
+			need: need{optional: d.Loss != "", loss: d.Loss, excused: d.Loss != "" && s.namespace != ""}}
+		if d.InNamespaces {
+			k.namespace = s.namespace
+		}
+		if d.Builtin {
+			k.list, k.read = d.NewList, keeper(d)
+			builtin = append(builtin, s.limited(k))
+			continue
+		}
+		k.list, k.read = func() runtime.Object { return &unreadList{} }, decoder(d)
+		if d.NotServed != "" {
+			k.resource, k.excused = d.CRD(), true
+			k.read = func(any) (any, *ingest.Rejection) { return ingest.NotServed{}, nil }
+		}
+		custom[d.CRD()] = k
 	}
-	return []kind{
-		{name: value.KindNamespace, group: v1, resource: "namespaces", fields: namespaces,
-			list: func() runtime.Object { return &core.NamespaceList{} }, read: keepNamespace,
-			need: s.wide("what depends on the labels of namespaces has no effect")},
-		{name: value.KindNode, group: v1, resource: "nodes", list: func() runtime.Object { return &core.NodeList{} },
-			read: keepNode, need: s.wide("the localities of pods are unknown")},
-		{
-			name: value.KindPod, group: v1, resource: "pods", namespace: s.namespace,
-			list: func() runtime.Object { return &core.PodList{} }, read: trimmed(),
-			fields: "status.phase!=Failed,status.phase!=Succeeded", // They have given up their address.
-		},
-		{name: value.KindService, group: v1, resource: "services", namespace: s.namespace,
-			list: func() runtime.Object { return &core.ServiceList{} }, read: keepService},
-		{
-			name: value.KindEndpointSlice, group: discovery.SchemeGroupVersion, resource: "endpointslices",
-			namespace: s.namespace,
-			list:      func() runtime.Object { return &discovery.EndpointSliceList{} }, read: trimmed(),
-		},
-		{
-			name: value.KindMeshConfig, group: v1, resource: "configmaps", namespace: s.root,
-			fields: "metadata.name=" + s.meshConfigMap,
-			list:   func() runtime.Object { return &core.ConfigMapList{} }, read: readMesh, need: s.mesh(),
-		},
+	return builtin, custom
+}
+
+// limited is a kind that every server has, limited to the objects that the scope allows.
+func (s scope) limited(k kind) kind {
+	switch {
+	case k.Name == value.KindNamespace && s.namespace != "":
+		k.fields = "metadata.name=" + s.namespace
+	case k.Name == value.KindMeshConfig:
+		k.namespace, k.fields = s.root, "metadata.name="+s.meshConfigMap
+		k.read, k.need = readMesh, s.mesh()
 	}
+	return k
 }
 
 // key is the key of an object of this kind.
-func (k kind) key(m meta.Object) value.ObjectKey {
-	if k.name == value.KindMeshConfig {
-		return value.ObjectKey{Kind: k.name, Name: "mesh"}
-	}
-	return value.ObjectKey{Kind: k.name, Namespace: m.GetNamespace(), Name: m.GetName()}
-}
+func (k kind) key(m meta.Object) value.ObjectKey { return k.Key(m.GetNamespace(), m.GetName()) }
 
 // page is how many objects a list asks for at a time.
 const page = 500
@@ -118,8 +109,7 @@ const maxPages = 4000
 func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
-		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(cmp.Or(k.inURL,
-			k.resource)).VersionedParams(o, meta.ParameterCodec)
+		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.Plural).VersionedParams(o, meta.ParameterCodec)
 	}
 	pages := 0
 	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
@@ -151,17 +141,15 @@ func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, 
 	return list, follow
 }
 
-// trimmed is a read of its own for one kind, which one reflector calls.
-func trimmed() func(any) (any, *ingest.Rejection) {
-	var t ingest.Trimmer
+// keeper is the read of a kind that every server has, for one reflector.
+func keeper(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
+	var s ingest.Stripper
 	return func(o any) (any, *ingest.Rejection) {
-		switch whole := o.(type) {
-		case *pod:
-			o = &whole.Pod
-		case *slice:
-			o = &whole.EndpointSlice
+		o = whole(o)
+		if object, ok := o.(ingest.Object); ok && k.Keep != nil {
+			k.Keep(object)
 		}
-		return t.Trim(o), nil
+		return k.Strip(&s, o), nil
 	}
 }
 
@@ -171,7 +159,7 @@ func readMesh(o any) (any, *ingest.Rejection) {
 	if !ok {
 		return o, nil
 	}
-	text, ok := c.Data["mesh"]
+	text, ok := c.Data[ingest.MeshName]
 	if !ok {
 		return nil, &ingest.Rejection{Field: "data.mesh", Reason: "is missing in ConfigMap " + c.Name +
 			": expected a MeshConfig in YAML"}

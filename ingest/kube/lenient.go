@@ -48,7 +48,7 @@ func (k kind) arriveAlone(listKind string, item json.RawMessage, c container) (*
 		if all, bad := k.arriveAll(found, c); bad == nil && len(all.(*arrivals).Items) == 1 {
 			return all.(*arrivals).Items[0], true
 		}
-		err = fmt.Errorf("it is no %s", k.name)
+		err = fmt.Errorf("it is no %s", k.APIName())
 	}
 	var named struct {
 		Metadata struct {

@@ -95,7 +95,7 @@ func (o *outbox) add(key value.ObjectKey, l letter) {
 func (o *outbox) expect(k kind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.readings[k.resource] = &reading{kind: k.name, need: k.need, waiting: true, since: time.Now()}
+	o.readings[k.resource] = &reading{kind: k.Name, need: k.need, waiting: true, since: time.Now()}
 }
 
 // arrived tells that all that a resource had at first was put, or that it is not there.

@@ -61,18 +61,18 @@ func TestSyncedComesAfterAllThatWasExpected(t *testing.T) {
 	r := sinktest.New()
 	source := detached(r)
 	o := source.outbox
-	o.expect(kind{resource: "a"})
-	o.expect(kind{resource: "b"})
+	o.expect(kind{Kind: &ingest.Kind{}, resource: "a"})
+	o.expect(kind{Kind: &ingest.Kind{}, resource: "b"})
 	o.put(map[value.ObjectKey]letter{virtualService("x"): {event: &ingest.Event{Key: virtualService("x"), Object: 1}}})
 	o.arrived("a")
-	o.expect(kind{resource: "c"})
+	o.expect(kind{Kind: &ingest.Kind{}, resource: "c"})
 	o.arrived("b")
 	source.hand(o.take())
 	if told := r.Now(); len(told.Synced) != 0 || len(told.Objects) != 1 || len(o.missing()) != 1 {
 		t.Errorf("told %v, missing %v", told, o.missing())
 	}
 	o.arrived("c")
-	o.expect(kind{resource: "d"}) // A kind that comes later does not count.
+	o.expect(kind{Kind: &ingest.Kind{}, resource: "d"}) // A kind that comes later does not count.
 	o.arrived("d")
 	source.hand(o.take())
 	if told := r.Now(); len(told.Synced) != 1 {

@@ -81,7 +81,7 @@ func TestRealServer(t *testing.T) {
 	cluster.Apply(realVS("x", "x.com"))
 	r.Until(t, "an object of a kind that came later", hosts("x", "x.com"))
 
-	policy := value.ObjectKey{Kind: "AuthorizationPolicy", Namespace: "app", Name: "deny"}
+	policy := value.ObjectKey{Kind: value.KindOf("security.istio.io", "AuthorizationPolicy"), Namespace: "app", Name: "deny"}
 	cluster.Apply("apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: deny, namespace: app}\nspec: {action: DENY}\n")
 	r.Until(t, "an object of a kind that is not served", func(told *sinktest.Told) bool {
 		return told.Objects[policy].Object == any(ingest.NotServed{})

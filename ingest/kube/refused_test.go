@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/ingest/sinktest"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -123,7 +124,7 @@ func TestRightsInOneNamespaceAreEnough(t *testing.T) {
 		api.serve(path)
 	}
 	api.put(istio+"virtualservices", vs("v1", "x", "x.com"))
-	for _, version := range istioVersions() { // A kind that this role may not read.
+	for _, version := range ingest.NewKindTable()[value.KindGateway].GroupVersions() { // A kind that this role may not read.
 		api.spoil(strings.Replace(istio, "/v1/", "/"+version.Version+"/", 1)+"gateways", refusal(403, "Forbidden"))
 	}
 	began := time.Now()
@@ -184,7 +185,7 @@ func TestAnObjectOfKubernetesThatDoesNotDecodeHurtsOnlyItself(t *testing.T) {
 func TestAPanicHurtsOnlyItsObject(t *testing.T) {
 	r := &fragile{Recorder: sinktest.New()}
 	s := detached(r)
-	k := coreKinds(newScope(Options{}))[3]
+	k := builtinKind(t, value.KindService)
 	read := k.read
 	k.read = func(o any) (any, *ingestRejection) {
 		if m, _ := accessor(o); m.GetName() == "unreadable" {

@@ -81,7 +81,7 @@ func (s *Source) Run(ctx context.Context) error {
 	var reading sync.WaitGroup
 	defer s.clients.close()
 	defer reading.Wait()
-	kinds := coreKinds(s.scope)
+	kinds, _ := kindsOf(s.scope)
 	for _, k := range kinds {
 		s.outbox.expect(k)
 	}
@@ -111,7 +111,7 @@ func (s *Source) read(ctx context.Context, reading *sync.WaitGroup, follow func(
 // follow hands one kind to the outbox until ctx ends.
 func (s *Source) follow(ctx context.Context, k kind) {
 	lw := &cache.ListWatch{}
-	client := s.clients.of(k.group)
+	client := s.clients.of(k.GroupVersions()[0])
 	lw.ListWithContextFunc, lw.WatchFuncWithContext = k.requests(client, s)
 	s.reflect(ctx, k.resource, lw, newCollector(k, s))
 }

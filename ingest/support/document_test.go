@@ -1,4 +1,4 @@
-package support
+package support_test
 
 import (
 	"flag"
@@ -6,6 +6,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/ingest/support"
 )
 
 var update = flag.Bool("update", false, "write docs/api-support.md")
@@ -38,11 +41,13 @@ Their objects are found by name and reported as not served; nothing else of them
 func document() string {
 	var b strings.Builder
 	b.WriteString(introduction)
-	for _, k := range Kinds() {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", k.Name, k.Group, remark(k.Reason, k.Security))
+	for _, k := range ingest.Kinds() {
+		if k.NotServed != "" {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", k.Name.Name(), k.Name.Group(), remark(k.NotServed, k.Security))
+		}
 	}
 	b.WriteString("\nKinds that stand neither here nor below are not read: Ingress, GatewayClass, ReferenceGrant, ServiceExport and ServiceImport among them.\n")
-	for s := range New().Sections() {
+	for s := range support.New().Sections() {
 		title := s.Name
 		if i := strings.LastIndex(title, "/"); i >= 0 {
 			title = title[i+1:]
@@ -53,11 +58,11 @@ func document() string {
 			title = strings.TrimPrefix(strings.TrimPrefix(title, "istio.networking.v1alpha3."), "istio.mesh.v1alpha1.")
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n| %s | state | |\n| --- | --- | --- |\n", title,
-			map[string]string{enumSection: "value"}[s.Kind]+map[string]string{messageSection: "field",
-				structSection: "field", annotationSection: "name", labelSection: "name"}[s.Kind])
+			map[string]string{"enum": "value"}[s.Kind]+map[string]string{"message": "field",
+				"struct": "field", "annotations": "name", "labels": "name"}[s.Kind])
 		for _, n := range s.Names {
 			e, _ := s.Entry(n)
-			if n == everything {
+			if n == "*" {
 				n = "all others"
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", n, e.State, remark(e.Remark, e.Security))

@@ -3,8 +3,6 @@ package value
 import (
 	"maps"
 	"slices"
-
-	"google.golang.org/protobuf/proto"
 )
 
 // Equal reports whether two endpoints are the same in every field.
@@ -51,40 +49,6 @@ func (s *Service) sameScalars(o *Service) bool {
 		s.ExternalName == o.ExternalName &&
 		s.TrafficDistribution == o.TrafficDistribution && s.NodeLocal == o.NodeLocal &&
 		s.PublishNotReady == o.PublishNotReady
-}
-
-// Equal reports whether two namespaces are the same in every field.
-func (n *Namespace) Equal(o *Namespace) bool {
-	return n == o || n.Name == o.Name && n.TrafficDistribution == o.TrafficDistribution &&
-		maps.Equal(n.Labels, o.Labels)
-}
-
-// Equal reports whether two mesh configurations are the same.
-func (m *Mesh) Equal(o *Mesh) bool {
-	return m == o || m.DomainSuffix == o.DomainSuffix && m.ClusterID == o.ClusterID && proto.Equal(m.Config, o.Config) &&
-		same(m.Retries, o.Retries)
-}
-
-// Equal reports whether two VirtualServices are the same.
-func (v *VirtualService) Equal(o *VirtualService) bool {
-	return v == o || v.Meta == o.Meta && v.Export.Equal(o.Export) && slices.Equal(v.Delegates, o.Delegates) &&
-		v.RegexSize == o.RegexSize && v.Routing.Equal(&o.Routing)
-}
-
-// Equal reports whether two rules are the same.
-func (d *DestinationRule) Equal(o *DestinationRule) bool {
-	return d == o || d.Meta == o.Meta && d.Export.Equal(o.Export) && slices.Equal(d.From, o.From) &&
-		proto.Equal(d.Spec, o.Spec)
-}
-
-// Equal reports whether two gateways are the same.
-func (g *Gateway) Equal(o *Gateway) bool {
-	return g == o || g.Meta == o.Meta && proto.Equal(g.Spec, o.Spec)
-}
-
-// Equal reports whether two Sidecar objects are the same.
-func (s *Sidecar) Equal(o *Sidecar) bool {
-	return s == o || s.Meta == o.Meta && proto.Equal(s.Spec, o.Spec)
 }
 
 // same reports whether two values that may be missing are equal.

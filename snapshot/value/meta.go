@@ -5,39 +5,6 @@ import (
 	"strings"
 )
 
-// Kind names a kind of object, as users write it.
-type Kind string
-
-// The kinds of objects that pilotd reads.
-const (
-	KindNamespace       Kind = "Namespace"
-	KindNode            Kind = "Node"
-	KindPod             Kind = "Pod"
-	KindService         Kind = "Service"
-	KindEndpointSlice   Kind = "EndpointSlice"
-	KindServiceEntry    Kind = "ServiceEntry"
-	KindWorkloadEntry   Kind = "WorkloadEntry"
-	KindVirtualService  Kind = "VirtualService"
-	KindDestinationRule Kind = "DestinationRule"
-	KindGateway         Kind = "Gateway"
-	KindSidecar         Kind = "Sidecar"
-	KindMeshConfig      Kind = "MeshConfig"
-)
-
-// ObjectKey identifies an object. Namespace is empty for cluster-scoped kinds.
-type ObjectKey struct {
-	Kind      Kind
-	Namespace string
-	Name      string
-}
-
-func (k ObjectKey) String() string {
-	if k.Namespace == "" {
-		return string(k.Kind) + " " + k.Name
-	}
-	return string(k.Kind) + " " + k.Namespace + "/" + k.Name
-}
-
 // Value is what pilotd makes of one configuration object. Those of a kind are pointers to one type.
 type Value interface {
 	// Kind is the object's kind; it is known of a nil pointer too.
@@ -48,6 +15,8 @@ type Value interface {
 
 // Meta is what every namespaced configuration object carries.
 type Meta struct {
+	// Cluster is as in ObjectKey.
+	Cluster   string
 	Namespace string
 	Name      string
 	// Created is the creation time in seconds since the epoch; 0 when the source gives none. Older objects win
@@ -55,7 +24,7 @@ type Meta struct {
 	Created int64
 }
 
-// Older orders objects by creation time, then namespace, then name: the order in which conflicts are decided.
+// Older orders objects by creation time, then name, namespace and cluster: the order in which conflicts are decided.
 func (m Meta) Older(o Meta) bool {
 	if m.Created != o.Created {
 		return m.Created < o.Created
@@ -63,7 +32,10 @@ func (m Meta) Older(o Meta) bool {
 	if m.Name != o.Name {
 		return m.Name < o.Name
 	}
-	return m.Namespace < o.Namespace
+	if m.Namespace != o.Namespace {
+		return m.Namespace < o.Namespace
+	}
+	return m.Cluster < o.Cluster
 }
 
 // Visibility says which namespaces may see an object (exportTo). The zero value is visible nowhere.

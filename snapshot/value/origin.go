@@ -13,56 +13,9 @@ type Origin interface {
 }
 
 // Object is the object of that kind with this Meta.
-func (m Meta) Object(kind Kind) ObjectKey { return ObjectKey{kind, m.Namespace, m.Name} }
-
-// Kind is KindVirtualService, also of nil; so are the others.
-func (v *VirtualService) Kind() Kind { return KindVirtualService }
-
-// Object is the key of the VirtualService.
-func (v *VirtualService) Object() ObjectKey { return v.Meta.Object(v.Kind()) }
-
-// Objects are the keys of the VirtualService and of those that it delegates to.
-func (v *VirtualService) Objects() []ObjectKey {
-	return append([]ObjectKey{v.Object()}, v.Delegates...)
-}
-
-// Kind is KindGateway.
-func (g *Gateway) Kind() Kind { return KindGateway }
-
-// Object is the key of the Gateway.
-func (g *Gateway) Object() ObjectKey { return g.Meta.Object(g.Kind()) }
-
-// Kind is KindSidecar.
-func (s *Sidecar) Kind() Kind { return KindSidecar }
-
-// Object is the key of the Sidecar object.
-func (s *Sidecar) Object() ObjectKey { return s.Meta.Object(s.Kind()) }
-
-// Kind is KindNamespace.
-func (n *Namespace) Kind() Kind { return KindNamespace }
-
-// Object is the key of the namespace.
-func (n *Namespace) Object() ObjectKey { return ObjectKey{Kind: n.Kind(), Name: n.Name} }
-
-// Kind is KindDestinationRule.
-func (d *DestinationRule) Kind() Kind { return KindDestinationRule }
-
-// Object is the key of the object that the rule has its name of.
-func (d *DestinationRule) Object() ObjectKey { return d.Meta.Object(d.Kind()) }
-
-// Objects are the keys of all objects that were merged into the rule; none of no rule (nil).
-func (d *DestinationRule) Objects() []ObjectKey {
-	switch {
-	case d == nil:
-		return nil
-	case len(d.From) == 0:
-		return []ObjectKey{d.Object()}
-	}
-	return d.From
+func (m Meta) Object(kind Kind) ObjectKey {
+	return ObjectKey{Cluster: m.Cluster, Kind: kind, Namespace: m.Namespace, Name: m.Name}
 }
 
 // Objects are the keys of all objects that define the service, the first of which decides.
 func (s *Service) Objects() []ObjectKey { return append([]ObjectKey{s.Object}, s.Joined...) }
-
-// Object is the key of the mesh's configuration: there is one.
-func (m *Mesh) Object() ObjectKey { return ObjectKey{Kind: KindMeshConfig} }

@@ -38,7 +38,7 @@ func (c *problemCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
 // Collect implements prometheus.Collector.
 func (c *problemCollector) Collect(ch chan<- prometheus.Metric) {
 	for of, n := range c.counts() {
-		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), string(of.Kind),
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), of.Kind.String(),
 			string(of.Cause))
 	}
 }

@@ -77,24 +77,23 @@ func known(url string) string {
 }
 
 func (s *Server) storeMetrics() ingest.Metrics {
-	m := s.Metrics
+	m, kinds := s.Metrics, ingest.NewKindTable()
 	return ingest.Metrics{
-		Event: func(k value.Kind) {
-			switch k {
-			case value.KindService, value.KindEndpointSlice, value.KindPod, value.KindNode, value.KindNamespace:
-				m.RegEvents.WithLabelValues(string(k), "update").Inc()
-			default:
-				m.CfgEvents.WithLabelValues(string(k), "update").Inc()
+		Event: func(name value.Kind) {
+			if k := kinds[name]; k != nil && k.Registry {
+				m.RegEvents.WithLabelValues(name.String(), "update").Inc()
+			} else {
+				m.CfgEvents.WithLabelValues(name.String(), "update").Inc()
 			}
 		},
-		Refused:  func(k value.Kind) { m.Refused.WithLabelValues(string(k)).Inc() },
+		Refused:  func(k value.Kind) { m.Refused.WithLabelValues(k.String()).Inc() },
 		Standing: func(n int) { m.Standing.Set(float64(n)) },
 	}
 }
 
 // countProblem counts a problem of an object that began to stand.
 func (s *Server) countProblem(kind value.Kind, cause report.Cause) {
-	s.Metrics.Problems.WithLabelValues(string(kind), string(cause)).Inc()
+	s.Metrics.Problems.WithLabelValues(kind.String(), string(cause)).Inc()
 }
 
 func (s *Server) took(step plan.Step) {
@@ -112,7 +111,7 @@ func (s *Server) countTriggers(d *snapshot.Delta) {
 		t.WithLabelValues("global").Inc()
 	}
 	for k := range d.Objects {
-		t.WithLabelValues(strings.ToLower(string(k.Kind))).Inc()
+		t.WithLabelValues(strings.ToLower(k.Kind.String())).Inc()
 	}
 	if len(d.Services) > 0 {
 		t.WithLabelValues("service").Add(float64(len(d.Services)))
@@ -134,9 +133,11 @@ func (s *Server) gauges() {
 	counts := func(k value.Kind) func() float64 {
 		return func() float64 { return float64(s.Builder.View().Snapshot.Counts()[k]) }
 	}
-	m.Gauge("pilot_services", "Services known.", counts(value.KindService))
-	m.Gauge("pilot_virt_services", "VirtualServices known.", counts(value.KindVirtualService))
-	m.Gauge("pilotd_destination_rules", "DestinationRules known.", counts(value.KindDestinationRule))
+	for _, k := range ingest.Kinds() {
+		if k.Gauge != "" {
+			m.Gauge(k.Gauge, k.Name.Name()+"s known.", counts(k.Name))
+		}
+	}
 	m.Gauge("pilot_xds", "Streams attached.", func() float64 { return float64(s.Shards.Streams()) })
 	m.Gauge("pilotd_xds_streams_open", "Streams open, attached or not.",
 		func() float64 { return float64(s.Streams.Streams()) })

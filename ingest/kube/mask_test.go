@@ -2,6 +2,7 @@ package kube
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,10 +13,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Whatever a Pod or an EndpointSlice has, what is kept of the sieved one is what is kept of the whole.
-func TestNothingUsedIsSievedOut(t *testing.T) {
+// kept is what the Store keeps of an object.
+func kept(k value.Kind, o any) any { return ingest.NewKindTable()[k].Strip(new(ingest.Stripper), o) }
+
+// Whatever a Pod or an EndpointSlice has, what is kept of the masked one is what is kept of the whole.
+func TestNothingUsedIsMaskedOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPod(t)
 		message, err := p.Marshal()
@@ -23,14 +28,14 @@ func TestNothingUsedIsSievedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		var whole core.Pod
-		var sieved pod
+		var masked pod
 		if err := whole.Unmarshal(message); err != nil {
 			t.Fatal(err)
 		}
-		if err := sieved.Unmarshal(message); err != nil {
+		if err := masked.Unmarshal(message); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := new(ingest.Trimmer).Trim(&sieved.Pod), new(ingest.Trimmer).Trim(&whole); !reflect.DeepEqual(got,
+		if got, want := kept(value.KindPod, &masked.Pod), kept(value.KindPod, &whole); !reflect.DeepEqual(got,
 			want) {
 			t.Fatalf("kept %v\nwant %v", got, want)
 		}
@@ -42,15 +47,15 @@ func TestNothingUsedIsSievedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		var whole discovery.EndpointSlice
-		var sieved slice
+		var masked slice
 		if err := whole.Unmarshal(message); err != nil {
 			t.Fatal(err)
 		}
-		if err := sieved.Unmarshal(message); err != nil {
+		if err := masked.Unmarshal(message); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := new(ingest.Trimmer).Trim(&sieved.EndpointSlice),
-			new(ingest.Trimmer).Trim(&whole); !reflect.DeepEqual(got, want) {
+		if got, want := kept(value.KindEndpointSlice, &masked.EndpointSlice),
+			kept(value.KindEndpointSlice, &whole); !reflect.DeepEqual(got, want) {
 			t.Fatalf("kept %v\nwant %v", got, want)
 		}
 	})
@@ -220,12 +225,16 @@ func BenchmarkArrival(b *testing.B) {
 		make func() message
 	}{
 		{"pod/whole", ofPod, func() message { return &core.Pod{} }},
-		{"pod/sieved", ofPod, func() message { return &pod{} }},
+		{"pod/masked", ofPod, func() message { return &pod{} }},
 		{"slice/whole", ofSlice, func() message { return &discovery.EndpointSlice{} }},
-		{"slice/sieved", ofSlice, func() message { return &slice{} }},
+		{"slice/masked", ofSlice, func() message { return &slice{} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			read := trimmed()
+			kind := value.KindPod
+			if strings.HasPrefix(c.name, "slice") {
+				kind = value.KindEndpointSlice
+			}
+			read := keeper(ingest.NewKindTable()[kind])
 			b.ReportAllocs()
 			b.SetBytes(int64(len(c.data)))
 			for b.Loop() {

@@ -10,15 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// sieve says which fields of a message are used, by number, and which of theirs; of a field with a nil sieve everything
-// is.
-type sieve map[protowire.Number]sieve
+// fieldMask says which fields of a message are used, by number, and which of theirs; of a field with a nil mask
+// everything is.
+type fieldMask map[protowire.Number]fieldMask
 
 // keep appends to out what is used of an encoded message. Most of a Pod is not, and costs more to decode than all the
 // rest.
-func (s sieve) keep(out, message []byte) ([]byte, error) {
+func (m fieldMask) keep(out, message []byte) ([]byte, error) {
 	for len(message) > 0 {
 		num, kind, tag := protowire.ConsumeTag(message)
 		if tag < 0 {
@@ -30,7 +33,7 @@ func (s sieve) keep(out, message []byte) ([]byte, error) {
 		}
 		field := message[:tag+size]
 		message = message[tag+size:]
-		inner, used := s[num]
+		inner, used := m[num]
 		switch {
 		case !used:
 		case inner == nil || kind != protowire.BytesType:
@@ -46,13 +49,13 @@ func (s sieve) keep(out, message []byte) ([]byte, error) {
 }
 
 // nested appends what is used of a message that has its length before it.
-func (s sieve) nested(out, field []byte) ([]byte, error) {
+func (m fieldMask) nested(out, field []byte) ([]byte, error) {
 	message, n := protowire.ConsumeBytes(field)
 	if n < 0 {
 		return nil, protowire.ParseError(n)
 	}
 	at := len(out)
-	out, err := s.keep(out, message)
+	out, err := m.keep(out, message)
 	if err != nil {
 		return nil, err
 	}
@@ -64,15 +67,15 @@ func (s sieve) nested(out, field []byte) ([]byte, error) {
 	return out, nil
 }
 
-// sieveMeta keeps what keepMeta keeps, without annotations, and the owners.
-func sieveMeta() sieve {
-	return sieve{1: nil, 2: nil, 3: nil, 6: nil, 7: nil, 8: nil, 9: nil, 11: nil, 13: nil}
+// metaFields are those that ingest.KeepMeta keeps, without annotations, and the owners.
+func metaFields() fieldMask {
+	return fieldMask{1: nil, 2: nil, 3: nil, 6: nil, 7: nil, 8: nil, 9: nil, 11: nil, 13: nil}
 }
 
-// sievePod keeps what ingest.Trimmer reads of a Pod.
-func sievePod() sieve {
-	return sieve{
-		1: sieveMeta(),
+// podFields are those that ingest.Stripper reads of a Pod.
+func podFields() fieldMask {
+	return fieldMask{
+		1: metaFields(),
 		// spec: containers (their ports), serviceAccountName, nodeName, hostNetwork, hostname, subdomain
 		2: {2: {6: nil}, 8: nil, 10: nil, 11: nil, 16: nil, 17: nil},
 		// status: phase, conditions (type, status), podIP, podIPs
@@ -80,10 +83,10 @@ func sievePod() sieve {
 	}
 }
 
-// sieveSlice keeps what ingest.Trimmer reads of an EndpointSlice.
-func sieveSlice() sieve {
+// sliceFields are those that ingest.Stripper reads of an EndpointSlice.
+func sliceFields() fieldMask {
 	// endpoints (addresses, conditions, targetRef), ports, addressType
-	return sieve{1: sieveMeta(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}
+	return fieldMask{1: metaFields(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}
 }
 
 // sound makes an error of a panic: client-go decodes in a goroutine where nobody else could catch it.
@@ -101,7 +104,7 @@ type pod struct {
 // Unmarshal is what the decoder of protobuf calls.
 func (p *pod) Unmarshal(message []byte) (err error) {
 	defer sound(&err)
-	kept, err := sievePod().keep(make([]byte, 0, len(message)/2), message)
+	kept, err := podFields().keep(make([]byte, 0, len(message)/2), message)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ type slice struct {
 // Unmarshal is what the decoder of protobuf calls.
 func (s *slice) Unmarshal(message []byte) (err error) {
 	defer sound(&err)
-	kept, err := sieveSlice().keep(make([]byte, 0, len(message)), message)
+	kept, err := sliceFields().keep(make([]byte, 0, len(message)), message)
 	if err != nil {
 		return err
 	}
@@ -131,15 +134,34 @@ func (s *slice) Unmarshal(message []byte) (err error) {
 	return s.EndpointSlice.Unmarshal(message)
 }
 
-// coreCodecs read Kubernetes's own kinds.
-func coreCodecs() serializer.CodecFactory {
-	scheme, v1 := runtime.NewScheme(), core.SchemeGroupVersion
-	scheme.AddKnownTypes(v1, &core.Namespace{}, &core.NamespaceList{}, &core.Node{}, &core.NodeList{}, &core.PodList{},
-		&core.Service{}, &core.ServiceList{}, &core.ConfigMap{}, &core.ConfigMapList{})
-	scheme.AddKnownTypeWithName(v1.WithKind("Pod"), &pod{})
-	scheme.AddKnownTypes(discovery.SchemeGroupVersion, &discovery.EndpointSliceList{})
-	scheme.AddKnownTypeWithName(discovery.SchemeGroupVersion.WithKind("EndpointSlice"), &slice{})
-	meta.AddToGroupVersion(scheme, v1)
-	meta.AddToGroupVersion(scheme, discovery.SchemeGroupVersion)
+// whole is the object that the decoder of protobuf or JSON read.
+func whole(o any) any {
+	switch o := o.(type) {
+	case *pod:
+		return &o.Pod
+	case *slice:
+		return &o.EndpointSlice
+	}
+	return o
+}
+
+// builtinCodecs read Kubernetes's own kinds.
+func builtinCodecs() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	masked := map[value.Kind]runtime.Object{value.KindPod: &pod{}, value.KindEndpointSlice: &slice{}}
+	for _, k := range ingest.Kinds() {
+		if !k.Builtin {
+			continue
+		}
+		object := masked[k.Name]
+		if object == nil {
+			object = k.New()
+		}
+		for _, gv := range k.GroupVersions() {
+			scheme.AddKnownTypeWithName(gv.WithKind(k.APIName()), object)
+			scheme.AddKnownTypeWithName(gv.WithKind(k.APIName()+"List"), k.NewList())
+			meta.AddToGroupVersion(scheme, gv)
+		}
+	}
 	return serializer.NewCodecFactory(scheme)
 }

@@ -1,0 +1,29 @@
+package ingest
+
+import (
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func destinationRuleKind() Kind {
+	k := custom(Kind{Name: value.KindDestinationRule, Plural: "destinationrules", Gauge: "pilotd_destination_rules"},
+		func(o *clientnet.DestinationRule) Message { return &o.Spec }, checkDestinationRule)
+	return valued(k, (*world).destinationRule)
+}
+
+// destinationRule qualifies the host.
+func (w *world) destinationRule(o *clientnet.DestinationRule) *value.DestinationRule {
+	spec := clone(&o.Spec)
+	spec.Host = w.qualify(spec.GetHost(), o.Namespace)
+	export := value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultDestinationRuleExportTo(),
+		"*"), o.Namespace)
+	if spec.GetWorkloadSelector() != nil {
+		// Whatever it says: it is for workloads of its own namespace.
+		export = value.NewVisibility([]string{"."}, nil, o.Namespace)
+	}
+	return &value.DestinationRule{
+		Meta: metaOf(o.ObjectMeta), Spec: spec, Export: export,
+		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: o.Namespace, Name: o.Name}},
+	}
+}

@@ -1,0 +1,80 @@
+package ingest
+
+import "github.com/pilotd/pilotd/snapshot/value"
+
+// Kinds are the descriptions of all kinds, those that are served first. Callers must not write them.
+func Kinds() []Kind { return append(servedKinds(), unservedKinds()...) }
+
+func servedKinds() []Kind {
+	return []Kind{
+		namespaceKind(), nodeKind(), podKind(), serviceKind(), sliceKind(), meshKind(), serviceEntryKind(),
+		workloadEntryKind(), virtualServiceKind(), destinationRuleKind(), gatewayKind(), sidecarKind(),
+	}
+}
+
+// unservedKinds are the kinds that are not served, of Istio's API and of the Gateway API. Their objects are looked for
+// by name alone, so that nobody waits in vain for what they ask.
+func unservedKinds() (out []Kind) {
+	const noGateway = "pilotd does not read the Gateway API yet: it brings about no listener and no route"
+	istio := []string{"v1", "v1beta1", "v1alpha3", "v1alpha1"}
+	gateway := []string{"v1", "v1beta1", "v1alpha3", "v1alpha2"}
+	for _, k := range []struct {
+		versions                    []string
+		group, name, plural, reason string
+		security                    bool
+	}{
+		{istio, "security.istio.io", "PeerAuthentication", "peerauthentications",
+			"ports accept plain text and mutual TLS, whatever it says", true},
+		{istio, "security.istio.io", "RequestAuthentication", "requestauthentications", "tokens are not checked", true},
+		{istio, "security.istio.io", "AuthorizationPolicy", "authorizationpolicies", "nothing is denied by it", true},
+		{istio, "networking.istio.io", "EnvoyFilter", "envoyfilters", "nothing is patched by it", false},
+		{istio, "networking.istio.io", "ProxyConfig", "proxyconfigs", "the mesh's defaultConfig holds for all proxies",
+			false},
+		{istio, "networking.istio.io", "WorkloadGroup", "workloadgroups",
+			"workloads do not register themselves; WorkloadEntries are served", false},
+		{istio, "extensions.istio.io", "WasmPlugin", "wasmplugins", "the plugin is not run", true},
+		{istio, "extensions.istio.io", "TrafficExtension", "trafficextensions", "the extension is not run", true},
+		{istio, "telemetry.istio.io", "Telemetry", "telemetries", "telemetry is what the proxies do by themselves",
+			false},
+		{gateway, gatewayGroup, "Gateway", "gateways", noGateway, false},
+		{gateway, gatewayGroup, "HTTPRoute", "httproutes", noGateway, false},
+		{gateway, gatewayGroup, "GRPCRoute", "grpcroutes", noGateway, false},
+		{gateway, gatewayGroup, "TLSRoute", "tlsroutes", noGateway, false},
+		{gateway, gatewayGroup, "TCPRoute", "tcproutes", noGateway, false},
+		{gateway, gatewayGroup, "UDPRoute", "udproutes", noGateway, false},
+		{gateway, gatewayGroup, "ListenerSet", "listenersets", noGateway, false},
+		{gateway, gatewayGroup, "BackendTLSPolicy", "backendtlspolicies", noGateway, true},
+	} {
+		out = append(out, Kind{Name: value.KindOf(k.group, k.name), Plural: k.plural, Versions: k.versions,
+			InNamespaces: true, NotServed: k.reason, Security: k.security,
+			Loss: "objects of this kind, which is not served, are not reported"})
+	}
+	return out
+}
+
+const gatewayGroup = "gateway.networking.k8s.io"
+
+// KindTable finds descriptions. Immutable.
+type KindTable map[value.Kind]*Kind
+
+// NewKindTable makes a table of all kinds.
+func NewKindTable() KindTable {
+	table, all := KindTable{}, Kinds()
+	for i := range all {
+		table[all[i].Name] = &all[i]
+	}
+	return table
+}
+
+// InAPI finds the kind of an API's group and kind field; nil if pilotd does not know it.
+func (t KindTable) InAPI(group, name string) *Kind {
+	if k := t[value.KindOf(group, name)]; k != nil {
+		return k
+	}
+	for _, k := range t {
+		if k.Name.Group() == group && k.APIName() == name {
+			return k
+		}
+	}
+	return nil
+}

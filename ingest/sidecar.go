@@ -1,0 +1,35 @@
+package ingest
+
+import (
+	"strings"
+
+	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func sidecarKind() Kind {
+	k := custom(Kind{Name: value.KindSidecar, Plural: "sidecars"},
+		func(o *clientnet.Sidecar) Message { return &o.Spec }, checkSidecar)
+	return valued(k, (*world).sidecar)
+}
+
+// sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for
+// the root namespace's.
+func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
+	spec := clone(&o.Spec)
+	for _, l := range spec.Ingress {
+		l.Bind = addressOf(l.Bind)
+		if l.Tls != nil {
+			l.Tls.CipherSuites = cipherSuites(l.Tls.CipherSuites)
+		}
+	}
+	for _, e := range spec.Egress {
+		e.Bind = addressOf(e.Bind)
+		for i, h := range e.Hosts {
+			ns, name, _ := strings.Cut(h, "/")
+			e.Hosts[i] = ns + "/" + strings.ToLower(name)
+		}
+	}
+	return &value.Sidecar{Meta: metaOf(o.ObjectMeta), Spec: spec}
+}
