@@ -34,18 +34,3 @@ func TestTheClockDoesNotJump(t *testing.T) {
 		t.Errorf("told %+v", st)
 	}
 }
-
-// The order in which proxies are served follows from what time passed between their coming.
-func TestClaimsAreOrderedByTheTimeThatPassed(t *testing.T) {
-	came := time.Now()
-	first := claimOf(&member{id: 2, came: came}, NewProxy)
-	for name, later := range map[string]claim{
-		"later":              claimOf(&member{id: 1, came: came.Add(time.Nanosecond)}, NewProxy),
-		"with less need":     claimOf(&member{id: 1, came: came}, StaleProxy),
-		"of the same moment": claimOf(&member{id: 3, came: came}, NewProxy),
-	} {
-		if !first.before(later) || later.before(first) {
-			t.Errorf("the claim of one that came %s is not after the first", name)
-		}
-	}
-}

@@ -56,7 +56,7 @@ func (s *Shards) Held() Held {
 }
 
 // Planning is how many proxies wait until the planner may be asked for them.
-func (s *Shards) Planning() int { return s.queue.len() }
+func (s *Shards) Planning() int { return s.gate.Len() }
 
 // Streams is the number of streams that are attached, placed or not.
 func (s *Shards) Streams() int { return s.members.Size() }

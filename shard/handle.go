@@ -40,8 +40,8 @@ func (w *worker) handleMail(m *member, in mail) {
 func (w *worker) decide(m *member, r *ads.Request) {
 	w.carryOut(m, m.session.Receive(w.now(), w.book, r), m.since)
 	w.muster(m)
-	if m.owes.Load() && !m.session.Unread() {
-		w.shards.budget.settle(m)
+	if m.debt.Owes() && !m.session.Unread() {
+		w.shards.budget.Settle(&m.debt)
 	}
 	<-m.room
 }
@@ -60,9 +60,7 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 		w.figures.members.Add(1)
 	}
 	if w.endpoints == nil {
-		if t := w.shards.opts.Endpoints; t != nil {
-			w.endpoints = t()
-		}
+		w.endpoints = w.shards.opts.Endpoints()
 	}
 	c := w.byClass[a.class]
 	if c == nil {
@@ -87,8 +85,8 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 func (w *worker) drop(m *member) {
 	w.timers.remove(m)
 	w.unqueue(m)
-	w.shards.budget.settle(m)
-	if w.connecting.len() == 0 {
+	w.shards.budget.Settle(&m.debt)
+	if w.connecting.Len() == 0 {
 		w.shards.kept.forget()
 	}
 	if m.session == nil {
@@ -117,7 +115,7 @@ func (w *worker) leaveCrew(m *member) {
 	if len(c.members) == 0 {
 		delete(w.crews, c)
 		delete(w.byClass, c.class)
-		w.joins.drop(c.target.endpoints)
+		w.joins.release(c.target.endpoints)
 		w.figures.classes.Add(-1)
 		w.parted = true
 	}
@@ -141,7 +139,7 @@ func (w *worker) muster(m *member) {
 	if m.crew == nil {
 		return
 	}
-	sub := m.session.Subscription(xdstype.Endpoint)
+	sub := w.liveSubscription(m)
 	if m.cohort != nil && m.cohort.sub == sub {
 		return
 	}
@@ -165,9 +163,6 @@ func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at 
 	}
 	if !w.contain("the target of a class", func() { w.retarget(c, set) }) {
 		return // it stays at what it had
-	}
-	if w.endpoints == nil {
-		return
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
@@ -276,4 +271,13 @@ func (w *worker) response(b *ads.Batch) *encodecache.Response {
 		w.responses[b], r = j, j
 	}
 	return r
+}
+
+// liveSubscription is what a member subscribes to of the type that is made from endpoints.
+func (w *worker) liveSubscription(m *member) ads.Subscription {
+	typ := w.shards.opts.Types.FromEndpoints()
+	if typ == xdstype.None {
+		return ads.Subscription{}
+	}
+	return m.session.Subscription(typ)
 }

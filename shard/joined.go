@@ -51,15 +51,21 @@ func (t *joinedTable) find(assignments chunked.Map[*plan.Assignment]) (*joined, 
 	return nil, identity
 }
 
-// hold counts one more crew that has j.
-func (t *joinedTable) hold(j *joined) {
+// retain counts one more crew that has j, which may be nil.
+func (t *joinedTable) retain(j *joined) {
+	if j == nil {
+		return
+	}
 	if j.users++; j.users == 1 {
 		t.by[j.identity] = append(t.by[j.identity], j)
 	}
 }
 
-// drop counts one less. What no crew has is forgotten.
-func (t *joinedTable) drop(j *joined) {
+// release counts one less. What no crew has is forgotten.
+func (t *joinedTable) release(j *joined) {
+	if j == nil {
+		return
+	}
 	if j.users--; j.users > 0 {
 		return
 	}
@@ -82,15 +88,18 @@ func (t *joinedTable) all() iter.Seq[*joined] {
 	}
 }
 
-// joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller holds it in the table.
+// joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the table.
 func (w *worker) joinedOf(set *plan.ResourceSet, prev *target) *joined {
+	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
+		return prev.endpoints
+	}
 	had, identity := w.joins.find(set.Assignments)
 	if had != nil {
 		return had
 	}
 	j := &joined{worker: w, set: set, identity: identity, content: &ads.Content{}, seq: w.log.seq,
 		asked: map[*ads.Names]struct{}{}}
-	if prev == nil {
+	if prev == nil || prev.endpoints == nil {
 		return j
 	}
 	old := prev.endpoints

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/xdstype"
 )
@@ -45,24 +46,28 @@ func (s *Shards) Find(proxyID string) []Client {
 // Waiting is a proxy that has connected and waits for an answer.
 type Waiting struct {
 	Proxy *proxy.Proxy
-	// Need is how much it needs it, Planned whether it is known already what it should have. Since is when it
+	// Priority is how much it needs it, Planned whether it is known already what it should have. Since is when it
 	// connected.
-	Need    Need
-	Planned bool
-	Since   time.Time
-	claim   claim
+	Priority admission.Priority
+	Planned  bool
+	Since    time.Time
+	turn     admission.Turn
 }
 
 // Waiting tells about all proxies that wait for an answer, the one that is to be answered next first.
 func (s *Shards) Waiting() []Waiting {
 	var mu sync.Mutex
-	out := s.queue.tell()
+	var out []Waiting
+	for _, p := range s.gate.Waiting() {
+		m := p.Client.(*member)
+		out = append(out, Waiting{Proxy: m.proxy, Priority: p.Priority, Since: m.came, turn: p.Turn})
+	}
 	complete := s.each(func(w *worker) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, p := range w.connecting.heap {
-			out = append(out, Waiting{Proxy: p.member.proxy, Need: p.need, Planned: true, Since: p.member.came,
-				claim: p.claim})
+		for p := range w.connecting.All() {
+			out = append(out, Waiting{Proxy: p.Client.proxy, Priority: p.Priority, Planned: true, Since: p.Client.came,
+				turn: p.Turn})
 		}
 	})
 	if !complete {
@@ -72,7 +77,7 @@ func (s *Shards) Waiting() []Waiting {
 		out[i].Since = s.clock.wall(out[i].Since)
 	}
 	slices.SortFunc(out, func(a, b Waiting) int {
-		if a.claim.before(b.claim) {
+		if a.turn.Before(b.turn) {
 			return -1
 		}
 		return 1
@@ -82,7 +87,7 @@ func (s *Shards) Waiting() []Waiting {
 
 // Underway are the bytes of answers to proxies that connect that they have not shown to have read, and how many there
 // may be before others wait.
-func (s *Shards) Underway() (bytes, limit int) { return s.budget.bytes(), s.budget.most }
+func (s *Shards) Underway() (bytes, limit int) { return s.budget.Underway() }
 
 // each has f called on every worker's goroutine, and reports whether all have done so.
 func (s *Shards) each(f func(*worker)) bool {

@@ -2,11 +2,12 @@ package shard
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/prioqueue"
 	"github.com/pilotd/pilotd/proxy"
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/xdstype"
 )
@@ -16,19 +17,15 @@ type member struct {
 	// Immutable after newMember.
 	id     uint64
 	stream Stream
+	source Planner
 	proxy  *proxy.Proxy
 	room   chan struct{}   // holds a token while a request is undecided
 	done   <-chan struct{} // closed when the stream has ended; nil if it does not tell
 	came   time.Time
 
-	// Guarded by the planQueue's mu.
-	waits *place // until the planner may have it
-	asked bool   // the planner has been asked for its first ResourceSet and has not answered
-
-	// owes is set while debt is not zero, so that looking costs no lock.
-	owes atomic.Bool
-	// Guarded by the budget's mu.
-	debt int // bytes that it was given and that count in the budget
+	// Owned by the Shards' gate and budget.
+	gate admission.AtGate
+	debt admission.Debt
 
 	// Guarded by the Shards' mu.
 	class  *plan.Class
@@ -42,19 +39,19 @@ type member struct {
 	posted bool    // the home's inbox has it
 
 	// Owned by the worker goroutine; nil until the first ResourceSet.
-	gone    bool
-	session *ads.Session
-	entered bool         // its first request has been answered
-	doubted bool         // its versions are not to be believed
-	need    Need         // when it came
-	turn    *place       // in the worker's line of those that connect
-	first   *ads.Request // a type's first, while it stands there
-	crew    *crew
-	cohort  *cohort
-	since   time.Time // of the oldest change that has not all been sent
-	due     time.Time // when the timer is set for
-	limit   time.Time // when what it owes is forgiven; zero for never
-	heap    int       // where it is in the timers; -1 when not
+	gone     bool
+	session  *ads.Session
+	entered  bool                       // its first request has been answered
+	doubted  bool                       // its versions are not to be believed
+	priority admission.Priority         // when it came
+	waiter   *admission.Waiter[*member] // in the worker's line of those that connect; nil when not
+	first    *ads.Request               // a type's first, while it stands there
+	crew     *crew
+	cohort   *cohort
+	since    time.Time // of the oldest change that has not all been sent
+	due      time.Time // when the timer is set for
+	limit    time.Time // when what it owes is forgiven; zero for never
+	timer    prioqueue.Position
 }
 
 // mail is what has come for a member: of each kind the newest.
@@ -72,7 +69,7 @@ type assignment struct {
 }
 
 func newMember(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *member {
-	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now, heap: -1}
+	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now}
 	if e, ok := st.(Ended); ok {
 		m.done = e.Done()
 	}
@@ -80,6 +77,15 @@ func newMember(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *mem
 	m.mail.request = &first
 	return m
 }
+
+// Attach asks the planner for the member's class; with Detach and AtGate it implements admission.Client.
+func (m *member) Attach() { m.source.Attach(m.id, m.proxy) }
+
+// Detach tells the planner that the member has left.
+func (m *member) Detach() { m.source.Detach(m.id) }
+
+// AtGate returns what the gate keeps of the member.
+func (m *member) AtGate() *admission.AtGate { return &m.gate }
 
 // backlogged reports whether something that was sent has not left the process.
 func (m *member) backlogged() bool {

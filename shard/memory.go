@@ -74,8 +74,8 @@ func (s *Shards) MemoryRead(m Memory) {
 		s.memory.shortage++
 	}
 	s.memory.short = short
-	s.budget.ration(short)
-	s.queue.ration(short)
+	s.budget.Ration(short)
+	s.gate.Ration(short)
 }
 
 // allowed is how many bytes of runs may be kept, of which there are held now.
@@ -92,7 +92,11 @@ func (w *worker) giveWay() {
 	w.book.Forget()
 	seen := map[*ads.Content]struct{}{}
 	for c := range w.crews {
-		for _, content := range slices.Concat(c.target.contents, []*ads.Content{c.target.endpoints.content}) {
+		all := c.target.contents
+		if j := c.target.endpoints; j != nil {
+			all = append(slices.Clip(all), j.content)
+		}
+		for _, content := range all {
 			if content == nil {
 				continue
 			}

@@ -162,7 +162,7 @@ func TestShortMemoryNeverStopsEverybody(t *testing.T) {
 // as ever afterwards.
 func TestShortMemoryPlansOneAtATime(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
-		f.shards.queue.most = 4
+		f.shards.gate.SetLimit(4)
 		f.shards.MemoryRead(reading(90))
 		for i := range 9 {
 			f.attach(fmt.Sprint("n", i), nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -33,8 +34,8 @@ type Options struct {
 	Types *xdstype.Table
 	// Planner is told of the proxies.
 	Planner Planner
-	// Endpoints is the newest EndpointTable, asked for when a proxy comes before any endpoint has changed; nil waits
-	// for EndpointsChanged.
+	// Endpoints returns an EndpointTable that is at least as new as any ResourceSet that has been given, asked for when a
+	// proxy comes before any endpoint has changed; nil is an empty table.
 	Endpoints func() *snapshot.EndpointTable
 	// Names interns subscriptions; the table of the streams' scanners.
 	Names *ads.NamesTable
@@ -79,8 +80,8 @@ type Shards struct {
 	members *xsync.MapOf[uint64, *member]
 	stopped chan struct{}
 	blocks  *encodecache.Table[blockKey, encodecache.Block]
-	queue   planQueue
-	budget  budget
+	gate    *admission.Gate
+	budget  *admission.Budget
 	// verdicts are what clients have refused.
 	verdicts *ads.Verdicts
 	kept     kept
@@ -116,6 +117,9 @@ func New(o Options) *Shards {
 	if o.Names == nil {
 		o.Names = ads.NewNamesTable()
 	}
+	if o.Endpoints == nil {
+		o.Endpoints = func() *snapshot.EndpointTable { return &snapshot.EndpointTable{} }
+	}
 	if o.join.entry == nil {
 		o.join = join{(*plan.ResourceSet).AssignmentsOf, (*plan.Assignment).Entry}
 	}
@@ -128,13 +132,14 @@ func New(o Options) *Shards {
 		blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
-	s.queue.planner, s.queue.most = o.Planner, cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0))
+	s.gate = admission.NewGate(cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0)))
 	s.kept.most = mostKept
-	s.budget.most, s.budget.waiting = cmp.Or(o.Underway, 256<<20), make([]claim, o.Workers)
+	var wake []func()
 	for i := range o.Workers {
 		w := newWorker(s, i)
-		s.workers, s.budget.wake = append(s.workers, w), append(s.budget.wake, w.signal)
+		s.workers, wake = append(s.workers, w), append(wake, w.signal)
 	}
+	s.budget = admission.NewBudget(cmp.Or(o.Underway, 256<<20), wake)
 	return s
 }
 
@@ -148,7 +153,8 @@ func (s *Shards) Run(ctx context.Context) {
 	close(s.stopped)
 }
 
-// Attach begins a stream with its first request. Its answer comes when it is the proxy's turn: see Need.
+// Attach begins a stream with its first request. Its answer comes when it is the proxy's turn: see package
+// admission. The planner may answer before Attach returns.
 func (s *Shards) Attach(st Stream, p *proxy.Proxy, first ads.Request) error {
 	select {
 	case <-s.stopped:
@@ -157,7 +163,9 @@ func (s *Shards) Attach(st Stream, p *proxy.Proxy, first ads.Request) error {
 	}
 	m := newMember(st, p, first, s.clock.now())
 	s.members.Store(m.id, m)
-	s.queue.join(m, firstNeed(&first))
+	m.source = s.opts.Planner
+	priority := firstPriority(&first)
+	s.gate.Join(m, admission.TurnOf(m.id, m.came, priority), priority)
 	return nil
 }
 
@@ -182,7 +190,7 @@ func (s *Shards) Detach(id uint64) {
 	if !ok {
 		return
 	}
-	s.queue.leave(m)
+	s.gate.Leave(m)
 	m.post(func(in *mail) { in.gone = true })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +207,7 @@ func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
 	if !ok {
 		return
 	}
-	s.queue.answered(m)
+	s.gate.Answered(m)
 	s.mu.Lock()
 	if m.left {
 		s.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Nothing is answered from half a world: not before the class is known, nor before the first EndpointTable.
+// Nothing is answered before the class is known: the planner tells it from a complete View.
 func TestFirstAnswerWaitsForTheResourceSet(t *testing.T) {
 	withFleet(t, 2, func(f *fleet) {
 		s := f.connect("a")
 		expect(t, "before the class", s.take(), "")
 		s.place(class("c"), f.set("x=1", ""))
-		expect(t, "before the endpoints", s.take(), "")
-		f.table("x=1")
 		expect(t, "now", s.take(), "CDS x=1")
-		expect(t, "endpoints", s.endpoints("x").take(), "EDS x=1")
+		expect(t, "endpoints", s.endpoints("x").take(), "EDS x=")
+		f.table("x=1")
+		expect(t, "other endpoints", s.take(), "EDS x=1")
 	})
 }
 
@@ -277,9 +277,9 @@ func TestNothingIsLeft(t *testing.T) {
 		f.shards.Assigned(all[0].id, class("late"), w)
 		synctest.Wait()
 		for i, w := range f.shards.workers {
-			if len(w.crews)+len(w.byClass)+len(w.timers.heap)+w.connecting.len() != 0 {
-				t.Errorf("shard %d has %d crews, %d timers, %d connecting", i, len(w.crews), len(w.timers.heap),
-					w.connecting.len())
+			if len(w.crews)+len(w.byClass)+w.timers.queue.Len()+w.connecting.Len() != 0 {
+				t.Errorf("shard %d has %d crews, %d timers, %d connecting", i, len(w.crews), w.timers.queue.Len(),
+					w.connecting.Len())
 			}
 			if fig := f.shards.Figures()[i]; fig.Members+fig.Cohorts+fig.Classes != 0 {
 				t.Errorf("shard %d counts %+v", i, fig)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -52,7 +53,7 @@ type Metrics struct {
 	Expired  func(t xdstype.Type)
 	Unserved func(typeURL string)
 	// Admitted is told when a proxy that connects gets its first answer, and how long it has waited for it.
-	Admitted func(n Need, waited time.Duration)
+	Admitted func(p admission.Priority, waited time.Duration)
 	// Unanswered is told of streams that end because their client has not answered a response.
 	Unanswered func(t xdstype.Type)
 	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls
@@ -99,7 +100,7 @@ func (m Metrics) filled() Metrics {
 		m.Unserved = func(string) {}
 	}
 	if m.Admitted == nil {
-		m.Admitted = func(Need, time.Duration) {}
+		m.Admitted = func(admission.Priority, time.Duration) {}
 	}
 	if m.Unanswered == nil {
 		m.Unanswered = func(xdstype.Type) {}

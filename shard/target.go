@@ -15,8 +15,9 @@ import (
 // target is a ResourceSet joined with the endpoints of now. It implements ads.Target for the Sessions of one worker.
 type target struct {
 	// Immutable after newTarget.
-	set       *plan.ResourceSet
-	contents  []*ads.Content // by type; nil for one that endpoints has
+	set      *plan.ResourceSet
+	contents []*ads.Content // by type: the sections that are ready made; nil for the type that endpoints has
+	// endpoints has the resources that are made from endpoints; nil if the ResourceSet has these ready made, too.
 	endpoints *joined
 }
 
@@ -32,9 +33,9 @@ func (t *target) Content(typ xdstype.Type, sub ads.Subscription) *ads.Content {
 func (w *worker) retarget(c *crew, set *plan.ResourceSet) {
 	prev := c.target
 	c.target = w.newTarget(set, prev)
-	w.joins.hold(c.target.endpoints)
+	w.joins.retain(c.target.endpoints)
 	if prev != nil {
-		w.joins.drop(prev.endpoints)
+		w.joins.release(prev.endpoints)
 	}
 }
 
@@ -43,24 +44,24 @@ func (w *worker) newTarget(set *plan.ResourceSet, prev *target) *target {
 	t := &target{set: set, contents: make([]*ads.Content, w.shards.opts.Types.Len())}
 	for i := range t.contents {
 		typ := xdstype.Type(i)
-		if w.shards.opts.Types.Row(typ).Source == xdstype.FromEndpoints {
-			continue
-		}
 		section := set.Sections.Of(typ)
-		if prev != nil && prev.contents[typ].Section.Same(section) {
-			t.contents[typ] = prev.contents[typ]
+		if w.shards.opts.Types.Row(typ).Source == xdstype.FromEndpoints && section.Len() == 0 {
+			t.endpoints = w.joinedOf(set, prev)
 			continue
 		}
-		t.contents[typ] = w.contents.intern(typ, section)
+		var had *ads.Content
 		if prev != nil {
-			dropFrames(prev.contents[typ].Section, section)
+			had = prev.contents[typ]
 		}
-	}
-	switch {
-	case prev != nil && prev.set.Assignments.Same(set.Assignments):
-		t.endpoints = prev.endpoints
-	default:
-		t.endpoints = w.joinedOf(set, prev)
+		switch {
+		case had == nil:
+			t.contents[typ] = w.contents.intern(typ, section)
+		case had.Section.Same(section):
+			t.contents[typ] = had
+		default:
+			t.contents[typ] = w.contents.intern(typ, section)
+			dropFrames(had.Section, section)
+		}
 	}
 	return t
 }

@@ -3,13 +3,14 @@ package shard
 import (
 	"time"
 
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
 // A proxy that connects asks for one type after the other, and the first answer to each is its most costly one. These
-// answers are given one by one, in the order of claims, when all else that has come is done: acknowledgements,
+// answers are given one by one, in the order of their turns, when all else that has come is done: acknowledgements,
 // subscriptions, ResourceSets, timers. After each of them the endpoint slot is looked at, and a new ResourceSet
-// interrupts them. A proxy that has begun keeps its claim, so those that came first are done first.
+// interrupts them. A proxy that has begun keeps its turn, so those that came first are done first.
 
 const (
 	// stint is how long a worker welcomes before it looks at its inbox again.
@@ -30,49 +31,56 @@ func (w *worker) opens(m *member, r *ads.Request) bool {
 
 // queue has a member wait for its turn.
 func (w *worker) queue(m *member, r *ads.Request) {
-	if m.turn != nil {
+	if m.waiter != nil {
 		panic("shard: a member waits with two requests")
 	}
 	if !m.entered {
-		m.need = w.needOf(m, r)
+		m.priority = w.priorityOf(m, r)
 	}
-	w.shards.budget.settle(m) // one that asks for the next type has read what it was given
-	m.first, m.turn = r, &place{member: m, claim: claimOf(m, m.need), need: m.need}
-	w.connecting.push(m.turn)
+	w.shards.budget.Settle(&m.debt) // one that asks for the next type has read what it was given
+	turn := admission.TurnOf(m.id, m.came, m.priority)
+	m.first, m.waiter = r, &admission.Waiter[*member]{Client: m, Turn: turn, Priority: m.priority}
+	w.connecting.Put(m.waiter)
 	w.figures.connecting.Add(1)
 }
 
 // unqueue takes a member out of the line, if it is there.
 func (w *worker) unqueue(m *member) {
-	if m.turn == nil {
+	if m.waiter == nil {
 		return
 	}
-	w.connecting.remove(m.turn)
+	w.connecting.Remove(m.waiter)
 	w.figures.connecting.Add(-1)
-	m.first, m.turn = nil, nil
+	m.first, m.waiter = nil, nil
 }
 
-// needOf is the need of a member by its first request. Alone, it need not be known.
-func (w *worker) needOf(m *member, r *ads.Request) Need {
-	switch need := firstNeed(r); {
-	case need == NewProxy || !w.crowded && !w.shards.budget.full():
-		return need
-	case !m.doubted && w.book.Current(r, m.crew.target):
-		return CurrentProxy
+// firstPriority is what is known of a stream by its first request alone.
+func firstPriority(r *ads.Request) admission.Priority {
+	if r.Version == "" && r.Initial == nil {
+		return admission.NewProxy
 	}
-	return StaleProxy
+	return admission.ReturningProxy
+}
+
+// priorityOf returns the priority of a member by its first request. While it is alone, it is not worth finding out
+// whether the member has what it should have.
+func (w *worker) priorityOf(m *member, r *ads.Request) admission.Priority {
+	switch p := firstPriority(r); {
+	case p == admission.NewProxy || !w.crowded && !w.shards.budget.Full():
+		return p
+	case !m.doubted && w.book.Current(r, m.crew.target):
+		return admission.CurrentProxy
+	}
+	return admission.StaleProxy
 }
 
 // welcome answers those that connect, until something else comes or too many bytes are under way.
 func (w *worker) welcome() {
-	if w.endpoints == nil { // never from half a set
-		return
-	}
-	for begin := w.now(); w.connecting.len() > 0; {
-		if w.setsCame.Load() || !w.shards.budget.ask(w.index, w.connecting.heap[0].claim) {
+	for begin := w.now(); w.connecting.Len() > 0; {
+		if w.setsCame.Load() || !w.shards.budget.Ask(w.index, w.connecting.First().Turn) {
 			return
 		}
-		m := w.connecting.heap[0].member
+		m := w.connecting.First().Client
 		w.guard(m, "a first request", func() { w.enter(m) })
 		w.lookAtEndpoints()
 		if w.now().Sub(begin) > stint {
@@ -80,7 +88,7 @@ func (w *worker) welcome() {
 			return
 		}
 	}
-	w.shards.budget.withdraw(w.index)
+	w.shards.budget.Withdraw(w.index)
 }
 
 // enter answers the request that a member waits with.
@@ -89,12 +97,12 @@ func (w *worker) enter(m *member) {
 	w.unqueue(m)
 	if !m.entered {
 		m.entered = true
-		w.shards.opts.Metrics.Admitted(m.need, w.now().Sub(m.came))
+		w.shards.opts.Metrics.Admitted(m.priority, w.now().Sub(m.came))
 		w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
 	}
 	w.decide(m, r)
 	if n := w.given - before; n > 0 {
-		w.shards.budget.spend(m, n)
+		w.shards.budget.Spend(&m.debt, n)
 		w.welcomed = w.now()
 		m.limit = w.welcomed.Add(grace)
 		w.setTimer(m)

@@ -34,7 +34,7 @@ func (d *door) answered() []string {
 
 func withDoor(t *testing.T, f func(*door)) {
 	withFleet(t, 1, func(fl *fleet) {
-		fl.shards.budget.most = 1
+		fl.shards.budget.SetLimit(1)
 		fl.table("x=1 y=1")
 		d := &door{fleet: fl, class: class("c"), set: fl.set("x=1 y=1", "")}
 		d.blocker = d.comes("blocker", nil)
@@ -117,7 +117,7 @@ func TestOrderOfNeed(t *testing.T) {
 		}
 		want := "blocker new0 new1 new2 stale0 older0 stale1 older1 stale2 older2 current0 current1 current2"
 		expect(t, "order", strings.Join(d.answered(), " "), want)
-		if n := d.shards.budget.bytes(); n != 0 {
+		if n, _ := d.shards.Underway(); n != 0 {
 			t.Errorf("%d bytes are under way when all is read", n)
 		}
 	})
@@ -169,7 +169,7 @@ func TestClientsThatReadNothing(t *testing.T) {
 			d.shards.Detach(id + 1)
 		}
 		synctest.Wait()
-		if n := d.shards.budget.bytes(); n != 0 {
+		if n, _ := d.shards.Underway(); n != 0 {
 			t.Errorf("%d bytes are under way when all have left", n)
 		}
 	})
@@ -180,7 +180,7 @@ func TestClientsThatReadNothing(t *testing.T) {
 func TestBytesUnderWay(t *testing.T) {
 	const workers, clients = 2, 60
 	withFleet(t, workers, func(f *fleet) {
-		f.shards.budget.most = 500
+		f.shards.budget.SetLimit(500)
 		f.table("x=1 y=1")
 		var all []*fakeStream
 		largest := 0
@@ -193,7 +193,8 @@ func TestBytesUnderWay(t *testing.T) {
 		served, peak := 0, 0
 		for rounds := 0; served < 2*clients; rounds++ {
 			synctest.Wait()
-			peak = max(peak, f.shards.budget.bytes())
+			underway, _ := f.shards.Underway()
+			peak = max(peak, underway)
 			progress := false
 			for _, s := range all {
 				if s.holds() == 0 {
@@ -216,7 +217,7 @@ func TestBytesUnderWay(t *testing.T) {
 				}
 			}
 			if !progress {
-				t.Fatalf("nobody is served; %d answers so far, %d bytes under way", served, f.shards.budget.bytes())
+				t.Fatalf("nobody is served; %d answers so far, %d bytes under way", served, underwayOf(f))
 			}
 		}
 		if peak > 500+workers*largest || peak < 500 {
@@ -268,7 +269,7 @@ func TestChangesOvertakeThoseThatConnect(t *testing.T) {
 // The planner is asked for a few at a time, in the order of need, and not for those that have left.
 func TestFewAreInPlanning(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
-		f.shards.queue.most = 2
+		f.shards.gate.SetLimit(2)
 		f.table("x=1")
 		c, w := class("c"), f.set("x=1", "")
 		var all []*fakeStream
@@ -333,4 +334,10 @@ func TestEncodedRunsAreLetGo(t *testing.T) {
 			})
 		})
 	}
+}
+
+// underwayOf is how many bytes are under way.
+func underwayOf(f *fleet) int {
+	bytes, _ := f.shards.Underway()
+	return bytes
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -47,12 +48,12 @@ type worker struct {
 	log         changeLog
 	contents    contentTable
 	timers      timers
-	inspectAt   time.Time // when to look for clients that do not answer; zero while there are none
-	connecting  line      // members with a type's first request, which are answered one by one
-	parted      bool      // the last member of a class has left, in this round
-	crowded     bool      // several have come in this round
-	given       int       // bytes of responses, ever
-	welcomed    time.Time // when a client that connects was answered last
+	inspectAt   time.Time                // when to look for clients that do not answer; zero while there are none
+	connecting  *admission.Line[*member] // members with a type's first request, which are answered one by one
+	parted      bool                     // the last member of a class has left, in this round
+	crowded     bool                     // several have come in this round
+	given       int                      // bytes of responses, ever
+	welcomed    time.Time                // when a client that connects was answered last
 
 	figures figures
 }
@@ -78,7 +79,7 @@ func newWorker(s *Shards, index int) *worker {
 		responses: map[*ads.Batch]*encodecache.Response{},
 		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(),
 		subscribers: subscribers{},
-		contents:    contentTable{},
+		contents:    contentTable{}, timers: newTimers(), connecting: admission.NewLine[*member](),
 	}
 }
 
@@ -173,7 +174,7 @@ func (w *worker) next() time.Time {
 func (w *worker) round() {
 	in := w.take()
 	w.lookAtEndpoints()
-	w.crowded = len(in.inbox) > 1 || w.connecting.len() > 0
+	w.crowded = len(in.inbox) > 1 || w.connecting.Len() > 0
 	for _, m := range in.inbox {
 		mail := m.collect()
 		w.guard(m, "a request", func() { w.handleMail(m, mail) })
@@ -248,7 +249,7 @@ func (w *worker) handleTimers() {
 	for m := w.timers.pop(now); m != nil; m = w.timers.pop(now) {
 		if !m.limit.IsZero() && !now.Before(m.limit) {
 			m.limit = time.Time{}
-			w.shards.budget.settle(m)
+			w.shards.budget.Settle(&m.debt)
 			if now.Sub(w.welcomed) >= grace {
 				w.shards.kept.forget()
 			}

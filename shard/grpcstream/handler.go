@@ -115,8 +115,10 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	s.patrol.begin()
 	in.stream, in.scanner = st, s.newScanner(delta)
 	in.messages = messagesOf(ss)
-	if err := s.awaitReady(ss.Context()); err != nil {
-		return err
+	select {
+	case <-s.draining:
+		return errDraining()
+	default:
 	}
 	if err := sendPlain(ss.Context()); err != nil {
 		return err
@@ -194,32 +196,4 @@ func invalid(err error) error {
 		return err
 	}
 	return &refusal{ReasonNode, status.Newf(codes.InvalidArgument, "the node is refused: %v", err)}
-}
-
-// awaitReady returns when the server has something to say, or why this stream must come again.
-func (s *Server) awaitReady(ctx context.Context) error {
-	select {
-	case <-s.draining:
-		return errDraining()
-	default:
-	}
-	if s.options.Ready == nil {
-		return nil
-	}
-	if !s.options.WaitReady {
-		select {
-		case <-s.options.Ready:
-			return nil
-		default:
-			return status.Error(codes.Unavailable, "the server has not read all its sources yet: connect again")
-		}
-	}
-	select {
-	case <-s.options.Ready:
-		return nil
-	case <-s.draining:
-		return errDraining()
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
-	}
 }

@@ -30,12 +30,6 @@ type Options struct {
 	// Names interns the names of requests; the Sessions' own.
 	Names *ads.NamesTable
 
-	// Ready is closed when there is a complete View. Until then new streams are refused with Unavailable, or wait if
-	// WaitReady is set. Nil means ready.
-	Ready <-chan struct{}
-	// WaitReady makes streams wait for Ready.
-	WaitReady bool
-
 	// Limits bound what one client can cost.
 	Limits Limits
 	// Keepalive are pings and the maximum age of a connection, which needs a MaxConnectionAgeGrace to end streams.

@@ -1,7 +1,6 @@
 package grpcstream
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -143,26 +142,4 @@ func TestRefusalsOfFirstRequests(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestReady(t *testing.T) {
-	ready := make(chan struct{})
-	h := start(t, Options{Ready: ready})
-	c := h.sotw(t)
-	if _, err := c.Recv(); status.Code(err) != codes.Unavailable {
-		t.Error("before the first View:", err)
-	}
-	waiting := start(t, Options{Ready: ready, WaitReady: true})
-	ctx, cancel := context.WithCancel(t.Context())
-	gone, err := waiting.dial(t).StreamAggregatedResources(ctx)
-	must(t, err)
-	cancel()
-	if _, err := gone.Recv(); status.Code(err) != codes.Canceled {
-		t.Error("a client that does not want to wait:", err)
-	}
-	w := waiting.sotw(t)
-	must(t, w.Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1)}))
-	close(ready)
-	waiting.backend.next(t, "attach")
-	must(t, h.sotw(t).Send(&discoveryv3.DiscoveryRequest{Node: nodeOf(1)}))
 }

@@ -108,7 +108,7 @@ func New(o Options) *Server {
 		RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		Accept: proxy.Accept, NodeMetadata: proxy.Metadata(), NodeExtensions: proxy.Extensions(),
-		Names: s.Names, Ready: s.ready, WaitReady: true, Limits: o.Limits, Keepalive: o.Keepalive,
+		Names: s.Names, Limits: o.Limits, Keepalive: o.Keepalive,
 		Enforcement: o.Enforcement,
 		Stuck:       o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain,
 		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"testing"
 	"testing/synctest"
 
@@ -128,6 +129,37 @@ func TestSourceThatGoesAway(t *testing.T) {
 		}
 		if _, ok := r.clients[0].content()["Cluster "+clusterOf("other")]; !ok {
 			t.Error("what the silent source told is gone")
+		}
+	})
+}
+
+// TestNothingIsAnsweredFromHalfAWorld: whoever connects before every source was read waits, and is then sent everything
+// at once.
+func TestNothingIsAnsweredFromHalfAWorld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{Shards: 2, Sources: []string{"test", "silent"},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: "test"})
+		r := runServer(t, s)
+		defer r.stop()
+		s.Store.Apply(sampleMesh())
+		s.Store.Synced("test")
+		r.connect(nodeOf(0), false)
+		r.connect(nodeOf(1), true)
+		early := r.clients
+		synctest.Wait()
+		for _, c := range early {
+			if got := c.content(); len(got) > 0 {
+				t.Errorf("%d resources before every source was read", len(got))
+			}
+		}
+		s.Store.Synced("silent")
+		r.converge()
+		late := []*client{r.join(nodeOf(0), false), r.join(nodeOf(1), true)}
+		r.converge()
+		for i, c := range early {
+			if got := c.content(); len(got) == 0 || !maps.Equal(got, late[i].content()) {
+				t.Errorf("client %d: %s", i, difference(got, late[i].content()))
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/shard"
+	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/grpcstream"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -35,9 +36,9 @@ func (s *Server) shardMetrics() shard.Metrics {
 	expired := served(func(l string) prometheus.Counter { return m.ExpiredNonce.WithLabelValues(l) })
 	rejects := served(func(l string) prometheus.Counter { return m.Rejects.WithLabelValues(l) })
 	unanswered := served(func(l string) prometheus.Counter { return m.Unanswered.WithLabelValues(l) })
-	var waits [shard.Needs]prometheus.Observer
+	var waits [admission.Priorities]prometheus.Observer
 	for n := range waits {
-		waits[n] = m.Admission.WithLabelValues(shard.Need(n).String())
+		waits[n] = m.Admission.WithLabelValues(admission.Priority(n).String())
 	}
 	refusals := newRefusalLog(s.log.With("scope", "ads"))
 	return shard.Metrics{
@@ -50,7 +51,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 		},
 		Converged:  func(since time.Duration) { m.Convergence.Observe(since.Seconds()) },
 		Queued:     func(_ shard.Lane, waited time.Duration) { m.QueueTime.Observe(waited.Seconds()) },
-		Admitted:   func(n shard.Need, waited time.Duration) { waits[n].Observe(waited.Seconds()) },
+		Admitted:   func(p admission.Priority, waited time.Duration) { waits[p].Observe(waited.Seconds()) },
 		Unanswered: func(t xdstype.Type) { unanswered[t].Inc() },
 		Expired:    func(t xdstype.Type) { expired[t].Inc() },
 		Unserved:   func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },

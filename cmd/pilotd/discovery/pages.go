@@ -97,10 +97,10 @@ type shardStatus struct {
 }
 
 type waitingStatus struct {
-	ProxyID string    `json:"proxy"`
-	Need    string    `json:"need"`
-	Planned bool      `json:"planned"`
-	Since   time.Time `json:"since"`
+	ProxyID  string    `json:"proxy"`
+	Priority string    `json:"priority"`
+	Planned  bool      `json:"planned"`
+	Since    time.Time `json:"since"`
 }
 
 // maxListed is how many of those that wait are listed.
@@ -111,9 +111,9 @@ func (s *Server) shardz(*http.Request) (any, error) {
 		Memory: s.Shards.MemoryFigures(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
 	out.UnderwayBytes, out.UnderwayLimit = s.Shards.Underway()
 	for _, w := range s.Shards.Waiting() {
-		out.WaitingFor[w.Need.String()]++
+		out.WaitingFor[w.Priority.String()]++
 		if len(out.Waiting) < maxListed {
-			out.Waiting = append(out.Waiting, waitingStatus{w.Proxy.Name + "." + w.Proxy.Namespace, w.Need.String(),
+			out.Waiting = append(out.Waiting, waitingStatus{w.Proxy.Name + "." + w.Proxy.Namespace, w.Priority.String(),
 				w.Planned, w.Since})
 		}
 	}
