@@ -41,9 +41,11 @@ type Row struct {
 	Source Source
 
 	// Complete tells that a State-of-the-World response has all resources that the client subscribes to: one that it
-	// does not name is gone. An empty list of names then subscribes to all. A response of another type may have some of
-	// the resources, and cannot say that one is gone.
+	// does not name is gone. A response of another type may have some of the resources, and cannot say that one is gone.
 	Complete bool
+	// Wildcard tells that a State-of-the-World request without names subscribes to all resources, until the stream has
+	// named one. The name "*" always does.
+	Wildcard bool
 	// Removal says when what is gone is taken away from clients.
 	Removal Removal
 	// Empty, unless it is nil, makes the resource that a sidecar gets for a name that does not exist. Without it such a
@@ -115,9 +117,9 @@ type Errors struct {
 }
 
 // Opaque returns a row for a type of which nothing but the URL is known. It stands alone: it neither waits for other
-// types nor holds them back.
+// types nor holds them back, and a request without names subscribes to all of it.
 func Opaque(url string) Row {
-	return Row{URL: url, Short: url, Noun: url, Follows: None, Warms: None, Mentions: None}
+	return Row{URL: url, Short: url, Noun: url, Wildcard: true, Follows: None, Warms: None, Mentions: None}
 }
 
 // String returns the short name of a standard type.

@@ -7,7 +7,7 @@ func standard() [NumStandard]Row {
 	return [NumStandard]Row{
 		Cluster: {
 			URL: ClusterURL, Short: "CDS", Noun: "cluster",
-			Complete: true, Removal: Last,
+			Complete: true, Wildcard: true, Removal: Last,
 			Follows: None, Warms: None, Mentions: None,
 			Errors: Errors{List: "Error adding/updating cluster(s) ", Separator: ", ", NameField: "name"},
 		},
@@ -19,7 +19,7 @@ func standard() [NumStandard]Row {
 		},
 		Listener: {
 			URL: ListenerURL, Short: "LDS", Noun: "listener",
-			Complete: true, Removal: AtOnce,
+			Complete: true, Wildcard: true, Removal: AtOnce,
 			Follows: Cluster, Warms: None, Mentions: None,
 			// Filter chains. Without one of its inbound chains, connections to a sidecar would be taken by a chain that
 			// is meant for others.

@@ -28,6 +28,7 @@ func rooms() []room {
 		{"snapshot/snapshottest", []string{"=snapshot", "=snapshot/value"}},
 		{"snapshot/chunked", nil},
 		{"xdstype", nil},
+		{"prioqueue", nil},
 		{"snapshot/value", nil},
 		{"gen", []string{"=snapshot/value", "=gen/check", "envoytext"}},
 		{"gen/check", []string{"envoytext"}},
@@ -38,8 +39,9 @@ func rooms() []room {
 		{"gen/plan/inbound", []string{"=gen/plan/workload", "=gen/plan/checked", "=gen", "=snapshot", "=snapshot/value",
 			"=snapshot/chunked", "encodecache", "xdstype"}},
 		{"encodecache", nil},
-		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy", "xdstype"}},
+		{"shard", []string{"shard", "gen/plan", "encodecache", "snapshot", "proxy", "xdstype", "prioqueue"}},
 		{"shard/ads", []string{"=gen/plan", "encodecache", "=snapshot/chunked", "xdstype"}},
+		{"shard/admission", []string{"prioqueue"}},
 		{"loadtest", []string{"loadtest", "xdstype"}},
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Budget bounds the bytes of answers to clients that connect, from when they are given to streams until the client shows
-// that it has read them (it answers, or asks for the next type) or has had its time: written is not enough, for what
-// fills the sockets of thousands of clients is the kernel's memory, and where that ends connections break. Workers that
-// find it used up wait; the one with the earliest Turn goes on first. While memory is short it is used up by a single
-// client.
+// Budget bounds the bytes of answers to clients that connect, from when they are given to streams until the client
+// shows that it has read them (it answers, or asks for the next type) or has had its time: written is not enough, for
+// what fills the sockets of thousands of clients is the kernel's memory, and where that ends connections break. Workers
+// that find it used up wait; the one with the earliest Turn goes on first. While memory is short it is used up by a
+// single client.
 //
 // Safe for concurrent use. No method blocks.
 type Budget struct {
@@ -79,8 +79,8 @@ func (b *Budget) Full() bool {
 	return !b.open()
 }
 
-// open reports whether another client may be answered. While memory is short one is, once those before it have what they
-// were given: somebody always goes on. The caller holds mu.
+// open reports whether another client may be answered. While memory is short one is, once those before it have what
+// they were given: somebody always goes on. The caller holds mu.
 func (b *Budget) open() bool {
 	if b.short {
 		return b.used == 0

@@ -87,8 +87,8 @@ func TestLeavingTheGate(t *testing.T) {
 	}
 }
 
-// Clients come, are answered and leave on many goroutines: each is attached and detached once at most, in that order, and
-// the Gate is empty in the end.
+// Clients come, are answered and leave on many goroutines: each is attached and detached once at most, in that order,
+// and the Gate is empty in the end.
 func TestTheGateUnderLoad(t *testing.T) {
 	gate := NewGate(3)
 	var wg sync.WaitGroup

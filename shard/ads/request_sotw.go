@@ -46,9 +46,13 @@ func (t *turn) watch(typ xdstype.Type, r *Request) {
 	}
 }
 
-// listed is what a list of names subscribes to: an empty one to all, of a root, while the stream never named that type.
+// listed is what a list of names subscribes to: an empty one to all, of a type that allows that, while the stream never
+// named any; one with the wildcard among them to all in any case.
 func (t *turn) listed(typ xdstype.Type, names *Names) Subscription {
-	return Subscription{All: names == nil && !t.types[typ].named && t.row(typ).Complete, Names: names}
+	if names == nil {
+		return Subscription{All: !t.types[typ].named && t.row(typ).Wildcard}
+	}
+	return Subscription{All: names.Contains(wildcard), Names: t.book.table.proper(names)}
 }
 
 // resubscribe replaces a subscription: what it adds is to be sent.
