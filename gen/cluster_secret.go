@@ -1,6 +1,9 @@
 package gen
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -26,4 +29,19 @@ func fileSecret(name string) *tlspb.SdsSecretConfig {
 		}},
 		ResourceApiVersion: corepb.ApiVersion_V3,
 	}}
+}
+
+// revocationHeader is what a subscription of roots says besides, where their cluster names a list of revoked
+// certificates. The agent passes it over.
+const revocationHeader = "x-pilotd-revocations"
+
+// apart makes of roots a subscription of its own for the clusters with one list of revoked certificates. Envoy takes an
+// update of a secret only if all who share the subscription can use it: with a list that is not there, no cluster whose
+// roots are the same would have TLS.
+func apart(roots *tlspb.SdsSecretConfig, crl string) {
+	sum := sha256.Sum256([]byte(crl))
+	for _, s := range roots.GetSdsConfig().GetApiConfigSource().GetGrpcServices() {
+		s.InitialMetadata = append(s.InitialMetadata,
+			&corepb.HeaderValue{Key: revocationHeader, Value: hex.EncodeToString(sum[:8])})
+	}
 }

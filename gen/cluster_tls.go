@@ -161,6 +161,7 @@ func (b *clusterBuilder) originContext(k ClusterKey, tls *networking.ClientTLSSe
 		def := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)}
 		if tls.GetCaCrl() != "" {
 			def.Crl = &corepb.DataSource{Specifier: &corepb.DataSource_Filename{Filename: tls.GetCaCrl()}}
+			apart(root, tls.GetCaCrl())
 		}
 		common.ValidationContextType = validation(def, root)
 	}

@@ -192,3 +192,31 @@ eds_cluster_config/service_name outbound|80||books.shop.svc.cluster.local`
 		t.Error(got)
 	}
 }
+
+// Clusters share a subscription of roots if they name the same list of revoked certificates, or none: Envoy takes an
+// update of a secret only if all who share its subscription can use it.
+func TestRootsAreApartByListOfRevokedCertificates(t *testing.T) {
+	roots := func(tls string) string {
+		c := gen.Cluster(clusterKey(t, "", "{trafficPolicy: {tls: "+tls+"}}", ""))
+		ctx := &tlspb.UpstreamTlsContext{}
+		if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s := ctx.GetCommonTlsContext().GetCombinedValidationContext().GetValidationContextSdsSecretConfig()
+		if s.GetName() != "file-root:system" {
+			t.Errorf("%s: the roots are %s", tls, s.GetName())
+		}
+		var subscriber []string
+		for _, g := range s.GetSdsConfig().GetApiConfigSource().GetGrpcServices() {
+			for _, h := range g.GetInitialMetadata() {
+				subscriber = append(subscriber, h.GetKey()+"="+h.GetValue())
+			}
+		}
+		return strings.Join(subscriber, " ")
+	}
+	none, one, same, other := roots("{mode: SIMPLE}"), roots("{mode: SIMPLE, caCrl: /a}"),
+		roots("{mode: SIMPLE, sni: x, caCrl: /a}"), roots("{mode: SIMPLE, caCrl: /b}")
+	if none != "" || one == "" || same != one || other == one || other == "" {
+		t.Errorf("without a list %q, with one %q and %q, with another %q", none, one, same, other)
+	}
+}
