@@ -40,10 +40,12 @@ func (d *definer) created() int64 {
 	return seconds(d.entry.ObjectMeta)
 }
 
-// before orders the definers of one host: Kubernetes first, then the oldest, then by name.
+// before orders the definers of one host: Kubernetes first, then those of pilotd's own cluster, then the oldest, then by
+// name and cluster.
 func (d *definer) before(o *definer) int {
-	return cmp.Or(compareBool(d.service != nil, o.service != nil), cmp.Compare(d.created(), o.created()),
-		cmp.Compare(d.key.Name, o.key.Name))
+	return cmp.Or(compareBool(d.service != nil, o.service != nil),
+		compareBool(d.key.Cluster == "", o.key.Cluster == ""), cmp.Compare(d.created(), o.created()),
+		cmp.Compare(d.key.Name, o.key.Name), cmp.Compare(d.key.Cluster, o.key.Cluster))
 }
 
 func (w *world) putDefiner(key value.ObjectKey, object any) {
@@ -55,11 +57,11 @@ func (w *world) putDefiner(key value.ObjectKey, object any) {
 	switch o := object.(type) {
 	case *corev1.Service:
 		d.service = o
-		d.hosts = []value.ServiceKey{w.hostOf(objectName{o.Namespace, o.Name})}
+		d.hosts = []value.ServiceKey{w.hostOf(nameOf(key))}
 		if len(o.Spec.Selector) > 0 {
 			d.selector = o.Spec.Selector
 		}
-		for name := range w.slicesByService[objectName{o.Namespace, o.Name}] {
+		for name := range w.slicesByService[nameOf(key)] {
 			w.slices[name].valid = false // Their health depends on the Service's labels.
 		}
 	case *clientnet.ServiceEntry:
@@ -99,17 +101,17 @@ func (w *world) indexDefiner(d *definer, in bool) {
 
 // findMembers looks at every workload of the namespace: after a change of a selector only.
 func (w *world) findMembers(d *definer) {
-	for name := range w.entriesIn[d.key.Namespace] {
+	for name := range w.entriesIn[nameOf(d.key).space] {
 		if e := w.entries[name]; e.healthy && e.workload.Labels.Contains(d.selector) {
-			d.members.add(value.ObjectKey{Kind: value.KindWorkloadEntry, Namespace: name.namespace, Name: name.name})
+			d.members.add(name.key(value.KindWorkloadEntry))
 		}
 	}
 	if d.entry == nil {
 		return
 	}
-	for name := range w.podsIn[d.key.Namespace] {
+	for name := range w.podsIn[nameOf(d.key).space] {
 		if p := w.pods[name]; p.ready && p.workload.Labels.Contains(d.selector) {
-			d.members.add(value.ObjectKey{Kind: value.KindPod, Namespace: name.namespace, Name: name.name})
+			d.members.add(name.key(value.KindPod))
 		}
 	}
 }
@@ -171,9 +173,9 @@ func joins(a, b *value.Service) bool {
 
 func (d *definer) define(w *world, host value.ServiceKey) *value.Service {
 	if d.service != nil {
-		return w.kubernetesService(d.service, host)
+		return w.kubernetesService(d, host)
 	}
-	return w.externalService(d.entry, host)
+	return w.externalService(d, host)
 }
 
 // endpoints are what d gives to a host.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,10 +22,10 @@ func isDelegate(o *clientnet.VirtualService) bool { return len(o.Spec.GetHosts()
 
 // putVirtualService takes a VirtualService, and notes which delegates it names.
 func (w *world) putVirtualService(key value.ObjectKey, object any) {
-	for _, d := range delegatesOf(w.rules[key]) {
+	for _, d := range delegatesOf(key, w.rules[key]) {
 		w.roots.remove(d, key)
 	}
-	for _, d := range delegatesOf(object) {
+	for _, d := range delegatesOf(key, object) {
 		w.roots.add(d, key)
 	}
 	for root := range w.roots[key] {
@@ -41,17 +42,15 @@ func (w *world) putVirtualService(key value.ObjectKey, object any) {
 
 // delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no
 // VirtualService.
-func delegatesOf(object any) (out []value.ObjectKey) {
+func delegatesOf(root value.ObjectKey, object any) (out []value.ObjectKey) {
 	o, ok := object.(*clientnet.VirtualService)
 	if !ok {
 		return nil
 	}
 	for _, r := range o.Spec.GetHttp() {
 		if d := r.GetDelegate(); d != nil {
-			k := value.ObjectKey{Kind: value.KindVirtualService, Namespace: d.GetNamespace(), Name: d.GetName()}
-			if k.Namespace == "" {
-				k.Namespace = o.Namespace
-			}
+			k := root
+			k.Name, k.Namespace = d.GetName(), cmp.Or(d.GetNamespace(), o.Namespace)
 			if !slices.Contains(out, k) {
 				out = append(out, k)
 			}
@@ -61,12 +60,12 @@ func delegatesOf(object any) (out []value.ObjectKey) {
 }
 
 // resolve is the value of a VirtualService with the routes of its delegates; nil of a delegate.
-func (w *world) resolve(o *clientnet.VirtualService) *value.VirtualService {
+func (w *world) resolve(key value.ObjectKey, o *clientnet.VirtualService) *value.VirtualService {
 	if isDelegate(o) {
 		return nil
 	}
-	root, spec := &value.VirtualService{Meta: metaOf(o.ObjectMeta), Export: w.exportOf(o)}, w.qualified(o)
-	if len(delegatesOf(o)) > 0 {
+	root, spec := &value.VirtualService{Meta: metaOf(key, o.ObjectMeta), Export: w.exportOf(o)}, w.qualified(o)
+	if len(delegatesOf(key, o)) > 0 {
 		w.include(root, spec)
 	}
 	root.Routing = istio.Routing(spec)
@@ -103,7 +102,8 @@ func (w *world) include(root *value.VirtualService, spec *networking.VirtualServ
 // its own, or is not exported to the root's namespace. It notes the delegate in the root.
 func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute,
 	why string) {
-	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: d.GetNamespace(), Name: d.GetName()}
+	key := root.Object()
+	key.Namespace, key.Name = d.GetNamespace(), d.GetName()
 	o, ok := w.rules[key].(*clientnet.VirtualService)
 	if !ok {
 		return nil, fmt.Sprintf("there is no %v", key)

@@ -13,7 +13,7 @@ func destinationRuleKind() Kind {
 }
 
 // destinationRule qualifies the host.
-func (w *world) destinationRule(o *clientnet.DestinationRule) *value.DestinationRule {
+func (w *world) destinationRule(key value.ObjectKey, o *clientnet.DestinationRule) *value.DestinationRule {
 	spec := clone(&o.Spec)
 	spec.Host = w.qualify(spec.GetHost(), o.Namespace)
 	export := value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultDestinationRuleExportTo(),
@@ -23,7 +23,7 @@ func (w *world) destinationRule(o *clientnet.DestinationRule) *value.Destination
 		export = value.NewVisibility([]string{"."}, nil, o.Namespace)
 	}
 	return &value.DestinationRule{
-		Meta: metaOf(o.ObjectMeta), Spec: spec, Export: export,
-		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: o.Namespace, Name: o.Name}},
+		Meta: metaOf(key, o.ObjectMeta), Spec: spec, Export: export,
+		From: []value.ObjectKey{key},
 	}
 }

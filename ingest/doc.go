@@ -27,8 +27,12 @@
 //
 // Whether an object is admitted depends on the object alone. Conflicts between objects are decided by the same rules
 // always:
-//   - one key in two sources: the source that was named first to NewStore;
-//   - one host in one namespace from several objects: a Kubernetes Service first, then the oldest ServiceEntry, then by name. The first decides;
+//   - one key in several sources: the source that was named first to NewStore of those that hold the object; when it is
+//     deleted there, the next source's comes into force;
+//   - one object in several clusters: these are as many objects, for the cluster is part of the key. What they name of each
+//     other is looked for in their own cluster;
+//   - one host in one namespace from several objects: a Kubernetes Service first, then one of pilotd's own cluster, then
+//     the oldest, then by name. The first decides;
 //     ports and addresses that only others have are added, and the endpoints of all count;
 //   - one address in several slices of a Service: counts once for each port, where it is healthiest;
 //   - one address of several workloads: see world.workloadAt.

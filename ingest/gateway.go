@@ -18,7 +18,7 @@ func gatewayKind() Kind {
 
 // gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone
 // (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the Gateway's others are served.
-func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
+func (w *world) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
 	spec.Servers = slices.DeleteFunc(spec.Servers, func(s *networking.Server) bool {
 		return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
@@ -32,7 +32,7 @@ func (w *world) gateway(o *clientnet.Gateway) *value.Gateway {
 			s.Hosts[i] = inNamespace(h, o.Namespace)
 		}
 	}
-	return &value.Gateway{Meta: metaOf(o.ObjectMeta), Spec: spec}
+	return &value.Gateway{Meta: metaOf(key, o.ObjectMeta), Spec: spec}
 }
 
 // cipherSuites are those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied from

@@ -19,8 +19,7 @@ type joint struct {
 
 // sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port,
 // where it is healthiest.
-func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
-	key := objectName{svc.Namespace, svc.Name}
+func (w *world) sliceEndpoints(key objectName, svc *corev1.Service) []*value.Endpoint {
 	prev := w.joints[key]
 	if prev == nil {
 		prev = &joint{clean: true}
@@ -31,7 +30,7 @@ func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 	for name := range w.slicesByService[key] {
 		s := w.slices[name]
 		if !s.valid {
-			s.built, s.valid = keep(s.built, keep(stale, w.buildSlice(s.Slice, svc))), true
+			s.built, s.valid = keep(s.built, keep(stale, w.buildSlice(s, svc))), true
 		}
 		next.parts[name] = s.built
 		if was := prev.parts[name]; !sameList(was, s.built) {
@@ -58,7 +57,7 @@ func (w *world) sliceEndpoints(svc *corev1.Service) []*value.Endpoint {
 func (w *world) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
 	lists := 0
 	for name, was := range prev.parts {
-		if s := w.slices[name]; s == nil || !s.valid || s.service != key {
+		if s := w.slices[name]; s == nil || !s.valid || s.owner() != key {
 			out = append(out, was...)
 			lists++
 		}

@@ -197,13 +197,13 @@ func valued[O, V any, PV interface {
 	*V
 	value.Value
 	Equal(PV) bool
-}](k Kind, derive func(*world, *O) PV) Kind {
+}](k Kind, derive func(*world, value.ObjectKey, *O) PV) Kind {
 	if k.put == nil {
 		k.put = (*world).putRule
 	}
 	k.value = func(w *world, key value.ObjectKey) value.Value {
 		if o, ok := w.rules[key].(*O); ok {
-			if v := derive(w, o); v != nil {
+			if v := derive(w, key, o); v != nil {
 				return v
 			}
 		}

@@ -20,9 +20,11 @@ func namespaceKind() Kind {
 		}
 	}
 	k.check = checked[corev1.Namespace](nil)
-	k.put = func(w *world, key value.ObjectKey, object any) { w.putNamespace(key.Name, object) }
+	k.put = func(w *world, key value.ObjectKey, object any) {
+		w.putNamespace(spaceOf(key.Cluster, key.Name), object)
+	}
 	k.value = func(w *world, key value.ObjectKey) value.Value {
-		if ns := w.namespaces[key.Name]; ns != nil {
+		if ns := w.namespaces[spaceOf(key.Cluster, key.Name)]; ns != nil {
 			return ns
 		}
 		return nil
@@ -31,11 +33,11 @@ func namespaceKind() Kind {
 	return k
 }
 
-func (w *world) putNamespace(name string, object any) {
+func (w *world) putNamespace(name space, object any) {
 	var next *value.Namespace
 	if ns, ok := object.(*corev1.Namespace); ok {
 		next = &value.Namespace{
-			Name: name, Labels: ns.Labels,
+			Cluster: name.cluster(), Name: name.name(), Labels: ns.Labels,
 			TrafficDistribution: distribution(ns.Annotations[annotation.NetworkingTrafficDistribution.Name]),
 		}
 	}
@@ -45,15 +47,15 @@ func (w *world) putNamespace(name string, object any) {
 	} else {
 		w.namespaces[name] = next
 	}
-	w.marks.objects.add(value.ObjectKey{Kind: value.KindNamespace, Name: name})
+	w.marks.objects.add(value.ObjectKey{Cluster: name.cluster(), Kind: value.KindNamespace, Name: name.name()})
 	if distributionOf(prev) != distributionOf(next) {
 		for host := range w.hosts {
-			if host.Namespace == name {
+			if host.Namespace == name.name() {
 				w.marks.hosts.add(host)
 			}
 		}
 	}
-	if name == w.mesh.RootNamespace() && networkOf(prev) != networkOf(next) {
+	if name.name() == w.mesh.RootNamespace() && networkOf(prev) != networkOf(next) {
 		w.refresh()
 	}
 }
@@ -73,12 +75,13 @@ func networkOf(ns *value.Namespace) string {
 	return ns.Labels[label.TopologyNetwork.Name]
 }
 
-// network is where an endpoint is whose own labels do not tell: the network of the root namespace.
-func (w *world) network(own string) string {
+// network is where an endpoint of a cluster is whose own labels do not tell: the network of the cluster's root
+// namespace.
+func (w *world) network(cluster, own string) string {
 	if own != "" {
 		return own
 	}
-	return networkOf(w.namespaces[w.mesh.RootNamespace()])
+	return networkOf(w.namespaces[spaceOf(cluster, w.mesh.RootNamespace())])
 }
 
 // distribution reads a traffic distribution as fields and annotations write it; "" for anything else.

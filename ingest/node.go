@@ -19,11 +19,11 @@ func nodeKind() Kind {
 		}
 	}
 	k.check = checked[corev1.Node](nil)
-	k.put = func(w *world, key value.ObjectKey, object any) { w.putNode(key.Name, object) }
+	k.put = func(w *world, key value.ObjectKey, object any) { w.putNode(spaceOf(key.Cluster, key.Name), object) }
 	return k
 }
 
-func (w *world) putNode(name string, object any) {
+func (w *world) putNode(name space, object any) {
 	next, known := value.Locality{}, false
 	if node, ok := object.(*corev1.Node); ok {
 		known = true

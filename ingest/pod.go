@@ -62,7 +62,7 @@ func (w *world) putPod(name objectName, object any) {
 
 // derivePod brings the pod of that name to object and the world around it.
 func (w *world) derivePod(name objectName, object *Pod) {
-	next, prev := w.podOf(object), w.pods[name]
+	next, prev := w.podOf(name.space.cluster(), object), w.pods[name]
 	if prev != nil {
 		if prev.equal(next) {
 			return
@@ -78,16 +78,16 @@ func (w *world) derivePod(name objectName, object *Pod) {
 }
 
 func (w *world) indexPod(name objectName, p *pod, in bool) {
-	change(w.podsIn, name.namespace, name, in)
-	change(w.podsByNode, p.Pod.node, name, in)
+	change(w.podsIn, name.space, name, in)
+	change(w.podsByNode, spaceOf(name.space.cluster(), p.Pod.node), name, in)
 	for _, a := range p.addresses {
 		change(w.podsByAddress, a, name, in)
 	}
-	key := value.ObjectKey{Kind: value.KindPod, Namespace: name.namespace, Name: name.name}
 	if !p.ready {
 		return
 	}
-	for owner := range w.ofEntries.matching(name.namespace, p.workload.Labels) {
+	key := name.key(value.KindPod)
+	for owner := range w.ofEntries.matching(name.space, p.workload.Labels) {
 		w.definers[owner].member(key, in)
 		w.markDefiner(owner)
 	}
@@ -100,15 +100,15 @@ func (w *world) podChanged(name objectName, p *pod) {
 	}
 	for _, a := range p.addresses {
 		w.marks.addresses.add(a)
-		for _, s := range w.slicesByAddress[objectName{name.namespace, a}] {
+		for _, s := range w.slicesByAddress[objectName{name.space, a}] {
 			w.sliceStale(s)
 		}
 	}
 }
 
-// podOf derives what counts of a pod.
-func (w *world) podOf(p *Pod) *pod {
-	locality := w.nodes[p.node]
+// podOf derives what counts of a pod of a cluster.
+func (w *world) podOf(cluster string, p *Pod) *pod {
+	locality := w.nodes[spaceOf(cluster, p.node)]
 	if l := p.labels[localityLabel]; l != "" {
 		locality = labelLocality(l)
 	}
@@ -116,12 +116,12 @@ func (w *world) podOf(p *Pod) *pod {
 	if mode, ok := p.labels[label.SecurityTlsMode.Name]; ok {
 		tls = mode
 	}
-	network := w.network(p.labels[label.TopologyNetwork.Name])
+	network := w.network(cluster, p.labels[label.TopologyNetwork.Name])
 	out := &pod{
 		Pod: p,
 		origin: w.origin(person{
 			Identity: value.Identity{
-				Namespace: p.namespace, Workload: p.workload, ServiceAccount: w.account(p.namespace, p.account),
+				Cluster: cluster, Namespace: p.namespace, Workload: p.workload, ServiceAccount: w.account(p.namespace, p.account),
 				Network: network, TLSMode: tls,
 			},
 			labels: p.labels, locality: locality, node: p.node,

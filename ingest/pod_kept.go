@@ -61,11 +61,11 @@ func (p *Pod) equal(o *Pod) bool {
 		maps.Equal(p.ports, o.ports)
 }
 
-// before says which of two pods is asked about an address that both have.
-func (p *Pod) before(o *Pod) bool {
+// compare orders pods of one cluster by who is asked about an address that both have.
+func (p *Pod) compare(o *Pod) int {
 	return cmp.Or(
 		compareBool(p.alive, o.alive), compareBool(!p.hostNetwork, !o.hostNetwork), compareBool(p.ready, o.ready),
-		cmp.Compare(o.created, p.created), cmp.Compare(p.namespace, o.namespace), cmp.Compare(p.name, o.name)) < 0
+		cmp.Compare(o.created, p.created), cmp.Compare(p.namespace, o.namespace), cmp.Compare(p.name, o.name))
 }
 
 func podAddresses(p *corev1.Pod) []string {

@@ -72,7 +72,7 @@ func TestRegexSizeOfDelegates(t *testing.T) {
 	size := func(part *networking.HTTPRoute) int {
 		w.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "part"}, object("part", nil, part))
 		w.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root)
-		return w.resolve(root).RegexSize
+		return w.resolve(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root).RegexSize
 	}
 	if got := size(&networking.HTTPRoute{Match: match("[ab]{50}")}); got != 54 {
 		t.Errorf("the delegate's: %d", got)

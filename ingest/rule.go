@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-func metaOf(m metav1.ObjectMeta) value.Meta {
-	return value.Meta{Namespace: m.Namespace, Name: m.Name, Created: seconds(m)}
+func metaOf(key value.ObjectKey, m metav1.ObjectMeta) value.Meta {
+	return value.Meta{Cluster: key.Cluster, Namespace: m.Namespace, Name: m.Name, Created: seconds(m)}
 }
 
 // putRule takes an object that is a value by itself.

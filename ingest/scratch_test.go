@@ -128,6 +128,7 @@ func drawEvent(t *rapid.T) Event {
 		}).Draw(t, "mesh")
 		return e
 	}
+	e.Key.Cluster = rapid.SampledFrom([]string{"", "", "east", "west"}).Draw(t, "cluster")
 	e.Key.Name = names().Draw(t, "name")
 	switch kind {
 	case value.KindNamespace:

@@ -10,13 +10,16 @@ import (
 // pairs only.
 type selectors map[labelPair]map[value.ObjectKey]value.Labels
 
-// labelPair is one label in one namespace; an empty label stands for the empty selector, which selects everything
+// labelPair is one label in one namespace of a cluster; an empty label stands for the empty selector, which selects everything
 // there.
-type labelPair struct{ namespace, label, value string }
+type labelPair struct {
+	space
+	label, value string
+}
 
 // pairOf is the pair under which a selector is kept: the smallest.
-func pairOf(namespace string, selector value.Labels) labelPair {
-	p := labelPair{namespace: namespace}
+func pairOf(namespace space, selector value.Labels) labelPair {
+	p := labelPair{space: namespace}
 	for k, v := range selector {
 		if p.label == "" || k < p.label {
 			p.label, p.value = k, v
@@ -26,7 +29,7 @@ func pairOf(namespace string, selector value.Labels) labelPair {
 }
 
 func (s selectors) add(owner value.ObjectKey, selector value.Labels) {
-	p := pairOf(owner.Namespace, selector)
+	p := pairOf(nameOf(owner).space, selector)
 	if s[p] == nil {
 		s[p] = map[value.ObjectKey]value.Labels{}
 	}
@@ -34,16 +37,16 @@ func (s selectors) add(owner value.ObjectKey, selector value.Labels) {
 }
 
 func (s selectors) remove(owner value.ObjectKey, selector value.Labels) {
-	p := pairOf(owner.Namespace, selector)
+	p := pairOf(nameOf(owner).space, selector)
 	if delete(s[p], owner); len(s[p]) == 0 {
 		delete(s, p)
 	}
 }
 
 // matching are the owners of selectors in namespace that labels satisfies.
-func (s selectors) matching(namespace string, labels value.Labels) iter.Seq[value.ObjectKey] {
+func (s selectors) matching(namespace space, labels value.Labels) iter.Seq[value.ObjectKey] {
 	return func(yield func(value.ObjectKey) bool) {
-		for owner := range s[labelPair{namespace: namespace}] {
+		for owner := range s[labelPair{space: namespace}] {
 			if !yield(owner) {
 				return
 			}

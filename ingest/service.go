@@ -25,10 +25,10 @@ func serviceKind() Kind {
 }
 
 // kubernetesService is what a Service defines.
-func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *value.Service {
+func (w *world) kubernetesService(d *definer, host value.ServiceKey) *value.Service {
+	s := d.service
 	out := &value.Service{
-		ServiceKey: host, Name: s.Name, Object: value.ObjectKey{Kind: value.KindService, Namespace: s.Namespace,
-			Name: s.Name},
+		ServiceKey: host, Name: s.Name, Object: d.key,
 		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
 		Export: value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]),
 			defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
@@ -49,7 +49,7 @@ func (w *world) kubernetesService(s *corev1.Service, host value.ServiceKey) *val
 			TargetName: p.TargetPort.StrVal,
 		})
 	}
-	out.TrafficDistribution = w.distribution(s.Spec.TrafficDistribution, s.Annotations, s.Namespace)
+	out.TrafficDistribution = w.distribution(s.Spec.TrafficDistribution, s.Annotations, nameOf(d.key).space)
 	return out
 }
 
@@ -70,7 +70,7 @@ func (w *world) locate(s *corev1.Service, out *value.Service) {
 }
 
 // distribution is the object's own, or else its namespace's.
-func (w *world) distribution(field *string, annotations map[string]string, namespace string) string {
+func (w *world) distribution(field *string, annotations map[string]string, namespace space) string {
 	if field != nil {
 		if d := distribution(*field); d != "" {
 			return d
@@ -136,12 +136,12 @@ func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
 	if d.service.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil
 	}
-	all := w.sliceEndpoints(d.service)
+	all := w.sliceEndpoints(nameOf(d.key), d.service)
 	if d.service.Spec.ClusterIP == corev1.ClusterIPNone || len(d.members) == 0 {
 		return all
 	}
 	all = slices.Clone(all)
-	ports := w.kubernetesService(d.service, d.hosts[0]).Ports
+	ports := w.kubernetesService(d, d.hosts[0]).Ports
 	for member := range d.members {
 		if e := w.entries[nameOf(member)].serviceEndpoint(ports); e != nil &&
 			selectable(value.ClientSideLB, e.Addresses[0]) {

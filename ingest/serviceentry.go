@@ -25,18 +25,17 @@ func serviceEntryKind() Kind {
 func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
 
 // externalService is what a ServiceEntry defines for one of its hosts.
-func (w *world) externalService(e *clientnet.ServiceEntry, host value.ServiceKey) *value.Service {
-	spec := &e.Spec
+func (w *world) externalService(d *definer, host value.ServiceKey) *value.Service {
+	e, spec := d.entry, &d.entry.Spec
 	out := &value.Service{
-		ServiceKey: host, Name: host.Host, Object: value.ObjectKey{Kind: value.KindServiceEntry, Namespace: e.Namespace,
-			Name: e.Name},
+		ServiceKey: host, Name: host.Host, Object: d.key,
 		Created: seconds(e.ObjectMeta), Registry: value.RegistryExternal,
 		Addresses: entryAddresses(spec), Resolution: entryResolution(spec),
 		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
 		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"),
 			e.Namespace), Labels: e.Labels,
 		Selector:            spec.GetWorkloadSelector().GetLabels(),
-		TrafficDistribution: w.distribution(nil, e.Annotations, e.Namespace),
+		TrafficDistribution: w.distribution(nil, e.Annotations, nameOf(d.key).space),
 	}
 	if len(spec.GetAddresses()) == 0 {
 		out.AutoAddresses = autoAddresses(e, host.Host)
@@ -98,10 +97,10 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 			all = append(all, e)
 		}
 	}
-	ports := w.externalService(d.entry, host).Ports
+	ports := w.externalService(d, host).Ports
 	target := func(p *value.Port) uint32 { return uint32(cmp.Or(p.TargetPort, p.Number)) }
 	for i, e := range spec.GetEndpoints() {
-		at := w.inline(fmt.Sprintf("%s-%d", d.entry.Name, i), d.entry.Namespace, e, e.GetLabels())
+		at := w.inline(fmt.Sprintf("%s-%d", d.entry.Name, i), nameOf(d.key).space, e, e.GetLabels())
 		add(at.endpoint(ports, target))
 	}
 	for member := range d.members {
@@ -112,7 +111,7 @@ func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.En
 	resolved := spec.GetResolution() == networking.ServiceEntry_DNS ||
 		spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
 	if resolved && len(spec.GetEndpoints()) == 0 && spec.GetWorkloadSelector() == nil {
-		at := w.inline(d.entry.Name, d.entry.Namespace, &networking.WorkloadEntry{Address: host.Host}, nil)
+		at := w.inline(d.entry.Name, nameOf(d.key).space, &networking.WorkloadEntry{Address: host.Host}, nil)
 		at.labels = nil
 		add(at.endpoint(ports, target))
 	}

@@ -16,7 +16,7 @@ func sidecarKind() Kind {
 
 // sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for
 // the root namespace's.
-func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
+func (w *world) sidecar(key value.ObjectKey, o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
 	for _, l := range spec.Ingress {
 		l.Bind = addressOf(l.Bind)
@@ -31,5 +31,5 @@ func (w *world) sidecar(o *clientnet.Sidecar) *value.Sidecar {
 			e.Hosts[i] = ns + "/" + strings.ToLower(name)
 		}
 	}
-	return &value.Sidecar{Meta: metaOf(o.ObjectMeta), Spec: spec}
+	return &value.Sidecar{Meta: metaOf(key, o.ObjectMeta), Spec: spec}
 }

@@ -21,9 +21,20 @@ func sliceKind() Kind {
 // slice is an EndpointSlice in force.
 type slice struct {
 	*Slice
+	cluster string
 	// built are the endpoints in canonical order: as they are while valid, else as they were. Immutable.
 	built []*value.Endpoint
 	valid bool
+}
+
+// owner is the Service whose endpoints the slice has.
+func (s *slice) owner() objectName {
+	return objectName{spaceOf(s.cluster, s.service.namespace), s.service.name}
+}
+
+// podOf is the pod that an endpoint names.
+func (s *slice) podOf(e *sliceEndpoint) objectName {
+	return objectName{spaceOf(s.cluster, e.pod.namespace), e.pod.name}
 }
 
 func (w *world) putSlice(name objectName, object any) {
@@ -38,41 +49,41 @@ func (w *world) putSlice(name objectName, object any) {
 	if !ok || s.names || s.service.name == "" {
 		return
 	}
-	next := &slice{Slice: s, built: built}
+	next := &slice{Slice: s, cluster: name.space.cluster(), built: built}
 	w.slices[name] = next
 	w.indexSlice(name, next, true)
 }
 
 func (w *world) indexSlice(name objectName, s *slice, in bool) {
-	change(w.slicesByService, s.service, name, in)
+	change(w.slicesByService, s.owner(), name, in)
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
-		if e.pod != (objectName{}) {
-			change(w.slicesByPod, e.pod, name, in)
+		if e.pod != (localName{}) {
+			change(w.slicesByPod, s.podOf(e), name, in)
 			continue
 		}
 		for _, a := range e.addresses {
-			change(w.slicesByAddress, objectName{name.namespace, a}, name, in)
+			change(w.slicesByAddress, objectName{name.space, a}, name, in)
 		}
 	}
-	w.marks.sets.add(w.hostOf(s.service))
+	w.marks.sets.add(w.hostOf(s.owner()))
 }
 
 // sliceStale marks a slice whose pods changed.
 func (w *world) sliceStale(name objectName) {
 	s := w.slices[name]
 	s.valid = false
-	w.marks.sets.add(w.hostOf(s.service))
+	w.marks.sets.add(w.hostOf(s.owner()))
 }
 
 // hostOf is the host that a Kubernetes Service of that name defines.
 func (w *world) hostOf(service objectName) value.ServiceKey {
-	return value.ServiceKey{Host: service.name + "." + service.namespace + ".svc." + w.domain,
-		Namespace: service.namespace}
+	namespace := service.space.name()
+	return value.ServiceKey{Host: service.name + "." + namespace + ".svc." + w.domain, Namespace: namespace}
 }
 
 // buildSlice makes the endpoints of one slice.
-func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
+func (w *world) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
 	ports := s.endpointPorts()
 	if len(ports) == 0 {
 		return nil
@@ -91,7 +102,7 @@ func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
 			if p := w.behind(s, e, address[0]); p != nil {
 				from = &p.origin
 			} else if nobody == nil {
-				nobody = w.nobody()
+				nobody = w.nobody(s.cluster)
 				from = nobody
 			}
 			made := from.endpoint()
@@ -104,24 +115,25 @@ func (w *world) buildSlice(s *Slice, svc *corev1.Service) []*value.Endpoint {
 }
 
 // behind is the pod behind an address of a slice; nil if it is not known (yet), or there is none.
-func (w *world) behind(s *Slice, e *sliceEndpoint, address string) *pod {
-	if e.pod != (objectName{}) {
-		return w.pods[e.pod]
+func (w *world) behind(s *slice, e *sliceEndpoint, address string) *pod {
+	if e.pod != (localName{}) {
+		return w.pods[s.podOf(e)]
 	}
-	return w.podAt(s.service.namespace, address)
+	return w.podAt(s.owner().space, address)
 }
 
-// nobody is where an endpoint comes from that has no pod: it has no labels and speaks no mutual TLS.
-func (w *world) nobody() *origin {
-	o := w.origin(person{Identity: value.Identity{TLSMode: tlsDisabled, Network: w.network("")}})
+// nobody is where an endpoint of a cluster comes from that has no pod: it has no labels and speaks no mutual TLS.
+func (w *world) nobody(cluster string) *origin {
+	o := w.origin(person{Identity: value.Identity{Cluster: cluster, TLSMode: tlsDisabled,
+		Network: w.network(cluster, "")}})
 	return &o
 }
 
 // podAt is the pod of a namespace that has an address.
-func (w *world) podAt(namespace, address string) *pod {
+func (w *world) podAt(namespace space, address string) *pod {
 	var best *pod
 	for _, name := range w.podsByAddress[address] {
-		if p := w.pods[name]; name.namespace == namespace && (best == nil || p.before(best.Pod)) {
+		if p := w.pods[name]; name.space == namespace && (best == nil || p.compare(best.Pod) < 0) {
 			best = p
 		}
 	}

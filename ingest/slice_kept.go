@@ -13,8 +13,8 @@ import (
 
 // Slice is what the Store keeps of an EndpointSlice. Immutable.
 type Slice struct {
-	// service is whose endpoints they are; without a name the slice is nobody's.
-	service objectName
+	// service is whose endpoints they are, of the slice's own cluster; without a name the slice is nobody's.
+	service localName
 	names   bool // its addresses are host names, which nobody uses
 	ports   []slicePort
 	// endpoints in the order of the object.
@@ -33,13 +33,13 @@ type slicePort struct {
 type sliceEndpoint struct {
 	addresses []string
 	// pod is the pod that the endpoint names, if any.
-	pod                         objectName
+	pod                         localName
 	ready, serving, terminating bool
 }
 
 func (t *Stripper) slice(s *discovery.EndpointSlice) *Slice {
 	out := &Slice{
-		service: objectName{t.same(s.Namespace), t.same(s.Labels[discovery.LabelServiceName])},
+		service: localName{namespace: t.same(s.Namespace), name: t.same(s.Labels[discovery.LabelServiceName])},
 		names:   s.AddressType == discovery.AddressTypeFQDN,
 		ports:   make([]slicePort, 0, len(s.Ports)), endpoints: make([]sliceEndpoint, 0, len(s.Endpoints)),
 	}
@@ -59,7 +59,7 @@ func (t *Stripper) slice(s *discovery.EndpointSlice) *Slice {
 		kept := sliceEndpoint{addresses: addressesOf(e.Addresses), ready: is(e.Conditions.Ready, true),
 			serving: is(e.Conditions.Serving, true), terminating: is(e.Conditions.Terminating, false)}
 		if r := e.TargetRef; r != nil && r.Kind == "Pod" {
-			kept.pod = objectName{t.same(cmp.Or(r.Namespace, s.Namespace)), t.same(r.Name)}
+			kept.pod = localName{namespace: t.same(cmp.Or(r.Namespace, s.Namespace)), name: t.same(r.Name)}
 		}
 		out.endpoints = append(out.endpoints, kept)
 	}

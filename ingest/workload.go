@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"unique"
 
 	"istio.io/api/label"
@@ -57,20 +59,21 @@ type person struct {
 	node     string
 }
 
-// origin interns the identity and adds to the labels those that istiod adds.
+// origin interns the identity, with the id of the cluster that it names by its key, and adds to the labels those that istiod adds.
 func (w *world) origin(p person) origin {
+	cluster := cmp.Or(p.Cluster, w.cluster)
 	all := value.Labels{}
 	maps.Copy(all, p.labels)
 	for k, v := range map[string]string{
 		corev1.LabelTopologyRegion: p.locality.Region, corev1.LabelTopologyZone: p.locality.Zone,
 		label.TopologySubzone.Name: p.locality.SubZone,
-		label.TopologyCluster.Name: w.cluster, corev1.LabelHostname: p.node, label.TopologyNetwork.Name: p.Network,
+		label.TopologyCluster.Name: cluster, corev1.LabelHostname: p.node, label.TopologyNetwork.Name: p.Network,
 	} {
 		if v != "" {
 			all[k] = v
 		}
 	}
-	p.Cluster, p.LabelsKey = w.cluster, value.LabelsKey(all)
+	p.Cluster, p.LabelsKey = cluster, value.LabelsKey(all)
 	return origin{
 		identity: unique.Make(p.Identity), labels: all, locality: p.locality, node: p.node,
 		draining: p.labels[drainingLabel] != "",
@@ -82,27 +85,29 @@ func (w *world) account(namespace, name string) string {
 	return w.mesh.Config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
 }
 
-// workloadAt is the workload that has an address. Of several pods it is the one that is alive, then the one that does
-// not share its node's address, then a ready one, then the youngest, then the first by name; a WorkloadEntry only where
-// there is no pod.
+// workloadAt is the workload that has an address. Of several pods it is that of pilotd's own cluster, then the one that
+// is alive, then the one that does not share its node's address, then a ready one, then the youngest, then the first by
+// name; a WorkloadEntry only where there is no pod.
 func (w *world) workloadAt(address string) *value.Workload {
-	var best *pod
-	for _, name := range w.podsByAddress[address] {
-		if p := w.pods[name]; best == nil || p.before(best.Pod) {
-			best = p
-		}
+	if names := w.podsByAddress[address]; len(names) > 0 {
+		return w.pods[slices.MinFunc(names, w.comparePods)].workload
 	}
-	if best != nil {
-		return best.workload
-	}
-	var entry *workloadEntry
-	for _, name := range w.entriesByAddress[address] {
-		if e := w.entries[name]; entry == nil || e.before(entry) {
-			entry = e
-		}
-	}
-	if entry != nil {
-		return entry.workload
+	if names := w.entriesByAddress[address]; len(names) > 0 {
+		return w.entries[slices.MinFunc(names, w.compareEntries)].workload
 	}
 	return nil
+}
+
+// compareClusters puts pilotd's own cluster first.
+func compareClusters(a, b objectName) int {
+	return cmp.Or(compareBool(a.space.cluster() == "", b.space.cluster() == ""), cmp.Compare(a.space, b.space))
+}
+
+// comparePods orders pods by who is asked about an address that both have.
+func (w *world) comparePods(a, b objectName) int {
+	return cmp.Or(compareClusters(a, b), w.pods[a].compare(w.pods[b].Pod))
+}
+
+func (w *world) compareEntries(a, b objectName) int {
+	return cmp.Or(compareClusters(a, b), w.entries[a].compare(w.entries[b]))
 }

@@ -41,10 +41,10 @@ func (i *inline) equal(o *inline) bool {
 	return i.origin.equal(&o.origin) && i.address == o.address && i.weight == o.weight && maps.Equal(i.ports, o.ports)
 }
 
-func (e *workloadEntry) before(o *workloadEntry) bool {
+func (e *workloadEntry) compare(o *workloadEntry) int {
 	return cmp.Or(
 		cmp.Compare(seconds(e.object.ObjectMeta), seconds(o.object.ObjectMeta)),
-		cmp.Compare(e.object.Namespace, o.object.Namespace), cmp.Compare(e.object.Name, o.object.Name)) < 0
+		cmp.Compare(e.object.Namespace, o.object.Namespace), cmp.Compare(e.object.Name, o.object.Name))
 }
 
 // Where a WorkloadEntry is health-checked by its agent, it counts once it is known to be healthy.
@@ -65,7 +65,7 @@ func (w *world) putWorkloadEntry(name objectName, object any) {
 }
 
 func (w *world) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
-	next, prev := w.entryOf(object), w.entries[name]
+	next, prev := w.entryOf(name, object), w.entries[name]
 	if prev != nil {
 		if prev.inline.equal(&next.inline) && prev.workload.Equal(next.workload) && prev.healthy == next.healthy &&
 			prev.object.CreationTimestamp.Equal(&object.CreationTimestamp) {
@@ -79,7 +79,7 @@ func (w *world) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
 }
 
 func (w *world) indexEntry(name objectName, e *workloadEntry, in bool) {
-	change(w.entriesIn, name.namespace, name, in)
+	change(w.entriesIn, name.space, name, in)
 	for _, a := range e.workload.Addresses {
 		change(w.entriesByAddress, a, name, in)
 		w.marks.addresses.add(a)
@@ -87,20 +87,20 @@ func (w *world) indexEntry(name objectName, e *workloadEntry, in bool) {
 	if !e.healthy {
 		return
 	}
-	key := value.ObjectKey{Kind: value.KindWorkloadEntry, Namespace: name.namespace, Name: name.name}
+	key := name.key(value.KindWorkloadEntry)
 	for _, index := range []selectors{w.ofEntries, w.ofServices} {
-		for owner := range index.matching(name.namespace, e.workload.Labels) {
+		for owner := range index.matching(name.space, e.workload.Labels) {
 			w.definers[owner].member(key, in)
 			w.markDefiner(owner)
 		}
 	}
 }
 
-func (w *world) entryOf(e *clientnet.WorkloadEntry) *workloadEntry {
+func (w *world) entryOf(name objectName, e *clientnet.WorkloadEntry) *workloadEntry {
 	labels := value.Labels{}
 	maps.Copy(labels, e.Spec.GetLabels())
 	maps.Copy(labels, e.Labels)
-	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(entryName(e, labels), e.Namespace,
+	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(entryName(e, labels), name.space,
 		&e.Spec, labels)}
 	out.pod = e.Namespace + "/" + e.Name
 	out.workload = &value.Workload{
@@ -139,14 +139,14 @@ func entryHealthy(e *clientnet.WorkloadEntry) bool {
 
 // inline derives what counts of an address given by hand. Such an endpoint speaks mutual TLS if it says so, or names
 // its account.
-func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labels value.Labels) inline {
+func (w *world) inline(name string, in space, e *networking.WorkloadEntry, labels value.Labels) inline {
 	locality := localityOf(e.GetLocality())
 	if e.GetLocality() == "" && labels[localityLabel] != "" {
 		locality = labelLocality(labels[localityLabel])
 	}
 	tls, account := tlsDisabled, ""
 	if a := e.GetServiceAccount(); a != "" {
-		tls, account = tlsIstio, w.account(namespace, a)
+		tls, account = tlsIstio, w.account(in.name(), a)
 		if full, ok := strings.CutPrefix(a, "spiffe://"); ok {
 			account = full
 		}
@@ -157,7 +157,7 @@ func (w *world) inline(name, namespace string, e *networking.WorkloadEntry, labe
 	return inline{
 		origin: w.origin(person{
 			Identity: value.Identity{
-				Namespace: namespace, Workload: name, ServiceAccount: account, TLSMode: tls,
+				Cluster: in.cluster(), Namespace: in.name(), Workload: name, ServiceAccount: account, TLSMode: tls,
 				Network: cmp.Or(e.GetNetwork(), labels[label.TopologyNetwork.Name]),
 			},
 			labels: labels, locality: locality,

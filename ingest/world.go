@@ -1,16 +1,56 @@
 package ingest
 
 import (
+	"strings"
+
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// objectName is a namespace and a name.
-type objectName struct{ namespace, name string }
+// objectName is the part of a key that tells the objects of one kind apart. What objects name of each other is in their
+// own cluster.
+type objectName struct {
+	space space
+	name  string
+}
 
-// String is "namespace/name".
-func (n objectName) String() string { return n.namespace + "/" + n.name }
+// String is "namespace/name", with the cluster in front where it is another one.
+func (n objectName) String() string {
+	if cluster := n.space.cluster(); cluster != "" {
+		return cluster + "/" + n.space.name() + "/" + n.name
+	}
+	return n.space.name() + "/" + n.name
+}
 
-func nameOf(k value.ObjectKey) objectName { return objectName{k.Namespace, k.Name} }
+func nameOf(k value.ObjectKey) objectName { return objectName{spaceOf(k.Cluster, k.Namespace), k.Name} }
+
+// key is the key of the object of that kind.
+func (n objectName) key(kind value.Kind) value.ObjectKey {
+	return value.ObjectKey{Cluster: n.space.cluster(), Kind: kind, Namespace: n.space.name(), Name: n.name}
+}
+
+// space is a namespace, or a node, of one cluster: in pilotd's own cluster its name alone, else the cluster's id, a zero
+// byte and the name. There are millions of these, and most are of its own cluster.
+type space string
+
+func spaceOf(cluster, name string) space {
+	if cluster == "" {
+		return space(name)
+	}
+	return space(cluster + "\x00" + name)
+}
+
+// cluster is the id of the cluster, empty for pilotd's own; name is the namespace or node.
+func (s space) cluster() string {
+	if cluster, _, ok := strings.Cut(string(s), "\x00"); ok {
+		return cluster
+	}
+	return ""
+}
+
+func (s space) name() string { return string(s[strings.LastIndexByte(string(s), 0)+1:]) }
+
+// localName is what an object names in its own cluster.
+type localName struct{ namespace, name string }
 
 // world is the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush
 // computes what is marked anew from the objects and returns what differs from before. Everything that flush computes is
@@ -20,21 +60,21 @@ type world struct {
 	kinds           KindTable
 
 	mesh       *value.Mesh
-	namespaces map[string]*value.Namespace
-	nodes      map[string]value.Locality
+	namespaces map[space]*value.Namespace
+	nodes      map[space]value.Locality
 	rules      map[value.ObjectKey]any // VirtualService, DestinationRule, Gateway, Sidecar as given
 	// of the VirtualServices among them that have regular expressions: see largestRegex
 	regexSizes map[value.ObjectKey]int
 	roots      groups[value.ObjectKey, value.ObjectKey] // VirtualServices by the delegates that their routes name
 
 	pods          map[objectName]*pod
-	podsByNode    groups[string, objectName]
+	podsByNode    groups[space, objectName]
 	podsByAddress lists[string, objectName]
-	podsIn        groups[string, objectName] // by namespace
+	podsIn        groups[space, objectName] // by namespace
 
 	entries          map[objectName]*workloadEntry
 	entriesByAddress lists[string, objectName]
-	entriesIn        groups[string, objectName] // by namespace
+	entriesIn        groups[space, objectName] // by namespace
 
 	slices          map[objectName]*slice
 	slicesByService groups[objectName, objectName]
@@ -57,12 +97,12 @@ type world struct {
 func newWorld(domain, cluster string) *world {
 	w := &world{
 		domain: domain, cluster: cluster, kinds: NewKindTable(),
-		namespaces: map[string]*value.Namespace{}, nodes: map[string]value.Locality{}, rules: map[value.ObjectKey]any{},
+		namespaces: map[space]*value.Namespace{}, nodes: map[space]value.Locality{}, rules: map[value.ObjectKey]any{},
 		regexSizes: map[value.ObjectKey]int{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
-		pods: map[objectName]*pod{}, podsByNode: groups[string, objectName]{},
-		podsByAddress: lists[string, objectName]{}, podsIn: groups[string, objectName]{},
+		pods: map[objectName]*pod{}, podsByNode: groups[space, objectName]{},
+		podsByAddress: lists[string, objectName]{}, podsIn: groups[space, objectName]{},
 		entries: map[objectName]*workloadEntry{}, entriesByAddress: lists[string, objectName]{},
-		entriesIn: groups[string, objectName]{},
+		entriesIn: groups[space, objectName]{},
 		slices:    map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
 		slicesByPod: lists[objectName, objectName]{}, slicesByAddress: lists[objectName, objectName]{},
 		joints:   map[objectName]*joint{},

@@ -8,10 +8,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// objectIndex has the values of all configuration objects by kind, each kind by namespace and name. Immutable.
+// objectIndex has the values of all configuration objects by kind, each kind by namespace, name and cluster. Immutable.
 type objectIndex map[value.Kind]chunked.Map[value.Value]
 
-func objectKey(k value.ObjectKey) string { return key(k.Namespace, k.Name) }
+// objectKey is the key in an objectIndex. Objects of pilotd's own cluster come before those of one name in others.
+func objectKey(k value.ObjectKey) string {
+	if k.Cluster != "" {
+		return key(k.Namespace, k.Name, k.Cluster)
+	}
+	return key(k.Namespace, k.Name)
+}
 
 // with is x with the changes.
 func (x objectIndex) with(changes Changes[value.ObjectKey, value.Value]) objectIndex {
@@ -43,7 +49,7 @@ func (s *Snapshot) Object(k value.ObjectKey) value.Value {
 // Objects yields the values of a kind, by namespace and name.
 func (s *Snapshot) Objects(kind value.Kind) iter.Seq[value.Value] { return values(s.objects[kind]) }
 
-// Get returns the value of type V of that namespace and name, or nil.
+// Get returns the value of type V of that namespace and name in pilotd's own cluster, or nil.
 func Get[V value.Value](s *Snapshot, namespace, name string) V {
 	var none V
 	v, _ := s.Object(value.ObjectKey{Kind: none.Kind(), Namespace: namespace, Name: name}).(V)

@@ -21,7 +21,11 @@ type virtualIndex struct {
 
 // age is a key part that sorts older objects first, and tells all apart.
 func age(m value.Meta) string {
-	return fmt.Sprintf("%012d%s%s%s%s", m.Created, sep, m.Name, sep, m.Namespace)
+	text := fmt.Sprintf("%012d%s%s%s%s", m.Created, sep, m.Name, sep, m.Namespace)
+	if m.Cluster != "" {
+		text += sep + m.Cluster
+	}
+	return text
 }
 
 func (x virtualIndex) with(d *Delta) virtualIndex {

@@ -62,7 +62,7 @@ func (k kind) arrive(o any, c container) (*arrival, error) {
 	}
 	a := &arrival{key: k.key(m)}
 	if a.object, a.bad = k.contained(o, a.key, c); a.bad != nil {
-		a.bad.Source, a.bad.Key = SourceName, a.key
+		a.bad.Source, a.bad.Key = k.source, a.key
 	}
 	return a, nil
 }

@@ -95,7 +95,7 @@ func (c *collector) take(o any) (value.ObjectKey, letter, error) {
 	}
 	l := letter{accept: c.known[a.key], reject: a.bad}
 	if a.bad == nil {
-		l.event = &ingest.Event{Source: SourceName, Key: a.key, Object: a.object}
+		l.event = &ingest.Event{Source: c.kind.source, Key: a.key, Object: a.object}
 	}
 	c.known[a.key] = a.bad != nil
 	return a.key, l, nil
@@ -103,7 +103,7 @@ func (c *collector) take(o any) (value.ObjectKey, letter, error) {
 
 // end writes the letter for the end of an object.
 func (c *collector) end(key value.ObjectKey) letter {
-	l := letter{event: &ingest.Event{Source: SourceName, Key: key}, accept: c.known[key]}
+	l := letter{event: &ingest.Event{Source: c.kind.source, Key: key}, accept: c.known[key]}
 	delete(c.known, key)
 	return l
 }

@@ -47,7 +47,7 @@ func BenchmarkCollect(b *testing.B) {
 // detached is a source without a server.
 func detached(sink ingest.Sink) *Source {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return &Source{sink: sink, log: log, outbox: newOutbox(log, 0)}
+	return &Source{sink: sink, log: log, scope: newScope(Options{}), outbox: newOutbox(log, 0)}
 }
 
 // endpointSlices is the kind of EndpointSlices.

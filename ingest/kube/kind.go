@@ -19,6 +19,8 @@ import (
 // kind says how objects of one kind are asked for and read. Immutable.
 type kind struct {
 	*ingest.Kind
+	// source is the source's name, cluster that of the cluster in keys.
+	source, cluster string
 	// resource is the name in what is told of the kind: the plural, for a kind that is not served with its group.
 	resource string
 	list     func() runtime.Object
@@ -32,6 +34,7 @@ type kind struct {
 
 // scope is what the options limit the source to.
 type scope struct {
+	source, cluster                string
 	namespace, root, meshConfigMap string
 	meshElsewhere                  bool
 }
@@ -45,7 +48,7 @@ func (s scope) mesh() need {
 }
 
 func newScope(o Options) scope {
-	s := scope{namespace: o.Namespace, root: o.RootNamespace, meshConfigMap: "istio", meshElsewhere: o.MeshElsewhere}
+	s := scope{source: sourceName(o), cluster: o.Cluster, namespace: o.Namespace, root: o.RootNamespace, meshConfigMap: "istio", meshElsewhere: o.MeshElsewhere}
 	if s.root == "" {
 		s.root = "istio-system"
 	}
@@ -62,7 +65,7 @@ func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	all := ingest.Kinds()
 	for i := range all {
 		d := &all[i]
-		k := kind{Kind: d, resource: d.Plural, fields: d.Selector,
+		k := kind{Kind: d, source: s.source, cluster: s.cluster, resource: d.Plural, fields: d.Selector,
 			need: need{optional: d.Loss != "", loss: d.Loss, excused: d.Loss != "" && s.namespace != ""}}
 		if d.InNamespaces {
 			k.namespace = s.namespace
@@ -95,7 +98,11 @@ func (s scope) limited(k kind) kind {
 }
 
 // key is the key of an object of this kind.
-func (k kind) key(m meta.Object) value.ObjectKey { return k.Key(m.GetNamespace(), m.GetName()) }
+func (k kind) key(m meta.Object) value.ObjectKey {
+	key := k.Key(m.GetNamespace(), m.GetName())
+	key.Cluster = k.cluster
+	return key
+}
 
 // page is how many objects a list asks for at a time.
 const page = 500

@@ -63,6 +63,6 @@ func (k kind) arriveAlone(listKind string, item json.RawMessage, c container) (*
 		return nil, false
 	}
 	a := &arrival{key: k.key(&meta.ObjectMeta{Namespace: namespace, Name: name})}
-	a.bad = &ingest.Rejection{Source: SourceName, Key: a.key, Reason: "does not decode: " + reasonOf(err)}
+	a.bad = &ingest.Rejection{Source: k.source, Key: a.key, Reason: "does not decode: " + reasonOf(err)}
 	return a, true
 }

@@ -95,7 +95,7 @@ func (o *outbox) add(key value.ObjectKey, l letter) {
 func (o *outbox) expect(k kind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.readings[k.resource] = &reading{kind: k.Name, need: k.need, waiting: true, since: time.Now()}
+	o.readings[k.resource] = &reading{source: k.source, kind: value.ObjectKey{Cluster: k.cluster, Kind: k.Name}, need: k.need, waiting: true, since: time.Now()}
 }
 
 // arrived tells that all that a resource had at first was put, or that it is not there.
@@ -167,7 +167,7 @@ func (o *outbox) ended(resource string) {
 	defer o.mu.Unlock()
 	if r := o.readings[resource]; r != nil {
 		if r.reported {
-			o.add(value.ObjectKey{Kind: r.kind}, letter{accept: true})
+			o.add(r.kind, letter{accept: true})
 			o.signal()
 		}
 		delete(o.readings, resource)
@@ -187,7 +187,7 @@ func (o *outbox) tick(now time.Time) {
 
 // look does what is due of one resource. Called under mu.
 func (o *outbox) look(resource string, r *reading, now time.Time) {
-	key := value.ObjectKey{Kind: r.kind}
+	key := r.kind
 	if r.due(now) {
 		r.reported = true
 		level := slog.LevelError
@@ -258,7 +258,7 @@ func (s *Source) hand(l letters) {
 	events := make([]ingest.Event, 0, len(l.objects))
 	for key, o := range l.objects {
 		if o.accept {
-			s.sink.Accept(SourceName, key.String())
+			s.sink.Accept(s.Name(), key.String())
 		}
 		if o.reject != nil {
 			s.sink.Reject(*o.reject)
@@ -270,13 +270,13 @@ func (s *Source) hand(l letters) {
 	if len(events) > 0 && s.apply("all objects", events) != nil {
 		for i := range events {
 			if err := s.apply(events[i].Key.String(), events[i:i+1]); err != nil {
-				s.sink.Reject(ingest.Rejection{Source: SourceName, Key: events[i].Key, Cause: report.Panicked,
+				s.sink.Reject(ingest.Rejection{Source: s.Name(), Key: events[i].Key, Cause: report.Panicked,
 					Reason: err.Error()})
 			}
 		}
 	}
 	if l.synced {
-		s.sink.Synced(SourceName)
+		s.sink.Synced(s.Name())
 	}
 }
 

@@ -36,7 +36,8 @@ type need struct {
 // reading is how the reading of one kind goes. It decides purely; the outbox holds it and tells what it decides.
 type reading struct {
 	// Immutable after expect.
-	kind value.Kind
+	source string
+	kind   value.ObjectKey // the kind and the cluster alone
 	need
 
 	// Guarded by the outbox's mu.
@@ -97,7 +98,7 @@ func (r *reading) rejection() *ingest.Rejection {
 	} else {
 		reason += "; what was read before stays in force"
 	}
-	return &ingest.Rejection{Source: SourceName, Key: value.ObjectKey{Kind: r.kind}, Cause: report.Unavailable,
+	return &ingest.Rejection{Source: r.source, Key: r.kind, Cause: report.Unavailable,
 		Reason: reason}
 }
 

@@ -14,8 +14,16 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// SourceName is the name of the source in events.
+// SourceName is the name of the source of pilotd's own cluster in events.
 const SourceName = "kube"
+
+// sourceName is the name of a source: that of another cluster has the cluster's id in it.
+func sourceName(o Options) string {
+	if o.Cluster == "" {
+		return SourceName
+	}
+	return SourceName + " " + o.Cluster
+}
 
 // Options say which server to read and whom to tell.
 type Options struct {
@@ -24,6 +32,8 @@ type Options struct {
 	Kubeconfig string
 	// Config is used instead of Kubeconfig when set.
 	Config *rest.Config
+	// Cluster is the id of the cluster that the server belongs to; empty for the one that pilotd itself belongs to.
+	Cluster string
 	// Namespace limits the source to the objects of one namespace; all when empty.
 	Namespace string
 	// RootNamespace is where the mesh configuration lies; "istio-system" when empty.
@@ -60,7 +70,7 @@ func New(o Options) (*Source, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	o.Log = o.Log.With("source", SourceName)
+	o.Log = o.Log.With("source", sourceName(o))
 	clients, err := newClients(o)
 	if err != nil {
 		return nil, err
@@ -70,7 +80,7 @@ func New(o Options) (*Source, error) {
 }
 
 // Name is the name that the source's events carry.
-func (s *Source) Name() string { return SourceName }
+func (s *Source) Name() string { return s.scope.source }
 
 // Waiting says of each resource that Synced waits for since when, and why.
 func (s *Source) Waiting() []string { return s.outbox.missing() }
@@ -85,7 +95,7 @@ func (s *Source) Run(ctx context.Context) error {
 	for _, k := range kinds {
 		s.outbox.expect(k)
 	}
-	s.outbox.expect(crdKind())
+	s.outbox.expect(crdKind(s.scope))
 	for _, k := range kinds {
 		s.read(ctx, &reading, func(ctx context.Context) { s.follow(ctx, k) })
 	}
