@@ -57,7 +57,7 @@ func (c *check) entrySize(spec *networking.ServiceEntry) {
 
 // hostSet is a list of hosts that is asked which of them cover a name.
 type hostSet struct {
-	exact    map[string]int // by host: its place in the list
+	exact    map[string]int // by host: its index in the list
 	suffixes map[string]int // by what follows the "*" of a wildcard
 }
 
@@ -72,7 +72,7 @@ func newHostSet(hosts []string) hostSet {
 	return s
 }
 
-// wildcard finds a wildcard of the list that covers a host and is not the one at place self: the rule of
+// wildcard finds a wildcard of the list that covers a host and is not the one at index self: the rule of
 // value.HostMatches.
 func (s hostSet) wildcard(host string, self int) (at int, ok bool) {
 	for i := min(1, len(host)); i <= len(host); i++ {

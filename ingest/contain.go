@@ -29,7 +29,7 @@ type faults struct {
 
 // contain runs f, which works on one object. It reports whether f returned.
 func (t *faults) contain(at stage, key value.ObjectKey, f func()) (ok bool) {
-	if t.reports == nil { // A world without a Store, as tests have it.
+	if t.reports == nil { // A joiner without a Store, as tests have it.
 		f()
 		return true
 	}
@@ -60,8 +60,8 @@ func faultOf(cause any, stack []byte) string {
 }
 
 // definedBy is an object that a host comes from, to name it in reports.
-func (w *world) definedBy(host value.ServiceKey) value.ObjectKey {
-	if keys := w.hosts[host]; len(keys) > 0 {
+func (j *joiner) definedBy(host value.ServiceKey) value.ObjectKey {
+	if keys := j.hosts[host]; len(keys) > 0 {
 		return keys[0]
 	}
 	return value.ObjectKey{Kind: value.KindService, Namespace: host.Namespace, Name: host.Host}

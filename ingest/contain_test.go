@@ -31,8 +31,8 @@ func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 	}
 	// A rule that was never admitted makes the code that derives values fail, as a bug there would.
 	bad := value.ObjectKey{Kind: value.KindGateway, Namespace: "a", Name: "bad"}
-	s.world.rules[bad] = (*clientnet.Gateway)(nil)
-	s.world.marks.objects.add(bad)
+	s.joiner.rules[bad] = (*clientnet.Gateway)(nil)
+	s.joiner.marks.objects.add(bad)
 	s.Apply([]Event{service("one")})
 	if got := out[len(out)-1].Services; len(got) != 1 {
 		t.Errorf("handed over %v", got)
@@ -55,8 +55,8 @@ func TestAFaultOfTheStoreHurtsOnlyItsObject(t *testing.T) {
 	s.Apply([]Event{{Source: "kube", Key: bad,
 		Object: &clientnet.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "bad"}}},
 		{Source: "kube", Key: bad}})
-	delete(s.world.rules, bad)
-	s.world.marks.objects.add(bad)
+	delete(s.joiner.rules, bad)
+	s.joiner.marks.objects.add(bad)
 	s.Apply(nil)
 	if standing() != 0 {
 		t.Errorf("reported still: %v", reports.All())

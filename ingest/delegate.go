@@ -21,23 +21,23 @@ import (
 func isDelegate(o *clientnet.VirtualService) bool { return len(o.Spec.GetHosts()) == 0 }
 
 // putVirtualService takes a VirtualService, and notes which delegates it names.
-func (w *world) putVirtualService(key value.ObjectKey, object any) {
-	for _, d := range delegatesOf(key, w.rules[key]) {
-		w.roots.remove(d, key)
+func (j *joiner) putVirtualService(key value.ObjectKey, object any) {
+	for _, d := range delegatesOf(key, j.rules[key]) {
+		j.roots.remove(d, key)
 	}
 	for _, d := range delegatesOf(key, object) {
-		w.roots.add(d, key)
+		j.roots.add(d, key)
 	}
-	for root := range w.roots[key] {
-		w.marks.objects.add(root)
+	for root := range j.roots[key] {
+		j.marks.objects.add(root)
 	}
-	delete(w.regexSizes, key)
+	delete(j.regexSizes, key)
 	if o, ok := object.(*clientnet.VirtualService); ok {
 		if n := largestRegex(&o.Spec); n > 0 {
-			w.regexSizes[key] = n
+			j.regexSizes[key] = n
 		}
 	}
-	w.putRule(key, object)
+	j.putRule(key, object)
 }
 
 // delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no
@@ -60,33 +60,33 @@ func delegatesOf(root value.ObjectKey, object any) (out []value.ObjectKey) {
 }
 
 // resolve is the value of a VirtualService with the routes of its delegates; nil of a delegate.
-func (w *world) resolve(key value.ObjectKey, o *clientnet.VirtualService) *value.VirtualService {
+func (j *joiner) resolve(key value.ObjectKey, o *clientnet.VirtualService) *value.VirtualService {
 	if isDelegate(o) {
 		return nil
 	}
-	root, spec := &value.VirtualService{Meta: metaOf(key, o.ObjectMeta), Export: w.exportOf(o)}, w.qualified(o)
+	root, spec := &value.VirtualService{Meta: metaOf(key, o.ObjectMeta), Export: j.exportOf(o)}, j.qualified(o)
 	if len(delegatesOf(key, o)) > 0 {
-		w.include(root, spec)
+		j.include(root, spec)
 	}
 	root.Routing = istio.Routing(spec)
-	root.RegexSize = w.regexSizes[root.Object()]
+	root.RegexSize = j.regexSizes[root.Object()]
 	for _, d := range root.Delegates {
-		root.RegexSize = max(root.RegexSize, w.regexSizes[d])
+		root.RegexSize = max(root.RegexSize, j.regexSizes[d])
 	}
 	return root
 }
 
 // include puts the routes of delegates in the place of those that name them, in what the root says.
-func (w *world) include(root *value.VirtualService, spec *networking.VirtualService) {
+func (j *joiner) include(root *value.VirtualService, spec *networking.VirtualService) {
 	var routes []*networking.HTTPRoute
 	for i, r := range spec.Http {
 		if r.Delegate == nil {
 			routes = append(routes, r)
 			continue
 		}
-		parts, why := w.delegated(root, r.Delegate)
+		parts, why := j.delegated(root, r.Delegate)
 		if why != "" {
-			w.unresolved.add(root.Object(), item("spec.http", i)+".delegate",
+			j.unresolved.add(root.Object(), item("spec.http", i)+".delegate",
 				why+"; the route is left out: its requests take a later route that matches them, or get 404")
 		}
 		for _, part := range parts {
@@ -100,24 +100,24 @@ func (w *world) include(root *value.VirtualService, spec *networking.VirtualServ
 
 // delegated are the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule of
 // its own, or is not exported to the root's namespace. It notes the delegate in the root.
-func (w *world) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute,
+func (j *joiner) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute,
 	why string) {
 	key := root.Object()
 	key.Namespace, key.Name = d.GetNamespace(), d.GetName()
-	o, ok := w.rules[key].(*clientnet.VirtualService)
+	o, ok := j.rules[key].(*clientnet.VirtualService)
 	if !ok {
 		return nil, fmt.Sprintf("there is no %v", key)
 	}
 	if !isDelegate(o) {
 		return nil, fmt.Sprintf("%v has hosts of its own, and so is no delegate", key)
 	}
-	if !w.exportOf(o).VisibleTo(root.Namespace) {
+	if !j.exportOf(o).VisibleTo(root.Namespace) {
 		return nil, fmt.Sprintf("%v is not exported to namespace %s", key, root.Namespace)
 	}
 	if !slices.Contains(root.Delegates, key) {
 		root.Delegates = append(root.Delegates, key)
 	}
-	return w.qualified(o).Http, ""
+	return j.qualified(o).Http, ""
 }
 
 // joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it

@@ -9,14 +9,14 @@ import (
 func destinationRuleKind() Kind {
 	k := custom(Kind{Name: value.KindDestinationRule, Plural: "destinationrules", Gauge: "pilotd_destination_rules"},
 		func(o *clientnet.DestinationRule) Message { return &o.Spec }, checkDestinationRule)
-	return valued(k, (*world).destinationRule)
+	return valued(k, (*joiner).destinationRule)
 }
 
 // destinationRule qualifies the host.
-func (w *world) destinationRule(key value.ObjectKey, o *clientnet.DestinationRule) *value.DestinationRule {
+func (j *joiner) destinationRule(key value.ObjectKey, o *clientnet.DestinationRule) *value.DestinationRule {
 	spec := clone(&o.Spec)
-	spec.Host = w.qualify(spec.GetHost(), o.Namespace)
-	export := value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultDestinationRuleExportTo(),
+	spec.Host = j.qualify(spec.GetHost(), o.Namespace)
+	export := value.NewVisibility(spec.GetExportTo(), defaultExport(j.mesh.Config.GetDefaultDestinationRuleExportTo(),
 		"*"), o.Namespace)
 	if spec.GetWorkloadSelector() != nil {
 		// Whatever it says: it is for workloads of its own namespace.

@@ -13,7 +13,7 @@
 //	                └─► ServiceEntry ◄─┐            ├─► host: value.Service, endpoints, projection
 //	WorkloadEntry ─────────────────────┴─► Service ─┘
 //
-// Inside, the Store holds the versions of each source and says which is in force; a world, which decides purely, joins
+// Inside, the Store holds the versions of each source and says which is in force; a joiner, which decides purely, joins
 // those in force. put marks what an object may have changed, along the arrows above and by indexes, and flush computes
 // what is marked anew from the objects: the order in which objects come cannot matter, and a missing object (a slice
 // before its Service, an endpoint before its Pod) is just one that is not there yet. What flush computes is compared
@@ -35,7 +35,7 @@
 //     the oldest, then by name. The first decides;
 //     ports and addresses that only others have are added, and the endpoints of all count;
 //   - one address in several slices of a Service: counts once for each port, where it is healthiest;
-//   - one address of several workloads: see world.workloadAt.
+//   - one address of several workloads: see joiner.workloadAt.
 //
 // Sources call the Store from any goroutine; it hands Deltas over one at a time, under its lock, in the order in which
 // it applied events. A source must not write an object that it has sent.

@@ -28,14 +28,14 @@ func compareEndpoints(a, b *value.Endpoint) int {
 
 // endpoints joins the endpoints of a host from all that define it, in canonical order. The list may be one that is kept
 // elsewhere.
-func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
-	keys := w.hosts[host]
+func (j *joiner) endpoints(host value.ServiceKey) []*value.Endpoint {
+	keys := j.hosts[host]
 	if len(keys) == 1 {
-		return w.definers[keys[0]].endpoints(w, host)
+		return j.serviceSources[keys[0]].endpoints(j, host)
 	}
 	var all []*value.Endpoint
 	for _, key := range keys {
-		all = append(all, w.definers[key].endpoints(w, host)...)
+		all = append(all, j.serviceSources[key].endpoints(j, host)...)
 	}
 	slices.SortFunc(all, compareEndpoints)
 	return all
@@ -43,12 +43,12 @@ func (w *world) endpoints(host value.ServiceKey) []*value.Endpoint {
 
 // flushEndpoints brings the endpoints and the projection of a host up to date. A change of the projection goes with one
 // of the endpoints, though these may be the same.
-func (w *world) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
-	had := &w.published
+func (j *joiner) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
+	had := &j.published
 	old := had.endpoints[host]
-	next := keep(old.All(), w.endpoints(host))
+	next := keep(old.All(), j.endpoints(host))
 	before := had.projections[host]
-	settle(had.projections, &d.Projections, host, w.projection(host, next), (*value.Projection).Equal)
+	settle(had.projections, &d.Projections, host, j.projection(host, next), (*value.Projection).Equal)
 	moved := had.projections[host] != before
 	settle(had.endpoints, &d.Endpoints, host, snapshot.NewEndpointSet(next), func(a, b *snapshot.EndpointSet) bool {
 		return !moved && slices.Equal(a.Endpoints, b.Endpoints)
@@ -83,8 +83,8 @@ func keep(old, next []*value.Endpoint) []*value.Endpoint {
 
 // projection is what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there are
 // none.
-func (w *world) projection(host value.ServiceKey, endpoints []*value.Endpoint) *value.Projection {
-	svc := w.published.services[host]
+func (j *joiner) projection(host value.ServiceKey, endpoints []*value.Endpoint) *value.Projection {
+	svc := j.published.services[host]
 	if svc == nil || len(endpoints) == 0 {
 		return nil
 	}

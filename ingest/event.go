@@ -27,7 +27,7 @@ type Rejection struct {
 	Where string
 	// Field is the path of the offending field, "spec.http[0].route"; empty when the whole object is meant.
 	Field string
-	// Cause is why, where it is not simply that the object is invalid or the place does not parse.
+	// Cause is why, where it is not simply that the object is invalid or the file does not parse.
 	Cause report.Cause
 	// Reason says what is wrong and what was expected.
 	Reason string
@@ -37,10 +37,10 @@ type Rejection struct {
 type Sink interface {
 	// Apply takes events that are to become visible together. It may wait for the Store, never for a push.
 	Apply(events []Event)
-	// Reject reports what a source cannot even read, and Accept takes that back once the place (Where without its line)
+	// Reject reports what a source cannot even read, and Accept takes that back once the location (Where without its line)
 	// reads again.
 	Reject(r Rejection)
-	Accept(source, place string)
+	Accept(source, location string)
 	// Synced tells that the source has handed over everything that it had when it started.
 	Synced(source string)
 }

@@ -13,12 +13,12 @@ import (
 func gatewayKind() Kind {
 	k := custom(Kind{Name: value.KindGateway, Plural: "gateways"},
 		func(o *clientnet.Gateway) Message { return &o.Spec }, checkGateway)
-	return valued(k, (*world).gateway)
+	return valued(k, (*joiner).gateway)
 }
 
 // gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone
 // (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the Gateway's others are served.
-func (w *world) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gateway {
+func (j *joiner) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
 	spec.Servers = slices.DeleteFunc(spec.Servers, func(s *networking.Server) bool {
 		return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH

@@ -19,18 +19,18 @@ type joint struct {
 
 // sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port,
 // where it is healthiest.
-func (w *world) sliceEndpoints(key objectName, svc *corev1.Service) []*value.Endpoint {
-	prev := w.joints[key]
+func (j *joiner) sliceEndpoints(key objectName, svc *corev1.Service) []*value.Endpoint {
+	prev := j.joints[key]
 	if prev == nil {
 		prev = &joint{clean: true}
 	}
 	next := &joint{parts: map[objectName][]*value.Endpoint{}, clean: prev.clean}
-	stale := w.staleEndpoints(key, prev)
+	stale := j.staleEndpoints(key, prev)
 	var out, in []*value.Endpoint
-	for name := range w.slicesByService[key] {
-		s := w.slices[name]
+	for name := range j.slicesByService[key] {
+		s := j.slices[name]
 		if !s.valid {
-			s.built, s.valid = keep(s.built, keep(stale, w.buildSlice(s, svc))), true
+			s.built, s.valid = keep(s.built, keep(stale, j.buildSlice(s, svc))), true
 		}
 		next.parts[name] = s.built
 		if was := prev.parts[name]; !sameList(was, s.built) {
@@ -45,19 +45,19 @@ func (w *world) sliceEndpoints(key objectName, svc *corev1.Service) []*value.End
 	if !prev.clean || !next.patch(prev.list, out, in) {
 		next.join()
 	}
-	w.joints[key] = next
+	j.joints[key] = next
 	if len(next.parts) == 0 {
-		delete(w.joints, key)
+		delete(j.joints, key)
 	}
 	return next.list
 }
 
 // staleEndpoints are the endpoints of all slices that changed or went, in canonical order: one that Kubernetes moved
 // from slice to slice stays the same endpoint.
-func (w *world) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
+func (j *joiner) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
 	lists := 0
 	for name, was := range prev.parts {
-		if s := w.slices[name]; s == nil || !s.valid || s.owner() != key {
+		if s := j.slices[name]; s == nil || !s.valid || s.owner() != key {
 			out = append(out, was...)
 			lists++
 		}

@@ -47,7 +47,7 @@ func drawPart(t *rapid.T, part string) []*value.Endpoint {
 		port := value.EndpointPort{Name: rapid.SampledFrom([]string{"http", "tcp"}).Draw(t, "port"), Port: 80}
 		out = append(out, &value.Endpoint{
 			Addresses: []string{address}, Ports: []value.EndpointPort{port},
-			Identity: (&world{}).origin(person{}).identity,
+			Identity: (&joiner{}).origin(person{}).identity,
 			Health:   rapid.SampledFrom([]value.Health{value.Healthy, value.Unhealthy}).Draw(t, "health"),
 		})
 	}

@@ -61,10 +61,10 @@ type Kind struct {
 	// message is what the table of fields speaks of in an object, and the path of that.
 	message func(object any) (m proto.Message, path string)
 	// put brings an object into force; nil takes it away.
-	put func(w *world, key value.ObjectKey, object any)
+	put func(j *joiner, key value.ObjectKey, object any)
 	// value is the value of an object in force, nil if it has none. The function is nil where objects of the kind have
 	// no value of their own. equal compares two values.
-	value func(w *world, key value.ObjectKey) value.Value
+	value func(j *joiner, key value.ObjectKey) value.Value
 	equal func(a, b value.Value) bool
 }
 
@@ -197,13 +197,13 @@ func valued[O, V any, PV interface {
 	*V
 	value.Value
 	Equal(PV) bool
-}](k Kind, derive func(*world, value.ObjectKey, *O) PV) Kind {
+}](k Kind, derive func(*joiner, value.ObjectKey, *O) PV) Kind {
 	if k.put == nil {
-		k.put = (*world).putRule
+		k.put = (*joiner).putRule
 	}
-	k.value = func(w *world, key value.ObjectKey) value.Value {
-		if o, ok := w.rules[key].(*O); ok {
-			if v := derive(w, key, o); v != nil {
+	k.value = func(j *joiner, key value.ObjectKey) value.Value {
+		if o, ok := j.rules[key].(*O); ok {
+			if v := derive(j, key, o); v != nil {
 				return v
 			}
 		}

@@ -137,7 +137,7 @@ func TestMovedEndpoints(t *testing.T) {
 	if d.last != nil && len(d.last.Endpoints) > 0 {
 		t.Errorf("endpoints that moved from slice to slice are told as a change: %v", d.last.Endpoints)
 	}
-	if got := s.world.joints[objectName{"shop", "s0"}].list; len(before) == 0 || !slices.Equal(got, before) {
+	if got := s.joiner.joints[objectName{"shop", "s0"}].list; len(before) == 0 || !slices.Equal(got, before) {
 		t.Errorf("the slices hold copies of the %d endpoints that everybody has", len(before))
 	}
 }

@@ -118,30 +118,30 @@ func settle[K, V comparable](had map[K]V, changes *snapshot.Changes[K, V], k K, 
 
 // flush computes what is marked and returns what differs, nil if nothing does. What cannot be computed, for a fault,
 // stays as it was.
-func (w *world) flush() *snapshot.Delta {
-	m, had := w.marks, &w.published
-	w.marks = newMarks()
+func (j *joiner) flush() *snapshot.Delta {
+	m, had := j.marks, &j.published
+	j.marks = newMarks()
 	d := &snapshot.Delta{}
 	if m.mesh {
-		d.All, d.Mesh = true, w.mesh
+		d.All, d.Mesh = true, j.mesh
 	}
 	for key := range m.objects {
-		w.faults.contain(deriving, key, func() { w.flushObject(key, d) })
+		j.faults.contain(deriving, key, func() { j.flushObject(key, d) })
 	}
 	for host := range m.hosts {
-		if w.faults.contain(deriving, w.definedBy(host),
-			func() { settle(had.services, &d.Services, host, w.service(host), (*value.Service).Equal) }) {
+		if j.faults.contain(deriving, j.definedBy(host),
+			func() { settle(had.services, &d.Services, host, j.service(host), (*value.Service).Equal) }) {
 			m.sets.add(host)
 		}
 	}
 	for host := range m.sets {
-		key := w.definedBy(host)
+		key := j.definedBy(host)
 		key.Kind = value.KindEndpointSlice // Another unit than the service.
-		w.faults.contain(deriving, key, func() { w.flushEndpoints(host, d) })
+		j.faults.contain(deriving, key, func() { j.flushEndpoints(host, d) })
 	}
 	for a := range m.addresses {
-		w.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a},
-			func() { settle(had.workloads, &d.Workloads, a, w.workloadAt(a), (*value.Workload).Equal) })
+		j.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a},
+			func() { settle(had.workloads, &d.Workloads, a, j.workloadAt(a), (*value.Workload).Equal) })
 	}
 	if d.Empty() {
 		return nil

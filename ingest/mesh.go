@@ -40,7 +40,7 @@ func meshKind() Kind {
 		}
 		return nil, ""
 	}
-	k.put = func(w *world, _ value.ObjectKey, object any) { w.putMesh(object) }
+	k.put = func(j *joiner, _ value.ObjectKey, object any) { j.putMesh(object) }
 	return k
 }
 
@@ -95,23 +95,23 @@ func defaultProxy() *meshconfig.ProxyConfig {
 	}
 }
 
-func (w *world) putMesh(object any) {
+func (j *joiner) putMesh(object any) {
 	text, _ := object.(string)
-	next := w.meshOf(text)
-	if next.Equal(w.mesh) {
+	next := j.meshOf(text)
+	if next.Equal(j.mesh) {
 		return
 	}
-	w.mesh, w.marks.mesh = next, true
-	w.refresh()
+	j.mesh, j.marks.mesh = next, true
+	j.refresh()
 }
 
 // meshOf is the mesh configuration that text, which was admitted, makes of the defaults.
-func (w *world) meshOf(text string) *value.Mesh {
+func (j *joiner) meshOf(text string) *value.Mesh {
 	config, p := parseMesh(text)
 	if p != nil {
 		config = DefaultMesh()
 	}
-	return istio.Mesh(config, w.domain, w.cluster)
+	return istio.Mesh(config, j.domain, j.cluster)
 }
 
 // parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field

@@ -20,11 +20,11 @@ func namespaceKind() Kind {
 		}
 	}
 	k.check = checked[corev1.Namespace](nil)
-	k.put = func(w *world, key value.ObjectKey, object any) {
-		w.putNamespace(spaceOf(key.Cluster, key.Name), object)
+	k.put = func(j *joiner, key value.ObjectKey, object any) {
+		j.putNamespace(spaceOf(key.Cluster, key.Name), object)
 	}
-	k.value = func(w *world, key value.ObjectKey) value.Value {
-		if ns := w.namespaces[spaceOf(key.Cluster, key.Name)]; ns != nil {
+	k.value = func(j *joiner, key value.ObjectKey) value.Value {
+		if ns := j.namespaces[spaceOf(key.Cluster, key.Name)]; ns != nil {
 			return ns
 		}
 		return nil
@@ -33,7 +33,7 @@ func namespaceKind() Kind {
 	return k
 }
 
-func (w *world) putNamespace(name space, object any) {
+func (j *joiner) putNamespace(name space, object any) {
 	var next *value.Namespace
 	if ns, ok := object.(*corev1.Namespace); ok {
 		next = &value.Namespace{
@@ -41,22 +41,22 @@ func (w *world) putNamespace(name space, object any) {
 			TrafficDistribution: distribution(ns.Annotations[annotation.NetworkingTrafficDistribution.Name]),
 		}
 	}
-	prev := w.namespaces[name]
+	prev := j.namespaces[name]
 	if next == nil {
-		delete(w.namespaces, name)
+		delete(j.namespaces, name)
 	} else {
-		w.namespaces[name] = next
+		j.namespaces[name] = next
 	}
-	w.marks.objects.add(value.ObjectKey{Cluster: name.cluster(), Kind: value.KindNamespace, Name: name.name()})
+	j.marks.objects.add(value.ObjectKey{Cluster: name.cluster(), Kind: value.KindNamespace, Name: name.name()})
 	if distributionOf(prev) != distributionOf(next) {
-		for host := range w.hosts {
+		for host := range j.hosts {
 			if host.Namespace == name.name() {
-				w.marks.hosts.add(host)
+				j.marks.hosts.add(host)
 			}
 		}
 	}
-	if name.name() == w.mesh.RootNamespace() && networkOf(prev) != networkOf(next) {
-		w.refresh()
+	if name.name() == j.mesh.RootNamespace() && networkOf(prev) != networkOf(next) {
+		j.refresh()
 	}
 }
 
@@ -77,11 +77,11 @@ func networkOf(ns *value.Namespace) string {
 
 // network is where an endpoint of a cluster is whose own labels do not tell: the network of the cluster's root
 // namespace.
-func (w *world) network(cluster, own string) string {
+func (j *joiner) network(cluster, own string) string {
 	if own != "" {
 		return own
 	}
-	return networkOf(w.namespaces[spaceOf(cluster, w.mesh.RootNamespace())])
+	return networkOf(j.namespaces[spaceOf(cluster, j.mesh.RootNamespace())])
 }
 
 // distribution reads a traffic distribution as fields and annotations write it; "" for anything else.

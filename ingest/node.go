@@ -19,11 +19,11 @@ func nodeKind() Kind {
 		}
 	}
 	k.check = checked[corev1.Node](nil)
-	k.put = func(w *world, key value.ObjectKey, object any) { w.putNode(spaceOf(key.Cluster, key.Name), object) }
+	k.put = func(j *joiner, key value.ObjectKey, object any) { j.putNode(spaceOf(key.Cluster, key.Name), object) }
 	return k
 }
 
-func (w *world) putNode(name space, object any) {
+func (j *joiner) putNode(name space, object any) {
 	next, known := value.Locality{}, false
 	if node, ok := object.(*corev1.Node); ok {
 		known = true
@@ -33,17 +33,17 @@ func (w *world) putNode(name space, object any) {
 			SubZone: node.Labels[label.TopologySubzone.Name],
 		}
 	}
-	prev := w.nodes[name]
+	prev := j.nodes[name]
 	if known {
-		w.nodes[name] = next
+		j.nodes[name] = next
 	} else {
-		delete(w.nodes, name)
+		delete(j.nodes, name)
 	}
 	if prev == next {
 		return
 	}
-	for p := range w.podsByNode[name] {
-		w.derivePod(p, w.pods[p].Pod)
+	for p := range j.podsByNode[name] {
+		j.derivePod(p, j.pods[p].Pod)
 	}
 }
 

@@ -14,7 +14,7 @@ func podKind() Kind {
 		Selector: "status.phase!=Failed,status.phase!=Succeeded"}) // Those have given up their address.
 	k.strip, k.same = stripped((*Stripper).pod), sameStripped((*Pod).equal)
 	k.check = checked(checkPod)
-	k.put = func(w *world, key value.ObjectKey, object any) { w.putPod(nameOf(key), object) }
+	k.put = func(j *joiner, key value.ObjectKey, object any) { j.putPod(nameOf(key), object) }
 	return k
 }
 
@@ -48,67 +48,67 @@ func seconds(m metav1.ObjectMeta) int64 {
 	return m.CreationTimestamp.Unix()
 }
 
-func (w *world) putPod(name objectName, object any) {
+func (j *joiner) putPod(name objectName, object any) {
 	if p, ok := object.(*Pod); ok {
-		w.derivePod(name, p)
+		j.derivePod(name, p)
 		return
 	}
-	if prev := w.pods[name]; prev != nil {
-		w.indexPod(name, prev, false)
-		delete(w.pods, name)
-		w.podChanged(name, prev)
+	if prev := j.pods[name]; prev != nil {
+		j.indexPod(name, prev, false)
+		delete(j.pods, name)
+		j.podChanged(name, prev)
 	}
 }
 
-// derivePod brings the pod of that name to object and the world around it.
-func (w *world) derivePod(name objectName, object *Pod) {
-	next, prev := w.podOf(name.space.cluster(), object), w.pods[name]
+// derivePod brings the pod of that name to object and what depends on it.
+func (j *joiner) derivePod(name objectName, object *Pod) {
+	next, prev := j.podOf(name.space.cluster(), object), j.pods[name]
 	if prev != nil {
 		if prev.equal(next) {
 			return
 		}
-		w.indexPod(name, prev, false)
+		j.indexPod(name, prev, false)
 	}
-	w.pods[name] = next
-	w.indexPod(name, next, true)
+	j.pods[name] = next
+	j.indexPod(name, next, true)
 	if prev != nil {
-		w.podChanged(name, prev)
+		j.podChanged(name, prev)
 	}
-	w.podChanged(name, next)
+	j.podChanged(name, next)
 }
 
-func (w *world) indexPod(name objectName, p *pod, in bool) {
-	change(w.podsIn, name.space, name, in)
-	change(w.podsByNode, spaceOf(name.space.cluster(), p.Pod.node), name, in)
+func (j *joiner) indexPod(name objectName, p *pod, in bool) {
+	change(j.podsIn, name.space, name, in)
+	change(j.podsByNode, spaceOf(name.space.cluster(), p.Pod.node), name, in)
 	for _, a := range p.addresses {
-		change(w.podsByAddress, a, name, in)
+		change(j.podsByAddress, a, name, in)
 	}
 	if !p.ready {
 		return
 	}
 	key := name.key(value.KindPod)
-	for owner := range w.ofEntries.matching(name.space, p.workload.Labels) {
-		w.definers[owner].member(key, in)
-		w.markDefiner(owner)
+	for owner := range j.ofEntries.matching(name.space, p.workload.Labels) {
+		j.serviceSources[owner].member(key, in)
+		j.markServiceSource(owner)
 	}
 }
 
 // podChanged marks what looks at the pod p, as it is or was.
-func (w *world) podChanged(name objectName, p *pod) {
-	for _, s := range w.slicesByPod[name] {
-		w.sliceStale(s)
+func (j *joiner) podChanged(name objectName, p *pod) {
+	for _, s := range j.slicesByPod[name] {
+		j.sliceStale(s)
 	}
 	for _, a := range p.addresses {
-		w.marks.addresses.add(a)
-		for _, s := range w.slicesByAddress[objectName{name.space, a}] {
-			w.sliceStale(s)
+		j.marks.addresses.add(a)
+		for _, s := range j.slicesByAddress[objectName{name.space, a}] {
+			j.sliceStale(s)
 		}
 	}
 }
 
 // podOf derives what counts of a pod of a cluster.
-func (w *world) podOf(cluster string, p *Pod) *pod {
-	locality := w.nodes[spaceOf(cluster, p.node)]
+func (j *joiner) podOf(cluster string, p *Pod) *pod {
+	locality := j.nodes[spaceOf(cluster, p.node)]
 	if l := p.labels[localityLabel]; l != "" {
 		locality = labelLocality(l)
 	}
@@ -116,12 +116,12 @@ func (w *world) podOf(cluster string, p *Pod) *pod {
 	if mode, ok := p.labels[label.SecurityTlsMode.Name]; ok {
 		tls = mode
 	}
-	network := w.network(cluster, p.labels[label.TopologyNetwork.Name])
+	network := j.network(cluster, p.labels[label.TopologyNetwork.Name])
 	out := &pod{
 		Pod: p,
-		origin: w.origin(person{
+		origin: j.origin(person{
 			Identity: value.Identity{
-				Cluster: cluster, Namespace: p.namespace, Workload: p.workload, ServiceAccount: w.account(p.namespace, p.account),
+				Cluster: cluster, Namespace: p.namespace, Workload: p.workload, ServiceAccount: j.account(p.namespace, p.account),
 				Network: network, TLSMode: tls,
 			},
 			labels: p.labels, locality: locality, node: p.node,

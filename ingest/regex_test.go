@@ -59,7 +59,7 @@ func TestLargestRegexReadsEveryField(t *testing.T) {
 
 // TestRegexSizeOfDelegates: the largest expression of a root and its delegates counts, until it is gone.
 func TestRegexSizeOfDelegates(t *testing.T) {
-	w := newWorld("cluster.local", "Kubernetes")
+	j := newJoiner("cluster.local", "Kubernetes")
 	match := func(expression string) []*networking.HTTPMatchRequest {
 		return []*networking.HTTPMatchRequest{{Headers: map[string]*networking.StringMatch{"x": {MatchType: &networking.StringMatch_Regex{Regex: expression}}}}}
 	}
@@ -70,9 +70,9 @@ func TestRegexSizeOfDelegates(t *testing.T) {
 	root := object("root", []string{"x.example.com"},
 		&networking.HTTPRoute{Delegate: &networking.Delegate{Name: "part"}})
 	size := func(part *networking.HTTPRoute) int {
-		w.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "part"}, object("part", nil, part))
-		w.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root)
-		return w.resolve(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root).RegexSize
+		j.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "part"}, object("part", nil, part))
+		j.put(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root)
+		return j.resolve(value.ObjectKey{Kind: value.KindVirtualService, Namespace: "a", Name: "root"}, root).RegexSize
 	}
 	if got := size(&networking.HTTPRoute{Match: match("[ab]{50}")}); got != 54 {
 		t.Errorf("the delegate's: %d", got)

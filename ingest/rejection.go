@@ -12,41 +12,41 @@ import (
 // door is the Store's name as an owner of reports.
 const door = "door"
 
-// place is what a source cannot read: a file.
-type place struct{ source, name string }
+// location is what a source cannot read: a file.
+type location struct{ source, name string }
 
-// Reject takes the report of what a source cannot even read. It adds to what was said of the same place since its last
+// Reject takes the report of what a source cannot even read. It adds to what was said of the same location since its last
 // Accept.
 func (s *Store) Reject(r Rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := placeOf(r)
+	at := locationOf(r)
 	if slices.Contains(s.unreadable[at], r) {
 		return
 	}
 	s.unreadable[at] = append(s.unreadable[at], r)
 	s.rejected++
 	count(s.settings.Metrics.Refused, kindOf(r))
-	s.tellOfPlace(at)
+	s.tellOfLocation(at)
 	s.gauge()
 }
 
-// Accept takes back what Reject said of place.
+// Accept takes back what Reject said of location.
 func (s *Store) Accept(source, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := place{source, fileOf(name)}
+	at := location{source, fileOf(name)}
 	s.rejected -= len(s.unreadable[at])
 	delete(s.unreadable, at)
-	s.tellOfPlace(at)
+	s.tellOfLocation(at)
 	s.gauge()
 }
 
-func placeOf(r Rejection) place {
+func locationOf(r Rejection) location {
 	if r.Where == "" {
-		return place{r.Source, r.Key.String()}
+		return location{r.Source, r.Key.String()}
 	}
-	return place{r.Source, fileOf(r.Where)}
+	return location{r.Source, fileOf(r.Where)}
 }
 
 // fileOf is where without a trailing line number: "dir/a.yaml:12" is in "dir/a.yaml".
@@ -82,8 +82,8 @@ func (s *Store) gauge() {
 	}
 }
 
-// tellOfPlace reports what is said of a place that does not read. Called under mu.
-func (s *Store) tellOfPlace(at place) {
+// tellOfLocation reports what is said of a location that does not read. Called under mu.
+func (s *Store) tellOfLocation(at location) {
 	s.settings.Reports.Set(report.Subject{Owner: door, Place: at.source + ":" + at.name},
 		problemsOf(s.unreadable[at], report.Unreadable))
 }

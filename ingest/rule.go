@@ -14,20 +14,20 @@ func metaOf(key value.ObjectKey, m metav1.ObjectMeta) value.Meta {
 }
 
 // putRule takes an object that is a value by itself.
-func (w *world) putRule(key value.ObjectKey, object any) {
+func (j *joiner) putRule(key value.ObjectKey, object any) {
 	if object == nil {
-		delete(w.rules, key)
+		delete(j.rules, key)
 	} else {
-		w.rules[key] = object
+		j.rules[key] = object
 	}
-	w.marks.objects.add(key)
+	j.marks.objects.add(key)
 }
 
 // flushObject brings the value of an object up to date.
-func (w *world) flushObject(key value.ObjectKey, d *snapshot.Delta) {
-	k := w.kinds[key.Kind]
-	w.unresolved.begin(key)
-	settle(w.published.objects, &d.Objects, key, k.value(w, key), k.equal)
+func (j *joiner) flushObject(key value.ObjectKey, d *snapshot.Delta) {
+	k := j.kinds[key.Kind]
+	j.unresolved.begin(key)
+	settle(j.published.objects, &d.Objects, key, k.value(j, key), k.equal)
 }
 
 // defaultExport is the mesh's default for objects without exportTo: of its list only "." and "*" count; without either

@@ -20,41 +20,41 @@ func serviceKind() Kind {
 			s.Status.Conditions = nil
 		}
 	}
-	k.check, k.put = checked(checkService), (*world).putDefiner
+	k.check, k.put = checked(checkService), (*joiner).putServiceSource
 	return k
 }
 
 // kubernetesService is what a Service defines.
-func (w *world) kubernetesService(d *definer, host value.ServiceKey) *value.Service {
+func (j *joiner) kubernetesService(d *serviceSource, host value.ServiceKey) *value.Service {
 	s := d.service
 	out := &value.Service{
 		ServiceKey: host, Name: s.Name, Object: d.key,
 		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
 		Export: value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]),
-			defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
+			defaultExport(j.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
 		Labels: s.Labels,
 		NodeLocal: s.Spec.InternalTrafficPolicy != nil &&
 			*s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		PublishNotReady: s.Spec.PublishNotReadyAddresses,
 		ExternalIPs:     addressesOf(s.Spec.ExternalIPs),
-		SubjectAltNames: w.annotatedAccounts(s),
+		SubjectAltNames: j.annotatedAccounts(s),
 	}
 	if len(s.Spec.Selector) > 0 {
 		out.Selector = s.Spec.Selector
 	}
-	w.locate(s, out)
+	j.locate(s, out)
 	for _, p := range s.Spec.Ports {
 		out.Ports = addPort(out.Ports, &value.Port{
 			Name: p.Name, Number: int(p.Port), Protocol: servicePort(p), TargetPort: targetNumber(p.TargetPort),
 			TargetName: p.TargetPort.StrVal,
 		})
 	}
-	out.TrafficDistribution = w.distribution(s.Spec.TrafficDistribution, s.Annotations, nameOf(d.key).space)
+	out.TrafficDistribution = j.distribution(s.Spec.TrafficDistribution, s.Annotations, nameOf(d.key).space)
 	return out
 }
 
 // locate says where the service is: at its virtual addresses, at its pods', or under another name.
-func (w *world) locate(s *corev1.Service, out *value.Service) {
+func (j *joiner) locate(s *corev1.Service, out *value.Service) {
 	switch {
 	case s.Spec.Type == corev1.ServiceTypeExternalName && s.Spec.ExternalName != "":
 		out.Resolution, out.ExternalName, out.External = value.Alias, hostName(s.Spec.ExternalName), true
@@ -70,7 +70,7 @@ func (w *world) locate(s *corev1.Service, out *value.Service) {
 }
 
 // distribution is the object's own, or else its namespace's.
-func (w *world) distribution(field *string, annotations map[string]string, namespace space) string {
+func (j *joiner) distribution(field *string, annotations map[string]string, namespace space) string {
 	if field != nil {
 		if d := distribution(*field); d != "" {
 			return d
@@ -79,7 +79,7 @@ func (w *world) distribution(field *string, annotations map[string]string, names
 	if a := annotations[annotation.NetworkingTrafficDistribution.Name]; a != "" {
 		return distribution(a)
 	}
-	return distributionOf(w.namespaces[namespace])
+	return distributionOf(j.namespaces[namespace])
 }
 
 // addPort adds a port unless its number is taken; UDP gives way to what a proxy can serve.
@@ -122,28 +122,28 @@ const (
 )
 
 // annotatedAccounts are the identities that a Service's annotations name.
-func (w *world) annotatedAccounts(s *corev1.Service) []string {
+func (j *joiner) annotatedAccounts(s *corev1.Service) []string {
 	out := commaList(s.Annotations[canonicalAccounts])
 	for _, a := range commaList(s.Annotations[kubernetesAccounts]) {
-		out = append(out, "spiffe://"+w.account(s.Namespace, a))
+		out = append(out, "spiffe://"+j.account(s.Namespace, a))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
 // kubernetesEndpoints are those of a Service's slices, and the WorkloadEntries that it selects.
-func (w *world) kubernetesEndpoints(d *definer) []*value.Endpoint {
+func (j *joiner) kubernetesEndpoints(d *serviceSource) []*value.Endpoint {
 	if d.service.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil
 	}
-	all := w.sliceEndpoints(nameOf(d.key), d.service)
+	all := j.sliceEndpoints(nameOf(d.key), d.service)
 	if d.service.Spec.ClusterIP == corev1.ClusterIPNone || len(d.members) == 0 {
 		return all
 	}
 	all = slices.Clone(all)
-	ports := w.kubernetesService(d, d.hosts[0]).Ports
+	ports := j.kubernetesService(d, d.hosts[0]).Ports
 	for member := range d.members {
-		if e := w.entries[nameOf(member)].serviceEndpoint(ports); e != nil &&
+		if e := j.entries[nameOf(member)].serviceEndpoint(ports); e != nil &&
 			selectable(value.ClientSideLB, e.Addresses[0]) {
 			all = append(all, e)
 		}

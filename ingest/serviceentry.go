@@ -17,7 +17,7 @@ func serviceEntryKind() Kind {
 	k := custom(Kind{Name: value.KindServiceEntry, Plural: "serviceentries"},
 		func(o *clientnet.ServiceEntry) Message { return &o.Spec }, checkServiceEntry)
 	k.Status = func(o Object) Message { return &o.(*clientnet.ServiceEntry).Status } // It has allocated addresses.
-	k.put = (*world).putDefiner
+	k.put = (*joiner).putServiceSource
 	return k
 }
 
@@ -25,17 +25,17 @@ func serviceEntryKind() Kind {
 func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
 
 // externalService is what a ServiceEntry defines for one of its hosts.
-func (w *world) externalService(d *definer, host value.ServiceKey) *value.Service {
+func (j *joiner) externalService(d *serviceSource, host value.ServiceKey) *value.Service {
 	e, spec := d.entry, &d.entry.Spec
 	out := &value.Service{
 		ServiceKey: host, Name: host.Host, Object: d.key,
 		Created: seconds(e.ObjectMeta), Registry: value.RegistryExternal,
 		Addresses: entryAddresses(spec), Resolution: entryResolution(spec),
 		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
-		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultServiceExportTo(), "~"),
+		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(j.mesh.Config.GetDefaultServiceExportTo(), "~"),
 			e.Namespace), Labels: e.Labels,
 		Selector:            spec.GetWorkloadSelector().GetLabels(),
-		TrafficDistribution: w.distribution(nil, e.Annotations, nameOf(d.key).space),
+		TrafficDistribution: j.distribution(nil, e.Annotations, nameOf(d.key).space),
 	}
 	if len(spec.GetAddresses()) == 0 {
 		out.AutoAddresses = autoAddresses(e, host.Host)
@@ -88,30 +88,30 @@ func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
 // externalEndpoints are the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it
 // selects, or, where the name is to be resolved and there are none, the host itself. istiod counts them once for each
 // address of the entry, and so do we.
-func (w *world) externalEndpoints(d *definer, host value.ServiceKey) []*value.Endpoint {
+func (j *joiner) externalEndpoints(d *serviceSource, host value.ServiceKey) []*value.Endpoint {
 	spec := &d.entry.Spec
 	var all []*value.Endpoint
-	resolution := w.published.services[host].Resolution // Another object may decide it.
+	resolution := j.published.services[host].Resolution // Another object may decide it.
 	add := func(e *value.Endpoint) {
 		if e != nil && usable(resolution, e.Addresses[0]) {
 			all = append(all, e)
 		}
 	}
-	ports := w.externalService(d, host).Ports
+	ports := j.externalService(d, host).Ports
 	target := func(p *value.Port) uint32 { return uint32(cmp.Or(p.TargetPort, p.Number)) }
 	for i, e := range spec.GetEndpoints() {
-		at := w.inline(fmt.Sprintf("%s-%d", d.entry.Name, i), nameOf(d.key).space, e, e.GetLabels())
+		at := j.inline(fmt.Sprintf("%s-%d", d.entry.Name, i), nameOf(d.key).space, e, e.GetLabels())
 		add(at.endpoint(ports, target))
 	}
 	for member := range d.members {
-		if e := w.memberEndpoint(member, ports, target); e != nil && selectable(resolution, e.Addresses[0]) {
+		if e := j.memberEndpoint(member, ports, target); e != nil && selectable(resolution, e.Addresses[0]) {
 			add(e)
 		}
 	}
 	resolved := spec.GetResolution() == networking.ServiceEntry_DNS ||
 		spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
 	if resolved && len(spec.GetEndpoints()) == 0 && spec.GetWorkloadSelector() == nil {
-		at := w.inline(d.entry.Name, nameOf(d.key).space, &networking.WorkloadEntry{Address: host.Host}, nil)
+		at := j.inline(d.entry.Name, nameOf(d.key).space, &networking.WorkloadEntry{Address: host.Host}, nil)
 		at.labels = nil
 		add(at.endpoint(ports, target))
 	}
@@ -132,12 +132,12 @@ func selectable(r value.Resolution, address string) bool {
 
 // memberEndpoint is the endpoint at a selected workload. A pod's port is that of the container port with the service
 // port's name, if there is one.
-func (w *world) memberEndpoint(member value.ObjectKey, ports []*value.Port,
+func (j *joiner) memberEndpoint(member value.ObjectKey, ports []*value.Port,
 	target func(*value.Port) uint32) *value.Endpoint {
 	if member.Kind == value.KindWorkloadEntry {
-		return w.entries[nameOf(member)].endpoint(ports, target)
+		return j.entries[nameOf(member)].endpoint(ports, target)
 	}
-	p := w.pods[nameOf(member)]
+	p := j.pods[nameOf(member)]
 	at := inline{origin: p.origin, address: p.addresses[0], ports: map[string]uint32{}, weight: 1}
 	for name, n := range p.workload.NamedPorts {
 		at.ports[name] = uint32(n)

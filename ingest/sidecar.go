@@ -11,12 +11,12 @@ import (
 func sidecarKind() Kind {
 	k := custom(Kind{Name: value.KindSidecar, Plural: "sidecars"},
 		func(o *clientnet.Sidecar) Message { return &o.Spec }, checkSidecar)
-	return valued(k, (*world).sidecar)
+	return valued(k, (*joiner).sidecar)
 }
 
 // sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for
 // the root namespace's.
-func (w *world) sidecar(key value.ObjectKey, o *clientnet.Sidecar) *value.Sidecar {
+func (j *joiner) sidecar(key value.ObjectKey, o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
 	for _, l := range spec.Ingress {
 		l.Bind = addressOf(l.Bind)

@@ -14,7 +14,7 @@ func sliceKind() Kind {
 		Plural: "endpointslices", InNamespaces: true, Lenient: true, Registry: true})
 	k.strip, k.same = stripped((*Stripper).slice), sameStripped((*Slice).equal)
 	k.check = checked(checkSlice)
-	k.put = func(w *world, key value.ObjectKey, object any) { w.putSlice(nameOf(key), object) }
+	k.put = func(j *joiner, key value.ObjectKey, object any) { j.putSlice(nameOf(key), object) }
 	return k
 }
 
@@ -37,53 +37,53 @@ func (s *slice) podOf(e *sliceEndpoint) objectName {
 	return objectName{spaceOf(s.cluster, e.pod.namespace), e.pod.name}
 }
 
-func (w *world) putSlice(name objectName, object any) {
+func (j *joiner) putSlice(name objectName, object any) {
 	var built []*value.Endpoint
-	prev := w.slices[name]
+	prev := j.slices[name]
 	if prev != nil {
 		built = prev.built
-		w.indexSlice(name, prev, false)
-		delete(w.slices, name)
+		j.indexSlice(name, prev, false)
+		delete(j.slices, name)
 	}
 	s, ok := object.(*Slice)
 	if !ok || s.names || s.service.name == "" {
 		return
 	}
 	next := &slice{Slice: s, cluster: name.space.cluster(), built: built}
-	w.slices[name] = next
-	w.indexSlice(name, next, true)
+	j.slices[name] = next
+	j.indexSlice(name, next, true)
 }
 
-func (w *world) indexSlice(name objectName, s *slice, in bool) {
-	change(w.slicesByService, s.owner(), name, in)
+func (j *joiner) indexSlice(name objectName, s *slice, in bool) {
+	change(j.slicesByService, s.owner(), name, in)
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
 		if e.pod != (localName{}) {
-			change(w.slicesByPod, s.podOf(e), name, in)
+			change(j.slicesByPod, s.podOf(e), name, in)
 			continue
 		}
 		for _, a := range e.addresses {
-			change(w.slicesByAddress, objectName{name.space, a}, name, in)
+			change(j.slicesByAddress, objectName{name.space, a}, name, in)
 		}
 	}
-	w.marks.sets.add(w.hostOf(s.owner()))
+	j.marks.sets.add(j.hostOf(s.owner()))
 }
 
 // sliceStale marks a slice whose pods changed.
-func (w *world) sliceStale(name objectName) {
-	s := w.slices[name]
+func (j *joiner) sliceStale(name objectName) {
+	s := j.slices[name]
 	s.valid = false
-	w.marks.sets.add(w.hostOf(s.owner()))
+	j.marks.sets.add(j.hostOf(s.owner()))
 }
 
 // hostOf is the host that a Kubernetes Service of that name defines.
-func (w *world) hostOf(service objectName) value.ServiceKey {
+func (j *joiner) hostOf(service objectName) value.ServiceKey {
 	namespace := service.space.name()
-	return value.ServiceKey{Host: service.name + "." + namespace + ".svc." + w.domain, Namespace: namespace}
+	return value.ServiceKey{Host: service.name + "." + namespace + ".svc." + j.domain, Namespace: namespace}
 }
 
 // buildSlice makes the endpoints of one slice.
-func (w *world) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
+func (j *joiner) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
 	ports := s.endpointPorts()
 	if len(ports) == 0 {
 		return nil
@@ -96,13 +96,13 @@ func (w *world) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
 		if !served {
 			continue
 		}
-		for j := range e.addresses {
-			address := e.addresses[j : j+1 : j+1]
+		for n := range e.addresses {
+			address := e.addresses[n : n+1 : n+1]
 			from := nobody
-			if p := w.behind(s, e, address[0]); p != nil {
+			if p := j.behind(s, e, address[0]); p != nil {
 				from = &p.origin
 			} else if nobody == nil {
-				nobody = w.nobody(s.cluster)
+				nobody = j.nobody(s.cluster)
 				from = nobody
 			}
 			made := from.endpoint()
@@ -115,25 +115,25 @@ func (w *world) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
 }
 
 // behind is the pod behind an address of a slice; nil if it is not known (yet), or there is none.
-func (w *world) behind(s *slice, e *sliceEndpoint, address string) *pod {
+func (j *joiner) behind(s *slice, e *sliceEndpoint, address string) *pod {
 	if e.pod != (localName{}) {
-		return w.pods[s.podOf(e)]
+		return j.pods[s.podOf(e)]
 	}
-	return w.podAt(s.owner().space, address)
+	return j.podAt(s.owner().space, address)
 }
 
 // nobody is where an endpoint of a cluster comes from that has no pod: it has no labels and speaks no mutual TLS.
-func (w *world) nobody(cluster string) *origin {
-	o := w.origin(person{Identity: value.Identity{Cluster: cluster, TLSMode: tlsDisabled,
-		Network: w.network(cluster, "")}})
+func (j *joiner) nobody(cluster string) *origin {
+	o := j.origin(person{Identity: value.Identity{Cluster: cluster, TLSMode: tlsDisabled,
+		Network: j.network(cluster, "")}})
 	return &o
 }
 
 // podAt is the pod of a namespace that has an address.
-func (w *world) podAt(namespace space, address string) *pod {
+func (j *joiner) podAt(namespace space, address string) *pod {
 	var best *pod
-	for _, name := range w.podsByAddress[address] {
-		if p := w.pods[name]; name.space == namespace && (best == nil || p.compare(best.Pod) < 0) {
+	for _, name := range j.podsByAddress[address] {
+		if p := j.pods[name]; name.space == namespace && (best == nil || p.compare(best.Pod) < 0) {
 			best = p
 		}
 	}

@@ -63,9 +63,9 @@ type Store struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	stripper   Stripper
-	world      *world
+	joiner     *joiner
 	objects    map[value.ObjectKey]versions
-	unreadable map[place][]Rejection
+	unreadable map[location][]Rejection
 	waiting    map[string]struct{}
 	rejected   int // Rejections now
 }
@@ -86,12 +86,12 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 	}
 	s := &Store{
 		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(),
-		world:      newWorld(settings.DomainSuffix, settings.ClusterID),
+		joiner:     newJoiner(settings.DomainSuffix, settings.ClusterID),
 		objects:    map[value.ObjectKey]versions{},
-		unreadable: map[place][]Rejection{},
+		unreadable: map[location][]Rejection{},
 		waiting:    map[string]struct{}{},
 	}
-	s.world.faults = faults{reports: settings.Reports, standing: map[report.Subject]struct{}{}}
+	s.joiner.faults = faults{reports: settings.Reports, standing: map[report.Subject]struct{}{}}
 	for _, name := range sources {
 		s.waiting[name] = struct{}{}
 	}
@@ -104,7 +104,7 @@ func (s *Store) Apply(events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range events {
-		s.world.faults.contain(taking, e.Key, func() { s.take(e) })
+		s.joiner.faults.contain(taking, e.Key, func() { s.take(e) })
 	}
 	s.hand()
 }
@@ -127,7 +127,7 @@ func (s *Store) Ready() bool {
 // take brings one key to what its sources hold after e. Called under mu.
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
-	k, key := s.world.kinds[e.Key.Kind], e.Key
+	k, key := s.joiner.kinds[e.Key.Kind], e.Key
 	e.Object = k.Strip(&s.stripper, e.Object)
 	if key.Kind == value.KindMeshConfig {
 		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.
@@ -145,7 +145,7 @@ func (s *Store) take(e Event) {
 		return // nothing of it is in force, or only reported
 	}
 	if after := held.inForce(); after != before {
-		s.world.put(key, after)
+		s.joiner.put(key, after)
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *Store) hand() {
 	if len(s.waiting) > 0 {
 		return
 	}
-	d := s.world.flush()
+	d := s.joiner.flush()
 	s.tellOfUnresolved()
 	if d != nil {
 		s.builder.Apply(d)

@@ -38,7 +38,7 @@ func (u *unresolved) add(key value.ObjectKey, field, reason string) {
 
 // tellOfUnresolved reports what differs since the last time. Called under mu, after flush.
 func (s *Store) tellOfUnresolved() {
-	u := &s.world.unresolved
+	u := &s.joiner.unresolved
 	for key, problems := range u.now {
 		for i := range problems {
 			problems[i].Source = s.objects[key].inForceSource()

@@ -66,7 +66,7 @@ func (s *Store) version(held versions, e Event) versions {
 		i = find()
 	}
 	was := held[i].refused
-	k := s.world.kinds[e.Key.Kind]
+	k := s.joiner.kinds[e.Key.Kind]
 	if k != nil && k.same != nil && k.same(held[i].good, e.Object) {
 		held[i].refused = nil
 	} else if p := k.admit(e.Key, e.Object, limits{s.settings.RegexSize}); p != nil {

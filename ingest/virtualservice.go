@@ -19,15 +19,15 @@ func virtualServiceKind() Kind {
 		}
 		return checkVirtualService(o, l.regexSize)
 	}
-	k.put = (*world).putVirtualService
-	return valued(k, (*world).resolve)
+	k.put = (*joiner).putVirtualService
+	return valued(k, (*joiner).resolve)
 }
 
 // meshGateway is the name of all sidecars where gateways are listed.
 const meshGateway = "mesh"
 
 // qualify makes a short name that of a Service in namespace. Names with a dot, wildcards and addresses stay.
-func (w *world) qualify(host, namespace string) string {
+func (j *joiner) qualify(host, namespace string) string {
 	host = hostName(host)
 	if strings.Contains(host, ":") {
 		return addressOf(host) // No name has a colon.
@@ -35,21 +35,21 @@ func (w *world) qualify(host, namespace string) string {
 	if host == "" || host == "*" || strings.Contains(host, ".") {
 		return host
 	}
-	return host + "." + namespace + ".svc." + w.domain
+	return host + "." + namespace + ".svc." + j.domain
 }
 
 // qualified is a copy of what a VirtualService says with hosts, destinations and gateways qualified.
-func (w *world) qualified(o *clientnet.VirtualService) *networking.VirtualService {
+func (j *joiner) qualified(o *clientnet.VirtualService) *networking.VirtualService {
 	spec, ns := clone(&o.Spec), o.Namespace
 	for i, h := range spec.Hosts {
-		spec.Hosts[i] = w.qualify(h, ns)
+		spec.Hosts[i] = j.qualify(h, ns)
 	}
 	if len(spec.Gateways) == 0 && len(spec.Hosts) > 0 {
 		spec.Gateways = []string{meshGateway}
 	}
 	qualifyGateways(spec.Gateways, ns)
 	for _, r := range spec.Http {
-		w.qualifyHTTP(r, ns)
+		j.qualifyHTTP(r, ns)
 	}
 	for _, r := range spec.Tcp {
 		for _, m := range r.Match {
@@ -57,7 +57,7 @@ func (w *world) qualified(o *clientnet.VirtualService) *networking.VirtualServic
 			qualifyGateways(m.GetGateways(), ns)
 		}
 		for _, d := range r.Route {
-			w.qualifyDestination(d.GetDestination(), ns)
+			j.qualifyDestination(d.GetDestination(), ns)
 		}
 	}
 	for _, r := range spec.Tls {
@@ -66,15 +66,15 @@ func (w *world) qualified(o *clientnet.VirtualService) *networking.VirtualServic
 			qualifyGateways(m.GetGateways(), ns)
 		}
 		for _, d := range r.Route {
-			w.qualifyDestination(d.GetDestination(), ns)
+			j.qualifyDestination(d.GetDestination(), ns)
 		}
 	}
 	return spec
 }
 
 // exportOf says who may see a VirtualService.
-func (w *world) exportOf(o *clientnet.VirtualService) value.Visibility {
-	return value.NewVisibility(o.Spec.GetExportTo(), defaultExport(w.mesh.Config.GetDefaultVirtualServiceExportTo(),
+func (j *joiner) exportOf(o *clientnet.VirtualService) value.Visibility {
+	return value.NewVisibility(o.Spec.GetExportTo(), defaultExport(j.mesh.Config.GetDefaultVirtualServiceExportTo(),
 		"~"), o.Namespace)
 }
 
@@ -85,25 +85,25 @@ func canonicalSubnets(list []string) {
 	}
 }
 
-func (w *world) qualifyHTTP(r *networking.HTTPRoute, ns string) {
+func (j *joiner) qualifyHTTP(r *networking.HTTPRoute, ns string) {
 	for _, m := range r.Match {
 		qualifyGateways(m.GetGateways(), ns)
 	}
 	for _, d := range r.Route {
-		w.qualifyDestination(d.GetDestination(), ns)
+		j.qualifyDestination(d.GetDestination(), ns)
 	}
-	w.qualifyDestination(r.Mirror, ns)
+	j.qualifyDestination(r.Mirror, ns)
 	for _, m := range r.Mirrors {
-		w.qualifyDestination(m.GetDestination(), ns)
+		j.qualifyDestination(m.GetDestination(), ns)
 	}
 	if r.Delegate != nil && r.Delegate.Namespace == "" {
 		r.Delegate.Namespace = ns
 	}
 }
 
-func (w *world) qualifyDestination(d *networking.Destination, ns string) {
+func (j *joiner) qualifyDestination(d *networking.Destination, ns string) {
 	if d != nil {
-		d.Host = w.qualify(d.Host, ns)
+		d.Host = j.qualify(d.Host, ns)
 	}
 }
 

@@ -60,8 +60,8 @@ type person struct {
 }
 
 // origin interns the identity, with the id of the cluster that it names by its key, and adds to the labels those that istiod adds.
-func (w *world) origin(p person) origin {
-	cluster := cmp.Or(p.Cluster, w.cluster)
+func (j *joiner) origin(p person) origin {
+	cluster := cmp.Or(p.Cluster, j.cluster)
 	all := value.Labels{}
 	maps.Copy(all, p.labels)
 	for k, v := range map[string]string{
@@ -81,19 +81,19 @@ func (w *world) origin(p person) origin {
 }
 
 // account is the SPIFFE identity of a service account, without its scheme.
-func (w *world) account(namespace, name string) string {
-	return w.mesh.Config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
+func (j *joiner) account(namespace, name string) string {
+	return j.mesh.Config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
 }
 
 // workloadAt is the workload that has an address. Of several pods it is that of pilotd's own cluster, then the one that
 // is alive, then the one that does not share its node's address, then a ready one, then the youngest, then the first by
 // name; a WorkloadEntry only where there is no pod.
-func (w *world) workloadAt(address string) *value.Workload {
-	if names := w.podsByAddress[address]; len(names) > 0 {
-		return w.pods[slices.MinFunc(names, w.comparePods)].workload
+func (j *joiner) workloadAt(address string) *value.Workload {
+	if names := j.podsByAddress[address]; len(names) > 0 {
+		return j.pods[slices.MinFunc(names, j.comparePods)].workload
 	}
-	if names := w.entriesByAddress[address]; len(names) > 0 {
-		return w.entries[slices.MinFunc(names, w.compareEntries)].workload
+	if names := j.entriesByAddress[address]; len(names) > 0 {
+		return j.entries[slices.MinFunc(names, j.compareEntries)].workload
 	}
 	return nil
 }
@@ -104,10 +104,10 @@ func compareClusters(a, b objectName) int {
 }
 
 // comparePods orders pods by who is asked about an address that both have.
-func (w *world) comparePods(a, b objectName) int {
-	return cmp.Or(compareClusters(a, b), w.pods[a].compare(w.pods[b].Pod))
+func (j *joiner) comparePods(a, b objectName) int {
+	return cmp.Or(compareClusters(a, b), j.pods[a].compare(j.pods[b].Pod))
 }
 
-func (w *world) compareEntries(a, b objectName) int {
-	return cmp.Or(compareClusters(a, b), w.entries[a].compare(w.entries[b]))
+func (j *joiner) compareEntries(a, b objectName) int {
+	return cmp.Or(compareClusters(a, b), j.entries[a].compare(j.entries[b]))
 }

@@ -17,7 +17,7 @@ import (
 func workloadEntryKind() Kind {
 	k := custom(Kind{Name: value.KindWorkloadEntry, Plural: "workloadentries"},
 		func(o *clientnet.WorkloadEntry) Message { return &o.Spec }, checkWorkloadEntry)
-	k.put = func(w *world, key value.ObjectKey, object any) { w.putWorkloadEntry(nameOf(key), object) }
+	k.put = func(j *joiner, key value.ObjectKey, object any) { j.putWorkloadEntry(nameOf(key), object) }
 	return k
 }
 
@@ -53,54 +53,54 @@ const (
 	healthyCondition        = "Healthy"
 )
 
-func (w *world) putWorkloadEntry(name objectName, object any) {
+func (j *joiner) putWorkloadEntry(name objectName, object any) {
 	if e, ok := object.(*clientnet.WorkloadEntry); ok {
-		w.deriveEntry(name, e)
+		j.deriveEntry(name, e)
 		return
 	}
-	if prev := w.entries[name]; prev != nil {
-		w.indexEntry(name, prev, false)
-		delete(w.entries, name)
+	if prev := j.entries[name]; prev != nil {
+		j.indexEntry(name, prev, false)
+		delete(j.entries, name)
 	}
 }
 
-func (w *world) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
-	next, prev := w.entryOf(name, object), w.entries[name]
+func (j *joiner) deriveEntry(name objectName, object *clientnet.WorkloadEntry) {
+	next, prev := j.entryOf(name, object), j.entries[name]
 	if prev != nil {
 		if prev.inline.equal(&next.inline) && prev.workload.Equal(next.workload) && prev.healthy == next.healthy &&
 			prev.object.CreationTimestamp.Equal(&object.CreationTimestamp) {
 			prev.object = object
 			return
 		}
-		w.indexEntry(name, prev, false)
+		j.indexEntry(name, prev, false)
 	}
-	w.entries[name] = next
-	w.indexEntry(name, next, true)
+	j.entries[name] = next
+	j.indexEntry(name, next, true)
 }
 
-func (w *world) indexEntry(name objectName, e *workloadEntry, in bool) {
-	change(w.entriesIn, name.space, name, in)
+func (j *joiner) indexEntry(name objectName, e *workloadEntry, in bool) {
+	change(j.entriesIn, name.space, name, in)
 	for _, a := range e.workload.Addresses {
-		change(w.entriesByAddress, a, name, in)
-		w.marks.addresses.add(a)
+		change(j.entriesByAddress, a, name, in)
+		j.marks.addresses.add(a)
 	}
 	if !e.healthy {
 		return
 	}
 	key := name.key(value.KindWorkloadEntry)
-	for _, index := range []selectors{w.ofEntries, w.ofServices} {
+	for _, index := range []selectors{j.ofEntries, j.ofServices} {
 		for owner := range index.matching(name.space, e.workload.Labels) {
-			w.definers[owner].member(key, in)
-			w.markDefiner(owner)
+			j.serviceSources[owner].member(key, in)
+			j.markServiceSource(owner)
 		}
 	}
 }
 
-func (w *world) entryOf(name objectName, e *clientnet.WorkloadEntry) *workloadEntry {
+func (j *joiner) entryOf(name objectName, e *clientnet.WorkloadEntry) *workloadEntry {
 	labels := value.Labels{}
 	maps.Copy(labels, e.Spec.GetLabels())
 	maps.Copy(labels, e.Labels)
-	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: w.inline(entryName(e, labels), name.space,
+	out := &workloadEntry{object: e, healthy: entryHealthy(e), inline: j.inline(entryName(e, labels), name.space,
 		&e.Spec, labels)}
 	out.pod = e.Namespace + "/" + e.Name
 	out.workload = &value.Workload{
@@ -139,14 +139,14 @@ func entryHealthy(e *clientnet.WorkloadEntry) bool {
 
 // inline derives what counts of an address given by hand. Such an endpoint speaks mutual TLS if it says so, or names
 // its account.
-func (w *world) inline(name string, in space, e *networking.WorkloadEntry, labels value.Labels) inline {
+func (j *joiner) inline(name string, in space, e *networking.WorkloadEntry, labels value.Labels) inline {
 	locality := localityOf(e.GetLocality())
 	if e.GetLocality() == "" && labels[localityLabel] != "" {
 		locality = labelLocality(labels[localityLabel])
 	}
 	tls, account := tlsDisabled, ""
 	if a := e.GetServiceAccount(); a != "" {
-		tls, account = tlsIstio, w.account(in.name(), a)
+		tls, account = tlsIstio, j.account(in.name(), a)
 		if full, ok := strings.CutPrefix(a, "spiffe://"); ok {
 			account = full
 		}
@@ -155,7 +155,7 @@ func (w *world) inline(name string, in space, e *networking.WorkloadEntry, label
 		tls = mode
 	}
 	return inline{
-		origin: w.origin(person{
+		origin: j.origin(person{
 			Identity: value.Identity{
 				Cluster: in.cluster(), Namespace: in.name(), Workload: name, ServiceAccount: account, TLSMode: tls,
 				Network: cmp.Or(e.GetNetwork(), labels[label.TopologyNetwork.Name]),

@@ -43,7 +43,7 @@ func BenchmarkEdit(b *testing.B) {
 				b.StopTimer()
 				write(b, path(0), text(0, edit))
 				b.StartTimer()
-				if _, ok := s.look([]string{path(0)}); !ok {
+				if _, ok := s.inspect([]string{path(0)}); !ok {
 					b.Fatal("an edit asks for a scan")
 				}
 			}

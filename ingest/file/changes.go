@@ -10,18 +10,18 @@ import (
 
 // changes are what the sink is to be told anew.
 type changes struct {
-	keys   map[value.ObjectKey]struct{}
-	places map[string]struct{} // paths of files whose problems may be others
-	all    bool                // every file has another age
+	keys  map[value.ObjectKey]struct{}
+	paths map[string]struct{} // paths of files whose problems may be others
+	all   bool                // every file has another age
 }
 
 func newChanges() changes {
-	return changes{keys: map[value.ObjectKey]struct{}{}, places: map[string]struct{}{}}
+	return changes{keys: map[value.ObjectKey]struct{}{}, paths: map[string]struct{}{}}
 }
 
 // objects notes objects of a file.
 func (c *changes) objects(file *content, objects []object) {
-	c.places[file.path] = struct{}{}
+	c.paths[file.path] = struct{}{}
 	for i := range objects {
 		c.keys[objects[i].key] = struct{}{}
 	}
@@ -43,8 +43,8 @@ func (s *Source) read(path string, info fs.FileInfo) {
 	}
 	if changed {
 		s.skipped += c.skipped - skipped
-		s.claims.remove(c, before)
-		s.claims.add(c)
+		s.definitions.remove(c, before)
+		s.definitions.add(c)
 		s.changes.objects(c, before)
 		s.changes.objects(c, c.objects)
 	}
@@ -69,7 +69,7 @@ func (s *Source) missing(c *content, now time.Time) {
 		delete(s.files, c.path)
 		s.skipped -= c.skipped
 		s.order.remove(c)
-		s.claims.remove(c, c.objects)
+		s.definitions.remove(c, c.objects)
 		s.changes.objects(c, c.objects)
 		return
 	}
@@ -81,53 +81,53 @@ func (s *Source) hand() {
 	c := s.changes
 	s.changes = newChanges()
 	if c.all {
-		for key := range s.claims {
+		for key := range s.definitions {
 			c.keys[key] = struct{}{}
 		}
 	}
 	for key := range c.keys {
-		for _, d := range s.claims[key] {
-			c.places[d.file.path] = struct{}{}
+		for _, d := range s.definitions[key] {
+			c.paths[d.file.path] = struct{}{}
 		}
 	}
-	s.report(c.places)
+	s.report(c.paths)
 	if events := s.settle(c.keys); len(events) > 0 {
 		s.sink.Apply(events)
 		s.log.Debug("directory read", "files", len(s.files), "changed", len(events), "skipped", s.skipped)
 	}
 }
 
-// report tells what is wrong now with places where that differs from what was told before.
-func (s *Source) report(places map[string]struct{}) {
+// report tells what is wrong now with paths where that differs from what was told before.
+func (s *Source) report(paths map[string]struct{}) {
 	bad := map[string][]problem{}
-	for _, place := range sortedKeys(places) {
-		problems := s.problems(place)
-		if equalProblems(s.reported[place], problems) {
+	for _, path := range sortedKeys(paths) {
+		problems := s.problems(path)
+		if equalProblems(s.reported[path], problems) {
 			continue
 		}
-		if _, ok := s.reported[place]; ok {
-			s.sink.Accept(s.dir, place)
-			delete(s.reported, place)
+		if _, ok := s.reported[path]; ok {
+			s.sink.Accept(s.dir, path)
+			delete(s.reported, path)
 		}
 		if len(problems) > 0 {
-			bad[place] = problems
+			bad[path] = problems
 		}
 	}
-	for _, place := range sortedKeys(bad) {
-		for _, p := range bad[place] {
+	for _, path := range sortedKeys(bad) {
+		for _, p := range bad[path] {
 			s.sink.Reject(p.rejection(s.dir))
 		}
-		s.reported[place] = bad[place]
+		s.reported[path] = bad[path]
 	}
 }
 
-// problems are what is wrong with a place.
-func (s *Source) problems(place string) (out []problem) {
-	if err, ok := s.failed[place]; ok {
-		out = append(out, problem{path: place, reason: fmt.Sprintf("cannot be read: %v", err)})
+// problems are what is wrong with a path.
+func (s *Source) problems(path string) (out []problem) {
+	if err, ok := s.failed[path]; ok {
+		out = append(out, problem{path: path, reason: fmt.Sprintf("cannot be read: %v", err)})
 	}
-	if c := s.files[place]; c != nil {
-		out = append(out, s.claims.problems(c)...)
+	if c := s.files[path]; c != nil {
+		out = append(out, s.definitions.problems(c)...)
 	}
 	return out
 }

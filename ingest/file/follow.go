@@ -9,14 +9,14 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// looker looks at files when it is told that it is time to.
-type looker interface {
+// inspector looks at files when it is told that it is time to.
+type inspector interface {
 	// scan looks at everything. It asks to watch directories, each with the path by which its files are known; without
 	// one, whatever happens there asks for a scan.
 	scan(watch func(dir, path string)) next
-	// look looks at the files of those paths, where something happened, and at those that it wanted to look at again.
+	// inspect looks at the files of those paths, where something happened, and at those that it wanted to look at again.
 	// It reports false when only a scan can tell what happened.
-	look(paths []string) (next, bool)
+	inspect(paths []string) (next, bool)
 }
 
 // next says what is to be done without an event.
@@ -27,18 +27,18 @@ type next struct {
 	scan bool
 }
 
-// follow calls scan now, and look whenever something happens in a directory that scan asked to watch, and when they
+// follow calls scan now, and inspect whenever something happens in a directory that scan asked to watch, and when they
 // asked to be called again. Events that come meanwhile lead to one more call. It returns when ctx ends.
 //
 // root's own parent is watched too, for root itself: it may be a symlink that is swapped, or not exist yet.
-func follow(ctx context.Context, root string, log *slog.Logger, l looker) {
+func follow(ctx context.Context, root string, log *slog.Logger, l inspector) {
 	w := newWatches(root, log)
 	defer w.close()
 	for {
 		w.begin()
 		n := l.scan(w.add)
 		w.end()
-		for looked := true; looked; {
+		for inspected := true; inspected; {
 			if w.blind {
 				n = next{after: sooner(n.after, unwatched), scan: true}
 			}
@@ -46,8 +46,8 @@ func follow(ctx context.Context, root string, log *slog.Logger, l looker) {
 			if !ok {
 				return
 			}
-			if looked = !scan; looked {
-				n, looked = l.look(paths)
+			if inspected = !scan; inspected {
+				n, inspected = l.inspect(paths)
 			}
 		}
 	}

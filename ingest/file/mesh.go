@@ -52,7 +52,7 @@ func (m *Mesh) Run(ctx context.Context) error {
 	return nil
 }
 
-func (m *Mesh) look([]string) (next, bool) { return next{}, false }
+func (m *Mesh) inspect([]string) (next, bool) { return next{}, false }
 
 func (m *Mesh) scan(watch func(dir, path string)) next {
 	watch(m.path, "")

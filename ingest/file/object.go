@@ -41,7 +41,7 @@ func (o object) aged(age int64) any {
 	return c
 }
 
-func (o object) where() string { return place(o.path, o.line) }
+func (o object) where() string { return position(o.path, o.line) }
 
 // problem is why a file, or an object in it, is not in force. Comparable.
 type problem struct {
@@ -53,14 +53,14 @@ type problem struct {
 	cause  report.Cause // as in ingest.Rejection
 }
 
-func (p problem) where() string { return place(p.path, p.line) }
+func (p problem) where() string { return position(p.path, p.line) }
 
 func (p problem) rejection(source string) ingest.Rejection {
 	return ingest.Rejection{Source: source, Key: p.key, Where: p.where(), Field: p.field, Reason: p.reason,
 		Cause: p.cause}
 }
 
-func place(path string, line int) string {
+func position(path string, line int) string {
 	if line == 0 {
 		return path
 	}

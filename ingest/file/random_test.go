@@ -46,7 +46,7 @@ type history struct {
 	broken bool
 	looks  int
 
-	looker, scanner *observed
+	inspector, scanner *observed
 }
 
 // observed is a source and what it said.
@@ -70,7 +70,7 @@ func (o *observed) settle(n next) {
 			n = o.source.scan(unwatchedDir)
 			continue
 		}
-		after, ok := o.source.look(nil)
+		after, ok := o.source.inspect(nil)
 		if n = after; !ok {
 			n = o.source.scan(unwatchedDir)
 		}
@@ -78,12 +78,12 @@ func (o *observed) settle(n next) {
 }
 
 func newHistory(t *testing.T, dir string, seed uint64) *history {
-	h := &history{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 1)), looker: newObserved(dir),
+	h := &history{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 1)), inspector: newObserved(dir),
 		scanner: newObserved(dir)}
 	for range 3 {
 		h.edit()
 	}
-	h.looker.settle(h.looker.source.scan(unwatchedDir))
+	h.inspector.settle(h.inspector.source.scan(unwatchedDir))
 	h.scanner.settle(h.scanner.source.scan(unwatchedDir))
 	return h
 }
@@ -94,12 +94,12 @@ func (h *history) step() {
 	for range 1 + h.random.IntN(3) {
 		paths = append(paths, h.edit()...)
 	}
-	n, ok := h.looker.source.look(paths)
+	n, ok := h.inspector.source.inspect(paths)
 	if h.looks++; !ok {
 		h.looks--
-		n = h.looker.source.scan(unwatchedDir)
+		n = h.inspector.source.scan(unwatchedDir)
 	}
-	h.looker.settle(n)
+	h.inspector.settle(n)
 	h.scanner.settle(h.scanner.source.scan(unwatchedDir))
 }
 
@@ -163,7 +163,7 @@ func (h *history) text() string {
 func (h *history) compare(when string) {
 	h.t.Helper()
 	want := h.scanner.state()
-	if got := h.looker.state(); !slices.Equal(got, want) {
+	if got := h.inspector.state(); !slices.Equal(got, want) {
 		h.t.Fatalf("%s: looking:\n%s\nscanning:\n%s", when, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if h.broken {

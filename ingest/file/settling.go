@@ -36,14 +36,14 @@ type settling struct {
 	// blind says that the system is not asked who writes. Immutable.
 	blind bool
 
-	seen  fs.FileInfo   // what the file looked like last; nil before the first look
+	seen  fs.FileInfo   // what the file inspected like last; nil before the first look
 	since time.Time     // since when it has
 	need  time.Duration // how long it has to; 0 where nobody can be writing it
-	taken fs.FileInfo   // what it looked like when it was read last
+	taken fs.FileInfo   // what it inspected like when it was read last
 }
 
-// look notes what a file looks like now.
-func (q *settling) look(now fs.FileInfo, at time.Time) {
+// note keeps what a file looks like now.
+func (q *settling) note(now fs.FileInfo, at time.Time) {
 	if q.seen == nil || !sameState(q.seen, now) {
 		q.seen, q.since, q.need = now, at, rest
 	}
@@ -80,7 +80,7 @@ func (q *settling) read(path string, at time.Time, had bool) (data []byte, finis
 	case before.Size() > maxFile:
 		return nil, true, fmt.Errorf("it has %d bytes: expected at most %d", before.Size(), maxFile)
 	}
-	q.look(before, at)
+	q.note(before, at)
 	var writing, known bool
 	if !q.blind {
 		writing, known = leased(f, func() { data, err = io.ReadAll(io.LimitReader(f, maxFile+1)) })
@@ -102,7 +102,7 @@ func (q *settling) read(path string, at time.Time, had bool) (data []byte, finis
 	if err != nil {
 		return nil, true, err
 	}
-	if q.look(after, at); !sameState(before, after) || q.tooSoon(at, len(data) == 0 && had || len(data) > 0 &&
+	if q.note(after, at); !sameState(before, after) || q.tooSoon(at, len(data) == 0 && had || len(data) > 0 &&
 		data[len(data)-1] != '\n' && !whole(data)) {
 		return nil, false, nil
 	}

@@ -20,7 +20,7 @@ const (
 	// soon is how long a file that vanished may take to come back, and the longest time between two looks at one that
 	// is being written.
 	soon = 20 * time.Millisecond
-	// unwatched is how often the tree is looked at where it cannot be watched.
+	// unwatched is how often the tree is inspected at where it cannot be watched.
 	unwatched = time.Second
 )
 
@@ -48,17 +48,17 @@ type Source struct {
 	blind bool
 
 	// Owned by the goroutine that calls Run.
-	files    map[string]*content // by path
-	order    order
-	claims   claims
-	inForce  map[value.ObjectKey]sent
-	failed   map[string]error     // what could not be looked at
-	reported map[string][]problem // by place
-	changes  changes
+	files       map[string]*content // by path
+	order       order
+	definitions definitions
+	inForce     map[value.ObjectKey]sent
+	failed      map[string]error     // what could not be inspected at
+	reported    map[string][]problem // by path
+	changes     changes
 	// dirs and plain are of the last scan's tree. lost says that it had no root.
 	dirs        map[string]bool
 	plain, lost bool
-	// unsettled are files that were being written or vanished; tries is how often they were looked at since.
+	// unsettled are files that were being written or vanished; tries is how often they were inspected at since.
 	unsettled map[string]bool
 	tries     int
 	synced    bool
@@ -81,12 +81,12 @@ func New(o Options) *Source {
 				Name: or(o.MeshConfigMap, "istio")},
 			schemas: crd.New(),
 		},
-		files:     map[string]*content{},
-		claims:    claims{},
-		inForce:   map[value.ObjectKey]sent{},
-		reported:  map[string][]problem{},
-		changes:   newChanges(),
-		unsettled: map[string]bool{},
+		files:       map[string]*content{},
+		definitions: definitions{},
+		inForce:     map[value.ObjectKey]sent{},
+		reported:    map[string][]problem{},
+		changes:     newChanges(),
+		unsettled:   map[string]bool{},
 	}
 }
 
@@ -121,15 +121,15 @@ func (s *Source) scan(watch func(dir, path string)) next {
 	}
 	for _, failed := range []map[string]error{s.failed, t.failed} {
 		for path := range failed {
-			s.changes.places[path] = struct{}{}
+			s.changes.paths[path] = struct{}{}
 		}
 	}
 	s.failed, s.dirs, s.plain, s.lost = t.failed, t.dirs, t.plain, t.err != nil
 	return s.tell()
 }
 
-// look brings the sink up to date with the files of those paths, and those that are unsettled.
-func (s *Source) look(paths []string) (next, bool) {
+// inspect brings the sink up to date with the files of those paths, and those that are unsettled.
+func (s *Source) inspect(paths []string) (next, bool) {
 	if !s.plain || s.lost {
 		return next{}, false
 	}
@@ -142,15 +142,15 @@ func (s *Source) look(paths []string) (next, bool) {
 	now, all := time.Now(), sortedKeys(s.unsettled)
 	clear(s.unsettled)
 	for _, path := range all {
-		if !s.lookAt(path, now) {
+		if !s.inspectPath(path, now) {
 			return next{}, false // The scan tells what changed up to here.
 		}
 	}
 	return s.tell(), true
 }
 
-// lookAt looks at what is at a path. It reports false when that is not just a file that came, changed or went.
-func (s *Source) lookAt(path string, now time.Time) bool {
+// inspectPath looks at what is at a path. It reports false when that is not just a file that came, changed or went.
+func (s *Source) inspectPath(path string, now time.Time) bool {
 	if strings.HasPrefix(filepath.Base(path), ".") {
 		return true
 	}

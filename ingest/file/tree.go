@@ -14,7 +14,7 @@ import (
 type tree struct {
 	// files are sorted by path.
 	files []found
-	// failed are the directories and files that could not be looked at, with the reason.
+	// failed are the directories and files that could not be inspected at, with the reason.
 	failed map[string]error
 	// err is why the root could not be read; nil when it was.
 	err error
@@ -26,7 +26,7 @@ type tree struct {
 
 	root  string
 	watch func(dir, path string)
-	// entries counts what was looked at.
+	// entries counts what was inspected at.
 	entries int
 	// above are the directories above the one that is read, to end circles of symlinks.
 	above []fs.FileInfo

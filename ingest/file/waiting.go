@@ -6,7 +6,7 @@ import "sync/atomic"
 const maxListed = 10
 
 // waiting is what a source waits for, in words. It is written by the goroutine that calls Run and read by everybody.
-// The zero value says that nothing was looked at yet.
+// The zero value says that nothing was inspected at yet.
 type waiting struct{ what atomic.Pointer[[]string] }
 
 func (w *waiting) set(what []string) { w.what.Store(&what) }

@@ -49,20 +49,20 @@ func (c *collector) Delete(o any) error {
 
 // Replace takes all objects that there are now; others that were known are gone.
 func (c *collector) Replace(objects []any, _ string) error {
-	letters := make(map[value.ObjectKey]letter, len(objects))
+	updates := make(map[value.ObjectKey]update, len(objects))
 	for _, o := range objects {
 		key, l, err := c.take(o)
 		if err != nil {
 			return err
 		}
-		letters[key] = l
+		updates[key] = l
 	}
 	for key := range c.known {
-		if _, ok := letters[key]; !ok {
-			letters[key] = c.end(key)
+		if _, ok := updates[key]; !ok {
+			updates[key] = c.end(key)
 		}
 	}
-	c.outbox.put(letters)
+	c.outbox.put(updates)
 	c.outbox.arrived(c.kind.resource)
 	return nil
 }
@@ -72,11 +72,11 @@ func (c *collector) Resync() error { return nil }
 
 // clear ends all objects.
 func (c *collector) clear() {
-	letters := map[value.ObjectKey]letter{}
+	updates := map[value.ObjectKey]update{}
 	for key := range c.known {
-		letters[key] = c.end(key)
+		updates[key] = c.end(key)
 	}
-	c.outbox.put(letters)
+	c.outbox.put(updates)
 }
 
 func (c *collector) put(o any) error {
@@ -87,13 +87,13 @@ func (c *collector) put(o any) error {
 	return err
 }
 
-// take writes the letter for a version of an object.
-func (c *collector) take(o any) (value.ObjectKey, letter, error) {
+// take writes the update for a version of an object.
+func (c *collector) take(o any) (value.ObjectKey, update, error) {
 	a, err := c.kind.arrive(o, c.source)
 	if err != nil {
-		return value.ObjectKey{}, letter{}, err
+		return value.ObjectKey{}, update{}, err
 	}
-	l := letter{accept: c.known[a.key], reject: a.bad}
+	l := update{accept: c.known[a.key], reject: a.bad}
 	if a.bad == nil {
 		l.event = &ingest.Event{Source: c.kind.source, Key: a.key, Object: a.object}
 	}
@@ -101,9 +101,9 @@ func (c *collector) take(o any) (value.ObjectKey, letter, error) {
 	return a.key, l, nil
 }
 
-// end writes the letter for the end of an object.
-func (c *collector) end(key value.ObjectKey) letter {
-	l := letter{event: &ingest.Event{Source: c.kind.source, Key: key}, accept: c.known[key]}
+// end writes the update for the end of an object.
+func (c *collector) end(key value.ObjectKey) update {
+	l := update{event: &ingest.Event{Source: c.kind.source, Key: key}, accept: c.known[key]}
 	delete(c.known, key)
 	return l
 }

@@ -23,28 +23,28 @@ type outbox struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	pending  letters
+	pending  updates
 	readings map[string]*reading // by resource
 	complete time.Time           // when the last kind that pilotd needs had come; zero before
 	told     bool                // that all have come
 }
 
-// letters are what is to be told together.
-type letters struct {
-	objects map[value.ObjectKey]letter
+// updates are what is to be told together.
+type updates struct {
+	objects map[value.ObjectKey]update
 	synced  bool
 }
 
-// letter is what is to be told of one object. Letters of one object merge: the later event replaces the earlier; a
+// update is what is to be told of one object. Updates of one object merge: the later event replaces the earlier; a
 // rejection leaves the event before it, which is the last good version.
-type letter struct {
+type update struct {
 	event  *ingest.Event
 	reject *ingest.Rejection
 	accept bool // an earlier rejection ends
 }
 
 // merge is first and then l.
-func (l letter) merge(first letter) letter {
+func (l update) merge(first update) update {
 	l.accept = l.accept || first.accept
 	if l.event == nil {
 		l.event = first.event
@@ -55,15 +55,15 @@ func (l letter) merge(first letter) letter {
 func newOutbox(log *slog.Logger, grace time.Duration) *outbox {
 	return &outbox{
 		ready:    make(chan struct{}, 1),
-		pending:  letters{objects: map[value.ObjectKey]letter{}},
+		pending:  updates{objects: map[value.ObjectKey]update{}},
 		readings: map[string]*reading{},
 		log:      log,
 		grace:    cmp.Or(grace, defaultGrace),
 	}
 }
 
-// put merges letters into what is pending. It never waits for the sink.
-func (o *outbox) put(objects map[value.ObjectKey]letter) {
+// put merges updates into what is pending. It never waits for the sink.
+func (o *outbox) put(objects map[value.ObjectKey]update) {
 	if len(objects) == 0 {
 		return
 	}
@@ -75,8 +75,8 @@ func (o *outbox) put(objects map[value.ObjectKey]letter) {
 	o.signal()
 }
 
-// post is put of one letter.
-func (o *outbox) post(key value.ObjectKey, l letter) {
+// post is put of one update.
+func (o *outbox) post(key value.ObjectKey, l update) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.add(key, l)
@@ -84,7 +84,7 @@ func (o *outbox) post(key value.ObjectKey, l letter) {
 }
 
 // add is called under mu.
-func (o *outbox) add(key value.ObjectKey, l letter) {
+func (o *outbox) add(key value.ObjectKey, l update) {
 	if first, ok := o.pending.objects[key]; ok {
 		l = l.merge(first)
 	}
@@ -156,7 +156,7 @@ func (o *outbox) failed(resource string, err error) {
 	defer o.mu.Unlock()
 	if r := o.readings[resource]; r != nil {
 		r.fail(time.Now(), err)
-		o.look(resource, r, time.Now())
+		o.review(resource, r, time.Now())
 		o.open(time.Now())
 	}
 }
@@ -167,7 +167,7 @@ func (o *outbox) ended(resource string) {
 	defer o.mu.Unlock()
 	if r := o.readings[resource]; r != nil {
 		if r.reported {
-			o.add(r.kind, letter{accept: true})
+			o.add(r.kind, update{accept: true})
 			o.signal()
 		}
 		delete(o.readings, resource)
@@ -180,13 +180,13 @@ func (o *outbox) tick(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, resource := range slices.Sorted(maps.Keys(o.readings)) {
-		o.look(resource, o.readings[resource], now)
+		o.review(resource, o.readings[resource], now)
 	}
 	o.open(now)
 }
 
-// look does what is due of one resource. Called under mu.
-func (o *outbox) look(resource string, r *reading, now time.Time) {
+// review does what is due of one resource. Called under mu.
+func (o *outbox) review(resource string, r *reading, now time.Time) {
 	key := r.kind
 	if r.due(now) {
 		r.reported = true
@@ -196,13 +196,13 @@ func (o *outbox) look(resource string, r *reading, now time.Time) {
 		}
 		o.log.Log(context.Background(), level, "a kind cannot be read; it is tried again", "resource", resource,
 			"error", r.reason, "optional", r.optional, "until then", r.loss)
-		o.add(key, letter{reject: r.rejection()})
+		o.add(key, update{reject: r.rejection()})
 		o.signal()
 	}
 	if r.healed(now) {
 		if r.reported {
 			o.log.Info("a kind is read again", "resource", resource)
-			o.add(key, letter{accept: true})
+			o.add(key, update{accept: true})
 			o.signal()
 		}
 		r.reported, r.failing, r.reason, r.denied = false, time.Time{}, "", false
@@ -217,7 +217,7 @@ func (o *outbox) look(resource string, r *reading, now time.Time) {
 			"until it can be read", r.loss)
 		if !r.reported {
 			r.reported = true
-			o.add(key, letter{reject: r.rejection()})
+			o.add(key, update{reject: r.rejection()})
 			o.signal()
 		}
 	}
@@ -232,11 +232,11 @@ func (o *outbox) signal() {
 }
 
 // take empties the outbox.
-func (o *outbox) take() letters {
+func (o *outbox) take() updates {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	taken := o.pending
-	o.pending = letters{objects: map[value.ObjectKey]letter{}}
+	o.pending = updates{objects: map[value.ObjectKey]update{}}
 	return taken
 }
 
@@ -252,9 +252,9 @@ func (o *outbox) missing() (out []string) {
 	return out
 }
 
-// hand tells the sink what letters say: all events in one call. Where that panics, each event is told on its own, so
+// hand tells the sink what updates say: all events in one call. Where that panics, each event is told on its own, so
 // that the one that is to blame is left out alone.
-func (s *Source) hand(l letters) {
+func (s *Source) hand(l updates) {
 	events := make([]ingest.Event, 0, len(l.objects))
 	for key, o := range l.objects {
 		if o.accept {

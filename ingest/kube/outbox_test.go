@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// However letters are cut into deliveries, the sink ends with the same objects and rejections.
+// However updates are cut into deliveries, the sink ends with the same objects and rejections.
 func TestOutboxMergesWithoutLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		merged, one := sinktest.New(), sinktest.New()
@@ -19,7 +19,7 @@ func TestOutboxMergesWithoutLoss(t *testing.T) {
 		o := source.outbox
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			key := virtualService(strconv.Itoa(rapid.IntRange(0, 2).Draw(t, "object")))
-			l := letter{accept: bad[key]}
+			l := update{accept: bad[key]}
 			switch rapid.SampledFrom([]string{"put", "delete", "refuse"}).Draw(t, "what") {
 			case "put":
 				l.event = &ingest.Event{Key: key, Object: i}
@@ -29,11 +29,11 @@ func TestOutboxMergesWithoutLoss(t *testing.T) {
 				l.reject = &ingest.Rejection{Key: key, Reason: strconv.Itoa(i)}
 			}
 			bad[key] = l.reject != nil
-			single.hand(letters{objects: map[value.ObjectKey]letter{key: l}})
+			single.hand(updates{objects: map[value.ObjectKey]update{key: l}})
 			if rapid.Bool().Draw(t, "alone") {
 				o.post(key, l)
 			} else {
-				o.put(map[value.ObjectKey]letter{key: l})
+				o.put(map[value.ObjectKey]update{key: l})
 			}
 			if rapid.Bool().Draw(t, "deliver") {
 				source.hand(o.take())
@@ -63,7 +63,7 @@ func TestSyncedComesAfterAllThatWasExpected(t *testing.T) {
 	o := source.outbox
 	o.expect(kind{Kind: &ingest.Kind{}, resource: "a"})
 	o.expect(kind{Kind: &ingest.Kind{}, resource: "b"})
-	o.put(map[value.ObjectKey]letter{virtualService("x"): {event: &ingest.Event{Key: virtualService("x"), Object: 1}}})
+	o.put(map[value.ObjectKey]update{virtualService("x"): {event: &ingest.Event{Key: virtualService("x"), Object: 1}}})
 	o.arrived("a")
 	o.expect(kind{Kind: &ingest.Kind{}, resource: "c"})
 	o.arrived("b")

@@ -39,7 +39,7 @@ func (t *Table) UnservedMeta(annotations, labels map[string]string) []Finding {
 	}{{annotationSection, "metadata.annotations", annotations}, {labelSection, "metadata.labels", labels}} {
 		for _, name := range slices.Sorted(maps.Keys(of.names)) {
 			if e, ok := t.section(of.section, "").Entry(name); ok {
-				w.look(e, of.at+"["+name+"]")
+				w.note(e, of.at+"["+name+"]")
 			}
 		}
 	}
@@ -52,7 +52,7 @@ type walk struct {
 	found []Finding
 }
 
-func (w *walk) look(e Entry, at string) (goOn bool) {
+func (w *walk) note(e Entry, at string) (goOn bool) {
 	if e.State == NotServed && len(w.found) < maxFindings {
 		reason := "is not served yet"
 		if e.Remark != "" {
@@ -78,7 +78,7 @@ func (w *walk) message(m protoreflect.Message, at string) {
 		}
 		name := f.JSONName()
 		path := strings.TrimPrefix(at+"."+name, ".")
-		if e, ok := section.Entry(name); ok && w.look(e, path) {
+		if e, ok := section.Entry(name); ok && w.note(e, path) {
 			w.field(f, m.Get(f), path)
 		}
 	}
@@ -117,7 +117,7 @@ func (w *walk) value(f protoreflect.FieldDescriptor, v protoreflect.Value, at st
 		if name := f.Enum().Values().ByNumber(v.Enum()); section != nil && name != nil {
 			if e, ok := section.Entry(string(name.Name())); ok && e.State == NotServed {
 				e.Remark = string(name.Name()) + " " + e.Remark
-				w.look(e, at)
+				w.note(e, at)
 			}
 		}
 	}

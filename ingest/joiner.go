@@ -52,10 +52,10 @@ func (s space) name() string { return string(s[strings.LastIndexByte(string(s), 
 // localName is what an object names in its own cluster.
 type localName struct{ namespace, name string }
 
-// world is the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush
+// joiner has the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush
 // computes what is marked anew from the objects and returns what differs from before. Everything that flush computes is
 // a function of the objects alone; the marks only say what may have changed.
-type world struct {
+type joiner struct {
 	domain, cluster string
 	kinds           KindTable
 
@@ -82,8 +82,8 @@ type world struct {
 	slicesByAddress lists[objectName, objectName] // namespace and address of endpoints that name no pod
 	joints          map[objectName]*joint         // by Service
 
-	definers map[value.ObjectKey]*definer
-	hosts    lists[value.ServiceKey, value.ObjectKey]
+	serviceSources map[value.ObjectKey]*serviceSource
+	hosts          lists[value.ServiceKey, value.ObjectKey]
 	// ofServices are the selectors of Kubernetes Services, ofEntries those of ServiceEntries.
 	ofServices, ofEntries selectors
 
@@ -94,8 +94,8 @@ type world struct {
 	unresolved unresolved
 }
 
-func newWorld(domain, cluster string) *world {
-	w := &world{
+func newJoiner(domain, cluster string) *joiner {
+	j := &joiner{
 		domain: domain, cluster: cluster, kinds: NewKindTable(),
 		namespaces: map[space]*value.Namespace{}, nodes: map[space]value.Locality{}, rules: map[value.ObjectKey]any{},
 		regexSizes: map[value.ObjectKey]int{}, roots: groups[value.ObjectKey, value.ObjectKey]{},
@@ -105,34 +105,34 @@ func newWorld(domain, cluster string) *world {
 		entriesIn: groups[space, objectName]{},
 		slices:    map[objectName]*slice{}, slicesByService: groups[objectName, objectName]{},
 		slicesByPod: lists[objectName, objectName]{}, slicesByAddress: lists[objectName, objectName]{},
-		joints:   map[objectName]*joint{},
-		definers: map[value.ObjectKey]*definer{}, hosts: lists[value.ServiceKey, value.ObjectKey]{},
+		joints:         map[objectName]*joint{},
+		serviceSources: map[value.ObjectKey]*serviceSource{}, hosts: lists[value.ServiceKey, value.ObjectKey]{},
 		ofServices: selectors{}, ofEntries: selectors{},
 		marks: newMarks(), published: newPublished(), unresolved: newUnresolved(),
 	}
-	w.mesh = w.meshOf("")
-	w.marks.mesh = true
-	return w
+	j.mesh = j.meshOf("")
+	j.marks.mesh = true
+	return j
 }
 
 // put brings the object of key into force; nil takes it away. The object has been admitted.
-func (w *world) put(key value.ObjectKey, object any) { w.kinds[key.Kind].put(w, key, object) }
+func (j *joiner) put(key value.ObjectKey, object any) { j.kinds[key.Kind].put(j, key, object) }
 
 // refresh marks and derives everything anew, after a change of what all of it depends on.
-func (w *world) refresh() {
-	for name, p := range w.pods {
-		w.derivePod(name, p.Pod)
+func (j *joiner) refresh() {
+	for name, p := range j.pods {
+		j.derivePod(name, p.Pod)
 	}
-	for name, e := range w.entries {
-		w.deriveEntry(name, e.object)
+	for name, e := range j.entries {
+		j.deriveEntry(name, e.object)
 	}
-	for _, s := range w.slices {
+	for _, s := range j.slices {
 		s.valid = false
 	}
-	for host := range w.hosts {
-		w.marks.hosts.add(host)
+	for host := range j.hosts {
+		j.marks.hosts.add(host)
 	}
-	for key := range w.rules {
-		w.marks.objects.add(key)
+	for key := range j.rules {
+		j.marks.objects.add(key)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// definer is an object that defines hosts: a Service or a ServiceEntry in force.
-type definer struct {
+// serviceSource is an object that defines hosts: a Service or a ServiceEntry in force.
+type serviceSource struct {
 	key   value.ObjectKey
 	hosts []value.ServiceKey
 	// One of them is set.
@@ -24,7 +24,7 @@ type definer struct {
 	members set[value.ObjectKey]
 }
 
-func (d *definer) member(key value.ObjectKey, in bool) {
+func (d *serviceSource) member(key value.ObjectKey, in bool) {
 	if in {
 		d.members.add(key)
 	} else {
@@ -33,36 +33,36 @@ func (d *definer) member(key value.ObjectKey, in bool) {
 }
 
 // created is the object's age.
-func (d *definer) created() int64 {
+func (d *serviceSource) created() int64 {
 	if d.service != nil {
 		return seconds(d.service.ObjectMeta)
 	}
 	return seconds(d.entry.ObjectMeta)
 }
 
-// before orders the definers of one host: Kubernetes first, then those of pilotd's own cluster, then the oldest, then by
+// before orders the serviceSources of one host: Kubernetes first, then those of pilotd's own cluster, then the oldest, then by
 // name and cluster.
-func (d *definer) before(o *definer) int {
+func (d *serviceSource) before(o *serviceSource) int {
 	return cmp.Or(compareBool(d.service != nil, o.service != nil),
 		compareBool(d.key.Cluster == "", o.key.Cluster == ""), cmp.Compare(d.created(), o.created()),
 		cmp.Compare(d.key.Name, o.key.Name), cmp.Compare(d.key.Cluster, o.key.Cluster))
 }
 
-func (w *world) putDefiner(key value.ObjectKey, object any) {
-	if prev := w.definers[key]; prev != nil {
-		w.indexDefiner(prev, false)
-		delete(w.definers, key)
+func (j *joiner) putServiceSource(key value.ObjectKey, object any) {
+	if prev := j.serviceSources[key]; prev != nil {
+		j.indexServiceSource(prev, false)
+		delete(j.serviceSources, key)
 	}
-	d := &definer{key: key, members: set[value.ObjectKey]{}}
+	d := &serviceSource{key: key, members: set[value.ObjectKey]{}}
 	switch o := object.(type) {
 	case *corev1.Service:
 		d.service = o
-		d.hosts = []value.ServiceKey{w.hostOf(nameOf(key))}
+		d.hosts = []value.ServiceKey{j.hostOf(nameOf(key))}
 		if len(o.Spec.Selector) > 0 {
 			d.selector = o.Spec.Selector
 		}
-		for name := range w.slicesByService[nameOf(key)] {
-			w.slices[name].valid = false // Their health depends on the Service's labels.
+		for name := range j.slicesByService[nameOf(key)] {
+			j.slices[name].valid = false // Their health depends on the Service's labels.
 		}
 	case *clientnet.ServiceEntry:
 		d.entry = o
@@ -75,70 +75,70 @@ func (w *world) putDefiner(key value.ObjectKey, object any) {
 	default:
 		return
 	}
-	w.definers[key] = d
-	w.indexDefiner(d, true)
+	j.serviceSources[key] = d
+	j.indexServiceSource(d, true)
 }
 
-func (w *world) indexDefiner(d *definer, in bool) {
+func (j *joiner) indexServiceSource(d *serviceSource, in bool) {
 	for _, host := range d.hosts {
-		change(w.hosts, host, d.key, in)
-		w.marks.hosts.add(host)
+		change(j.hosts, host, d.key, in)
+		j.marks.hosts.add(host)
 	}
 	if d.selector == nil {
 		return
 	}
-	index := w.ofEntries
+	index := j.ofEntries
 	if d.service != nil {
-		index = w.ofServices
+		index = j.ofServices
 	}
 	if !in {
 		index.remove(d.key, d.selector)
 		return
 	}
 	index.add(d.key, d.selector)
-	w.findMembers(d)
+	j.findMembers(d)
 }
 
 // findMembers looks at every workload of the namespace: after a change of a selector only.
-func (w *world) findMembers(d *definer) {
-	for name := range w.entriesIn[nameOf(d.key).space] {
-		if e := w.entries[name]; e.healthy && e.workload.Labels.Contains(d.selector) {
+func (j *joiner) findMembers(d *serviceSource) {
+	for name := range j.entriesIn[nameOf(d.key).space] {
+		if e := j.entries[name]; e.healthy && e.workload.Labels.Contains(d.selector) {
 			d.members.add(name.key(value.KindWorkloadEntry))
 		}
 	}
 	if d.entry == nil {
 		return
 	}
-	for name := range w.podsIn[nameOf(d.key).space] {
-		if p := w.pods[name]; p.ready && p.workload.Labels.Contains(d.selector) {
+	for name := range j.podsIn[nameOf(d.key).space] {
+		if p := j.pods[name]; p.ready && p.workload.Labels.Contains(d.selector) {
 			d.members.add(name.key(value.KindPod))
 		}
 	}
 }
 
-// markDefiner marks the endpoints of all that d defines.
-func (w *world) markDefiner(key value.ObjectKey) {
-	for _, host := range w.definers[key].hosts {
-		w.marks.sets.add(host)
+// markServiceSource marks the endpoints of all that d defines.
+func (j *joiner) markServiceSource(key value.ObjectKey) {
+	for _, host := range j.serviceSources[key].hosts {
+		j.marks.sets.add(host)
 	}
 }
 
-// definersOf are those of a host, the first of which decides.
-func (w *world) definersOf(host value.ServiceKey) []*definer {
-	var out []*definer
-	for _, key := range w.hosts[host] {
-		out = append(out, w.definers[key])
+// sourcesOf are those of a host, the first of which decides.
+func (j *joiner) sourcesOf(host value.ServiceKey) []*serviceSource {
+	var out []*serviceSource
+	for _, key := range j.hosts[host] {
+		out = append(out, j.serviceSources[key])
 	}
-	slices.SortFunc(out, (*definer).before)
+	slices.SortFunc(out, (*serviceSource).before)
 	return out
 }
 
-// service is the service of a host: the first definer's, with the ports and addresses that only later ones have which
+// service is the service of a host: the first serviceSource's, with the ports and addresses that only later ones have which
 // are of its kind.
-func (w *world) service(host value.ServiceKey) *value.Service {
+func (j *joiner) service(host value.ServiceKey) *value.Service {
 	var out *value.Service
-	for _, d := range w.definersOf(host) {
-		next := d.define(w, host)
+	for _, d := range j.sourcesOf(host) {
+		next := d.define(j, host)
 		if out == nil {
 			out = next
 			continue
@@ -171,17 +171,17 @@ func joins(a, b *value.Service) bool {
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Selector, b.Selector)
 }
 
-func (d *definer) define(w *world, host value.ServiceKey) *value.Service {
+func (d *serviceSource) define(j *joiner, host value.ServiceKey) *value.Service {
 	if d.service != nil {
-		return w.kubernetesService(d, host)
+		return j.kubernetesService(d, host)
 	}
-	return w.externalService(d, host)
+	return j.externalService(d, host)
 }
 
 // endpoints are what d gives to a host.
-func (d *definer) endpoints(w *world, host value.ServiceKey) []*value.Endpoint {
+func (d *serviceSource) endpoints(j *joiner, host value.ServiceKey) []*value.Endpoint {
 	if d.service != nil {
-		return w.kubernetesEndpoints(d)
+		return j.kubernetesEndpoints(d)
 	}
-	return w.externalEndpoints(d, host)
+	return j.externalEndpoints(d, host)
 }

@@ -9,34 +9,34 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// claims say which files define an object. Of several, the first in path order, and in the file, wins; files that
+// definitions say which files define an object. Of several, the first in path order, and in the file, wins; files that
 // vanished just now come last, and give way silently.
-type claims map[value.ObjectKey][]claim
+type definitions map[value.ObjectKey][]definition
 
-// claim is one definition: the i-th object of a file.
-type claim struct {
+// definition is one definition: the i-th object of a file.
+type definition struct {
 	file *content
 	i    int
 }
 
-func (c claim) object() *object { return &c.file.objects[c.i] }
+func (c definition) object() *object { return &c.file.objects[c.i] }
 
-func (c claim) compare(d claim) int {
+func (c definition) compare(d definition) int {
 	return cmp.Or(c.file.gone.Compare(d.file.gone), cmp.Compare(c.file.path, d.file.path), cmp.Compare(c.i, d.i))
 }
 
 // add takes in the objects that a file has.
-func (l claims) add(file *content) {
+func (l definitions) add(file *content) {
 	for i := range file.objects {
-		l[file.objects[i].key] = append(l[file.objects[i].key], claim{file, i})
+		l[file.objects[i].key] = append(l[file.objects[i].key], definition{file, i})
 	}
 }
 
 // remove takes out the objects that a file had.
-func (l claims) remove(file *content, objects []object) {
+func (l definitions) remove(file *content, objects []object) {
 	for i := range objects {
 		key := objects[i].key
-		if rest := slices.DeleteFunc(l[key], func(c claim) bool { return c.file == file }); len(rest) > 0 {
+		if rest := slices.DeleteFunc(l[key], func(c definition) bool { return c.file == file }); len(rest) > 0 {
 			l[key] = rest
 		} else {
 			delete(l, key)
@@ -45,16 +45,16 @@ func (l claims) remove(file *content, objects []object) {
 }
 
 // winner is the definition that counts.
-func (l claims) winner(key value.ObjectKey) (claim, bool) {
+func (l definitions) winner(key value.ObjectKey) (definition, bool) {
 	all := l[key]
 	if len(all) == 0 {
-		return claim{}, false
+		return definition{}, false
 	}
-	return slices.MinFunc(all, claim.compare), true
+	return slices.MinFunc(all, definition.compare), true
 }
 
 // problems are what is wrong with a file: what its content says, and objects that an earlier definition wins.
-func (l claims) problems(file *content) []problem {
+func (l definitions) problems(file *content) []problem {
 	out := slices.Clone(file.problems)
 	if !file.gone.IsZero() {
 		return out
@@ -64,7 +64,7 @@ func (l claims) problems(file *content) []problem {
 		if len(l[o.key]) < 2 {
 			continue
 		}
-		if w, _ := l.winner(o.key); w != (claim{file, i}) {
+		if w, _ := l.winner(o.key); w != (definition{file, i}) {
 			out = append(out, problem{key: o.key, path: o.path, line: o.line, reason: fmt.Sprintf(
 				"is defined twice, here and in %s, which comes first and is in force: expected one definition",
 				w.object().where())})
@@ -83,7 +83,7 @@ type sent struct {
 func (s *Source) settle(keys map[value.ObjectKey]struct{}) []ingest.Event {
 	var events []ingest.Event
 	for key := range keys {
-		w, ok := s.claims.winner(key)
+		w, ok := s.definitions.winner(key)
 		was, known := s.inForce[key]
 		switch {
 		case !ok && known:
