@@ -35,8 +35,8 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 		for c := range w.crews {
 			joined[c.target.endpoints]++
 		}
-		if len(joined) != 2 || len(w.subscribers) != 1 {
-			t.Errorf("%d sets of endpoints and %d subscriptions, want 2 and 1", len(joined), len(w.subscribers))
+		if len(joined) != 2 || len(w.subscribers.bySub) != 1 {
+			t.Errorf("%d sets of endpoints and %d subscriptions, want 2 and 1", len(joined), len(w.subscribers.bySub))
 		}
 		for _, s := range streams {
 			s.take()
@@ -49,9 +49,9 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 			f.shards.Detach(s.id)
 		}
 		synctest.Wait()
-		if len(w.joins.by)+len(w.subscribers)+len(w.crews) != 0 {
+		if len(w.joins.by)+len(w.subscribers.bySub)+len(w.crews) != 0 {
 			t.Errorf("%d sets of endpoints, %d subscriptions and %d crews are left", len(w.joins.by),
-				len(w.subscribers), len(w.crews))
+				len(w.subscribers.bySub), len(w.crews))
 		}
 	})
 }

@@ -1,10 +1,11 @@
 package shard
 
 import (
+	"iter"
+	"maps"
 	"time"
 
 	"github.com/pilotd/pilotd/gen/plan"
-	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -65,16 +66,12 @@ func (w *worker) learn(t *snapshot.EndpointTable, services map[value.ServiceKey]
 
 // tellOfEndpoints tells those that subscribe to the endpoints of services that they have changed.
 func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time.Time) {
-	names := w.resourcesOf(services)
-	all := w.log.seq%sweepEvery == 0
-	if len(names) == 0 && !all {
-		return
+	subs := w.subscribersTo(services)
+	if w.log.seq%sweepEvery == 0 {
+		subs = maps.Values(w.subscribers.bySub)
 	}
-	for sub, cohorts := range w.subscribers {
-		if !all && !wants(sub, names) {
-			continue
-		}
-		for group := range cohorts {
+	for s := range subs {
+		for group := range s.cohorts {
 			for m := range group.members {
 				w.guard(m, "a change of endpoints", func() { w.carryOut(m, m.session.Refresh(w.now(), w.book), at) })
 			}
@@ -82,46 +79,23 @@ func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time
 	}
 }
 
-// resourcesOf are the names of the resources that the endpoints of services go into, in any ResourceSet in use.
-func (w *worker) resourcesOf(services map[value.ServiceKey]struct{}) map[string]struct{} {
+// subscribersTo yields the subscriptions to any resource that the endpoints of services go into, in any ResourceSet in
+// use, each once. It is worked out before the first is yielded.
+func (w *worker) subscribersTo(services map[value.ServiceKey]struct{}) iter.Seq[*subscription] {
+	found := map[*subscription]struct{}{}
 	names := map[string]struct{}{}
-	for j := range w.joins.all() {
-		for s := range services {
-			for _, a := range w.shards.opts.join.assignmentsOf(j.set, s) {
-				names[a.Name] = struct{}{}
-			}
+	for service := range services {
+		for it := range w.joins.index.Items(service) {
+			names[it.Key] = struct{}{}
 		}
 	}
-	return names
-}
-
-// subscribers are the cohorts of all crews of a worker by what they subscribe to, so that a change is held against each
-// subscription once, however many classes there are. Owned by the worker goroutine.
-type subscribers map[ads.Subscription]map[*cohort]struct{}
-
-func (s subscribers) add(c *cohort) {
-	if s[c.sub] == nil {
-		s[c.sub] = map[*cohort]struct{}{}
-	}
-	s[c.sub][c] = struct{}{}
-}
-
-func (s subscribers) remove(c *cohort) {
-	delete(s[c.sub], c)
-	if len(s[c.sub]) == 0 {
-		delete(s, c.sub)
-	}
-}
-
-// wants reports whether a subscription has any of names.
-func wants(sub ads.Subscription, names map[string]struct{}) bool {
-	if sub.All {
-		return true
-	}
-	for n := range names {
-		if sub.Names.Contains(n) {
-			return true
+	for name := range names {
+		for s := range w.subscribers.byName.Owners(name) {
+			found[s] = struct{}{}
 		}
 	}
-	return false
+	if len(names) > 0 {
+		maps.Copy(found, w.subscribers.toAll)
+	}
+	return maps.Keys(found)
 }

@@ -2,13 +2,13 @@ package shard
 
 import (
 	"hash/maphash"
-	"iter"
 	"slices"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // joined are the endpoint resources of a ResourceSet, joined with the newest EndpointTable: those that anybody asked
@@ -34,10 +34,14 @@ const maxAsked = 1024
 type joinedTable struct {
 	seed maphash.Seed
 	by   map[uint64][]*joined
+	// index finds the assignments that the endpoints of a service go into.
+	index *chunked.Index[value.ServiceKey, *plan.Assignment, *joined]
 }
 
 func newJoinedTable() joinedTable {
-	return joinedTable{seed: maphash.MakeSeed(), by: map[uint64][]*joined{}}
+	return joinedTable{seed: maphash.MakeSeed(), by: map[uint64][]*joined{},
+		index: chunked.NewIndex[value.ServiceKey, *plan.Assignment, *joined](
+			func(_ string, a *plan.Assignment) value.ServiceKey { return a.Service })}
 }
 
 // find is the joined of those assignments, or nil, and their identity.
@@ -58,6 +62,7 @@ func (t *joinedTable) retain(j *joined) {
 	}
 	if j.users++; j.users == 1 {
 		t.by[j.identity] = append(t.by[j.identity], j)
+		t.index.Add(j.set.Assignments, j)
 	}
 }
 
@@ -69,22 +74,10 @@ func (t *joinedTable) release(j *joined) {
 	if j.users--; j.users > 0 {
 		return
 	}
+	t.index.Remove(j.set.Assignments, j)
 	left := slices.DeleteFunc(t.by[j.identity], func(o *joined) bool { return o == j })
 	if t.by[j.identity] = left; len(left) == 0 {
 		delete(t.by, j.identity)
-	}
-}
-
-// all yields each joined once.
-func (t *joinedTable) all() iter.Seq[*joined] {
-	return func(yield func(*joined) bool) {
-		for _, some := range t.by {
-			for _, j := range some {
-				if !yield(j) {
-					return
-				}
-			}
-		}
 	}
 }
 

@@ -78,7 +78,7 @@ func newWorker(s *Shards, index int) *worker {
 		book:      ads.NewBook(s.opts.Types, s.opts.Names, s.verdicts, s.nonce),
 		responses: map[*ads.Batch]*encodecache.Response{},
 		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(),
-		subscribers: subscribers{},
+		subscribers: newSubscribers(),
 		contents:    contentTable{}, timers: newTimers(), connecting: admission.NewLine[*member](),
 	}
 }

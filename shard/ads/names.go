@@ -63,6 +63,14 @@ func (n *Names) Contains(name string) bool {
 	return ok
 }
 
+// Map returns the names as the keys of a Map. Sets of one NamesTable that have much in common share chunks of it.
+func (n *Names) Map() chunked.Map[struct{}] {
+	if n == nil {
+		return chunked.Map[struct{}]{}
+	}
+	return n.set
+}
+
 // Len is the number of names.
 func (n *Names) Len() int {
 	if n == nil {
@@ -108,6 +116,7 @@ const (
 type NamesTable struct {
 	// Immutable after NewNamesTable.
 	seeds [2]maphash.Seed
+	pool  *chunked.Pool[struct{}] // of the chunks of all sets
 
 	limit atomic.Int64 // of held; zero for none
 	// bytes of all sets and Versions that anybody holds, and of those that no collection has found yet
@@ -136,6 +145,7 @@ func NewNamesTable() *NamesTable {
 		seeds:     [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		sets:      map[chunked.Sum]*namesSlot{},
 		spellings: map[spelling]*namesSlot{},
+		pool:      chunked.NewPool[struct{}](),
 	}
 }
 
@@ -237,7 +247,7 @@ func (t *NamesTable) edit(set chunked.Map[struct{}], add, remove []string) *Name
 	for _, n := range remove {
 		edits = append(edits, chunked.Edit[struct{}]{Key: n, Delete: true})
 	}
-	set = set.Apply(edits)
+	set = t.pool.Share(set.Apply(edits))
 	if set.Len() == 0 {
 		return nil
 	}

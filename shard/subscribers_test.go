@@ -1,0 +1,113 @@
+package shard
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/shard/ads"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Whoever subscribes and leaves, and whatever ResourceSets come and go, a change of endpoints finds the subscriptions
+// that a look at each of them finds.
+func TestSubscribersAgainstLooking(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := ads.NewNamesTable()
+		w := &worker{joins: newJoinedTable(), subscribers: newSubscribers()}
+		cohorts, sets := map[int]*cohort{}, map[int]*joined{}
+		assignments := map[string]*plan.Assignment{}
+		draw := func(what string) (list []string) {
+			for range rapid.IntRange(0, 90).Draw(t, what) {
+				list = append(list, fmt.Sprint("name-", rapid.IntRange(0, 150).Draw(t, "name")))
+			}
+			return list
+		}
+		for range rapid.IntRange(1, 15).Draw(t, "steps") {
+			i := rapid.IntRange(0, 3).Draw(t, "which")
+			if rapid.Bool().Draw(t, "subscription") {
+				if c := cohorts[i]; c != nil {
+					w.subscribers.remove(c)
+					delete(cohorts, i)
+				} else {
+					cohorts[i] = &cohort{sub: ads.Subscription{Names: names.Of(draw("names")),
+						All: rapid.IntRange(0, 5).Draw(t, "all") == 0}}
+					w.subscribers.add(cohorts[i])
+				}
+			} else if j := sets[i]; j != nil {
+				w.joins.release(j)
+				delete(sets, i)
+			} else {
+				set := &plan.ResourceSet{}
+				for _, name := range draw("assignments") {
+					if assignments[name] == nil {
+						assignments[name] = &plan.Assignment{Name: name, Service: serviceOf(name[:len(name)-1])}
+					}
+					set.Assignments = set.Assignments.Set(name, assignments[name])
+				}
+				sets[i] = &joined{set: set, identity: uint64(i)}
+				w.joins.retain(sets[i])
+			}
+			service := serviceOf(fmt.Sprint("name-", rapid.IntRange(0, 15).Draw(t, "service")))
+			checkSubscribers(t, w, service, sets, cohorts)
+		}
+	})
+}
+
+func checkSubscribers(t *rapid.T, w *worker, service value.ServiceKey, sets map[int]*joined, cohorts map[int]*cohort) {
+	want := map[ads.Subscription]bool{}
+	for _, j := range sets {
+		for name, a := range j.set.Assignments.All() {
+			for _, c := range cohorts {
+				if a.Service == service && c.sub.Has(name) {
+					want[c.sub] = true
+				}
+			}
+		}
+	}
+	got := map[ads.Subscription]bool{}
+	for s := range w.subscribersTo(map[value.ServiceKey]struct{}{service: {}}) {
+		if got[s.sub] {
+			t.Fatal("a subscription is found twice")
+		}
+		got[s.sub] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("found %v, want %v", got, want)
+	}
+}
+
+// BenchmarkSubscribers finds the subscribers of one service among thousands of subscriptions that differ by one name.
+func BenchmarkSubscribers(b *testing.B) {
+	for _, subscriptions := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(subscriptions), func(b *testing.B) {
+			names := ads.NewNamesTable()
+			w := &worker{joins: newJoinedTable(), subscribers: newSubscribers()}
+			set, common := &plan.ResourceSet{}, []string{}
+			for i := range 100 {
+				common = append(common, fmt.Sprint("outbound|80||s", i))
+			}
+			base := names.Of(common)
+			for i := range subscriptions {
+				own := fmt.Sprint("outbound|90||own", i)
+				w.subscribers.add(&cohort{sub: ads.Subscription{Names: names.Edit(base, []string{own}, nil)}})
+				set.Assignments = set.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})
+			}
+			w.joins.retain(&joined{set: set})
+			one := map[value.ServiceKey]struct{}{serviceOf("outbound|90||own7"): {}}
+			b.ReportAllocs()
+			for b.Loop() {
+				n := 0
+				for range w.subscribersTo(one) {
+					n++
+				}
+				if n != 1 {
+					b.Fatal(n)
+				}
+			}
+		})
+	}
+}
