@@ -5,6 +5,7 @@
 #   make edge    objects with edge values against live Envoys, for as long as EDGE_FOR says (10m); EDGE_SEED=7 repeats a run
 #   make storm   1,000 sidecars connect at once under a limit of 256 MiB: memory and time, with and without the limit
 #   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
+#   make proto   generated code of the messages of our own in proto/; it is committed
 #   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
 # ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE and LOADTEST likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`;
@@ -42,7 +43,7 @@ EDGE_FOR ?= 10m
 EDGE_SEED ?= $(shell date +%s)
 STORM_NAMESPACES ?= 10
 
-.PHONY: all build run test unit e2e edge storm lint bench bench-full parts clean
+.PHONY: all build run test unit e2e edge storm lint proto bench bench-full parts clean
 
 all: build
 
@@ -88,6 +89,18 @@ bench:
 bench-full:
 	$(if $(PATHS),$(BENCHMARKS) -benchtime 10x -timeout 0 $(PATHS))
 	$(if $(STAGES),$(BENCHMARKS) -p 1 -timeout 0 $(STAGES))
+
+# protoc comes out of a Python package, the plugins out of go.mod's tools.
+PROTO_FILES = $(shell find proto -name '*.proto')
+proto: $(CACHE)/protoc/installed
+	$(GO) build -o $(BIN)/ google.golang.org/protobuf/cmd/protoc-gen-go github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
+	PATH=$(BIN):$$PATH PYTHONPATH=$(CACHE)/protoc $(PYTHON) -m grpc_tools.protoc -I proto --go_out=proto --go_opt=paths=source_relative \
+	  --go-vtproto_out=proto --go-vtproto_opt=paths=source_relative,features=marshal+size $(PROTO_FILES)
+
+$(CACHE)/protoc/installed: proto/requirements.txt
+	rm -rf $(CACHE)/protoc
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(CACHE)/protoc -r proto/requirements.txt
+	touch $@
 
 parts: $(ENVOY) $(APISERVER)
 

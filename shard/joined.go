@@ -81,7 +81,8 @@ func (t *joinedTable) release(j *joined) {
 	}
 }
 
-// joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the table.
+// joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the
+// table.
 func (w *worker) joinedOf(set *plan.ResourceSet, prev *target) *joined {
 	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
 		return prev.endpoints

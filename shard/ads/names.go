@@ -152,7 +152,8 @@ func NewNamesTable() *NamesTable {
 // Intern is the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its
 // resource_names; whichever field number they have. A run that was seen before is recognised by its hash, and names
 // that were seen before in another order by the sum of theirs; neither is decoded. A large set that is not there yet
-// and has no room is refused before it is decoded: who is refused costs little, and comes again. Nothing of raw is kept.
+// and has no room is refused before it is decoded: who is refused costs little, and comes again. Nothing of raw is
+// kept.
 func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	if len(raw) == 0 {
 		return nil, nil

@@ -2,8 +2,8 @@ package chunked
 
 import "iter"
 
-// Index finds the owners of Maps by what is in the Maps. Maps that share chunks share what the Index keeps for these, so
-// that adding one costs what is its own, and a list entry for each chunk. It is not safe for concurrent use.
+// Index finds the owners of Maps by what is in the Maps. Maps that share chunks share what the Index keeps for these,
+// so that adding one costs what is its own, and a list entry for each chunk. It is not safe for concurrent use.
 type Index[K, V, O comparable] struct {
 	keyOf  func(name string, v V) K
 	chunks map[*Chunk[V]]map[O]struct{} // the owners of each
