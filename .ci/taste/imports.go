@@ -36,6 +36,7 @@ func rooms() []room {
 		{"gen/plan", []string{"gen", "snapshot", "encodecache", "envoytext", "proxy", "xdstype"}},
 		{"gen/plan/checked", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache", "xdstype"}},
 		{"gen/plan/endpoints", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache", "xdstype"}},
+		{"gen/plan/scope", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
 		{"gen/plan/workload", []string{"proxy", "=snapshot", "=snapshot/value"}},
 		{"gen/plan/inbound", []string{"=gen/plan/workload", "=gen/plan/checked", "=gen", "=snapshot", "=snapshot/value",
 			"=snapshot/chunked", "encodecache", "xdstype"}},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -11,7 +12,7 @@ import (
 // base is all that proxies with equal Facts share: everything but what their own workload adds. Immutable; advance
 // makes the next one.
 type base struct {
-	scope *Scope
+	scope *scope.Scope
 	snap  *snapshot.Snapshot // what it was computed from
 
 	clusters, listeners, routes Section
@@ -24,23 +25,23 @@ type base struct {
 }
 
 // newBase computes a base from nothing: everything is touched.
-func (t *Tables) newBase(n *snapshot.Snapshot, f Facts, labels value.Labels) *base {
-	return t.baseOf(newKnown(n), f, labels)
+func (t *Tables) newBase(n *snapshot.Snapshot, f scope.Facts, labels value.Labels) *base {
+	return t.baseOf(scope.NewMemo(n), f, labels)
 }
 
 // baseOf is newBase with what is known of the Snapshot.
-func (t *Tables) baseOf(k *known, f Facts, labels value.Labels) *base {
-	return t.baseFor(k, newScope(f, labels, t.trims))
+func (t *Tables) baseOf(k *scope.Memo, f scope.Facts, labels value.Labels) *base {
+	return t.baseFor(k, scope.New(f, labels, t.trims))
 }
 
 // baseFor computes the base of a scope from nothing.
-func (t *Tables) baseFor(k *known, sc *Scope) *base {
-	empty := &base{scope: sc.unwatched(), snap: &snapshot.Snapshot{Mesh: k.n.Mesh}}
-	return t.move(&move{from: empty, to: sc, n: k.n, touch: everything(k, sc)})
+func (t *Tables) baseFor(k *scope.Memo, sc *scope.Scope) *base {
+	empty := &base{scope: sc.Unwatched(), snap: &snapshot.Snapshot{Mesh: k.Snapshot.Mesh}}
+	return t.move(&move{from: empty, to: sc, n: k.Snapshot, touch: scope.Everything(k, sc)})
 }
 
 // advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
-func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
+func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *scope.Affected) *base {
 	return t.move(&move{from: b, to: b.scope, n: n, touch: touch})
 }
 
@@ -48,19 +49,19 @@ func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *touched) *base {
 // touch names may differ from what from has. Units are made for to; where from has resources that to has not, they go.
 type move struct {
 	from  *base
-	to    *Scope
+	to    *scope.Scope
 	n     *snapshot.Snapshot
-	touch *touched
+	touch *scope.Affected
 	edits edits
 }
 
 func (t *Tables) move(m *move) *base {
 	b := m.from
-	if m.to.parts != nil {
+	if m.to.Parts != nil {
 		return t.advanceParts(b, m.n, m.touch)
 	}
 	next := *b
-	next.scope, next.snap = m.to.unwatched(), m.n
+	next.scope, next.snap = m.to.Unwatched(), m.n
 	t.moveServices(m)
 	if m.to.Traits.Type == value.Router {
 		next.router = t.advanceGateways(b, m.n, m.touch)
@@ -70,7 +71,7 @@ func (t *Tables) move(m *move) *base {
 		t.moveListeners(m)
 		t.moveDynamic(m)
 	}
-	if m.touch.all {
+	if m.touch.All {
 		t.moveStatic(m)
 	}
 	e := &m.edits
@@ -97,7 +98,7 @@ func (t *Tables) moveStatic(m *move) {
 
 // moveVirtual replaces the listener of all connections that are intercepted.
 func (t *Tables) moveVirtual(m *move) {
-	m.to.begin(unit{of: ofVirtual})
+	m.to.Begin(scope.Unit{Kind: scope.OfVirtual})
 	for _, l := range t.staticListeners(m.n, m.to) {
 		putEntry(&m.edits.listeners, l)
 	}
@@ -105,11 +106,11 @@ func (t *Tables) moveVirtual(m *move) {
 
 // moveServices replaces the clusters, assignments and address listeners of the touched services.
 func (t *Tables) moveServices(m *move) {
-	for host := range m.touch.eachHost(m.from.snap, m.n) {
+	for host := range m.touch.EachHost(m.from.snap, m.n) {
 		if old := m.from.scope.Service(m.from.snap, host); old != nil {
 			t.dropService(m.from, old, &m.edits)
 		}
-		m.to.begin(unit{of: ofServices, host: host})
+		m.to.Begin(scope.Unit{Kind: scope.OfServices, Host: host})
 		if svc := m.to.Service(m.n, host); svc != nil {
 			t.putService(m.to, m.n, svc, &m.edits)
 		}
@@ -133,7 +134,7 @@ func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
 	}
 }
 
-func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
+func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
 	clusters, assignments := t.clustersOf(n, sc, svc)
 	for _, c := range clusters {
 		putEntry(&e.clusters, c)
@@ -154,11 +155,11 @@ func (t *Tables) putService(sc *Scope, n *snapshot.Snapshot, svc *value.Service,
 
 // moveListeners replaces the wildcard listeners of the touched ports.
 func (t *Tables) moveListeners(m *move) {
-	for port := range m.touch.eachPort(m.n) {
+	for port := range m.touch.EachPort(m.n) {
 		for _, l := range t.wildcardListeners(m.from.snap, m.from.scope, port) {
 			m.edits.listeners.drop(l.Name())
 		}
-		m.to.begin(unit{of: ofListeners, port: port})
+		m.to.Begin(scope.Unit{Kind: scope.OfListeners, Port: port})
 		for _, l := range t.wildcardListeners(m.n, m.to, port) {
 			putEntry(&m.edits.listeners, l)
 		}

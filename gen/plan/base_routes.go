@@ -2,10 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
@@ -14,11 +16,11 @@ type portHosts struct{ hosts VirtualHosts }
 
 // moveSniffed replaces the route configurations that services have of their own.
 func (t *Tables) moveSniffed(m *move) {
-	for host := range m.touch.eachSniffed(m.from, m.n) {
+	for host := range m.touch.EachSniffed(m.from.scope, m.from.snap, m.n) {
 		for _, r := range t.sniffedRoutes(m.from.snap, m.from.scope, host) {
 			m.edits.routes.drop(r.Name())
 		}
-		m.to.begin(unit{of: ofSniffed, host: host})
+		m.to.Begin(scope.Unit{Kind: scope.OfSniffed, Host: host})
 		for _, r := range t.sniffedRoutes(m.n, m.to, host) {
 			putEntry(&m.edits.routes, r)
 		}
@@ -29,18 +31,18 @@ func (t *Tables) moveSniffed(m *move) {
 // changed.
 func (t *Tables) moveRoutes(m *move) chunked.Map[*portHosts] {
 	out := m.from.hosts
-	for port := range m.touch.eachRoutePort(m.from, m.n) {
+	for port := range m.touch.EachRoutePort(m.from.routePorts(), m.n) {
 		k := portName(port)
 		had, ok := out.Get(k)
 		serves := ok
-		if m.touch.services() {
-			m.to.begin(unit{of: ofServed, port: port})
-			serves = m.to.servesHTTP(m.n, port)
+		if m.touch.Services() {
+			m.to.Begin(scope.Unit{Kind: scope.OfServed, Port: port})
+			serves = m.to.ServesHTTP(m.n, port)
 		}
 		switch {
 		case serves:
-			next := t.hostsOn(portView{m.n, m.to, port, m.touch.known}, m.touch, had)
-			if ok && next.Same(had.hosts) && !m.touch.all {
+			next := t.hostsOn(m.to.OnPort(m.n, port, m.touch.Memo), m.touch, had)
+			if ok && next.Same(had.hosts) && !m.touch.All {
 				continue
 			}
 			out = out.Set(k, &portHosts{next})
@@ -50,11 +52,11 @@ func (t *Tables) moveRoutes(m *move) chunked.Map[*portHosts] {
 			out = out.Delete(k)
 			m.edits.routes.drop(strconv.Itoa(port))
 			for host := range had.hosts.All() {
-				m.to.begin(unit{of: ofVirtualHost, host: host, port: port})
+				m.to.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: port})
 			}
 		}
-		if !serves && m.to.insiders != nil {
-			m.to.insiders.meetAll(unit{of: ofServed, port: port})
+		if !serves {
+			m.to.MeetAll(scope.Unit{Kind: scope.OfServed, Port: port})
 		}
 	}
 	return out
@@ -67,18 +69,29 @@ func portName(port int) string { return fmt.Sprintf("%05d", port) }
 func routeName(key string) string { return strings.TrimLeft(key, "0") }
 
 // hostsOn are the virtual hosts of a port, which had others, or none (nil) if it was not served.
-func (t *Tables) hostsOn(v portView, touch *touched, had *portHosts) VirtualHosts {
+func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) VirtualHosts {
 	var hosts VirtualHosts
 	if had != nil {
 		hosts = had.hosts
-	} else if !touch.all {
-		touch = everything(v.known, v.sc)
+	} else if !touch.All {
+		touch = scope.Everything(v.Memo, v.Scope)
 	}
-	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(touch.routes))
-	for host := range touch.eachRouteHost(v.n, v.port) {
-		v.sc.begin(unit{of: ofVirtualHost, host: host, port: v.port})
+	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(touch.Routes))
+	for host := range touch.EachRouteHost(v.Snapshot, v.Port) {
+		v.Scope.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: v.Port})
 		f := t.virtualHostOf(v, host)
 		list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f, Delete: f == nil})
 	}
 	return t.sections.hosts.Share(hosts.Apply(list))
+}
+
+// routePorts yields the shared HTTP ports that have a route configuration.
+func (b *base) routePorts() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for k := range b.hosts.All() {
+			if p, err := strconv.Atoi(k); err == nil && !yield(p) {
+				return
+			}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
@@ -22,7 +23,7 @@ type Class struct {
 }
 
 // factsOf are the Facts of a proxy under a View: what nothing reads is left out.
-func factsOf(v *snapshot.View, p *proxy.Proxy) (Facts, value.Labels) {
+func factsOf(v *snapshot.View, p *proxy.Proxy) (scope.Facts, value.Labels) {
 	n := v.Snapshot
 	locality, node := p.Locality, p.Node
 	w := workload.Of(v, p)
@@ -34,7 +35,7 @@ func factsOf(v *snapshot.View, p *proxy.Proxy) (Facts, value.Labels) {
 		}
 	}
 	read := n.LabelsRead(p.Namespace, labels)
-	f := Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID,
+	f := scope.Facts{Traits: p.Traits, Namespace: p.Namespace, Labels: value.LabelsKey(read), ClusterID: p.ClusterID,
 		Network: p.Network}
 	if p.Traits.Type != value.Router {
 		f.Sidecar = w.Sidecar(labels)
@@ -73,7 +74,7 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 }
 
 // newClass is a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
-func newClass(f *Facts, id string, serial int) (c Class, same string) {
+func newClass(f *scope.Facts, id string, serial int) (c Class, same string) {
 	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router",
 		value.Proxyless: "grpc"}[f.Traits.Type]
 	before := kind + " " + f.Namespace

@@ -7,6 +7,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/endpoints"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
@@ -51,7 +52,7 @@ func (k staticCluster) Part() string { return k.name }
 
 // clustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they
 // name.
-func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (clusters []*encodecache.Entry,
+func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
 	assignments []*Assignment) {
 	o := outbound{mesh: n.Mesh, scope: sc, service: svc, rule: sc.Rule(n, svc)}
 	if p := n.Projection(svc.ServiceKey); p.Any {
@@ -84,7 +85,7 @@ func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *Scope, svc *value.Service)
 // outbound is one service as the proxies of a scope call it.
 type outbound struct {
 	mesh       *value.Mesh
-	scope      *Scope
+	scope      *scope.Scope
 	service    *value.Service
 	rule       *value.DestinationRule
 	projection *value.Projection
@@ -135,7 +136,7 @@ func (o *outbound) assignment(k gen.ClusterKey) endpoints.Key {
 
 // staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the
 // passthrough ones, and the one for which the proxy resolves names itself.
-func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry {
+func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
 	get := func(name string, k gen.StaticClusterKey) *encodecache.Entry {
 		return t.clusters.static.Get(staticCluster{name, k})
 	}

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -39,7 +40,7 @@ func TestSubsetsTimesPortsAreBounded(t *testing.T) {
 			told = append(told, o.String()+" "+f.Field+": "+f.Reason)
 		}
 	}, slog.New(slog.DiscardHandler))
-	sc := scopeOf(tables, Facts{Namespace: "shop"})
+	sc := scopeOf(tables, scope.Facts{Namespace: "shop"})
 	most := maxClusters/ports - 1
 	for _, c := range []struct{ subsets, want int }{{most, ports * (1 + most)}, {most + 1, ports}} {
 		n := mesh(c.subsets)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -62,9 +63,9 @@ func names(entries []*encodecache.Entry) (out []string) {
 	return out
 }
 
-func scopeOf(t *Tables, f Facts) *Scope {
+func scopeOf(t *Tables, f scope.Facts) *scope.Scope {
 	f.Traits.IPv4 = true
-	return newScope(f, value.Labels{}, t.trims)
+	return scope.New(f, value.Labels{}, t.trims)
 }
 
 func TestClustersOfAService(t *testing.T) {
@@ -100,7 +101,7 @@ func TestClustersOfAService(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			tables, n := NewTables(), bookshop(r.change)
-			clusters, assignments := tables.clustersOf(n, scopeOf(tables, Facts{Namespace: "shop"}),
+			clusters, assignments := tables.clustersOf(n, scopeOf(tables, scope.Facts{Namespace: "shop"}),
 				n.Service(booksKey()))
 			if got := names(clusters); !slices.Equal(got, r.clusters) {
 				t.Errorf("clusters %v", got)
@@ -128,8 +129,8 @@ func TestScopesShareClusters(t *testing.T) {
 	})
 	mesh := booksMesh()
 	mesh.Config.LocalityLbSetting = &networking.LocalityLoadBalancerSetting{}
-	near := Facts{Namespace: "a", Locality: value.Locality{Region: "r1"}, Node: "n1"}
-	far := Facts{Namespace: "b", Locality: value.Locality{Region: "r2"}, Node: "n2", ClusterID: "c2", Network: "x"}
+	near := scope.Facts{Namespace: "a", Locality: value.Locality{Region: "r1"}, Node: "n1"}
+	far := scope.Facts{Namespace: "b", Locality: value.Locality{Region: "r2"}, Node: "n2", ClusterID: "c2", Network: "x"}
 	for _, r := range []struct {
 		name                  string
 		n                     *snapshot.Snapshot
@@ -173,7 +174,7 @@ func TestClustersByKindOfProxy(t *testing.T) {
 		{value.Traits{Type: value.Proxyless}, nil, nil},
 	} {
 		tables := NewTables()
-		sc := scopeOf(tables, Facts{Namespace: "shop", Traits: r.traits})
+		sc := scopeOf(tables, scope.Facts{Namespace: "shop", Traits: r.traits})
 		if got := names(tables.staticClusters(n, sc)); !slices.Equal(got, r.static) {
 			t.Errorf("%+v: %v", r.traits, got)
 		}
@@ -191,7 +192,7 @@ func TestClustersByKindOfProxy(t *testing.T) {
 // The clusters of a service of three ports, found in the tables.
 func BenchmarkClustersOfKnownService(b *testing.B) {
 	tables, n := NewTables(), bookshop(nil)
-	sc, svc := scopeOf(tables, Facts{Namespace: "shop"}), n.Service(booksKey())
+	sc, svc := scopeOf(tables, scope.Facts{Namespace: "shop"}), n.Service(booksKey())
 	held, _ := tables.clustersOf(n, sc, svc)
 	b.ReportAllocs()
 	for b.Loop() {

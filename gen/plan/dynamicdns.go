@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -17,7 +18,7 @@ import (
 // dynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the
 // mesh's outbound traffic policy ALLOW_ANY_DYNAMIC_DNS, if no Sidecar object has a policy of its own, and if they were
 // built with what it takes; others serve it as ALLOW_ANY.
-func dynamicDNS(n *snapshot.Snapshot, sc *Scope) gen.DynamicDNS {
+func dynamicDNS(n *snapshot.Snapshot, sc *scope.Scope) gen.DynamicDNS {
 	t := sc.Traits
 	if !wantsDynamicDNS(n, &sc.Facts) || !t.Filters.Has(value.DynamicForwardProxy) {
 		return gen.DynamicDNS{}
@@ -26,13 +27,13 @@ func dynamicDNS(n *snapshot.Snapshot, sc *Scope) gen.DynamicDNS {
 }
 
 // wantsDynamicDNS reports whether proxies with these Facts are under that policy, whatever they were built with.
-func wantsDynamicDNS(n *snapshot.Snapshot, f *Facts) bool {
+func wantsDynamicDNS(n *snapshot.Snapshot, f *scope.Facts) bool {
 	return n.Mesh.Config.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS &&
 		f.Traits.Type == value.SidecarProxy && (f.Sidecar == nil || f.Sidecar.Spec.GetOutboundTrafficPolicy() == nil)
 }
 
 // lacksDynamicDNS reports whether such proxies were built without what it takes.
-func lacksDynamicDNS(n *snapshot.Snapshot, f *Facts) bool {
+func lacksDynamicDNS(n *snapshot.Snapshot, f *scope.Facts) bool {
 	return wantsDynamicDNS(n, f) && !f.Traits.Filters.Has(value.DynamicForwardProxy)
 }
 
@@ -47,7 +48,7 @@ func noteLack(f *checked.Faults, mesh value.ObjectKey) {
 }
 
 // forgetLack takes that back once a base is gone that was the last one of such proxies.
-func (p *Planner) forgetLack(gone *Facts) {
+func (p *Planner) forgetLack(gone *scope.Facts) {
 	n := p.current.Snapshot
 	if !lacksDynamicDNS(n, gone) {
 		return
@@ -94,19 +95,19 @@ func speaksFirst(p *value.Port) bool { return p.Protocol.IsTCP() && !p.Protocol.
 
 // moveDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
 func (t *Tables) moveDynamic(m *move) {
-	if m.touch.virtual {
+	if m.touch.Virtual {
 		t.moveVirtual(m)
 		return
 	}
-	if m.touch.all || !dynamicDNS(m.n, m.to).Served {
+	if m.touch.All || !dynamicDNS(m.n, m.to).Served {
 		return
 	}
-	bytes := func(sc *Scope, n *snapshot.Snapshot, host string) bool {
+	bytes := func(sc *scope.Scope, n *snapshot.Snapshot, host string) bool {
 		svc := sc.Service(n, host)
 		return svc != nil && slices.ContainsFunc(svc.Ports, speaksFirst)
 	}
-	for host := range m.touch.eachHost(m.from.snap, m.n) {
-		if bytes(m.from.scope, m.from.snap, host) || bytes(m.to.unwatched(), m.n, host) {
+	for host := range m.touch.EachHost(m.from.snap, m.n) {
+		if bytes(m.from.scope, m.from.snap, host) || bytes(m.to.Unwatched(), m.n, host) {
 			t.moveVirtual(m)
 			return
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -47,8 +48,8 @@ func addService(b *snapshottest.Batch, name string, ports ...*value.Port) {
 	b.Services[svc.ServiceKey] = svc
 }
 
-func dynamicFacts() Facts {
-	return Facts{Namespace: "shop", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
+func dynamicFacts() scope.Facts {
+	return scope.Facts{Namespace: "shop", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
 }
 
 // managers are the HTTP connection managers of a base's listeners, by the listener's name.
@@ -135,11 +136,11 @@ func TestDynamicDNS(t *testing.T) {
 func TestDynamicDNSIsForWhoCan(t *testing.T) {
 	own := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"},
 		Spec: &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}}}
-	for name, change := range map[string]func(f *Facts){
-		"no extension": func(f *Facts) { f.Traits.Filters = 0 },
-		"the filter":   func(f *Facts) { f.Traits.Filters = value.ForwardProxyFilter },
-		"router":       func(f *Facts) { f.Traits.Type = value.Router },
-		"own policy":   func(f *Facts) { f.Sidecar = own },
+	for name, change := range map[string]func(f *scope.Facts){
+		"no extension": func(f *scope.Facts) { f.Traits.Filters = 0 },
+		"the filter":   func(f *scope.Facts) { f.Traits.Filters = value.ForwardProxyFilter },
+		"router":       func(f *scope.Facts) { f.Traits.Type = value.Router },
+		"own policy":   func(f *scope.Facts) { f.Sidecar = own },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := dynamicFacts()
@@ -182,7 +183,7 @@ func TestDynamicDNSFollowsServices(t *testing.T) {
 		delta := batch.Delta(builder.View())
 		builder.Apply(delta)
 		n := builder.View().Snapshot
-		b = tables.advance(b, n, tables.touchedBy(was, n, delta))
+		b = tables.advance(b, n, scope.AffectedBy(was, n, delta))
 		got, _ := b.listeners.Get("virtualOutbound")
 		want, _ := NewTables().newBase(n, dynamicFacts(), value.Labels{}).listeners.Get("virtualOutbound")
 		if got.Version() != want.Version() {
@@ -217,7 +218,7 @@ func TestDynamicDNSResolvers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, ok := NewTables().newBase(dynamicMesh().View().Snapshot, Facts{Namespace: "shop", Traits: p.Traits},
+		e, ok := NewTables().newBase(dynamicMesh().View().Snapshot, scope.Facts{Namespace: "shop", Traits: p.Traits},
 			value.Labels{}).clusters.Get(gen.DynamicDNSOut)
 		if !ok {
 			t.Fatal("there is no cluster")

@@ -6,75 +6,24 @@ import (
 	"maps"
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// A Sidecar whose egress names ports has several listeners that each import services of their own: a request is routed
-// by what the listener that takes it imports. Such a scope has a part for each, which is a scope by itself, and a base
-// is put together from them anew whenever something in it may differ: it is as large as what it imports.
-
-// partsOf are the parts of a scope whose Sidecar names ports in its egress; nil of any other.
-func (sc *Scope) partsOf() (parts []*Scope) {
-	if sc.Sidecar == nil || sc.Traits.Type != value.SidecarProxy {
-		return nil
-	}
-	egress := sc.Sidecar.Spec.GetEgress()
-	if !slices.ContainsFunc(egress, func(e *networking.IstioEgressListener) bool { return e.GetPort() != nil }) {
-		return nil
-	}
-	for _, e := range egress {
-		part := &Scope{Facts: sc.Facts, Labels: sc.Labels, imports: []hostImport{}, trims: sc.trims, listener: e}
-		part.take(e.GetHosts())
-		parts = append(parts, part)
-	}
-	return parts
-}
-
-// port is the port of a part's listener; 0 of one that listens for all services that no other part does.
-func (sc *Scope) port() int { return int(sc.listener.GetPort().GetNumber()) }
-
-// listens is svc as a part's listener serves it: with that port alone, or nil if it has not.
-func (sc *Scope) listens(svc *value.Service) *value.Service {
-	number := sc.port()
-	switch {
-	case number == 0:
-		return svc
-	case svc.PortByNumber(number) == nil:
-		return nil
-	case len(svc.Ports) == 1:
-		return svc
-	}
-	return sc.trim(svc, []int{number})
-}
-
-// captured is the part with the interception that its listener asks for.
-func (sc *Scope) captured() *Scope {
-	out := *sc
-	switch binds := sc.Traits.Binds(sc.listener.GetCaptureMode()); {
-	case binds:
-		out.Traits.Interception = value.NoInterception
-	case out.Traits.Interception == value.NoInterception:
-		out.Traits.Interception = value.Redirect
-	}
-	return &out
-}
-
 // advanceParts is the base of a scope of parts at n.
-func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *touched) *base {
-	k := touch.known
-	if k == nil || k.n != n {
-		k = newKnown(n)
+func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affected) *base {
+	k := touch.Memo
+	if k == nil || k.Snapshot != n {
+		k = scope.NewMemo(n)
 	}
 	m := &partsMerge{tables: t, known: k, namespaces: map[string]string{}, groups: map[string]*assignmentGroup{}}
 	static := &move{from: b, to: b.scope, n: n, touch: touch}
 	t.moveStatic(static)
 	m.edits = static.edits
-	for _, part := range b.scope.parts {
+	for _, part := range b.scope.Parts {
 		m.add(part)
 	}
 	for service, group := range m.groups {
@@ -93,7 +42,7 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *touched) *ba
 // partsMerge collects what the parts of a scope have. Of two resources of one name the first part's stays.
 type partsMerge struct {
 	tables     *Tables
-	known      *known
+	known      *scope.Memo
 	edits      edits
 	namespaces map[string]string // the namespace of the service that a host means for the first part that knows it
 	groups     map[string]*assignmentGroup
@@ -106,18 +55,18 @@ func keepFirst[V comparable](e *edit[V], name string, v V) {
 	}
 }
 
-func (m *partsMerge) add(part *Scope) {
+func (m *partsMerge) add(part *scope.Scope) {
 	var imported []*value.Service
-	for svc := range part.Services(m.known.n) {
-		if svc = part.listens(svc); svc == nil {
+	for svc := range part.Services(m.known.Snapshot) {
+		if svc = part.Listens(svc); svc == nil {
 			continue
 		}
 		m.clusters(part, svc)
-		if part.imported(svc.Namespace, svc.Host) {
+		if part.Imported(svc.Namespace, svc.Host) {
 			imported = append(imported, svc)
 		}
 	}
-	if part.port() == 0 {
+	if part.Port() == 0 {
 		m.listenForRest(part, imported)
 	} else {
 		m.listenAt(part, imported)
@@ -126,12 +75,12 @@ func (m *partsMerge) add(part *Scope) {
 
 // clusters adds those of a service. A host that means a service of another namespace for a part before stays that
 // one's.
-func (m *partsMerge) clusters(part *Scope, svc *value.Service) {
+func (m *partsMerge) clusters(part *scope.Scope, svc *value.Service) {
 	if ns, ok := m.namespaces[svc.Host]; ok && ns != svc.Namespace {
 		return
 	}
 	m.namespaces[svc.Host] = svc.Namespace
-	clusters, assignments := m.tables.clustersOf(m.known.n, part, svc)
+	clusters, assignments := m.tables.clustersOf(m.known.Snapshot, part, svc)
 	for _, c := range clusters {
 		keepFirst(&m.edits.clusters, c.Name(), c)
 	}
@@ -150,23 +99,22 @@ func (m *partsMerge) clusters(part *Scope, svc *value.Service) {
 
 // listenAt adds the one listener of a part with a port, and its routes. What it speaks is what its port declares,
 // whatever the services do.
-func (m *partsMerge) listenAt(part *Scope, services []*value.Service) {
-	sc, number := part.captured(), part.port()
+func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
+	sc, number := part.Captured(), part.Port()
 	binds := sc.Traits.Interception == value.NoInterception
 	if len(services) == 0 || binds && !sc.Traits.MayBind(number) {
 		return
 	}
-	v := outboundView{m.tables, m.known.n, sc}
+	v := outboundView{m.tables, m.known.Snapshot, sc}
 	at := v.everywhere()
 	if binds {
 		at = v.loopback()
 	}
-	if bind := part.listener.GetBind(); bind != "" && bind != at.bind {
+	if bind := part.Bind(); bind != "" && bind != at.bind {
 		at = place{bind: bind}
 	}
-	declared := &value.Port{Name: part.listener.GetPort().GetName(), Number: number}
-	declared.Protocol, _ = value.ProtocolNamed(part.listener.GetPort().GetProtocol())
-	if declared.Protocol == value.UDP || at.wildcard && m.known.n.Mesh.OwnsPort(number) {
+	declared := part.DeclaredPort()
+	if declared.Protocol == value.UDP || at.wildcard && m.known.Snapshot.Mesh.OwnsPort(number) {
 		return
 	}
 	var claims []portClaim
@@ -177,27 +125,27 @@ func (m *partsMerge) listenAt(part *Scope, services []*value.Service) {
 	if l := v.listener(at, number, claims); l != nil {
 		keepFirst(&m.edits.listeners, l.Name(), l)
 	}
-	if routable(declared.Protocol) {
+	if scope.Routable(declared.Protocol) {
 		m.routes(part, number)
 	}
 }
 
 // routes adds the route configuration of the listener of a part with a port.
-func (m *partsMerge) routes(part *Scope, number int) {
+func (m *partsMerge) routes(part *scope.Scope, number int) {
 	var list []chunked.Edit[*encodecache.Fragment]
-	for _, host := range slices.Sorted(maps.Keys(part.hosts(m.known.n))) {
-		if f := m.tables.virtualHostOf(portView{m.known.n, part, number, m.known}, host); f != nil {
+	for _, host := range slices.Sorted(maps.Keys(part.Hosts(m.known.Snapshot))) {
+		if f := m.tables.virtualHostOf(part.OnPort(m.known.Snapshot, number, m.known), host); f != nil {
 			list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f})
 		}
 	}
-	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.routeConfiguration(m.known.n, part, number,
+	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.routeConfiguration(m.known.Snapshot, part, number,
 		VirtualHosts{}.Apply(list)))
 }
 
 // listenForRest adds the listeners and routes of a part without a port: those that its services have in a scope without
 // parts.
-func (m *partsMerge) listenForRest(part *Scope, services []*value.Service) {
-	n, sc := m.known.n, part.captured()
+func (m *partsMerge) listenForRest(part *scope.Scope, services []*value.Service) {
+	n, sc := m.known.Snapshot, part.Captured()
 	ports := map[int]struct{}{}
 	add := func(list []*encodecache.Entry) {
 		for _, l := range list {
@@ -215,7 +163,7 @@ func (m *partsMerge) listenForRest(part *Scope, services []*value.Service) {
 		add(m.tables.wildcardListeners(n, sc, port))
 	}
 	rest := &move{from: &base{scope: sc, snap: &snapshot.Snapshot{Mesh: n.Mesh}}, to: sc, n: n,
-		touch: everything(m.known, sc)}
+		touch: scope.Everything(m.known, sc)}
 	m.tables.moveSniffed(rest)
 	m.tables.moveRoutes(rest)
 	for name, r := range rest.edits.routes {

@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -32,7 +33,7 @@ func egressOf(t *testing.T, spec string, interception value.Interception) (clust
 	snapshottest.Apply(builder, b)
 	s := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, Spec: &networking.Sidecar{}}
 	fromYAML(t, []byte(spec), s.Spec)
-	f := Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters,
+	f := scope.Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters,
 		Interception: interception}}
 	base := NewTables().newBase(builder.View().Snapshot, f, value.Labels{})
 	for name := range base.clusters.All() {

@@ -1,12 +1,13 @@
 package plan
 
 import (
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // familyOf is the family of a scope, with its outsider; nil if it is of none.
-func (p *Planner) familyOf(facts Facts, labels value.Labels) *family {
+func (p *Planner) familyOf(facts scope.Facts, labels value.Labels) *family {
 	if p.apart || !familial(&facts) {
 		return nil
 	}
@@ -26,7 +27,7 @@ func (p *Planner) foundFamily(f *family, objects []value.ObjectKey) {
 }
 
 // newBase makes a base anew: as a difference from its family's outsider, if it has one.
-func (p *Planner) newBase(f *family, facts Facts, labels value.Labels) *base {
+func (p *Planner) newBase(f *family, facts scope.Facts, labels value.Labels) *base {
 	k := p.knownOf(p.current.Snapshot)
 	if f != nil && f.outsider != nil {
 		return f.member(p.tables, k, facts.Namespace)
@@ -56,9 +57,9 @@ func (p *Planner) quit(bs *baseState) {
 
 // advanceFamilies brings the outsiders to v. One for which that panics is made from nothing when the next change comes;
 // its members are advanced by themselves until then.
-func (p *Planner) advanceFamilies(v *snapshot.View, touch *touched, objects []value.ObjectKey) {
+func (p *Planner) advanceFamilies(v *snapshot.View, touch *scope.Affected, objects []value.ObjectKey) {
 	for _, f := range p.families {
-		if touch.all || f.outsider == nil {
+		if touch.All || f.outsider == nil {
 			p.foundFamily(f, objects)
 			continue
 		}
@@ -66,4 +67,12 @@ func (p *Planner) advanceFamilies(v *snapshot.View, touch *touched, objects []va
 			f.advance(p.tables, v.Snapshot, touch)
 		})
 	}
+}
+
+// knownOf is what is known of the Snapshot that is planned.
+func (s *state) knownOf(n *snapshot.Snapshot) *scope.Memo {
+	if s.known == nil || s.known.Snapshot != n {
+		s.known = scope.NewMemo(n)
+	}
+	return s.known
 }

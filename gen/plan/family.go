@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -18,8 +19,8 @@ import (
 // Owned by the config goroutine.
 type family struct {
 	members  int
-	scope    *Scope // that of the outsider, watched
-	outsider *base  // nil if it could not be made: then each member is made by itself
+	scope    *scope.Scope // that of the outsider, watched
+	outsider *base        // nil if it could not be made: then each member is made by itself
 	// step is what the change that is planned makes of the outsider; nil if that is made from nothing.
 	step *familyStep
 }
@@ -45,71 +46,45 @@ type portStep struct {
 }
 
 // newFamily is the family of a default scope, but for its outsider.
-func (t *Tables) newFamily(f Facts, labels value.Labels) *family {
-	f.Namespace = outside
-	return &family{scope: newScope(f, labels, t.trims).watched(newInsiders())}
+func (t *Tables) newFamily(f scope.Facts, labels value.Labels) *family {
+	f.Namespace = scope.Outsider
+	return &family{scope: scope.New(f, labels, t.trims).Watched()}
 }
 
 // familial reports whether scopes with such Facts are differences from an outsider.
-func familial(f *Facts) bool { return f.Sidecar == nil && f.Traits.Type != value.Router }
+func familial(f *scope.Facts) bool { return f.Sidecar == nil && f.Traits.Type != value.Router }
 
 // familyFacts are the Facts that the members of a family have in common.
-func familyFacts(f Facts) Facts {
-	f.Namespace = outside
+func familyFacts(f scope.Facts) scope.Facts {
+	f.Namespace = scope.Outsider
 	return f
 }
 
 // found makes the outsider from nothing.
-func (f *family) found(t *Tables, k *known) {
+func (f *family) found(t *Tables, k *scope.Memo) {
 	f.outsider, f.step = nil, nil
-	f.scope.insiders = newInsiders()
-	f.scope.insiders.meet()
+	f.scope.Watch()
 	f.outsider = t.baseFor(k, f.scope)
 }
 
 // advance brings the outsider to n, and finds what that is for the members.
-func (f *family) advance(t *Tables, n *snapshot.Snapshot, touch *touched) {
-	was, x := f.outsider, f.scope.insiders
+func (f *family) advance(t *Tables, n *snapshot.Snapshot, touch *scope.Affected) {
+	was := f.outsider
 	f.outsider, f.step = nil, nil
-	x.meet()
+	f.scope.Meet()
 	is := t.move(&move{from: was, to: f.scope, n: n, touch: touch})
-	if touch.wide {
-		for u := range x.byUnit { // some serve ports that the outsider does not
-			if u.of == ofServed {
-				x.meetAll(u)
-			}
-		}
+	if touch.Wide {
+		f.scope.MeetServed() // some serve ports that the outsider does not
 	}
 	f.outsider, f.step = is, t.newFamilyStep(was, is)
 }
 
 // member is the base of a namespace: the outsider's, with the units of which it is an insider made anew.
-func (f *family) member(t *Tables, k *known, namespace string) *base {
+func (f *family) member(t *Tables, k *scope.Memo, namespace string) *base {
 	facts := f.scope.Facts
 	facts.Namespace = namespace
-	to := newScope(facts, f.scope.Labels, t.trims)
-	touch := &touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, ports: map[int]struct{}{},
-		routePorts: map[int]struct{}{}, sniffed: map[string]struct{}{}, served: true, known: k}
-	for u := range f.scope.insiders.byNamespace[namespace] {
-		switch u.of {
-		case ofServices:
-			touch.hosts[u.host] = struct{}{}
-		case ofSniffed:
-			touch.sniffed[u.host] = struct{}{}
-			if facts.Traits.Type == value.Proxyless { // for which a virtual host is of both kinds
-				touch.routes[u.host] = struct{}{}
-			}
-		case ofVirtualHost:
-			touch.routes[u.host], touch.routePorts[u.port] = struct{}{}, struct{}{}
-		case ofServed:
-			touch.routePorts[u.port] = struct{}{}
-		case ofListeners:
-			touch.ports[u.port] = struct{}{}
-		case ofVirtual:
-			touch.virtual = true
-		}
-	}
-	return t.move(&move{from: f.outsider, to: to, n: k.n, touch: touch})
+	to := scope.New(facts, f.scope.Labels, t.trims)
+	return t.move(&move{from: f.outsider, to: to, n: k.Snapshot, touch: f.scope.Inside(to, k)})
 }
 
 // follows reports whether a member, at what the outsider was before, has nothing of its own in what a change touched.
@@ -117,8 +92,7 @@ func (f *family) follows(b *base) bool {
 	if f.step == nil || b.snap != f.step.was.snap {
 		return false
 	}
-	_, met := f.scope.insiders.met[b.scope.Namespace]
-	return !met
+	return !f.scope.Met(b.scope.Namespace)
 }
 
 func (t *Tables) newFamilyStep(was, is *base) *familyStep {

@@ -6,6 +6,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -53,7 +54,7 @@ type routerResources struct{ listeners, routes Section }
 // gatewayStep brings a router from one Snapshot to the next. It lives for one computation.
 type gatewayStep struct {
 	tables *Tables
-	sc     *Scope
+	sc     *scope.Scope
 	old, n *snapshot.Snapshot
 	was    *router
 	router // what becomes of it
@@ -66,7 +67,7 @@ type gatewayStep struct {
 
 // advanceGateways is the router of a base brought to n. Routers that differ in what only clusters and endpoints depend
 // on are one.
-func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) *router {
+func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *scope.Affected) *router {
 	f := b.scope.Facts
 	f.ClusterID, f.Network, f.Node, f.Locality = "", "", "", value.Locality{}
 	if r := t.gateways.routers.find(n, f); r != nil {
@@ -77,7 +78,7 @@ func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *touched) 
 		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{},
 		known: map[boundService]*gen.RoutesKey{},
 	}
-	if touch.all || b.router == nil {
+	if touch.All || b.router == nil {
 		s.begin()
 	} else {
 		s.router = *s.was
@@ -165,7 +166,7 @@ func (h *serverHost) indexed() string {
 // that stay are left out.
 func (s *gatewayStep) serverChanges(c gatewayChange) (out []serverChange) {
 	before := s.serversBefore(c.old)
-	after := s.sc.serversOf(c.new, before)
+	after := serversOf(s.sc, c.new, before)
 	for i := range max(len(before), len(after)) {
 		var sc serverChange
 		if i < len(before) {
@@ -192,7 +193,7 @@ func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
 	}
 	rank := gatewayRank(gw)
 	for i, spec := range gw.Spec.GetServers() {
-		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", s.sc.ownPort(int(spec.GetPort().GetNumber()))))
+		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", ownPort(&s.sc.Facts, int(spec.GetPort().GetNumber()))))
 		if !ok {
 			continue
 		}

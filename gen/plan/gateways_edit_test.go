@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -37,12 +38,12 @@ func edgeMesh(hosts int) *routerMachine {
 	all := objectLine{words: []string{"app=edge"}, set: map[string]string{"server": "80/HTTP/*/*"}}.gateway("gw/all")
 	b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: "gw", Name: "all"}] = all
 	snapshottest.Apply(m.builder, b)
-	m.join(Facts{})
+	m.join(scope.Facts{})
 	return m
 }
 
 // join adds a router with further Facts.
-func (m *routerMachine) join(f Facts) *base {
+func (m *routerMachine) join(f scope.Facts) *base {
 	labels := value.Labels{"app": "edge"}
 	f.Namespace, f.Labels, f.Traits = "gw", value.LabelsKey(labels), value.Traits{Type: value.Router, IPv4: true}
 	m.bases = append(m.bases, m.tables.newBase(m.builder.View().Snapshot, f, labels))
@@ -194,8 +195,8 @@ func TestRouterRoutesAreOneResource(t *testing.T) {
 // before and after an edit.
 func TestRoutersShare(t *testing.T) {
 	m := edgeMesh(50)
-	m.join(Facts{Network: "east", Locality: value.Locality{Region: "east"}})
-	m.join(Facts{Network: "west", Locality: value.Locality{Region: "west"}})
+	m.join(scope.Facts{Network: "east", Locality: value.Locality{Region: "east"}})
+	m.join(scope.Facts{Network: "west", Locality: value.Locality{Region: "west"}})
 	fills := m.fills()
 	for n := range 2 {
 		for _, b := range m.bases {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 )
 
@@ -13,11 +14,11 @@ type routerMemory struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	of      weak.Pointer[snapshot.Snapshot]
-	routers map[Facts]weak.Pointer[router]
+	routers map[scope.Facts]weak.Pointer[router]
 }
 
 // find is the router with some Facts of a Snapshot, or nil.
-func (m *routerMemory) find(n *snapshot.Snapshot, f Facts) *router {
+func (m *routerMemory) find(n *snapshot.Snapshot, f scope.Facts) *router {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of.Value() != n {
@@ -27,11 +28,11 @@ func (m *routerMemory) find(n *snapshot.Snapshot, f Facts) *router {
 }
 
 // note remembers a router; those of other Snapshots are forgotten.
-func (m *routerMemory) note(n *snapshot.Snapshot, f Facts, r *router) {
+func (m *routerMemory) note(n *snapshot.Snapshot, f scope.Facts, r *router) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of.Value() != n {
-		m.of, m.routers = weak.Make(n), map[Facts]weak.Pointer[router]{}
+		m.of, m.routers = weak.Make(n), map[scope.Facts]weak.Pointer[router]{}
 	}
 	m.routers[f] = weak.Make(r)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -37,7 +38,7 @@ func translatedPorts(w workload.Workload) string {
 
 // ownPort is the port at which a router listens for calls to a port of its services; that port itself if they say no
 // other.
-func (f Facts) ownPort(number int) int {
+func ownPort(f *scope.Facts, number int) int {
 	for p := range strings.FieldsSeq(f.OwnPorts) {
 		if own, ok := strings.CutPrefix(p, strconv.Itoa(number)+"="); ok {
 			n, _ := strconv.Atoi(own)

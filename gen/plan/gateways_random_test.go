@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -24,7 +25,7 @@ func TestRoutersEqualScratch(t *testing.T) {
 		m := &routerMachine{tables: NewTables()}
 		m.builder = snapshot.NewBuilder(m)
 		snapshottest.Apply(m.builder, &snapshottest.Batch{Mesh: testMesh(0)})
-		for _, f := range []Facts{
+		for _, f := range []scope.Facts{
 			{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true, Filters: value.AllFilters}},
 			{Namespace: "a", Traits: value.Traits{Type: value.Router, IPv6: true, Unprivileged: true}},
 		} {
@@ -46,7 +47,7 @@ type routerMachine struct {
 // Publish implements snapshot.Listener.
 func (m *routerMachine) Publish(v *snapshot.View, d *snapshot.Delta) {
 	for i, b := range m.bases {
-		m.bases[i] = m.tables.advance(b, v.Snapshot, m.tables.touchedBy(b.snap, v.Snapshot, d))
+		m.bases[i] = m.tables.advance(b, v.Snapshot, scope.AffectedBy(b.snap, v.Snapshot, d))
 	}
 }
 

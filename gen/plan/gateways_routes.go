@@ -261,7 +261,7 @@ func (s *gatewayStep) claimants(srv *gatewayServer, host string, exact bool) (ou
 			add(p)
 		}
 	}
-	slices.SortFunc(out, s.sc.byPrecedence)
+	slices.SortFunc(out, s.sc.ByPrecedence)
 	return out
 }
 
@@ -288,7 +288,7 @@ func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.V
 		}
 	}
 	s.known[id] = nil
-	if refused, routed := s.sc.verdicts(vs, anchor.number(), anchor.gateway); routed {
+	if refused, routed := s.sc.Verdicts(vs, anchor.number(), anchor.gateway); routed {
 		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.number(), Refused: refused,
 			Destinations: s.destinationsOf(vs), TLS: anchor.GetTls() != nil}
 	}

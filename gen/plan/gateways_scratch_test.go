@@ -13,6 +13,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -37,7 +38,7 @@ func (g *scratchGateways) config() (listeners, routes []*encodecache.Entry) {
 // scratchGateways makes what one class of routers has from one Snapshot. It lives for one computation.
 type scratchGateways struct {
 	n      *snapshot.Snapshot
-	sc     *Scope
+	sc     *scope.Scope
 	tables *Tables
 
 	bound map[string]*boundServices // by Gateway, once asked for
@@ -92,7 +93,7 @@ func (g *scratchGateways) merge() *scratchMerge {
 		return 0
 	})
 	for _, gw := range selected {
-		for _, s := range g.sc.serversOf(gw, nil) {
+		for _, s := range serversOf(g.sc, gw, nil) {
 			m.add(s)
 		}
 	}
@@ -175,7 +176,7 @@ func (g *scratchGateways) boundTo(gateway string) *boundServices {
 			b.list = append(b.list, vs)
 		}
 	}
-	slices.SortStableFunc(b.list, func(a, b *value.VirtualService) int { return g.sc.reach(a) - g.sc.reach(b) })
+	slices.SortStableFunc(b.list, func(a, b *value.VirtualService) int { return g.sc.Reach(a) - g.sc.Reach(b) })
 	if g.bound == nil {
 		g.bound = map[string]*boundServices{}
 	}
@@ -407,7 +408,7 @@ func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gat
 	}
 	known[id] = nil
 	port := int(s.GetPort().GetNumber())
-	if refused, routed := g.sc.verdicts(vs, port, s.gateway); routed {
+	if refused, routed := g.sc.Verdicts(vs, port, s.gateway); routed {
 		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused,
 			Destinations: (&gatewayStep{tables: g.tables, n: g.n, sc: g.sc}).destinationsOf(vs), TLS: s.GetTls() != nil}
 	}

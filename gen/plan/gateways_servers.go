@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -82,7 +83,7 @@ func below[V comparable](m chunked.Map[V], prefix string) iter.Seq2[string, V] {
 
 // serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank,
 // are taken over.
-func (sc *Scope) serversOf(gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
+func serversOf(sc *scope.Scope, gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
 	if gw == nil {
 		return nil
 	}
@@ -106,7 +107,7 @@ func (sc *Scope) serversOf(gw *value.Gateway, before []*gatewayServer) []*gatewa
 			}
 			spec = had.Server // what is made of it is found by its pointers
 		}
-		out[i] = newGatewayServer(gw, spec, at, sc.ownPort(int(spec.GetPort().GetNumber())))
+		out[i] = newGatewayServer(gw, spec, at, ownPort(&sc.Facts, int(spec.GetPort().GetNumber())))
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,13 +33,8 @@ func (s *gatewayStep) streams(srv *gatewayServer, kind snapshot.RouteKind) (out 
 			}
 		}
 	}
-	slices.SortFunc(out, s.sc.byPrecedence)
+	slices.SortFunc(out, s.sc.ByPrecedence)
 	return out
-}
-
-// byPrecedence orders the VirtualServices that claim one host at a gateway: by how far they are exported, then by age.
-func (sc *Scope) byPrecedence(a, b *value.VirtualService) int {
-	return cmp.Or(cmp.Compare(sc.reach(a), sc.reach(b)), compareAge(a.Meta, b.Meta))
 }
 
 // meets reports whether a server has a host in common with a VirtualService.
@@ -103,7 +97,7 @@ func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualServ
 // unitsFor is the common first part of the keys of the units that a VirtualService has at a server that passes TLS
 // through.
 func (s *gatewayStep) unitsFor(srv *gatewayServer, vs *value.VirtualService) string {
-	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name,
+	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.Reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name,
 		vs.Namespace)
 }
 

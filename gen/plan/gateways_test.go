@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -26,7 +27,7 @@ func TestServersAtOnePort(t *testing.T) {
 		"7000/REDIRECT/*/a;7000/HTTP/*/a;7000/REDIRECT/*/a;7000/HTTPS/*/a": "[HTTP HTTP]",
 	} {
 		n := meshOf(t, mesh+"gateway gw/one app=edge server="+servers)
-		b := NewTables().newBase(n, Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
+		b := NewTables().newBase(n, scope.Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
 			value.Labels{"app": "edge"})
 		var got []string
 		for _, p := range b.router.ports.All() {
@@ -42,7 +43,7 @@ func TestServersAtOnePort(t *testing.T) {
 
 // routerPorts are the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts. Its
 // services and what is at its address 10.0.0.1 are those of b.
-func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f Facts) {
+func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f scope.Facts) {
 	b.Mesh = meshOf(t, "service x.a.svc.cluster.local a").Mesh
 	b.Gateways = map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway, Namespace: "gw", Name: "one"}: {
 		Meta: value.Meta{Namespace: "gw", Name: "one"}, Spec: &networking.Gateway{
@@ -174,7 +175,7 @@ gateway gw/one app=edge server=7000/HTTP/*/a
 gateway gw/two app=edge server=7000/HTTP/*/b
 gateway gw/other app=edge server=7001/HTTP/*/a
 `
-	b := NewTables().newBase(meshOf(t, mesh), Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
+	b := NewTables().newBase(meshOf(t, mesh), scope.Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
 		value.Labels{"app": "edge"})
 	got := map[string][]string{}
 	for name, e := range b.listeners.All() {

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // touch replaces the servers of the Gateways that changed and marks what VirtualServices and destinations that changed
 // have a part in.
-func (s *gatewayStep) touch(touch *touched) {
+func (s *gatewayStep) touch(touch *scope.Affected) {
 	var gateways []gatewayChange
-	for _, changed := range snapshot.Of[*value.Gateway](touch.delta.Objects) {
+	for _, changed := range snapshot.Of[*value.Gateway](touch.Delta.Objects) {
 		c := gatewayChange{changed.Old, changed.New}
 		if !s.selects(c.old) {
 			c.old = nil
@@ -26,10 +27,10 @@ func (s *gatewayStep) touch(touch *touched) {
 		}
 	}
 	s.changeGateways(gateways)
-	for _, c := range snapshot.Of[*value.VirtualService](touch.delta.Objects) {
+	for _, c := range snapshot.Of[*value.VirtualService](touch.Delta.Objects) {
 		s.markService(c.Old, c.New)
 	}
-	for host := range touch.hosts {
+	for host := range touch.Hosts {
 		s.markDestination(host)
 	}
 }
@@ -146,7 +147,7 @@ func (s *gatewayStep) speakers(host string) map[string]struct{} {
 // gatewayScope is what a router knows of destinations.
 type gatewayScope struct {
 	n  *snapshot.Snapshot
-	sc *Scope
+	sc *scope.Scope
 }
 
 // service is the one that the VirtualServices of a namespace mean by host: that of their own namespace if the router

@@ -3,6 +3,7 @@ package plan
 import (
 	"strings"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -23,12 +24,12 @@ func newInterest() interest {
 
 // places calls f with each set that a base belongs into.
 func (x *interest) places(bs *baseState, f func(m map[string]map[*baseState]struct{}, k string)) (wide bool) {
-	for _, i := range bs.base.scope.imports {
+	for namespace, host := range bs.base.scope.Imports() {
 		switch {
-		case !strings.HasPrefix(i.host, "*"):
-			f(x.byHost, i.host)
-		case i.namespace != "*":
-			f(x.byNamespace, i.namespace)
+		case !strings.HasPrefix(host, "*"):
+			f(x.byHost, host)
+		case namespace != "*":
+			f(x.byNamespace, namespace)
 		default:
 			wide = true
 		}
@@ -60,8 +61,8 @@ func (x *interest) remove(bs *baseState) {
 }
 
 // in are the bases that touch may concern.
-func (x *interest) in(touch *touched, old, n *snapshot.Snapshot) map[*baseState]struct{} {
-	if touch.all {
+func (x *interest) in(touch *scope.Affected, old, n *snapshot.Snapshot) map[*baseState]struct{} {
+	if touch.All {
 		return x.all
 	}
 	out := map[*baseState]struct{}{}
@@ -71,7 +72,7 @@ func (x *interest) in(touch *touched, old, n *snapshot.Snapshot) map[*baseState]
 		}
 	}
 	add(x.wide)
-	for h := range touch.routes {
+	for h := range touch.Routes {
 		add(x.byHost[h])
 		for _, s := range []*snapshot.Snapshot{old, n} {
 			for svc := range s.ServicesOfHost(h) {

@@ -4,6 +4,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
@@ -29,12 +30,12 @@ func newListenerTables(f *checked.Faults) listenerTables {
 
 // addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints').
 // For gRPC clients they are the service's API listeners.
-func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []*encodecache.Entry {
+func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) []*encodecache.Entry {
 	switch {
 	case sc.Traits.Type == value.Proxyless:
 		return t.apiListeners(n, sc, svc)
 	case sc.Traits.Interception == value.NoInterception || svc.Resolution == value.Alias ||
-		!sc.imported(svc.Namespace, svc.Host):
+		!sc.Imported(svc.Namespace, svc.Host):
 		return nil
 	}
 	v := outboundView{t, n, sc}
@@ -55,7 +56,7 @@ func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Se
 // wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that
 // share it; with interception mode NONE at the loopback address, for all services that have the port. For gRPC clients
 // they are the API listeners under short names.
-func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *Scope, port int) []*encodecache.Entry {
+func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) []*encodecache.Entry {
 	if sc.Traits.Type == value.Proxyless {
 		return t.shortNameListeners(n, sc, port)
 	}
@@ -71,7 +72,7 @@ func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *Scope, port int) []
 }
 
 // staticListeners are those that every sidecar of the scope has: virtualOutbound.
-func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *Scope) []*encodecache.Entry {
+func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
 	if sc.Traits.Interception == value.NoInterception {
 		return nil
 	}

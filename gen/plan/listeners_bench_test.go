@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -15,7 +16,7 @@ import (
 )
 
 // manyListeners is 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all others.
-func manyListeners() (*snapshot.Builder, *Scope, *Tables) {
+func manyListeners() (*snapshot.Builder, *scope.Scope, *Tables) {
 	b := &snapshottest.Batch{
 		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
 			ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
@@ -31,7 +32,7 @@ func manyListeners() (*snapshot.Builder, *Scope, *Tables) {
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
 	t := NewTables()
-	return builder, newScope(Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil,
+	return builder, scope.New(scope.Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil,
 		t.trims), t
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -13,7 +14,7 @@ import (
 type outboundView struct {
 	t  *Tables
 	n  *snapshot.Snapshot
-	sc *Scope
+	sc *scope.Scope
 }
 
 // place is where connections to a service's port arrive.
@@ -90,7 +91,7 @@ func (v outboundView) ownFamily(addresses []string) string {
 // members are the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any
 // other service: also for a ServiceEntry that names no endpoints, for it means all addresses.
 func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, ok bool) {
-	if !byMember(svc) {
+	if !svc.ByMember() {
 		return nil, false
 	}
 	for _, e := range v.n.Projection(svc.ServiceKey).Inline {
@@ -108,6 +109,3 @@ func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, o
 	}
 	return out, true
 }
-
-// byMember reports whether a service has no address of its own and its connections go where they were made to.
-func byMember(svc *value.Service) bool { return svc.ByMember() }

@@ -11,7 +11,7 @@ import (
 // seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a
 // scope knows only as a destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
 func (v outboundView) seen(svc *value.Service, port int) (*value.Service, *value.Port) {
-	if !v.sc.sees(svc.Export) || !v.sc.imported(svc.Namespace, svc.Host) {
+	if !v.sc.Sees(svc.Export) || !v.sc.Imported(svc.Namespace, svc.Host) {
 		return nil, nil
 	}
 	s := v.sc.Service(v.n, svc.Host)
@@ -27,7 +27,7 @@ func (v outboundView) rank(svc *value.Service) int {
 	switch {
 	case svc.Export.Public:
 		return 2
-	case !v.sc.in(svc.Namespace):
+	case !v.sc.In(svc.Namespace):
 		return 1
 	}
 	return 0
@@ -45,7 +45,7 @@ func (v outboundView) wildcardClaims(port int) []portClaim {
 		return nil
 	}
 	claims := v.firstHTTP(port)
-	for svc := range v.sc.candidates(v.n, port, snapshot.Wild) {
+	for svc := range v.sc.Candidates(v.n, port, snapshot.Wild) {
 		s, p := v.seen(svc, port)
 		if p == nil {
 			continue
@@ -63,7 +63,7 @@ func (v outboundView) wildcardClaims(port int) []portClaim {
 // firstHTTP is the first of the services of a port that are HTTP.
 func (v outboundView) firstHTTP(port int) (first []portClaim) {
 	take := func(class snapshot.PortClass) {
-		for _, run := range v.sc.runs(v.n, port, class) {
+		for _, run := range v.sc.Runs(v.n, port, class) {
 			for svc := range run {
 				if len(first) > 0 && class == snapshot.PublicHTTP && value.OlderService(first[0].service, svc) < 0 {
 					break // the rest of the run is younger
@@ -89,7 +89,7 @@ func (v outboundView) allClaims(port int) []portClaim {
 	}
 	for svc := range v.sc.ServicesOnPort(v.n, port) {
 		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias &&
-			v.sc.imported(svc.Namespace, svc.Host) {
+			v.sc.Imported(svc.Namespace, svc.Host) {
 			claims = append(claims, portClaim{svc, p, ""})
 		}
 	}
@@ -112,7 +112,7 @@ func (v outboundView) sharing(at place, own portClaim) []portClaim {
 			claims = append(claims, portClaim{s, p, ""})
 		}
 	}
-	if byMember(own.service) {
+	if own.service.ByMember() {
 		for svc := range v.n.WithMember(own.port.Number, at.bind) {
 			add(svc)
 		}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // apiListeners are the listeners of a service for gRPC clients: one for each port, under the service's host.
-func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Service) (out []*encodecache.Entry) {
+func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (out []*encodecache.Entry) {
 	if svc.Resolution == value.Alias {
 		return nil
 	}
@@ -26,13 +27,9 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *Scope, svc *value.Servic
 
 // shortNameListeners are those of a port under the short forms that clients may dial in their own namespace: "web",
 // "web.shop" and "web.shop.svc". A service that is really called so has the name for itself.
-func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *Scope, port int) (out []*encodecache.Entry) {
+func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) (out []*encodecache.Entry) {
 	v := outboundView{t, n, sc}
-	if sc.insiders != nil {
-		for svc := range n.ServicesOnPort(port) {
-			sc.in(svc.Namespace)
-		}
-	}
+	sc.AtEach(n, port)
 	for svc := range n.ServicesIn(sc.Namespace) {
 		short, ok := strings.CutSuffix(svc.Host, "."+sc.Namespace+".svc."+n.Mesh.DomainSuffix)
 		if p := svc.PortByNumber(port); !ok || p == nil || p.Protocol == value.UDP || svc.Resolution == value.Alias {

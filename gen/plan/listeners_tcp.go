@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -51,9 +52,9 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 // services that stand for it.
 func (v outboundView) serverNames(svc *value.Service) []string {
 	out := []string{svc.Host}
-	for _, alias := range aliases(v.n, v.sc, svc) {
-		for _, d := range (portView{n: v.n, sc: v.sc}).names(alias) {
-			out = append(out, d.name)
+	for _, alias := range scope.Aliases(v.n, v.sc, svc) {
+		for _, d := range v.sc.OnPort(v.n, 0, nil).Names(alias) {
+			out = append(out, d.Name)
 		}
 	}
 	return out
@@ -141,7 +142,7 @@ func (v outboundView) prefixes(subnets []string, c portClaim) string {
 // applies reports whether a match is for the scope's clients and a port.
 func (v outboundView) applies(m *value.StreamMatch, port int) bool {
 	return (len(m.Gateways) == 0 || slices.Contains(m.Gateways, "mesh")) && v.sc.Labels.Contains(m.Labels) &&
-		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || v.sc.in(m.Namespace))
+		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || v.sc.In(m.Namespace))
 }
 
 // routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
@@ -216,7 +217,7 @@ func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) 
 		}
 	}
 	slices.SortFunc(out, func(a, b *value.VirtualService) int {
-		return cmp.Or(cmp.Compare(v.ruleRank(a), v.ruleRank(b)), compareAge(a.Meta, b.Meta))
+		return cmp.Or(cmp.Compare(v.ruleRank(a), v.ruleRank(b)), value.CompareAge(a.Meta, b.Meta))
 	})
 	return out
 }
@@ -226,17 +227,7 @@ func (v outboundView) ruleRank(vs *value.VirtualService) int {
 	switch {
 	case vs.Export.Public:
 		return 2
-	case !v.sc.in(vs.Namespace):
-		return 1
-	}
-	return 0
-}
-
-func compareAge(a, b value.Meta) int {
-	switch {
-	case a.Older(b):
-		return -1
-	case b.Older(a):
+	case !v.sc.In(vs.Namespace):
 		return 1
 	}
 	return 0

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
@@ -72,7 +73,7 @@ func TestListeners(t *testing.T) {
 type listenerMesh struct {
 	tables *Tables
 	snap   *snapshot.Snapshot
-	scope  *Scope
+	scope  *scope.Scope
 	own    *inbound.Facts
 }
 
@@ -84,7 +85,7 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 	}
-	f, labels, own := Facts{Namespace: "shop", Traits: value.Traits{IPv4: true}}, value.Labels{}, &inbound.Facts{}
+	f, labels, own := scope.Facts{Namespace: "shop", Traits: value.Traits{IPv4: true}}, value.Labels{}, &inbound.Facts{}
 	for _, m := range a.Files {
 		kind, rest, _ := strings.Cut(m.Name, " ")
 		meta, key := objectOf(rest)
@@ -117,7 +118,7 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
 	w := &listenerMesh{tables: NewTables(), snap: builder.View().Snapshot, own: own}
-	w.scope = newScope(f, labels, w.tables.trims)
+	w.scope = scope.New(f, labels, w.tables.trims)
 	own.Traits, own.Namespace, own.Sidecar = f.Traits, f.Namespace, f.Sidecar
 	client := &proxy.Proxy{Namespace: f.Namespace, Addresses: own.Addresses}
 	own.Targets = workload.Of(builder.View(), client).Targets()
@@ -152,7 +153,7 @@ func fromYAML(t testing.TB, data []byte, into proto.Message) {
 	}
 }
 
-func readProxy(t testing.TB, text string, f *Facts, labels value.Labels, own *inbound.Facts) {
+func readProxy(t testing.TB, text string, f *scope.Facts, labels value.Labels, own *inbound.Facts) {
 	for w := range strings.FieldsSeq(text) {
 		k, v, _ := strings.Cut(w, "=")
 		switch k {

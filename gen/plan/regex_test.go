@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -141,7 +142,7 @@ func TestRegexOfGateways(t *testing.T) {
 	m.putService(vs)
 	labels := value.Labels{"app": "edge"}
 	text := func(filters value.Filters) string {
-		f := Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router,
+		f := scope.Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router,
 			IPv4: true, Filters: filters}}
 		var out strings.Builder
 		for _, e := range m.tables.newBase(m.builder.View().Snapshot, f, labels).routes.All() {

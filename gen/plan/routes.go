@@ -2,7 +2,6 @@ package plan
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -71,12 +71,12 @@ type VirtualHosts = chunked.Map[*encodecache.Fragment]
 // virtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns
 // included) in the route configuration of a shared HTTP port, where it is ordered by the host; nil if it has none
 // there.
-func (t *Tables) virtualHostOf(v portView, host string) *encodecache.Fragment {
-	c, ok := v.claim(host)
+func (t *Tables) virtualHostOf(v scope.PortView, host string) *encodecache.Fragment {
+	c, ok := v.Claim(host)
 	if !ok {
 		return nil
 	}
-	domains := v.domainList(c)
+	domains := v.DomainList(c)
 	if domains == "" {
 		return nil
 	}
@@ -84,21 +84,21 @@ func (t *Tables) virtualHostOf(v portView, host string) *encodecache.Fragment {
 }
 
 // virtualHostKey is the Key of the virtual host of a claim.
-func (t *Tables) virtualHostKey(v portView, c claim, domains string) gen.VirtualHostKey {
-	k := gen.VirtualHostKey{Host: c.host, Port: v.port, Domains: domains, Mesh: v.n.Mesh,
-		Proxyless: v.sc.Traits.Type == value.Proxyless}
-	if c.service != nil {
-		k.Defined = c.service.Object
+func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string) gen.VirtualHostKey {
+	k := gen.VirtualHostKey{Host: c.Host, Port: v.Port, Domains: domains, Mesh: v.Snapshot.Mesh,
+		Proxyless: v.Scope.Traits.Type == value.Proxyless}
+	if c.Service != nil {
+		k.Defined = c.Service.Object
 	}
-	if c.rule == nil {
-		if r := v.ruleOf(c.service); gen.Hashes(r) {
+	if c.Rule == nil {
+		if r := v.RuleOf(c.Service); gen.Hashes(r) {
 			k.Rule = r
 		}
 		return k
 	}
-	k.RegexSize = t.regexLimit(v.sc.Traits, c.rule.RegexSize)
-	k.Routes = gen.RoutesKey{Service: c.rule, Port: v.port, Refused: c.refused,
-		Destinations: t.destinationsOf(v, c.rule), Proxyless: k.Proxyless}
+	k.RegexSize = t.regexLimit(v.Scope.Traits, c.Rule.RegexSize)
+	k.Routes = gen.RoutesKey{Service: c.Rule, Port: v.Port, Refused: c.Refused,
+		Destinations: t.destinationsOf(v, c.Rule), Proxyless: k.Proxyless}
 	return k
 }
 
@@ -111,15 +111,15 @@ func (t *Tables) regexLimit(traits value.Traits, size int) int {
 }
 
 // destinationsOf is what there is to know of the hosts that a VirtualService routes to.
-func (t *Tables) destinationsOf(v portView, vs *value.VirtualService) *gen.DestinationLink {
+func (t *Tables) destinationsOf(v scope.PortView, vs *value.VirtualService) *gen.DestinationLink {
 	var list *gen.DestinationLink
 	for host := range distinct(snapshot.Destinations(vs)) {
 		d := gen.Destination{Host: host}
-		if svc := v.service(host); svc != nil {
+		if svc := v.Service(host); svc != nil {
 			d.Target = svc.ExternalName
 		}
-		if svc := v.meant(host); svc != nil {
-			if r := v.ruleOf(svc); gen.Hashes(r) {
+		if svc := v.Meant(host); svc != nil {
+			if r := v.RuleOf(svc); gen.Hashes(r) {
 				d.Rule = r
 			}
 		}
@@ -147,13 +147,13 @@ func distinct(in iter.Seq[string]) iter.Seq[string] {
 
 // routeConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
 // policy, and hosts.
-func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *Scope, port int, hosts VirtualHosts) *encodecache.Entry {
+func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int, hosts VirtualHosts) *encodecache.Entry {
 	name := strconv.Itoa(port)
 	return composeHosts(name, t.routeEnds(n, sc, name), hosts)
 }
 
 // routeEnds are the header and the last virtual host of the route configuration of a shared HTTP port.
-func (t *Tables) routeEnds(n *snapshot.Snapshot, sc *Scope, name string) [2]*encodecache.Fragment {
+func (t *Tables) routeEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [2]*encodecache.Fragment {
 	return [2]*encodecache.Fragment{
 		t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless}),
 		t.routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)}),
@@ -240,7 +240,7 @@ func joinSums(sums []chunked.Sum) chunked.Sum {
 }
 
 // egressCluster is where requests to unknown hosts go; empty if nowhere.
-func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
+func egressCluster(n *snapshot.Snapshot, sc *scope.Scope) string {
 	if sc.Sidecar != nil && sc.Sidecar.Spec.GetOutboundTrafficPolicy() != nil {
 		p := sc.Sidecar.Spec.GetOutboundTrafficPolicy()
 		switch d := p.GetEgressProxy(); {
@@ -264,45 +264,32 @@ func egressCluster(n *snapshot.Snapshot, sc *Scope) string {
 // sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those
 // whose protocol is sniffed at the service's own address or, where nothing is intercepted, at the loopback address;
 // "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
-func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *Scope, host string) []*encodecache.Entry {
+func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *scope.Scope, host string) []*encodecache.Entry {
 	svc := sc.Service(n, host)
 	if svc == nil || sc.Traits.Type == value.Router {
 		return nil
 	}
 	var out []*encodecache.Entry
 	for _, p := range svc.Ports {
-		v := portView{n, sc, p.Number, nil}
+		v := sc.OnPort(n, p.Number, nil)
 		if sc.Traits.Type == value.Proxyless && p.Protocol != value.UDP {
 			out = append(out, t.soleHost(v, host, gen.ClusterName(p.Number, "", host)))
-		} else if p.Protocol == value.Auto && (ownAddress(svc) || sc.Traits.Interception == value.NoInterception) {
+		} else if p.Protocol == value.Auto && (svc.OwnsAddress() || sc.Traits.Interception == value.NoInterception) {
 			out = append(out, t.soleHost(v, host, gen.HostPort(host, p.Number)))
 		}
 	}
 	return out
 }
 
-// ownAddress reports whether a service may have listeners at addresses of its own.
-func ownAddress(svc *value.Service) bool {
-	return byMember(svc) || slices.ContainsFunc(svc.Addresses, func(a string) bool { return !isRange(a) })
-}
-
-// sharesAddress reports whether a service may be among those that are listened for at the wildcard address.
-func sharesAddress(svc *value.Service) bool {
-	return len(svc.Addresses) == 0 && !svc.Headless || slices.ContainsFunc(svc.Addresses, isRange)
-}
-
-// isRange reports whether an address stands for several.
-func isRange(address string) bool { return strings.Contains(address, "/") }
-
 // soleHost is the route configuration with the virtual host of one host only.
-func (t *Tables) soleHost(v portView, host, name string) *encodecache.Entry {
-	proxyless := v.sc.Traits.Type == value.Proxyless
+func (t *Tables) soleHost(v scope.PortView, host, name string) *encodecache.Entry {
+	proxyless := v.Scope.Traits.Type == value.Proxyless
 	k := soleHostKey{header: t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}),
 		name: name}
-	if c, ok := v.claim(host); ok {
+	if c, ok := v.Claim(host); ok {
 		domains := "*"
 		if proxyless { // which look for the name that was dialled, with its port; nobody else is there to have it
-			domains = strings.Join(v.dialled(c), " ")
+			domains = strings.Join(v.Dialled(c), " ")
 		}
 		k.host = t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
 	}

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -44,10 +45,10 @@ func benchMesh(n int) *snapshot.Snapshot {
 	return builder.View().Snapshot
 }
 
-func allHosts(t *Tables, n *snapshot.Snapshot, sc *Scope) VirtualHosts {
+func allHosts(t *Tables, n *snapshot.Snapshot, sc *scope.Scope) VirtualHosts {
 	var items []chunked.Item[*encodecache.Fragment]
 	for svc := range n.Services() {
-		if f := t.virtualHostOf(portView{n, sc, 80, nil}, svc.Host); f != nil {
+		if f := t.virtualHostOf(sc.OnPort(n, 80, nil), svc.Host); f != nil {
 			items = append(items, chunked.Item[*encodecache.Fragment]{Key: svc.Host, Value: f})
 		}
 	}
@@ -57,15 +58,15 @@ func allHosts(t *Tables, n *snapshot.Snapshot, sc *Scope) VirtualHosts {
 // BenchmarkVirtualHostOf is one host whose virtual host is encoded already: what a second class pays.
 func BenchmarkVirtualHostOf(b *testing.B) {
 	n, t := benchMesh(1000), NewTables()
-	sc := newScope(Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
+	sc := scope.New(scope.Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
 	hosts := allHosts(t, n, sc)
-	k := newKnown(n)
+	k := scope.NewMemo(n)
 	for kind, host := range map[string]string{"plain": "svc1.ns1.svc.cluster.local",
 		"routes": "svc2.ns2.svc.cluster.local"} {
 		b.Run(kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				t.virtualHostOf(portView{n, sc, 80, k}, host)
+				t.virtualHostOf(sc.OnPort(n, 80, k), host)
 			}
 		})
 	}
@@ -77,7 +78,7 @@ func BenchmarkRouteConfiguration(b *testing.B) {
 	for _, size := range []int{1000, 10000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			n, t := benchMesh(size), NewTables()
-			sc := newScope(Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
+			sc := scope.New(scope.Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
 			hosts := allHosts(t, n, sc)
 			other := encodecache.NewFragment([]byte("another"))
 			t.routeConfiguration(n, sc, 80, hosts)
@@ -93,7 +94,7 @@ func BenchmarkRouteConfiguration(b *testing.B) {
 func BenchmarkGateway(b *testing.B) {
 	n, t := benchMesh(10000), NewTables()
 	labels := value.Labels{"app": "edge"}
-	facts := Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router,
+	facts := scope.Facts{Namespace: "gw", Labels: value.LabelsKey(labels), Traits: value.Traits{Type: value.Router,
 		IPv4: true}}
 	held := t.newBase(n, facts, labels)
 	b.ReportAllocs()

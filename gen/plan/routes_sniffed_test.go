@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -24,7 +25,7 @@ service heads.a.svc.cluster.local a port=7005/UnsupportedProtocol headless`)
 		value.NoInterception: "7002 7003 7004 both.example:7004 heads.a.svc.cluster.local:7005 own.a.svc.cluster.local:7001 " +
 			"range.example:7003 wild.example:7002",
 	} {
-		b := NewTables().newBase(n, Facts{Namespace: "a", Traits: value.Traits{IPv4: true, Interception: mode}}, nil)
+		b := NewTables().newBase(n, scope.Facts{Namespace: "a", Traits: value.Traits{IPv4: true, Interception: mode}}, nil)
 		var got []string
 		for name := range b.routes.All() {
 			got = append(got, name)

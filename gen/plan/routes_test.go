@@ -19,6 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
@@ -73,7 +74,7 @@ func TestVirtualHosts(t *testing.T) {
 
 // hostsFor lists the virtual hosts of the route configurations that a question is about.
 func hostsFor(t *testing.T, n *snapshot.Snapshot, question []string) []byte {
-	f := Facts{Namespace: question[1], Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
+	f := scope.Facts{Namespace: question[1], Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
 	labels := value.Labels{}
 	if question[0] == "router" {
 		f.Traits.Type = value.Router
@@ -304,9 +305,9 @@ func checkRelated(t *testing.T, with, without *snapshot.Snapshot, line string) {
 	default:
 		return
 	}
-	marked := tables.touchedBy(with, without, d).routes
+	marked := scope.AffectedBy(with, without, d).Routes
 	for _, ns := range []string{"a", "b"} {
-		sc := newScope(Facts{Namespace: ns, Traits: value.Traits{IPv4: true}}, nil, tables.trims)
+		sc := scope.New(scope.Facts{Namespace: ns, Traits: value.Traits{IPv4: true}}, nil, tables.trims)
 		for _, port := range []int{80, 8080} {
 			before, after := sumsOf(tables, with, sc, port), sumsOf(tables, without, sc, port)
 			for h := range maps.Keys(merged(before, after)) {
@@ -328,7 +329,7 @@ func merged(a, b map[string]encodecache.Sum) map[string]encodecache.Sum {
 	return out
 }
 
-func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *Scope, port int) map[string]encodecache.Sum {
+func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *scope.Scope, port int) map[string]encodecache.Sum {
 	out := map[string]encodecache.Sum{}
 	hosts := map[string]bool{}
 	for svc := range n.Services() {
@@ -340,7 +341,7 @@ func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *Scope, port int) map[strin
 		}
 	}
 	for h := range hosts {
-		if f := tables.virtualHostOf(portView{n, sc, port, nil}, h); f != nil {
+		if f := tables.virtualHostOf(sc.OnPort(n, port, nil), h); f != nil {
 			out[h] = f.Sum()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -21,12 +22,12 @@ func TestReachIsAllThatIsSeen(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){"batch": m.batch, "": func(t *rapid.T) {
 			n := m.builder.View().Snapshot
 			meta := value.Meta{Namespace: namespace(t), Name: "asked"}
-			f := Facts{Namespace: meta.Namespace, Sidecar: randomSidecar(t, meta), Traits: value.Traits{IPv4: true}}
-			sc := newScope(f, value.Labels{"app": "one"}, tables.trims)
+			f := scope.Facts{Namespace: meta.Namespace, Sidecar: randomSidecar(t, meta), Traits: value.Traits{IPv4: true}}
+			sc := scope.New(f, value.Labels{"app": "one"}, tables.trims)
 			checkReach(t, n, sc)
 			checkSelected(t, n, meta.Namespace)
 			f.Sidecar = nil
-			for _, sc := range []*Scope{sc, newScope(f, value.Labels{"app": "one"}, tables.trims)} {
+			for _, sc := range []*scope.Scope{sc, scope.New(f, value.Labels{"app": "one"}, tables.trims)} {
 				checkPorts(t, n, sc, tables)
 			}
 		}})
@@ -68,11 +69,11 @@ func checkSelected(t *rapid.T, n *snapshot.Snapshot, ns string) {
 	}
 }
 
-func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {
-	hosts := sc.hosts(n)
+func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope) {
+	hosts := sc.Hosts(n)
 	for svc := range n.Services() {
 		if _, ok := hosts[svc.Host]; !ok && sc.Service(n, svc.Host) != nil {
-			t.Fatalf("%v sees %s, which is not in reach: %v", sc.imports, svc.Host, hosts)
+			t.Fatalf("%v sees %s, which is not in reach: %v", sc.Sidecar, svc.Host, hosts)
 		}
 	}
 	for vs := range n.VirtualServices() {
@@ -81,7 +82,7 @@ func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {
 		}
 		for _, h := range vs.Hosts {
 			if _, ok := hosts[h]; !ok {
-				t.Fatalf("%v sees %s of VirtualService %s/%s, which is not in reach: %v", sc.imports, h, vs.Namespace,
+				t.Fatalf("%v sees %s of VirtualService %s/%s, which is not in reach: %v", sc.Sidecar, h, vs.Namespace,
 					vs.Name, hosts)
 			}
 		}
@@ -89,7 +90,7 @@ func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *Scope) {
 }
 
 // checkPorts holds the services that claim a port against all that the scope sees there.
-func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *Scope, tables *Tables) {
+func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope, tables *Tables) {
 	v := outboundView{tables, n, sc}
 	for _, port := range []int{80, 443, 8080, 9000} {
 		var first []portClaim
@@ -97,15 +98,15 @@ func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *Scope, tables *Tables) {
 		for svc := range n.Services() {
 			if s := sc.Service(n, svc.Host); s != nil && s.PortByNumber(port) != nil {
 				p := s.PortByNumber(port).Protocol
-				serves = serves || p.IsHTTP() || p == value.Auto && sharesAddress(s)
+				serves = serves || p.IsHTTP() || p == value.Auto && s.SharesAddress()
 			}
 			s, p := v.seen(svc, port)
 			if p == nil {
 				continue
 			}
 			class := snapshot.ClassOn(svc, port)
-			if class != 0 && !slices.Contains(slices.Collect(sc.candidates(n, port, class)), svc) {
-				t.Fatalf("%v: %s is no candidate of class %c on %d", sc.imports, svc.ServiceKey, class, port)
+			if class != 0 && !slices.Contains(slices.Collect(sc.Candidates(n, port, class)), svc) {
+				t.Fatalf("%v: %s is no candidate of class %c on %d", sc.Sidecar, svc.ServiceKey, class, port)
 			}
 			if c := (portClaim{s, p, ""}); p.Protocol.IsHTTP() && s.Resolution != value.Alias &&
 				(len(first) == 0 || v.before(c, first[0]) < 0) {
@@ -113,10 +114,10 @@ func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *Scope, tables *Tables) {
 			}
 		}
 		if got := v.firstHTTP(port); len(got) != len(first) || len(got) > 0 && got[0] != first[0] {
-			t.Fatalf("%v: first on %d is %v, want %v", sc.imports, port, got, first)
+			t.Fatalf("%v: first on %d is %v, want %v", sc.Sidecar, port, got, first)
 		}
-		if got := sc.servesHTTP(n, port); got != serves {
-			t.Fatalf("%v: HTTP on %d: %v, want %v", sc.imports, port, got, serves)
+		if got := sc.ServesHTTP(n, port); got != serves {
+			t.Fatalf("%v: HTTP on %d: %v, want %v", sc.Sidecar, port, got, serves)
 		}
 		checkMembers(t, n, port)
 	}
@@ -129,7 +130,7 @@ func checkMembers(t *rapid.T, n *snapshot.Snapshot, port int) {
 		for svc := range n.Services() {
 			p := svc.PortByNumber(port)
 			if p == nil || p.Protocol.IsHTTP() || p.Protocol == value.UDP || svc.Resolution == value.Alias ||
-				!byMember(svc) {
+				!svc.ByMember() {
 				continue
 			}
 			if slices.ContainsFunc(n.Projection(svc.ServiceKey).Inline,

@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -57,7 +58,7 @@ func TestScopeOfSidecar(t *testing.T) {
 		"v/*":                    "z.example/b", // where a VirtualService leads to, of the first namespace
 	} {
 		tables := NewTables()
-		f := Facts{Namespace: "a"}
+		f := scope.Facts{Namespace: "a"}
 		if egress != "" {
 			f.Sidecar = &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "s"}, Spec: &networking.Sidecar{
 				Egress: []*networking.IstioEgressListener{{Hosts: strings.Fields(egress)}}}}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
@@ -19,18 +20,18 @@ type state struct {
 	// Rarely two have one address.
 	byAddress   map[string][]*client
 	byNamespace map[string]map[*client]struct{}
-	bases       map[Facts]*baseState
-	families    map[Facts]*family // by familyFacts
-	apart       bool              // every scope is made by itself; for tests, which set it before use
-	classes     int               // of all bases
-	emptied     []*classState     // those that lost their last member, though they may have another by now
+	bases       map[scope.Facts]*baseState
+	families    map[scope.Facts]*family // by familyFacts
+	apart       bool                    // every scope is made by itself; for tests, which set it before use
+	classes     int                     // of all bases
+	emptied     []*classState           // those that lost their last member, though they may have another by now
 	interest    interest
-	known       *known // of the Snapshot that is planned; nil when nothing is
+	known       *scope.Memo // of the Snapshot that is planned; nil when nothing is
 	serial      int
 	// stuck are the clients whose class could not be worked out, because that panicked: they keep what they have until
 	// a change, after which it is tried again. failed are the Facts of which the base panicked since the last change.
 	stuck  map[*client]struct{}
-	failed map[Facts]struct{}
+	failed map[scope.Facts]struct{}
 }
 
 type client struct {
@@ -55,7 +56,7 @@ type classState struct {
 type baseState struct {
 	base    *base
 	family  *family // nil if it is of none
-	facts   Facts
+	facts   scope.Facts
 	classes map[string]*classState // by id
 	broken  bool                   // its last computation panicked: base is an older one
 }
@@ -64,8 +65,8 @@ func newState() state {
 	return state{
 		clients: map[uint64]*client{}, byAddress: map[string][]*client{},
 		byNamespace: map[string]map[*client]struct{}{},
-		bases:       map[Facts]*baseState{}, families: map[Facts]*family{}, interest: newInterest(), stuck: map[*client]struct{}{},
-		failed: map[Facts]struct{}{},
+		bases:       map[scope.Facts]*baseState{}, families: map[scope.Facts]*family{}, interest: newInterest(), stuck: map[*client]struct{}{},
+		failed: map[scope.Facts]struct{}{},
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 	sets := map[*Class]*ResourceSet{}
 	if !d.EndpointsOnly() {
 		touch, concerned := p.touch(prev, v, &d.Delta)
-		p.known = touch.known
+		p.known = touch.Memo
 		objects := objectsIn(&d.Delta)
 		p.advanceFamilies(v, touch, objects)
 		for bs := range concerned {
@@ -219,14 +220,14 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 }
 
 // touch is what a change touches, and the bases that it may concern: all, if finding out panics.
-func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *touched, concerned map[*baseState]struct{}) {
+func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected, concerned map[*baseState]struct{}) {
 	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
-		touch = p.tables.touchedBy(prev.Snapshot, v.Snapshot, d)
+		touch = scope.AffectedBy(prev.Snapshot, v.Snapshot, d)
 		concerned = p.interest.in(touch, prev.Snapshot, v.Snapshot)
 	}) {
 		return touch, concerned
 	}
-	return &touched{all: true}, p.interest.all
+	return &scope.Affected{All: true}, p.interest.all
 }
 
 // inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.
@@ -259,9 +260,9 @@ func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 // advanceBase brings a base and the classes that stand on it to v. A base that a step skipped stands at an older
 // Snapshot, but at an equal one for its scope. Where it panics, the base stays as it was, and is made from nothing when
 // the next change touches it; so is the ResourceSet of a class. objects are those that changed.
-func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, sets map[*Class]*ResourceSet,
+func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *scope.Affected, sets map[*Class]*ResourceSet,
 	objects []value.ObjectKey) {
-	old, anew := bs.base, touch.all || bs.broken
+	old, anew := bs.base, touch.All || bs.broken
 	bs.broken = !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
 		switch f := bs.family; {
 		case anew:
@@ -278,7 +279,7 @@ func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *touched, s
 	same := old.equal(bs.base)
 	for _, cs := range bs.classes {
 		stale := anew || cs.broken || slices.ContainsFunc(cs.own.Targets, func(t workload.Target) bool {
-			_, ok := touch.hosts[t.Service.Host]
+			_, ok := touch.Hosts[t.Service.Host]
 			return ok
 		})
 		if !stale && same {

@@ -6,14 +6,14 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/endpoints"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot/chunked"
-	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // Tables hold what was generated from each Key, for all classes and shards of a process. Safe for concurrent use. Each
 // noun has its own tables, in its own file.
 type Tables struct {
-	trims     *encodecache.Table[trimKey, value.Service]
+	trims     *scope.Trims
 	clusters  clusterTables
 	endpoints endpoints.Tables
 	inbound   inbound.Tables
@@ -56,7 +56,7 @@ func NewTables() *Tables {
 	f := checked.NewFaults()
 	return &Tables{
 		faults:    f,
-		trims:     encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) }),
+		trims:     scope.NewTrims(),
 		clusters:  newClusterTables(f),
 		endpoints: endpoints.NewTables(),
 		inbound:   inbound.NewTables(f),

@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -19,7 +20,7 @@ func BenchmarkTouchManyHosts(b *testing.B) {
 	for _, hosts := range []int{1000, 4000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			mesh := func(weight int32) *snapshot.Snapshot {
-				spec := &networking.VirtualService{Gateways: []string{meshGateway}, Http: []*networking.HTTPRoute{{
+				spec := &networking.VirtualService{Gateways: []string{scope.MeshGateway}, Http: []*networking.HTTPRoute{{
 					Route: []*networking.HTTPRouteDestination{{Weight: weight,
 						Destination: &networking.Destination{Host: booksKey().Host}}}}}}
 				for i := range hosts {
@@ -29,12 +30,12 @@ func BenchmarkTouchManyHosts(b *testing.B) {
 					Export: value.Visibility{Public: true}, Routing: istio.Routing(spec)}
 				return bookshop(func(b *snapshottest.Batch) { b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs} })
 			}
-			old, now, tables := mesh(1), mesh(2), NewTables()
+			old, now := mesh(1), mesh(2)
 			delta := &snapshot.Delta{}
 			delta.Objects.Add(key, old.Object(key), now.Object(key))
 			b.ReportAllocs()
 			for b.Loop() {
-				if n := len(tables.touchedBy(old, now, delta).routes); n < hosts {
+				if n := len(scope.AffectedBy(old, now, delta).Routes); n < hosts {
 					b.Fatalf("%d virtual hosts touched, want %d", n, hosts)
 				}
 			}

@@ -2,6 +2,7 @@ package value
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -54,13 +55,15 @@ func ProtocolNamed(name string) (p Protocol, ok bool) {
 	return Auto, false
 }
 
-// OlderService orders services as conflicts are decided: by age, then host, then namespace.
-func OlderService(a, b *Service) int {
-	switch {
-	case a.Created != b.Created && a.Created < b.Created, a.Created == b.Created && a.Host < b.Host:
-		return -1
-	case a.Created != b.Created || a.Host != b.Host:
-		return 1
-	}
-	return strings.Compare(a.Namespace, b.Namespace)
+// OwnsAddress reports whether a service may have listeners at addresses of its own.
+func (s *Service) OwnsAddress() bool {
+	return s.ByMember() || slices.ContainsFunc(s.Addresses, func(a string) bool { return !isRange(a) })
 }
+
+// SharesAddress reports whether a service may be among those that are listened for at the wildcard address.
+func (s *Service) SharesAddress() bool {
+	return len(s.Addresses) == 0 && !s.Headless || slices.ContainsFunc(s.Addresses, isRange)
+}
+
+// isRange reports whether an address stands for several.
+func isRange(address string) bool { return strings.Contains(address, "/") }

@@ -1,4 +1,4 @@
-package plan
+package scope
 
 import (
 	"fmt"
@@ -14,73 +14,73 @@ import (
 // domain is a domain that a virtual host asks for. A short one, made from a longer host, yields to the service that is
 // really called so.
 type domain struct {
-	name  string
+	Name  string
 	short bool
 }
 
 // domains are the domains of a claim's virtual host: those that it asks for, without those that another one has.
-func (v portView) domains(c claim) []string {
+func (v PortView) domains(c Claim) []string {
 	var out []string
 	for _, d := range v.asked(c) {
-		if v.taken(c, d) || slices.Contains(out, d.name) {
+		if v.taken(c, d) || slices.Contains(out, d.Name) {
 			continue
 		}
-		out = append(out, d.name)
+		out = append(out, d.Name)
 	}
 	return out
 }
 
-// dialled are all domains that a claim's virtual host asks for, each also with the port.
-func (v portView) dialled(c claim) []string {
+// Dialled are all domains that a claim's virtual host asks for, each also with the port.
+func (v PortView) Dialled(c Claim) []string {
 	var out []string
 	for _, d := range v.asked(c) {
-		if !slices.Contains(out, d.name) {
-			out = append(out, d.name, fmt.Sprintf("%s:%d", d.name, v.port))
+		if !slices.Contains(out, d.Name) {
+			out = append(out, d.Name, fmt.Sprintf("%s:%d", d.Name, v.Port))
 		}
 	}
 	return out
 }
 
 // asked are the domains that a claim's virtual host would have if it were the only one.
-func (v portView) asked(c claim) []domain {
-	if c.service == nil {
-		return []domain{{name: gen.Domain(c.host)}}
+func (v PortView) asked(c Claim) []domain {
+	if c.Service == nil {
+		return []domain{{Name: gen.Domain(c.Host)}}
 	}
-	out := v.names(c.host)
-	for _, alias := range aliases(v.n, v.sc, c.service) {
-		out = append(out, v.names(alias)...)
+	out := v.Names(c.Host)
+	for _, alias := range Aliases(v.Snapshot, v.Scope, c.Service) {
+		out = append(out, v.Names(alias)...)
 	}
-	if c.service.Headless {
+	if c.Service.Headless {
 		for _, d := range out {
-			out = append(out, domain{"*." + d.name, d.short})
+			out = append(out, domain{"*." + d.Name, d.short})
 		}
 	}
-	for _, a := range v.addresses(c.service) {
-		out = append(out, domain{name: gen.Domain(a)})
+	for _, a := range v.addresses(c.Service) {
+		out = append(out, domain{Name: gen.Domain(a)})
 	}
 	return out
 }
 
-// names are a service's host, the same with a final dot, and its short forms in the client's namespace.
-func (v portView) names(host string) []domain {
-	out := []domain{{name: host}}
-	if v.sc.Traits.Type != value.Proxyless {
-		out = append(out, domain{name: host + "."})
+// Names are a service's host, the same with a final dot, and its short forms in the client's namespace.
+func (v PortView) Names(host string) []domain {
+	out := []domain{{Name: host}}
+	if v.Scope.Traits.Type != value.Proxyless {
+		out = append(out, domain{Name: host + "."})
 	}
-	rest, ok := strings.CutSuffix(host, ".svc."+v.n.Mesh.DomainSuffix)
+	rest, ok := strings.CutSuffix(host, ".svc."+v.Snapshot.Mesh.DomainSuffix)
 	name, ns, ok2 := strings.Cut(rest, ".")
 	if !ok || !ok2 {
 		return out
 	}
-	if v.sc.in(ns) {
+	if v.Scope.In(ns) {
 		out = append(out, domain{name, true})
 	}
 	return append(out, domain{rest, true}, domain{rest + ".svc", true})
 }
 
-// aliases are the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as the
+// Aliases are the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as the
 // scope imports them.
-func aliases(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []string {
+func Aliases(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []string {
 	return slices.DeleteFunc(aliasesOf(n, sc, svc.Host, 0),
 		func(alias string) bool { return !sc.importsAlias(svc, alias) })
 }
@@ -89,7 +89,7 @@ func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string
 	const deepest = 8 // they may stand for each other
 	var out []string
 	for a := range n.AliasesOf(host) {
-		if sc.sees(a.Export) && depth < deepest {
+		if sc.Sees(a.Export) && depth < deepest {
 			out = append(append(out, a.Host), aliasesOf(n, sc, a.Host, depth+1)...)
 		}
 	}
@@ -98,11 +98,11 @@ func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string
 
 // addresses are the virtual addresses by which the proxy may call a service: of those in its own families, the first of
 // a Kubernetes Service, all of a ServiceEntry. Ranges are none.
-func (v portView) addresses(svc *value.Service) []string {
+func (v PortView) addresses(svc *value.Service) []string {
 	var out []string
 	for _, a := range svc.Addresses {
 		ip, err := netip.ParseAddr(a)
-		t := v.sc.Traits
+		t := v.Scope.Traits
 		if err != nil || ip.Is4() && !t.IPv4 && t.IPv6 || ip.Is6() && !t.IPv6 {
 			continue
 		}
@@ -115,23 +115,23 @@ func (v portView) addresses(svc *value.Service) []string {
 }
 
 // taken reports whether another virtual host has a domain that c asks for.
-func (v portView) taken(c claim, d domain) bool {
-	for _, host := range v.rivals(d.name) {
-		if host == c.host || !hasService(v.n, host) && !hasRule(v.n, host) {
+func (v PortView) taken(c Claim, d domain) bool {
+	for _, host := range v.rivals(d.Name) {
+		if host == c.Host || !hasService(v.Snapshot, host) && !hasRule(v.Snapshot, host) {
 			continue
 		}
-		other, ok := v.claim(host)
+		other, ok := v.Claim(host)
 		if !ok {
 			continue
 		}
 		asked := v.asked(other)
-		i := slices.IndexFunc(asked, func(o domain) bool { return o.name == d.name })
+		i := slices.IndexFunc(asked, func(o domain) bool { return o.Name == d.Name })
 		switch {
 		case i < 0:
-		case d.short && other.service != nil && other.host == d.name:
+		case d.short && other.Service != nil && other.Host == d.Name:
 			return true
-		case asked[i].short && c.service != nil && c.host == d.name:
-		case other.before(c, v.sc):
+		case asked[i].short && c.Service != nil && c.Host == d.Name:
+		case other.before(c, v.Scope):
 			return true
 		}
 	}
@@ -139,8 +139,8 @@ func (v portView) taken(c claim, d domain) bool {
 }
 
 // rivals are the hosts whose virtual hosts may ask for a domain.
-func (v portView) rivals(name string) []string {
-	return claimants(v.n, name, func(short string) []string { return v.sc.namesakes(v.n, short) })
+func (v PortView) rivals(name string) []string {
+	return claimants(v.Snapshot, name, func(short string) []string { return v.Scope.namesakes(v.Snapshot, short) })
 }
 
 // claimants are the hosts that may ask for a domain. namesake gives the services that a name without dots may mean.
@@ -197,13 +197,6 @@ func namespaceOf(n *snapshot.Snapshot, host string) string {
 	}
 	_, namespace, _ := strings.Cut(rest, ".")
 	return namespace
-}
-
-func hasRule(n *snapshot.Snapshot, host string) bool {
-	for range n.VirtualServicesOfHost(host) {
-		return true
-	}
-	return false
 }
 
 // nearHosts are the hosts whose virtual hosts depend on the service or VirtualServices of host: itself, its aliases,

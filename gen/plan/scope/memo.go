@@ -1,4 +1,4 @@
-package plan
+package scope
 
 import (
 	"slices"
@@ -8,12 +8,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// known is what was found out about one Snapshot for some scope and holds for all of them: it spares the next scopes
+// Memo is what was found out about one Snapshot for some scope and holds for all of them: it spares the next scopes
 // the search. It lives while the Snapshot is planned. Owned by the config goroutine; nil remembers nothing.
-type known struct {
-	n     *snapshot.Snapshot
-	hosts map[string]*hostFacts
-	rules map[rulesAsked]snapshot.Rules
+type Memo struct {
+	Snapshot *snapshot.Snapshot
+	hosts    map[string]*hostFacts
+	rules    map[rulesAsked]snapshot.Rules
 }
 
 // rulesAsked is a service and the namespace of its clients.
@@ -52,20 +52,13 @@ type domainsAsked struct {
 	own, v4, v6, proxyless bool
 }
 
-func newKnown(n *snapshot.Snapshot) *known {
-	return &known{n: n, hosts: map[string]*hostFacts{}, rules: map[rulesAsked]snapshot.Rules{}}
-}
-
-// knownOf is what is known of the Snapshot that is planned.
-func (s *state) knownOf(n *snapshot.Snapshot) *known {
-	if s.known == nil || s.known.n != n {
-		s.known = newKnown(n)
-	}
-	return s.known
+// NewMemo makes the memo of a Snapshot, which knows nothing yet.
+func NewMemo(n *snapshot.Snapshot) *Memo {
+	return &Memo{Snapshot: n, hosts: map[string]*hostFacts{}, rules: map[rulesAsked]snapshot.Rules{}}
 }
 
 // host is what there is under a host in n, which is k's own Snapshot.
-func (k *known) host(n *snapshot.Snapshot, host string) *hostFacts {
+func (k *Memo) host(n *snapshot.Snapshot, host string) *hostFacts {
 	if k == nil {
 		return newHostFacts(n, host)
 	}
@@ -84,7 +77,7 @@ func newHostFacts(n *snapshot.Snapshot, host string) *hostFacts {
 	for p := range snapshot.Patterns(host) {
 		var rules []*value.VirtualService
 		for vs := range n.VirtualServicesOfHost(p) {
-			if slices.Contains(vs.Gateways, meshGateway) {
+			if slices.Contains(vs.Gateways, MeshGateway) {
 				rules = append(rules, vs)
 			}
 		}
@@ -111,17 +104,17 @@ func standsAlone(n *snapshot.Snapshot, host string) bool {
 	return true
 }
 
-// domainList are the domains of a claim's virtual host, by spaces.
-func (v portView) domainList(c claim) string {
-	if v.known == nil {
+// DomainList are the domains of a claim's virtual host, by spaces.
+func (v PortView) DomainList(c Claim) string {
+	if v.Memo == nil {
 		return strings.Join(v.domains(c), " ")
 	}
-	f := v.known.host(v.n, c.host)
+	f := v.Memo.host(v.Snapshot, c.Host)
 	if !f.alone {
 		return strings.Join(v.domains(c), " ")
 	}
-	t := v.sc.Traits
-	k := domainsAsked{c.service, f.namespace != "" && v.sc.in(f.namespace), t.IPv4, t.IPv6, t.Type == value.Proxyless}
+	t := v.Scope.Traits
+	k := domainsAsked{c.Service, f.namespace != "" && v.Scope.In(f.namespace), t.IPv4, t.IPv6, t.Type == value.Proxyless}
 	list, ok := f.domains[k]
 	if !ok {
 		list = strings.Join(v.domains(c), " ")
@@ -130,25 +123,25 @@ func (v portView) domainList(c claim) string {
 	return list
 }
 
-// meant is the service that a host means for the scope; nil if it sees none.
-func (v portView) meant(host string) *value.Service {
-	return v.sc.among(v.n, host, slices.Values(v.known.host(v.n, host).services))
+// Meant is the service that a host means for the scope; nil if it sees none.
+func (v PortView) Meant(host string) *value.Service {
+	return v.Scope.among(v.Snapshot, host, slices.Values(v.Memo.host(v.Snapshot, host).services))
 }
 
-// ruleOf is the DestinationRule that applies when the scope's proxies call a service; nil if there is none.
-func (v portView) ruleOf(svc *value.Service) *value.DestinationRule {
-	if v.known == nil {
-		return v.sc.Rule(v.n, svc)
+// RuleOf is the DestinationRule that applies when the scope's proxies call a service; nil if there is none.
+func (v PortView) RuleOf(svc *value.Service) *value.DestinationRule {
+	if v.Memo == nil {
+		return v.Scope.Rule(v.Snapshot, svc)
 	}
-	v.sc.noteRules(v.n, svc)
-	k := rulesAsked{v.sc.Namespace, svc}
-	rules, ok := v.known.rules[k]
+	v.Scope.noteRules(v.Snapshot, svc)
+	k := rulesAsked{v.Scope.Namespace, svc}
+	rules, ok := v.Memo.rules[k]
 	if !ok {
-		if len(v.known.rules) >= maxRules {
-			clear(v.known.rules)
+		if len(v.Memo.rules) >= maxRules {
+			clear(v.Memo.rules)
 		}
-		rules = v.n.RulesFor(v.sc.Namespace, svc)
-		v.known.rules[k] = rules
+		rules = v.Snapshot.RulesFor(v.Scope.Namespace, svc)
+		v.Memo.rules[k] = rules
 	}
-	return rules.Select(v.sc.Namespace, v.sc.Labels)
+	return rules.Select(v.Scope.Namespace, v.Scope.Labels)
 }

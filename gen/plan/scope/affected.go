@@ -1,4 +1,4 @@
-package plan
+package scope
 
 import (
 	"slices"
@@ -8,40 +8,40 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// touched is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two
+// Affected is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two
 // Snapshots for some scope. It is worked out once for each step and then asked by every base.
-type touched struct {
+type Affected struct {
 	// all: anything may differ. Then hosts and routes are nil, for those that there are, or what one explicit scope may
 	// see.
-	all bool
+	All bool
 	// hosts are those whose clusters and listeners may differ; routes those whose virtual hosts may, patterns of
 	// VirtualServices included.
-	hosts, routes map[string]struct{}
+	Hosts, Routes map[string]struct{}
 	// ports and routePorts are those of the services of hosts and of routes; sniffed those of routes with a service
 	// that has a sniffed port.
 	ports, routePorts map[int]struct{}
 	sniffed           map[string]struct{}
 	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any
 	// port.
-	wide bool
+	Wide bool
 	// served: whether a port has a route configuration may differ, whatever hosts are touched.
 	served bool
 	// virtual: so may the listener of all intercepted connections.
-	virtual bool
+	Virtual bool
 	// delta is what differs; nil if anything may.
-	delta *snapshot.Delta
+	Delta *snapshot.Delta
 	// known is what was found out about the newer Snapshot; nil if anything may differ.
-	known *known
+	Memo *Memo
 }
 
-// touchedBy works out what d, the difference between old and n, touches.
-func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touched {
+// AffectedBy works out what d, the difference between old and n, touches.
+func AffectedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *Affected {
 	if d.All || old.Mesh == nil {
-		return &touched{all: true}
+		return &Affected{All: true}
 	}
 	s := &step{
-		touched: touched{hosts: map[string]struct{}{}, routes: map[string]struct{}{}, delta: d, known: newKnown(n)},
-		tables:  t, old: old, n: n,
+		Affected: Affected{Hosts: map[string]struct{}{}, Routes: map[string]struct{}{}, Delta: d, Memo: NewMemo(n)},
+		old:      old, n: n,
 		done: map[string]struct{}{}, seen: map[nearAt]struct{}{}, joined: map[joinedAt]struct{}{},
 	}
 	for k := range d.ServiceKeys() {
@@ -54,26 +54,18 @@ func (t *Tables) touchedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *touche
 		s.rule(c.Old)
 		s.rule(c.New)
 	}
-	for h := range s.routes {
+	for h := range s.Routes {
 		if !hasService(old, h) || !hasService(n, h) {
-			s.wide = true
+			s.Wide = true
 		}
 	}
 	s.findPorts(old, n)
-	return &s.touched
-}
-
-func hasService(n *snapshot.Snapshot, host string) bool {
-	for range n.ServicesOfHost(host) {
-		return true
-	}
-	return false
+	return &s.Affected
 }
 
 // step collects what one Delta touches.
 type step struct {
-	touched
-	tables *Tables
+	Affected
 	old, n *snapshot.Snapshot
 	done   map[string]struct{} // whose virtual hosts are marked, with those that depend on them
 	// seen and joined are what near and together have done: a VirtualService of many hosts is come to from each of
@@ -100,13 +92,13 @@ func (s *step) both(f func(*snapshot.Snapshot)) {
 
 // host marks everything that is made from the services of a host.
 func (s *step) host(host string) {
-	if _, ok := s.hosts[host]; ok {
+	if _, ok := s.Hosts[host]; ok {
 		return
 	}
-	s.hosts[host] = struct{}{}
+	s.Hosts[host] = struct{}{}
 	s.virtualHosts(host)
 	s.both(func(n *snapshot.Snapshot) {
-		for _, h := range s.tables.relatedListeners(n, host) {
+		for _, h := range relatedListeners(n, host) {
 			s.host(h)
 		}
 	})
@@ -145,7 +137,7 @@ func (s *step) near(n *snapshot.Snapshot, host string) {
 // together marks all hosts of a VirtualService, once in a step: each of its hosts leads here.
 func (s *step) together(n *snapshot.Snapshot, vs *value.VirtualService) {
 	at := joinedAt{n, vs}
-	if _, ok := s.joined[at]; ok || !slices.Contains(vs.Gateways, meshGateway) {
+	if _, ok := s.joined[at]; ok || !slices.Contains(vs.Gateways, MeshGateway) {
 		return
 	}
 	s.joined[at] = struct{}{}
@@ -154,7 +146,7 @@ func (s *step) together(n *snapshot.Snapshot, vs *value.VirtualService) {
 	}
 }
 
-func (s *step) route(host string) { s.routes[host] = struct{}{} }
+func (s *step) route(host string) { s.Routes[host] = struct{}{} }
 
 // service marks a service and what else is made from it: the virtual hosts that route to it, ExternalName services that
 // stand for it, services that share an address with it, and patterns of VirtualServices that cover it.
@@ -245,5 +237,28 @@ func (s *step) rule(d *value.DestinationRule) {
 			s.host(h)
 			s.callers(n, h)
 		})
+	})
+}
+
+// findPorts works out what the services of the touched hosts have for ports.
+func (t *Affected) findPorts(snaps ...*snapshot.Snapshot) {
+	t.ports, t.routePorts, t.sniffed = map[int]struct{}{}, map[int]struct{}{anyHostPort: {}}, map[string]struct{}{}
+	each := func(hosts map[string]struct{}, f func(svc *value.Service, p *value.Port)) {
+		for h := range hosts {
+			for _, n := range snaps {
+				for svc := range n.ServicesOfHost(h) {
+					for _, p := range svc.Ports {
+						f(svc, p)
+					}
+				}
+			}
+		}
+	}
+	each(t.Hosts, func(_ *value.Service, p *value.Port) { t.ports[p.Number] = struct{}{} })
+	each(t.Routes, func(svc *value.Service, p *value.Port) {
+		t.routePorts[p.Number] = struct{}{}
+		if p.Protocol == value.Auto {
+			t.sniffed[svc.Host] = struct{}{}
+		}
 	})
 }

@@ -1,4 +1,4 @@
-package plan
+package scope
 
 import (
 	"iter"
@@ -11,9 +11,9 @@ import (
 
 // What a scope may see, found from its imports: an explicit scope costs what it imports, whatever else the mesh has.
 
-// hosts are all hosts of which an explicit scope may see services or VirtualServices, destinations of those that it
+// Hosts are all hosts of which an explicit scope may see services or VirtualServices, destinations of those that it
 // imports included; it may hold more.
-func (sc *Scope) hosts(n *snapshot.Snapshot) map[string]struct{} {
+func (sc *Scope) Hosts(n *snapshot.Snapshot) map[string]struct{} {
 	out := map[string]struct{}{}
 	rules := func(list iter.Seq[*value.VirtualService]) {
 		for vs := range list {
@@ -51,9 +51,9 @@ func (sc *Scope) hosts(n *snapshot.Snapshot) map[string]struct{} {
 	return out
 }
 
-// runs are the services of a class on a port that the scope may see, in one or more runs; each is oldest first, and
+// Runs are the services of a class on a port that the scope may see, in one or more runs; each is oldest first, and
 // they may overlap.
-func (sc *Scope) runs(n *snapshot.Snapshot, port int, class snapshot.PortClass) (out []iter.Seq[*value.Service]) {
+func (sc *Scope) Runs(n *snapshot.Snapshot, port int, class snapshot.PortClass) (out []iter.Seq[*value.Service]) {
 	if sc.Wide() {
 		return append(out, n.Claims(port, class))
 	}
@@ -88,9 +88,9 @@ func ofHost(n *snapshot.Snapshot, i hostImport, port int, class snapshot.PortCla
 	}
 }
 
-// candidates yields the services of a class on a port that the scope may see, each once.
-func (sc *Scope) candidates(n *snapshot.Snapshot, port int, class snapshot.PortClass) iter.Seq[*value.Service] {
-	runs := sc.runs(n, port, class)
+// Candidates yields the services of a class on a port that the scope may see, each once.
+func (sc *Scope) Candidates(n *snapshot.Snapshot, port int, class snapshot.PortClass) iter.Seq[*value.Service] {
+	runs := sc.Runs(n, port, class)
 	if len(runs) == 1 {
 		return runs[0]
 	}
@@ -109,12 +109,12 @@ func (sc *Scope) candidates(n *snapshot.Snapshot, port int, class snapshot.PortC
 	}
 }
 
-// servesHTTP reports whether the scope has a service with an HTTP port of that number, or with a sniffed one at an
+// ServesHTTP reports whether the scope has a service with an HTTP port of that number, or with a sniffed one at an
 // address that it shares.
-func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
+func (sc *Scope) ServesHTTP(n *snapshot.Snapshot, port int) bool {
 	for _, class := range []snapshot.PortClass{snapshot.PublicHTTP, snapshot.SomeHTTP, snapshot.Wild,
 		snapshot.Aliases} {
-		for svc := range sc.candidates(n, port, class) {
+		for svc := range sc.Candidates(n, port, class) {
 			if sc.routesOn(n, svc.Host, port) {
 				return true
 			}
@@ -123,7 +123,7 @@ func (sc *Scope) servesHTTP(n *snapshot.Snapshot, port int) bool {
 	if sc.Wide() {
 		return false
 	}
-	for host := range sc.hosts(n) { // what it only knows as a destination
+	for host := range sc.Hosts(n) { // what it only knows as a destination
 		if sc.routesOn(n, host, port) {
 			return true
 		}
@@ -139,5 +139,5 @@ func (sc *Scope) routesOn(n *snapshot.Snapshot, host string, port int) bool {
 		return false
 	}
 	p := svc.PortByNumber(port).Protocol
-	return p.IsHTTP() || p == value.Auto && sharesAddress(svc)
+	return p.IsHTTP() || p == value.Auto && svc.SharesAddress()
 }

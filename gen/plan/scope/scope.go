@@ -1,4 +1,4 @@
-package plan
+package scope
 
 import (
 	"iter"
@@ -8,7 +8,6 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -43,23 +42,18 @@ type Scope struct {
 	exclude []hostImport // what the egress takes out of the imports: "~namespace/host"
 	// parts are the listeners of an egress that names ports; the imports are then those of all parts. listener is set
 	// in a part.
-	parts    []*Scope
+	Parts    []*Scope
 	listener *networking.IstioEgressListener
-	trims    *encodecache.Table[trimKey, value.Service]
+	trims    *Trims
 	insiders *insiders // of an outsider's scope while its resources are made; else nil
 }
 
 // hostImport is one "namespace/host" of a Sidecar's egress.
 type hostImport struct{ namespace, host string }
 
-// trimKey is a service with fewer ports: the comma-separated numbers.
-type trimKey struct {
-	service *value.Service
-	ports   string
-}
-
-func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, value.Service]) *Scope {
-	sc := &Scope{Facts: f, Labels: labels, trims: trims}
+// New makes the Scope of the proxies with some Facts. labels are those that a selector reads.
+func New(f Facts, labels value.Labels, t *Trims) *Scope {
+	sc := &Scope{Facts: f, Labels: labels, trims: t}
 	if f.Sidecar == nil || len(f.Sidecar.Spec.GetEgress()) == 0 {
 		return sc
 	}
@@ -67,7 +61,7 @@ func newScope(f Facts, labels value.Labels, trims *encodecache.Table[trimKey, va
 	for _, e := range f.Sidecar.Spec.GetEgress() {
 		sc.take(e.GetHosts())
 	}
-	if sc.parts = sc.partsOf(); sc.parts != nil {
+	if sc.Parts = sc.partsOf(); sc.Parts != nil {
 		sc.exclude = nil // each holds in its own part
 	}
 	return sc
@@ -93,13 +87,24 @@ func (sc *Scope) take(hosts []string) {
 	}
 }
 
+// Imports yields the namespace and the host of each import; either may be a pattern.
+func (sc *Scope) Imports() iter.Seq2[string, string] {
+	return func(yield func(namespace, host string) bool) {
+		for _, i := range sc.imports {
+			if !yield(i.namespace, i.host) {
+				return
+			}
+		}
+	}
+}
+
 // Wide reports whether the scope is the default one: everything that is exported to the proxy's namespace.
 func (sc *Scope) Wide() bool { return sc.imports == nil }
 
-// imported reports whether an import names host in namespace ns and no exclusion does. host may be a pattern, which a
+// Imported reports whether an import names host in namespace ns and no exclusion does. host may be a pattern, which a
 // wider or an equal pattern imports, and which a narrower one touches; only a pattern that covers all of it excludes
 // it.
-func (sc *Scope) imported(ns, host string) bool {
+func (sc *Scope) Imported(ns, host string) bool {
 	return sc.imports == nil || !sc.excluded(ns, host) && slices.ContainsFunc(sc.imports, func(i hostImport) bool {
 		return i.in(ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") &&
 			value.HostMatches(host, i.host))
@@ -145,7 +150,7 @@ func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
 func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*value.Service]) *value.Service {
 	var best *value.Service
 	for svc := range services {
-		if sc.sees(svc.Export) && sc.imported(svc.Namespace, host) &&
+		if sc.Sees(svc.Export) && sc.Imported(svc.Namespace, host) &&
 			(best == nil || sc.prefer(svc, best)) {
 			best = svc
 		}
@@ -157,7 +162,7 @@ func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*val
 }
 
 func (sc *Scope) prefer(a, b *value.Service) bool {
-	if own := sc.in(a.Namespace); own != sc.in(b.Namespace) {
+	if own := sc.In(a.Namespace); own != sc.In(b.Namespace) {
 		return own
 	}
 	if a.Registry != b.Registry {
@@ -188,8 +193,8 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	}
 	var best *value.Service // of the client's own namespace, else of the first by name
 	for svc := range n.ServicesOfHost(host) {
-		if sc.sees(svc.Export) && !sc.excluded(svc.Namespace, host) &&
-			(best == nil || sc.in(svc.Namespace)) {
+		if sc.Sees(svc.Export) && !sc.excluded(svc.Namespace, host) &&
+			(best == nil || sc.In(svc.Namespace)) {
 			best = svc
 		}
 	}
@@ -205,7 +210,7 @@ func (sc *Scope) Services(n *snapshot.Snapshot) iter.Seq[*value.Service] {
 		return sc.each(n, n.Services())
 	}
 	return func(yield func(*value.Service) bool) {
-		for _, host := range slices.Sorted(maps.Keys(sc.hosts(n))) {
+		for _, host := range slices.Sorted(maps.Keys(sc.Hosts(n))) {
 			if svc := sc.Service(n, host); svc != nil && !yield(svc) {
 				return
 			}
@@ -252,6 +257,6 @@ func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.Destinati
 // SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one
 // of its hosts. Whether it binds to the mesh or to a gateway is for the caller to ask.
 func (sc *Scope) SeesVirtualService(vs *value.VirtualService) bool {
-	return sc.sees(vs.Export) &&
-		slices.ContainsFunc(vs.Hosts, func(h string) bool { return sc.imported(vs.Namespace, h) })
+	return sc.Sees(vs.Export) &&
+		slices.ContainsFunc(vs.Hosts, func(h string) bool { return sc.Imported(vs.Namespace, h) })
 }

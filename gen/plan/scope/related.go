@@ -1,4 +1,4 @@
-package plan
+package scope
 
 import (
 	"strings"
@@ -11,9 +11,9 @@ import (
 // or VirtualServices of host: those that share an address with one of its services (whichever of them a client sees),
 // be it of an endpoint of headless ones, those with TCP or TLS routes to it, wildcard hosts that cover it, and those
 // that it is an alias of.
-func (t *Tables) relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
+func relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
 	for svc := range n.ServicesOfHost(host) {
-		hosts = append(hosts, t.sharers(n, svc)...)
+		hosts = append(hosts, sharers(n, svc)...)
 		if svc.ExternalName != "" {
 			hosts = append(hosts, svc.ExternalName)
 		}
@@ -51,8 +51,8 @@ func covered(n *snapshot.Snapshot, host string) (hosts []string) {
 }
 
 // sharers are the hosts of headless services that have an endpoint of svc at one of its ports.
-func (t *Tables) sharers(n *snapshot.Snapshot, svc *value.Service) (hosts []string) {
-	if !byMember(svc) {
+func sharers(n *snapshot.Snapshot, svc *value.Service) (hosts []string) {
+	if !svc.ByMember() {
 		return nil
 	}
 	for _, p := range svc.Ports {

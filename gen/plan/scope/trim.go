@@ -1,17 +1,37 @@
-package plan
+package scope
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
+
+// trimKey is a service with fewer ports: the comma-separated numbers.
+type trimKey struct {
+	service *value.Service
+	ports   string
+}
+
+// Trims intern the services that have fewer ports for some scope. Safe for concurrent use.
+type Trims struct {
+	table *encodecache.Table[trimKey, value.Service]
+}
+
+// NewTrims makes an empty table.
+func NewTrims() *Trims {
+	return &Trims{encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) })}
+}
+
+// Len is how many services somebody holds.
+func (t *Trims) Len() int { return t.table.Len() }
 
 // trim is svc with only those of its ports; the same pointer for the same service and ports while anyone holds it.
 func (sc *Scope) trim(svc *value.Service, ports []int) *value.Service {
 	slices.Sort(ports)
-	return sc.trims.Get(trimKey{svc, strings.Trim(fmt.Sprint(slices.Compact(ports)), "[]")})
+	return sc.trims.table.Get(trimKey{svc, strings.Trim(fmt.Sprint(slices.Compact(ports)), "[]")})
 }
 
 // trimmed makes the service of a trimKey.
