@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -166,14 +167,15 @@ func isDomain(s string) bool {
 		strings.Trim(parts[len(parts)-1], "0123456789") != ""
 }
 
-// isLabel reports whether s is one part of a DNS name.
+// isLabel reports whether s is one part of a DNS name; upper case letters are as good as lower case ones.
 func isLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
-	})
+	lower := strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r - 'A' + 'a'
+		}
+		return r
+	}, s)
+	return len(validation.IsDNS1123Label(lower)) == 0
 }
 
 // hostIn takes "namespace/host", or a host alone if that is allowed. A namespace is a name, "*", or one of special.

@@ -141,3 +141,14 @@ func TestSourcesMergeByPrecedence(t *testing.T) {
 		}
 	})
 }
+
+// TestLabelsOfNames: what is one part of a DNS name. Upper case is as good as lower case, but only of ASCII: the Kelvin
+// sign is no k.
+func TestLabelsOfNames(t *testing.T) {
+	for text, want := range map[string]bool{"a": true, "A-b": true, "0": true, "": false, "-a": false, "a-": false,
+		"a.b": false, "a_b": false, "\u212a": false, strings.Repeat("x", 63): true, strings.Repeat("x", 64): false} {
+		if isLabel(text) != want {
+			t.Errorf("%q is a label: %v", text, !want)
+		}
+	}
+}

@@ -25,6 +25,13 @@
 // (package ingest/crd) are applied to objects from a directory only: for others the API server has applied those of its
 // own CRDs. What Envoy's texts may look like is package envoytext.
 //
+// A kind is described once, by a Kind: how the API calls it, how it is decoded, stripped and checked, what its value is
+// and how values are compared. Sources, the Store, metrics, pages and docs/api-support.md read the descriptions. To add a
+// kind, write its value in package value (the type, its Kind, Object and Equal), its description here (a function that
+// Kinds calls, with the check and what makes the value), and the generator that reads the value, by snapshot.Get, All or
+// In. Then name its fields in ingest/support/fields.txt, and let the tests of ingest/support and ingest/crd write
+// docs/api-support.md and schemas.json anew (-update).
+//
 // Whether an object is admitted depends on the object alone. Conflicts between objects are decided by the same rules
 // always:
 //   - one key in several sources: the source that was named first to NewStore of those that hold the object; when it is
