@@ -10,6 +10,7 @@ import (
 type Block struct {
 	pieces [][]byte
 	size   int
+	runs   []*Run // that pieces are of
 }
 
 // Len is the number of encoded bytes.
@@ -19,7 +20,7 @@ func (b *Block) Len() int { return b.size }
 func NewSotWBlock(entries iter.Seq[*Entry]) *Block {
 	g := &gather{}
 	for e := range entries {
-		g.total += sizeField(e.anyLen())
+		g.total += sizeField(e.room())
 	}
 	for e := range entries {
 		e.gatherSotW(g)
@@ -44,26 +45,15 @@ const fewPieces = 4
 
 // newBlock joins the pieces of a run: a copy now is a list entry less in each response.
 func newBlock(g *gather) *Block {
-	b := &Block{size: g.n}
-	pieces := g.done()
-	if len(pieces) <= fewPieces {
-		b.pieces = pieces
-		return b
-	}
-	for len(pieces) > 0 {
-		n := 0
-		for n < len(pieces) && len(pieces[n]) < maxJoint {
-			n++
-		}
-		if n > 0 {
-			b.pieces = append(b.pieces, slices.Concat(pieces[:n]...))
-		} else {
-			b.pieces, n = append(b.pieces, pieces[0]), 1
-		}
-		pieces = pieces[n:]
+	b := &Block{size: g.n, pieces: g.done(), runs: g.runs}
+	if len(b.pieces) > fewPieces && len(b.runs) == 0 {
+		b.pieces = joined(b.pieces)
 	}
 	return b
 }
+
+// Runs are what the block's bytes are in part, and has in common with others.
+func (b *Block) Runs() []*Run { return b.runs }
 
 // addBlocks appends blocks, whose size does not count in g.total.
 func (g *gather) addBlocks(blocks []*Block) {
@@ -151,4 +141,4 @@ func (e *Entry) gatherDelta(g *gather) {
 }
 
 // deltaRoom is at least what gatherDelta appends.
-func (e *Entry) deltaRoom() int { return e.anyLen() + len(e.name) + versionLen + 4*maxTag }
+func (e *Entry) deltaRoom() int { return e.room() + len(e.name) + versionLen + 4*maxTag }

@@ -2,6 +2,7 @@
 //
 //	Key ──Table──► Fragment (bytes, hash)          one encoding per Key, ever
 //	header + Fragments ──► Entry (name, version)   one resource
+//	Fragments ──► Run                              joined once for all Entries that have them
 //	Entry ──► Frame (pieces of its Any, length)    gathered; only small pieces are copied
 //	Frames ──► Response (SotW or Delta)            assembled once, sent to many streams
 //

@@ -20,6 +20,7 @@ type Entry struct {
 	size    int                 // bytes of the message
 	leaf    *Fragment           // the whole message, or nil
 	parts   iter.Seq[*Fragment] // nil in a leaf
+	runs    iter.Seq[*Run]      // the same bytes; nil if there are no runs
 	from    origin
 	absent  bool
 

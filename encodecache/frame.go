@@ -17,12 +17,13 @@ type Frame struct {
 
 // Frame is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at
 // the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small
-// one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when asked.
+// one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when asked, and so
+// is that of an Entry in runs, which copies nothing.
 func (e *Entry) Frame() *Frame {
 	if f := e.frame.Load(); f != nil {
 		return f
 	}
-	g := &gather{total: e.anyLen()}
+	g := &gather{total: e.room()}
 	e.gatherAny(g)
 	f := &Frame{Pieces: g.done(), Len: g.n}
 	if e.kept() && !e.frame.CompareAndSwap(nil, f) {
@@ -41,7 +42,7 @@ func (e *Entry) Drop() { e.frame.Store(nil) }
 const keepFrom = 16 << 10
 
 // kept reports whether a Frame is worth its memory.
-func (e *Entry) kept() bool { return e.leaf == nil && e.size >= keepFrom }
+func (e *Entry) kept() bool { return e.leaf == nil && e.runs == nil && e.size >= keepFrom }
 
 // anyLen is the length of the resource's Any.
 func (e *Entry) anyLen() int {
@@ -59,8 +60,14 @@ func (e *Entry) gatherAny(g *gather) {
 		return
 	}
 	g.tag(anyValue, e.size)
-	if e.leaf != nil {
+	switch {
+	case e.leaf != nil:
 		g.add(e.leaf.bytes)
+		return
+	case e.runs != nil:
+		for r := range e.runs {
+			g.addRun(r)
+		}
 		return
 	}
 	for f := range e.parts {

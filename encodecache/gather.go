@@ -23,6 +23,8 @@ type gather struct {
 	total  int    // what n will be, at most
 	// referred are the bytes that refer has added.
 	referred int
+	// runs are those that pieces are of: who has the pieces holds them, so that others find them meanwhile.
+	runs []*Run
 }
 
 // add appends b, which nobody may write again.

@@ -60,6 +60,7 @@ type Response struct {
 	last   []byte // the bytes of the last piece, with room behind them
 	size   int
 	blocks []*Block // what some of the pieces are of, so that others find it while this response is on its way
+	runs   []*Run   // the same
 }
 
 // AssembleSotW is a DiscoveryResponse with entries, in their order.
@@ -77,7 +78,7 @@ func (a *Assembler) SotW(typeURL, version, nonce string, entries []*Entry) *Resp
 	tail := a.tail(false)
 	g := &gather{total: len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
 	for _, e := range entries {
-		g.total += sizeField(e.anyLen())
+		g.total += sizeField(e.room())
 	}
 	g.str(sotwVersion, version)
 	for _, e := range entries {
@@ -120,7 +121,7 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 		last = append(make([]byte, 0, max(trackable, len(last)+len(tail))), last...)
 	}
 	last = append(last, tail...)
-	r := &Response{nonce: nonce, last: last, size: g.n + g.referred + len(tail),
+	r := &Response{nonce: nonce, last: last, size: g.n + g.referred + len(tail), runs: g.runs,
 		pieces: make(mem.BufferSlice, 0, len(g.pieces)+1)}
 	for _, p := range g.pieces {
 		r.pieces = append(r.pieces, mem.SliceBuffer(p))

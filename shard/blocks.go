@@ -41,7 +41,9 @@ func (w *worker) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
 	for c := range b.Section.Chunks() {
 		k := blockKey{c, b.Delta}
 		if len(c.Items()) < leastKept {
-			out = append(out, s.blocks.Get(k))
+			block := s.blocks.Get(k)
+			s.kept.keepRuns(block)
+			out = append(out, block)
 			continue
 		}
 		block := s.kept.find(k)

@@ -12,20 +12,29 @@ import (
 type kept struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	runs  map[blockKey]*list.Element // of order
-	order list.List                  // of *keptRun, the one used last in front
+	runs  map[any]*list.Element // of order, by blockKey; a Run by itself
+	order list.List             // of *keptRun, the one used last in front
 	bytes int64
 	most  int64  // bytes that there may be
 	gone  uint64 // runs that left for lack of room, ever
 }
 
 type keptRun struct {
-	key   blockKey
-	block *encodecache.Block
+	key any
+	run encodedRun
 }
 
-// find returns the run of a key, or nil if it is not kept.
+// encodedRun is an encodecache.Block, or an encodecache.Run.
+type encodedRun interface{ Len() int }
+
+// find returns the block of a key, or nil if it is not kept.
 func (k *kept) find(key blockKey) *encodecache.Block {
+	b, _ := k.use(key).(*encodecache.Block)
+	return b
+}
+
+// use returns what is kept of a key, if anything, and notes that it was used.
+func (k *kept) use(key any) encodedRun {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.runs[key]
@@ -33,23 +42,35 @@ func (k *kept) find(key blockKey) *encodecache.Block {
 		return nil
 	}
 	k.order.MoveToFront(e)
-	return e.Value.(*keptRun).block
+	return e.Value.(*keptRun).run
 }
 
 // keep keeps a run, if the budget allows it.
-func (k *kept) keep(key blockKey, b *encodecache.Block) {
+func (k *kept) keep(key any, b encodedRun) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, ok := k.runs[key]; ok || int64(b.Len()) > k.most {
 		return
 	}
 	if k.runs == nil {
-		k.runs = map[blockKey]*list.Element{}
+		k.runs = map[any]*list.Element{}
 	}
 	k.runs[key] = k.order.PushFront(&keptRun{key, b})
 	k.bytes += int64(b.Len())
 	k.shrink()
 }
+
+// keepRuns keeps the runs that a block has in common with others.
+func (k *kept) keepRuns(b *encodecache.Block) {
+	for _, r := range b.Runs() {
+		if r.Len() >= leastShared && k.use(r) == nil {
+			k.keep(r, r)
+		}
+	}
+}
+
+// leastShared are the bytes of a run that is worth keeping.
+const leastShared = 4 << 10
 
 // allow sets how many bytes may be kept, and lets go of what is beyond that. It reports whether something had to go.
 func (k *kept) allow(most int64) bool {
@@ -70,7 +91,7 @@ func (k *kept) shrink() {
 		e := k.order.Back()
 		r := k.order.Remove(e).(*keptRun)
 		delete(k.runs, r.key)
-		k.bytes -= int64(r.block.Len())
+		k.bytes -= int64(r.run.Len())
 		k.gone++
 	}
 }

@@ -132,7 +132,8 @@ func (s *familyStep) follow(b *base) *base {
 		}
 		now := &portHosts{p.hosts.Of(had.hosts)}
 		hosts = append(hosts, chunked.Edit[*portHosts]{Key: p.key, Value: now})
-		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: p.name, Value: composeHosts(p.name, p.ends, now.hosts)})
+		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: p.name,
+			Value: s.tables.routes.compose(p.name, p.ends, now.hosts)})
 	}
 	next.hosts = next.hosts.Apply(hosts)
 	if len(routes) == 0 {

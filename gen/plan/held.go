@@ -38,6 +38,7 @@ func (t *Tables) Sizes() map[string]int {
 		"routes.catchAlls":      t.routes.catchAlls.Len(),
 		"routes.destinations":   t.routes.destinations.Len(),
 		"routes.sniffed":        t.routes.sniffed.Len(),
+		"routes.runs":           t.routes.runs.Len(),
 		"gateways.listeners":    t.gateways.listeners.Len(),
 		"gateways.chains":       t.gateways.chains.Len(),
 		"gateways.routes":       t.gateways.routes.Len(),

@@ -25,6 +25,7 @@ type routeTables struct {
 	catchAlls    checked.Table[gen.CatchAllKey, encodecache.Fragment]
 	destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
 	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
+	runs         *encodecache.Table[runKey, encodecache.Run]
 }
 
 // soleHostKey is a route configuration with one virtual host, or none.
@@ -49,6 +50,7 @@ func newRouteTables(f *checked.Faults) routeTables {
 		hosts:        checked.Fragments(f, "virtual host", gen.EncodeVirtualHost),
 		headers:      checked.Fragments(f, "route configuration", gen.EncodeRouteConfiguration),
 		catchAlls:    checked.Fragments(f, "virtual host", gen.EncodeCatchAll),
+		runs:         encodecache.NewTable(newRun),
 		destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
 		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
 			return encodecache.NewComposite(
@@ -149,7 +151,7 @@ func distinct(in iter.Seq[string]) iter.Seq[string] {
 // policy, and hosts.
 func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int, hosts VirtualHosts) *encodecache.Entry {
 	name := strconv.Itoa(port)
-	return composeHosts(name, t.routeEnds(n, sc, name), hosts)
+	return t.routes.compose(name, t.routeEnds(n, sc, name), hosts)
 }
 
 // routeEnds are the header and the last virtual host of the route configuration of a shared HTTP port.
@@ -160,24 +162,58 @@ func (t *Tables) routeEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [
 	}
 }
 
-// composeHosts is a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
+// compose is a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
 // costs what an edit changes: each virtual host has its name in its bytes, and so its place.
-func composeHosts(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
+func (t *routeTables) compose(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
 	header, last := ends[0], ends[1]
 	if len(header.Bytes()) == 0 {
 		return encodecache.NewAbsent(xdstype.RouteURL, name)
 	}
 	m := hosts.Measure(measureFragment).Plus(measureFragment("", header)).Plus(measureFragment("", last))
-	return encodecache.NewEntry(xdstype.RouteURL, name, encodecache.Sum(m.Sum), m.Weight, routeParts{header, last, hosts}.all)
+	p := &routeParts{t, header, last, hosts}
+	return encodecache.NewEntry(xdstype.RouteURL, name, encodecache.Sum(m.Sum), m.Weight, p.fragments).InRuns(p.runs)
 }
 
 // routeParts are the Fragments of a route configuration.
 type routeParts struct {
+	tables       *routeTables
 	header, last *encodecache.Fragment
 	hosts        VirtualHosts
 }
 
-func (p routeParts) all(yield func(*encodecache.Fragment) bool) {
+// runs yields the same bytes; virtual hosts come by chunks, which other scopes have too.
+func (p *routeParts) runs(yield func(*encodecache.Run) bool) {
+	if !yield(encodecache.NewRun(single(p.header))) {
+		return
+	}
+	for c := range p.hosts.Chunks() {
+		if !yield(p.tables.runs.Get(runKey{c})) {
+			return
+		}
+	}
+	yield(encodecache.NewRun(single(p.last)))
+}
+
+func single(f *encodecache.Fragment) iter.Seq[*encodecache.Fragment] {
+	return func(yield func(*encodecache.Fragment) bool) { yield(f) }
+}
+
+// runKey is a chunk of virtual hosts.
+type runKey struct {
+	chunk *chunked.Chunk[*encodecache.Fragment]
+}
+
+func newRun(k runKey) *encodecache.Run {
+	return encodecache.NewRun(func(yield func(*encodecache.Fragment) bool) {
+		for _, it := range k.chunk.Items() {
+			if !yield(it.Value) {
+				return
+			}
+		}
+	})
+}
+
+func (p *routeParts) fragments(yield func(*encodecache.Fragment) bool) {
 	if !yield(p.header) {
 		return
 	}

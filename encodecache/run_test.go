@@ -1,0 +1,77 @@
+package encodecache
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestRunsSendTheSame: a resource that is gathered out of runs is sent as the one that has its Fragments one by one,
+// and the bytes of a run are copied once for all resources that have it.
+func TestRunsSendTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var groups [][]*Fragment
+		var runs []*Run
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			var group []*Fragment
+			for range rapid.IntRange(1, 30).Draw(t, "fragments") {
+				size := rapid.SampledFrom([]int{0, 3, 300, 700, 20_000}).Draw(t, "size")
+				group = append(group, NewFragment(bytes.Repeat([]byte{byte(len(group))}, size)))
+			}
+			groups, runs = append(groups, group), append(runs, NewRun(slices.Values(group)))
+		}
+		all := slices.Values(slices.Concat(groups...))
+		version, size := VersionOf(all)
+		plain := NewEntry("t", "n", version, size, all)
+		inRuns := NewEntry("t", "n", version, size, all).InRuns(slices.Values(runs))
+		for _, form := range []func(*Entry) *Response{
+			func(e *Entry) *Response { return AssembleSotW("t", "v", "1", []*Entry{e}) },
+			func(e *Entry) *Response { return AssembleDelta("t", "1", "", []*Entry{e}, []string{"gone"}) },
+			func(e *Entry) *Response {
+				return (*Assembler)(nil).SotWBlocks("t", "v", "1", []*Block{NewSotWBlock(one(e))})
+			},
+			func(e *Entry) *Response {
+				return (*Assembler)(nil).DeltaBlocks("t", "1", []*Block{NewDeltaBlock(one(e))}, nil)
+			},
+		} {
+			want, got := form(plain), form(inRuns)
+			if !bytes.Equal(got.Buffers().Materialize(), want.Buffers().Materialize()) || got.Len() != want.Len() {
+				t.Fatal("other bytes are sent")
+			}
+		}
+		if f := inRuns.Frame(); f.Len != plain.Frame().Len || inRuns.Frame() == f {
+			t.Fatal("the Frame has another length, or is kept")
+		}
+	})
+}
+
+func one(e *Entry) iter.Seq[*Entry] { return slices.Values([]*Entry{e}) }
+
+// BenchmarkSendRuns is a response with a resource of 1,000 Fragments in 16 runs that others have sent already.
+func BenchmarkSendRuns(b *testing.B) {
+	for _, inRuns := range []bool{false, true} {
+		b.Run(fmt.Sprintf("runs=%v", inRuns), func(b *testing.B) {
+			var all []*Fragment
+			for range 1000 {
+				all = append(all, NewFragment(make([]byte, 490)))
+			}
+			var runs []*Run
+			for group := range slices.Chunk(all, 64) {
+				runs = append(runs, NewRun(slices.Values(group)))
+			}
+			version, size := VersionOf(slices.Values(all))
+			b.ReportAllocs()
+			for b.Loop() {
+				e := NewEntry("t", "n", version, size, slices.Values(all))
+				if inRuns {
+					e.InRuns(slices.Values(runs))
+				}
+				AssembleSotW("t", "v", "1", []*Entry{e})
+			}
+		})
+	}
+}
