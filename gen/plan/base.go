@@ -75,15 +75,23 @@ func (t *Tables) move(m *move) *base {
 		t.moveStatic(m)
 	}
 	e := &m.edits
-	next.clusters = t.sections.clusters.Share(e.clusters.apply(b.clusters))
-	next.listeners = t.sections.listeners.Share(e.listeners.apply(b.listeners))
-	next.routes = t.sections.routes.Share(e.routes.apply(b.routes))
-	next.assignments = t.sections.assignments.Share(e.assignments.apply(b.assignments))
+	next.clusters = share(t.sections.clusters, e.clusters, b.clusters)
+	next.listeners = share(t.sections.listeners, e.listeners, b.listeners)
+	next.routes = share(t.sections.routes, e.routes, b.routes)
+	next.assignments = share(t.sections.assignments, e.assignments, b.assignments)
 	next.groups = e.groups.apply(b.groups)
 	if next.router != nil {
 		next.listeners, next.routes = next.router.made.listeners, next.router.made.routes
 	}
 	return &next
+}
+
+// share is m with edits, in chunks that others have too where they are equal.
+func share[V comparable](pool *chunked.Pool[V], e edit[V], m chunked.Map[V]) chunked.Map[V] {
+	if len(e) == 0 {
+		return m
+	}
+	return pool.Share(e.apply(m))
 }
 
 // moveStatic replaces what every proxy of the scope has whatever services there are.

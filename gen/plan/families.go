@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -35,11 +37,12 @@ func (p *Planner) newBase(f *family, facts scope.Facts, labels value.Labels) *ba
 	return p.tables.baseOf(k, facts, labels)
 }
 
-// join counts a base in its family.
+// join makes a base a member of its family.
 func (p *Planner) join(bs *baseState) {
-	if bs.family != nil {
-		bs.family.members++
-		p.families[familyFacts(bs.facts)] = bs.family
+	if f := bs.family; f != nil {
+		bs.beside = f.outsider
+		f.members = append(f.members, bs)
+		p.families[familyFacts(bs.facts)] = f
 	}
 }
 
@@ -49,23 +52,42 @@ func (p *Planner) quit(bs *baseState) {
 	if f == nil {
 		return
 	}
-	if f.members--; f.members == 0 {
+	at := slices.Index(f.members, bs)
+	last := len(f.members) - 1
+	f.members[at], f.members[last] = f.members[last], nil
+	if f.members = f.members[:last]; last == 0 {
 		delete(p.families, familyFacts(bs.facts))
 		p.tables.faults.Forget(f)
 	}
 }
 
-// advanceFamilies brings the outsiders to v. One for which that panics is made from nothing when the next change comes;
-// its members are advanced by themselves until then.
-func (p *Planner) advanceFamilies(v *snapshot.View, touch *scope.Affected, objects []value.ObjectKey) {
+// advanceFamilies brings the outsiders and the members of all families to what changed, and tells how many members
+// there are. An outsider for which that panics is made from nothing when the next change comes; its members are advanced
+// by themselves until then.
+func (p *Planner) advanceFamilies(c *change) (members int) {
 	for _, f := range p.families {
-		if touch.All || f.outsider == nil {
-			p.foundFamily(f, objects)
-			continue
+		if c.touch.All || f.outsider == nil {
+			p.foundFamily(f, c.objects)
+		} else {
+			p.tables.faults.Contain(f, "proxies of any namespace", c.objects, func() {
+				f.advance(p.tables, c.view.Snapshot, c.touch)
+			})
 		}
-		p.tables.faults.Contain(f, "proxies of any namespace", objects, func() {
-			f.advance(p.tables, v.Snapshot, touch)
-		})
+		members += len(f.members)
+		p.advanceMembers(f, c)
+	}
+	return members
+}
+
+// advanceMembers brings the members of a family to what changed.
+func (p *Planner) advanceMembers(f *family, c *change) {
+	if f.step != nil && !f.step.empty() && len(c.sets) == 0 {
+		c.sets = make(map[*Class]*ResourceSet, len(f.members)) // nearly all of them get another one
+	}
+	for at := 0; at < len(f.members); at++ {
+		if at = p.followers(f, c, at); at < len(f.members) {
+			p.advanceBase(f.members[at], c)
+		}
 	}
 }
 
@@ -75,4 +97,22 @@ func (s *state) knownOf(n *snapshot.Snapshot) *scope.Memo {
 		s.known = scope.NewMemo(n)
 	}
 	return s.known
+}
+
+// followers has members, from at on, take what became of the outsider, up to the first that does not follow it, or for
+// which that panics.
+func (p *Planner) followers(f *family, c *change, at int) (next int) {
+	defer func() {
+		if r := recover(); r != nil {
+			f.members[next].broken = true // it is made from nothing, and what panics there is told
+		}
+	}()
+	for next = at; next < len(f.members) && f.follows(f.members[next]); next++ {
+		bs := f.members[next]
+		p.tables.faults.Enter(bs)
+		old := bs.base
+		bs.base, bs.beside = f.step.follow(old), f.outsider
+		p.advanceClasses(bs, c, old, false)
+	}
+	return next
 }

@@ -18,11 +18,19 @@ import (
 //
 // Owned by the config goroutine.
 type family struct {
-	members  int
+	members  []*baseState
 	scope    *scope.Scope // that of the outsider, watched
 	outsider *base        // nil if it could not be made: then each member is made by itself
 	// step is what the change that is planned makes of the outsider; nil if that is made from nothing.
 	step *familyStep
+}
+
+// outsiderNow is what the outsider has; nil if there is none.
+func (f *family) outsiderNow() *base {
+	if f == nil {
+		return nil
+	}
+	return f.outsider
 }
 
 // familyStep is what a change makes of an outsider, for the members that are no insiders of what it touches.
@@ -76,7 +84,9 @@ func (f *family) advance(t *Tables, n *snapshot.Snapshot, touch *scope.Affected)
 	if touch.Wide {
 		f.scope.MeetServed() // some serve ports that the outsider does not
 	}
-	f.outsider, f.step = is, t.newFamilyStep(was, is)
+	if f.outsider, f.step = is, t.newFamilyStep(was, is); f.step.empty() {
+		f.outsider = was // who stands beside it still does
+	}
 }
 
 // member is the base of a namespace: the outsider's, with the units of which it is an insider made anew.
@@ -87,12 +97,13 @@ func (f *family) member(t *Tables, k *scope.Memo, namespace string) *base {
 	return t.move(&move{from: f.outsider, to: to, n: k.Snapshot, touch: f.scope.Inside(to, k)})
 }
 
-// follows reports whether a member, at what the outsider was before, has nothing of its own in what a change touched.
-func (f *family) follows(b *base) bool {
-	if f.step == nil || b.snap != f.step.was.snap {
+// follows reports whether a member, beside what the outsider was before, has nothing of its own in what a change
+// touched.
+func (f *family) follows(bs *baseState) bool {
+	if f.step == nil || bs.broken || bs.beside != f.step.was {
 		return false
 	}
-	return !f.scope.Met(b.scope.Namespace)
+	return !f.scope.Met(bs.facts.Namespace)
 }
 
 func (t *Tables) newFamilyStep(was, is *base) *familyStep {
@@ -114,6 +125,12 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 		s.hosts = append(s.hosts, p)
 	}
 	return s
+}
+
+// empty reports whether the outsider has what it had.
+func (s *familyStep) empty() bool {
+	return s.clusters.Empty() && s.listeners.Empty() && s.routes.Empty() && s.assignments.Empty() &&
+		s.groups.Empty() && len(s.hosts) == 0
 }
 
 // follow is a member's base brought to where the outsider is now.

@@ -56,6 +56,7 @@ type classState struct {
 type baseState struct {
 	base    *base
 	family  *family // nil if it is of none
+	beside  *base   // what the family's outsider had when base was made
 	facts   scope.Facts
 	classes map[string]*classState // by id
 	broken  bool                   // its last computation panicked: base is an older one
@@ -142,8 +143,9 @@ func (p *Planner) classify(c *client) {
 		bs.base = p.newBase(bs.family, facts, labels)
 		delete(p.failed, facts)
 		p.bases[facts] = bs
-		p.join(bs)
-		p.interest.add(bs)
+		if p.join(bs); bs.family == nil {
+			p.interest.add(bs)
+		}
 	}
 	cs := bs.classes[id]
 	if cs == nil {
@@ -199,12 +201,12 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 	if !d.EndpointsOnly() {
 		touch, concerned := p.touch(prev, v, &d.Delta)
 		p.known = touch.Memo
-		objects := objectsIn(&d.Delta)
-		p.advanceFamilies(v, touch, objects)
+		c := &change{v, touch, objectsIn(&d.Delta), sets}
+		bases = p.advanceFamilies(c) + len(concerned)
 		for bs := range concerned {
-			bases++
-			p.advanceBase(bs, v, touch, sets, objects)
+			p.advanceBase(bs, c)
 		}
+		sets = c.sets
 	}
 	moved := p.inDoubt(prev, v, d)
 	for c := range moved {
@@ -219,7 +221,16 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 	return bases, len(sets)
 }
 
-// touch is what a change touches, and the bases that it may concern: all, if finding out panics.
+// change is what one step of the planner works in: what it touches, and the ResourceSets that come of it. objects are
+// those that changed.
+type change struct {
+	view    *snapshot.View
+	touch   *scope.Affected
+	objects []value.ObjectKey
+	sets    map[*Class]*ResourceSet
+}
+
+// touch is what a change touches, and the bases of no family that it may concern: all, if finding out panics.
 func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected, concerned map[*baseState]struct{}) {
 	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
 		touch = scope.AffectedBy(prev.Snapshot, v.Snapshot, d)
@@ -259,37 +270,40 @@ func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 
 // advanceBase brings a base and the classes that stand on it to v. A base that a step skipped stands at an older
 // Snapshot, but at an equal one for its scope. Where it panics, the base stays as it was, and is made from nothing when
-// the next change touches it; so is the ResourceSet of a class. objects are those that changed.
-func (p *Planner) advanceBase(bs *baseState, v *snapshot.View, touch *scope.Affected, sets map[*Class]*ResourceSet,
-	objects []value.ObjectKey) {
-	old, anew := bs.base, touch.All || bs.broken
-	bs.broken = !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, objects, func() {
-		switch f := bs.family; {
-		case anew:
-			bs.base = p.newBase(f, bs.facts, old.scope.Labels)
-		case f != nil && f.follows(old):
-			bs.base = f.step.follow(old)
-		default:
-			bs.base = p.tables.advance(old, v.Snapshot, touch)
+// the next change touches it; so is the ResourceSet of a class.
+func (p *Planner) advanceBase(bs *baseState, c *change) {
+	old, anew := bs.base, c.touch.All || bs.broken
+	bs.broken = !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, c.objects, func() {
+		if anew {
+			bs.base = p.newBase(bs.family, bs.facts, old.scope.Labels)
+		} else {
+			bs.base = p.tables.advance(old, c.view.Snapshot, c.touch)
 		}
 	})
 	if bs.broken {
 		return
 	}
+	bs.beside = bs.family.outsiderNow()
+	p.advanceClasses(bs, c, old, anew)
+}
+
+// advanceClasses brings the classes of a base to it. anew: nothing of them may stay as it was.
+func (p *Planner) advanceClasses(bs *baseState, c *change, old *base, anew bool) {
 	same := old.equal(bs.base)
 	for _, cs := range bs.classes {
-		stale := anew || cs.broken || slices.ContainsFunc(cs.own.Targets, func(t workload.Target) bool {
-			_, ok := touch.Hosts[t.Service.Host]
-			return ok
-		})
+		stale := anew || cs.broken || len(c.touch.Hosts) > 0 && slices.ContainsFunc(cs.own.Targets,
+			func(t workload.Target) bool {
+				_, ok := c.touch.Hosts[t.Service.Host]
+				return ok
+			})
 		if !stale && same {
 			continue
 		}
-		cs.broken = !p.tables.faults.Contain(cs, cs.class.Name, objects, func() {
+		cs.broken = !p.tables.faults.Contain(cs, cs.class.Name, c.objects, func() {
 			if stale {
-				p.renew(cs, sets)
+				p.renew(cs, c.sets)
 			} else {
-				cs.give(bs.base.set(cs.overlay, old, cs.set), sets)
+				cs.give(bs.base.set(cs.overlay, old, cs.set), c.sets)
 			}
 		})
 	}

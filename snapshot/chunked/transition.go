@@ -137,8 +137,11 @@ func (r *runTransition[V]) compare() {
 
 // Of is m with the differences applied.
 func (t *Transition[V]) Of(m Map[V]) Map[V] {
-	if m.root == t.old.root {
+	switch {
+	case m.root == t.old.root:
 		return t.now
+	case len(t.groups) == 0:
+		return m
 	}
 	groups := m.groups()
 	out := make([]*group[V], 0, len(groups)+len(t.groups))

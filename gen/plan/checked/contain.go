@@ -38,12 +38,17 @@ func (f *Faults) Contain(unit any, what string, objects []value.ObjectKey, do fu
 		f.logPanic(one, objects)
 		f.note(&standing{key: unit, objects: objects, list: []found{{one, objects}}})
 	}()
-	if f.hook != nil {
-		f.hook(unit)
-	}
+	f.Enter(unit)
 	do()
 	f.Forget(unit)
 	return true
+}
+
+// Enter is what Contain does before it works on a unit, for units that are worked on many at once: it tells the Hook.
+func (f *Faults) Enter(unit any) {
+	if f.hook != nil {
+		f.hook(unit)
+	}
 }
 
 // maxLogged bounds how many different panics are remembered as logged.
