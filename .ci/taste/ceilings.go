@@ -7,6 +7,8 @@ func ceilings() map[string]int {
 		"gen/plan/checked":   0,
 		"gen/plan/endpoints": 0,
 		"gen/plan/inbound":   0,
+		"gen/plan":           57,
+		"gen/plan/outbound":  26,
 		"gen/plan/scope":     20,
 		"gen/plan/workload":  0,
 		"proxy":              0,

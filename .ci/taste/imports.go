@@ -37,6 +37,8 @@ func rooms() []room {
 		{"gen/plan/checked", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache", "xdstype"}},
 		{"gen/plan/endpoints", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache", "xdstype"}},
 		{"gen/plan/scope", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
+		{"gen/plan/outbound", []string{"=gen/plan/scope", "=gen/plan/endpoints", "=gen/plan/checked", "gen", "=snapshot",
+			"=snapshot/value", "=snapshot/chunked", "encodecache", "envoytext", "xdstype"}},
 		{"gen/plan/workload", []string{"proxy", "=snapshot", "=snapshot/value"}},
 		{"gen/plan/inbound", []string{"=gen/plan/workload", "=gen/plan/checked", "=gen", "=snapshot", "=snapshot/value",
 			"=snapshot/chunked", "encodecache", "xdstype"}},

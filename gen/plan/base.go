@@ -96,7 +96,7 @@ func share[V comparable](pool *chunked.Pool[V], e edit[V], m chunked.Map[V]) chu
 
 // moveStatic replaces what every proxy of the scope has whatever services there are.
 func (t *Tables) moveStatic(m *move) {
-	for _, c := range t.staticClusters(m.n, m.to) {
+	for _, c := range t.StaticClusters(m.n, m.to) {
 		putEntry(&m.edits.clusters, c)
 	}
 	if m.to.Traits.Type == value.SidecarProxy {
@@ -107,7 +107,7 @@ func (t *Tables) moveStatic(m *move) {
 // moveVirtual replaces the listener of all connections that are intercepted.
 func (t *Tables) moveVirtual(m *move) {
 	m.to.Begin(scope.Unit{Kind: scope.OfVirtual})
-	for _, l := range t.staticListeners(m.n, m.to) {
+	for _, l := range t.StaticListeners(m.n, m.to) {
 		putEntry(&m.edits.listeners, l)
 	}
 }
@@ -126,7 +126,7 @@ func (t *Tables) moveServices(m *move) {
 }
 
 func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
-	clusters, assignments := t.clustersOf(b.snap, b.scope, svc)
+	clusters, assignments := t.ClustersOf(b.snap, b.scope, svc)
 	for _, c := range clusters {
 		e.clusters.drop(c.Name())
 	}
@@ -137,13 +137,13 @@ func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
 	if b.scope.Traits.Type == value.Router {
 		return
 	}
-	for _, l := range t.addressListeners(b.snap, b.scope, svc) {
+	for _, l := range t.AddressListeners(b.snap, b.scope, svc) {
 		e.listeners.drop(l.Name())
 	}
 }
 
 func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
-	clusters, assignments := t.clustersOf(n, sc, svc)
+	clusters, assignments := t.ClustersOf(n, sc, svc)
 	for _, c := range clusters {
 		putEntry(&e.clusters, c)
 	}
@@ -156,7 +156,7 @@ func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Se
 	if sc.Traits.Type == value.Router {
 		return
 	}
-	for _, l := range t.addressListeners(n, sc, svc) {
+	for _, l := range t.AddressListeners(n, sc, svc) {
 		putEntry(&e.listeners, l)
 	}
 }
@@ -164,11 +164,11 @@ func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Se
 // moveListeners replaces the wildcard listeners of the touched ports.
 func (t *Tables) moveListeners(m *move) {
 	for port := range m.touch.EachPort(m.n) {
-		for _, l := range t.wildcardListeners(m.from.snap, m.from.scope, port) {
+		for _, l := range t.WildcardListeners(m.from.snap, m.from.scope, port) {
 			m.edits.listeners.drop(l.Name())
 		}
 		m.to.Begin(scope.Unit{Kind: scope.OfListeners, Port: port})
-		for _, l := range t.wildcardListeners(m.n, m.to, port) {
+		for _, l := range t.WildcardListeners(m.n, m.to, port) {
 			putEntry(&m.edits.listeners, l)
 		}
 	}

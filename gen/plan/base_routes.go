@@ -7,21 +7,22 @@ import (
 	"strings"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
 // portHosts are the virtual hosts of one port's route configuration.
-type portHosts struct{ hosts VirtualHosts }
+type portHosts struct{ hosts outbound.VirtualHosts }
 
 // moveSniffed replaces the route configurations that services have of their own.
 func (t *Tables) moveSniffed(m *move) {
 	for host := range m.touch.EachSniffed(m.from.scope, m.from.snap, m.n) {
-		for _, r := range t.sniffedRoutes(m.from.snap, m.from.scope, host) {
+		for _, r := range t.SniffedRoutes(m.from.snap, m.from.scope, host) {
 			m.edits.routes.drop(r.Name())
 		}
 		m.to.Begin(scope.Unit{Kind: scope.OfSniffed, Host: host})
-		for _, r := range t.sniffedRoutes(m.n, m.to, host) {
+		for _, r := range t.SniffedRoutes(m.n, m.to, host) {
 			putEntry(&m.edits.routes, r)
 		}
 	}
@@ -46,7 +47,7 @@ func (t *Tables) moveRoutes(m *move) chunked.Map[*portHosts] {
 				continue
 			}
 			out = out.Set(k, &portHosts{next})
-			r := t.routeConfiguration(m.n, m.to, port, next)
+			r := t.RouteConfiguration(m.n, m.to, port, next)
 			putEntry(&m.edits.routes, r)
 		case ok:
 			out = out.Delete(k)
@@ -69,8 +70,8 @@ func portName(port int) string { return fmt.Sprintf("%05d", port) }
 func routeName(key string) string { return strings.TrimLeft(key, "0") }
 
 // hostsOn are the virtual hosts of a port, which had others, or none (nil) if it was not served.
-func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) VirtualHosts {
-	var hosts VirtualHosts
+func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) outbound.VirtualHosts {
+	var hosts outbound.VirtualHosts
 	if had != nil {
 		hosts = had.hosts
 	} else if !touch.All {
@@ -79,7 +80,7 @@ func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts
 	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(touch.Routes))
 	for host := range touch.EachRouteHost(v.Snapshot, v.Port) {
 		v.Scope.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: v.Port})
-		f := t.virtualHostOf(v, host)
+		f := t.VirtualHostOf(v, host)
 		list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f, Delete: f == nil})
 	}
 	return t.sections.hosts.Share(hosts.Apply(list))

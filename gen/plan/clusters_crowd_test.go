@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -41,15 +42,15 @@ func TestSubsetsTimesPortsAreBounded(t *testing.T) {
 		}
 	}, slog.New(slog.DiscardHandler))
 	sc := scopeOf(tables, scope.Facts{Namespace: "shop"})
-	most := maxClusters/ports - 1
+	most := outbound.MaxClusters/ports - 1
 	for _, c := range []struct{ subsets, want int }{{most, ports * (1 + most)}, {most + 1, ports}} {
 		n := mesh(c.subsets)
-		clusters, _ := tables.clustersOf(n, sc, n.Service(booksKey()))
+		clusters, _ := tables.ClustersOf(n, sc, n.Service(booksKey()))
 		if len(clusters) != c.want {
 			t.Errorf("%d subsets: %d clusters, want %d", c.subsets, len(clusters), c.want)
 		}
 	}
-	want := fmt.Sprintf("DestinationRule shop/books spec.subsets: expected at most %d clusters", maxClusters)
+	want := fmt.Sprintf("DestinationRule shop/books spec.subsets: expected at most %d clusters", outbound.MaxClusters)
 	if len(told) != 1 || !strings.HasPrefix(told[0], want) {
 		t.Errorf("told %q, want %q", told, want)
 	}

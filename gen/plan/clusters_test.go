@@ -101,7 +101,7 @@ func TestClustersOfAService(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			tables, n := NewTables(), bookshop(r.change)
-			clusters, assignments := tables.clustersOf(n, scopeOf(tables, scope.Facts{Namespace: "shop"}),
+			clusters, assignments := tables.ClustersOf(n, scopeOf(tables, scope.Facts{Namespace: "shop"}),
 				n.Service(booksKey()))
 			if got := names(clusters); !slices.Equal(got, r.clusters) {
 				t.Errorf("clusters %v", got)
@@ -140,12 +140,12 @@ func TestScopesShareClusters(t *testing.T) {
 		{"failover does", withMesh(ranked, mesh), true, false},
 	} {
 		tables := NewTables()
-		ca, aa := tables.clustersOf(r.n, scopeOf(tables, near), r.n.Service(booksKey()))
-		cb, ab := tables.clustersOf(r.n, scopeOf(tables, far), r.n.Service(booksKey()))
+		ca, aa := tables.ClustersOf(r.n, scopeOf(tables, near), r.n.Service(booksKey()))
+		cb, ab := tables.ClustersOf(r.n, scopeOf(tables, far), r.n.Service(booksKey()))
 		if (ca[0] == cb[0]) != r.clusters || (aa[0] == ab[0]) != r.assignments {
 			t.Errorf("%s: clusters shared %v, assignments %v", r.name, ca[0] == cb[0], aa[0] == ab[0])
 		}
-		if again, _ := tables.clustersOf(r.n, scopeOf(tables, near), r.n.Service(booksKey())); again[0] != ca[0] {
+		if again, _ := tables.ClustersOf(r.n, scopeOf(tables, near), r.n.Service(booksKey())); again[0] != ca[0] {
 			t.Errorf("%s: the same question has two answers", r.name)
 		}
 	}
@@ -175,7 +175,7 @@ func TestClustersByKindOfProxy(t *testing.T) {
 	} {
 		tables := NewTables()
 		sc := scopeOf(tables, scope.Facts{Namespace: "shop", Traits: r.traits})
-		if got := names(tables.staticClusters(n, sc)); !slices.Equal(got, r.static) {
+		if got := names(tables.StaticClusters(n, sc)); !slices.Equal(got, r.static) {
 			t.Errorf("%+v: %v", r.traits, got)
 		}
 		var own []string
@@ -193,10 +193,10 @@ func TestClustersByKindOfProxy(t *testing.T) {
 func BenchmarkClustersOfKnownService(b *testing.B) {
 	tables, n := NewTables(), bookshop(nil)
 	sc, svc := scopeOf(tables, scope.Facts{Namespace: "shop"}), n.Service(booksKey())
-	held, _ := tables.clustersOf(n, sc, svc)
+	held, _ := tables.ClustersOf(n, sc, svc)
 	b.ReportAllocs()
 	for b.Loop() {
-		tables.clustersOf(n, sc, svc)
+		tables.ClustersOf(n, sc, svc)
 	}
 	if len(held) == 0 {
 		b.Fatal("no clusters")

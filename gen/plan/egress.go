@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -80,7 +81,7 @@ func (m *partsMerge) clusters(part *scope.Scope, svc *value.Service) {
 		return
 	}
 	m.namespaces[svc.Host] = svc.Namespace
-	clusters, assignments := m.tables.clustersOf(m.known.Snapshot, part, svc)
+	clusters, assignments := m.tables.ClustersOf(m.known.Snapshot, part, svc)
 	for _, c := range clusters {
 		keepFirst(&m.edits.clusters, c.Name(), c)
 	}
@@ -105,24 +106,24 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 	if len(services) == 0 || binds && !sc.Traits.MayBind(number) {
 		return
 	}
-	v := outboundView{m.tables, m.known.Snapshot, sc}
-	at := v.everywhere()
+	v := m.tables.View(m.known.Snapshot, sc)
+	at := v.Everywhere()
 	if binds {
-		at = v.loopback()
+		at = v.Loopback()
 	}
-	if bind := part.Bind(); bind != "" && bind != at.bind {
-		at = place{bind: bind}
+	if bind := part.Bind(); bind != "" && bind != at.Bind {
+		at = outbound.PlaceAt(bind)
 	}
 	declared := part.DeclaredPort()
-	if declared.Protocol == value.UDP || at.wildcard && m.known.Snapshot.Mesh.OwnsPort(number) {
+	if declared.Protocol == value.UDP || at.Wildcard && m.known.Snapshot.Mesh.OwnsPort(number) {
 		return
 	}
-	var claims []portClaim
+	var claims []outbound.PortClaim
 	for _, svc := range services {
-		claims = append(claims, portClaim{svc, declared, ""})
+		claims = append(claims, outbound.Claim(svc, declared))
 	}
-	slices.SortStableFunc(claims, v.before)
-	if l := v.listener(at, number, claims); l != nil {
+	slices.SortStableFunc(claims, v.Before)
+	if l := v.Listener(at, number, claims); l != nil {
 		keepFirst(&m.edits.listeners, l.Name(), l)
 	}
 	if scope.Routable(declared.Protocol) {
@@ -134,12 +135,12 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 func (m *partsMerge) routes(part *scope.Scope, number int) {
 	var list []chunked.Edit[*encodecache.Fragment]
 	for _, host := range slices.Sorted(maps.Keys(part.Hosts(m.known.Snapshot))) {
-		if f := m.tables.virtualHostOf(part.OnPort(m.known.Snapshot, number, m.known), host); f != nil {
+		if f := m.tables.VirtualHostOf(part.OnPort(m.known.Snapshot, number, m.known), host); f != nil {
 			list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f})
 		}
 	}
-	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.routeConfiguration(m.known.Snapshot, part, number,
-		VirtualHosts{}.Apply(list)))
+	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.RouteConfiguration(m.known.Snapshot, part, number,
+		outbound.VirtualHosts{}.Apply(list)))
 }
 
 // listenForRest adds the listeners and routes of a part without a port: those that its services have in a scope without
@@ -154,13 +155,13 @@ func (m *partsMerge) listenForRest(part *scope.Scope, services []*value.Service)
 	}
 	slices.SortFunc(services, func(a, b *value.Service) int { return cmp.Compare(a.Host, b.Host) })
 	for _, svc := range services {
-		add(m.tables.addressListeners(n, sc, svc))
+		add(m.tables.AddressListeners(n, sc, svc))
 		for _, p := range svc.Ports {
 			ports[p.Number] = struct{}{}
 		}
 	}
 	for port := range ports {
-		add(m.tables.wildcardListeners(n, sc, port))
+		add(m.tables.WildcardListeners(n, sc, port))
 	}
 	rest := &move{from: &base{scope: sc, snap: &snapshot.Snapshot{Mesh: n.Mesh}}, to: sc, n: n,
 		touch: scope.Everything(m.known, sc)}

@@ -117,7 +117,7 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 	for _, e := range chunked.NewTransition(was.hosts, is.hosts).Edits() {
 		p := portStep{key: e.Key, name: routeName(e.Key), is: e.Value}
 		if p.is != nil {
-			p.ends = t.routeEnds(is.snap, is.scope, p.name)
+			p.ends = t.RouteEnds(is.snap, is.scope, p.name)
 		}
 		if p.was, _ = was.hosts.Get(e.Key); p.was != nil && p.is != nil {
 			p.hosts = chunked.NewTransition(p.was.hosts, p.is.hosts)
@@ -150,7 +150,7 @@ func (s *familyStep) follow(b *base) *base {
 		now := &portHosts{p.hosts.Of(had.hosts)}
 		hosts = append(hosts, chunked.Edit[*portHosts]{Key: p.key, Value: now})
 		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: p.name,
-			Value: s.tables.routes.compose(p.name, p.ends, now.hosts)})
+			Value: s.tables.Routes.Compose(p.name, p.ends, now.hosts)})
 	}
 	next.hosts = next.hosts.Apply(hosts)
 	if len(routes) == 0 {

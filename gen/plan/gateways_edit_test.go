@@ -90,8 +90,8 @@ func (m *routerMachine) putGateway(g *value.Gateway) {
 
 // fills are how many virtual hosts, filter chains and clusters were encoded so far.
 func (m *routerMachine) fills() [3]uint64 {
-	return [3]uint64{m.tables.routes.hosts.Fills(), m.tables.gateways.chains.Fills(),
-		m.tables.clusters.outbound.Fills()}
+	return [3]uint64{m.tables.Routes.Hosts.Fills(), m.tables.gateways.chains.Fills(),
+		m.tables.Clusters.Outbound.Fills()}
 }
 
 // TestRouterEncodesWhatChanged: of many hosts one edit encodes one virtual host, or one filter chain, and touches no

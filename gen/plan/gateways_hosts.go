@@ -84,9 +84,9 @@ func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f
 		for l := first.routes; l != nil; l = l.Next {
 			size = max(size, l.Service.RegexSize)
 		}
-		k.RegexSize = s.tables.regexLimit(s.sc.Traits, size)
+		k.RegexSize = s.tables.RegexLimit(s.sc.Traits, size)
 	}
-	return first.host, s.tables.routes.hosts.Get(k)
+	return first.host, s.tables.Routes.Hosts.Get(k)
 }
 
 // specificity orders names before patterns, longer ones first.

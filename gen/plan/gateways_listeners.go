@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -288,7 +289,7 @@ func (s *gatewayStep) listenerEntry(at bindPort) *encodecache.Entry {
 		k.TLS = true
 		break
 	}
-	return composeOf(
+	return outbound.ComposeOf(
 		xdstype.ListenerURL,
 		k.Name(),
 		[2]*encodecache.Fragment{s.tables.gateways.listeners.Get(k)},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -19,7 +20,7 @@ type gatewayRoutes struct {
 	asked    chunked.Map[*serverHost]    // bucket of the host, place
 	hosts    chunked.Map[string]         // host: its group
 	groups   chunked.Map[*gatewayHost]   // group, specificity of the host
-	virtual  VirtualHosts
+	virtual  outbound.VirtualHosts
 }
 
 // gatewayHost is one host of a route configuration: the routes of all VirtualServices that have it at any of the
@@ -305,12 +306,12 @@ func (t *Tables) listRoutes(routes []gen.RoutesKey) (out *gen.RoutesLink) {
 
 // routesEntry is a route configuration: the virtual hosts, or the one that stands for none.
 func (s *gatewayStep) routesEntry(r *gatewayRoutes) *encodecache.Entry {
-	header := s.tables.routes.headers.Get(gen.RouteConfigurationKey{Name: r.name})
+	header := s.tables.Routes.Headers.Get(gen.RouteConfigurationKey{Name: r.name})
 	if r.virtual.Len() > 0 {
-		return compose(r.name, header, r.virtual, nil)
+		return outbound.Compose(r.name, header, r.virtual, nil)
 	}
 	for _, first := range r.servers.All() {
-		return compose(r.name, header, r.virtual,
+		return outbound.Compose(r.name, header, r.virtual,
 			s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.number()}))
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -339,7 +340,7 @@ func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
 func (g *scratchGateways) forward(s *gatewayServer, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: s.GetPort().GetName(), Number: int(s.GetPort().GetNumber()), Protocol: s.protocol}
-	return outboundView{g.tables, g.n, g.sc}.routed(vs, routes, port).TCP
+	return g.tables.View(g.n, g.sc).Routed(vs, routes, port).TCP
 }
 
 // scratchHost is a virtual host of a gateway in the making.
@@ -376,12 +377,12 @@ func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServ
 			}
 		}
 	}
-	header := g.tables.routes.headers.Get(gen.RouteConfigurationKey{Name: name})
+	header := g.tables.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name})
 	if len(hosts) == 0 {
-		return compose(name, header, VirtualHosts{},
+		return outbound.Compose(name, header, outbound.VirtualHosts{},
 			g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: int(servers[0].GetPort().GetNumber())}))
 	}
-	return compose(name, header, g.virtualHosts(hosts), nil)
+	return outbound.Compose(name, header, g.virtualHosts(hosts), nil)
 }
 
 func hostAt(hosts map[string]*scratchHost, host string, s *gatewayServer) *scratchHost {
@@ -417,7 +418,7 @@ func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gat
 
 // virtualHosts encodes hosts; those with the same routes of the same Gateways are one virtual host, named after the
 // most specific.
-func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) VirtualHosts {
+func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) outbound.VirtualHosts {
 	groups := map[routesGroup][]string{}
 	for _, h := range slices.SortedFunc(maps.Keys(hosts), bySpecificity) {
 		at := hosts[h]
@@ -434,11 +435,11 @@ func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) VirtualHos
 			k.Routes, k.More = group.routes.RoutesKey, group.routes.Next
 		}
 		for l := group.routes; l != nil && g.sc.Traits.Filters&value.IstioFilters == 0; l = l.Next {
-			if l.Service.RegexSize > g.tables.regexSize {
-				k.RegexSize = g.tables.regexSize
+			if l.Service.RegexSize > g.tables.RegexSize {
+				k.RegexSize = g.tables.RegexSize
 			}
 		}
-		items = append(items, chunked.Item[*encodecache.Fragment]{Key: names[0], Value: g.tables.routes.hosts.Get(k)})
+		items = append(items, chunked.Item[*encodecache.Fragment]{Key: names[0], Value: g.tables.Routes.Hosts.Get(k)})
 	}
 	return chunked.New(items)
 }

@@ -111,7 +111,7 @@ func (srv *gatewayServer) matches(m *value.StreamMatch) bool {
 func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: srv.GetPort().GetName(), Number: srv.number(), Protocol: srv.protocol}
-	return outboundView{s.tables, s.n, s.sc}.routed(vs, routes, port).TCP
+	return s.tables.View(s.n, s.sc).Routed(vs, routes, port).TCP
 }
 
 // restream makes the chains of a server anew that a VirtualService has a part in: old as it was, now as it is; either

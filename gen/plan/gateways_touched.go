@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -178,10 +179,10 @@ func (g gatewayScope) known(namespace, host string) gen.Destination {
 
 // destinationsOf is what there is to know of the hosts that a VirtualService routes to.
 func (s *gatewayStep) destinationsOf(vs *value.VirtualService) (list *gen.DestinationLink) {
-	hosts := slices.Collect(distinct(snapshot.Destinations(vs)))
+	hosts := slices.Collect(outbound.Distinct(snapshot.Destinations(vs)))
 	for _, host := range hosts {
 		if d := (gatewayScope{s.n, s.sc}).known(vs.Namespace, host); d != (gen.Destination{Host: host}) {
-			list = s.tables.routes.destinations.Get(gen.DestinationLink{Destination: d, Next: list})
+			list = s.tables.Routes.Destinations.Get(gen.DestinationLink{Destination: d, Next: list})
 		}
 	}
 	return list

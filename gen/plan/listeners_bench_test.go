@@ -46,9 +46,9 @@ func BenchmarkAllListenersOf1000Services(b *testing.B) {
 	for b.Loop() {
 		held = held[:0]
 		for svc := range sc.Services(n) {
-			held = append(held, t.addressListeners(n, sc, svc))
+			held = append(held, t.AddressListeners(n, sc, svc))
 		}
-		held = append(held, t.wildcardListeners(n, sc, 80), t.wildcardListeners(n, sc, 9000))
+		held = append(held, t.WildcardListeners(n, sc, 80), t.WildcardListeners(n, sc, 9000))
 	}
 }
 
@@ -56,10 +56,10 @@ func BenchmarkOneServicesListeners(b *testing.B) {
 	builder, sc, t := manyListeners()
 	n := builder.View().Snapshot
 	svc := sc.Service(n, "s7.n7.svc.cluster.local")
-	held := keep{t.addressListeners(n, sc, svc)}
+	held := keep{t.AddressListeners(n, sc, svc)}
 	b.ReportAllocs()
 	for b.Loop() {
-		held[0] = t.addressListeners(n, sc, svc)
+		held[0] = t.AddressListeners(n, sc, svc)
 	}
 }
 
@@ -67,24 +67,24 @@ func BenchmarkOneServicesListeners(b *testing.B) {
 func BenchmarkWildcardListener(b *testing.B) {
 	builder, sc, t := manyListeners()
 	n := builder.View().Snapshot
-	held := keep{t.wildcardListeners(n, sc, 80)}
+	held := keep{t.WildcardListeners(n, sc, 80)}
 	b.ReportAllocs()
 	for b.Loop() {
-		held[0] = t.wildcardListeners(n, sc, 80)
+		held[0] = t.WildcardListeners(n, sc, 80)
 	}
 }
 
 // BenchmarkWildcardListenerOfNewSnapshot is the same for the first scope after a change.
 func BenchmarkWildcardListenerOfNewSnapshot(b *testing.B) {
 	builder, sc, t := manyListeners()
-	held := keep{t.wildcardListeners(builder.View().Snapshot, sc, 80)}
+	held := keep{t.WildcardListeners(builder.View().Snapshot, sc, 80)}
 	key := value.ObjectKey{Kind: value.KindVirtualService, Namespace: "n0", Name: "v"}
 	for b.Loop() {
 		b.StopTimer()
 		snapshottest.Apply(builder, &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{key: {}}})
 		n := builder.View().Snapshot
 		b.StartTimer()
-		held[0] = t.wildcardListeners(n, sc, 80)
+		held[0] = t.WildcardListeners(n, sc, 80)
 	}
 }
 

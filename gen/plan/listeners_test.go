@@ -238,13 +238,13 @@ func (w *listenerMesh) listeners() map[string]*encodecache.Entry {
 		}
 	}
 	for svc := range w.scope.Services(w.snap) {
-		put(w.tables.addressListeners(w.snap, w.scope, svc))
+		put(w.tables.AddressListeners(w.snap, w.scope, svc))
 	}
 	for p := range w.snap.Ports() {
-		put(w.tables.wildcardListeners(w.snap, w.scope, p))
+		put(w.tables.WildcardListeners(w.snap, w.scope, p))
 	}
 	if w.scope.Traits.Type == value.SidecarProxy {
-		put(w.tables.staticListeners(w.snap, w.scope))
+		put(w.tables.StaticListeners(w.snap, w.scope))
 	}
 	sees := func(host string) bool { return w.scope.Service(w.snap, host) != nil }
 	for _, e := range w.tables.inbound.Overlay(w.snap, w.own, sees, nil).Edits(xdstype.Listener) {

@@ -122,12 +122,12 @@ func TestRegexLimit(t *testing.T) {
 		{value.Traits{Filters: value.AllFilters}, 32768, 0}, {value.Traits{Filters: value.ALPN}, 101, 0},
 		{value.Traits{Filters: value.DynamicForwardProxy}, 101, 100},
 	} {
-		if got := tables.regexLimit(c.traits, c.size); got != c.want {
+		if got := tables.RegexLimit(c.traits, c.size); got != c.want {
 			t.Errorf("%+v, size %d: limit %d, want %d", c.traits, c.size, got, c.want)
 		}
 	}
 	tables.LimitRegex(envoytext.IstioRegexSize)
-	if got := tables.regexLimit(value.Traits{}, 122); got != 0 {
+	if got := tables.RegexLimit(value.Traits{}, 122); got != 0 {
 		t.Errorf("raised: limit %d", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -45,10 +46,10 @@ func benchMesh(n int) *snapshot.Snapshot {
 	return builder.View().Snapshot
 }
 
-func allHosts(t *Tables, n *snapshot.Snapshot, sc *scope.Scope) VirtualHosts {
+func allHosts(t *Tables, n *snapshot.Snapshot, sc *scope.Scope) outbound.VirtualHosts {
 	var items []chunked.Item[*encodecache.Fragment]
 	for svc := range n.Services() {
-		if f := t.virtualHostOf(sc.OnPort(n, 80, nil), svc.Host); f != nil {
+		if f := t.VirtualHostOf(sc.OnPort(n, 80, nil), svc.Host); f != nil {
 			items = append(items, chunked.Item[*encodecache.Fragment]{Key: svc.Host, Value: f})
 		}
 	}
@@ -66,7 +67,7 @@ func BenchmarkVirtualHostOf(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				t.virtualHostOf(sc.OnPort(n, 80, k), host)
+				t.VirtualHostOf(sc.OnPort(n, 80, k), host)
 			}
 		})
 	}
@@ -81,10 +82,10 @@ func BenchmarkRouteConfiguration(b *testing.B) {
 			sc := scope.New(scope.Facts{Namespace: "ns1", Traits: value.Traits{IPv4: true}}, nil, t.trims)
 			hosts := allHosts(t, n, sc)
 			other := encodecache.NewFragment([]byte("another"))
-			t.routeConfiguration(n, sc, 80, hosts)
+			t.RouteConfiguration(n, sc, 80, hosts)
 			b.ReportAllocs()
 			for b.Loop() {
-				t.routeConfiguration(n, sc, 80, hosts.Set("svc1.ns1.svc.cluster.local", other))
+				t.RouteConfiguration(n, sc, 80, hosts.Set("svc1.ns1.svc.cluster.local", other))
 			}
 		})
 	}

@@ -341,7 +341,7 @@ func sumsOf(tables *Tables, n *snapshot.Snapshot, sc *scope.Scope, port int) map
 		}
 	}
 	for h := range hosts {
-		if f := tables.virtualHostOf(sc.OnPort(n, port, nil), h); f != nil {
+		if f := tables.VirtualHostOf(sc.OnPort(n, port, nil), h); f != nil {
 			out[h] = f.Sum()
 		}
 	}

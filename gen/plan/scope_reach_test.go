@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -91,16 +92,16 @@ func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope) {
 
 // checkPorts holds the services that claim a port against all that the scope sees there.
 func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope, tables *Tables) {
-	v := outboundView{tables, n, sc}
+	v := tables.View(n, sc)
 	for _, port := range []int{80, 443, 8080, 9000} {
-		var first []portClaim
+		var first []outbound.PortClaim
 		serves := false
 		for svc := range n.Services() {
 			if s := sc.Service(n, svc.Host); s != nil && s.PortByNumber(port) != nil {
 				p := s.PortByNumber(port).Protocol
 				serves = serves || p.IsHTTP() || p == value.Auto && s.SharesAddress()
 			}
-			s, p := v.seen(svc, port)
+			s, p := v.Seen(svc, port)
 			if p == nil {
 				continue
 			}
@@ -108,12 +109,12 @@ func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope, tables *Table
 			if class != 0 && !slices.Contains(slices.Collect(sc.Candidates(n, port, class)), svc) {
 				t.Fatalf("%v: %s is no candidate of class %c on %d", sc.Sidecar, svc.ServiceKey, class, port)
 			}
-			if c := (portClaim{s, p, ""}); p.Protocol.IsHTTP() && s.Resolution != value.Alias &&
-				(len(first) == 0 || v.before(c, first[0]) < 0) {
-				first = []portClaim{c}
+			if c := (outbound.Claim(s, p)); p.Protocol.IsHTTP() && s.Resolution != value.Alias &&
+				(len(first) == 0 || v.Before(c, first[0]) < 0) {
+				first = []outbound.PortClaim{c}
 			}
 		}
-		if got := v.firstHTTP(port); len(got) != len(first) || len(got) > 0 && got[0] != first[0] {
+		if got := v.FirstHTTP(port); len(got) != len(first) || len(got) > 0 && got[0] != first[0] {
 			t.Fatalf("%v: first on %d is %v, want %v", sc.Sidecar, port, got, first)
 		}
 		if got := sc.ServesHTTP(n, port); got != serves {

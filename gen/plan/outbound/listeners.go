@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"github.com/pilotd/pilotd/encodecache"
@@ -14,7 +14,7 @@ import (
 type listenerTables struct {
 	outbound checked.Table[gen.OutboundListenerKey, encodecache.Entry]
 	virtual  checked.Table[gen.VirtualOutboundKey, encodecache.Entry]
-	api      checked.Table[gen.APIListenerKey, encodecache.Entry]
+	API      checked.Table[gen.APIListenerKey, encodecache.Entry]
 	// chains are the interned lists of outbound chains.
 	chains *encodecache.Table[gen.ChainList, gen.ChainList]
 }
@@ -23,14 +23,14 @@ func newListenerTables(f *checked.Faults) listenerTables {
 	return listenerTables{
 		outbound: checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeOutboundListener),
 		virtual:  checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeVirtualOutbound),
-		api:      checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeAPIListener),
+		API:      checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeAPIListener),
 		chains:   encodecache.NewTable(func(k gen.ChainList) *gen.ChainList { return &k }),
 	}
 }
 
-// addressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints').
+// AddressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints').
 // For gRPC clients they are the service's API listeners.
-func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) []*encodecache.Entry {
+func (t *Tables) AddressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) []*encodecache.Entry {
 	switch {
 	case sc.Traits.Type == value.Proxyless:
 		return t.apiListeners(n, sc, svc)
@@ -38,47 +38,47 @@ func (t *Tables) addressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *va
 		!sc.Imported(svc.Namespace, svc.Host):
 		return nil
 	}
-	v := outboundView{t, n, sc}
+	v := View{t, n, sc}
 	var out []*encodecache.Entry
 	for _, p := range svc.Ports {
 		if p.Protocol.IsHTTP() || p.Protocol == value.UDP {
 			continue
 		}
 		for _, at := range v.placesOf(svc, p) {
-			if !at.wildcard {
-				out = append(out, v.listener(at, p.Number, v.sharing(at, portClaim{svc, p, ""})))
+			if !at.Wildcard {
+				out = append(out, v.Listener(at, p.Number, v.sharing(at, PortClaim{svc, p, ""})))
 			}
 		}
 	}
 	return out
 }
 
-// wildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that
+// WildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that
 // share it; with interception mode NONE at the loopback address, for all services that have the port. For gRPC clients
 // they are the API listeners under short names.
-func (t *Tables) wildcardListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) []*encodecache.Entry {
+func (t *Tables) WildcardListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) []*encodecache.Entry {
 	if sc.Traits.Type == value.Proxyless {
 		return t.shortNameListeners(n, sc, port)
 	}
-	v := outboundView{t, n, sc}
-	at, claims := v.everywhere(), v.wildcardClaims(port)
+	v := View{t, n, sc}
+	at, claims := v.Everywhere(), v.wildcardClaims(port)
 	if sc.Traits.Interception == value.NoInterception {
-		at, claims = v.loopback(), v.allClaims(port)
+		at, claims = v.Loopback(), v.allClaims(port)
 	}
-	if l := v.listener(at, port, claims); l != nil {
+	if l := v.Listener(at, port, claims); l != nil {
 		return []*encodecache.Entry{l}
 	}
 	return nil
 }
 
-// staticListeners are those that every sidecar of the scope has: virtualOutbound.
-func (t *Tables) staticListeners(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
+// StaticListeners are those that every sidecar of the scope has: virtualOutbound.
+func (t *Tables) StaticListeners(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
 	if sc.Traits.Interception == value.NoInterception {
 		return nil
 	}
-	v := outboundView{t, n, sc}
+	v := View{t, n, sc}
 	return []*encodecache.Entry{t.listeners.virtual.Get(gen.VirtualOutboundKey{
-		Bind: v.everywhere().bind, Port: int(n.Mesh.Config.GetProxyListenPort()),
+		Bind: v.Everywhere().Bind, Port: int(n.Mesh.Config.GetProxyListenPort()),
 		Transparent: sc.Traits.Interception == value.TProxy,
 		Fallthrough: v.fallthroughCluster(), HTTP: v.virtualHTTP(),
 	})}

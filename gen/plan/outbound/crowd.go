@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// maxClusters bounds the clusters of one service for one kind of client. Its ports multiply with the subsets of its
+// MaxClusters bounds the clusters of one service for one kind of client. Its ports multiply with the subsets of its
 // DestinationRule, and the two objects may belong to different people: so the bound cannot be held at the door.
-const maxClusters = 1 << 14
+const MaxClusters = 1 << 14
 
 // crowdKey is a service and a DestinationRule that would make more clusters than that.
 type crowdKey struct {
@@ -36,18 +36,18 @@ func newCrowds(f *checked.Faults) checked.Table[crowdKey, crowd] {
 	return checked.New(f, "subsets of", func(k crowdKey) ([]byte, []gen.Fault) {
 		return nil, []gen.Fault{{Of: k.rule.Objects(), Fault: check.Fault{Path: "spec.subsets", Reason: fmt.Sprintf(
 			"expected at most %d clusters of a service, got %d ports times %d subsets: the service is served without its subsets",
-			maxClusters, len(k.service.Ports), len(k.rule.Spec.GetSubsets()))}}}
+			MaxClusters, len(k.service.Ports), len(k.rule.Spec.GetSubsets()))}}}
 	}, func(crowdKey, []byte) *crowd { return new(crowd) })
 }
 
 // subsetsOf are the subsets of a service that have clusters: all, or none where they would be too many.
-func (t *Tables) subsetsOf(o *outbound) []*networking.Subset {
+func (t *Tables) subsetsOf(o *upstream) []*networking.Subset {
 	if o.rule == nil {
 		return nil
 	}
 	subsets := o.rule.Spec.GetSubsets()
-	if len(o.service.Ports)*(1+len(subsets)) > maxClusters {
-		t.clusters.crowds.Get(crowdKey{o.service, o.rule})
+	if len(o.service.Ports)*(1+len(subsets)) > MaxClusters {
+		t.Clusters.crowds.Get(crowdKey{o.service, o.rule})
 		return nil
 	}
 	return subsets

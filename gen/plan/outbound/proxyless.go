@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"net"
@@ -19,7 +19,7 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.
 	}
 	for _, p := range svc.Ports {
 		if p.Protocol != value.UDP {
-			out = append(out, t.apiListener(outboundView{t, n, sc}, svc, svc.Host, p.Number))
+			out = append(out, t.apiListener(View{t, n, sc}, svc, svc.Host, p.Number))
 		}
 	}
 	return out
@@ -28,14 +28,14 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.
 // shortNameListeners are those of a port under the short forms that clients may dial in their own namespace: "web",
 // "web.shop" and "web.shop.svc". A service that is really called so has the name for itself.
 func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) (out []*encodecache.Entry) {
-	v := outboundView{t, n, sc}
+	v := View{t, n, sc}
 	sc.AtEach(n, port)
 	for svc := range n.ServicesIn(sc.Namespace) {
 		short, ok := strings.CutSuffix(svc.Host, "."+sc.Namespace+".svc."+n.Mesh.DomainSuffix)
 		if p := svc.PortByNumber(port); !ok || p == nil || p.Protocol == value.UDP || svc.Resolution == value.Alias {
 			continue
 		}
-		s, p := v.seen(svc, port)
+		s, p := v.Seen(svc, port)
 		if p == nil {
 			continue
 		}
@@ -48,12 +48,12 @@ func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *scope.Scope, port 
 	return out
 }
 
-func (t *Tables) apiListener(v outboundView, svc *value.Service, name string, port int) *encodecache.Entry {
+func (t *Tables) apiListener(v View, svc *value.Service, name string, port int) *encodecache.Entry {
 	address := "0.0.0.0"
 	if len(svc.Addresses) > 0 {
 		address = v.ownFamily(svc.Addresses)
 	}
-	return t.listeners.api.Get(gen.APIListenerKey{
+	return t.listeners.API.Get(gen.APIListenerKey{
 		Name: net.JoinHostPort(name, strconv.Itoa(port)), Address: address, Port: port,
 		RouteName: gen.ClusterName(port, "", svc.Host), Defined: svc.Object,
 	})

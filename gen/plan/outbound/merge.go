@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 // connections. Of two that take the same the first stays. Protocols in which the server speaks first stand alone, for
 // an inspector would wait for the client.
 type outboundMerge struct {
-	at       place
+	at       Place
 	protocol value.Protocol // of what is there: Auto, once it is sniffed
 	chains   []gen.ChainKey // empty: nothing is there yet
 }
 
-// listener is the listener of a place and port for some claims, in the order in which they are settled; nil if there
+// Listener is the listener of a place and port for some claims, in the order in which they are settled; nil if there
 // are none.
-func (v outboundView) listener(at place, port int, claims []portClaim) *encodecache.Entry {
+func (v View) Listener(at Place, port int, claims []PortClaim) *encodecache.Entry {
 	m := &outboundMerge{at: at}
 	for _, c := range claims {
 		m.add(v, c)
@@ -30,14 +30,14 @@ func (v outboundView) listener(at place, port int, claims []portClaim) *encodeca
 		return nil
 	}
 	k := gen.OutboundListenerKey{
-		Bind: at.bind, Also: at.also, Port: port, BindToPort: v.sc.Traits.Interception == value.NoInterception,
+		Bind: at.Bind, Also: at.also, Port: port, BindToPort: v.sc.Traits.Interception == value.NoInterception,
 		Fallthrough: v.fallthroughCluster(),
 	}
 	for i := len(m.chains) - 1; i >= 0; i-- {
 		c := m.chains[i]
 		if c.RouteName != "" {
 			k.Mesh, k.Filters, k.HTTP10, k.DynamicDNS = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10,
-				dynamicDNS(v.n, v.sc)
+				DynamicDNS(v.n, v.sc)
 		}
 		if c.MatchesAll() {
 			k.Fallthrough = ""
@@ -48,7 +48,7 @@ func (v outboundView) listener(at place, port int, claims []portClaim) *encodeca
 }
 
 // fallthroughCluster is where connections go that no service is meant by.
-func (v outboundView) fallthroughCluster() string {
+func (v View) fallthroughCluster() string {
 	switch c := egressCluster(v.n, v.sc); c {
 	case "":
 		return gen.BlackHole
@@ -59,7 +59,7 @@ func (v outboundView) fallthroughCluster() string {
 	}
 }
 
-func (m *outboundMerge) add(v outboundView, c portClaim) {
+func (m *outboundMerge) add(v View, c PortClaim) {
 	switch p := c.port.Protocol; {
 	case p.IsHTTP():
 		m.addHTTP(c)
@@ -71,22 +71,22 @@ func (m *outboundMerge) add(v outboundView, c portClaim) {
 }
 
 // addHTTP: all HTTP services of a port are in its one RouteConfiguration, so that a second one changes nothing.
-func (m *outboundMerge) addHTTP(c portClaim) {
+func (m *outboundMerge) addHTTP(c PortClaim) {
 	there := len(m.chains) > 0
 	if there && (!m.protocol.IsTCP() || m.standsAlone(c)) {
 		return
 	}
 	chain := gen.ChainKey{RouteName: fmt.Sprint(c.port.Number), GRPCWeb: c.port.Protocol == value.GRPCWeb,
-		Sniffed: m.at.wildcard}
+		Sniffed: m.at.Wildcard}
 	m.merge([]gen.ChainKey{chain})
-	if there || m.at.wildcard {
+	if there || m.at.Wildcard {
 		m.protocol = value.Auto
 	} else {
 		m.protocol = c.port.Protocol
 	}
 }
 
-func (m *outboundMerge) addTCP(v outboundView, c portClaim) {
+func (m *outboundMerge) addTCP(v View, c PortClaim) {
 	there := len(m.chains) > 0
 	if there && m.standsAlone(c) {
 		return
@@ -101,7 +101,7 @@ func (m *outboundMerge) addTCP(v outboundView, c portClaim) {
 }
 
 // addSniffed: at an address of its own a service has a RouteConfiguration of its own, else it is in the port's.
-func (m *outboundMerge) addSniffed(v outboundView, c portClaim) {
+func (m *outboundMerge) addSniffed(v View, c PortClaim) {
 	there := len(m.chains) > 0
 	if there && (m.protocol == value.Auto || m.standsAlone(c)) {
 		return
@@ -110,7 +110,7 @@ func (m *outboundMerge) addSniffed(v outboundView, c portClaim) {
 		m.chains = nil
 	}
 	name := fmt.Sprintf("%s:%d", c.service.Host, c.port.Number)
-	if m.at.wildcard {
+	if m.at.Wildcard {
 		name = fmt.Sprint(c.port.Number)
 	}
 	m.merge(append(v.tcpChains(m.at, c), gen.ChainKey{RouteName: name, Sniffed: true, Defined: m.definer(c)}))
@@ -119,15 +119,15 @@ func (m *outboundMerge) addSniffed(v outboundView, c portClaim) {
 
 // definer is the object to which a claim's HTTP chain belongs: at the wildcard address it is that of all services of
 // the port.
-func (m *outboundMerge) definer(c portClaim) value.ObjectKey {
-	if m.at.wildcard {
+func (m *outboundMerge) definer(c PortClaim) value.ObjectKey {
+	if m.at.Wildcard {
 		return value.ObjectKey{}
 	}
 	return c.service.Object
 }
 
 // standsAlone reports whether what is there, or what comes, cannot share a listener with another protocol.
-func (m *outboundMerge) standsAlone(c portClaim) bool {
+func (m *outboundMerge) standsAlone(c PortClaim) bool {
 	first := func(p value.Protocol) bool { return p == value.Mongo || p == value.MySQL }
 	return c.port.Protocol != m.protocol && (first(c.port.Protocol) || first(m.protocol))
 }

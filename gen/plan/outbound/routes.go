@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"iter"
@@ -20,10 +20,10 @@ import (
 
 // routeTables hold the sidecar route configurations and their virtual hosts.
 type routeTables struct {
-	hosts        checked.Table[gen.VirtualHostKey, encodecache.Fragment]
-	headers      checked.Table[gen.RouteConfigurationKey, encodecache.Fragment]
+	Hosts        checked.Table[gen.VirtualHostKey, encodecache.Fragment]
+	Headers      checked.Table[gen.RouteConfigurationKey, encodecache.Fragment]
 	catchAlls    checked.Table[gen.CatchAllKey, encodecache.Fragment]
-	destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
+	Destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
 	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
 	runs         *encodecache.Table[runKey, encodecache.Run]
 }
@@ -47,11 +47,11 @@ func (k soleHostKey) Objects() []value.ObjectKey {
 
 func newRouteTables(f *checked.Faults) routeTables {
 	return routeTables{
-		hosts:        checked.Fragments(f, "virtual host", gen.EncodeVirtualHost),
-		headers:      checked.Fragments(f, "route configuration", gen.EncodeRouteConfiguration),
+		Hosts:        checked.Fragments(f, "virtual host", gen.EncodeVirtualHost),
+		Headers:      checked.Fragments(f, "route configuration", gen.EncodeRouteConfiguration),
 		catchAlls:    checked.Fragments(f, "virtual host", gen.EncodeCatchAll),
 		runs:         encodecache.NewTable(newRun),
-		destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
+		Destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
 		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
 			return encodecache.NewComposite(
 				xdstype.RouteURL,
@@ -70,10 +70,10 @@ func newRouteTables(f *checked.Faults) routeTables {
 // VirtualHosts are the encoded virtual hosts of one route configuration, in the order in which they are sent: by host.
 type VirtualHosts = chunked.Map[*encodecache.Fragment]
 
-// virtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns
+// VirtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns
 // included) in the route configuration of a shared HTTP port, where it is ordered by the host; nil if it has none
 // there.
-func (t *Tables) virtualHostOf(v scope.PortView, host string) *encodecache.Fragment {
+func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragment {
 	c, ok := v.Claim(host)
 	if !ok {
 		return nil
@@ -82,7 +82,7 @@ func (t *Tables) virtualHostOf(v scope.PortView, host string) *encodecache.Fragm
 	if domains == "" {
 		return nil
 	}
-	return t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
+	return t.Routes.Hosts.Get(t.virtualHostKey(v, c, domains))
 }
 
 // virtualHostKey is the Key of the virtual host of a claim.
@@ -98,24 +98,24 @@ func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string)
 		}
 		return k
 	}
-	k.RegexSize = t.regexLimit(v.Scope.Traits, c.Rule.RegexSize)
+	k.RegexSize = t.RegexLimit(v.Scope.Traits, c.Rule.RegexSize)
 	k.Routes = gen.RoutesKey{Service: c.Rule, Port: v.Port, Refused: c.Refused,
 		Destinations: t.destinationsOf(v, c.Rule), Proxyless: k.Proxyless}
 	return k
 }
 
-// regexLimit is the RegexSize of the virtual host of a proxy, where size is that of the largest program in it.
-func (t *Tables) regexLimit(traits value.Traits, size int) int {
-	if !traits.Upstream() || size <= t.regexSize {
+// RegexLimit is the RegexSize of the virtual host of a proxy, where size is that of the largest program in it.
+func (t *Tables) RegexLimit(traits value.Traits, size int) int {
+	if !traits.Upstream() || size <= t.RegexSize {
 		return 0
 	}
-	return t.regexSize
+	return t.RegexSize
 }
 
 // destinationsOf is what there is to know of the hosts that a VirtualService routes to.
 func (t *Tables) destinationsOf(v scope.PortView, vs *value.VirtualService) *gen.DestinationLink {
 	var list *gen.DestinationLink
-	for host := range distinct(snapshot.Destinations(vs)) {
+	for host := range Distinct(snapshot.Destinations(vs)) {
 		d := gen.Destination{Host: host}
 		if svc := v.Service(host); svc != nil {
 			d.Target = svc.ExternalName
@@ -126,13 +126,14 @@ func (t *Tables) destinationsOf(v scope.PortView, vs *value.VirtualService) *gen
 			}
 		}
 		if d != (gen.Destination{Host: host}) {
-			list = t.routes.destinations.Get(gen.DestinationLink{Destination: d, Next: list})
+			list = t.Routes.Destinations.Get(gen.DestinationLink{Destination: d, Next: list})
 		}
 	}
 	return list
 }
 
-func distinct(in iter.Seq[string]) iter.Seq[string] {
+// Distinct yields each string of in once.
+func Distinct(in iter.Seq[string]) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := make(map[string]struct{}, 4)
 		for s := range in {
@@ -147,24 +148,24 @@ func distinct(in iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
-// routeConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
+// RouteConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
 // policy, and hosts.
-func (t *Tables) routeConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int, hosts VirtualHosts) *encodecache.Entry {
+func (t *Tables) RouteConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int, hosts VirtualHosts) *encodecache.Entry {
 	name := strconv.Itoa(port)
-	return t.routes.compose(name, t.routeEnds(n, sc, name), hosts)
+	return t.Routes.Compose(name, t.RouteEnds(n, sc, name), hosts)
 }
 
-// routeEnds are the header and the last virtual host of the route configuration of a shared HTTP port.
-func (t *Tables) routeEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [2]*encodecache.Fragment {
+// RouteEnds are the header and the last virtual host of the route configuration of a shared HTTP port.
+func (t *Tables) RouteEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [2]*encodecache.Fragment {
 	return [2]*encodecache.Fragment{
-		t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless}),
-		t.routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)}),
+		t.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless}),
+		t.Routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)}),
 	}
 }
 
-// compose is a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
+// Compose is a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
 // costs what an edit changes: each virtual host has its name in its bytes, and so its place.
-func (t *routeTables) compose(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
+func (t *routeTables) Compose(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
 	header, last := ends[0], ends[1]
 	if len(header.Bytes()) == 0 {
 		return encodecache.NewAbsent(xdstype.RouteURL, name)
@@ -229,14 +230,14 @@ func measureFragment(_ string, f *encodecache.Fragment) chunked.Measure {
 	return chunked.Measure{Sum: chunked.Sum(f.Sum()), Weight: len(f.Bytes())}
 }
 
-// compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
-func compose(name string, header *encodecache.Fragment, hosts VirtualHosts,
+// Compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
+func Compose(name string, header *encodecache.Fragment, hosts VirtualHosts,
 	last *encodecache.Fragment) *encodecache.Entry {
-	return composeOf(xdstype.RouteURL, name, [2]*encodecache.Fragment{header, last}, hosts)
+	return ComposeOf(xdstype.RouteURL, name, [2]*encodecache.Fragment{header, last}, hosts)
 }
 
-// composeOf is a resource of many parts between a first one and a last one, which may be nil.
-func composeOf(typeURL, name string, ends [2]*encodecache.Fragment,
+// ComposeOf is a resource of many parts between a first one and a last one, which may be nil.
+func ComposeOf(typeURL, name string, ends [2]*encodecache.Fragment,
 	hosts chunked.Map[*encodecache.Fragment]) *encodecache.Entry {
 	header, last := ends[0], ends[1]
 	if len(header.Bytes()) == 0 {
@@ -291,16 +292,16 @@ func egressCluster(n *snapshot.Snapshot, sc *scope.Scope) string {
 	switch {
 	case p != nil && p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY:
 		return ""
-	case dynamicDNS(n, sc).Served:
+	case DynamicDNS(n, sc).Served:
 		return gen.DynamicDNSOut
 	}
 	return gen.PassthroughOut
 }
 
-// sniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those
+// SniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those
 // whose protocol is sniffed at the service's own address or, where nothing is intercepted, at the loopback address;
 // "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
-func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *scope.Scope, host string) []*encodecache.Entry {
+func (t *Tables) SniffedRoutes(n *snapshot.Snapshot, sc *scope.Scope, host string) []*encodecache.Entry {
 	svc := sc.Service(n, host)
 	if svc == nil || sc.Traits.Type == value.Router {
 		return nil
@@ -320,14 +321,14 @@ func (t *Tables) sniffedRoutes(n *snapshot.Snapshot, sc *scope.Scope, host strin
 // soleHost is the route configuration with the virtual host of one host only.
 func (t *Tables) soleHost(v scope.PortView, host, name string) *encodecache.Entry {
 	proxyless := v.Scope.Traits.Type == value.Proxyless
-	k := soleHostKey{header: t.routes.headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}),
+	k := soleHostKey{header: t.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}),
 		name: name}
 	if c, ok := v.Claim(host); ok {
 		domains := "*"
 		if proxyless { // which look for the name that was dialled, with its port; nobody else is there to have it
 			domains = strings.Join(v.Dialled(c), " ")
 		}
-		k.host = t.routes.hosts.Get(t.virtualHostKey(v, c, domains))
+		k.host = t.Routes.Hosts.Get(t.virtualHostKey(v, c, domains))
 	}
-	return t.routes.sniffed.Get(k)
+	return t.Routes.sniffed.Get(k)
 }

@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -15,7 +15,7 @@ import (
 
 // clusterTables hold the clusters.
 type clusterTables struct {
-	outbound checked.Table[gen.ClusterKey, encodecache.Entry]
+	Outbound checked.Table[gen.ClusterKey, encodecache.Entry]
 	static   checked.Table[staticCluster, encodecache.Entry]
 	crowds   checked.Table[crowdKey, crowd]
 }
@@ -28,7 +28,7 @@ type staticCluster struct {
 
 func newClusterTables(f *checked.Faults) clusterTables {
 	return clusterTables{
-		outbound: checked.Leaves(f, "cluster", xdstype.ClusterURL, gen.EncodeCluster),
+		Outbound: checked.Leaves(f, "cluster", xdstype.ClusterURL, gen.EncodeCluster),
 		static: checked.Leaves(f, "cluster", xdstype.ClusterURL,
 			func(k staticCluster) ([]byte, []gen.Fault) { return gen.SealCluster(k.make()) }),
 		crowds: newCrowds(f),
@@ -50,11 +50,11 @@ func (k staticCluster) make() *clusterpb.Cluster {
 // Part is the name of the cluster.
 func (k staticCluster) Part() string { return k.name }
 
-// clustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they
+// ClustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they
 // name.
-func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
-	assignments []*Assignment) {
-	o := outbound{mesh: n.Mesh, scope: sc, service: svc, rule: sc.Rule(n, svc)}
+func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
+	assignments []*endpoints.Assignment) {
+	o := upstream{mesh: n.Mesh, scope: sc, service: svc, rule: sc.Rule(n, svc)}
 	if p := n.Projection(svc.ServiceKey); p.Any {
 		o.projection = p
 	}
@@ -72,7 +72,7 @@ func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Se
 			if !gen.HasCluster(k) {
 				continue
 			}
-			c := t.clusters.outbound.Get(k)
+			c := t.Clusters.Outbound.Get(k)
 			clusters = append(clusters, c)
 			if !c.Absent() && gen.ClusterAsks(k) {
 				assignments = append(assignments, t.endpoints.Get(o.assignment(k)))
@@ -82,8 +82,8 @@ func (t *Tables) clustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Se
 	return clusters, assignments
 }
 
-// outbound is one service as the proxies of a scope call it.
-type outbound struct {
+// upstream is one service as the proxies of a scope call it.
+type upstream struct {
 	mesh       *value.Mesh
 	scope      *scope.Scope
 	service    *value.Service
@@ -92,7 +92,7 @@ type outbound struct {
 }
 
 // key is that of the cluster for a port, or for a subset of it.
-func (o *outbound) key(port *value.Port, subset string) gen.ClusterKey {
+func (o *upstream) key(port *value.Port, subset string) gen.ClusterKey {
 	traits := o.scope.Traits
 	k := gen.ClusterKey{
 		Mesh: o.mesh, Service: o.service, Port: port, Projection: o.projection, Rule: o.rule, Subset: subset,
@@ -110,7 +110,7 @@ func (o *outbound) key(port *value.Port, subset string) gen.ClusterKey {
 }
 
 // order is how the endpoints of a cluster rank for the clients of the scope.
-func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
+func (o *upstream) order(k gen.ClusterKey) gen.Ordering {
 	policy := gen.PolicyOf(o.mesh, o.rule, k.Subset, k.Port.Number)
 	sc := o.scope
 	return gen.OrderingOf(gen.LocalityRuleOf(o.mesh, o.service, policy), &gen.Place{
@@ -118,7 +118,7 @@ func (o *outbound) order(k gen.ClusterKey) gen.Ordering {
 }
 
 // assignment is the Key of the endpoint assignment that a cluster asks for.
-func (o *outbound) assignment(k gen.ClusterKey) endpoints.Key {
+func (o *upstream) assignment(k gen.ClusterKey) endpoints.Key {
 	a := endpoints.Key{Name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), Order: o.order(k)}
 	a.Selection = endpoints.Selection{
 		Service: o.service.ServiceKey, Defined: o.service.Object, Port: k.Port.Name,
@@ -134,11 +134,11 @@ func (o *outbound) assignment(k gen.ClusterKey) endpoints.Key {
 	return a
 }
 
-// staticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the
+// StaticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the
 // passthrough ones, and the one for which the proxy resolves names itself.
-func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
+func (t *Tables) StaticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
 	get := func(name string, k gen.StaticClusterKey) *encodecache.Entry {
-		return t.clusters.static.Get(staticCluster{name, k})
+		return t.Clusters.static.Get(staticCluster{name, k})
 	}
 	switch sc.Traits.Type {
 	case value.Proxyless:
@@ -152,10 +152,10 @@ func (t *Tables) staticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encode
 			gen.StaticClusterKey{Mesh: n.Mesh, Filters: sc.Traits.Filters & gen.ClusterExtensions()}),
 		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
-	if lacksDynamicDNS(n, &sc.Facts) {
+	if LacksDynamicDNS(n, &sc.Facts) {
 		noteLack(t.faults, n.Mesh.Object())
 	}
-	if d := dynamicDNS(n, sc); d.Served {
+	if d := DynamicDNS(n, sc); d.Served {
 		out = append(out, get(gen.DynamicDNSOut, gen.StaticClusterKey{Mesh: n.Mesh, DynamicDNS: d}))
 	}
 	return out

@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"net/netip"
@@ -11,66 +11,75 @@ import (
 )
 
 // outboundView is the services that a scope sees, as its outbound listeners ask for them.
-type outboundView struct {
+type View struct {
 	t  *Tables
 	n  *snapshot.Snapshot
 	sc *scope.Scope
 }
 
-// place is where connections to a service's port arrive.
-type place struct {
+// View is the services that a scope sees in a Snapshot, as its outbound listeners ask for them.
+func (t *Tables) View(n *snapshot.Snapshot, sc *scope.Scope) View { return View{t, n, sc} }
+
+// PlaceAt is an address of its own.
+func PlaceAt(bind string) Place { return Place{Bind: bind} }
+
+// Claim is the claim of a service to be listened for, as one that has the given port.
+func Claim(svc *value.Service, port *value.Port) PortClaim { return PortClaim{svc, port, ""} }
+
+// Place is where connections to a service's port arrive.
+type Place struct {
 	// bind is the address, also further ones that belong to the same listener, joined by commas.
-	bind, also string
-	wildcard   bool
+	Bind, also string
+	Wildcard   bool
 	// ranges is the service's address, where that is a range: its chain takes only connections to it.
 	ranges string
 }
 
-// portClaim is a port of a service that wants to be listened for at a place.
-type portClaim struct {
+// PortClaim is a port of a service that wants to be listened for at a place.
+type PortClaim struct {
 	service *value.Service
 	port    *value.Port
 	ranges  string
 }
 
-// everywhere is the wildcard address of the proxy's families.
-func (v outboundView) everywhere() place {
+// Everywhere is the wildcard address of the proxy's families.
+func (v View) Everywhere() Place {
 	return v.families("0.0.0.0", "::")
 }
 
-// loopback is where a proxy without interception is to be dialed.
-func (v outboundView) loopback() place {
+// Loopback is where a proxy without interception is to be dialed.
+func (v View) Loopback() Place {
 	p := v.families("127.0.0.1", "::1")
-	p.wildcard = false
+	p.Wildcard = false
 	return p
 }
 
-func (v outboundView) families(v4, v6 string) place {
+func (v View) families(v4, v6 string) Place {
 	switch {
 	case v.sc.Traits.IPv4 && v.sc.Traits.IPv6:
-		return place{bind: v4, also: v6, wildcard: true}
+		return Place{Bind: v4, also: v6, Wildcard: true}
 	case v.sc.Traits.IPv6:
-		return place{bind: v6, wildcard: true}
+		return Place{Bind: v6, Wildcard: true}
 	}
-	return place{bind: v4, wildcard: true}
+	return Place{Bind: v4, Wildcard: true}
 }
 
 // placesOf are the places at which a port that is not HTTP is listened for.
-func (v outboundView) placesOf(svc *value.Service, p *value.Port) []place {
+func (v View) placesOf(svc *value.Service, p *value.Port) []Place {
 	if members, ok := v.members(svc, p); ok {
 		return members
 	}
 	if len(svc.Addresses) == 0 {
-		return []place{v.everywhere()}
+		return []Place{v.Everywhere()}
 	}
 	if svc.Registry == value.RegistryKubernetes {
-		return []place{{bind: v.ownFamily(svc.Addresses)}}
+		return []Place{{Bind: v.ownFamily(svc.Addresses)}}
 	}
-	var out []place
+	var out []Place
 	for _, a := range svc.Addresses {
-		at := place{bind: a}
-		if strings.Contains(at.bind, "/") {
-			at = v.everywhere()
+		at := Place{Bind: a}
+		if strings.Contains(at.Bind, "/") {
+			at = v.Everywhere()
 			at.ranges = a
 		}
 		out = append(out, at)
@@ -79,7 +88,7 @@ func (v outboundView) placesOf(svc *value.Service, p *value.Port) []place {
 }
 
 // ownFamily is the first address of a family that the proxy has, else the first.
-func (v outboundView) ownFamily(addresses []string) string {
+func (v View) ownFamily(addresses []string) string {
 	for _, a := range addresses {
 		if v4, v6 := value.Families([]string{a}); v4 && v.sc.Traits.IPv4 || v6 && v.sc.Traits.IPv6 {
 			return a
@@ -90,7 +99,7 @@ func (v outboundView) ownFamily(addresses []string) string {
 
 // members are the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any
 // other service: also for a ServiceEntry that names no endpoints, for it means all addresses.
-func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, ok bool) {
+func (v View) members(svc *value.Service, p *value.Port) (out []Place, ok bool) {
 	if !svc.ByMember() {
 		return nil, false
 	}
@@ -99,8 +108,8 @@ func (v outboundView) members(svc *value.Service, p *value.Port) (out []place, o
 			func(a string) bool { _, err := netip.ParseAddr(a); return err != nil }) {
 			continue
 		}
-		at := place{bind: e.Addresses[0], also: strings.Join(e.Addresses[1:], ",")}
-		if !slices.ContainsFunc(out, func(o place) bool { return o.bind == at.bind }) {
+		at := Place{Bind: e.Addresses[0], also: strings.Join(e.Addresses[1:], ",")}
+		if !slices.ContainsFunc(out, func(o Place) bool { return o.Bind == at.Bind }) {
 			out = append(out, at)
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 // tcpChains are the chains that forward the bytes of connections to a claim's service: by the VirtualServices of its
 // host, else to itself.
-func (v outboundView) tcpChains(at place, c portClaim) []gen.ChainKey {
+func (v View) tcpChains(at Place, c PortClaim) []gen.ChainKey {
 	if c.port.Protocol.IsTLS() {
 		if out := v.tlsRules(c); len(out) > 0 {
 			return out
@@ -27,7 +27,7 @@ func (v outboundView) tcpChains(at place, c portClaim) []gen.ChainKey {
 
 // ownChain forwards to the service itself. Where only the server name can tell services apart, it takes that of the
 // service.
-func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
+func (v View) ownChain(at Place, c PortClaim) gen.ChainKey {
 	port := c.port.Number
 	if len(c.service.Ports) == 1 {
 		port = c.service.Ports[0].Number
@@ -42,7 +42,7 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 	if c.ranges != "" {
 		out.Prefixes = gen.Prefixes([]string{c.ranges})
 	}
-	if c.port.Protocol.IsTLS() && (c.ranges != "" || at.wildcard) {
+	if c.port.Protocol.IsTLS() && (c.ranges != "" || at.Wildcard) {
 		out.ServerNames = gen.ServerNames(v.serverNames(c.service))
 	}
 	return out
@@ -50,7 +50,7 @@ func (v outboundView) ownChain(at place, c portClaim) gen.ChainKey {
 
 // serverNames are the names by which clients ask for a service: its own, and all forms of those of ExternalName
 // services that stand for it.
-func (v outboundView) serverNames(svc *value.Service) []string {
+func (v View) serverNames(svc *value.Service) []string {
 	out := []string{svc.Host}
 	for _, alias := range scope.Aliases(v.n, v.sc, svc) {
 		for _, d := range v.sc.OnPort(v.n, 0, nil).Names(alias) {
@@ -69,11 +69,11 @@ func readsAlong(p value.Protocol) value.Protocol {
 }
 
 // tlsRules are the chains of the TLS routes for a claim's host and port.
-func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
+func (v View) tlsRules(c PortClaim) (out []gen.ChainKey) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.TLS {
 			for _, m := range r.Matches {
-				chain := v.routed(vs, r.Destinations, c.port)
+				chain := v.Routed(vs, r.Destinations, c.port)
 				if chain.TCP.Upstreams == "" || !v.applies(m, c.port.Number) {
 					continue
 				}
@@ -91,11 +91,11 @@ func (v outboundView) tlsRules(c portClaim) (out []gen.ChainKey) {
 
 // tcpRules are the chains of the TCP routes for a claim's host and port; all, if the last of them takes all
 // connections.
-func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
+func (v View) tcpRules(c PortClaim) (out []gen.ChainKey, all bool) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.TCP {
 			subnets, any := v.tcpMatches(r, c.port.Number)
-			chain := v.routed(vs, r.Destinations, c.port)
+			chain := v.Routed(vs, r.Destinations, c.port)
 			if chain.TCP.Upstreams == "" || !any && len(subnets) == 0 {
 				continue
 			}
@@ -115,7 +115,7 @@ func (v outboundView) tcpRules(c portClaim) (out []gen.ChainKey, all bool) {
 }
 
 // tcpMatches are the subnets to which a route is for connections; any, if it is for all.
-func (v outboundView) tcpMatches(r *value.StreamRoute, port int) (subnets []string, any bool) {
+func (v View) tcpMatches(r *value.StreamRoute, port int) (subnets []string, any bool) {
 	if len(r.Matches) == 0 {
 		return nil, true
 	}
@@ -132,7 +132,7 @@ func (v outboundView) tcpMatches(r *value.StreamRoute, port int) (subnets []stri
 }
 
 // prefixes are the destination ranges of a match, or else the service's own.
-func (v outboundView) prefixes(subnets []string, c portClaim) string {
+func (v View) prefixes(subnets []string, c PortClaim) string {
 	if len(subnets) == 0 && c.ranges != "" {
 		subnets = []string{c.ranges}
 	}
@@ -140,14 +140,14 @@ func (v outboundView) prefixes(subnets []string, c portClaim) string {
 }
 
 // applies reports whether a match is for the scope's clients and a port.
-func (v outboundView) applies(m *value.StreamMatch, port int) bool {
+func (v View) applies(m *value.StreamMatch, port int) bool {
 	return (len(m.Gateways) == 0 || slices.Contains(m.Gateways, "mesh")) && v.sc.Labels.Contains(m.Labels) &&
 		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || v.sc.In(m.Namespace))
 }
 
-// routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
+// Routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
 // upstreams.
-func (v outboundView) routed(vs *value.VirtualService, routes []value.WeightedDestination,
+func (v View) Routed(vs *value.VirtualService, routes []value.WeightedDestination,
 	port *value.Port) (chain gen.ChainKey) {
 	if len(routes) == 0 {
 		return chain
@@ -176,7 +176,7 @@ func (v outboundView) routed(vs *value.VirtualService, routes []value.WeightedDe
 }
 
 // clusterOf is the cluster of a destination for connections to a port.
-func (v outboundView) clusterOf(d value.Destination, port int) string {
+func (v View) clusterOf(d value.Destination, port int) string {
 	host := d.Host
 	svc := v.sc.Service(v.n, host)
 	if svc != nil && svc.ExternalName != "" {
@@ -193,7 +193,7 @@ func (v outboundView) clusterOf(d value.Destination, port int) string {
 
 // rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the
 // order in which they count.
-func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) {
+func (v View) rulesOf(svc *value.Service) (out []*value.VirtualService) {
 	add := func(vs *value.VirtualService) {
 		if vs.HasStreams() && slices.Contains(vs.Gateways, "mesh") &&
 			v.sc.SeesVirtualService(vs) &&
@@ -223,7 +223,7 @@ func (v outboundView) rulesOf(svc *value.Service) (out []*value.VirtualService) 
 }
 
 // ruleRank orders VirtualServices before their age does, as rank orders services.
-func (v outboundView) ruleRank(vs *value.VirtualService) int {
+func (v View) ruleRank(vs *value.VirtualService) int {
 	switch {
 	case vs.Export.Public:
 		return 2

@@ -1,4 +1,4 @@
-package plan
+package outbound
 
 import (
 	"maps"
@@ -15,10 +15,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// dynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the
+// DynamicDNS says how the proxies of a scope resolve the hosts of requests to unknown services. They do under the
 // mesh's outbound traffic policy ALLOW_ANY_DYNAMIC_DNS, if no Sidecar object has a policy of its own, and if they were
 // built with what it takes; others serve it as ALLOW_ANY.
-func dynamicDNS(n *snapshot.Snapshot, sc *scope.Scope) gen.DynamicDNS {
+func DynamicDNS(n *snapshot.Snapshot, sc *scope.Scope) gen.DynamicDNS {
 	t := sc.Traits
 	if !wantsDynamicDNS(n, &sc.Facts) || !t.Filters.Has(value.DynamicForwardProxy) {
 		return gen.DynamicDNS{}
@@ -32,8 +32,8 @@ func wantsDynamicDNS(n *snapshot.Snapshot, f *scope.Facts) bool {
 		f.Traits.Type == value.SidecarProxy && (f.Sidecar == nil || f.Sidecar.Spec.GetOutboundTrafficPolicy() == nil)
 }
 
-// lacksDynamicDNS reports whether such proxies were built without what it takes.
-func lacksDynamicDNS(n *snapshot.Snapshot, f *scope.Facts) bool {
+// LacksDynamicDNS reports whether such proxies were built without what it takes.
+func LacksDynamicDNS(n *snapshot.Snapshot, f *scope.Facts) bool {
 	return wantsDynamicDNS(n, f) && !f.Traits.Filters.Has(value.DynamicForwardProxy)
 }
 
@@ -47,24 +47,13 @@ func noteLack(f *checked.Faults, mesh value.ObjectKey) {
 			"proxy among their extensions")
 }
 
-// forgetLack takes that back once a base is gone that was the last one of such proxies.
-func (p *Planner) forgetLack(gone *scope.Facts) {
-	n := p.current.Snapshot
-	if !lacksDynamicDNS(n, gone) {
-		return
-	}
-	for f := range p.bases {
-		if lacksDynamicDNS(n, &f) {
-			return
-		}
-	}
-	p.tables.faults.Served(withoutDynamicDNS{})
-}
+// Served takes back what noteLack says.
+func Served(f *checked.Faults) { f.Served(withoutDynamicDNS{}) }
 
 // virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as
 // bytes.
-func (v outboundView) virtualHTTP() gen.VirtualHTTPKey {
-	d := dynamicDNS(v.n, v.sc)
+func (v View) virtualHTTP() gen.VirtualHTTPKey {
+	d := DynamicDNS(v.n, v.sc)
 	if !d.Served {
 		return gen.VirtualHTTPKey{}
 	}
@@ -74,11 +63,11 @@ func (v outboundView) virtualHTTP() gen.VirtualHTTPKey {
 }
 
 // bytePorts are the ports at which a service of the scope may have a server that speaks first.
-func (v outboundView) bytePorts() string {
+func (v View) bytePorts() string {
 	ports := map[int]struct{}{}
 	for svc := range v.sc.Services(v.n) {
 		for _, p := range svc.Ports {
-			if speaksFirst(p) {
+			if SpeaksFirst(p) {
 				ports[p.Number] = struct{}{}
 			}
 		}
@@ -90,26 +79,5 @@ func (v outboundView) bytePorts() string {
 	return strings.Join(out, " ")
 }
 
-// speaksFirst reports whether the servers of a port may speak before their clients do.
-func speaksFirst(p *value.Port) bool { return p.Protocol.IsTCP() && !p.Protocol.IsTLS() }
-
-// moveDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
-func (t *Tables) moveDynamic(m *move) {
-	if m.touch.Virtual {
-		t.moveVirtual(m)
-		return
-	}
-	if m.touch.All || !dynamicDNS(m.n, m.to).Served {
-		return
-	}
-	bytes := func(sc *scope.Scope, n *snapshot.Snapshot, host string) bool {
-		svc := sc.Service(n, host)
-		return svc != nil && slices.ContainsFunc(svc.Ports, speaksFirst)
-	}
-	for host := range m.touch.EachHost(m.from.snap, m.n) {
-		if bytes(m.from.scope, m.from.snap, host) || bytes(m.to.Unwatched(), m.n, host) {
-			t.moveVirtual(m)
-			return
-		}
-	}
-}
+// SpeaksFirst reports whether the servers of a port may speak before their clients do.
+func SpeaksFirst(p *value.Port) bool { return p.Protocol.IsTCP() && !p.Protocol.IsTLS() }

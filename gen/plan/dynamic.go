@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/gen/plan/outbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/snapshot"
+)
+
+// forgetLack takes that back once a base is gone that was the last one of such proxies.
+func (p *Planner) forgetLack(gone *scope.Facts) {
+	n := p.current.Snapshot
+	if !outbound.LacksDynamicDNS(n, gone) {
+		return
+	}
+	for f := range p.bases {
+		if outbound.LacksDynamicDNS(n, &f) {
+			return
+		}
+	}
+	outbound.Served(p.tables.faults)
+}
+
+// moveDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
+func (t *Tables) moveDynamic(m *move) {
+	if m.touch.Virtual {
+		t.moveVirtual(m)
+		return
+	}
+	if m.touch.All || !outbound.DynamicDNS(m.n, m.to).Served {
+		return
+	}
+	bytes := func(sc *scope.Scope, n *snapshot.Snapshot, host string) bool {
+		svc := sc.Service(n, host)
+		return svc != nil && slices.ContainsFunc(svc.Ports, outbound.SpeaksFirst)
+	}
+	for host := range m.touch.EachHost(m.from.snap, m.n) {
+		if bytes(m.from.scope, m.from.snap, host) || bytes(m.to.Unwatched(), m.n, host) {
+			t.moveVirtual(m)
+			return
+		}
+	}
+}
