@@ -3,14 +3,18 @@ package encodecache
 import (
 	"iter"
 	"slices"
+	"sync/atomic"
 )
 
 // Run is a sequence of Fragments that several resources have in common, such as some virtual hosts of
 // RouteConfigurations, with the bytes joined once: a resource that is sent refers to them and copies nothing. It lives
-// while somebody sends it or keeps it for those who come next. Immutable.
+// while somebody sends it or keeps it for those who come next.
 type Run struct {
+	// Immutable after NewRun.
 	pieces [][]byte
 	size   int
+	// uses counts how often it was gathered.
+	uses atomic.Int32
 }
 
 // NewRun joins Fragments.
@@ -27,6 +31,9 @@ func NewRun(fragments iter.Seq[*Fragment]) *Run {
 
 // Len is the number of bytes.
 func (r *Run) Len() int { return r.size }
+
+// Shared reports whether the run was gathered more than once: it is worth keeping.
+func (r *Run) Shared() bool { return r.uses.Load() > 1 }
 
 // joined are pieces with neighbours below maxJoint in one.
 func joined(pieces [][]byte) (out [][]byte) {
@@ -54,6 +61,7 @@ func (e *Entry) InRuns(runs iter.Seq[*Run]) *Entry {
 
 // addRun appends the bytes of a run.
 func (g *gather) addRun(r *Run) {
+	r.uses.Add(1)
 	g.runs = append(g.runs, r)
 	for _, p := range r.pieces {
 		g.add(p)

@@ -60,10 +60,11 @@ func (k *kept) keep(key any, b encodedRun) {
 	k.shrink()
 }
 
-// keepRuns keeps the runs that a block has in common with others.
+// keepRuns keeps the runs that a block has in common with others: what a single namespace has of its own is made again
+// for the next one that comes from there.
 func (k *kept) keepRuns(b *encodecache.Block) {
 	for _, r := range b.Runs() {
-		if r.Len() >= leastShared && k.use(r) == nil {
+		if r.Shared() && r.Len() >= leastShared && k.use(r) == nil {
 			k.keep(r, r)
 		}
 	}
