@@ -92,10 +92,10 @@ func (m valueMesh) rule(i, n int) *value.DestinationRule {
 	return &value.DestinationRule{
 		Meta: meta, Export: value.Visibility{Public: true},
 		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}},
-		Spec: &networking.DestinationRule{Host: k.Host,
+		DestinationPolicy: istio.Policy(&networking.DestinationRule{Host: k.Host,
 			TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(n%1000 + 1)}}},
 			Subsets: []*networking.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}},
-				{Name: "v2", Labels: map[string]string{"version": "v2"}}}},
+				{Name: "v2", Labels: map[string]string{"version": "v2"}}}}),
 	}
 }
 
@@ -108,10 +108,10 @@ func (m valueMesh) sidecar(j, n int) *value.Sidecar {
 		hosts = append(hosts, k.Namespace+"/"+k.Host)
 	}
 	return &value.Sidecar{Meta: value.Meta{Namespace: fmt.Sprintf("ns-%d", j%m.namespaces),
-		Name: fmt.Sprintf("sidecar-%d", j), Created: int64(j)}, Spec: &networking.Sidecar{
+		Name: fmt.Sprintf("sidecar-%d", j), Created: int64(j)}, SidecarSettings: istio.Sidecar(&networking.Sidecar{
 		WorkloadSelector: &networking.WorkloadSelector{Labels: map[string]string{"workload": fmt.Sprint(j)}},
 		Egress:           []*networking.IstioEgressListener{{Hosts: hosts}},
-	}}
+	})}
 }
 
 // proxy is a sidecar proxy of workload j, for which Sidecar object j is, if there is one.
@@ -126,10 +126,11 @@ func (m valueMesh) proxy(j int) *proxy.Proxy {
 }
 
 func (m valueMesh) mesh() *value.Mesh {
-	return &value.Mesh{DomainSuffix: "cluster.local", ClusterID: "Kubernetes",
-		Config: &meshconfig.MeshConfig{RootNamespace: systemNamespace, TrustDomain: "cluster.local",
+	return istio.Mesh(
+		&meshconfig.MeshConfig{RootNamespace: systemNamespace, TrustDomain: "cluster.local",
 			ProxyListenPort: 15001, ProxyInboundListenPort: 15006,
-			OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}}}
+			OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}},
+		"cluster.local", "Kubernetes")
 }
 
 func objectKey(kind value.Kind, m value.Meta) value.ObjectKey {

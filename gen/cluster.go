@@ -13,14 +13,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // ClusterKey is the whole input of an outbound cluster: one port of a service, or one subset of it.
 type ClusterKey struct {
-	Mesh    *value.Mesh
+	Mesh    *value.ClusterSettings
 	Service *value.Service
 	// Port is one of the service's, not UDP.
 	Port *value.Port
@@ -65,15 +64,15 @@ func Cluster(k ClusterKey) *clusterpb.Cluster {
 	b.resolve(k)
 	b.protocol(k.Port.Protocol, k.Client.Type)
 	b.c.Metadata = outboundMetadata(k, policy)
-	if pattern := k.Mesh.Config.GetOutboundClusterStatName(); pattern != "" {
-		b.c.AltStatName = statName(pattern, statOf{k.Mesh, k.Service, k.Port, k.Subset, 0})
+	if pattern := k.Mesh.Stat; pattern != "" {
+		b.c.AltStatName = statName(pattern, statOf{k.Mesh.DomainSuffix, k.Service, k.Port, k.Subset, 0})
 	}
 	if KeepsDraining(k.Service) && k.Subset == "" {
 		b.c.CommonLbConfig.OverrideHostStatus = &corepb.HealthStatusSet{Statuses: []corepb.HealthStatus{
 			corepb.HealthStatus_HEALTHY, corepb.HealthStatus_DRAINING, corepb.HealthStatus_UNKNOWN, corepb.HealthStatus_DEGRADED}}
 	}
 	b.upgrade(k, policy.Pool)
-	b.pool(k.Mesh, policy)
+	b.pool(k.Mesh.Connections, policy)
 	b.outlier(policy.Outlier)
 	b.balance(k, policy)
 	b.security(k, policy)
@@ -97,7 +96,7 @@ func HasCluster(k ClusterKey) bool {
 		return true
 	}
 	inline := func(subset value.Labels) bool { return len(inlineEndpoints(k, subset)) > 0 }
-	return inline(nil) && (!isDNS(k.createdAs()) || inline(k.Rule.Subset(k.Subset).GetLabels()))
+	return inline(nil) && (!isDNS(k.createdAs()) || inline(k.Rule.SubsetLabels(k.Subset)))
 }
 
 // ClusterAsks reports whether the cluster gets its endpoints from an endpoint assignment of its name.
@@ -114,7 +113,7 @@ func ClusterAsks(k ClusterKey) bool {
 func (k ClusterKey) createdAs() clusterpb.Cluster_DiscoveryType {
 	if k.Subset != "" {
 		whole := PolicyOf(k.Mesh, k.Rule, "", k.Port.Number)
-		if passthrough(whole.Balancer) || passthrough(k.Rule.Subset(k.Subset).GetTrafficPolicy().GetLoadBalancer()) {
+		if passthrough(whole.Balancer) || passthrough(k.Rule.SubsetPolicy(k.Subset).Own().Balancer) {
 			return clusterpb.Cluster_ORIGINAL_DST
 		}
 	}
@@ -135,9 +134,7 @@ func isDNS(t clusterpb.Cluster_DiscoveryType) bool {
 	return t == clusterpb.Cluster_STRICT_DNS || t == clusterpb.Cluster_LOGICAL_DNS
 }
 
-func passthrough(lb *networking.LoadBalancerSettings) bool {
-	return lb.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
-}
+func passthrough(lb *value.LoadBalancer) bool { return lb != nil && lb.Algorithm == value.PassThrough }
 
 // clusterBuilder collects a cluster; its HTTP options are packed last, for several settings add to them.
 type clusterBuilder struct {
@@ -166,7 +163,7 @@ func (b *clusterBuilder) resolve(k ClusterKey) {
 			TypedConfig: anyOf(&carespb.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(100)}),
 		}
 		c.DnsJitter = &durationpb.Duration{Nanos: 100_000_000}
-		c.DnsRefreshRate = k.Mesh.Config.GetDnsRefreshRate()
+		c.DnsRefreshRate = duration(k.Mesh.DNSRefresh)
 		c.RespectDnsTtl = true
 		c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: c.Name, Endpoints: inlineAssignment(k)}
 	case t == clusterpb.Cluster_ORIGINAL_DST:

@@ -9,8 +9,6 @@ import (
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -18,15 +16,15 @@ import (
 // InboundClusterKey is what the cluster of one of the workload's own ports is made from, but for its
 // InboundClusterNames.
 type InboundClusterKey struct {
-	Mesh     *value.Mesh
+	Mesh     *value.ConnectionSettings
 	Protocol value.Protocol
 	// Rule is the DestinationRule of the service, for its port Port; nil if it says nothing of connections.
 	Rule *value.DestinationRule
 	Port int
-	// Sidecar is set if it has connection limits, which count in place of the Rule's: of its ingress port Ingress, or
-	// with 0 those of all ports.
-	Sidecar *value.Sidecar
-	Ingress int
+	// Pool are the connection limits of a Sidecar object, which count in place of the Rule's, and Sidecar is that
+	// object; nil and zero if it sets none.
+	Pool    *value.ConnectionPool
+	Sidecar value.Meta
 	// IPv4: the proxy has an IPv4 address.
 	IPv4 bool
 	// Leads says where the cluster leads.
@@ -95,8 +93,8 @@ func InboundClusterName(target int) string { return "inbound|" + strconv.Itoa(ta
 
 // InboundClusterStat is the name that the mesh's pattern gives the statistics of a cluster; empty where it has none.
 func InboundClusterStat(m *value.Mesh, svc *value.Service, port *value.Port, target int) string {
-	if pattern := m.Config.GetInboundClusterStatName(); pattern != "" {
-		return statName(pattern, statOf{m, svc, port, "", target})
+	if m.InboundStat != "" {
+		return statName(m.InboundStat, statOf{m.DomainSuffix, svc, port, "", target})
 	}
 	return ""
 }
@@ -124,25 +122,11 @@ func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Clust
 	b.c.AltStatName = n.stat()
 	// The limits of the service are the server's too: else Envoy's defaults would refuse what clients may send.
 	own, _ := ownPolicy(k.Rule, k.Port)
-	if k.Sidecar != nil {
-		own.Pool = IngressPool(k.Sidecar, k.Ingress)
+	if k.Pool != nil {
+		own.Pool = k.Pool
 	}
 	b.pool(k.Mesh, own)
 	return b.done()
-}
-
-// IngressPool is the connection limits that a Sidecar sets for its ingress port of that number, or with 0 those for all
-// ports; nil if it sets none.
-func IngressPool(s *value.Sidecar, port int) *networking.ConnectionPoolSettings {
-	if port == 0 {
-		return s.Spec.GetInboundConnectionPool()
-	}
-	for _, i := range s.Spec.GetIngress() {
-		if int(i.GetPort().GetNumber()) == port && i.GetConnectionPool() != nil {
-			return i.GetConnectionPool()
-		}
-	}
-	return nil
 }
 
 func (n InboundClusterNames) metadata() *corepb.Metadata {
@@ -175,7 +159,7 @@ func Loopback(ipv4 bool) string {
 
 // InboundLeads is where the clusters of the ports that services declare lead.
 func InboundLeads(m *value.Mesh) InboundEndpoint {
-	if m.Config.GetInboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST {
+	if m.Loopback {
 		return ToLoopback
 	}
 	return ToDestination

@@ -6,7 +6,6 @@ import (
 
 	corepb "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -16,7 +15,7 @@ func istioMetadata(fields map[string]*structpb.Value) *corepb.Metadata {
 	return &corepb.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": {Fields: fields}}}
 }
 
-func outboundMetadata(k ClusterKey, p TrafficPolicy) *corepb.Metadata {
+func outboundMetadata(k ClusterKey, p value.TrafficPolicy) *corepb.Metadata {
 	fields := map[string]*structpb.Value{"services": listValue(serviceValue(k.Service.Host, k.Service.Name,
 		k.Service.Namespace))}
 	if k.Subset != "" {
@@ -26,7 +25,7 @@ func outboundMetadata(k ClusterKey, p TrafficPolicy) *corepb.Metadata {
 	}
 	if k.Rule != nil {
 		fields["config"] = configValue(k.Rule)
-		if m := p.TLS.GetMode(); m == networking.ClientTLSSettings_SIMPLE || m == networking.ClientTLSSettings_MUTUAL {
+		if t := p.TLS; t != nil && (t.Mode == value.SimpleTLS || t.Mode == value.MutualTLS) {
 			fields["alpn_override"] = structpb.NewStringValue("false") // the server is none of the mesh's
 		}
 	}
@@ -51,7 +50,7 @@ func listValue(values ...*structpb.Value) *structpb.Value {
 
 // statOf is what a pattern for the name of statistics can name.
 type statOf struct {
-	mesh    *value.Mesh
+	domain  string // of the cluster
 	service *value.Service
 	port    *value.Port
 	subset  string
@@ -63,7 +62,7 @@ type statOf struct {
 func statName(pattern string, of statOf) string {
 	short := of.service.Host
 	if of.service.Registry == value.RegistryKubernetes {
-		short = strings.TrimSuffix(short, ".svc."+of.mesh.DomainSuffix)
+		short = strings.TrimSuffix(short, ".svc."+of.domain)
 	}
 	return strings.NewReplacer(
 		"%SERVICE%", short, "%SERVICE_FQDN%", of.service.Host, "%SERVICE_NAME%", of.service.Name, "%SUBSET_NAME%",

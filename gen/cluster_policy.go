@@ -1,72 +1,41 @@
 package gen
 
-import (
-	networking "istio.io/api/networking/v1alpha3"
+import "github.com/pilotd/pilotd/snapshot/value"
 
-	"github.com/pilotd/pilotd/snapshot/value"
-)
-
-// TrafficPolicy is what is in force for one port of a service or of one of its subsets: the rule's policy, over it the
+// PolicyOf is what is in force for a port of a service, or of the subset of that name: the rule's policy, over it the
 // subset's, and in each of them a port's own settings in place of all others; below it the mesh's defaults.
-type TrafficPolicy struct {
-	Pool          *networking.ConnectionPoolSettings
-	Outlier       *networking.OutlierDetection
-	Balancer      *networking.LoadBalancerSettings
-	TLS           *networking.ClientTLSSettings
-	ProxyProtocol *networking.TrafficPolicy_ProxyProtocol
-	RetryBudget   *networking.TrafficPolicy_RetryBudget
-}
-
-// PolicyOf resolves the policy for a port of the service, or of the subset of that name.
-func PolicyOf(mesh *value.Mesh, rule *value.DestinationRule, subset string, port int) TrafficPolicy {
+func PolicyOf(mesh *value.ClusterSettings, rule *value.DestinationRule, subset string, port int) value.TrafficPolicy {
 	p, _ := ownPolicy(rule, port)
 	if subset != "" {
-		over, ofPort := policyAt(rule.Subset(subset).GetTrafficPolicy(), port)
-		p = p.under(over, ofPort)
+		over, ofPort := policyAt(rule.SubsetPolicy(subset), port)
+		p = under(p, over, ofPort)
 	}
-	if d := meshPolicy(mesh); d != nil {
-		if p.Pool == nil {
-			p.Pool = d.Pool
-		}
-		if p.Outlier == nil {
-			p.Outlier = d.Outlier
-		}
+	if p.Pool == nil {
+		p.Pool = mesh.Pool
+	}
+	if p.Outlier == nil {
+		p.Outlier = mesh.Outlier
 	}
 	return p
 }
 
-func ownPolicy(rule *value.DestinationRule, port int) (TrafficPolicy, bool) {
+func ownPolicy(rule *value.DestinationRule, port int) (value.TrafficPolicy, bool) {
 	if rule == nil {
-		return TrafficPolicy{}, false
+		return value.TrafficPolicy{}, false
 	}
-	return policyAt(rule.Spec.GetTrafficPolicy(), port)
-}
-
-func meshPolicy(mesh *value.Mesh) *TrafficPolicy {
-	if mesh == nil || mesh.Config.GetDefaultTrafficPolicy() == nil {
-		return nil
-	}
-	d := mesh.Config.GetDefaultTrafficPolicy()
-	return &TrafficPolicy{Pool: d.GetConnectionPool(), Outlier: d.GetOutlierDetection()}
+	return policyAt(rule.Policy, port)
 }
 
 // policyAt is p at a port. A port's own settings inherit nothing; ofPort tells that there are some.
-func policyAt(p *networking.TrafficPolicy, port int) (at TrafficPolicy, ofPort bool) {
-	for _, s := range p.GetPortLevelSettings() {
-		if s.GetPort() != nil && int(s.GetPort().GetNumber()) == port {
-			return TrafficPolicy{Pool: s.GetConnectionPool(), Outlier: s.GetOutlierDetection(),
-				Balancer: s.GetLoadBalancer(), TLS: s.GetTls()}, true
-		}
+func policyAt(p *value.PortPolicies, port int) (at value.TrafficPolicy, ofPort bool) {
+	if own := p.OfPort(port); own != nil {
+		return *own, true
 	}
-	return TrafficPolicy{
-		Pool: p.GetConnectionPool(), Outlier: p.GetOutlierDetection(), Balancer: p.GetLoadBalancer(), TLS: p.GetTls(),
-		ProxyProtocol: p.GetProxyProtocol(),
-		RetryBudget:   p.GetRetryBudget(),
-	}, false
+	return p.Own(), false
 }
 
 // under is p with what over sets in its place; with all of it, if over is a port's own.
-func (p TrafficPolicy) under(over TrafficPolicy, ofPort bool) TrafficPolicy {
+func under(p, over value.TrafficPolicy, ofPort bool) value.TrafficPolicy {
 	if over.Pool != nil || ofPort {
 		p.Pool = over.Pool
 	}
@@ -79,7 +48,7 @@ func (p TrafficPolicy) under(over TrafficPolicy, ofPort bool) TrafficPolicy {
 	if over.TLS != nil || ofPort {
 		p.TLS = over.TLS
 	}
-	if over.ProxyProtocol != nil {
+	if over.ProxyProtocol != value.NoProxyProtocol {
 		p.ProxyProtocol = over.ProxyProtocol
 	}
 	if over.RetryBudget != nil {
@@ -90,18 +59,16 @@ func (p TrafficPolicy) under(over TrafficPolicy, ofPort bool) TrafficPolicy {
 
 // endpointTLS is the TLS that decides which endpoints are marked as speaking mutual TLS: a port's own, else that of the
 // same rule or subset. Unlike the TLS of a cluster, a port takes it over from its rule, and a subset does not.
-func endpointTLS(rule *value.DestinationRule, subset string, port int) *networking.ClientTLSSettings {
+func endpointTLS(rule *value.DestinationRule, subset string, port int) *value.ClientTLS {
 	if rule == nil {
 		return nil
 	}
-	p := rule.Spec.GetTrafficPolicy()
+	p := rule.Policy
 	if subset != "" {
-		p = rule.Subset(subset).GetTrafficPolicy()
+		p = rule.SubsetPolicy(subset)
 	}
-	for _, s := range p.GetPortLevelSettings() {
-		if int(s.GetPort().GetNumber()) == port && s.GetTls() != nil {
-			return s.GetTls()
-		}
+	if own := p.OfPort(port); own != nil && own.TLS != nil {
+		return own.TLS
 	}
-	return p.GetTls()
+	return p.Own().TLS
 }

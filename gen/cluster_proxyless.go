@@ -7,11 +7,13 @@ import (
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // proxylessCluster is an outbound cluster for a gRPC client without a proxy: nothing but what grpc's own xDS client
 // understands, which refuses a cluster with a policy that it does not know.
-func proxylessCluster(k ClusterKey, p TrafficPolicy) *clusterpb.Cluster {
+func proxylessCluster(k ClusterKey, p value.TrafficPolicy) *clusterpb.Cluster {
 	b := &clusterBuilder{c: &clusterpb.Cluster{
 		Name:                 ClusterName(k.Port.Number, k.Subset, k.Service.Host),
 		ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: clusterpb.Cluster_EDS},
@@ -24,15 +26,15 @@ func proxylessCluster(k ClusterKey, p TrafficPolicy) *clusterpb.Cluster {
 	} else {
 		b.c.EdsClusterConfig = edsConfig(b.c.Name)
 	}
-	if h := p.Balancer.GetConsistentHash(); h != nil && h.GetMaglev() == nil {
-		b.hash(h)
+	if lb := p.Balancer; lb != nil && lb.Hash != nil && !lb.Hash.Maglev {
+		b.hash(lb.Hash)
 	}
-	if n := p.Pool.GetHttp().GetHttp2MaxRequests(); n > 0 {
-		b.c.CircuitBreakers = &clusterpb.CircuitBreakers{Thresholds: []*clusterpb.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(uint32(n))}}}
+	if p.Pool != nil && p.Pool.MaxRequests > 0 {
+		b.c.CircuitBreakers = &clusterpb.CircuitBreakers{Thresholds: []*clusterpb.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(p.Pool.MaxRequests)}}}
 	}
 	// Mutual TLS only where a rule asks for it: the client may have been built without credentials from xDS, and
 	// nothing tells.
-	if istioMutual(p.TLS) {
+	if meshTLS(p.TLS) {
 		b.c.TransportSocket = transportSocket("envoy.transport_sockets.tls", proxylessTLS(k, p))
 	}
 	return b.c
@@ -46,7 +48,7 @@ func proxylessName(k ClusterKey) *EndpointKey {
 	if !isDNS(all.createdAs()) {
 		return nil
 	}
-	names := inlineEndpoints(k, k.Rule.Subset(k.Subset).GetLabels())
+	names := inlineEndpoints(k, k.Rule.SubsetLabels(k.Subset))
 	if len(names) != 1 {
 		return nil
 	}
@@ -54,8 +56,8 @@ func proxylessName(k ClusterKey) *EndpointKey {
 }
 
 // proxylessTLS names the certificates as the client's bootstrap does.
-func proxylessTLS(k ClusterKey, p TrafficPolicy) *tlspb.UpstreamTlsContext {
-	names := p.TLS.GetSubjectAltNames()
+func proxylessTLS(k ClusterKey, p value.TrafficPolicy) *tlspb.UpstreamTlsContext {
+	names := p.TLS.Names
 	if names == nil {
 		names = accounts(k)
 	}

@@ -11,13 +11,16 @@ import (
 
 // StaticClusterKey is the whole input of a cluster that exists whatever services there are.
 type StaticClusterKey struct {
-	Mesh *value.Mesh
+	Mesh *value.ConnectionSettings
 	// Filters are those of its ClusterExtensions that the proxy has; none for the inbound cluster.
 	Filters value.Filters
 	// IPv4 and IPv6 are the families of the proxy's addresses, for the inbound one.
 	IPv4, IPv6 bool
-	// DynamicDNS is how the proxy resolves names; set only of AllowAnyDynamicDNSCluster.
+	// DynamicDNS is how the proxy resolves names, Outbound and Defaults say which TLS it begins; set only of
+	// AllowAnyDynamicDNSCluster.
 	DynamicDNS DynamicDNS
+	Outbound   *value.OutboundPolicy
+	Defaults   *value.TLSSettings
 }
 
 // Names of the clusters that exist whatever services there are. Configuration of users refers to them.
@@ -31,7 +34,7 @@ const (
 // BlackHoleCluster has no endpoint: connections to it fail.
 func BlackHoleCluster(k StaticClusterKey) *clusterpb.Cluster {
 	return &clusterpb.Cluster{
-		Name: BlackHole, AltStatName: BlackHole + ";", ConnectTimeout: k.Mesh.Config.GetConnectTimeout(),
+		Name: BlackHole, AltStatName: BlackHole + ";", ConnectTimeout: duration(k.Mesh.ConnectTimeout),
 		ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: clusterpb.Cluster_STATIC},
 	}
 }
@@ -46,7 +49,7 @@ func PassthroughCluster(k StaticClusterKey) *clusterpb.Cluster {
 		CommonHttpProtocolOptions: &corepb.HttpProtocolOptions{IdleTimeout: &durationpb.Duration{Seconds: 300}},
 		UpstreamProtocolOptions:   downstreamProtocol(),
 	}
-	b.pool(k.Mesh, TrafficPolicy{})
+	b.pool(k.Mesh, value.TrafficPolicy{})
 	b.c.Filters = upstreamFilters(k.Filters)
 	return b.done()
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -29,7 +30,7 @@ func clusterMesh(t testing.TB, text string) *value.Mesh {
 		LocalityLbSetting: &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
 	}
 	fromYAML(t, text, m)
-	return &value.Mesh{Config: m, DomainSuffix: "cluster.local", ClusterID: "c1"}
+	return istio.Mesh(m, "cluster.local", "c1")
 }
 
 // clusterRule is a DestinationRule with that spec; nil for an empty one.
@@ -40,7 +41,7 @@ func clusterRule(t testing.TB, text string) *value.DestinationRule {
 	}
 	spec := &networking.DestinationRule{}
 	fromYAML(t, text, spec)
-	return &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"}, Spec: spec}
+	return &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"}, DestinationPolicy: istio.Policy(spec)}
 }
 
 func fromYAML(t testing.TB, text string, into interface{ Reset() }) {
@@ -82,7 +83,7 @@ func speaks(tls string, addresses ...string) *value.Projection {
 
 func clusterKey(t testing.TB, mesh, rule, subset string) gen.ClusterKey {
 	s := clusterService(value.HTTP)
-	return gen.ClusterKey{Mesh: clusterMesh(t, mesh), Service: s, Port: s.Ports[0], Projection: speaks("istio"),
+	return gen.ClusterKey{Mesh: clusterMesh(t, mesh).Clusters, Service: s, Port: s.Ports[0], Projection: speaks("istio"),
 		Rule: clusterRule(t, rule), Subset: subset,
 		Client: gen.ClusterClient{Filters: value.AllFilters}}
 }
@@ -325,7 +326,7 @@ func TestTargetOfPassedConnections(t *testing.T) {
 
 func TestInboundCluster(t *testing.T) {
 	s := clusterService(value.GRPC)
-	k := gen.InboundClusterKey{Mesh: clusterMesh(t, ""), Protocol: value.GRPC, IPv4: true,
+	k := gen.InboundClusterKey{Mesh: clusterMesh(t, "").Connections, Protocol: value.GRPC, IPv4: true,
 		Rule: clusterRule(t, `{trafficPolicy: {loadBalancer: {simple: RANDOM}, tls: {mode: DISABLE}, connectionPool: {http: {maxConcurrentStreams: 3, h2UpgradePolicy: UPGRADE}}}}`)}
 	names := gen.InboundClusterNames{Services: []*value.Service{s, s}, Rule: k.Rule, Target: 8080}
 	c := valid(t, gen.InboundCluster(k, names))
@@ -342,8 +343,9 @@ metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/sh
 	if n := len(c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()); n != 2 {
 		t.Errorf("%d services", n)
 	}
-	k.Mesh, k.IPv4 = clusterMesh(t, `{inboundTrafficPolicy: {mode: LOCALHOST}}`), false
-	k.Leads = gen.InboundLeads(k.Mesh)
+	mesh := clusterMesh(t, `{inboundTrafficPolicy: {mode: LOCALHOST}}`)
+	k.Mesh, k.IPv4 = mesh.Connections, false
+	k.Leads = gen.InboundLeads(mesh)
 	c = valid(t, gen.InboundCluster(k, names))
 	if got := fieldsOf(t, c, "type", "upstream_bind_config"); got != "type STATIC\nupstream_bind_config null" {
 		t.Error(got)
@@ -354,7 +356,7 @@ metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/sh
 }
 
 func TestStaticClusters(t *testing.T) {
-	k := gen.StaticClusterKey{Mesh: clusterMesh(t, `{connectTimeout: 2s}`), IPv6: true}
+	k := gen.StaticClusterKey{Mesh: clusterMesh(t, `{connectTimeout: 2s}`).Connections, IPv6: true}
 	for _, c := range []*clusterpb.Cluster{gen.BlackHoleCluster(k), gen.PassthroughCluster(k),
 		gen.InboundPassthroughCluster(k)} {
 		if got := fieldsOf(t, valid(t, c), "connect_timeout", "filters"); got != "connect_timeout 2s\nfilters null" {

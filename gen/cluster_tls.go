@@ -14,21 +14,19 @@ import (
 	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-func istioMutual(tls *networking.ClientTLSSettings) bool {
-	return tls.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
-}
+// meshTLS reports whether tls is mutual TLS with the workloads' own certificates.
+func meshTLS(tls *value.ClientTLS) bool { return tls != nil && tls.Mode == value.MeshTLS }
 
 // security sets how the cluster's connections are protected: as the policy says, else by mutual TLS with those
 // endpoints that speak it.
-func (b *clusterBuilder) security(k ClusterKey, p TrafficPolicy) {
+func (b *clusterBuilder) security(k ClusterKey, p value.TrafficPolicy) {
 	tls, auto := p.TLS, false
 	if tls == nil && autoMutual(k) {
-		tls, auto = &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}, true
+		tls, auto = &value.ClientTLS{Mode: value.MeshTLS}, true
 	}
 	if ctx := b.tlsContext(k, tls); ctx != nil {
 		b.c.TransportSocket = transportSocket("envoy.transport_sockets.tls", ctx)
@@ -47,39 +45,39 @@ func (b *clusterBuilder) security(k ClusterKey, p TrafficPolicy) {
 // autoMutual reports whether mutual TLS is used without being asked for. Where the endpoints cannot say each for itself
 // whether they speak it (those of headless services, and of clusters that pass connections through), all must.
 func autoMutual(k ClusterKey) bool {
-	if k.Service.External || !k.Mesh.Config.GetEnableAutoMtls().GetValue() {
+	if k.Service.External || !k.Mesh.AutoMTLS {
 		return false
 	}
-	policy := k.Rule.Subset(k.Subset).GetTrafficPolicy()
+	policy := k.Rule.SubsetPolicy(k.Subset)
 	if k.Subset == "" && k.Rule != nil {
-		policy = k.Rule.Spec.GetTrafficPolicy()
+		policy = k.Rule.Policy
 	}
-	if k.Service.Resolution != value.Passthrough && !passthrough(policy.GetLoadBalancer()) {
+	if k.Service.Resolution != value.Passthrough && !passthrough(policy.Own().Balancer) {
 		return true
 	}
 	return k.Projection != nil && slices.Contains(k.Projection.MutualTLS, k.Port.Name)
 }
 
 // tlsContext is what tls means for the cluster; nil for plain text.
-func (b *clusterBuilder) tlsContext(k ClusterKey, tls *networking.ClientTLSSettings) *tlspb.UpstreamTlsContext {
+func (b *clusterBuilder) tlsContext(k ClusterKey, tls *value.ClientTLS) *tlspb.UpstreamTlsContext {
 	switch {
 	case tls == nil:
-	case istioMutual(tls):
+	case meshTLS(tls):
 		return b.mutualContext(k, tls)
-	case tls.GetMode() == networking.ClientTLSSettings_MUTUAL:
-		if tls.GetCredentialName() == "" && (tls.GetClientCertificate() == "" || tls.GetPrivateKey() == "") {
+	case tls.Mode == value.MutualTLS:
+		if tls.Credential == "" && (tls.Certificate == "" || tls.Key == "") {
 			return nil
 		}
 		return b.originContext(k, tls)
-	case tls.GetMode() == networking.ClientTLSSettings_SIMPLE:
+	case tls.Mode == value.SimpleTLS:
 		return b.originContext(k, tls)
 	}
 	return nil
 }
 
 // mutualContext is mutual TLS within the mesh, with the workload's own certificate.
-func (b *clusterBuilder) mutualContext(k ClusterKey, tls *networking.ClientTLSSettings) *tlspb.UpstreamTlsContext {
-	sni, names := tls.GetSni(), tls.GetSubjectAltNames()
+func (b *clusterBuilder) mutualContext(k ClusterKey, tls *value.ClientTLS) *tlspb.UpstreamTlsContext {
+	sni, names := tls.SNI, tls.Names
 	if sni == "" {
 		sni = clusterSNI(k.Port.Number, k.Subset, k.Service.Host)
 	}
@@ -107,7 +105,7 @@ func accounts(k ClusterKey) []string {
 		out = append(out, id)
 		if path, ok := strings.CutPrefix(id, spiffe); ok {
 			_, path, _ = strings.Cut(path, "/")
-			for _, alias := range k.Mesh.Config.GetTrustDomainAliases() {
+			for _, alias := range k.Mesh.Aliases {
 				out = append(out, spiffe+alias+"/"+path)
 			}
 		}
@@ -130,58 +128,58 @@ func accounts(k ClusterKey) []string {
 const spiffe = "spiffe://"
 
 // originContext is TLS that the proxy begins on behalf of the application.
-func (b *clusterBuilder) originContext(k ClusterKey, tls *networking.ClientTLSSettings) *tlspb.UpstreamTlsContext {
+func (b *clusterBuilder) originContext(k ClusterKey, tls *value.ClientTLS) *tlspb.UpstreamTlsContext {
 	// A secret of the control plane is for routers, and for workloads that a rule selects: not for all who may see the
 	// rule. Roots are.
-	if tls.GetCredentialName() != "" && !strings.HasPrefix(tls.GetCredentialName(), "configmap://") &&
+	if tls.Credential != "" && !strings.HasPrefix(tls.Credential, "configmap://") &&
 		k.Client.Type == value.SidecarProxy && k.Rule.Selector() == nil {
 		return nil
 	}
 	b.serverName(tls)
-	names := tls.GetSubjectAltNames()
+	names := tls.Names
 	if len(names) == 0 && k.Service.Registry == value.RegistryExternal {
 		names = accounts(k)
 	}
-	mutual := tls.GetMode() == networking.ClientTLSSettings_MUTUAL
-	certificate, root := fileSecret("file-cert:"+tls.GetClientCertificate()+"~"+tls.GetPrivateKey()),
+	mutual := tls.Mode == value.MutualTLS
+	certificate, root := fileSecret("file-cert:"+tls.Certificate+"~"+tls.Key),
 		fileSecret("file-root:system")
-	if tls.GetCaCertificates() != "" {
-		root = fileSecret("file-root:" + tls.GetCaCertificates())
+	if tls.Root != "" {
+		root = fileSecret("file-root:" + tls.Root)
 	}
-	if c := tls.GetCredentialName(); c != "" {
+	if c := tls.Credential; c != "" {
 		certificate, root = credential(c), credential(c+"-cacert")
 	}
 	common := commonTLS()
 	if mutual {
 		common.TlsCertificateSdsSecretConfigs = []*tlspb.SdsSecretConfig{certificate}
 	}
-	if tls.GetInsecureSkipVerify().GetValue() {
+	if tls.SkipVerify {
 		common.ValidationContextType = &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{}}
 	} else {
 		def := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)}
-		if tls.GetCaCrl() != "" {
-			def.Crl = &corepb.DataSource{Specifier: &corepb.DataSource_Filename{Filename: tls.GetCaCrl()}}
-			apart(root, tls.GetCaCrl())
+		if tls.CRL != "" {
+			def.Crl = &corepb.DataSource{Specifier: &corepb.DataSource_Filename{Filename: tls.CRL}}
+			apart(root, tls.CRL)
 		}
 		common.ValidationContextType = validation(def, root)
 	}
-	if d := k.Mesh.Config.GetTlsDefaults(); d != nil {
-		common.TlsParams.EcdhCurves, common.TlsParams.CipherSuites = d.GetEcdhCurves(), d.GetCipherSuites()
+	if d := k.Mesh.TLS; d != nil {
+		common.TlsParams.EcdhCurves, common.TlsParams.CipherSuites = d.Curves, d.Ciphers
 	}
 	if b.http2() != nil {
 		common.AlpnProtocols = []string{"h2"}
 	}
-	return &tlspb.UpstreamTlsContext{CommonTlsContext: common, Sni: tls.GetSni()}
+	return &tlspb.UpstreamTlsContext{CommonTlsContext: common, Sni: tls.SNI}
 }
 
 // serverName lets Envoy take the server name, and the name to verify, from the request's host where the policy names
 // none.
-func (b *clusterBuilder) serverName(tls *networking.ClientTLSSettings) {
-	if tls.GetSni() != "" {
+func (b *clusterBuilder) serverName(tls *value.ClientTLS) {
+	if tls.SNI != "" {
 		return
 	}
 	b.options().UpstreamHttpProtocolOptions = &corepb.UpstreamHttpProtocolOptions{
-		AutoSni: true, AutoSanValidation: len(tls.GetSubjectAltNames()) == 0 && !tls.GetInsecureSkipVerify().GetValue()}
+		AutoSni: true, AutoSanValidation: len(tls.Names) == 0 && !tls.SkipVerify}
 }
 
 func commonTLS() *tlspb.CommonTlsContext {
@@ -223,14 +221,18 @@ func rawBuffer() *corepb.TransportSocket {
 }
 
 // proxyProtocol wraps the cluster's sockets, so that connections begin with the client's address.
-func (b *clusterBuilder) proxyProtocol(p *networking.TrafficPolicy_ProxyProtocol) {
-	if p == nil {
+func (b *clusterBuilder) proxyProtocol(p value.ProxyProtocol) {
+	if p == value.NoProxyProtocol {
 		return
+	}
+	version := corepb.ProxyProtocolConfig_V1
+	if p == value.ProxyProtocolV2 {
+		version = corepb.ProxyProtocolConfig_V2
 	}
 	wrap := func(inner *corepb.TransportSocket) *corepb.TransportSocket {
 		return transportSocket("envoy.transport_sockets.upstream_proxy_protocol",
 			&proxyprotocolpb.ProxyProtocolUpstreamTransport{
-				Config:          &corepb.ProxyProtocolConfig{Version: corepb.ProxyProtocolConfig_Version(p.GetVersion())},
+				Config:          &corepb.ProxyProtocolConfig{Version: version},
 				TransportSocket: inner})
 	}
 	for _, m := range b.c.TransportSocketMatches {

@@ -66,24 +66,24 @@ func (d DynamicDNS) filter() *anypb.Any {
 
 // DynamicDNSCluster is AllowAnyDynamicDNSCluster: it connects to the address that the name of each request's host has.
 func DynamicDNSCluster(k StaticClusterKey) *clusterpb.Cluster {
-	tls := k.Mesh.Config.GetOutboundTrafficPolicy().GetTls()
+	tls := k.Outbound.TLS
 	b := &clusterBuilder{c: &clusterpb.Cluster{Name: DynamicDNSOut, AltStatName: DynamicDNSOut + ";",
 		LbPolicy: clusterpb.Cluster_CLUSTER_PROVIDED}}
 	b.useClientProtocol()
 	b.options().CommonHttpProtocolOptions = &corepb.HttpProtocolOptions{IdleTimeout: &durationpb.Duration{Seconds: 300}}
-	b.pool(k.Mesh, TrafficPolicy{})
+	b.pool(k.Mesh, value.TrafficPolicy{})
 	// The cluster stands for no service and no port: what the context of another cluster would take from them is empty
 	// here.
-	of := ClusterKey{Mesh: k.Mesh, Service: &value.Service{External: true}, Port: &value.Port{}}
+	of := ClusterKey{Mesh: &value.ClusterSettings{TLS: k.Defaults}, Service: &value.Service{External: true}, Port: &value.Port{}}
 	// unless tls says otherwise
 	b.options().UpstreamHttpProtocolOptions = &corepb.UpstreamHttpProtocolOptions{AutoSni: true,
 		AutoSanValidation: true}
 	if ctx := b.tlsContext(of, tls); ctx != nil {
-		if tls.GetSni() != "" {
+		if tls.SNI != "" {
 			b.options().UpstreamHttpProtocolOptions = nil
 		}
-		if istioMutual(tls) {
-			ctx.Sni = tls.GetSni()
+		if meshTLS(tls) {
+			ctx.Sni = tls.SNI
 			b.serverName(tls)
 		}
 		b.c.TransportSocket = transportSocket("envoy.transport_sockets.tls", ctx)
@@ -116,7 +116,7 @@ func addVirtualHTTP(l *listenerpb.Listener, k VirtualHTTPKey) {
 		StatPrefix: name,
 	})
 	routes := RouteConfiguration(RouteConfigurationKey{Name: name})
-	routes.VirtualHosts = []*routepb.VirtualHost{catchAll(CatchAllKey{Mesh: k.Mesh, Cluster: DynamicDNSOut})}
+	routes.VirtualHosts = []*routepb.VirtualHost{catchAll(CatchAllKey{CountAttempts: k.CountAttempts, Cluster: DynamicDNSOut})}
 	m.RouteSpecifier = &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: routes}
 	last := len(l.FilterChains) - 1
 	l.FilterChains = append(l.FilterChains[:last:last], &listenerpb.FilterChain{
@@ -127,7 +127,7 @@ func addVirtualHTTP(l *listenerpb.Listener, k VirtualHTTPKey) {
 	l.ListenerFilters = append([]*listenerpb.ListenerFilter{originalDestination()},
 		Inspection{On: true, Except: k.Bytes}.inspector(httpInspector)...)
 	l.ContinueOnListenerFiltersTimeout = true
-	l.ListenerFiltersTimeout = detectionTimeout(k.Mesh)
+	l.ListenerFiltersTimeout = detectionTimeout(k.Detection)
 	if l.ListenerFiltersTimeout.AsDuration() == 0 {
 		l.ListenerFiltersTimeout = &durationpb.Duration{Seconds: detectHTTP}
 	}

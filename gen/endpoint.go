@@ -98,7 +98,7 @@ type EndpointForm struct {
 // under a rule.
 func EndpointFormOf(svc *value.Service, rule *value.DestinationRule, subset string, port int) EndpointForm {
 	tls := endpointTLS(rule, subset, port)
-	f := EndpointForm{MutualTLS: tls == nil || istioMutual(tls)}
+	f := EndpointForm{MutualTLS: tls == nil || meshTLS(tls)}
 	if !svc.External {
 		return f
 	}
@@ -255,7 +255,7 @@ func inlineAssignment(k ClusterKey) []*endpointpb.LocalityLbEndpoints {
 	form := EndpointFormOf(k.Service, k.Rule, k.Subset, k.Port.Number)
 	members := map[value.Locality][]*endpointpb.LbEndpoint{}
 	var groups []*LocalityGroup
-	for _, e := range inlineEndpoints(k, k.Rule.Subset(k.Subset).GetLabels()) {
+	for _, e := range inlineEndpoints(k, k.Rule.SubsetLabels(k.Subset)) {
 		lb := LbEndpoint(e)
 		lb.Metadata = EndpointMetadata(EndpointMetadataKey{e.Endpoint.Identity.Value(), form})
 		at := e.Endpoint.Locality

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -25,30 +23,29 @@ const (
 // LocalityRule is which settings rank the localities of a service's endpoints.
 type LocalityRule struct {
 	// Settings are nil where nothing ranks them.
-	Settings *networking.LocalityLoadBalancerSetting
+	Settings *value.LocalityBalancing
 	// Failover: priorities may be used, for something takes an endpoint out of use that fails.
 	Failover bool
 }
 
 // LocalityRuleOf is the rule in force: the DestinationRule's, else the service's traffic distribution, else the mesh's.
-func LocalityRuleOf(mesh *value.Mesh, svc *value.Service, p TrafficPolicy) LocalityRule {
+func LocalityRuleOf(mesh *value.ClusterSettings, svc *value.Service, p value.TrafficPolicy) LocalityRule {
 	failover := p.Outlier != nil
-	if own := p.Balancer.GetLocalityLbSetting(); own != nil {
-		return enabledRule(own, failover)
+	if p.Balancer != nil && p.Balancer.Locality != nil {
+		return enabledRule(p.Balancer.Locality, failover)
 	}
 	near := []string{labelNetwork, labelRegion, labelZone}
 	switch svc.TrafficDistribution {
 	case "PreferSameZone":
-		return LocalityRule{&networking.LocalityLoadBalancerSetting{FailoverPriority: near}, true}
+		return LocalityRule{&value.LocalityBalancing{Priority: near}, true}
 	case "PreferSameNode":
-		return LocalityRule{&networking.LocalityLoadBalancerSetting{FailoverPriority: append(near, labelSubZone,
-			labelHostname)}, true}
+		return LocalityRule{&value.LocalityBalancing{Priority: append(near, labelSubZone, labelHostname)}, true}
 	}
-	return enabledRule(mesh.Config.GetLocalityLbSetting(), failover)
+	return enabledRule(mesh.Locality, failover)
 }
 
-func enabledRule(s *networking.LocalityLoadBalancerSetting, failover bool) LocalityRule {
-	if s == nil || s.GetEnabled() != nil && !s.GetEnabled().GetValue() {
+func enabledRule(s *value.LocalityBalancing, failover bool) LocalityRule {
+	if s == nil || s.Enabled == value.No {
 		return LocalityRule{nil, failover}
 	}
 	return LocalityRule{s, failover}
@@ -88,7 +85,7 @@ func (p *Place) label(k string) string {
 // at: clients for which the same holds have equal Orderings. The zero Ordering ranks nothing.
 type Ordering struct {
 	// Distribute gives each locality its share of the traffic, for clients where this client is.
-	Distribute *networking.LocalityLoadBalancerSetting_Distribute
+	Distribute *value.Distribution
 	// Labels ranks endpoints by how many of the labels they have, in this order: "label=value", joined by commas.
 	Labels string
 	// Near ranks localities by how near they are to From, after Labels.
@@ -105,9 +102,9 @@ func OrderingOf(rule LocalityRule, at *Place) Ordering {
 	switch {
 	case s == nil:
 		return Ordering{}
-	case len(s.GetDistribute()) > 0:
-		for _, d := range s.GetDistribute() {
-			if localityMatches(at.Locality, d.GetFrom()) {
+	case len(s.Distribute) > 0:
+		for _, d := range s.Distribute {
+			if localityMatches(at.Locality, d.From) {
 				return Ordering{Distribute: d}
 			}
 		}
@@ -116,9 +113,9 @@ func OrderingOf(rule LocalityRule, at *Place) Ordering {
 		return Ordering{}
 	}
 	var o Ordering
-	if len(s.GetFailoverPriority()) > 0 {
-		want := make([]string, 0, len(s.GetFailoverPriority()))
-		for _, l := range s.GetFailoverPriority() {
+	if len(s.Priority) > 0 {
+		want := make([]string, 0, len(s.Priority))
+		for _, l := range s.Priority {
 			k, v, given := strings.Cut(l, "=")
 			if !given {
 				v = at.label(k)
@@ -126,14 +123,14 @@ func OrderingOf(rule LocalityRule, at *Place) Ordering {
 			want = append(want, k+"="+v)
 		}
 		o.Labels = strings.Join(want, ",")
-		if len(s.GetFailover()) == 0 {
+		if len(s.Failover) == 0 {
 			return o
 		}
 	}
 	o.Near, o.From, o.Anywhere = true, at.Locality, true
-	for _, f := range s.GetFailover() {
-		if f.GetFrom() == at.Locality.Region {
-			o.Rather, o.Anywhere = f.GetTo(), false
+	for _, f := range s.Failover {
+		if f.From == at.Locality.Region {
+			o.Rather, o.Anywhere = f.To, false
 			break
 		}
 	}
@@ -172,7 +169,7 @@ func (o Ordering) Score(e *value.Endpoint) int {
 // Rank sets the priorities and weights of groups, which are all there are.
 func (o Ordering) Rank(groups []*LocalityGroup) {
 	if o.Distribute != nil {
-		distribute(o.Distribute.GetTo(), groups)
+		distribute(o.Distribute.To, groups)
 		return
 	}
 	ranks := make([]int, len(groups))

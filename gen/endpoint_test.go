@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -178,7 +179,8 @@ func TestOrdering(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := &networking.LocalityLoadBalancerSetting{}
 			fromYAML(t, r.settings, s)
-			o := gen.OrderingOf(gen.LocalityRule{Settings: s, Failover: true},
+			settings := istio.Locality(s)
+			o := gen.OrderingOf(gen.LocalityRule{Settings: &settings, Failover: true},
 				&gen.Place{Locality: localityOf(r.client)})
 			var list []*gen.LocalityGroup
 			for text := range strings.FieldsSeq(r.groups) {
@@ -218,8 +220,8 @@ func TestOrderingHoldsWhatItReads(t *testing.T) {
 			Cluster: "c", Labels: value.Labels{"app": node}}
 	}
 	order := func(traffic, rule string, p *gen.Place) gen.Ordering {
-		policy := gen.PolicyOf(nil, clusterRule(t, rule), "", 80)
-		return gen.OrderingOf(gen.LocalityRuleOf(clusterMesh(t, ""), &value.Service{TrafficDistribution: traffic},
+		policy := gen.PolicyOf(&value.ClusterSettings{}, clusterRule(t, rule), "", 80)
+		return gen.OrderingOf(gen.LocalityRuleOf(clusterMesh(t, "").Clusters, &value.Service{TrafficDistribution: traffic},
 			policy), p)
 	}
 	for _, r := range []struct {

@@ -9,13 +9,14 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // TestFiltersNeedWhatNodesListThemBy takes each filter of each list: its row needs the extension that a node lists by
 // the type of the filter's configuration, and none where the type is one of Envoy's own that is in every build.
 func TestFiltersNeedWhatNodesListThemBy(t *testing.T) {
-	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}}
+	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "").HTTP
 	for _, class := range []ListenerClass{SidecarOutbound, SidecarInbound, GatewayListener, ProxylessClient, ProxylessServer} {
 		checkRows(t, httpFilterList(), HTTPConnectionManagerKey{Mesh: mesh, Class: class, DynamicDNS: DynamicDNS{Served: true}})
 	}

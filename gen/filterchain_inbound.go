@@ -20,15 +20,18 @@ const (
 // InboundChainsKey is what the filter chains of one port of a workload are made from, in virtualInbound or in a
 // listener of their own.
 type InboundChainsKey struct {
-	Mesh    *value.Mesh
+	Mesh    *value.HTTPSettings
+	Peers   *value.PeerSettings
 	Filters value.Filters
 	HTTP10  bool
 	Mode    MTLSMode
 
 	// Bind and Target name the chains; Target is the workload's own port, 0 in the chains for all ports that no service
 	// declares.
-	Bind     string
-	Target   int
+	Bind   string
+	Target int
+	// Own is the port of virtualInbound itself, in the chains for all ports that no service declares; 0 in others.
+	Own      int
 	Protocol value.Protocol
 	// Host and Port tell the service in telemetry.
 	Host string
@@ -133,10 +136,10 @@ func InboundChainFields(chains []*listenerpb.FilterChain) []byte {
 }
 
 // InboundBlackhole is the chain for connections made to virtualInbound's own port, which would come back for ever.
-func InboundBlackhole(m *value.Mesh, filters value.Filters) *listenerpb.FilterChain {
+func InboundBlackhole(port int, filters value.Filters) *listenerpb.FilterChain {
 	return &listenerpb.FilterChain{
 		Name:             "virtualInbound-blackhole",
-		FilterChainMatch: &listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(m.Config.GetProxyInboundListenPort()))},
+		FilterChainMatch: &listenerpb.FilterChainMatch{DestinationPort: wrapperspb.UInt32(uint32(port))},
 		Filters:          networkFilters(filterChain{filters: filters, meetsPeers: true, tcp: tcpTo("BlackHoleCluster")}),
 	}
 }

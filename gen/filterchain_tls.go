@@ -5,7 +5,6 @@ import (
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherpb "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -17,7 +16,7 @@ func mutualTLS(k InboundChainsKey, http bool) *corev3.TransportSocket {
 		alpn = append([]string{"istio-peer-exchange"}, alpn...)
 	}
 	peers := &tlspb.CertificateValidationContext{}
-	for _, domain := range append([]string{k.Mesh.Config.GetTrustDomain()}, k.Mesh.Config.GetTrustDomainAliases()...) {
+	for _, domain := range k.Peers.TrustDomains {
 		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
 		peers.MatchSubjectAltNames = append(peers.MatchSubjectAltNames,
 			&matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: "spiffe://" + domain + "/"}})
@@ -27,7 +26,7 @@ func mutualTLS(k InboundChainsKey, http bool) *corev3.TransportSocket {
 		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: anyOf(&tlspb.DownstreamTlsContext{
 			RequireClientCertificate: wrapperspb.Bool(true),
 			CommonTlsContext: &tlspb.CommonTlsContext{
-				TlsParams:                      meshTLSParams(k.Mesh),
+				TlsParams:                      meshTLSParams(k.Peers),
 				AlpnProtocols:                  alpn,
 				TlsCertificateSdsSecretConfigs: []*tlspb.SdsSecretConfig{workloadSecret("default")},
 				ValidationContextType: &tlspb.CommonTlsContext_CombinedValidationContext{
@@ -42,7 +41,7 @@ func mutualTLS(k InboundChainsKey, http bool) *corev3.TransportSocket {
 }
 
 // meshTLSParams are the protocol versions and ciphers of connections inside the mesh.
-func meshTLSParams(m *value.Mesh) *tlspb.TlsParameters {
+func meshTLSParams(s *value.PeerSettings) *tlspb.TlsParameters {
 	p := &tlspb.TlsParameters{
 		TlsMinimumProtocolVersion: tlspb.TlsParameters_TLSv1_2,
 		TlsMaximumProtocolVersion: tlspb.TlsParameters_TLSv1_3,
@@ -52,7 +51,7 @@ func meshTLSParams(m *value.Mesh) *tlspb.TlsParameters {
 			"AES256-GCM-SHA384", "AES128-GCM-SHA256",
 		},
 	}
-	if m.Config.GetMeshMTLS().GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3 {
+	if s.TLS13 {
 		p.TlsMinimumProtocolVersion = tlspb.TlsParameters_TLSv1_3
 	}
 	return p

@@ -8,7 +8,6 @@ import (
 	proxyprotocolpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -59,8 +58,9 @@ type GatewayChainKey struct {
 	// TLS are the settings by which it terminates TLS; nil where it does not.
 	TLS *networking.ServerTLSSettings
 
-	// Mesh is set where the chain terminates TLS or serves HTTP.
-	Mesh *value.Mesh
+	// Servers is set where the chain terminates TLS, and Mesh where it serves HTTP.
+	Servers *value.ServerSettings
+	Mesh    *value.HTTPSettings
 	// Filters are the proxy's own that a chain may have, where it serves HTTP or ends mutual TLS.
 	Filters value.Filters
 	// The rest of an HTTP chain. ServerName, where the user gave the server one, names the statistics; else StatPrefix
@@ -87,7 +87,7 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 		FilterChainMatch: outboundMatch(ChainKey{ServerNames: k.ServerNames})}
 	if k.TLS != nil {
 		out.TransportSocket = transportSocket("envoy.transport_sockets.tls",
-			serverTLS(k.TLS, k.Mesh, k.RouteName == ""))
+			serverTLS(k.TLS, k.Servers, k.RouteName == ""))
 	}
 	if k.RouteName == "" {
 		out.Filters = networkFilters(filterChain{filters: k.Filters, tcp: k.TCP,
@@ -98,7 +98,7 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 		Mesh: k.Mesh, Class: GatewayListener, Filters: k.Filters, HTTP10: k.HTTP10, GRPCWeb: k.GRPCWeb,
 		StatPrefix: k.StatPrefix, RouteName: k.RouteName,
 	})
-	setTopology(m, k.Mesh.Config.GetDefaultConfig().GetGatewayTopology())
+	setTopology(m, k.Mesh)
 	if k.ServerName != "" {
 		m.StatPrefix = k.ServerName
 	}
@@ -107,15 +107,14 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 }
 
 // setTopology sets how far what stands before the gateway is trusted.
-func setTopology(m *hcmpb.HttpConnectionManager, t *meshconfig.Topology) {
-	m.XffNumTrustedHops = t.GetNumTrustedProxies()
-	f := t.GetForwardClientCertDetails()
-	if f == meshconfig.ForwardClientCertDetails_UNDEFINED {
+func setTopology(m *hcmpb.HttpConnectionManager, s *value.HTTPSettings) {
+	m.XffNumTrustedHops = s.TrustedProxies
+	f := s.GatewayCert
+	if f == value.ForwardUnset {
 		return
 	}
-	m.ForwardClientCertDetails = ForwardClientCert(f)
-	if f != meshconfig.ForwardClientCertDetails_APPEND_FORWARD &&
-		f != meshconfig.ForwardClientCertDetails_SANITIZE_SET {
+	m.ForwardClientCertDetails = forwardCert(f)
+	if f != value.AppendForward && f != value.SanitizeSet {
 		m.SetCurrentClientCertDetails = nil
 	}
 }

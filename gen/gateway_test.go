@@ -11,18 +11,19 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // TestGatewayBytesOfProxies: only where a gateway ends the TLS of other proxies do clients say first who they are.
 func TestGatewayBytesOfProxies(t *testing.T) {
-	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}}
+	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "")
 	for mode, want := range map[networking.ServerTLSSettings_TLSmode][]string{
 		networking.ServerTLSSettings_ISTIO_MUTUAL: {"istio.metadata_exchange", "envoy.filters.network.tcp_proxy"},
 		networking.ServerTLSSettings_SIMPLE:       {"envoy.filters.network.tcp_proxy"},
 	} {
 		chain := gen.GatewayChain(gen.GatewayChainKey{
-			Mesh: mesh, Filters: value.AllFilters, ServerNames: "db.example",
+			Servers: mesh.Servers, Filters: value.AllFilters, ServerNames: "db.example",
 			TLS: &networking.ServerTLSSettings{Mode: mode, CredentialName: "cert"},
 			TCP: gen.TCPProxyKey{StatPrefix: "db", Upstreams: "db"},
 		})
@@ -55,7 +56,7 @@ func TestGatewayProxyProtocol(t *testing.T) {
 
 // TestGatewayCredentials: certificates of several kinds, and which credential has the roots.
 func TestGatewayCredentials(t *testing.T) {
-	mesh := &value.Mesh{Config: &meshconfig.MeshConfig{}}
+	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "")
 	for _, c := range []struct{ tls, want string }{
 		{"mode: MUTUAL\ncredentialName: one", "[kubernetes://one] kubernetes://one-cacert []"},
 		{"mode: MUTUAL\ncredentialNames: [rsa, ec]", "[kubernetes://rsa kubernetes://ec] kubernetes://rsa-cacert []"},
@@ -66,7 +67,7 @@ func TestGatewayCredentials(t *testing.T) {
 	} {
 		in := &networking.ServerTLSSettings{}
 		fromYAML(t, c.tls, in)
-		chain := gen.GatewayChain(gen.GatewayChainKey{Mesh: mesh, TLS: in,
+		chain := gen.GatewayChain(gen.GatewayChainKey{Servers: mesh.Servers, TLS: in,
 			TCP: gen.TCPProxyKey{StatPrefix: "x", Upstreams: "x"}})
 		if err := chain.ValidateAll(); err != nil {
 			t.Errorf("%s: %v", c.tls, err)

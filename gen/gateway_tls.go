@@ -6,14 +6,13 @@ import (
 
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // serverTLS is how a gateway's server terminates TLS. bytes: what is in it is not HTTP.
-func serverTLS(in *networking.ServerTLSSettings, mesh *value.Mesh, bytes bool) *tlspb.DownstreamTlsContext {
+func serverTLS(in *networking.ServerTLSSettings, mesh *value.ServerSettings, bytes bool) *tlspb.DownstreamTlsContext {
 	common := &tlspb.CommonTlsContext{AlpnProtocols: []string{"h2", "http/1.1"}}
 	mode := in.GetMode()
 	own := mode == networking.ServerTLSSettings_ISTIO_MUTUAL
@@ -81,16 +80,10 @@ const caSuffix = "-cacert"
 
 // serverParameters are the versions and ciphers of a server: its own before those of the mesh; nil where neither says
 // anything.
-func serverParameters(in *networking.ServerTLSSettings, mesh *value.Mesh) *tlspb.TlsParameters {
+func serverParameters(in *networking.ServerTLSSettings, mesh *value.ServerSettings) *tlspb.TlsParameters {
 	out := &tlspb.TlsParameters{}
-	d := mesh.Config.GetTlsDefaults()
-	out.EcdhCurves, out.CipherSuites = d.GetEcdhCurves(), d.GetCipherSuites()
-	switch d.GetMinProtocolVersion() {
-	case meshconfig.MeshConfig_TLSConfig_TLSV1_2:
-		out.TlsMinimumProtocolVersion = tlspb.TlsParameters_TLSv1_2
-	case meshconfig.MeshConfig_TLSConfig_TLSV1_3:
-		out.TlsMinimumProtocolVersion = tlspb.TlsParameters_TLSv1_3
-	}
+	out.EcdhCurves, out.CipherSuites = mesh.Curves, mesh.Ciphers
+	out.TlsMinimumProtocolVersion = tlsVersion(mesh.MinVersion)
 	if v := in.GetMinProtocolVersion(); v != networking.ServerTLSSettings_TLS_AUTO {
 		out.TlsMinimumProtocolVersion = tlspb.TlsParameters_TlsProtocol(v)
 	}
@@ -105,4 +98,19 @@ func serverParameters(in *networking.ServerTLSSettings, mesh *value.Mesh) *tlspb
 		return nil
 	}
 	return out
+}
+
+// tlsVersion is Envoy's word for a version.
+func tlsVersion(v value.TLSVersion) tlspb.TlsParameters_TlsProtocol {
+	switch v {
+	case value.TLS10:
+		return tlspb.TlsParameters_TLSv1_0
+	case value.TLS11:
+		return tlspb.TlsParameters_TLSv1_1
+	case value.TLS12:
+		return tlspb.TlsParameters_TLSv1_2
+	case value.TLS13:
+		return tlspb.TlsParameters_TLSv1_3
+	}
+	return tlspb.TlsParameters_TLS_AUTO
 }

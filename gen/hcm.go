@@ -6,7 +6,6 @@ import (
 	uuidpb "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -29,7 +28,7 @@ func (c ListenerClass) proxied() bool { return c < ProxylessClient }
 
 // HTTPConnectionManagerKey is what an HTTP connection manager is made from.
 type HTTPConnectionManagerKey struct {
-	Mesh    *value.Mesh
+	Mesh    *value.HTTPSettings
 	Class   ListenerClass
 	Filters value.Filters
 	// HTTP10 accepts HTTP/1.0.
@@ -47,7 +46,6 @@ type HTTPConnectionManagerKey struct {
 // HTTPConnectionManager is the filter that serves HTTP, for sidecars and gateways alike. Settings of one noun alone
 // (inline routes, trusted hops) are set by the caller on the result.
 func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionManager {
-	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
 	m := &hcmpb.HttpConnectionManager{
 		StatPrefix:                   k.StatPrefix + ";",
 		HttpFilters:                  HTTPFilters(k),
@@ -65,8 +63,8 @@ func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionMana
 			RouteConfigName: k.RouteName}}
 	}
 	setProtocols(m, k)
-	setPathNormalization(m, k.Mesh.Config.GetPathNormalization().GetNormalization())
-	setProxyHeaders(m, k.Class, ph)
+	setPathNormalization(m, k.Mesh.Paths)
+	setProxyHeaders(m, k.Class, k.Mesh)
 	return m
 }
 
@@ -88,73 +86,65 @@ func setProtocols(m *hcmpb.HttpConnectionManager, k HTTPConnectionManagerKey) {
 	}
 }
 
-func setPathNormalization(m *hcmpb.HttpConnectionManager,
-	n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
-	m.NormalizePath = wrapperspb.Bool(n != meshconfig.MeshConfig_ProxyPathNormalization_NONE)
-	switch n {
-	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
+func setPathNormalization(m *hcmpb.HttpConnectionManager, p value.PathNormalization) {
+	m.NormalizePath = wrapperspb.Bool(p != value.LeavePaths)
+	switch p {
+	case value.MergeSlashes:
 		m.MergeSlashes = true
-	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
+	case value.DecodeSlashes:
 		m.MergeSlashes = true
 		m.PathWithEscapedSlashesAction = hcmpb.HttpConnectionManager_UNESCAPE_AND_FORWARD
 	}
 }
 
 // setProxyHeaders sets what the proxy tells about itself and about the client's certificate.
-func setProxyHeaders(m *hcmpb.HttpConnectionManager, class ListenerClass, ph *meshconfig.ProxyConfig_ProxyHeaders) {
+func setProxyHeaders(m *hcmpb.HttpConnectionManager, class ListenerClass, s *value.HTTPSettings) {
 	if class != SidecarOutbound {
 		m.ServerName = "istio-envoy"
 	}
-	if s := ph.GetServer(); s.GetDisabled().GetValue() {
+	if s.KeepServer {
 		m.ServerName, m.ServerHeaderTransformation = "", hcmpb.HttpConnectionManager_PASS_THROUGH
-	} else if s.GetValue() != "" {
-		m.ServerName = s.GetValue()
+	} else if s.ServerName != "" {
+		m.ServerName = s.ServerName
 	}
-	if ph.GetRequestId().GetDisabled().GetValue() {
+	if s.NoRequestID {
 		m.GenerateRequestId = wrapperspb.Bool(false)
 	}
 	switch class {
 	case SidecarInbound:
 		m.ForwardClientCertDetails = hcmpb.HttpConnectionManager_APPEND_FORWARD
-		if f := ph.GetForwardedClientCert(); f != meshconfig.ForwardClientCertDetails_UNDEFINED {
-			m.ForwardClientCertDetails = ForwardClientCert(f)
+		if s.ForwardCert != value.ForwardUnset {
+			m.ForwardClientCertDetails = forwardCert(s.ForwardCert)
 		}
-		m.SetCurrentClientCertDetails = clientCertDetails(ph.GetSetCurrentClientCertDetails(), false)
+		m.SetCurrentClientCertDetails = certDetails(s.Cert, false)
 	case GatewayListener:
 		m.ForwardClientCertDetails = hcmpb.HttpConnectionManager_SANITIZE_SET
-		m.SetCurrentClientCertDetails = clientCertDetails(ph.GetSetCurrentClientCertDetails(), true)
+		m.SetCurrentClientCertDetails = certDetails(s.Cert, true)
 	}
 }
 
-// ForwardClientCert is Envoy's word for a setting of the mesh; SANITIZE for an undefined one.
-func ForwardClientCert(f meshconfig.ForwardClientCertDetails) hcmpb.HttpConnectionManager_ForwardClientCertDetails {
+// forwardCert is Envoy's word for a setting of the mesh.
+func forwardCert(f value.ForwardCert) hcmpb.HttpConnectionManager_ForwardClientCertDetails {
 	switch f {
-	case meshconfig.ForwardClientCertDetails_FORWARD_ONLY:
+	case value.ForwardOnly:
 		return hcmpb.HttpConnectionManager_FORWARD_ONLY
-	case meshconfig.ForwardClientCertDetails_APPEND_FORWARD:
+	case value.AppendForward:
 		return hcmpb.HttpConnectionManager_APPEND_FORWARD
-	case meshconfig.ForwardClientCertDetails_SANITIZE_SET:
+	case value.SanitizeSet:
 		return hcmpb.HttpConnectionManager_SANITIZE_SET
-	case meshconfig.ForwardClientCertDetails_ALWAYS_FORWARD_ONLY:
+	case value.AlwaysForwardOnly:
 		return hcmpb.HttpConnectionManager_ALWAYS_FORWARD_ONLY
 	}
 	return hcmpb.HttpConnectionManager_SANITIZE
 }
 
-// clientCertDetails are the parts of the client's certificate that are told; cert is whether all of it is by default.
-func clientCertDetails(set *meshconfig.ProxyConfig_ProxyHeaders_SetCurrentClientCertDetails,
-	cert bool) *hcmpb.HttpConnectionManager_SetCurrentClientCertDetails {
-	or := func(v *wrapperspb.BoolValue, def bool) bool {
-		if v == nil {
-			return def
-		}
-		return v.GetValue()
-	}
+// certDetails are the parts of the client's certificate that are told; whole is whether all of it is by default.
+func certDetails(d value.CertDetails, whole bool) *hcmpb.HttpConnectionManager_SetCurrentClientCertDetails {
 	return &hcmpb.HttpConnectionManager_SetCurrentClientCertDetails{
-		Subject: wrapperspb.Bool(or(set.GetSubject(), true)),
-		Cert:    or(set.GetCert(), cert),
-		Chain:   or(set.GetChain(), false),
-		Dns:     or(set.GetDns(), true),
-		Uri:     or(set.GetUri(), true),
+		Subject: wrapperspb.Bool(d.Subject.Or(true)),
+		Cert:    d.Cert.Or(whole),
+		Chain:   d.Chain.Or(false),
+		Dns:     d.DNS.Or(true),
+		Uri:     d.URI.Or(true),
 	}
 }

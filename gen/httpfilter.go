@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	alpnpb "istio.io/api/envoy/config/filter/http/alpn/v2alpha1"
-	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -70,8 +69,7 @@ func router(k HTTPConnectionManagerKey) *anypb.Any {
 	if !k.Class.proxied() {
 		return anyOf(&routerpb.Router{})
 	}
-	ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
-	return anyOf(&routerpb.Router{SuppressEnvoyHeaders: ph.GetEnvoyDebugHeaders().GetDisabled().GetValue()})
+	return anyOf(&routerpb.Router{SuppressEnvoyHeaders: k.Mesh.NoDebugHeaders})
 }
 
 // peerMetadata finds out who the peer is, and tells it who the proxy is: the client of an inbound listener, the server
@@ -80,8 +78,7 @@ func peerMetadata(k HTTPConnectionManagerKey) *anypb.Any {
 	side, headers := "downstream", map[string]any{}
 	if k.Class != SidecarInbound {
 		side = "upstream"
-		ph := k.Mesh.Config.GetDefaultConfig().GetProxyHeaders()
-		if ph.GetMetadataExchangeHeaders().GetMode() == meshconfig.ProxyConfig_ProxyHeaders_IN_MESH {
+		if k.Mesh.MetadataInMesh {
 			headers["skip_external_clusters"] = true
 		}
 	}

@@ -17,8 +17,9 @@ import (
 // OutboundListenerKey is what an outbound listener is made from: one bind address and port, with all chains that share
 // it.
 type OutboundListenerKey struct {
-	// Mesh, Filters, HTTP10 and DynamicDNS are set only where a chain serves HTTP.
-	Mesh       *value.Mesh
+	// Mesh, Detection, Filters, HTTP10 and DynamicDNS are set only where a chain serves HTTP.
+	Mesh       *value.HTTPSettings
+	Detection  value.Duration
 	Filters    value.Filters
 	HTTP10     bool
 	DynamicDNS DynamicDNS
@@ -93,17 +94,14 @@ func OutboundListener(k OutboundListenerKey) *listenerpb.Listener {
 	}
 	if sniffed {
 		l.ListenerFilters = append(l.ListenerFilters, httpInspector(nil))
-		l.ListenerFiltersTimeout = detectionTimeout(k.Mesh)
+		l.ListenerFiltersTimeout = detectionTimeout(k.Detection)
 	}
 	return l
 }
 
 // detectionTimeout is how long an inspector may wait for bytes of the client; 0 is without limit.
-func detectionTimeout(m *value.Mesh) *durationpb.Duration {
-	if t := m.Config.GetProtocolDetectionTimeout(); t != nil {
-		return t
-	}
-	return durationpb.New(0)
+func detectionTimeout(d value.Duration) *durationpb.Duration {
+	return &durationpb.Duration{Seconds: d.Seconds, Nanos: d.Nanos}
 }
 
 // VirtualOutboundKey is what the listener that catches all outbound connections is made from.
@@ -120,10 +118,13 @@ type VirtualOutboundKey struct {
 
 // VirtualHTTPKey is what the HTTP chain of virtualOutbound is made from.
 type VirtualHTTPKey struct {
-	Mesh       *value.Mesh
-	Filters    value.Filters
-	HTTP10     bool
-	DynamicDNS DynamicDNS
+	Mesh      *value.HTTPSettings
+	Detection value.Duration
+	// CountAttempts: requests carry x-envoy-attempt-count.
+	CountAttempts bool
+	Filters       value.Filters
+	HTTP10        bool
+	DynamicDNS    DynamicDNS
 	// Bytes are the ports, in order and joined by spaces, at which services speak something else than HTTP: connections
 	// to them are not looked into, for that would wait for the client where the server speaks first.
 	Bytes string

@@ -20,7 +20,8 @@ import (
 
 // InboundListenerKey is what an inbound listener is made from, but for its filter chains.
 type InboundListenerKey struct {
-	Mesh *value.Mesh
+	// Detection is how long an inspector may wait for bytes of the client.
+	Detection value.Duration
 	// Name is virtualInbound, or that of a listener at a real port.
 	Name string
 	Bind string
@@ -90,7 +91,7 @@ func InboundListener(k InboundListenerKey) *listenerpb.Listener {
 		Address:                              SocketAddress(k.Bind, uint32(k.Port)),
 		TrafficDirection:                     corev3.TrafficDirection_INBOUND,
 		ContinueOnListenerFiltersTimeout:     true,
-		ListenerFiltersTimeout:               detectionTimeout(k.Mesh),
+		ListenerFiltersTimeout:               detectionTimeout(k.Detection),
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
 	if k.Captured {

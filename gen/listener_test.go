@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -18,16 +17,17 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 var updateListeners = flag.Bool("update-listeners", false, "write the listeners that come out into testdata/listeners")
 
 func listenerMesh() *value.Mesh {
-	return &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{
+	return istio.Mesh(&meshconfig.MeshConfig{
 		TrustDomain: "cluster.local", TrustDomainAliases: []string{"old.local"}, ProxyListenPort: 15001,
 		ProxyInboundListenPort: 15006,
-	}}
+	}, "cluster.local", "")
 }
 
 // chainList is a list of chains; tests need no interning.
@@ -44,12 +44,12 @@ func bytesTo(upstreams gen.Upstreams) gen.ChainKey {
 
 // inbound is virtualInbound's header with the chains of ports.
 func inbound(m *value.Mesh, filters value.Filters, ports ...gen.InboundChainsKey) *listenerpb.Listener {
-	k := gen.InboundListenerKey{Mesh: m, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006, Captured: true}
+	k := gen.InboundListenerKey{Detection: m.Detection, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006, Captured: true}
 	k.TLS, k.HTTP = gen.Inspections(ports, 15006)
 	l := gen.InboundListener(k)
-	l.FilterChains = append(l.FilterChains, gen.InboundBlackhole(m, filters))
+	l.FilterChains = append(l.FilterChains, gen.InboundBlackhole(m.InboundPort, filters))
 	for _, p := range ports {
-		p.Mesh, p.Filters, p.Bind = m, filters, "0.0.0.0"
+		p.Mesh, p.Peers, p.Filters, p.Bind = m.HTTP, m.Peers, filters, "0.0.0.0"
 		l.FilterChains = append(l.FilterChains, gen.InboundChains(p)...)
 	}
 	return l
@@ -64,7 +64,7 @@ func listeners() map[string]*listenerpb.Listener {
 		gen.Prefixes([]string{"10.1.2.3/8", "10.9.9.9"})
 	weighted := bytesTo(gen.Upstreams("").Add("outbound|1||a", 80).Add("outbound|2||b", 20))
 	weighted.TCP.Protocol, weighted.Rule = value.Mongo, value.Meta{Namespace: "shop", Name: "split"}
-	weighted.TCP.Policy = gen.TCPPolicy{HasIdle: true, Idle: time.Minute, HasMaxDuration: true, MaxDuration: time.Hour,
+	weighted.TCP.Policy = gen.TCPPolicy{Idle: value.Duration{Seconds: 60, Set: true}, MaxDuration: value.Duration{Seconds: 3600, Set: true},
 		HashSource: true}
 	declared := []gen.InboundChainsKey{
 		{Protocol: value.Auto},
@@ -76,11 +76,11 @@ func listeners() map[string]*listenerpb.Listener {
 		{Target: 8080, Port: 80, Protocol: value.HTTP, Mode: gen.Disabled}}
 	return map[string]*listenerpb.Listener{
 		"http": gen.OutboundListener(gen.OutboundListenerKey{
-			Mesh: m, Filters: value.AllFilters, HTTP10: true, Bind: "0.0.0.0", Also: "::", Port: 80,
+			Mesh: m.HTTP, Filters: value.AllFilters, HTTP10: true, Bind: "0.0.0.0", Also: "::", Port: 80,
 			Chains: chainList(http), Fallthrough: "PassthroughCluster",
 		}),
 		"sniffed-upstream": gen.OutboundListener(gen.OutboundListenerKey{
-			Mesh: m, Bind: "10.96.0.1", Port: 80, Chains: chainList(bytesTo("outbound|80||x"), http),
+			Mesh: m.HTTP, Bind: "10.96.0.1", Port: 80, Chains: chainList(bytesTo("outbound|80||x"), http),
 		}),
 		"tcp": gen.OutboundListener(gen.OutboundListenerKey{Bind: "127.0.0.1", Port: 443,
 			BindToPort: true, Chains: chainList(sni, weighted)}),
@@ -92,7 +92,7 @@ func listeners() map[string]*listenerpb.Listener {
 		"api": gen.APIListener(gen.APIListenerKey{Name: "web.shop:80", Address: "10.96.0.1", Port: 80,
 			RouteName: "outbound|80||web"}),
 		"server": gen.ServerListener(gen.ServerListenerKey{Address: "::", Port: 8080}),
-		"bound-not-virtual": gen.InboundListener(gen.InboundListenerKey{Mesh: m, Name: "10.0.0.1_80", Bind: "10.0.0.1",
+		"bound-not-virtual": gen.InboundListener(gen.InboundListenerKey{Detection: m.Detection, Name: "10.0.0.1_80", Bind: "10.0.0.1",
 			Port: 80, TLS: gen.Inspection{Except: "80"}}),
 	}
 }
@@ -225,7 +225,7 @@ func BenchmarkListener(b *testing.B) {
 	tcp := chainList(bytesTo("outbound|9000||web.shop.svc.cluster.local"))
 	for name, make := range map[string]func() []byte{
 		"http": func() []byte {
-			return gen.Marshal(gen.OutboundListener(gen.OutboundListenerKey{Mesh: m, Filters: value.AllFilters,
+			return gen.Marshal(gen.OutboundListener(gen.OutboundListenerKey{Mesh: m.HTTP, Filters: value.AllFilters,
 				Bind: "0.0.0.0", Port: 80, Chains: http, Fallthrough: "PassthroughCluster"}))
 		},
 		"tcp": func() []byte {
@@ -233,7 +233,7 @@ func BenchmarkListener(b *testing.B) {
 				Chains: tcp}))
 		},
 		"inbound port": func() []byte {
-			return gen.InboundChainFields(gen.InboundChains(gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters,
+			return gen.InboundChainFields(gen.InboundChains(gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters,
 				Bind: "0.0.0.0", Target: 8080, Port: 80, Protocol: value.HTTP}))
 		},
 	} {

@@ -33,11 +33,15 @@ func ofKind(m value.Meta, kind value.Kind) []value.ObjectKey {
 	return one(m.Object(kind))
 }
 
-func ofMesh(m *value.Mesh) []value.ObjectKey {
-	if m == nil {
+// ofMesh is the mesh's configuration.
+func ofMesh() []value.ObjectKey { return one((*value.Mesh)(nil).Object()) }
+
+// ofPart is the mesh's configuration where a Key holds a part of it.
+func ofPart[P any](part *P) []value.ObjectKey {
+	if part == nil {
 		return nil
 	}
-	return one(m.Object())
+	return ofMesh()
 }
 
 // Part is the name of the cluster.
@@ -45,22 +49,18 @@ func (k ClusterKey) Part() string { return ClusterName(k.Port.Number, k.Subset, 
 
 // Objects are the DestinationRules and what defines the service.
 func (k ClusterKey) Objects() []value.ObjectKey {
-	return objects(k.Rule.Objects(), k.Service.Objects(), ofMesh(k.Mesh))
+	return objects(k.Rule.Objects(), k.Service.Objects(), ofPart(k.Mesh))
 }
 
 // Objects are the mesh's configuration.
-func (k StaticClusterKey) Objects() []value.ObjectKey { return ofMesh(k.Mesh) }
+func (k StaticClusterKey) Objects() []value.ObjectKey { return ofPart(k.Mesh) }
 
 // Part is empty: the names are others' part.
 func (k InboundClusterKey) Part() string { return "" }
 
 // Objects are the DestinationRules and the Sidecar object that limit connections.
 func (k InboundClusterKey) Objects() []value.ObjectKey {
-	var sidecar []value.ObjectKey
-	if k.Sidecar != nil {
-		sidecar = one(k.Sidecar.Object())
-	}
-	return objects(k.Rule.Objects(), sidecar, ofMesh(k.Mesh))
+	return objects(k.Rule.Objects(), ofKind(k.Sidecar, value.KindSidecar), ofPart(k.Mesh))
 }
 
 // Objects are what defines the services at the port.
@@ -89,7 +89,7 @@ func (k VirtualHostKey) Objects() []value.ObjectKey {
 	for l := k.More; l != nil; l = l.Next {
 		add(l.RoutesKey)
 	}
-	return objects(rules, hashes, k.Rule.Objects(), one(k.Defined), ofMesh(k.Mesh))
+	return objects(rules, hashes, k.Rule.Objects(), one(k.Defined), ofPart(k.Mesh))
 }
 
 // Part names the header.
@@ -102,7 +102,7 @@ func (k RouteConfigurationKey) Objects() []value.ObjectKey { return nil }
 func (k CatchAllKey) Part() string { return "*" }
 
 // Objects are the mesh's configuration.
-func (k CatchAllKey) Objects() []value.ObjectKey { return ofMesh(k.Mesh) }
+func (k CatchAllKey) Objects() []value.ObjectKey { return ofMesh() }
 
 // Part is the name of the virtual host.
 func (k BlackholeKey) Part() string { return HostPort("blackhole", k.Port) }
@@ -118,7 +118,7 @@ func (k OutboundListenerKey) Objects() (out []value.ObjectKey) {
 	for c := k.Chains; c != nil; c = c.Next {
 		out = objects(out, c.Chain.Objects())
 	}
-	return objects(out, ofMesh(k.Mesh))
+	return objects(out, ofPart(k.Mesh))
 }
 
 // Objects are the VirtualService that made the chain, and what defines its service.
@@ -130,7 +130,7 @@ func (k ChainKey) Objects() []value.ObjectKey {
 func (k VirtualOutboundKey) Part() string { return VirtualOutboundName }
 
 // Objects are the mesh's configuration.
-func (k VirtualOutboundKey) Objects() []value.ObjectKey { return ofMesh(&value.Mesh{}) }
+func (k VirtualOutboundKey) Objects() []value.ObjectKey { return ofMesh() }
 
 // Part is the name of the listener.
 func (k APIListenerKey) Part() string { return k.Name }
@@ -149,7 +149,7 @@ func (k InboundListenerKey) Part() string { return headerPart }
 
 // Objects are the Sidecar object that asks for the listener, and the mesh's configuration.
 func (k InboundListenerKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Sidecar, value.KindSidecar), ofMesh(k.Mesh))
+	return objects(ofKind(k.Sidecar, value.KindSidecar), ofMesh())
 }
 
 // Part names the chains that all workloads have.
@@ -157,7 +157,7 @@ func (k InboundChainsKey) Part() string { return "virtualInbound" }
 
 // Objects are the Sidecar object or what defines the service, and the mesh's configuration.
 func (k InboundChainsKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), ofMesh(k.Mesh))
+	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), ofPart(k.Mesh))
 }
 
 // Part is the name of the chains.
@@ -169,7 +169,7 @@ func (k GatewayListenerKey) Part() string { return headerPart }
 // Objects are the mesh's configuration, where it says something of the listener.
 func (k GatewayListenerKey) Objects() []value.ObjectKey {
 	if k.ProxyProtocol {
-		return ofMesh(&value.Mesh{})
+		return ofMesh()
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (k GatewayChainKey) Part() string {
 // configuration.
 func (k GatewayChainKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), k.sharers(),
-		ofMesh(k.Mesh))
+		ofPart(k.Mesh), ofPart(k.Servers))
 }
 
 // sharers are the Gateways that share the chain.

@@ -78,7 +78,7 @@ func defaultRoute(k VirtualHostKey) *routepb.Route {
 }
 
 // routesOf are the routes of a VirtualService, up to the first that matches everything.
-func routesOf(k RoutesKey, mesh *value.Mesh) []*routepb.Route {
+func routesOf(k RoutesKey, mesh *value.RouteSettings) []*routepb.Route {
 	var out []*routepb.Route
 	n := 0 // matches so far
 	for _, h := range k.Service.HTTP {
@@ -108,7 +108,7 @@ func routesOf(k RoutesKey, mesh *value.Mesh) []*routepb.Route {
 }
 
 // routeOf is the route of one match of an HTTP route, or with nil of a route without matches; nil if it leads nowhere.
-func routeOf(k RoutesKey, mesh *value.Mesh, h *value.HTTPRoute, m *value.HTTPMatch) *routepb.Route {
+func routeOf(k RoutesKey, mesh *value.RouteSettings, h *value.HTTPRoute, m *value.HTTPMatch) *routepb.Route {
 	match := anyPath()
 	if m == nil {
 		m = &value.HTTPMatch{}

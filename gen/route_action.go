@@ -16,7 +16,7 @@ import (
 
 // forward is the action of a route that leads to clusters; nil if it leads to none. authority replaces the Host header,
 // unless the rewrite does.
-func forward(k RoutesKey, mesh *value.Mesh, h *value.HTTPRoute, authority string) *routepb.RouteAction {
+func forward(k RoutesKey, mesh *value.RouteSettings, h *value.HTTPRoute, authority string) *routepb.RouteAction {
 	out := &routepb.RouteAction{RequestMirrorPolicies: mirrors(k, h)}
 	setTimeout(out, h.Timeout, k.Proxyless)
 	if r := h.Rewrite; r != nil {

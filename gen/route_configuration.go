@@ -32,7 +32,8 @@ func RouteConfiguration(k RouteConfigurationKey) *routepb.RouteConfiguration {
 // CatchAllKey is what the last virtual host of a sidecar's route configuration depends on: where requests go whose host
 // is unknown.
 type CatchAllKey struct {
-	Mesh *value.Mesh
+	// CountAttempts: requests carry x-envoy-attempt-count.
+	CountAttempts bool
 	// Cluster is where they go; empty: they are refused.
 	Cluster string
 }
@@ -51,7 +52,7 @@ func catchAll(k CatchAllKey) *routepb.VirtualHost {
 		r.Action = &routepb.Route_Route{Route: action}
 	}
 	return &routepb.VirtualHost{Name: name, Domains: []string{"*"}, Routes: []*routepb.Route{r},
-		IncludeRequestAttemptCount: countsAttempts(k.Mesh)}
+		IncludeRequestAttemptCount: k.CountAttempts}
 }
 
 // BlackholeKey is what the only virtual host of a gateway's route configuration depends on to which no VirtualService

@@ -2,7 +2,6 @@ package gen
 
 import (
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -12,64 +11,64 @@ func Hashes(d *value.DestinationRule) bool {
 	if d == nil {
 		return false
 	}
-	if policyHashes(d.Spec.GetTrafficPolicy()) {
+	if policyHashes(d.Policy) {
 		return true
 	}
-	for _, s := range d.Spec.GetSubsets() {
-		if policyHashes(s.GetTrafficPolicy()) {
+	for _, s := range d.Subsets {
+		if policyHashes(s.Policy) {
 			return true
 		}
 	}
 	return false
 }
 
-func policyHashes(p *networking.TrafficPolicy) bool {
-	if p.GetLoadBalancer().GetConsistentHash() != nil {
-		return true
-	}
-	for _, s := range p.GetPortLevelSettings() {
-		if s.GetLoadBalancer().GetConsistentHash() != nil {
+func policyHashes(p *value.PortPolicies) bool {
+	for one := range p.All {
+		if hashOf(one) != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// portHash is the hash of the policy's settings for one port; nil if there is none.
-func portHash(p *networking.TrafficPolicy, port uint32) *networking.LoadBalancerSettings_ConsistentHashLB {
-	for _, s := range p.GetPortLevelSettings() {
-		if s.GetPort().GetNumber() == port {
-			return s.GetLoadBalancer().GetConsistentHash()
-		}
+// hashOf is the hash of a policy, which may be nil; nil if there is none.
+func hashOf(p *value.TrafficPolicy) *value.ConsistentHash {
+	if p == nil || p.Balancer == nil {
+		return nil
 	}
-	return nil
+	return p.Balancer.Hash
+}
+
+// ownHash is the hash of a policy but for ports.
+func ownHash(p *value.PortPolicies) *value.ConsistentHash {
+	own := p.Own()
+	return hashOf(&own)
 }
 
 // serviceHash is the hash for requests to a port of a service itself.
-func serviceHash(d *value.DestinationRule, port int) *networking.LoadBalancerSettings_ConsistentHashLB {
+func serviceHash(d *value.DestinationRule, port int) *value.ConsistentHash {
 	if d == nil {
 		return nil
 	}
-	if h := portHash(d.Spec.GetTrafficPolicy(), uint32(port)); h != nil {
+	if h := hashOf(d.Policy.OfPort(port)); h != nil {
 		return h
 	}
-	return d.Spec.GetTrafficPolicy().GetLoadBalancer().GetConsistentHash()
+	return ownHash(d.Policy)
 }
 
 // destinationHash is the hash for requests to a destination: its subset's before the rule's, and in each the port's,
 // where the destination names one, before the general one.
-func destinationHash(r *value.DestinationRule, d value.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
+func destinationHash(r *value.DestinationRule, d value.Destination) *value.ConsistentHash {
 	if r == nil {
 		return nil
 	}
-	for _, p := range []*networking.TrafficPolicy{r.Subset(d.Subset).GetTrafficPolicy(),
-		r.Spec.GetTrafficPolicy()} {
+	for _, p := range []*value.PortPolicies{r.SubsetPolicy(d.Subset), r.Policy} {
 		if d.Port != 0 {
-			if h := portHash(p, uint32(d.Port)); h != nil {
+			if h := hashOf(p.OfPort(d.Port)); h != nil {
 				return h
 			}
 		}
-		if h := p.GetLoadBalancer().GetConsistentHash(); h != nil {
+		if h := ownHash(p); h != nil {
 			return h
 		}
 	}
@@ -85,27 +84,29 @@ func (k RoutesKey) addHash(a *routepb.RouteAction, d value.Destination) bool {
 	return h != nil
 }
 
-func hashPolicy(in *networking.LoadBalancerSettings_ConsistentHashLB) *routepb.RouteAction_HashPolicy {
-	switch h := in.GetHashKey().(type) {
-	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
+func hashPolicy(h *value.ConsistentHash) *routepb.RouteAction_HashPolicy {
+	if h == nil {
+		return nil
+	}
+	switch h.By {
+	case value.HashHeader:
 		return &routepb.RouteAction_HashPolicy{PolicySpecifier: &routepb.RouteAction_HashPolicy_Header_{
-			Header: &routepb.RouteAction_HashPolicy_Header{HeaderName: h.HttpHeaderName},
+			Header: &routepb.RouteAction_HashPolicy_Header{HeaderName: h.Name},
 		}}
-	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
-		c := &routepb.RouteAction_HashPolicy_Cookie{Name: h.HttpCookie.GetName(), Ttl: h.HttpCookie.GetTtl(),
-			Path: h.HttpCookie.GetPath()}
-		for _, a := range h.HttpCookie.GetAttributes() {
-			c.Attributes = append(c.Attributes, &routepb.RouteAction_HashPolicy_CookieAttribute{Name: a.GetName(),
-				Value: a.GetValue()})
+	case value.HashCookie:
+		c := &routepb.RouteAction_HashPolicy_Cookie{Name: h.Name, Ttl: duration(h.TTL), Path: h.Path}
+		for _, a := range h.Attributes {
+			c.Attributes = append(c.Attributes, &routepb.RouteAction_HashPolicy_CookieAttribute{Name: a.Name,
+				Value: a.Value})
 		}
 		return &routepb.RouteAction_HashPolicy{PolicySpecifier: &routepb.RouteAction_HashPolicy_Cookie_{Cookie: c}}
-	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:
+	case value.HashAddress:
 		return &routepb.RouteAction_HashPolicy{PolicySpecifier: &routepb.RouteAction_HashPolicy_ConnectionProperties_{
-			ConnectionProperties: &routepb.RouteAction_HashPolicy_ConnectionProperties{SourceIp: h.UseSourceIp},
+			ConnectionProperties: &routepb.RouteAction_HashPolicy_ConnectionProperties{SourceIp: h.Address},
 		}}
-	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
+	case value.HashParameter:
 		return &routepb.RouteAction_HashPolicy{PolicySpecifier: &routepb.RouteAction_HashPolicy_QueryParameter_{
-			QueryParameter: &routepb.RouteAction_HashPolicy_QueryParameter{Name: h.HttpQueryParameterName},
+			QueryParameter: &routepb.RouteAction_HashPolicy_QueryParameter{Name: h.Name},
 		}}
 	}
 	return nil

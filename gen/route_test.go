@@ -72,7 +72,7 @@ func routesKey(t testing.TB, a *txtar.Archive) gen.VirtualHostKey {
 		}
 	}
 	mesh := istio.Mesh(config, "cluster.local", "")
-	k := gen.VirtualHostKey{Host: "shop.example", Port: 80, Domains: "shop.example shop.example.", Mesh: mesh}
+	k := gen.VirtualHostKey{Host: "shop.example", Port: 80, Domains: "shop.example shop.example.", Mesh: mesh.Routes}
 	for _, word := range strings.Fields(string(a.Comment)) {
 		name, v, _ := strings.Cut(word, "=")
 		switch name {
@@ -145,7 +145,7 @@ func virtualHostJSON(t testing.TB, k gen.VirtualHostKey) []byte {
 func BenchmarkVirtualHost(b *testing.B) {
 	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "cluster.local", "")
 	plain := gen.VirtualHostKey{Host: "web.shop.svc.cluster.local", Port: 80,
-		Domains: "web.shop.svc.cluster.local web.shop.svc.cluster.local. web.shop web.shop.svc 10.0.0.1", Mesh: mesh}
+		Domains: "web.shop.svc.cluster.local web.shop.svc.cluster.local. web.shop web.shop.svc 10.0.0.1", Mesh: mesh.Routes}
 	a, err := txtar.ParseFile("testdata/routes/weights.txtar")
 	if err != nil {
 		b.Fatal(err)

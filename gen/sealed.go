@@ -175,7 +175,7 @@ func EncodeInboundListener(k InboundListenerKey) ([]byte, []Fault) {
 
 // EncodeInboundRest encodes the chains of ports that no service declares as fields of a listener.
 func EncodeInboundRest(k InboundChainsKey) ([]byte, []Fault) {
-	return sealChains(append([]*listenerpb.FilterChain{InboundBlackhole(k.Mesh, k.Filters)}, InboundChains(k)...))
+	return sealChains(append([]*listenerpb.FilterChain{InboundBlackhole(k.Own, k.Filters)}, InboundChains(k)...))
 }
 
 // EncodeInboundChains encodes the chains of a declared port as fields of a listener.

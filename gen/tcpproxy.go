@@ -3,11 +3,9 @@ package gen
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	tcppb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -26,9 +24,8 @@ func (u Upstreams) Add(cluster string, weight uint32) Upstreams {
 
 // TCPPolicy is what of a DestinationRule the client's listener reads. Comparable.
 type TCPPolicy struct {
-	// Idle and MaxDuration limit a connection; none where the flag is unset.
-	HasIdle, HasMaxDuration bool
-	Idle, MaxDuration       time.Duration
+	// Idle and MaxDuration limit a connection.
+	Idle, MaxDuration value.Duration
 	// HashSource balances by the client's address.
 	HashSource bool
 }
@@ -38,18 +35,15 @@ func NewTCPPolicy(d *value.DestinationRule, subset string) (p TCPPolicy) {
 	if d == nil {
 		return p
 	}
-	tp := d.Spec.GetTrafficPolicy()
-	if t := tp.GetConnectionPool().GetTcp().GetIdleTimeout(); t != nil {
-		p.HasIdle, p.Idle = true, t.AsDuration()
+	own := d.Policy.Own()
+	if own.Pool != nil {
+		p.Idle, p.MaxDuration = own.Pool.TCPIdle, own.Pool.MaxDuration
 	}
-	if t := tp.GetConnectionPool().GetTcp().GetMaxConnectionDuration(); t != nil {
-		p.HasMaxDuration, p.MaxDuration = true, t.AsDuration()
-	}
-	lb := tp.GetLoadBalancer()
-	if s := d.Subset(subset).GetTrafficPolicy().GetLoadBalancer(); s != nil {
+	lb := own.Balancer
+	if s := d.SubsetPolicy(subset).Own().Balancer; s != nil {
 		lb = s
 	}
-	p.HashSource = lb.GetConsistentHash().GetUseSourceIp()
+	p.HashSource = lb != nil && lb.Hash != nil && lb.Hash.Address
 	return p
 }
 
@@ -66,7 +60,7 @@ func (s StatName) Of(pattern, otherwise string) string {
 	if pattern == "" {
 		return otherwise
 	}
-	return strings.TrimSuffix(statName(pattern, statOf{s.Mesh, s.Service, s.Port, s.Subset, 0}), ";")
+	return strings.TrimSuffix(statName(pattern, statOf{s.Mesh.DomainSuffix, s.Service, s.Port, s.Subset, 0}), ";")
 }
 
 // TCPProxyKey is what the filters of a chain of bytes are made from.
@@ -81,12 +75,7 @@ type TCPProxyKey struct {
 // tcpProxy forwards bytes.
 func tcpProxy(k TCPProxyKey) *tcppb.TcpProxy {
 	proxy := &tcppb.TcpProxy{StatPrefix: k.StatPrefix}
-	if k.Policy.HasIdle {
-		proxy.IdleTimeout = durationpb.New(k.Policy.Idle)
-	}
-	if k.Policy.HasMaxDuration {
-		proxy.MaxDownstreamConnectionDuration = durationpb.New(k.Policy.MaxDuration)
-	}
+	proxy.IdleTimeout, proxy.MaxDownstreamConnectionDuration = duration(k.Policy.Idle), duration(k.Policy.MaxDuration)
 	if k.Policy.HashSource {
 		proxy.HashPolicy = []*typepb.HashPolicy{{PolicySpecifier: &typepb.HashPolicy_SourceIp_{SourceIp: &typepb.HashPolicy_SourceIp{}}}}
 	}

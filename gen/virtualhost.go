@@ -20,7 +20,7 @@ type VirtualHostKey struct {
 	Domains string
 	// Defined is the object that defines the service of the host; zero if there is none.
 	Defined value.ObjectKey
-	Mesh    *value.Mesh
+	Mesh    *value.RouteSettings
 	// Rule is the DestinationRule of Host where the default route hashes by it; nil otherwise.
 	Rule *value.DestinationRule
 	// Routes are those of a VirtualService; its Service is nil for the default route or for none.
@@ -48,7 +48,7 @@ type RoutesLink struct {
 func VirtualHost(k VirtualHostKey) *routepb.VirtualHost {
 	out := &routepb.VirtualHost{
 		Name: HostPort(k.Host, k.Port), Domains: strings.Fields(k.Domains),
-		IncludeRequestAttemptCount: countsAttempts(k.Mesh),
+		IncludeRequestAttemptCount: k.Mesh.CountAttempts,
 	}
 	if k.RequireTLS {
 		out.RequireTls = routepb.VirtualHost_ALL
@@ -89,11 +89,6 @@ func Domain(host string) string {
 		return "[" + host + "]"
 	}
 	return host
-}
-
-// countsAttempts reports whether upstream requests carry x-envoy-attempt-count.
-func countsAttempts(m *value.Mesh) bool {
-	return !m.Config.GetDefaultConfig().GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
 }
 
 // catchAllLast moves the routes that match everything to the end; the others keep their order.

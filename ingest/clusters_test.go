@@ -133,7 +133,7 @@ func TestSourcesMergeByPrecedence(t *testing.T) {
 			}
 			got := ""
 			if d := b.View().Snapshot.DestinationRule("a", "x"); d != nil {
-				got = d.Spec.GetHost()
+				got = d.Host
 			}
 			if got != want {
 				t.Fatalf("in force is the rule for %q, want %q of %v", got, want, held)

@@ -3,6 +3,7 @@ package ingest
 import (
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -14,16 +15,16 @@ func destinationRuleKind() Kind {
 
 // destinationRule qualifies the host.
 func (j *joiner) destinationRule(key value.ObjectKey, o *clientnet.DestinationRule) *value.DestinationRule {
-	spec := clone(&o.Spec)
-	spec.Host = j.qualify(spec.GetHost(), o.Namespace)
-	export := value.NewVisibility(spec.GetExportTo(), defaultExport(j.mesh.Config.GetDefaultDestinationRuleExportTo(),
+	policy := istio.Policy(&o.Spec)
+	policy.Host = j.qualify(policy.Host, o.Namespace)
+	export := value.NewVisibility(o.Spec.GetExportTo(), defaultExport(j.config.GetDefaultDestinationRuleExportTo(),
 		"*"), o.Namespace)
-	if spec.GetWorkloadSelector() != nil {
+	if o.Spec.GetWorkloadSelector() != nil {
 		// Whatever it says: it is for workloads of its own namespace.
 		export = value.NewVisibility([]string{"."}, nil, o.Namespace)
 	}
 	return &value.DestinationRule{
-		Meta: metaOf(key, o.ObjectMeta), Spec: spec, Export: export,
+		Meta: metaOf(key, o.ObjectMeta), DestinationPolicy: policy, Export: export,
 		From: []value.ObjectKey{key},
 	}
 }

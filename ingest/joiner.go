@@ -3,6 +3,8 @@ package ingest
 import (
 	"strings"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -59,7 +61,8 @@ type joiner struct {
 	domain, cluster string
 	kinds           KindTable
 
-	mesh       *value.Mesh
+	config     *meshconfig.MeshConfig
+	mesh       *value.Mesh // of config
 	namespaces map[space]*value.Namespace
 	nodes      map[space]value.Locality
 	rules      map[value.ObjectKey]any // VirtualService, DestinationRule, Gateway, Sidecar as given
@@ -110,8 +113,7 @@ func newJoiner(domain, cluster string) *joiner {
 		ofServices: selectors{}, ofEntries: selectors{},
 		marks: newMarks(), published: newPublished(), unresolved: newUnresolved(),
 	}
-	j.mesh = j.meshOf("")
-	j.marks.mesh = true
+	j.setMesh(DefaultMesh())
 	return j
 }
 

@@ -97,21 +97,33 @@ func defaultProxy() *meshconfig.ProxyConfig {
 
 func (j *joiner) putMesh(object any) {
 	text, _ := object.(string)
-	next := j.meshOf(text)
-	if next.Equal(j.mesh) {
+	next := configOf(text)
+	if proto.Equal(next, j.config) {
 		return
 	}
-	j.mesh, j.marks.mesh = next, true
+	j.setMesh(next)
 	j.refresh()
 }
 
-// meshOf is the mesh configuration that text, which was admitted, makes of the defaults.
-func (j *joiner) meshOf(text string) *value.Mesh {
+// setMesh takes a mesh configuration. What nobody behind the door reads makes no other Mesh.
+func (j *joiner) setMesh(config *meshconfig.MeshConfig) {
+	j.config = config
+	next := istio.Mesh(config, j.domain, j.cluster)
+	if j.mesh != nil {
+		if next.Keep(j.mesh); *next == *j.mesh {
+			return
+		}
+	}
+	j.mesh, j.marks.mesh = next, true
+}
+
+// configOf is the mesh configuration that text, which was admitted, makes of the defaults.
+func configOf(text string) *meshconfig.MeshConfig {
 	config, p := parseMesh(text)
 	if p != nil {
-		config = DefaultMesh()
+		return DefaultMesh()
 	}
-	return istio.Mesh(config, j.domain, j.cluster)
+	return config
 }
 
 // parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field

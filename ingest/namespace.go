@@ -55,7 +55,7 @@ func (j *joiner) putNamespace(name space, object any) {
 			}
 		}
 	}
-	if name.name() == j.mesh.RootNamespace() && networkOf(prev) != networkOf(next) {
+	if name.name() == j.config.GetRootNamespace() && networkOf(prev) != networkOf(next) {
 		j.refresh()
 	}
 }
@@ -81,7 +81,7 @@ func (j *joiner) network(cluster, own string) string {
 	if own != "" {
 		return own
 	}
-	return networkOf(j.namespaces[spaceOf(cluster, j.mesh.RootNamespace())])
+	return networkOf(j.namespaces[spaceOf(cluster, j.config.GetRootNamespace())])
 }
 
 // distribution reads a traffic distribution as fields and annotations write it; "" for anything else.

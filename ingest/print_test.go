@@ -20,7 +20,7 @@ import (
 func lines(d *snapshot.Delta) []string {
 	var out []string
 	if d.Mesh != nil {
-		out = append(out, "mesh root="+d.Mesh.RootNamespace()+" trust="+d.Mesh.Config.GetTrustDomain())
+		out = append(out, "mesh root="+d.Mesh.RootNamespace+" trust="+d.Mesh.Peers.TrustDomains[0])
 	}
 	for k, c := range d.Objects {
 		what := k.String()
@@ -64,11 +64,11 @@ func showObject(v value.Value) string {
 	case *value.VirtualService:
 		return showVisibility(v.Export) + showModel(v.Routing)
 	case *value.DestinationRule:
-		return showVisibility(v.Export) + showSpec(v.Spec)
+		return showVisibility(v.Export) + showModel(v.DestinationPolicy)
 	case *value.Gateway:
 		return showSpec(v.Spec)
 	case *value.Sidecar:
-		return showSpec(v.Spec)
+		return showModel(v.SidecarSettings)
 	}
 	panic(fmt.Sprintf("no text for %T", v))
 }

@@ -31,7 +31,7 @@ func (j *joiner) kubernetesService(d *serviceSource, host value.ServiceKey) *val
 		ServiceKey: host, Name: s.Name, Object: d.key,
 		Created: seconds(s.ObjectMeta), Registry: value.RegistryKubernetes,
 		Export: value.NewVisibility(commaList(s.Annotations[annotation.NetworkingExportTo.Name]),
-			defaultExport(j.mesh.Config.GetDefaultServiceExportTo(), "~"), s.Namespace),
+			defaultExport(j.config.GetDefaultServiceExportTo(), "~"), s.Namespace),
 		Labels: s.Labels,
 		NodeLocal: s.Spec.InternalTrafficPolicy != nil &&
 			*s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,

@@ -32,7 +32,7 @@ func (j *joiner) externalService(d *serviceSource, host value.ServiceKey) *value
 		Created: seconds(e.ObjectMeta), Registry: value.RegistryExternal,
 		Addresses: entryAddresses(spec), Resolution: entryResolution(spec),
 		External: spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
-		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(j.mesh.Config.GetDefaultServiceExportTo(), "~"),
+		Export: value.NewVisibility(spec.GetExportTo(), defaultExport(j.config.GetDefaultServiceExportTo(), "~"),
 			e.Namespace), Labels: e.Labels,
 		Selector:            spec.GetWorkloadSelector().GetLabels(),
 		TrafficDistribution: j.distribution(nil, e.Annotations, nameOf(d.key).space),

@@ -5,6 +5,7 @@ import (
 
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -31,5 +32,5 @@ func (j *joiner) sidecar(key value.ObjectKey, o *clientnet.Sidecar) *value.Sidec
 			e.Hosts[i] = ns + "/" + strings.ToLower(name)
 		}
 	}
-	return &value.Sidecar{Meta: metaOf(key, o.ObjectMeta), Spec: spec}
+	return &value.Sidecar{Meta: metaOf(key, o.ObjectMeta), SidecarSettings: istio.Sidecar(spec)}
 }

@@ -74,7 +74,7 @@ func (j *joiner) qualified(o *clientnet.VirtualService) *networking.VirtualServi
 
 // exportOf says who may see a VirtualService.
 func (j *joiner) exportOf(o *clientnet.VirtualService) value.Visibility {
-	return value.NewVisibility(o.Spec.GetExportTo(), defaultExport(j.mesh.Config.GetDefaultVirtualServiceExportTo(),
+	return value.NewVisibility(o.Spec.GetExportTo(), defaultExport(j.config.GetDefaultVirtualServiceExportTo(),
 		"~"), o.Namespace)
 }
 

@@ -82,7 +82,7 @@ func (j *joiner) origin(p person) origin {
 
 // account is the SPIFFE identity of a service account, without its scheme.
 func (j *joiner) account(namespace, name string) string {
-	return j.mesh.Config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
+	return j.config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
 }
 
 // workloadAt is the workload that has an address. Of several pods it is that of pilotd's own cluster, then the one that

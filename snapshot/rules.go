@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -39,8 +36,8 @@ func (x ruleIndex) with(d *Delta) ruleIndex {
 	affected := map[string]bool{} // keys of merged
 	put := func(dr *value.DestinationRule, del bool) {
 		if dr != nil {
-			objects.set(key(dr.Namespace, dr.Spec.GetHost(), age(dr.Meta)), dr, del)
-			affected[key(dr.Namespace, dr.Spec.GetHost())] = true
+			objects.set(key(dr.Namespace, dr.Host, age(dr.Meta)), dr, del)
+			affected[key(dr.Namespace, dr.Host)] = true
 		}
 	}
 	for _, c := range Of[*value.DestinationRule](d.Objects) {
@@ -67,7 +64,7 @@ func mergeRules(rules []*value.DestinationRule) *RuleSet {
 	slices.SortStableFunc(rules, func(a, b *value.DestinationRule) int {
 		return strings.Compare(general(a), general(b))
 	})
-	set, all := &RuleSet{Host: rules[0].Spec.GetHost(), Namespace: rules[0].Namespace}, merged(rules)
+	set, all := &RuleSet{Host: rules[0].Host, Namespace: rules[0].Namespace}, merged(rules)
 	pick := func(ok func(*value.DestinationRule) bool) Rules {
 		picked := slices.DeleteFunc(slices.Clone(rules), func(r *value.DestinationRule) bool { return !ok(r) })
 		if len(picked) == len(rules) {
@@ -127,22 +124,21 @@ func exportTo(r *value.DestinationRule) []string {
 	if r.Selector() != nil {
 		return []string{"."}
 	}
-	return r.Spec.GetExportTo()
+	return r.ExportTo
 }
 
 // mergeRule is first with the subsets of second that it lacks, and second's traffic policy where it has none.
 func mergeRule(first, second *value.DestinationRule) *value.DestinationRule {
-	spec := proto.Clone(first.Spec).(*networking.DestinationRule)
-	for _, s := range second.Spec.GetSubsets() {
-		if first.Subset(s.GetName()) == nil {
-			spec.Subsets = append(spec.Subsets, s)
+	out := *first
+	out.Subsets = slices.Clone(first.Subsets)
+	for _, s := range second.Subsets {
+		if first.Subset(s.Name) == nil {
+			out.Subsets = append(out.Subsets, s)
 		}
 	}
-	if spec.TrafficPolicy == nil {
-		spec.TrafficPolicy = second.Spec.GetTrafficPolicy()
+	if out.Policy == nil {
+		out.Policy = second.Policy
 	}
-	out := *first
-	out.Spec = spec
 	out.From = append(slices.Clone(first.From), second.From...)
 	return &out
 }
@@ -152,7 +148,7 @@ func mergeRule(first, second *value.DestinationRule) *value.DestinationRule {
 // then those that the root namespace exports to the client; in each, those of the most specific host. Which of them
 // applies to a client is for its labels to say: see Select.
 func (s *Snapshot) RulesFor(client string, svc *value.Service) Rules {
-	root := s.Mesh.RootNamespace()
+	root := s.Mesh.RootNamespace
 	own := func(set *RuleSet) Rules { return set.local }
 	if client == root {
 		own = func(set *RuleSet) Rules { return set.private }

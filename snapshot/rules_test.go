@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	apitype "istio.io/api/type/v1beta1"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -28,7 +29,7 @@ func rule(text string) *value.DestinationRule {
 		spec.WorkloadSelector = &apitype.WorkloadSelector{MatchLabels: map[string]string{k: v}}
 		export = value.NewVisibility([]string{"."}, nil, ns)
 	}
-	return &value.DestinationRule{Meta: value.Meta{Namespace: ns, Name: name}, Spec: spec, Export: export}
+	return &value.DestinationRule{Meta: value.Meta{Namespace: ns, Name: name}, DestinationPolicy: istio.Policy(spec), Export: export}
 }
 
 // subsets are those of the rule under which a client calls books.shop.example.
@@ -39,8 +40,8 @@ func subsets(s *snapshot.Snapshot, client string, labels value.Labels) string {
 		return ""
 	}
 	var out []string
-	for _, s := range d.Spec.GetSubsets() {
-		out = append(out, s.GetName())
+	for _, s := range d.Subsets {
+		out = append(out, s.Name)
 	}
 	return strings.Join(out, "+")
 }
@@ -69,7 +70,7 @@ func TestRulesFor(t *testing.T) {
 		"selector, alike": {[]string{"b/x " + host + " - app=x", "b/g " + host + " ."}, "|g||x+g"},
 		"selector alone":  {[]string{"b/x " + host + " - app=x", "shop/a " + host}, "a||a|x"},
 	} {
-		b := &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}},
+		b := &snapshottest.Batch{Mesh: istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root"}, "", ""),
 			DestinationRules: map[value.ObjectKey]*value.DestinationRule{}}
 		for _, text := range r.rules {
 			d := rule(text)
@@ -91,7 +92,7 @@ func TestRulesFor(t *testing.T) {
 func TestMeshPriorityReadsLabels(t *testing.T) {
 	builder := snapshot.NewBuilder(nil)
 	set := &networking.LocalityLoadBalancerSetting{FailoverPriority: []string{"tier", "kubernetes.io/hostname"}}
-	snapshottest.Apply(builder, &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{LocalityLbSetting: set}}})
+	snapshottest.Apply(builder, &snapshottest.Batch{Mesh: istio.Mesh(&meshconfig.MeshConfig{LocalityLbSetting: set}, "", "")})
 	s := builder.View().Snapshot
 	got := s.LabelsRead("shop", value.Labels{"tier": "a", "app": "x"})
 	if fmt.Sprint(got) != "map[tier:a]" || !s.NodeMatters() {

@@ -1,10 +1,9 @@
 package snapshot
 
 import (
+	"iter"
 	"slices"
 	"strings"
-
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -54,7 +53,7 @@ func count(m chunked.Map[int], add, remove []mention) chunked.Map[int] {
 // are not among them: which of those a proxy serves is a fact of its own.
 func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Labels {
 	out := value.Labels{}
-	for _, l := range s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority() {
+	for _, l := range s.Mesh.Locality().Priority {
 		k, _, _ := strings.Cut(l, "=")
 		if v, ok := labels[k]; ok {
 			out[k] = v
@@ -75,13 +74,13 @@ func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Label
 // LocalityMatters reports whether any endpoints depend on the client's locality, and NodeMatters whether any depend on
 // its node.
 func (s *Snapshot) LocalityMatters() bool {
-	return s.locality.locality > 0 || len(s.Mesh.Config.GetLocalityLbSetting().GetDistribute()) > 0 ||
-		s.Mesh.Config.GetDefaultTrafficPolicy().GetOutlierDetection() != nil
+	return s.locality.locality > 0 || len(s.Mesh.Locality().Distribute) > 0 ||
+		s.Mesh.Clusters.Outlier != nil
 }
 
 // NodeMatters reports whether any endpoints depend on the node that the client runs on.
 func (s *Snapshot) NodeMatters() bool {
-	return s.locality.node > 0 || slices.Contains(s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), nodeLabel)
+	return s.locality.node > 0 || slices.Contains(s.Mesh.Locality().Priority, nodeLabel)
 }
 
 func (x *localityIndex) count(d *Delta) {
@@ -114,9 +113,10 @@ func (x *localityIndex) countRule(sign int, d *value.DestinationRule) {
 	}
 	place, node := false, false
 	for p := range Policies(d) {
-		set := p.GetLoadBalancer().GetLocalityLbSetting()
-		place = place || p.GetOutlierDetection() != nil || set != nil
-		node = node || slices.Contains(set.GetFailoverPriority(), nodeLabel)
+		place = place || p.Outlier != nil
+		if lb := p.Balancer; lb != nil && lb.Locality != nil {
+			place, node = true, node || slices.Contains(lb.Locality.Priority, nodeLabel)
+		}
 	}
 	if place {
 		x.locality += sign
@@ -129,23 +129,16 @@ func (x *localityIndex) countRule(sign int, d *value.DestinationRule) {
 // nodeLabel is the label that stands for the node in a failoverPriority.
 const nodeLabel = "kubernetes.io/hostname"
 
-// Policies yields all traffic policies of a rule: its own, the subsets', and those of ports in the form of a policy.
-func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolicy) bool) {
-	return func(yield func(*networking.TrafficPolicy) bool) {
-		all := []*networking.TrafficPolicy{d.Spec.GetTrafficPolicy()}
-		for _, s := range d.Spec.GetSubsets() {
-			all = append(all, s.GetTrafficPolicy())
+// Policies yields all traffic policies of a rule: its own, the subsets', and those of ports.
+func Policies(d *value.DestinationRule) iter.Seq[*value.TrafficPolicy] {
+	return func(yield func(*value.TrafficPolicy) bool) {
+		all := []*value.PortPolicies{d.Policy}
+		for _, s := range d.Subsets {
+			all = append(all, s.Policy)
 		}
 		for _, p := range all {
-			if p == nil {
-				continue
-			}
-			if !yield(p) {
-				return
-			}
-			for _, port := range p.GetPortLevelSettings() {
-				if !yield(&networking.TrafficPolicy{LoadBalancer: port.GetLoadBalancer(),
-					OutlierDetection: port.GetOutlierDetection()}) {
+			for one := range p.All {
+				if !yield(one) {
 					return
 				}
 			}
@@ -156,7 +149,10 @@ func Policies(d *value.DestinationRule) func(yield func(*networking.TrafficPolic
 func mentionsOfRule(d *value.DestinationRule) []mention {
 	out := pairs(d.Namespace, d.Selector())
 	for p := range Policies(d) {
-		for _, l := range p.GetLoadBalancer().GetLocalityLbSetting().GetFailoverPriority() {
+		if p.Balancer == nil || p.Balancer.Locality == nil {
+			continue
+		}
+		for _, l := range p.Balancer.Locality.Priority {
 			k, v, pair := strings.Cut(l, "=")
 			if pair {
 				out = append(out, mention{everywhere, k, "=" + v})
@@ -210,5 +206,5 @@ func mentions(v value.Value) []mention {
 // differs between them for what it reads.
 func (s *Snapshot) ReadsSame(o *Snapshot) bool {
 	return s.selectors.mentions.Same(o.selectors.mentions) && slices.Equal(
-		s.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority(), o.Mesh.Config.GetLocalityLbSetting().GetFailoverPriority()) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
+		s.Mesh.Locality().Priority, o.Mesh.Locality().Priority) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
 }

@@ -65,7 +65,7 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 	}
 	// The ports that a Sidecar object declares are named after the workload's address.
 	addressed := slices.ContainsFunc(own.Targets, func(t workload.Target) bool { return t.Service.Headless }) ||
-		own.Sidecar != nil && len(own.Sidecar.Spec.GetIngress()) > 0
+		own.Sidecar != nil && len(own.Sidecar.Ingress) > 0
 	if addressed || p.Traits.Interception == value.NoInterception || p.Traits.Type == value.Proxyless {
 		own.Addresses = p.Addresses
 		fmt.Fprintf(&id, " @%s", strings.Join(p.Addresses, ","))

@@ -11,6 +11,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -18,8 +19,7 @@ import (
 )
 
 func booksMesh() *value.Mesh {
-	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"}, DomainSuffix: "cluster.local",
-		ClusterID: "c1"}
+	return istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root"}, "cluster.local", "c1")
 }
 
 func booksKey() value.ServiceKey {
@@ -52,7 +52,7 @@ func addRule(b *snapshottest.Batch, spec *networking.DestinationRule) {
 	spec.Host = booksKey().Host
 	m := value.Meta{Namespace: "shop", Name: "books"}
 	key := value.ObjectKey{Kind: value.KindDestinationRule, Namespace: "shop", Name: "books"}
-	b.DestinationRules[key] = &value.DestinationRule{Meta: m, Spec: spec, Export: value.Visibility{Public: true},
+	b.DestinationRules[key] = &value.DestinationRule{Meta: m, DestinationPolicy: istio.Policy(spec), Export: value.Visibility{Public: true},
 		From: []value.ObjectKey{key}}
 }
 
@@ -128,7 +128,7 @@ func TestScopesShareClusters(t *testing.T) {
 		)
 	})
 	mesh := booksMesh()
-	mesh.Config.LocalityLbSetting = &networking.LocalityLoadBalancerSetting{}
+	mesh.Clusters.Locality = &value.LocalityBalancing{}
 	near := scope.Facts{Namespace: "a", Locality: value.Locality{Region: "r1"}, Node: "n1"}
 	far := scope.Facts{Namespace: "b", Locality: value.Locality{Region: "r2"}, Node: "n2", ClusterID: "c2", Network: "x"}
 	for _, r := range []struct {

@@ -15,8 +15,6 @@ import (
 	carespb "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
@@ -31,7 +29,7 @@ import (
 // and db at port 5432.
 func dynamicMesh() *snapshot.Builder {
 	mesh := testMesh(0)
-	mesh.Config.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS
+	mesh.Outbound.Mode = value.AllowAnyDynamicDNS
 	b := &snapshottest.Batch{Mesh: mesh, Services: map[value.ServiceKey]*value.Service{}}
 	addService(b, "web", &value.Port{Name: "http", Number: 80, Protocol: value.HTTP},
 		&value.Port{Name: "https", Number: 443, Protocol: value.TLS})
@@ -135,7 +133,7 @@ func TestDynamicDNS(t *testing.T) {
 // of their own.
 func TestDynamicDNSIsForWhoCan(t *testing.T) {
 	own := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"},
-		Spec: &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}}}
+		SidecarSettings: value.SidecarSettings{Outbound: &value.SidecarOutbound{}}}
 	for name, change := range map[string]func(f *scope.Facts){
 		"no extension": func(f *scope.Facts) { f.Traits.Filters = 0 },
 		"the filter":   func(f *scope.Facts) { f.Traits.Filters = value.ForwardProxyFilter },
@@ -251,9 +249,9 @@ func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 		}
 	}, nil)
 	builder := snapshot.NewBuilder(planner)
-	policy := func(mode meshconfig.MeshConfig_OutboundTrafficPolicy_Mode) {
+	policy := func(mode value.OutboundMode) {
 		mesh := testMesh(0)
-		mesh.Config.OutboundTrafficPolicy.Mode = mode
+		mesh.Outbound.Mode = mode
 		snapshottest.Apply(builder, &snapshottest.Batch{Mesh: mesh})
 	}
 	expect := func(n int, when string) {
@@ -269,14 +267,14 @@ func TestDynamicDNSThatIsNotServedIsReported(t *testing.T) {
 		Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
 	without := &proxy.Proxy{ID: "without", Namespace: "shop", Addresses: []string{"10.0.0.2"},
 		Traits: value.Traits{IPv4: true}}
-	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS)
+	policy(value.AllowAnyDynamicDNS)
 	planner.Attach(1, with)
 	expect(0, "a proxy with it")
 	planner.Attach(2, without)
 	expect(1, "one without")
-	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY)
+	policy(value.AllowAny)
 	expect(0, "another policy")
-	policy(meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS)
+	policy(value.AllowAnyDynamicDNS)
 	expect(1, "the policy again")
 	planner.Detach(2)
 	expect(0, "it left")

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -31,8 +32,9 @@ func egressOf(t *testing.T, spec string, interception value.Interception) (clust
 	}
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
-	s := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, Spec: &networking.Sidecar{}}
-	fromYAML(t, []byte(spec), s.Spec)
+	object := &networking.Sidecar{}
+	fromYAML(t, []byte(spec), object)
+	s := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, SidecarSettings: istio.Sidecar(object)}
 	f := scope.Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters,
 		Interception: interception}}
 	base := NewTables().newBase(builder.View().Snapshot, f, value.Labels{})

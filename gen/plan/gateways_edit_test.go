@@ -113,8 +113,8 @@ func TestRouterEncodesWhatChanged(t *testing.T) {
 			true, false},
 		{"a rule", func() {
 			d := &value.DestinationRule{Meta: value.Meta{Namespace: "a", Name: "d"},
-				Export: value.Visibility{Public: true},
-				Spec:   &networking.DestinationRule{Host: "one.a.svc.cluster.local"}}
+				Export:            value.Visibility{Public: true},
+				DestinationPolicy: value.DestinationPolicy{Host: "one.a.svc.cluster.local"}}
 			snapshottest.Apply(m.builder, &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{{Kind: value.KindDestinationRule, Namespace: "a", Name: "d"}: d}})
 		}, [3]uint64{0, 0, 1}, true, false, false, false},
 	} {

@@ -75,7 +75,7 @@ func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f
 		return "", nil
 	}
 	k := gen.VirtualHostKey{
-		Host: first.host, Port: first.port, Domains: strings.Join(names, " "), Mesh: s.n.Mesh,
+		Host: first.host, Port: first.port, Domains: strings.Join(names, " "), Mesh: s.n.Mesh.Routes,
 		RequireTLS: first.redirect, Bare: true,
 	}
 	if first.routes != nil {

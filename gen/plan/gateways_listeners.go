@@ -119,10 +119,11 @@ func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
 func (s *gatewayStep) httpChain(srv *gatewayServer, tls *networking.ServerTLSSettings) gen.GatewayChainKey {
 	t := s.sc.Traits
 	k := gen.GatewayChainKey{
-		Mesh: s.n.Mesh, Filters: t.Filters, HTTP10: t.HTTP10, GRPCWeb: srv.protocol == value.GRPCWeb, TLS: tls,
+		Mesh: s.n.Mesh.HTTP, Filters: t.Filters, HTTP10: t.HTTP10, GRPCWeb: srv.protocol == value.GRPCWeb, TLS: tls,
 		RouteName: srv.route, StatPrefix: "outbound_" + s.header(srv.at()).Name(),
 	}
 	if tls != nil {
+		k.Servers = s.n.Mesh.Servers
 		k.ServerNames, k.ServerName, k.Gateway = gen.ServerNames(srv.sniHosts()), srv.GetName(), srv.owner
 	}
 	return k
@@ -149,7 +150,7 @@ func (s *gatewayStep) openChain(open chunked.Map[*gatewayServer]) (k gen.Gateway
 // header is the listener at an address but for its chains.
 func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
 	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port,
-		ProxyProtocol: s.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil}
+		ProxyProtocol: s.n.Mesh.ProxyProtocol}
 	if k.Bind == "" {
 		k.Bind = s.sc.Traits.AnyAddress()
 	}

@@ -88,10 +88,11 @@ func (m *routerMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		b.DestinationRules[key(value.KindDestinationRule)] = nil
 		if !gone {
 			d := randomRule(t, meta)
-			d.Spec.Host = pick(t, "ruled", "one.a.svc.cluster.local", "two.gw.svc.cluster.local",
+			d.Host = pick(t, "ruled", "one.a.svc.cluster.local", "two.gw.svc.cluster.local",
 				"*.a.svc.cluster.local")
 			if rapid.Bool().Draw(t, "hashes") {
-				d.Spec.TrafficPolicy = hashing(pick(t, "header", "x-one", "x-two"))
+				hash := &networking.DestinationRule{TrafficPolicy: hashing(pick(t, "header", "x-one", "x-two"))}
+				d.Policy = istio.Policy(hash).Policy
 			}
 			b.DestinationRules[key(value.KindDestinationRule)] = d
 		}

@@ -213,8 +213,7 @@ func sharedHosts(s *gatewayServer, vs *value.VirtualService) []string {
 
 // listener is the one of all servers at a port; nil if none of them leads anywhere.
 func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
-	topology := g.n.Mesh.Config.GetDefaultConfig().GetGatewayTopology()
-	k := gen.GatewayListenerKey{Bind: p.bind, Port: p.number, ProxyProtocol: topology.GetProxyProtocol() != nil}
+	k := gen.GatewayListenerKey{Bind: p.bind, Port: p.number, ProxyProtocol: g.n.Mesh.ProxyProtocol}
 	if k.Bind == "" {
 		k.Bind = "0.0.0.0"
 		if !g.sc.Traits.IPv4 && g.sc.Traits.IPv6 {
@@ -255,11 +254,12 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer,
 	tls *networking.ServerTLSSettings) gen.GatewayChainKey {
 	k := gen.GatewayChainKey{
-		Mesh: g.n.Mesh, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10, GRPCWeb: s.protocol == value.GRPCWeb,
+		Mesh: g.n.Mesh.HTTP, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10, GRPCWeb: s.protocol == value.GRPCWeb,
 		TLS:       tls,
 		RouteName: s.route, StatPrefix: "outbound_" + l.Name(),
 	}
 	if tls != nil {
+		k.Servers = g.n.Mesh.Servers
 		k.ServerNames, k.ServerName = gen.ServerNames(s.sniHosts()), s.GetName()
 	}
 	return k
@@ -284,7 +284,7 @@ func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
 	}
 	k := gen.GatewayChainKey{TCP: tcp}
 	if s.GetTls() != nil {
-		k.TLS, k.Mesh, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh, gen.ServerNames(s.sniHosts()),
+		k.TLS, k.Servers, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh.Servers, gen.ServerNames(s.sniHosts()),
 			g.sc.Traits.Filters&gen.TCPExtensions()
 	}
 	return []gen.GatewayChainKey{k}
@@ -428,7 +428,7 @@ func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) outbound.V
 	items := make([]chunked.Item[*encodecache.Fragment], 0, len(groups))
 	for group, names := range groups {
 		k := gen.VirtualHostKey{
-			Host: names[0], Port: hosts[names[0]].port, Domains: strings.Join(names, " "), Mesh: g.n.Mesh,
+			Host: names[0], Port: hosts[names[0]].port, Domains: strings.Join(names, " "), Mesh: g.n.Mesh.Routes,
 			RequireTLS: group.redirect, Bare: true,
 		}
 		if group.routes != nil {

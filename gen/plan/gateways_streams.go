@@ -66,7 +66,7 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 			}
 			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.Destinations), srv.owner, ownerOf(vs.Meta)
 			if srv.GetTls() != nil {
-				k.TLS, k.Mesh, k.ServerNames = srv.GetTls(), s.n.Mesh, gen.ServerNames(srv.sniHosts())
+				k.TLS, k.Servers, k.ServerNames = srv.GetTls(), s.n.Mesh.Servers, gen.ServerNames(srv.sniHosts())
 				k.Filters = s.sc.Traits.Filters & gen.TCPExtensions()
 			}
 			return k, true

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -84,7 +85,7 @@ func testMesh(variant int) *value.Mesh {
 	case 2:
 		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS
 	}
-	return &value.Mesh{Config: c, DomainSuffix: "cluster.local", ClusterID: "Kubernetes"}
+	return istio.Mesh(c, "cluster.local", "Kubernetes")
 }
 
 func pick(t *rapid.T, what string, from ...string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -18,8 +19,8 @@ import (
 // manyListeners is 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all others.
 func manyListeners() (*snapshot.Builder, *scope.Scope, *Tables) {
 	b := &snapshottest.Batch{
-		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
-			ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
+		Mesh: istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root",
+			ProxyListenPort: 15001, ProxyInboundListenPort: 15006}, "cluster.local", ""),
 		Services: map[value.ServiceKey]*value.Service{},
 	}
 	for i := range 1000 {

@@ -78,9 +78,9 @@ type listenerMesh struct {
 }
 
 func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
+	config := &meshconfig.MeshConfig{RootNamespace: "root",
+		TrustDomain: "cluster.local", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}
 	b := &snapshottest.Batch{
-		Mesh: &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{RootNamespace: "root",
-			TrustDomain: "cluster.local", ProxyListenPort: 15001, ProxyInboundListenPort: 15006}},
 		Services: map[value.ServiceKey]*value.Service{}, Projections: map[value.ServiceKey]*value.Projection{},
 		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
@@ -104,17 +104,19 @@ func newListenerMesh(t testing.TB, a *txtar.Archive) *listenerMesh {
 			b.VirtualServices[key(value.KindVirtualService)] = &value.VirtualService{Meta: meta,
 				Export: value.Visibility{Public: true}, Routing: istio.Routing(spec)}
 		case "rule":
-			d := &value.DestinationRule{Meta: meta, Export: value.Visibility{Public: true},
-				Spec: &networking.DestinationRule{}}
-			fromYAML(t, m.Data, d.Spec)
-			b.DestinationRules[key(value.KindDestinationRule)] = d
+			spec := &networking.DestinationRule{}
+			fromYAML(t, m.Data, spec)
+			b.DestinationRules[key(value.KindDestinationRule)] = &value.DestinationRule{Meta: meta,
+				Export: value.Visibility{Public: true}, DestinationPolicy: istio.Policy(spec)}
 		case "sidecar":
-			f.Sidecar = &value.Sidecar{Meta: meta, Spec: &networking.Sidecar{}}
-			fromYAML(t, m.Data, f.Sidecar.Spec)
+			spec := &networking.Sidecar{}
+			fromYAML(t, m.Data, spec)
+			f.Sidecar = &value.Sidecar{Meta: meta, SidecarSettings: istio.Sidecar(spec)}
 		case "mesh":
-			fromYAML(t, m.Data, b.Mesh.Config)
+			fromYAML(t, m.Data, config)
 		}
 	}
+	b.Mesh = istio.Mesh(config, "cluster.local", "")
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
 	w := &listenerMesh{tables: NewTables(), snap: builder.View().Snapshot, own: own}

@@ -102,25 +102,24 @@ func randomStreams(t *rapid.T, meta value.Meta) *value.VirtualService {
 }
 
 func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
-	d := &value.DestinationRule{Meta: meta, Export: exportTo(t, meta.Namespace),
-		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}},
-		Spec: &networking.DestinationRule{Host: hostOrPattern(t)}}
+	export, spec := exportTo(t, meta.Namespace), &networking.DestinationRule{Host: hostOrPattern(t)}
 	if rapid.Bool().Draw(t, "subset") {
-		d.Spec.Subsets = []*networking.Subset{{Name: pick(t, "subset", "v1", "v2"),
+		spec.Subsets = []*networking.Subset{{Name: pick(t, "subset", "v1", "v2"),
 			Labels: map[string]string{"version": "v1"}}}
 	}
 	if rapid.Bool().Draw(t, "policy") {
 		idle := durationpb.New(time.Duration(rapid.IntRange(0, 2).Draw(t, "idle")) * time.Second)
-		d.Spec.TrafficPolicy = &networking.TrafficPolicy{
+		spec.TrafficPolicy = &networking.TrafficPolicy{
 			ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{IdleTimeout: idle}},
 			OutlierDetection: &networking.OutlierDetection{MinHealthPercent: int32(rapid.IntRange(0, 2).Draw(t,
 				"health"))},
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "workload") == 0 {
-		d.Spec.WorkloadSelector = selector(t)
+		spec.WorkloadSelector = selector(t)
 	}
-	return d
+	return &value.DestinationRule{Meta: meta, Export: export, DestinationPolicy: istio.Policy(spec),
+		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}}}
 }
 
 func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
@@ -161,7 +160,7 @@ func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
 				networking.CaptureMode_NONE}).Draw(t, "capture"),
 		})
 	}
-	return &value.Sidecar{Meta: meta, Spec: spec}
+	return &value.Sidecar{Meta: meta, SidecarSettings: istio.Sidecar(spec)}
 }
 
 // egressHost is one line of a Sidecar: an import of a host or a pattern from a namespace, the client's own, or all; now

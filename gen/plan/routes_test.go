@@ -161,8 +161,8 @@ func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 			g := o.gateway(words[1])
 			b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: g.Namespace, Name: g.Name}] = g
 		case "sidecar":
-			sc := &value.Sidecar{Meta: value.Meta{Namespace: words[1], Name: "default"}, Spec: &networking.Sidecar{
-				Egress: []*networking.IstioEgressListener{{Hosts: strings.Split(words[2], ",")}},
+			sc := &value.Sidecar{Meta: value.Meta{Namespace: words[1], Name: "default"}, SidecarSettings: value.SidecarSettings{
+				Egress: []*value.EgressListener{{Hosts: strings.Split(words[2], ",")}},
 			}}
 			b.Sidecars[value.ObjectKey{Kind: value.KindSidecar, Namespace: words[1], Name: "default"}] = sc
 		default:
@@ -175,8 +175,7 @@ func meshOf(t testing.TB, text string) *snapshot.Snapshot {
 }
 
 func routeMesh() *value.Mesh {
-	return &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local"},
-		DomainSuffix: "cluster.local", ClusterID: "c1"}
+	return istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local"}, "cluster.local", "c1")
 }
 
 type silent struct{}

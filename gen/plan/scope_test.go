@@ -60,8 +60,8 @@ func TestScopeOfSidecar(t *testing.T) {
 		tables := NewTables()
 		f := scope.Facts{Namespace: "a"}
 		if egress != "" {
-			f.Sidecar = &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "s"}, Spec: &networking.Sidecar{
-				Egress: []*networking.IstioEgressListener{{Hosts: strings.Fields(egress)}}}}
+			f.Sidecar = &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "s"}, SidecarSettings: value.SidecarSettings{
+				Egress: []*value.EgressListener{{Hosts: strings.Fields(egress)}}}}
 		}
 		var got []string
 		for svc := range scopeOf(tables, f).Services(n) {

@@ -366,7 +366,7 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 			continue
 		}
 		for ns := range maps.Keys(p.byNamespace) {
-			if ns == k.Namespace || k.Namespace == v.Snapshot.Mesh.RootNamespace() {
+			if ns == k.Namespace || k.Namespace == v.Snapshot.Mesh.RootNamespace {
 				for c := range p.byNamespace[ns] {
 					out[c] = struct{}{}
 				}

@@ -1,19 +1,14 @@
 package value
 
-import (
-	"slices"
-
-	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
-)
+import "slices"
 
 // KindDestinationRule is Istio's DestinationRule.
 const KindDestinationRule Kind = "DestinationRule.networking.istio.io"
 
-// DestinationRule is a traffic policy for a host. Spec.Host is fully qualified.
+// DestinationRule is a traffic policy for a host.
 type DestinationRule struct {
 	Meta
-	Spec   *networking.DestinationRule
+	DestinationPolicy
 	Export Visibility
 	// From names the objects that were merged into this one, oldest first; the object itself only, where none was.
 	From []ObjectKey
@@ -21,21 +16,37 @@ type DestinationRule struct {
 
 // Selector are the labels of the workloads that the rule is for; nil for all clients.
 func (d *DestinationRule) Selector() Labels {
-	if d.Spec.GetWorkloadSelector() == nil {
-		return nil
-	}
-	return d.Spec.GetWorkloadSelector().GetMatchLabels()
-}
-
-// Subset is the subset of that name, or nil.
-func (d *DestinationRule) Subset(name string) *networking.Subset {
 	if d == nil {
 		return nil
 	}
-	for _, s := range d.Spec.GetSubsets() {
-		if s.GetName() == name {
+	return d.Workload
+}
+
+// Subset is the subset of that name, or nil.
+func (d *DestinationRule) Subset(name string) *Subset {
+	if d == nil {
+		return nil
+	}
+	for _, s := range d.Subsets {
+		if s.Name == name {
 			return s
 		}
+	}
+	return nil
+}
+
+// SubsetPolicy is the policy of the subset of that name; nil if there is none.
+func (d *DestinationRule) SubsetPolicy(name string) *PortPolicies {
+	if s := d.Subset(name); s != nil {
+		return s.Policy
+	}
+	return nil
+}
+
+// SubsetLabels are the labels of the subset of that name; nil if there is none.
+func (d *DestinationRule) SubsetLabels(name string) Labels {
+	if s := d.Subset(name); s != nil {
+		return s.Labels
 	}
 	return nil
 }
@@ -60,5 +71,5 @@ func (d *DestinationRule) Objects() []ObjectKey {
 // Equal reports whether two rules are the same.
 func (d *DestinationRule) Equal(o *DestinationRule) bool {
 	return d == o || d.Meta == o.Meta && d.Export.Equal(o.Export) && slices.Equal(d.From, o.From) &&
-		proto.Equal(d.Spec, o.Spec)
+		d.DestinationPolicy.Equal(&o.DestinationPolicy)
 }

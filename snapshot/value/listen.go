@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	networking "istio.io/api/networking/v1alpha3"
 )
 
 // Families reports which address families are among addresses. What is no IP address is of none.
@@ -27,18 +25,18 @@ func (t Traits) AnyAddress() string {
 
 // Binds reports whether the proxy really binds a port that a Sidecar object declares with a capture mode. It gets
 // intercepted connections to other ports.
-func (t Traits) Binds(mode networking.CaptureMode) bool {
-	if mode == networking.CaptureMode_DEFAULT {
+func (t Traits) Binds(mode CaptureMode) bool {
+	if mode == CaptureDefault {
 		return t.Interception == NoInterception
 	}
-	return mode == networking.CaptureMode_NONE
+	return mode == CaptureNone
 }
 
 // OwnsPort reports whether a port of all addresses of a workload belongs to its proxy: to one of the two virtual
 // listeners, readiness, or metrics.
 func (m *Mesh) OwnsPort(port int) bool {
-	switch int32(port) {
-	case m.Config.GetProxyListenPort(), m.Config.GetProxyInboundListenPort(), 15021, 15090:
+	switch port {
+	case m.OutboundPort, m.InboundPort, 15021, 15090:
 		return true
 	}
 	return false

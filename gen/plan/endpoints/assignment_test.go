@@ -11,7 +11,6 @@ import (
 
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
@@ -90,7 +89,7 @@ func zonesOf(a *endpointpb.ClusterLoadAssignment) (out []string) {
 func TestAssignmentGroups(t *testing.T) {
 	near := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: "z1"}}
 	share := gen.Ordering{
-		Distribute: &networking.LocalityLoadBalancerSetting_Distribute{To: map[string]uint32{"r1/z0": 70, "r1/z2": 30}},
+		Distribute: &value.Distribution{To: map[string]uint32{"r1/z0": 70, "r1/z2": 30}},
 	}
 	for _, r := range []struct {
 		name   string

@@ -51,8 +51,8 @@ func (m *maker) clusters() (out []*encodecache.Entry) {
 	}
 	seen := map[int]bool{}
 	if m.declaresPorts() {
-		for _, i := range m.facts.Sidecar.Spec.GetIngress() {
-			if number := int(i.GetPort().GetNumber()); !seen[number] {
+		for _, i := range m.facts.Sidecar.Ingress {
+			if number := i.Port.Number; !seen[number] {
 				seen[number] = true
 				add(m.ingressKey(i))
 			}

@@ -31,34 +31,26 @@ type maker struct {
 
 // declaresPorts reports whether the Sidecar object in force declares the inbound ports of the workload.
 func (m *maker) declaresPorts() bool {
-	return m.facts.Sidecar != nil && len(m.facts.Sidecar.Spec.GetIngress()) > 0
+	return m.facts.Sidecar != nil && len(m.facts.Sidecar.Ingress) > 0
 }
 
 // targetKey is the Key of the cluster for one service port at one of the workload's own, but for where it leads.
 func (m *maker) targetKey(t workload.Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
-	k := gen.InboundClusterKey{Mesh: m.n.Mesh, Protocol: t.Port.Protocol, IPv4: m.facts.Traits.IPv4}
+	k := gen.InboundClusterKey{Mesh: m.n.Mesh.Connections, Protocol: t.Port.Protocol, IPv4: m.facts.Traits.IPv4}
 	// Selectors choose clients; what a rule says to servers is said to all.
 	if m.sees(t.Service.Host) {
 		if r := m.n.RulesFor(m.facts.Namespace, t.Service).Select(m.facts.Namespace, nil); r != nil &&
-			r.Spec.GetTrafficPolicy() != nil {
+			r.Policy != nil {
 			k.Rule, k.Port = r, t.Port.Number
 		}
 	}
 	if s := m.facts.Sidecar; s != nil {
-		if gen.IngressPool(s, t.Number) != nil {
-			k.Sidecar, k.Ingress = s, t.Number
-		} else if gen.IngressPool(s, 0) != nil {
-			k.Sidecar = s
+		if k.Pool = s.PoolOf(t.Number); k.Pool != nil {
+			k.Sidecar = value.Meta{Cluster: s.Cluster, Namespace: s.Namespace, Name: s.Name}
 		}
 	}
 	return k, gen.InboundClusterNames{
 		Services: []*value.Service{t.Service}, Rule: k.Rule, IPv4: k.IPv4, Target: int32(t.Number),
 		Stat: gen.InboundClusterStat(m.n.Mesh, t.Service, t.Port, t.Number),
 	}
-}
-
-// declaredProtocol is the protocol of a Sidecar's port; what is not known is sniffed.
-func declaredProtocol(name string) value.Protocol {
-	p, _ := value.ProtocolNamed(name)
-	return p
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/workload"
@@ -17,18 +15,18 @@ import (
 // services: captured ones are chains of virtualInbound, bound ones have listeners of their own.
 func (m *maker) ingressPorts() (captured, bound []gen.InboundChainsKey) {
 	seen := map[int]bool{}
-	for _, i := range m.facts.Sidecar.Spec.GetIngress() {
+	for _, i := range m.facts.Sidecar.Ingress {
 		k := m.portKey()
-		k.Target, k.Port = int(i.GetPort().GetNumber()), int(i.GetPort().GetNumber())
-		k.Protocol = declaredProtocol(i.GetPort().GetProtocol())
+		k.Target, k.Port = i.Port.Number, i.Port.Number
+		k.Protocol = i.Port.Protocol
 		k.Host = m.sidecarHost()
 		k.StatPrefix = m.stats(&value.Service{ServiceKey: value.ServiceKey{Host: k.Host}},
-			&value.Port{Name: i.GetPort().GetName(), Number: k.Port})
+			&value.Port{Name: i.Port.Name, Number: k.Port})
 		k.Sidecar = value.Meta{Namespace: m.facts.Sidecar.Namespace, Name: m.facts.Sidecar.Name}
-		if k.Bind = i.GetBind(); k.Bind == "" {
+		if k.Bind = i.Bind; k.Bind == "" {
 			k.Bind = m.ownAddress()
 		}
-		binds := m.facts.Traits.Binds(i.GetCaptureMode())
+		binds := m.facts.Traits.Binds(i.Capture)
 		if seen[k.Target] || k.Protocol == value.UDP || binds && !m.facts.Traits.MayBind(k.Target) {
 			continue
 		}
@@ -49,13 +47,12 @@ func (m *maker) sidecarHost() string { return m.facts.Sidecar.Name + "." + m.fac
 
 // ingressKey is the Key of the cluster of a port that a Sidecar object declares. A service that has the port at the
 // workload gives the cluster its DestinationRule and its name in telemetry.
-func (m *maker) ingressKey(i *networking.IstioIngressListener) (gen.InboundClusterKey, gen.InboundClusterNames) {
-	number := int(i.GetPort().GetNumber())
+func (m *maker) ingressKey(i *value.IngressListener) (gen.InboundClusterKey, gen.InboundClusterNames) {
+	number := i.Port.Number
 	t := workload.Target{
 		Service: &value.Service{ServiceKey: value.ServiceKey{Host: m.sidecarHost(), Namespace: m.facts.Namespace},
 			Name: m.facts.Sidecar.Name, Registry: value.RegistryExternal},
-		Port: &value.Port{Name: i.GetPort().GetName(), Number: number,
-			Protocol: declaredProtocol(i.GetPort().GetProtocol())},
+		Port:   &value.Port{Name: i.Port.Name, Number: number, Protocol: i.Port.Protocol},
 		Number: number,
 	}
 	for _, real := range m.facts.Targets {
@@ -65,7 +62,7 @@ func (m *maker) ingressKey(i *networking.IstioIngressListener) (gen.InboundClust
 		}
 	}
 	k, names := m.targetKey(t)
-	if e := m.defaultEndpoint(i.GetDefaultEndpoint()); e != nil {
+	if e := m.defaultEndpoint(i.Forward); e != nil {
 		k.Leads, names.Default = gen.ToAddress, e
 		if e.Host == gen.Loopback(true) || e.Host == gen.Loopback(false) {
 			k.Leads = gen.ToLoopback
@@ -106,7 +103,7 @@ func (m *maker) ownAddressOf(four bool) string {
 
 // bound is the listener of a port that is really bound.
 func (m *maker) bound(k gen.InboundChainsKey) *encodecache.Entry {
-	header := gen.InboundListenerKey{Mesh: k.Mesh, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind,
+	header := gen.InboundListenerKey{Detection: m.n.Mesh.Detection, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind,
 		Port: k.Target, Sidecar: k.Sidecar}
 	header.TLS, header.HTTP = gen.Inspections([]gen.InboundChainsKey{k}, 0)
 	c := &listener{header: m.tables.headers.Get(header), ports: m.tables.chains([]gen.InboundChainsKey{k})}

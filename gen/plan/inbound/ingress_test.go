@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/workload"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -29,23 +30,24 @@ func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses .
 		Export: value.Visibility{Public: true},
 		Ports:  []*value.Port{{Name: "http", Number: 80, TargetPort: 8080, Protocol: value.HTTP}}}
 	rule := &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "web"},
-		Export: value.Visibility{Public: true}, Spec: &networking.DestinationRule{
-			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}}}
-	b := &snapshottest.Batch{Mesh: &value.Mesh{Config: &meshconfig.MeshConfig{RootNamespace: "root"},
-		DomainSuffix: "cluster.local"}, Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
+		Export: value.Visibility{Public: true}, DestinationPolicy: istio.Policy(&networking.DestinationRule{
+			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}})}
+	b := &snapshottest.Batch{Mesh: istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root"}, "cluster.local", ""),
+		Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{
 			{Kind: value.KindDestinationRule, Namespace: "shop", Name: "web"}: rule}}
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
 	tables := NewTables(checked.NewFaults())
-	sidecar := &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "all"}, Spec: &networking.Sidecar{}}
+	object := &networking.Sidecar{}
 	j, err := yaml.YAMLToJSON([]byte(spec))
 	if err == nil {
-		err = protojson.Unmarshal(j, sidecar.Spec)
+		err = protojson.Unmarshal(j, object)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	sidecar := &value.Sidecar{Meta: value.Meta{Namespace: "root", Name: "all"}, SidecarSettings: istio.Sidecar(object)}
 	facts := &Facts{Traits: traits, Namespace: "shop", Sidecar: sidecar, Addresses: addresses,
 		Targets: []workload.Target{{Service: svc, Port: svc.Ports[0], Number: 8080}}}
 	overlay := tables.Overlay(builder.View().Snapshot, facts, func(string) bool { return true }, nil)

@@ -47,11 +47,12 @@ func (m *maker) atOwnAddress() (names []string) {
 
 // virtualInbound is the listener that gets all inbound connections of a workload with these declared ports.
 func (m *maker) virtualInbound(declared []gen.InboundChainsKey) *encodecache.Entry {
-	number := int(m.n.Mesh.Config.GetProxyInboundListenPort())
+	number := m.n.Mesh.InboundPort
 	bind := m.facts.Traits.AnyAddress()
 	rest := m.portKey()
+	rest.Own = number
 	header := gen.InboundListenerKey{
-		Mesh: m.n.Mesh, Name: gen.VirtualInboundName, Bind: bind, Port: number, Captured: true,
+		Detection: m.n.Mesh.Detection, Name: gen.VirtualInboundName, Bind: bind, Port: number, Captured: true,
 		Transparent: m.facts.Traits.Interception == value.TProxy,
 	}
 	header.TLS, header.HTTP = gen.Inspections(append([]gen.InboundChainsKey{rest}, declared...), number)

@@ -44,14 +44,14 @@ func (t *Tables) chains(declared []gen.InboundChainsKey) []port {
 // portKey is the Key of the chains for ports that no service declares. Those of declared ports begin with it.
 func (m *maker) portKey() gen.InboundChainsKey {
 	return gen.InboundChainsKey{
-		Mesh: m.n.Mesh, Filters: m.facts.Traits.Filters, HTTP10: m.facts.Traits.HTTP10, Protocol: value.Auto,
+		Mesh: m.n.Mesh.HTTP, Peers: m.n.Mesh.Peers, Filters: m.facts.Traits.Filters, HTTP10: m.facts.Traits.HTTP10, Protocol: value.Auto,
 		StatPrefix: m.stats(&value.Service{}, &value.Port{Name: gen.VirtualInboundName}),
 	}
 }
 
 // stats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for them.
 func (m *maker) stats(svc *value.Service, port *value.Port) string {
-	return gen.StatName{Mesh: m.n.Mesh, Service: svc, Port: port}.Of(m.n.Mesh.Config.GetInboundClusterStatName(), "")
+	return gen.StatName{Mesh: m.n.Mesh, Service: svc, Port: port}.Of(m.n.Mesh.InboundStat, "")
 }
 
 func byTarget(a, b gen.InboundChainsKey) int { return cmp.Compare(a.Target, b.Target) }

@@ -10,18 +10,19 @@ import (
 
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 func drawMesh(t *rapid.T) *value.Mesh {
-	return &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{
+	return istio.Mesh(&meshconfig.MeshConfig{
 		TrustDomain:            "cluster.local",
 		InboundClusterStatName: rapid.SampledFrom([]string{"", "%SERVICE%_%SERVICE_PORT%"}).Draw(t, "pattern"),
 		InboundTrafficPolicy: &meshconfig.MeshConfig_InboundTrafficPolicy{
 			Mode: rapid.SampledFrom([]meshconfig.MeshConfig_InboundTrafficPolicy_Mode{0,
 				meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST}).Draw(t, "inbound"),
 		},
-	}}
+	}, "cluster.local", "")
 }
 
 func drawProtocol(t *rapid.T) value.Protocol {
@@ -34,17 +35,18 @@ func drawProtocol(t *rapid.T) value.Protocol {
 func TestSharedChains(t *testing.T) {
 	tables := NewTables(checked.NewFaults())
 	rapid.Check(t, func(t *rapid.T) {
+		mesh := drawMesh(t)
 		draw := func(k gen.InboundChainsKey) gen.InboundChainsKey {
 			k.Target, k.Port = rapid.IntRange(1, 65535).Draw(t, "target"),
 				rapid.SampledFrom([]int{1, 80, 8080, 20000}).Draw(t, "port")
 			k.Host = rapid.SampledFrom([]string{"a", "web.shop.svc.cluster.local"}).Draw(t, "host")
-			if k.Mesh.Config.GetInboundClusterStatName() != "" {
+			if mesh.InboundStat != "" {
 				k.StatPrefix = k.Host + "_stat"
 			}
 			return k
 		}
 		k := draw(gen.InboundChainsKey{
-			Mesh: drawMesh(t), Filters: rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters"),
+			Mesh: mesh.HTTP, Peers: mesh.Peers, Filters: rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters"),
 			HTTP10: rapid.Bool().Draw(t, "1.0"),
 			Mode:   rapid.SampledFrom([]gen.MTLSMode{gen.Permissive, gen.Strict, gen.Disabled}).Draw(t, "mode"),
 			Bind:   rapid.SampledFrom([]string{"0.0.0.0", "::", "10.0.0.1"}).Draw(t, "bind"), Protocol: drawProtocol(t),
@@ -68,14 +70,15 @@ func TestSharedInboundClusters(t *testing.T) {
 		svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop",
 			Host: "web.shop.svc.cluster.local"}}
 		port := &value.Port{Name: "p", Number: 80, Protocol: drawProtocol(t)}
-		k := gen.InboundClusterKey{Mesh: drawMesh(t), Protocol: port.Protocol, IPv4: rapid.Bool().Draw(t, "v4")}
+		mesh := drawMesh(t)
+		k := gen.InboundClusterKey{Mesh: mesh.Connections, Protocol: port.Protocol, IPv4: rapid.Bool().Draw(t, "v4")}
 		k.Leads = rapid.SampledFrom([]gen.InboundEndpoint{gen.ToDestination, gen.ToLoopback, gen.ToAddress}).Draw(t,
 			"leads")
 		if rapid.Bool().Draw(t, "rule") {
 			k.Port, k.Rule = port.Number, &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"},
-				Spec: &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
+				DestinationPolicy: istio.Policy(&networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
 					ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
-				}}}
+				}})}
 		}
 		names := gen.InboundClusterNames{Rule: k.Rule, IPv4: k.IPv4,
 			Target: int32(rapid.IntRange(1, 65535).Draw(t, "target"))}
@@ -84,7 +87,7 @@ func TestSharedInboundClusters(t *testing.T) {
 			names.Default = rapid.SampledFrom([]*gen.IngressEndpoint{{Host: "10.0.0.1", Port: 8080},
 				{Host: "fd00::1", Port: 1}, {Host: "unix:///tmp/app"}}).Draw(t, "default")
 		}
-		names.Stat = gen.InboundClusterStat(k.Mesh, svc, port, int(names.Target))
+		names.Stat = gen.InboundClusterStat(mesh, svc, port, int(names.Target))
 		c := &cluster{tables.clusters.Get(k), names}
 		if want, got := gen.MarshalSorted(gen.InboundCluster(k, names)), c.entry().Message(); !bytes.Equal(got, want) {
 			t.Fatalf("got %q\nwant %q", got, want)
@@ -94,15 +97,15 @@ func TestSharedInboundClusters(t *testing.T) {
 
 func BenchmarkEntries(b *testing.B) {
 	tables := NewTables(checked.NewFaults())
-	m := &value.Mesh{DomainSuffix: "cluster.local", Config: &meshconfig.MeshConfig{TrustDomain: "cluster.local"}}
-	k := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Bind: "0.0.0.0", Protocol: value.HTTP, Target: 8080,
+	m := istio.Mesh(&meshconfig.MeshConfig{TrustDomain: "cluster.local"}, "cluster.local", "")
+	k := gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters, Bind: "0.0.0.0", Protocol: value.HTTP, Target: 8080,
 		Port: 80, Host: "web.shop.svc.cluster.local"}
-	rest := gen.InboundChainsKey{Mesh: m, Filters: value.AllFilters, Protocol: value.Auto}
-	header := gen.InboundListenerKey{Mesh: m, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006}
+	rest := gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters, Protocol: value.Auto}
+	header := gen.InboundListenerKey{Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006}
 	svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: k.Host}}
 	inbound := &listener{tables.headers.Get(header), tables.fixed.Get(rest),
 		tables.chains([]gen.InboundChainsKey{k})}
-	own := &cluster{tables.clusters.Get(gen.InboundClusterKey{Mesh: m, IPv4: true}),
+	own := &cluster{tables.clusters.Get(gen.InboundClusterKey{Mesh: m.Connections, IPv4: true}),
 		gen.InboundClusterNames{Services: []*value.Service{svc}, IPv4: true, Target: 8080}}
 	for name, f := range map[string]func(){
 		"listener":      func() { inbound.entry(header.Name) },

@@ -35,7 +35,7 @@ func (v View) ownChain(at Place, c PortClaim) gen.ChainKey {
 	cluster := gen.ClusterName(port, "", c.service.Host)
 	stats := gen.StatName{Mesh: v.n.Mesh, Service: c.service, Port: &value.Port{Number: port}}
 	out := gen.ChainKey{Defined: c.service.Object, TCP: gen.TCPProxyKey{
-		StatPrefix: stats.Of(v.n.Mesh.Config.GetOutboundClusterStatName(), cluster), Upstreams: gen.Upstreams(cluster),
+		StatPrefix: stats.Of(v.n.Mesh.Clusters.Stat, cluster), Upstreams: gen.Upstreams(cluster),
 		Protocol: readsAlong(c.port.Protocol),
 		Policy:   gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
 	}}
@@ -156,7 +156,7 @@ func (v View) Routed(vs *value.VirtualService, routes []value.WeightedDestinatio
 	var rule *value.DestinationRule
 	svc, pattern := v.sc.Service(v.n, first.Host), ""
 	if svc != nil {
-		rule, pattern = v.sc.Rule(v.n, svc), v.n.Mesh.Config.GetOutboundClusterStatName()
+		rule, pattern = v.sc.Rule(v.n, svc), v.n.Mesh.Clusters.Stat
 	}
 	chain.TCP.Protocol = readsAlong(port.Protocol)
 	if len(routes) == 1 {

@@ -54,7 +54,7 @@ func (k staticCluster) Part() string { return k.name }
 // name.
 func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
 	assignments []*endpoints.Assignment) {
-	o := upstream{mesh: n.Mesh, scope: sc, service: svc, rule: sc.Rule(n, svc)}
+	o := upstream{mesh: n.Mesh.Clusters, scope: sc, service: svc, rule: sc.Rule(n, svc)}
 	if p := n.Projection(svc.ServiceKey); p.Any {
 		o.projection = p
 	}
@@ -66,7 +66,7 @@ func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Se
 		}
 		keys := []gen.ClusterKey{whole}
 		for _, s := range subsets {
-			keys = append(keys, o.key(port, s.GetName()))
+			keys = append(keys, o.key(port, s.Name))
 		}
 		for _, k := range keys {
 			if !gen.HasCluster(k) {
@@ -84,7 +84,7 @@ func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Se
 
 // upstream is one service as the proxies of a scope call it.
 type upstream struct {
-	mesh       *value.Mesh
+	mesh       *value.ClusterSettings
 	scope      *scope.Scope
 	service    *value.Service
 	rule       *value.DestinationRule
@@ -122,7 +122,7 @@ func (o *upstream) assignment(k gen.ClusterKey) endpoints.Key {
 	a := endpoints.Key{Name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), Order: o.order(k)}
 	a.Selection = endpoints.Selection{
 		Service: o.service.ServiceKey, Defined: o.service.Object, Port: k.Port.Name,
-		Subset: value.LabelsKey(o.rule.Subset(k.Subset).GetLabels()),
+		Subset: value.LabelsKey(o.rule.SubsetLabels(k.Subset)),
 		Local:  o.service.NodeLocal, Draining: gen.KeepsDraining(o.service),
 		Form:   gen.EndpointFormOf(o.service, o.rule, k.Subset, k.Port.Number),
 		Labels: a.Order.Labels, Once: k.Client.Type == value.Proxyless,
@@ -144,19 +144,20 @@ func (t *Tables) StaticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encode
 	case value.Proxyless:
 		return nil
 	case value.Router: // it has no connections to pass through
-		return []*encodecache.Entry{get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh})}
+		return []*encodecache.Entry{get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh.Connections})}
 	}
 	out := []*encodecache.Entry{
-		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh}),
+		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh.Connections}),
 		get(gen.PassthroughOut,
-			gen.StaticClusterKey{Mesh: n.Mesh, Filters: sc.Traits.Filters & gen.ClusterExtensions()}),
-		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
+			gen.StaticClusterKey{Mesh: n.Mesh.Connections, Filters: sc.Traits.Filters & gen.ClusterExtensions()}),
+		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh.Connections, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
 	}
 	if LacksDynamicDNS(n, &sc.Facts) {
 		noteLack(t.faults, n.Mesh.Object())
 	}
 	if d := DynamicDNS(n, sc); d.Served {
-		out = append(out, get(gen.DynamicDNSOut, gen.StaticClusterKey{Mesh: n.Mesh, DynamicDNS: d}))
+		out = append(out, get(gen.DynamicDNSOut, gen.StaticClusterKey{Mesh: n.Mesh.Connections, DynamicDNS: d,
+			Outbound: n.Mesh.Outbound, Defaults: n.Mesh.Clusters.TLS}))
 	}
 	return out
 }

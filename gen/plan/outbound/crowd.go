@@ -3,8 +3,6 @@ package outbound
 import (
 	"fmt"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/check"
 	"github.com/pilotd/pilotd/gen/plan/checked"
@@ -36,16 +34,16 @@ func newCrowds(f *checked.Faults) checked.Table[crowdKey, crowd] {
 	return checked.New(f, "subsets of", func(k crowdKey) ([]byte, []gen.Fault) {
 		return nil, []gen.Fault{{Of: k.rule.Objects(), Fault: check.Fault{Path: "spec.subsets", Reason: fmt.Sprintf(
 			"expected at most %d clusters of a service, got %d ports times %d subsets: the service is served without its subsets",
-			MaxClusters, len(k.service.Ports), len(k.rule.Spec.GetSubsets()))}}}
+			MaxClusters, len(k.service.Ports), len(k.rule.Subsets))}}}
 	}, func(crowdKey, []byte) *crowd { return new(crowd) })
 }
 
 // subsetsOf are the subsets of a service that have clusters: all, or none where they would be too many.
-func (t *Tables) subsetsOf(o *upstream) []*networking.Subset {
+func (t *Tables) subsetsOf(o *upstream) []*value.Subset {
 	if o.rule == nil {
 		return nil
 	}
-	subsets := o.rule.Spec.GetSubsets()
+	subsets := o.rule.Subsets
 	if len(o.service.Ports)*(1+len(subsets)) > MaxClusters {
 		t.Clusters.crowds.Get(crowdKey{o.service, o.rule})
 		return nil

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	meshconfig "istio.io/api/mesh/v1alpha1"
-
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -28,8 +26,8 @@ func DynamicDNS(n *snapshot.Snapshot, sc *scope.Scope) gen.DynamicDNS {
 
 // wantsDynamicDNS reports whether proxies with these Facts are under that policy, whatever they were built with.
 func wantsDynamicDNS(n *snapshot.Snapshot, f *scope.Facts) bool {
-	return n.Mesh.Config.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS &&
-		f.Traits.Type == value.SidecarProxy && (f.Sidecar == nil || f.Sidecar.Spec.GetOutboundTrafficPolicy() == nil)
+	return n.Mesh.Outbound.Mode == value.AllowAnyDynamicDNS &&
+		f.Traits.Type == value.SidecarProxy && (f.Sidecar == nil || f.Sidecar.Outbound == nil)
 }
 
 // LacksDynamicDNS reports whether such proxies were built without what it takes.
@@ -58,7 +56,7 @@ func (v View) virtualHTTP() gen.VirtualHTTPKey {
 		return gen.VirtualHTTPKey{}
 	}
 	return gen.VirtualHTTPKey{
-		Mesh: v.n.Mesh, Filters: v.sc.Traits.Filters, HTTP10: v.sc.Traits.HTTP10, DynamicDNS: d, Bytes: v.bytePorts(),
+		Mesh: v.n.Mesh.HTTP, Detection: v.n.Mesh.Detection, CountAttempts: v.n.Mesh.Routes.CountAttempts, Filters: v.sc.Traits.Filters, HTTP10: v.sc.Traits.HTTP10, DynamicDNS: d, Bytes: v.bytePorts(),
 	}
 }
 

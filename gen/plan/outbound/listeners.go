@@ -78,7 +78,7 @@ func (t *Tables) StaticListeners(n *snapshot.Snapshot, sc *scope.Scope) []*encod
 	}
 	v := View{t, n, sc}
 	return []*encodecache.Entry{t.listeners.virtual.Get(gen.VirtualOutboundKey{
-		Bind: v.Everywhere().Bind, Port: int(n.Mesh.Config.GetProxyListenPort()),
+		Bind: v.Everywhere().Bind, Port: n.Mesh.OutboundPort,
 		Transparent: sc.Traits.Interception == value.TProxy,
 		Fallthrough: v.fallthroughCluster(), HTTP: v.virtualHTTP(),
 	})}

@@ -36,7 +36,8 @@ func (v View) Listener(at Place, port int, claims []PortClaim) *encodecache.Entr
 	for i := len(m.chains) - 1; i >= 0; i-- {
 		c := m.chains[i]
 		if c.RouteName != "" {
-			k.Mesh, k.Filters, k.HTTP10, k.DynamicDNS = v.n.Mesh, v.sc.Traits.Filters, v.sc.Traits.HTTP10,
+			k.Mesh, k.Detection = v.n.Mesh.HTTP, v.n.Mesh.Detection
+			k.Filters, k.HTTP10, k.DynamicDNS = v.sc.Traits.Filters, v.sc.Traits.HTTP10,
 				DynamicDNS(v.n, v.sc)
 		}
 		if c.MatchesAll() {

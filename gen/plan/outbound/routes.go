@@ -5,9 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	meshconfig "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
@@ -87,7 +84,7 @@ func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragm
 
 // virtualHostKey is the Key of the virtual host of a claim.
 func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string) gen.VirtualHostKey {
-	k := gen.VirtualHostKey{Host: c.Host, Port: v.Port, Domains: domains, Mesh: v.Snapshot.Mesh,
+	k := gen.VirtualHostKey{Host: c.Host, Port: v.Port, Domains: domains, Mesh: v.Snapshot.Mesh.Routes,
 		Proxyless: v.Scope.Traits.Type == value.Proxyless}
 	if c.Service != nil {
 		k.Defined = c.Service.Object
@@ -159,7 +156,7 @@ func (t *Tables) RouteConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port 
 func (t *Tables) RouteEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [2]*encodecache.Fragment {
 	return [2]*encodecache.Fragment{
 		t.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless}),
-		t.Routes.catchAlls.Get(gen.CatchAllKey{Mesh: n.Mesh, Cluster: egressCluster(n, sc)}),
+		t.Routes.catchAlls.Get(gen.CatchAllKey{CountAttempts: n.Mesh.Routes.CountAttempts, Cluster: egressCluster(n, sc)}),
 	}
 }
 
@@ -278,19 +275,17 @@ func joinSums(sums []chunked.Sum) chunked.Sum {
 
 // egressCluster is where requests to unknown hosts go; empty if nowhere.
 func egressCluster(n *snapshot.Snapshot, sc *scope.Scope) string {
-	if sc.Sidecar != nil && sc.Sidecar.Spec.GetOutboundTrafficPolicy() != nil {
-		p := sc.Sidecar.Spec.GetOutboundTrafficPolicy()
-		switch d := p.GetEgressProxy(); {
-		case p.GetMode() == networking.OutboundTrafficPolicy_REGISTRY_ONLY:
+	if sc.Sidecar != nil && sc.Sidecar.Outbound != nil {
+		switch p := sc.Sidecar.Outbound; {
+		case p.Mode == value.RegistryOnly:
 			return ""
-		case d != nil:
-			return gen.ClusterName(int(d.GetPort().GetNumber()), d.GetSubset(), d.GetHost())
+		case p.Proxy != nil:
+			return gen.ClusterName(p.Proxy.Port, p.Proxy.Subset, p.Proxy.Host)
 		}
 		return gen.PassthroughOut
 	}
-	p := n.Mesh.Config.GetOutboundTrafficPolicy()
 	switch {
-	case p != nil && p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY:
+	case n.Mesh.Outbound.Mode == value.RegistryOnly:
 		return ""
 	case DynamicDNS(n, sc).Served:
 		return gen.DynamicDNSOut

@@ -233,7 +233,7 @@ func (s *step) rule(d *value.DestinationRule) {
 		return
 	}
 	s.both(func(n *snapshot.Snapshot) {
-		s.covered(n, d.Spec.GetHost(), func(h string) {
+		s.covered(n, d.Host, func(h string) {
 			s.host(h)
 			s.callers(n, h)
 		})

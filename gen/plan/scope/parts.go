@@ -3,8 +3,6 @@ package scope
 import (
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -16,29 +14,33 @@ func (sc *Scope) partsOf() (parts []*Scope) {
 	if sc.Sidecar == nil || sc.Traits.Type != value.SidecarProxy {
 		return nil
 	}
-	egress := sc.Sidecar.Spec.GetEgress()
-	if !slices.ContainsFunc(egress, func(e *networking.IstioEgressListener) bool { return e.GetPort() != nil }) {
+	egress := sc.Sidecar.Egress
+	if !slices.ContainsFunc(egress, func(e *value.EgressListener) bool { return e.Port != nil }) {
 		return nil
 	}
 	for _, e := range egress {
 		part := &Scope{Facts: sc.Facts, Labels: sc.Labels, imports: []hostImport{}, trims: sc.trims, listener: e}
-		part.take(e.GetHosts())
+		part.take(e.Hosts)
 		parts = append(parts, part)
 	}
 	return parts
 }
 
 // Port is the port of a part's listener; 0 of one that listens for all services that no other part does.
-func (sc *Scope) Port() int { return int(sc.listener.GetPort().GetNumber()) }
+func (sc *Scope) Port() int {
+	if sc.listener == nil || sc.listener.Port == nil {
+		return 0
+	}
+	return sc.listener.Port.Number
+}
 
 // Bind is the address that a part's listener declares; empty if it declares none.
-func (sc *Scope) Bind() string { return sc.listener.GetBind() }
+func (sc *Scope) Bind() string { return sc.listener.Bind }
 
 // DeclaredPort is the port of a part's listener. A protocol that is not known is sniffed.
 func (sc *Scope) DeclaredPort() *value.Port {
-	p := &value.Port{Name: sc.listener.GetPort().GetName(), Number: sc.Port()}
-	p.Protocol, _ = value.ProtocolNamed(sc.listener.GetPort().GetProtocol())
-	return p
+	p := sc.listener.Port
+	return &value.Port{Name: p.Name, Number: p.Number, Protocol: p.Protocol}
 }
 
 // Listens is svc as a part's listener serves it: with that port alone, or nil if it has not.
@@ -58,7 +60,7 @@ func (sc *Scope) Listens(svc *value.Service) *value.Service {
 // Captured is the part with the interception that its listener asks for.
 func (sc *Scope) Captured() *Scope {
 	out := *sc
-	switch binds := sc.Traits.Binds(sc.listener.GetCaptureMode()); {
+	switch binds := sc.Traits.Binds(sc.listener.Capture); {
 	case binds:
 		out.Traits.Interception = value.NoInterception
 	case out.Traits.Interception == value.NoInterception:

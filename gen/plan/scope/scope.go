@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -43,7 +41,7 @@ type Scope struct {
 	// parts are the listeners of an egress that names ports; the imports are then those of all parts. listener is set
 	// in a part.
 	Parts    []*Scope
-	listener *networking.IstioEgressListener
+	listener *value.EgressListener
 	trims    *Trims
 	insiders *insiders // of an outsider's scope while its resources are made; else nil
 }
@@ -54,12 +52,12 @@ type hostImport struct{ namespace, host string }
 // New makes the Scope of the proxies with some Facts. labels are those that a selector reads.
 func New(f Facts, labels value.Labels, t *Trims) *Scope {
 	sc := &Scope{Facts: f, Labels: labels, trims: t}
-	if f.Sidecar == nil || len(f.Sidecar.Spec.GetEgress()) == 0 {
+	if f.Sidecar == nil || len(f.Sidecar.Egress) == 0 {
 		return sc
 	}
 	sc.imports = []hostImport{}
-	for _, e := range f.Sidecar.Spec.GetEgress() {
-		sc.take(e.GetHosts())
+	for _, e := range f.Sidecar.Egress {
+		sc.take(e.Hosts)
 	}
 	if sc.Parts = sc.partsOf(); sc.Parts != nil {
 		sc.exclude = nil // each holds in its own part

@@ -66,7 +66,7 @@ func (w Workload) Sidecar(labels value.Labels) (best *value.Sidecar) {
 	if best != nil {
 		return best
 	}
-	for _, ns := range []string{w.proxy.Namespace, n.Mesh.RootNamespace()} {
+	for _, ns := range []string{w.proxy.Namespace, n.Mesh.RootNamespace} {
 		for s := range n.SidecarsOfAll(ns) {
 			return s
 		}

@@ -1,0 +1,53 @@
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Sidecar is what a Sidecar object says.
+func Sidecar(in *networking.Sidecar) value.SidecarSettings {
+	return value.SidecarSettings{
+		Workload: in.GetWorkloadSelector().GetLabels(),
+		Egress: each(in.GetEgress(), func(e *networking.IstioEgressListener) *value.EgressListener {
+			return &value.EgressListener{Port: optional(e.GetPort(), sidecarPort), Bind: e.GetBind(),
+				Capture: capture(e.GetCaptureMode()), Hosts: list(e.GetHosts())}
+		}),
+		Ingress: each(in.GetIngress(), func(i *networking.IstioIngressListener) *value.IngressListener {
+			return &value.IngressListener{Port: sidecarPort(i.GetPort()), Bind: i.GetBind(),
+				Capture: capture(i.GetCaptureMode()), Forward: i.GetDefaultEndpoint(),
+				Pool: optional(i.GetConnectionPool(), Pool)}
+		}),
+		Outbound: optional(in.GetOutboundTrafficPolicy(), sidecarOutbound),
+		Pool:     optional(in.GetInboundConnectionPool(), Pool),
+	}
+}
+
+func sidecarPort(in *networking.SidecarPort) value.ListenerPort {
+	return value.ListenerPort{Number: int(in.GetNumber()), Name: in.GetName(), Protocol: protocol(in.GetProtocol())}
+}
+
+func capture(in networking.CaptureMode) value.CaptureMode {
+	switch in {
+	case networking.CaptureMode_IPTABLES:
+		return value.CaptureIntercept
+	case networking.CaptureMode_NONE:
+		return value.CaptureNone
+	}
+	return value.CaptureDefault
+}
+
+func sidecarOutbound(in *networking.OutboundTrafficPolicy) value.SidecarOutbound {
+	out := value.SidecarOutbound{Proxy: optional(in.GetEgressProxy(), destination)}
+	if in.GetMode() == networking.OutboundTrafficPolicy_REGISTRY_ONLY {
+		out.Mode = value.RegistryOnly
+	}
+	return out
+}
+
+// protocol is that of a declared port; what is not known is sniffed.
+func protocol(name string) value.Protocol {
+	p, _ := value.ProtocolNamed(name)
+	return p
+}
