@@ -62,7 +62,7 @@ func (w *whole) route(n int)    { w.server.Store.Apply(w.mesh.RouteChange(n)) }
 
 // sent is how many responses the shards have sent.
 func (w *whole) sent() (n int) {
-	for _, f := range w.server.Shards.Figures() {
+	for _, f := range w.server.Shards.Stats() {
 		n += int(f.Sent)
 	}
 	return n

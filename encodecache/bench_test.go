@@ -72,7 +72,7 @@ func BenchmarkFrame(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			e.Drop()
-			e.Frame()
+			e.EncodedAny()
 		}
 	})
 	b.Run("version", func(b *testing.B) {

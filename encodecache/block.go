@@ -124,7 +124,7 @@ func (a *Assembler) tail(delta bool) []byte {
 // gatherSotW appends the resource as a field of a DiscoveryResponse.
 func (e *Entry) gatherSotW(g *gather) {
 	g.tag(sotwResource, e.anyLen())
-	e.gatherFrame(g)
+	e.gatherEncoded(g)
 }
 
 // gatherDelta appends the resource as a field of a DeltaDiscoveryResponse.
@@ -136,7 +136,7 @@ func (e *Entry) gatherDelta(g *gather) {
 	g.tag(resourceVersion, versionLen)
 	g.copy(v[:])
 	g.tag(resourceAny, n)
-	e.gatherFrame(g)
+	e.gatherEncoded(g)
 	g.str(resourceName, e.name)
 }
 

@@ -3,8 +3,8 @@
 //	Key ──Table──► Fragment (bytes, hash)          one encoding per Key, ever
 //	header + Fragments ──► Entry (name, version)   one resource
 //	Fragments ──► Run                              joined once for all Entries that have them
-//	Entry ──► Frame (pieces of its Any, length)    gathered; only small pieces are copied
-//	Frames ──► Response (SotW or Delta)            assembled once, sent to many streams
+//	Entry ──► EncodedAny (pieces of its Any, length)    gathered; only small pieces are copied
+//	EncodedAnys ──► Response (SotW or Delta)            assembled once, sent to many streams
 //
 // A Fragment's bytes are a run of complete protobuf fields, so that a message is the concatenation of its Fragments: a
 // RouteConfiguration is its header's Fragment and one Fragment for each virtual host. Versions are content: 128 bits of

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Entry is one resource: what a proxy calls by type and name. Immutable but for its Frame, which is made on first use
-// and can be dropped.
+// Entry is one resource: what a proxy calls by type and name. Immutable but for its EncodedAny, which is made on first
+// use and can be dropped.
 //
 // Its content is a sequence of Fragments: the header's first, then those of its parts in order. An Entry of one
 // Fragment is a leaf.
@@ -25,7 +25,7 @@ type Entry struct {
 	absent  bool
 
 	// frame is made on first use; a leaf has none, for its two pieces are at hand.
-	frame atomic.Pointer[Frame]
+	frame atomic.Pointer[EncodedAny]
 }
 
 // NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from parts, which must

@@ -71,7 +71,7 @@ func TestFrameIsTheEncodedAny(t *testing.T) {
 	entries, anys := samples(t)
 	for i, e := range entries {
 		for range 2 { // once made, once kept
-			f := e.Frame()
+			f := e.EncodedAny()
 			got := slices.Concat(f.Pieces...)
 			if !bytes.Equal(got, marshal(t, anys[i])) {
 				t.Errorf("%s: the Frame differs from the Any", e.Name())
@@ -91,13 +91,13 @@ func TestFrameIsTheEncodedAny(t *testing.T) {
 
 func TestFrameIsKeptUntilDropped(t *testing.T) {
 	e, _ := resource(t, "r", 9000, 9000)
-	f := e.Frame()
-	if e.Frame() != f {
+	f := e.EncodedAny()
+	if e.EncodedAny() != f {
 		t.Error("a second call made another Frame")
 	}
 	version := e.Version()
 	e.Drop()
-	again := e.Frame()
+	again := e.EncodedAny()
 	if again == f {
 		t.Error("the Frame outlived Drop")
 	}

@@ -53,7 +53,7 @@ func joined(pieces [][]byte) (out [][]byte) {
 }
 
 // InRuns has the Entry gathered out of runs, which must have the bytes of its parts together, in their order. It has no
-// Frame then. It must be called before anybody else has the Entry.
+// EncodedAny then. It must be called before anybody else has the Entry.
 func (e *Entry) InRuns(runs iter.Seq[*Run]) *Entry {
 	e.runs = runs
 	return e

@@ -46,7 +46,7 @@ func TestRunsSendTheSame(t *testing.T) {
 		if size > 0 && !runs[0].Shared() || NewRun(slices.Values(groups[0])).Shared() {
 			t.Fatal("a run that is sent four times is not shared, or a new one is")
 		}
-		if f := inRuns.Frame(); f.Len != plain.Frame().Len || inRuns.Frame() == f {
+		if f := inRuns.EncodedAny(); f.Len != plain.EncodedAny().Len || inRuns.EncodedAny() == f {
 			t.Fatal("the Frame has another length, or is kept")
 		}
 	})

@@ -80,7 +80,7 @@ func TestEntriesHoldTheirFragments(t *testing.T) {
 			func(yield func(*encodecache.Fragment) bool) { yield(part) })
 	})
 	e := entries.Get(5)
-	e.Frame()
+	e.EncodedAny()
 	runtime.GC()
 	runtime.GC()
 	if fragments.Len() != 2 || entries.Len() != 1 {

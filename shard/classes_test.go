@@ -32,7 +32,7 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 			streams = append(streams, f.connect(nodeName(i)).place(class(fmt.Sprint(i)), set).endpoints("a", "b"))
 		}
 		joined := map[*joined]int{}
-		for c := range w.crews {
+		for c := range w.groups {
 			joined[c.target.endpoints]++
 		}
 		if len(joined) != 2 || len(w.subscribers.bySub) != 1 {
@@ -49,9 +49,9 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 			f.shards.Detach(s.id)
 		}
 		synctest.Wait()
-		if len(w.joins.by)+len(w.subscribers.bySub)+len(w.crews) != 0 {
-			t.Errorf("%d sets of endpoints, %d subscriptions and %d crews are left", len(w.joins.by),
-				len(w.subscribers.bySub), len(w.crews))
+		if len(w.joins.by)+len(w.subscribers.bySub)+len(w.groups) != 0 {
+			t.Errorf("%d sets of endpoints, %d subscriptions and %d groups are left", len(w.joins.by),
+				len(w.subscribers.bySub), len(w.groups))
 		}
 	})
 }
@@ -108,8 +108,8 @@ func newClasses(n int) *classes {
 			TypeURL:   xdstype.EndpointURL,
 			Subscribe: shards.opts.Names.Of(append(names, own)),
 		}
-		m := newMember(sink(i+1), &proxy.Proxy{ID: own}, first, now)
-		shards.members.Store(m.id, m)
+		m := newClient(sink(i+1), &proxy.Proxy{ID: own}, first, now)
+		shards.clients.Store(m.id, m)
 		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, set: w}})
 		c.worker.welcome()
 	}

@@ -36,7 +36,7 @@ func (w *worker) contain(doing string, f func()) (ok bool) {
 }
 
 // guard runs f, which handles one stream. A panic in it ends that stream, and no other.
-func (w *worker) guard(m *member, doing string, f func()) {
+func (w *worker) guard(m *client, doing string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			w.fault(m, doing, v)
@@ -48,7 +48,7 @@ func (w *worker) guard(m *member, doing string, f func()) {
 }
 
 // fault tells of a panic, with the stack of the goroutine that is recovering from it.
-func (w *worker) fault(m *member, doing string, v any) {
+func (w *worker) fault(m *client, doing string, v any) {
 	f := Fault{Doing: doing, Value: fmt.Sprint(v), Stack: debug.Stack()}
 	if m != nil {
 		f.Proxy = m.proxy
@@ -56,9 +56,9 @@ func (w *worker) fault(m *member, doing string, v any) {
 	w.shards.opts.Metrics.Panicked(f)
 }
 
-// quarantine ends the stream of a member whose state may be half changed, and takes it out of all that the worker has.
+// quarantine ends the stream of a client whose state may be half changed, and takes it out of all that the worker has.
 // What the worker worked out in this pass is forgotten: it may be half done, too.
-func (w *worker) quarantine(m *member) {
+func (w *worker) quarantine(m *client) {
 	m.gone = true
 	m.stream.Close(status.Error(codes.Internal, "a fault of the server: connect again"))
 	w.drop(m)
@@ -66,8 +66,8 @@ func (w *worker) quarantine(m *member) {
 	case <-m.room:
 	default:
 	}
-	w.book.Turn()
-	w.book.Forget()
+	w.differ.Turn()
+	w.differ.Forget()
 }
 
 // tryEntry is entry, or had if that panics: the assignment stays at what it was.

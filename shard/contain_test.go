@@ -83,7 +83,7 @@ func panicWhile(t *testing.T, doing string) {
 		f.shards.Detach(victim.id)
 		f.shards.Detach(bystander.id)
 		synctest.Wait()
-		fig := f.shards.Figures()[0]
+		fig := f.shards.Stats()[0]
 		if fig.Members+fig.Classes+fig.Cohorts+fig.Connecting != 0 || f.shards.workers[0].timers.queue.Len() != 0 {
 			t.Errorf("left: %+v", fig)
 		}

@@ -11,7 +11,7 @@
 // bounded by its proxies, not by events.
 //
 // A proxy is placed when the planner has told its class: on the shard that the class hashes to, or the next one while
-// that has 256 members of the class already. It stays there for the stream's life, whatever classes it moves to. Nothing
-// is answered before that: the planner tells a class only when it has everything, so it alone guards that nobody is
-// answered from half a world.
+// that has 256 members of the class already. It stays there for the stream's life, whatever classes it moves to.
+// Nothing is answered before that: the planner tells a class only when it has everything, so it alone guards that
+// nobody is answered from half a world.
 package shard

@@ -40,7 +40,7 @@ func (w *worker) lookAtEndpoints() {
 	w.endpointsCame.Store(false)
 	w.mu.Unlock()
 	w.shards.opts.Metrics.Queued(EndpointLane, w.now().Sub(at))
-	w.figures.lanes[EndpointLane].Add(1)
+	w.stats.lanes[EndpointLane].Add(1)
 	w.contain("changed endpoints", func() { w.handleEndpoints(t, services, at) })
 }
 
@@ -73,7 +73,7 @@ func (w *worker) tellOfEndpoints(services map[value.ServiceKey]struct{}, at time
 	for s := range subs {
 		for group := range s.cohorts {
 			for m := range group.members {
-				w.guard(m, "a change of endpoints", func() { w.carryOut(m, m.session.Refresh(w.now(), w.book), at) })
+				w.guard(m, "a change of endpoints", func() { w.carryOut(m, m.session.Refresh(w.now(), w.differ), at) })
 			}
 		}
 	}

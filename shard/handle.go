@@ -13,9 +13,9 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// handleMail does what came for a member. A member that is gone is dropped whatever else came, or comes after that: an
+// handleMail does what came for a client. A client that is gone is dropped whatever else came, or comes after that: an
 // assignment that was under way, or a request whose reader must not wait for ever.
-func (w *worker) handleMail(m *member, in mail) {
+func (w *worker) handleMail(m *client, in mail) {
 	if m.gone = m.gone || in.gone; m.gone {
 		w.drop(m)
 		select {
@@ -37,8 +37,8 @@ func (w *worker) handleMail(m *member, in mail) {
 }
 
 // decide answers a request.
-func (w *worker) decide(m *member, r *ads.Request) {
-	w.carryOut(m, m.session.Receive(w.now(), w.book, r), m.since)
+func (w *worker) decide(m *client, r *ads.Request) {
+	w.carryOut(m, m.session.Receive(w.now(), w.differ, r), m.since)
 	w.muster(m)
 	if m.debt.Owes() && !m.session.Unread() {
 		w.shards.budget.Settle(&m.debt)
@@ -46,10 +46,10 @@ func (w *worker) decide(m *member, r *ads.Request) {
 	<-m.room
 }
 
-// assign puts a member into the crew of its class. One that has not been answered yet waits for its turn.
-func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
+// assign puts a client into the class group of its class. One that has not been answered yet waits for its turn.
+func (w *worker) assign(m *client, a *assignment, first *ads.Request) {
 	if m.session == nil {
-		m.session = ads.New(w.book, ads.Options{
+		m.session = ads.New(w.differ, ads.Options{
 			Delta:        first.Delta,
 			Sidecar:      a.class.Type == value.SidecarProxy,
 			MaxNames:     w.shards.opts.MaxNames,
@@ -57,32 +57,32 @@ func (w *worker) assign(m *member, a *assignment, first *ads.Request) {
 			Doubt:        a.doubt,
 		})
 		m.doubted = a.doubt != 0
-		w.figures.members.Add(1)
+		w.stats.members.Add(1)
 	}
 	if w.endpoints == nil {
 		w.endpoints = w.shards.opts.Endpoints()
 	}
 	c := w.byClass[a.class]
 	if c == nil {
-		c = &crew{class: a.class, members: map[*member]struct{}{}, cohorts: map[ads.Subscription]*cohort{}}
+		c = &classGroup{class: a.class, members: map[*client]struct{}{}, cohorts: map[ads.Subscription]*cohort{}}
 		w.retarget(c, a.set)
 		w.byClass[a.class] = c
-		w.crews[c] = struct{}{}
-		w.figures.classes.Add(1)
+		w.groups[c] = struct{}{}
+		w.stats.classes.Add(1)
 	} else if a.set.Revision > c.target.set.Revision {
 		w.handleResourceSet(a.class, a.set, w.now())
 	}
-	w.leaveCrew(m)
-	m.crew = c
+	w.leaveGroup(m)
+	m.group = c
 	c.members[m] = struct{}{}
 	if m.entered {
 		w.muster(m)
-		w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), w.now())
+		w.carryOut(m, m.session.Retarget(w.now(), w.differ, c.target), w.now())
 	}
 }
 
-// drop forgets a member.
-func (w *worker) drop(m *member) {
+// drop forgets a client.
+func (w *worker) drop(m *client) {
 	w.timers.remove(m)
 	w.unqueue(m)
 	w.shards.budget.Settle(&m.debt)
@@ -94,49 +94,49 @@ func (w *worker) drop(m *member) {
 	}
 	s := m.session
 	m.session = nil
-	w.leaveCrew(m)
-	w.figures.members.Add(-1)
+	w.leaveGroup(m)
+	w.stats.members.Add(-1)
 	w.contain("the end of a stream", func() {
-		for _, e := range s.End(w.book) {
+		for _, e := range s.End(w.differ) {
 			w.shards.opts.Metrics.Healed(w.shards.offencesOf(e.Offences))
 		}
 	})
 }
 
-// leaveCrew takes a member out of its crew, and the crew away if it was the last.
-func (w *worker) leaveCrew(m *member) {
-	if m.crew == nil {
+// leaveGroup takes a client out of its class group, and the class group away if it was the last.
+func (w *worker) leaveGroup(m *client) {
+	if m.group == nil {
 		return
 	}
 	w.leaveCohort(m)
-	c := m.crew
-	m.crew = nil
+	c := m.group
+	m.group = nil
 	delete(c.members, m)
 	if len(c.members) == 0 {
-		delete(w.crews, c)
+		delete(w.groups, c)
 		delete(w.byClass, c.class)
 		w.joins.release(c.target.endpoints)
-		w.figures.classes.Add(-1)
+		w.stats.classes.Add(-1)
 		w.parted = true
 	}
 }
 
-func (w *worker) leaveCohort(m *member) {
+func (w *worker) leaveCohort(m *client) {
 	if m.cohort == nil {
 		return
 	}
 	delete(m.cohort.members, m)
 	if len(m.cohort.members) == 0 {
-		delete(m.crew.cohorts, m.cohort.sub)
+		delete(m.group.cohorts, m.cohort.sub)
 		w.subscribers.remove(m.cohort)
-		w.figures.cohorts.Add(-1)
+		w.stats.cohorts.Add(-1)
 	}
 	m.cohort = nil
 }
 
-// muster puts a member into the cohort of its subscription.
-func (w *worker) muster(m *member) {
-	if m.crew == nil {
+// muster puts a client into the cohort of its subscription.
+func (w *worker) muster(m *client) {
+	if m.group == nil {
 		return
 	}
 	sub := w.liveSubscription(m)
@@ -144,18 +144,18 @@ func (w *worker) muster(m *member) {
 		return
 	}
 	w.leaveCohort(m)
-	c := m.crew.cohorts[sub]
+	c := m.group.cohorts[sub]
 	if c == nil {
-		c = &cohort{sub: sub, members: map[*member]struct{}{}}
-		m.crew.cohorts[sub] = c
+		c = &cohort{sub: sub, members: map[*client]struct{}{}}
+		m.group.cohorts[sub] = c
 		w.subscribers.add(c)
-		w.figures.cohorts.Add(1)
+		w.stats.cohorts.Add(1)
 	}
 	c.members[m] = struct{}{}
 	m.cohort = c
 }
 
-// handleResourceSet brings the crew of a class to a new ResourceSet. It came at the time at.
+// handleResourceSet brings the class group of a class to a new ResourceSet. It came at the time at.
 func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at time.Time) {
 	c := w.byClass[class]
 	if c == nil || set.Revision < c.target.set.Revision || set == c.target.set {
@@ -166,14 +166,14 @@ func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at 
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
-			w.guard(m, "a new ResourceSet", func() { w.carryOut(m, m.session.Retarget(w.now(), w.book, c.target), at) })
+			w.guard(m, "a new ResourceSet", func() { w.carryOut(m, m.session.Retarget(w.now(), w.differ, c.target), at) })
 		}
 		w.lookAtEndpoints()
 	}
 }
 
 // carryOut does what a Session asks for. at is when the change came that it follows from; zero for none.
-func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
+func (w *worker) carryOut(m *client, effects []ads.Effect, at time.Time) {
 	metrics := &w.shards.opts.Metrics
 	sent := false
 	for _, e := range effects {
@@ -207,8 +207,8 @@ func (w *worker) carryOut(m *member, effects []ads.Effect, at time.Time) {
 	w.setTimer(m)
 }
 
-// setTimer has the worker look at a member when its Session asks for it, or when what it owes is forgiven.
-func (w *worker) setTimer(m *member) {
+// setTimer has the worker look at a client when its Session asks for it, or when what it owes is forgiven.
+func (w *worker) setTimer(m *client) {
 	at := m.session.Deadline()
 	if !m.limit.IsZero() && (at.IsZero() || m.limit.Before(at)) {
 		at = m.limit
@@ -218,14 +218,14 @@ func (w *worker) setTimer(m *member) {
 
 // send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read
 // gets none.
-func (w *worker) send(m *member, e ads.Effect, at time.Time) {
+func (w *worker) send(m *client, e ads.Effect, at time.Time) {
 	_, served := w.shards.opts.Types.Of(e.TypeURL)
 	if !served && m.backlogged() {
 		return
 	}
 	r := w.response(e.Batch)
 	m.stream.Send(e.TypeURL, r)
-	w.figures.sent.Add(1)
+	w.stats.sent.Add(1)
 	w.given += r.Len()
 	if served {
 		w.shards.opts.Metrics.Sent(e.Type, r.Len(), w.sinceChange(at))
@@ -266,15 +266,15 @@ func (w *worker) response(b *ads.Batch) *encodecache.Response {
 			r = a.SotW(b.TypeURL, b.Version, b.Nonce, b.Entries)
 		}
 		w.responses[b] = r
-		w.figures.assembled.Add(1)
+		w.stats.assembled.Add(1)
 	} else if j := r.Joined(); j != r {
 		w.responses[b], r = j, j
 	}
 	return r
 }
 
-// liveSubscription is what a member subscribes to of the type that is made from endpoints.
-func (w *worker) liveSubscription(m *member) ads.Subscription {
+// liveSubscription is what a client subscribes to of the type that is made from endpoints.
+func (w *worker) liveSubscription(m *client) ads.Subscription {
 	typ := w.shards.opts.Types.FromEndpoints()
 	if typ == xdstype.None {
 		return ads.Subscription{}

@@ -21,7 +21,7 @@ type joined struct {
 	// asked are the subscriptions that content covers, forgotten when they are too many; all that it covers everything.
 	asked map[*ads.Names]struct{}
 	all   bool
-	// users are the crews that have it, and identity is that of its ResourceSet's assignments, in the worker's joins.
+	// users are the groups that have it, and identity is that of its ResourceSet's assignments, in the worker's joins.
 	users    int
 	identity uint64
 }
@@ -29,7 +29,7 @@ type joined struct {
 // maxAsked bounds asked.
 const maxAsked = 1024
 
-// joinedTable has the joined of all crews of a worker by the identity of their assignments. Owned by the worker
+// joinedTable has the joined of all groups of a worker by the identity of their assignments. Owned by the worker
 // goroutine.
 type joinedTable struct {
 	seed maphash.Seed
@@ -55,7 +55,7 @@ func (t *joinedTable) find(assignments chunked.Map[*plan.Assignment]) (*joined, 
 	return nil, identity
 }
 
-// retain counts one more crew that has j, which may be nil.
+// retain counts one more class group that has j, which may be nil.
 func (t *joinedTable) retain(j *joined) {
 	if j == nil {
 		return
@@ -66,7 +66,7 @@ func (t *joinedTable) retain(j *joined) {
 	}
 }
 
-// release counts one less. What no crew has is forgotten.
+// release counts one less. What no class group has is forgotten.
 func (t *joinedTable) release(j *joined) {
 	if j == nil {
 		return

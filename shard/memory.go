@@ -11,7 +11,7 @@ import (
 // What happens as memory gets short, in this order, by the share of the limit that is live:
 //
 //	below 60%   what only saves time is kept: encoded runs up to an 8th of the limit, and no more than what is left below the 60%
-//	60%         nothing is kept: runs, Frames of resources and what the Books remember are let go of
+//	60%         nothing is kept: runs, EncodedAnys of resources and what the Differs remember are let go of
 //	75%         proxies that connect are planned for and answered one at a time, until less than 70% is live
 //
 // A fifth of what the collector manages can be free space between what is live, so that it has no room any more well
@@ -89,9 +89,9 @@ func allowed(m Memory, held int64) int64 {
 
 // giveWay lets go of what a worker has that only saves time. It runs on the worker goroutine.
 func (w *worker) giveWay() {
-	w.book.Forget()
+	w.differ.Forget()
 	seen := map[*ads.Content]struct{}{}
-	for c := range w.crews {
+	for c := range w.groups {
 		all := c.target.contents
 		if j := c.target.endpoints; j != nil {
 			all = append(slices.Clip(all), j.content)
@@ -104,12 +104,12 @@ func (w *worker) giveWay() {
 				continue
 			}
 			seen[content] = struct{}{}
-			dropAllFrames(content.Section)
+			dropAllEncoded(content.Section)
 		}
 	}
 }
 
-func dropAllFrames(s plan.Section) {
+func dropAllEncoded(s plan.Section) {
 	for c := range s.Chunks() {
 		for _, it := range c.Items() {
 			it.Value.Drop()
@@ -117,8 +117,8 @@ func dropAllFrames(s plan.Section) {
 	}
 }
 
-// MemoryFigures tells what the last reading was and what followed from it.
-type MemoryFigures struct {
+// MemoryStats tells what the last reading was and what followed from it.
+type MemoryStats struct {
 	Memory
 	// Kept are the bytes of encoded runs that are kept for clients that connect, and KeptLimit is how many there may be
 	// now.
@@ -129,13 +129,13 @@ type MemoryFigures struct {
 	Short                    bool
 }
 
-// MemoryFigures tells how memory stands.
-func (s *Shards) MemoryFigures() MemoryFigures {
+// MemoryStats tells how memory stands.
+func (s *Shards) MemoryStats() MemoryStats {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
-	return MemoryFigures{
+	return MemoryStats{
 		Memory: s.memory.last, Kept: s.kept.bytes, KeptLimit: s.kept.most,
 		GaveWay: s.memory.gaveWay, Gone: s.kept.gone, Shortages: s.memory.shortage, Short: s.memory.short,
 	}

@@ -52,7 +52,7 @@ func TestKeptRunsGiveWay(t *testing.T) {
 			} else {
 				others := rapid.Int64Range(0, 100<<20).Draw(t, "others")
 				s.MemoryRead(Memory{Live: others + s.kept.held(), Limit: 100 << 20})
-				if f := s.MemoryFigures(); others >= keepBelow<<20 && f.Kept > 0 || f.KeptLimit > 100<<20/keptShare ||
+				if f := s.MemoryStats(); others >= keepBelow<<20 && f.Kept > 0 || f.KeptLimit > 100<<20/keptShare ||
 					others+f.Kept > max(others, keepBelow<<20) {
 					t.Fatalf("others have %d: %+v", others, f)
 				}
@@ -128,7 +128,7 @@ func TestShortMemoryAnswersOneAtATime(t *testing.T) {
 		expect(t, "answered while it is nearly enough", fmt.Sprint(answered()), "6")
 		f.shards.MemoryRead(reading(50))
 		expect(t, "answered when memory is there again", fmt.Sprint(answered()), "10")
-		if m := f.shards.MemoryFigures(); m.Shortages != 1 || m.Short {
+		if m := f.shards.MemoryStats(); m.Shortages != 1 || m.Short {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -176,8 +176,8 @@ func TestShortMemoryPlansOneAtATime(t *testing.T) {
 	})
 }
 
-// TestTightMemoryLetsGoOfAllThatOnlySavesTime: runs, Frames of resources and what the Books remember go when others
-// have most of the memory; what is sent after that is what would have been sent.
+// TestTightMemoryLetsGoOfAllThatOnlySavesTime: runs, EncodedAnys of resources and what the Differs remember go when
+// others have most of the memory; what is sent after that is what would have been sent.
 func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		var many []string
@@ -188,19 +188,19 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 		w := f.set(strings.Join(many, " "), "")
 		big := bigRoute()
 		w.Sections[xdstype.Route] = w.Sections.Of(xdstype.Route).Set("big", big)
-		frame := big.Frame()
+		frame := big.EncodedAny()
 		first, second := f.attach("first", nil), f.attach("second", nil)
 		f.shards.Assigned(first.id, class("c"), w)
 		synctest.Wait()
-		if f.shards.MemoryFigures().Kept == 0 || big.Frame() != frame {
+		if f.shards.MemoryStats().Kept == 0 || big.EncodedAny() != frame {
 			t.Fatal("nothing is kept while there is memory")
 		}
 		f.shards.MemoryRead(reading(keepBelow + 5))
 		synctest.Wait()
-		if m := f.shards.MemoryFigures(); m.Kept > 0 || m.KeptLimit > 0 || m.GaveWay == 0 || m.Gone == 0 {
+		if m := f.shards.MemoryStats(); m.Kept > 0 || m.KeptLimit > 0 || m.GaveWay == 0 || m.Gone == 0 {
 			t.Errorf("%+v", m)
 		}
-		if big.Frame() == frame {
+		if big.EncodedAny() == frame {
 			t.Error("a Frame is kept")
 		}
 		f.shards.Assigned(second.id, class("c"), w)
@@ -208,13 +208,13 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 		if a, b := first.got[0], second.got[0]; a.Len() != b.Len() {
 			t.Errorf("%d bytes were sent before, %d after", a.Len(), b.Len())
 		}
-		if f.shards.MemoryFigures().Kept > 0 {
+		if f.shards.MemoryStats().Kept > 0 {
 			t.Error("runs are kept again while memory is tight")
 		}
 	})
 }
 
-// bigRoute is a resource whose Frame is kept.
+// bigRoute is a resource whose EncodedAny is kept.
 func bigRoute() *encodecache.Entry {
 	parts := []*encodecache.Fragment{encodecache.NewFragment(make([]byte, 20<<10))}
 	return encodecache.NewComposite(xdstype.RouteURL, "big", encodecache.NewFragment(nil), slices.Values(parts))

@@ -34,8 +34,8 @@ type Options struct {
 	Types *xdstype.Table
 	// Planner is told of the proxies.
 	Planner Planner
-	// Endpoints returns an EndpointTable that is at least as new as any ResourceSet that has been given, asked for when a
-	// proxy comes before any endpoint has changed; nil is an empty table.
+	// Endpoints returns an EndpointTable that is at least as new as any ResourceSet that has been given, asked for when
+	// a proxy comes before any endpoint has changed; nil is an empty table.
 	Endpoints func() *snapshot.EndpointTable
 	// Names interns subscriptions; the table of the streams' scanners.
 	Names *ads.NamesTable
@@ -77,7 +77,7 @@ type Shards struct {
 	opts    Options
 	clock   clock
 	workers []*worker
-	members *xsync.MapOf[uint64, *member]
+	clients *xsync.MapOf[uint64, *client]
 	stopped chan struct{}
 	blocks  *encodecache.Table[blockKey, encodecache.Block]
 	gate    *admission.Gate
@@ -128,7 +128,7 @@ func New(o Options) *Shards {
 	}
 	o.Metrics = o.Metrics.filled()
 	s := &Shards{
-		opts: o, clock: newClock(o.Now), members: xsync.NewMapOf[uint64, *member](), stopped: make(chan struct{}),
+		opts: o, clock: newClock(o.Now), clients: xsync.NewMapOf[uint64, *client](), stopped: make(chan struct{}),
 		blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
 		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
@@ -161,8 +161,8 @@ func (s *Shards) Attach(st Stream, p *proxy.Proxy, first ads.Request) error {
 		return ErrStopped
 	default:
 	}
-	m := newMember(st, p, first, s.clock.now())
-	s.members.Store(m.id, m)
+	m := newClient(st, p, first, s.clock.now())
+	s.clients.Store(m.id, m)
 	m.source = s.opts.Planner
 	priority := firstPriority(&first)
 	s.gate.Join(m, admission.TurnOf(m.id, m.came, priority), priority)
@@ -172,7 +172,7 @@ func (s *Shards) Attach(st Stream, p *proxy.Proxy, first ads.Request) error {
 // Receive takes a further request. It waits while the one before is undecided, so that a flood delays only its sender,
 // and no longer than the stream lasts: a client that leaves meanwhile is detached at once.
 func (s *Shards) Receive(id uint64, r ads.Request) {
-	m, ok := s.members.Load(id)
+	m, ok := s.clients.Load(id)
 	if !ok {
 		return
 	}
@@ -186,7 +186,7 @@ func (s *Shards) Receive(id uint64, r ads.Request) {
 
 // Detach ends a stream: nothing is sent to it any more once the worker has seen that.
 func (s *Shards) Detach(id uint64) {
-	m, ok := s.members.LoadAndDelete(id)
+	m, ok := s.clients.LoadAndDelete(id)
 	if !ok {
 		return
 	}
@@ -203,7 +203,7 @@ func (s *Shards) Detach(id uint64) {
 
 // Assigned implements plan.Sink: it places a proxy, or moves it to another class.
 func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
-	m, ok := s.members.Load(id)
+	m, ok := s.clients.Load(id)
 	if !ok {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
 	m.place(place, func(in *mail) { in.assigned = &assignment{class: c, set: w, doubt: doubt} })
 }
 
-// leave takes a member out of its class's count; the caller holds mu.
+// leave takes a client out of its class's count; the caller holds mu.
 func (s *Shards) leave(c *plan.Class, worker int) {
 	sp := s.spreads[c]
 	sp.total--

@@ -199,7 +199,7 @@ func TestClassSpills(t *testing.T) {
 		for i := range 300 {
 			f.connect(nodeName(i)).place(c, w)
 		}
-		fig := f.shards.Figures()
+		fig := f.shards.Stats()
 		if a, b := fig[0].Members, fig[1].Members; max(a, b) != 256 || min(a, b) != 44 {
 			t.Errorf("%d and %d members", a, b)
 		}
@@ -277,11 +277,11 @@ func TestNothingIsLeft(t *testing.T) {
 		f.shards.Assigned(all[0].id, class("late"), w)
 		synctest.Wait()
 		for i, w := range f.shards.workers {
-			if len(w.crews)+len(w.byClass)+w.timers.queue.Len()+w.connecting.Len() != 0 {
-				t.Errorf("shard %d has %d crews, %d timers, %d connecting", i, len(w.crews), w.timers.queue.Len(),
+			if len(w.groups)+len(w.byClass)+w.timers.queue.Len()+w.connecting.Len() != 0 {
+				t.Errorf("shard %d has %d groups, %d timers, %d connecting", i, len(w.groups), w.timers.queue.Len(),
 					w.connecting.Len())
 			}
-			if fig := f.shards.Figures()[i]; fig.Members+fig.Cohorts+fig.Classes != 0 {
+			if fig := f.shards.Stats()[i]; fig.Members+fig.Cohorts+fig.Classes != 0 {
 				t.Errorf("shard %d counts %+v", i, fig)
 			}
 		}

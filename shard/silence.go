@@ -14,21 +14,21 @@ import (
 // a while that is taken for a client that is stuck, and its stream ends. Clusters are another matter: their answer
 // waits until they are warm, for ever if a secret never comes (protocol.md 7), and holds nothing back for long.
 
-// inspect ends the streams of clients that have not answered for too long, while something waits for that.
-func (w *worker) inspect() {
+// endSilent ends the streams of clients that have not answered for too long, while something waits for that.
+func (w *worker) endSilent() {
 	limit, now, types := w.shards.opts.Unanswered, w.now(), w.shards.opts.Types
 	switch {
-	case limit <= 0 || now.Before(w.inspectAt):
+	case limit <= 0 || now.Before(w.silentAt):
 		return
-	case len(w.crews) == 0:
-		w.inspectAt = time.Time{}
+	case len(w.groups) == 0:
+		w.silentAt = time.Time{}
 		return
-	case w.inspectAt.IsZero():
-		w.inspectAt = now.Add(limit / 4)
+	case w.silentAt.IsZero():
+		w.silentAt = now.Add(limit / 4)
 		return
 	}
-	w.inspectAt = now.Add(limit / 4)
-	for c := range w.crews {
+	w.silentAt = now.Add(limit / 4)
+	for c := range w.groups {
 		for m := range c.members {
 			if !m.entered || !m.session.Pending() {
 				continue

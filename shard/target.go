@@ -29,8 +29,8 @@ func (t *target) Content(typ xdstype.Type, sub ads.Subscription) *ads.Content {
 	return t.endpoints.cover(sub)
 }
 
-// retarget gives a crew the target of a ResourceSet.
-func (w *worker) retarget(c *crew, set *plan.ResourceSet) {
+// retarget gives a class group the target of a ResourceSet.
+func (w *worker) retarget(c *classGroup, set *plan.ResourceSet) {
 	prev := c.target
 	c.target = w.newTarget(set, prev)
 	w.joins.retain(c.target.endpoints)
@@ -60,14 +60,14 @@ func (w *worker) newTarget(set *plan.ResourceSet, prev *target) *target {
 			t.contents[typ] = had
 		default:
 			t.contents[typ] = w.contents.intern(typ, section)
-			dropFrames(had.Section, section)
+			dropEncoded(had.Section, section)
 		}
 	}
 	return t
 }
 
-// dropFrames gives back the memory of what was superseded: clients that stall still hold the Entries.
-func dropFrames(old, now plan.Section) {
+// dropEncoded gives back the memory of what was superseded: clients that stall still hold the Entries.
+func dropEncoded(old, now plan.Section) {
 	now.Diff(old, func(c chunked.Change[*encodecache.Entry]) {
 		if c.InOld {
 			c.Old.Drop()

@@ -7,15 +7,15 @@ import (
 )
 
 // timers are the members whose Sessions want to be told the time, the earliest first. Owned by the worker goroutine.
-type timers struct{ queue *prioqueue.Queue[*member] }
+type timers struct{ queue *prioqueue.Queue[*client] }
 
 func newTimers() timers {
-	return timers{prioqueue.New(func(a, b *member) bool { return a.due.Before(b.due) },
-		func(m *member) *prioqueue.Position { return &m.timer })}
+	return timers{prioqueue.New(func(a, b *client) bool { return a.due.Before(b.due) },
+		func(m *client) *prioqueue.Position { return &m.timer })}
 }
 
 // set makes m due at the time at; never when zero.
-func (t timers) set(m *member, at time.Time) {
+func (t timers) set(m *client, at time.Time) {
 	switch {
 	case at.IsZero():
 		t.queue.Remove(m)
@@ -26,10 +26,10 @@ func (t timers) set(m *member, at time.Time) {
 }
 
 // remove makes m due never.
-func (t timers) remove(m *member) { t.queue.Remove(m) }
+func (t timers) remove(m *client) { t.queue.Remove(m) }
 
 // pop takes out the next member that is due at now, or nil.
-func (t timers) pop(now time.Time) *member {
+func (t timers) pop(now time.Time) *client {
 	if t.queue.Len() == 0 || t.queue.First().due.After(now) {
 		return nil
 	}

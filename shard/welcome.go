@@ -13,15 +13,15 @@ import (
 // interrupts them. A proxy that has begun keeps its turn, so those that came first are done first.
 
 const (
-	// stint is how long a worker welcomes before it looks at its inbox again.
-	stint = 5 * time.Millisecond
+	// timeSlice is how long a worker welcomes before it looks at its inbox again.
+	timeSlice = 5 * time.Millisecond
 	// grace is how long what a client was given counts in the budget while the client does not show that it has read
 	// it.
 	grace = 2 * time.Second
 )
 
 // opens reports whether r is the first request of the stream, or the first of one of its types.
-func (w *worker) opens(m *member, r *ads.Request) bool {
+func (w *worker) opens(m *client, r *ads.Request) bool {
 	if !m.entered {
 		return true
 	}
@@ -29,28 +29,28 @@ func (w *worker) opens(m *member, r *ads.Request) bool {
 	return served && r.Nonce == "" && m.session.Subscription(typ).None()
 }
 
-// queue has a member wait for its turn.
-func (w *worker) queue(m *member, r *ads.Request) {
+// queue has a client wait for its turn.
+func (w *worker) queue(m *client, r *ads.Request) {
 	if m.waiter != nil {
-		panic("shard: a member waits with two requests")
+		panic("shard: a client waits with two requests")
 	}
 	if !m.entered {
 		m.priority = w.priorityOf(m, r)
 	}
 	w.shards.budget.Settle(&m.debt) // one that asks for the next type has read what it was given
 	turn := admission.TurnOf(m.id, m.came, m.priority)
-	m.first, m.waiter = r, &admission.Waiter[*member]{Client: m, Turn: turn, Priority: m.priority}
+	m.first, m.waiter = r, &admission.Waiter[*client]{Client: m, Turn: turn, Priority: m.priority}
 	w.connecting.Put(m.waiter)
-	w.figures.connecting.Add(1)
+	w.stats.connecting.Add(1)
 }
 
-// unqueue takes a member out of the line, if it is there.
-func (w *worker) unqueue(m *member) {
+// unqueue takes a client out of the line, if it is there.
+func (w *worker) unqueue(m *client) {
 	if m.waiter == nil {
 		return
 	}
 	w.connecting.Remove(m.waiter)
-	w.figures.connecting.Add(-1)
+	w.stats.connecting.Add(-1)
 	m.first, m.waiter = nil, nil
 }
 
@@ -62,13 +62,13 @@ func firstPriority(r *ads.Request) admission.Priority {
 	return admission.ReturningProxy
 }
 
-// priorityOf returns the priority of a member by its first request. While it is alone, it is not worth finding out
-// whether the member has what it should have.
-func (w *worker) priorityOf(m *member, r *ads.Request) admission.Priority {
+// priorityOf returns the priority of a client by its first request. While it is alone, it is not worth finding out
+// whether the client has what it should have.
+func (w *worker) priorityOf(m *client, r *ads.Request) admission.Priority {
 	switch p := firstPriority(r); {
 	case p == admission.NewProxy || !w.crowded && !w.shards.budget.Full():
 		return p
-	case !m.doubted && w.book.Current(r, m.crew.target):
+	case !m.doubted && w.differ.Current(r, m.group.target):
 		return admission.CurrentProxy
 	}
 	return admission.StaleProxy
@@ -83,7 +83,7 @@ func (w *worker) welcome() {
 		m := w.connecting.First().Client
 		w.guard(m, "a first request", func() { w.enter(m) })
 		w.lookAtEndpoints()
-		if w.now().Sub(begin) > stint {
+		if w.now().Sub(begin) > timeSlice {
 			w.signal()
 			return
 		}
@@ -91,14 +91,14 @@ func (w *worker) welcome() {
 	w.shards.budget.Withdraw(w.index)
 }
 
-// enter answers the request that a member waits with.
-func (w *worker) enter(m *member) {
+// enter answers the request that a client waits with.
+func (w *worker) enter(m *client) {
 	r, before := m.first, w.given
 	w.unqueue(m)
 	if !m.entered {
 		m.entered = true
 		w.shards.opts.Metrics.Admitted(m.priority, w.now().Sub(m.came))
-		w.carryOut(m, m.session.Retarget(w.now(), w.book, m.crew.target), w.now())
+		w.carryOut(m, m.session.Retarget(w.now(), w.differ, m.group.target), w.now())
 	}
 	w.decide(m, r)
 	if n := w.given - before; n > 0 {

@@ -104,7 +104,7 @@ func TestOrderOfNeed(t *testing.T) {
 				d.comes(fmt.Sprint("new", i), nil))
 		}
 		expect(t, "before anybody reads", strings.Join(d.answered(), " "), "blocker")
-		expect(t, "who waits", fmt.Sprint(d.shards.Figures()[0].Connecting, len(d.shards.Waiting())), "12 12")
+		expect(t, "who waits", fmt.Sprint(d.shards.Stats()[0].Connecting, len(d.shards.Waiting())), "12 12")
 		d.blocker.reads()
 		for i := range all {
 			order := d.answered()
@@ -124,7 +124,7 @@ func TestOrderOfNeed(t *testing.T) {
 }
 
 func (d *door) nodeOf(s *fakeStream) string {
-	m, ok := d.shards.members.Load(s.id)
+	m, ok := d.shards.clients.Load(s.id)
 	if !ok {
 		return ""
 	}

@@ -24,7 +24,7 @@ type worker struct {
 
 	mu sync.Mutex
 	// Guarded by mu: what has come and is not taken yet.
-	inbox      []*member
+	inbox      []*client
 	sets       map[*plan.Class]*plan.ResourceSet
 	late       lateEndpoints
 	setsAt     time.Time // when the oldest of sets and late came
@@ -37,10 +37,10 @@ type worker struct {
 	endpointsCame, setsCame atomic.Bool
 
 	// Owned by the worker goroutine.
-	book        *ads.Book
+	differ      *ads.Differ
 	responses   map[*ads.Batch]*encodecache.Response // of this round
-	crews       map[*crew]struct{}
-	byClass     map[*plan.Class]*crew
+	groups      map[*classGroup]struct{}
+	byClass     map[*plan.Class]*classGroup
 	joins       joinedTable
 	subscribers subscribers
 	endpoints   *snapshot.EndpointTable // nil until the first
@@ -48,38 +48,38 @@ type worker struct {
 	log         changeLog
 	contents    contentTable
 	timers      timers
-	inspectAt   time.Time                // when to look for clients that do not answer; zero while there are none
-	connecting  *admission.Line[*member] // members with a type's first request, which are answered one by one
+	silentAt    time.Time                // when to look for clients that do not answer; zero while there are none
+	connecting  *admission.Line[*client] // members with a type's first request, which are answered one by one
 	parted      bool                     // the last member of a class has left, in this round
 	crowded     bool                     // several have come in this round
 	given       int                      // bytes of responses, ever
 	welcomed    time.Time                // when a client that connects was answered last
 
-	figures figures
+	stats stats
 }
 
-// crew are the members of one class on this shard.
-type crew struct {
+// classGroup is the members of one class on this shard.
+type classGroup struct {
 	class   *plan.Class
 	target  *target
-	members map[*member]struct{}
+	members map[*client]struct{}
 	cohorts map[ads.Subscription]*cohort
 }
 
-// cohort are the members of a crew that subscribe to the same endpoints.
+// cohort are the members of a class group that subscribe to the same endpoints.
 type cohort struct {
 	sub     ads.Subscription
-	members map[*member]struct{}
+	members map[*client]struct{}
 }
 
 func newWorker(s *Shards, index int) *worker {
 	return &worker{
 		shards: s, index: index, wake: make(chan struct{}, 1),
-		book:      ads.NewBook(s.opts.Types, s.opts.Names, s.verdicts, s.nonce),
+		differ:    ads.NewDiffer(s.opts.Types, s.opts.Names, s.verdicts, s.nonce),
 		responses: map[*ads.Batch]*encodecache.Response{},
-		crews:     map[*crew]struct{}{}, byClass: map[*plan.Class]*crew{}, joins: newJoinedTable(),
+		groups:    map[*classGroup]struct{}{}, byClass: map[*plan.Class]*classGroup{}, joins: newJoinedTable(),
 		subscribers: newSubscribers(),
-		contents:    contentTable{}, timers: newTimers(), connecting: admission.NewLine[*member](),
+		contents:    contentTable{}, timers: newTimers(), connecting: admission.NewLine[*client](),
 	}
 }
 
@@ -90,8 +90,8 @@ func (w *worker) signal() {
 	}
 }
 
-// postMember leaves a member in the inbox. The caller sees to it that it is not there yet.
-func (w *worker) postMember(m *member) {
+// postClient leaves a client in the inbox. The caller sees to it that it is not there yet.
+func (w *worker) postClient(m *client) {
 	w.mu.Lock()
 	w.inbox = append(w.inbox, m)
 	w.mu.Unlock()
@@ -163,7 +163,7 @@ func (w *worker) run(ctx context.Context) {
 // next is when the worker has something to do if nothing comes; zero for never.
 func (w *worker) next() time.Time {
 	next := w.timers.next()
-	if at := w.inspectAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+	if at := w.silentAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
 		return at
 	}
 	return next
@@ -183,23 +183,23 @@ func (w *worker) round() {
 	w.contain("new ResourceSets", func() { w.handleResourceSets(in) })
 	w.contain("timers", w.handleTimers)
 	w.contain("those that connect", w.welcome)
-	w.contain("those that do not answer", w.inspect)
+	w.contain("those that do not answer", w.endSilent)
 	for _, f := range in.asked {
 		f()
 	}
-	w.book.Turn()
+	w.differ.Turn()
 	if w.parted {
 		w.parted = false
-		w.book.Forget()
+		w.differ.Forget()
 		w.contents.sweep()
 	}
 	clear(w.responses)
-	w.figures.rounds.Add(1)
+	w.stats.rounds.Add(1)
 }
 
 // taken is what one round takes.
 type taken struct {
-	inbox  []*member
+	inbox  []*client
 	sets   map[*plan.Class]*plan.ResourceSet
 	late   lateEndpoints
 	setsAt time.Time
@@ -225,7 +225,7 @@ func (w *worker) handleResourceSets(in taken) {
 	}
 	w.shards.kept.forget()
 	w.shards.opts.Metrics.Queued(ConfigLane, w.now().Sub(in.setsAt))
-	w.figures.lanes[ConfigLane].Add(1)
+	w.stats.lanes[ConfigLane].Add(1)
 	w.withheld = len(in.late.services) > 0
 	if w.withheld {
 		w.learn(in.late.table, in.late.services)
@@ -240,7 +240,7 @@ func (w *worker) handleResourceSets(in taken) {
 		w.lookAtEndpoints()
 	}
 	w.contents.sweep()
-	w.book.Forget()
+	w.differ.Forget()
 }
 
 // handleTimers tells the time to those that are due.
@@ -258,7 +258,7 @@ func (w *worker) handleTimers() {
 			if m.backlogged() {
 				m.session.Stalled(now)
 			}
-			w.carryOut(m, m.session.Tick(now, w.book), m.since)
+			w.carryOut(m, m.session.Tick(now, w.differ), m.since)
 		})
 		w.lookAtEndpoints()
 	}

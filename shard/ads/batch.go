@@ -10,7 +10,7 @@ import (
 )
 
 // Batch is the content of one response. The Sessions that are sent the same Batch are sent the same bytes, nonce
-// included. Immutable but for what is worked out on demand, which the worker that owns the Book does.
+// included. Immutable but for what is worked out on demand, which the worker that owns the Differ does.
 type Batch struct {
 	TypeURL string
 	Delta   bool

@@ -35,8 +35,8 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 		for _, delta := range []bool{false, true} {
 			table := NewNamesTable()
 			table.SetLimit(tc.all)
-			book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
-			s := New(book, Options{Delta: delta, MaxNameBytes: 1_100_000})
+			differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
+			s := New(differ, Options{Delta: delta, MaxNameBytes: 1_100_000})
 			var got error
 			all := names(tc.n)
 			// a little more each time, which no single request shows
@@ -48,7 +48,7 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 					r.Names = table.Of(all[:tc.n/2+len(part)/2])
 					r.Names = table.Union(r.Names, table.Of(part))
 				}
-				for _, e := range s.Receive(time.Unix(1000, 0), book, r) {
+				for _, e := range s.Receive(time.Unix(1000, 0), differ, r) {
 					if e.Kind == Exceeded {
 						got = e.Err
 					}
@@ -64,19 +64,19 @@ func TestBytesOfNamesAreBounded(t *testing.T) {
 // While all streams name too much, one that repeats what it named goes on, and one that names the same comes in.
 func TestNamesThatAreThereCostNothing(t *testing.T) {
 	table := NewNamesTable()
-	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
+	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
 	var names, others []string
 	for i := range 900 {
 		names = append(names, fmt.Sprint(strings.Repeat("x", 1000), i))
 		others = append(others, fmt.Sprint(strings.Repeat("y", 1000), i))
 	}
 	ask := func(s *Session, names []string) (refused bool) {
-		for _, e := range s.Receive(time.Unix(1000, 0), book, &Request{TypeURL: xdstype.EndpointURL, Names: table.Of(names)}) {
+		for _, e := range s.Receive(time.Unix(1000, 0), differ, &Request{TypeURL: xdstype.EndpointURL, Names: table.Of(names)}) {
 			refused = refused || e.Kind == Exceeded
 		}
 		return refused
 	}
-	one, same, other := New(book, Options{}), New(book, Options{}), New(book, Options{})
+	one, same, other := New(differ, Options{}), New(differ, Options{}), New(differ, Options{})
 	if ask(one, names) {
 		t.Fatal("refused without a limit")
 	}

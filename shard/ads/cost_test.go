@@ -16,25 +16,25 @@ func BenchmarkFirstNACKOfManyVersions(b *testing.B) {
 	m, table := newMesh(), NewNamesTable()
 	var nonce uint64
 	var words []string
-	claims := map[string]string{}
+	fingerprints := map[string]string{}
 	for i := range n {
 		name := fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i)
 		words = append(words, name+"=1")
-		claims[name] = "older"
+		fingerprints[name] = "older"
 	}
 	target := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
-		s, now := New(book, Options{Delta: true}), time.Unix(1000, 0)
-		s.Retarget(now, book, target)
-		sent := s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
-			Initial: table.VersionsOf(claims)})[0].Batch
+		differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+		s, now := New(differ, Options{Delta: true}), time.Unix(1000, 0)
+		s.Retarget(now, differ, target)
+		sent := s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
+			Initial: table.VersionsOf(fingerprints)})[0].Batch
 		nack := &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: sent.Nonce,
 			Error: &statuspb.Status{Message: "it does not decode"}}
 		b.StartTimer()
-		s.Receive(now, book, nack)
+		s.Receive(now, differ, nack)
 	}
 }
 
@@ -58,10 +58,10 @@ func benchRefuse(b *testing.B, named bool) {
 	b.ReportAllocs()
 	nacks := 0
 	for b.Loop() {
-		book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
-		s, now := New(book, Options{Delta: true}), time.Unix(1000, 0)
-		s.Retarget(now, book, target)
-		out := s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL})
+		differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+		s, now := New(differ, Options{Delta: true}), time.Unix(1000, 0)
+		s.Retarget(now, differ, target)
+		out := s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL})
 		for range 10_000 {
 			var last *Batch
 			for _, e := range out {
@@ -80,8 +80,8 @@ func benchRefuse(b *testing.B, named bool) {
 				}
 				nacks++
 			}
-			book.Turn()
-			out = s.Receive(now, book, r)
+			differ.Turn()
+			out = s.Receive(now, differ, r)
 		}
 	}
 	b.ReportMetric(float64(nacks)/float64(b.N), "NACKs")

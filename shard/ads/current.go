@@ -3,7 +3,7 @@ package ads
 // Current reports whether a client proves by the first request of its stream to have what target says: all clusters, or
 // all listeners, at their versions. One that asks for endpoints or routes first has something that waits for them
 // (protocol.md 1).
-func (b *Book) Current(r *Request, target Target) bool {
+func (b *Differ) Current(r *Request, target Target) bool {
 	typ, served := b.rows.Of(r.TypeURL)
 	if !served || !b.rows.Row(typ).Complete || r.Names != nil || r.Subscribe != nil && !r.Subscribe.Contains(wildcard) {
 		return false
@@ -12,5 +12,5 @@ func (b *Book) Current(r *Request, target Target) bool {
 	if !r.Delta {
 		return r.Version == digestOfSection(section).version()
 	}
-	return r.Initial != nil && r.Initial.claim == b.claimOfSection(section)
+	return r.Initial != nil && r.Initial.fingerprint == b.fingerprintOfSection(section)
 }

@@ -10,7 +10,7 @@
 // no map of resources: what the client has of a type is a Content (a persistent section that many Sessions point to)
 // and an interned subscription.
 //
-// What differs between two Contents for one subscription is worked out by a Book, which the worker that owns many
+// What differs between two Contents for one subscription is worked out by a Differ, which the worker that owns many
 // Sessions hands to each call. While the worker is in one pass, Sessions that ask the same question get the same
 // *Batch: one list of resources, one nonce, one assembled response.
 //

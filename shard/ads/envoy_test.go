@@ -18,7 +18,7 @@ import (
 type client struct {
 	t       *rapid.T
 	mesh    *mesh
-	book    *Book
+	differ  *Differ
 	table   *NamesTable
 	delta   bool
 	sidecar bool
@@ -50,8 +50,8 @@ type clientType struct {
 	refused bool           // on this stream
 }
 
-func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *client {
-	c := &client{t: t, mesh: m, book: b, table: table, delta: delta, sidecar: true, now: time.Unix(1000, 0),
+func newClient(t *rapid.T, m *mesh, b *Differ, table *NamesTable, delta bool) *client {
+	c := &client{t: t, mesh: m, differ: b, table: table, delta: delta, sidecar: true, now: time.Unix(1000, 0),
 		changing: map[string]bool{}}
 	for i := range c.types {
 		c.types[i].has, c.types[i].wants = map[string]*encodecacheEntry{}, map[string]bool{}
@@ -61,7 +61,7 @@ func newClient(t *rapid.T, m *mesh, b *Book, table *NamesTable, delta bool) *cli
 
 // connect begins a stream.
 func (c *client) connect(target *meshTarget) {
-	c.session = New(c.book, Options{Delta: c.delta, Sidecar: c.sidecar, Doubt: c.doubt})
+	c.session = New(c.differ, Options{Delta: c.delta, Sidecar: c.sidecar, Doubt: c.doubt})
 	c.inbox, c.answered, c.changing = nil, false, map[string]bool{}
 	for i := range c.types {
 		ct := &c.types[i]
@@ -72,7 +72,7 @@ func (c *client) connect(target *meshTarget) {
 		}
 	}
 	if target != nil {
-		c.do(c.session.Retarget(c.now, c.book, target))
+		c.do(c.session.Retarget(c.now, c.differ, target))
 	}
 	for _, typ := range []xdstype.Type{xdstype.Cluster, xdstype.Endpoint, xdstype.Listener, xdstype.Route} {
 		if c.session.row(typ).Complete || len(c.types[typ].wants) > 0 {
@@ -101,7 +101,7 @@ func (c *client) ask(typ xdstype.Type, add, remove []string, refuse *statuspb.St
 		r.Subscribe, r.Unsubscribe = c.table.Of(add), c.table.Of(remove)
 	}
 	ct.asked = true
-	c.do(c.session.Receive(c.now, c.book, &r))
+	c.do(c.session.Receive(c.now, c.differ, &r))
 }
 
 // lacks reports whether the client does not have what it wants.
@@ -123,7 +123,7 @@ func (c *client) reply(typ xdstype.Type, nonce string, refuse *statuspb.Status) 
 		r.Version = ct.version
 		r.Names = c.table.Of(slices.Collect(maps.Keys(ct.wants)))
 	}
-	c.do(c.session.Receive(c.now, c.book, &r))
+	c.do(c.session.Receive(c.now, c.differ, &r))
 }
 
 // unread reports whether a response of a type waits to be read. A State-of-the-World server does not see what changes
@@ -173,7 +173,7 @@ func (c *client) do(effects []Effect) {
 			c.t.Fatalf("effect %+v", e)
 		}
 	}
-	c.book.Turn()
+	c.differ.Turn()
 }
 
 // read takes the next response.
@@ -296,7 +296,7 @@ func (c *client) settle() {
 		if due.After(c.now) {
 			c.now = due
 		}
-		c.do(c.session.Tick(c.now, c.book))
+		c.do(c.session.Tick(c.now, c.differ))
 	}
 	c.t.Fatal("it never settles")
 }

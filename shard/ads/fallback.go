@@ -13,7 +13,7 @@ type emptyKey struct {
 
 // empty returns the resource that a sidecar gets for a name that does not exist: the row makes it. The name is any
 // bytes that a client sent.
-func (b *Book) empty(row *xdstype.Row, name string) *encodecache.Entry {
+func (b *Differ) empty(row *xdstype.Row, name string) *encodecache.Entry {
 	key := emptyKey{row, name}
 	e, ok := b.empties[key]
 	if !ok {

@@ -13,7 +13,7 @@ import (
 func (t *turn) firstAnswer(typ xdstype.Type, goal *Content) bool {
 	st := &t.types[typ]
 	if t.row(typ).Mentions != xdstype.None && t.renews(typ, goal) &&
-		t.warming(typ, t.book.whole(t.kind(typ), st.sub, goal)) {
+		t.warming(typ, t.differ.whole(t.kind(typ), st.sub, goal)) {
 		st.blocked = true
 		return false
 	}
@@ -33,7 +33,7 @@ func (t *turn) renews(typ xdstype.Type, goal *Content) bool {
 	if t.opts.Delta {
 		return st.initial != nil
 	}
-	return st.version != "" && st.version != t.book.whole(t.kind(typ), st.sub, goal).sum.version()
+	return st.version != "" && st.version != t.differ.whole(t.kind(typ), st.sub, goal).sum.version()
 }
 
 // firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these
@@ -46,14 +46,14 @@ func (t *turn) firstSotW(typ xdstype.Type, goal *Content) {
 		st.have = goal
 		return
 	}
-	sum := t.book.whole(k, st.sub, goal).sum
+	sum := t.differ.whole(k, st.sub, goal).sum
 	knows := st.version == sum.version() && !st.doubt && (st.sub.All || !t.answered)
 	if knows && !st.full && t.proves(typ, goal) {
 		st.have, st.sum, st.accepted = goal, sum, had{goal, st.sub}
 		t.to(typ, goal, false) // the endpoints of clusters that have just changed, or the proof
 		return
 	}
-	batch := t.book.wholeBatch(k, st.sub, goal) // also when nothing of these names exists: the answer tells so
+	batch := t.differ.wholeBatch(k, st.sub, goal) // also when nothing of these names exists: the answer tells so
 	t.send(typ, batch, goal, sum)
 	if !knows {
 		t.followWhole(typ, batch)
@@ -66,8 +66,8 @@ func (t *turn) firstDelta(typ xdstype.Type, goal *Content) {
 	var batch *Batch
 	whole := st.initial == nil
 	if whole {
-		if !t.book.whole(k, st.sub, goal).none() {
-			batch = t.book.wholeBatch(k, st.sub, goal)
+		if !t.differ.whole(k, st.sub, goal).none() {
+			batch = t.differ.wholeBatch(k, st.sub, goal)
 		}
 	} else {
 		batch = t.reconcile(typ, goal)
@@ -76,7 +76,7 @@ func (t *turn) firstDelta(typ xdstype.Type, goal *Content) {
 		st.accepted, st.initial = had{goal, st.sub}, nil
 	}
 	if batch == nil && t.sends == 0 {
-		batch = t.book.nothing(k)
+		batch = t.differ.nothing(k)
 	}
 	if batch == nil {
 		st.have, st.force = goal, nil
@@ -92,7 +92,7 @@ func (t *turn) firstDelta(typ xdstype.Type, goal *Content) {
 
 // nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no
 // resources.
-func (b *Book) nothing(k kind) *Batch {
+func (b *Differ) nothing(k kind) *Batch {
 	key := question{kind: k, keep: true}
 	a, ok := b.answers[key]
 	if !ok {
@@ -106,15 +106,15 @@ func (b *Book) nothing(k kind) *Batch {
 func (t *turn) reconcile(typ xdstype.Type, goal *Content) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
-	w := t.book.whole(k, st.sub, goal)
-	g := gap{wholeKey{k, st.sub, goal}, st.initial.claim, st.force, !st.doubt && !st.full}
-	if g.believe && g.force == nil && len(w.removed) == 0 && g.claim == t.book.claimOfWhole(w) {
+	w := t.differ.whole(k, st.sub, goal)
+	g := gap{wholeKey{k, st.sub, goal}, st.initial.fingerprint, st.force, !st.doubt && !st.full}
+	if g.believe && g.force == nil && len(w.removed) == 0 && g.fingerprint == t.differ.fingerprintOfWhole(w) {
 		return nil
 	}
-	batch, known := t.book.gaps[g]
+	batch, known := t.differ.gaps[g]
 	if !known {
-		batch = t.book.fill(g, w, st.initial.All())
-		t.book.gaps[g] = batch
+		batch = t.differ.fill(g, w, st.initial.All())
+		t.differ.gaps[g] = batch
 	}
 	return batch
 }
@@ -122,14 +122,14 @@ func (t *turn) reconcile(typ xdstype.Type, goal *Content) *Batch {
 // gap is what a Delta client that comes back has and should have: those with equal ones share the response.
 type gap struct {
 	wholeKey
-	claim   claim
-	force   *Names
-	believe bool
+	fingerprint fingerprint
+	force       *Names
+	believe     bool
 }
 
 // fill is the response that brings a client with those versions to all of w; nil when it has that. The names that it
 // has are not what it subscribes to; those that no longer exist are removed.
-func (b *Book) fill(g gap, w *whole, has map[string]string) *Batch {
+func (b *Differ) fill(g gap, w *whole, has map[string]string) *Batch {
 	out := &Batch{TypeURL: g.kind.row.URL, Delta: true}
 	for _, e := range w.entries {
 		version, claims := has[e.Name()]

@@ -18,8 +18,8 @@ func FuzzSession(f *testing.F) {
 		in := &dice{data: data}
 		m, table := newMesh(), NewNamesTable()
 		var n uint64
-		book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
-		s := New(book, Options{Delta: in.roll(2) == 0, Sidecar: in.roll(2) == 0, MaxNames: in.roll(2) * 4,
+		differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
+		s := New(differ, Options{Delta: in.roll(2) == 0, Sidecar: in.roll(2) == 0, MaxNames: in.roll(2) * 4,
 			Doubt: xdstype.Set(in.roll(16))})
 		now := time.Unix(1000, 0)
 		var target *meshTarget
@@ -30,23 +30,23 @@ func FuzzSession(f *testing.F) {
 					map[xdstype.Type]Section{xdstype.Type(in.roll(numTypes)): m.section(xdstype.Type(in.roll(numTypes)),
 						in.words())},
 				)
-				s.Retarget(now, book, target)
+				s.Retarget(now, differ, target)
 			case 1:
 				m.endpoints(in.name(), fmt.Sprint(in.roll(3)))
-				s.Refresh(now, book)
+				s.Refresh(now, differ)
 			case 2:
 				now = now.Add(time.Duration(in.roll(256)) * 10 * time.Millisecond)
 				for i := 0; !s.Deadline().IsZero() && !s.Deadline().After(now); i++ {
 					if i > 10 {
 						t.Fatal("the timer never rests")
 					}
-					s.Tick(now, book)
+					s.Tick(now, differ)
 				}
 			default:
 				r := in.request(table, s.opts.Delta, n)
-				s.Receive(now, book, &r)
+				s.Receive(now, differ, &r)
 			}
-			book.Turn()
+			differ.Turn()
 			for typ := range s.types {
 				if st := &s.types[typ]; len(st.flights) > maxFlights ||
 					xdstype.Type(typ) != xdstype.Cluster && len(st.flights) > 1 {

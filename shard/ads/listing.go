@@ -50,8 +50,8 @@ func (t *NamesTable) list(raw []byte) (listing, error) {
 	return l, nil
 }
 
-// yield lets other goroutines go on after each 2,048 of many names, some tenths of a millisecond: who names 190,000 must
-// not keep a processor from those who wait for a change until the scheduler takes it away, after 10 ms.
+// yield lets other goroutines go on after each 2,048 of many names, some tenths of a millisecond: who names 190,000
+// must not keep a processor from those who wait for a change until the scheduler takes it away, after 10 ms.
 func yield(n int) {
 	if n%2048 == 0 {
 		runtime.Gosched()

@@ -40,7 +40,7 @@ func TestRefusalCostsFewNACKs(t *testing.T) {
 // refuser is a client that refuses each response with a bad resource in it, whole, and does not say which it is.
 type refuser struct {
 	session *Session
-	book    *Book
+	differ  *Differ
 	delta   bool
 	names   []string
 	bad     map[string]bool
@@ -52,9 +52,9 @@ func newRefuser(resources, bad int, delta bool, r *rand.Rand) *refuser {
 	m := newMesh()
 	c := &refuser{delta: delta, bad: map[string]bool{}, has: map[string]bool{}}
 	var nonce uint64
-	c.book = NewBook(xdstype.Standard(), NewNamesTable(), NewVerdicts(),
+	c.differ = NewDiffer(xdstype.Standard(), NewNamesTable(), NewVerdicts(),
 		func() uint64 { nonce++; return nonce })
-	c.session = New(c.book, Options{Delta: delta})
+	c.session = New(c.differ, Options{Delta: delta})
 	var words []string
 	for i := range resources {
 		c.names = append(c.names, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
@@ -63,14 +63,14 @@ func newRefuser(resources, bad int, delta bool, r *rand.Rand) *refuser {
 	for _, i := range r.Perm(resources)[:bad] {
 		c.bad[c.names[i]] = true
 	}
-	c.session.Retarget(time.Unix(1000, 0), c.book, m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}))
+	c.session.Retarget(time.Unix(1000, 0), c.differ, m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}))
 	return c
 }
 
 // run lets the client answer until it is sent nothing more.
 func (c *refuser) run(t *testing.T) {
 	now := time.Unix(1000, 0)
-	effects := c.session.Receive(now, c.book, &Request{Delta: c.delta, TypeURL: xdstype.ClusterURL})
+	effects := c.session.Receive(now, c.differ, &Request{Delta: c.delta, TypeURL: xdstype.ClusterURL})
 	for range 10_000 {
 		var last *Batch
 		for _, e := range effects {
@@ -81,8 +81,8 @@ func (c *refuser) run(t *testing.T) {
 		if last == nil {
 			return
 		}
-		c.book.Turn()
-		effects = c.session.Receive(now, c.book, c.answer(last))
+		c.differ.Turn()
+		effects = c.session.Receive(now, c.differ, c.answer(last))
 	}
 	t.Fatal("it does not end")
 }

@@ -36,8 +36,8 @@ func (t *turn) proves(typ xdstype.Type, goal *Content) bool {
 	case t.row(typ).Complete:
 		return false
 	}
-	least := t.book.smallest(t.kind(typ), st.sub, goal)
-	st.force = t.book.union(st.force, least)
+	least := t.differ.smallest(t.kind(typ), st.sub, goal)
+	st.force = t.differ.union(st.force, least)
 	return least != nil
 }
 
@@ -54,19 +54,19 @@ func (t *turn) overdue() {
 		if !t.row(typ).Complete || !st.watched || st.first || !st.sub.All {
 			continue
 		}
-		if w := t.book.whole(t.kind(typ), st.sub, st.have); len(w.entries) > 0 &&
+		if w := t.differ.whole(t.kind(typ), st.sub, st.have); len(w.entries) > 0 &&
 			(root == nil || w.size() < root.size()) {
 			root, of = w, typ
 		}
 	}
 	if root != nil {
 		st := &t.types[of]
-		t.send(of, t.book.wholeBatch(t.kind(of), st.sub, st.have), st.have, st.sum)
+		t.send(of, t.differ.wholeBatch(t.kind(of), st.sub, st.have), st.have, st.sum)
 	}
 }
 
 // smallest is the name of the smallest resource of c that sub asks for; nil when there is none.
-func (b *Book) smallest(k kind, sub Subscription, c *Content) *Names {
+func (b *Differ) smallest(k kind, sub Subscription, c *Content) *Names {
 	w := b.whole(k, sub, c)
 	if w.least == nil && len(w.entries) > 0 {
 		least := w.entries[0]

@@ -29,8 +29,8 @@ func TestClientThatRefuses(t *testing.T) {
 func simulate(t *rapid.T, bad bool) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
-	c := newClient(t, m, book, table, rapid.Bool().Draw(t, "delta"))
+	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
+	c := newClient(t, m, differ, table, rapid.Bool().Draw(t, "delta"))
 	c.sidecar = !bad || rapid.Bool().Draw(t, "sidecar")
 	var target *meshTarget
 	if rapid.Bool().Draw(t, "world first") {
@@ -42,11 +42,11 @@ func simulate(t *rapid.T, bad bool) {
 			"reconnect"}).Draw(t, "step") {
 		case "world":
 			target = drawResourceSet(t, m, target, bad)
-			c.do(c.session.Retarget(c.now, book, target))
+			c.do(c.session.Retarget(c.now, differ, target))
 		case "endpoints":
 			if target != nil {
 				m.endpoints(name(t, "c"), drawText(t, bad))
-				c.do(c.session.Refresh(c.now, book))
+				c.do(c.session.Refresh(c.now, differ))
 			}
 		case "read":
 			if len(c.inbox) > 0 {
@@ -59,7 +59,7 @@ func simulate(t *rapid.T, bad bool) {
 		case "tick":
 			c.now = c.now.Add(time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond)
 			if due := c.session.Deadline(); !due.IsZero() && !due.After(c.now) {
-				c.do(c.session.Tick(c.now, book))
+				c.do(c.session.Tick(c.now, differ))
 			}
 		case "reconnect":
 			c.connect(target)
@@ -67,7 +67,7 @@ func simulate(t *rapid.T, bad bool) {
 	}
 	if target == nil {
 		target = drawResourceSet(t, m, nil, bad)
-		c.do(c.session.Retarget(c.now, book, target))
+		c.do(c.session.Retarget(c.now, differ, target))
 	}
 	c.settle()
 	c.check(target)
@@ -85,7 +85,7 @@ func (c *client) check(target *meshTarget) {
 		}
 		for name := range ct.wants {
 			if want[name] == nil && typ == xdstype.Route && c.sidecar {
-				want[name] = c.book.empty(c.session.row(typ), name)
+				want[name] = c.differ.empty(c.session.row(typ), name)
 			}
 		}
 		for name, e := range want {

@@ -76,7 +76,7 @@ func (t *turn) goal(typ xdstype.Type, target Target) *Content {
 		return content
 	}
 	t.settle(typ, content)
-	r.view = t.book.mask(t.kind(typ), content, r.holds, r.view)
+	r.view = t.differ.mask(t.kind(typ), content, r.holds, r.view)
 	return r.view.is
 }
 
@@ -86,7 +86,7 @@ func (t *turn) to(typ xdstype.Type, goal *Content, keep bool) bool {
 	st := &t.types[typ]
 	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(),
 		keep: keep, sum: st.sum}
-	a := t.book.ask(q)
+	a := t.differ.ask(q)
 	if len(a.items) == 0 {
 		st.have, st.sum, st.kept, st.force, st.blocked = a.to, a.sum, a.kept, nil, false
 		return true
@@ -96,7 +96,7 @@ func (t *turn) to(typ xdstype.Type, goal *Content, keep bool) bool {
 		return false
 	}
 	st.kept = a.kept
-	batch := t.book.response(q, a)
+	batch := t.differ.response(q, a)
 	t.send(typ, batch, a.to, a.sum)
 	t.follow(typ, batch)
 	return true
@@ -125,9 +125,9 @@ func (t *turn) follow(typ xdstype.Type, batch *Batch) {
 	if warmer == xdstype.None {
 		return
 	}
-	changed, _ := batch.names(t.book.table)
+	changed, _ := batch.names(t.differ.table)
 	eds := &t.types[warmer]
-	eds.force = t.book.union(eds.force, changed)
+	eds.force = t.differ.union(eds.force, changed)
 }
 
 // followWhole is follow after a first CDS response that may change every cluster.
@@ -154,7 +154,7 @@ func (t *turn) warming(typ xdstype.Type, routes interface{ mentions(*Names) bool
 		if !t.now.Before(f.since.Add(CreditWait)) {
 			continue
 		}
-		if _, added := f.batch.names(t.book.table); added != nil && routes.mentions(added) {
+		if _, added := f.batch.names(t.differ.table); added != nil && routes.mentions(added) {
 			return true
 		}
 	}

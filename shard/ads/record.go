@@ -120,7 +120,7 @@ func (s *Session) Subscription(t xdstype.Type) Subscription { return s.types[t].
 
 // Has yields what the client was sent of a type and has not been told to drop, by name: what it has, once it has ACKed
 // all.
-func (s *Session) Has(b *Book, t xdstype.Type) iter.Seq[*encodecache.Entry] {
+func (s *Session) Has(b *Differ, t xdstype.Type) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
 		st := &s.types[t]
 		if !st.watched || st.first {

@@ -27,8 +27,8 @@ type refusal struct {
 	count  int                   // of units,
 	paid   int                   // and how many of them the Verdicts know of
 	dirty  map[string]struct{}   // resources whose units have changed since set was brought along
-	set    heldSet
-	holds  *Holds
+	set    quarantined
+	holds  *Quarantine
 	view   view
 	seen   *Content     // that settle was called for last,
 	sub    Subscription // and with which subscription
@@ -98,7 +98,7 @@ func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	r.streak++
 	r.message = message[:min(len(message), maxRecorded)]
 	suspects, explained := t.suspects(typ, f)
-	if r.count+len(suspects) > maxOwnSuspects || !t.book.verdicts.room(len(suspects)) {
+	if r.count+len(suspects) > maxOwnSuspects || !t.differ.verdicts.room(len(suspects)) {
 		t.emit(Effect{Kind: Refused, Type: typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: r.message})
 		return // there is no room for a search: only a change is sent
 	}
@@ -204,7 +204,7 @@ func (t *turn) correct(typ xdstype.Type, batch *Batch) {
 	}
 	st.have = batch.undone(st.have, st.accepted, undo)
 	st.sum = t.sumOf(typ)
-	st.force = t.book.union(st.force, batch.every(t.book.table))
+	st.force = t.differ.union(st.force, batch.every(t.differ.table))
 }
 
 // suspects are the resources of a response that may be the reason why it was refused; of one that is searched already,
@@ -361,7 +361,7 @@ func (t *turn) known(typ xdstype.Type, groups []*group, byText bool) (out []*sus
 		var culprits []Culprit
 		for i, s := range g.items {
 			if i == 0 || s.name != name {
-				name, culprits = s.name, t.book.verdicts.known(typ, s.name)
+				name, culprits = s.name, t.differ.verdicts.known(typ, s.name)
 			}
 			if len(culprits) == 0 || byText && len(g.items) == 1 && partsOf(t.kind(typ), s.entry) == nil {
 				continue

@@ -31,9 +31,9 @@ func (t *turn) delta(typ xdstype.Type, r *Request) {
 
 // subscribed is sub with what r subscribes to and unsubscribes from.
 func (t *turn) subscribed(sub Subscription, r *Request) Subscription {
-	table := t.book.table
+	table := t.differ.table
 	sub.All = (sub.All || r.Subscribe.Contains(wildcard)) && !r.Unsubscribe.Contains(wildcard)
-	sub.Names = table.Minus(t.book.union(sub.Names, table.proper(r.Subscribe)), r.Unsubscribe)
+	sub.Names = table.Minus(t.differ.union(sub.Names, table.proper(r.Subscribe)), r.Unsubscribe)
 	return sub
 }
 
@@ -58,9 +58,9 @@ func (t *turn) amend(typ xdstype.Type, r *Request) {
 	send := r.Subscribe
 	switch {
 	case !st.sub.All:
-		send = t.book.table.Minus(send, r.Unsubscribe)
+		send = t.differ.table.Minus(send, r.Unsubscribe)
 	case old.All:
-		send = t.book.union(send, r.Unsubscribe)
+		send = t.differ.union(send, r.Unsubscribe)
 	}
-	st.force = t.book.union(st.force, t.book.table.proper(send))
+	st.force = t.differ.union(st.force, t.differ.table.proper(send))
 }

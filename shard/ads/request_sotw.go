@@ -52,7 +52,7 @@ func (t *turn) listed(typ xdstype.Type, names *Names) Subscription {
 	if names == nil {
 		return Subscription{All: !t.types[typ].named && t.row(typ).Wildcard}
 	}
-	return Subscription{All: names.Contains(wildcard), Names: t.book.table.proper(names)}
+	return Subscription{All: names.Contains(wildcard), Names: t.differ.table.proper(names)}
 }
 
 // resubscribe replaces a subscription: what it adds is to be sent.
@@ -72,7 +72,7 @@ func (t *turn) resubscribe(typ xdstype.Type, sub Subscription) {
 	case old.All:
 		st.force = sub.Names
 	default:
-		st.force = t.book.union(st.force, t.book.table.Minus(sub.Names, old.Names))
+		st.force = t.differ.union(st.force, t.differ.table.Minus(sub.Names, old.Names))
 	}
 	t.resum(typ, old)
 }
@@ -88,11 +88,11 @@ func (t *turn) resum(typ xdstype.Type, old Subscription) {
 		st.sum = t.sumOf(typ)
 		return
 	}
-	for name := range t.book.table.Minus(old.Names, st.sub.Names).All() {
-		st.sum = st.sum.minus(digestOf(t.book.lookup(k, old, st.have, name)))
+	for name := range t.differ.table.Minus(old.Names, st.sub.Names).All() {
+		st.sum = st.sum.minus(digestOf(t.differ.lookup(k, old, st.have, name)))
 	}
-	for name := range t.book.table.Minus(st.sub.Names, old.Names).All() {
-		st.sum = st.sum.plus(digestOf(t.book.lookup(k, st.sub, st.have, name)))
+	for name := range t.differ.table.Minus(st.sub.Names, old.Names).All() {
+		st.sum = st.sum.plus(digestOf(t.differ.lookup(k, st.sub, st.have, name)))
 	}
 }
 
@@ -102,7 +102,7 @@ func (t *turn) sumOf(typ xdstype.Type) digest {
 	if t.opts.Delta {
 		return digest{}
 	}
-	return t.book.digest(t.kind(typ), st.sub, st.have)
+	return t.differ.digest(t.kind(typ), st.sub, st.have)
 }
 
 const (
@@ -126,7 +126,7 @@ func (t *turn) within(typ xdstype.Type) bool {
 		err = ErrTooManyNames
 	case t.opts.MaxNameBytes > 0 && bytes > t.opts.MaxNameBytes:
 		err = fmt.Errorf("%w: %d, the limit is %d", ErrTooManyBytes, bytes, t.opts.MaxNameBytes)
-	case fresh > 0 && bytes > fairBytes && !t.book.table.hasRoom(spareShare*fresh):
+	case fresh > 0 && bytes > fairBytes && !t.differ.table.hasRoom(spareShare*fresh):
 		err = fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
 	default:
 		for i := range t.types {

@@ -62,7 +62,7 @@ func (t *turn) next(typ xdstype.Type) (bad []*suspect) {
 			names = append(names, s.name)
 		}
 	}
-	st.force = t.book.union(st.force, t.book.table.Of(names))
+	st.force = t.differ.union(st.force, t.differ.table.Of(names))
 	return bad
 }
 
@@ -123,7 +123,7 @@ func (t *turn) condemn(typ xdstype.Type, s *suspect) {
 	}
 	s.state, s.in = condemned, nil
 	r.dirty[s.name] = struct{}{}
-	s.mine, s.noted = t.book.verdicts.reach(s.culprit(typ), s.entry, s.fragment, t.own < maxOwnVerdicts)
+	s.mine, s.noted = t.differ.verdicts.reach(s.culprit(typ), s.entry, s.fragment, t.own < maxOwnVerdicts)
 	if s.mine {
 		t.own++
 	}
@@ -248,7 +248,7 @@ func (t *turn) unsay(typ xdstype.Type, s *suspect) {
 	if s.mine {
 		t.own--
 	}
-	if s.noted && t.book.verdicts.release(s.culprit(typ), false) {
+	if s.noted && t.differ.verdicts.release(s.culprit(typ), false) {
 		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: t.row(typ).URL, Offences: []Offence{s.offence(typ)}})
 	}
 	s.noted, s.mine = false, false

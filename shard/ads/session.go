@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Session is the protocol state of one stream. Its methods are called by one goroutine at a time; each returns what is
-// to be done, in order, in a slice that is valid until the next call with the same Book.
+// to be done, in order, in a slice that is valid until the next call with the same Differ.
 type Session struct {
 	// Immutable after New.
 	opts Options
@@ -111,9 +111,9 @@ func (h had) get(name string) *encodecache.Entry {
 // maxFlights bounds the un-ACKed responses of a type that are remembered. More than one there are of CDS only.
 const maxFlights = 8
 
-// New returns the Session of a stream that begins. It serves the types of the Book, which every later call is given
+// New returns the Session of a stream that begins. It serves the types of the Differ, which every later call is given
 // too.
-func New(b *Book, o Options) *Session {
+func New(b *Differ, o Options) *Session {
 	s := &Session{opts: o, rows: b.rows, types: make([]state, b.rows.Len())}
 	for t := range s.types {
 		s.types[t].doubt = o.Doubt.Has(xdstype.Type(t))
@@ -168,24 +168,24 @@ type Effect struct {
 // turn is one call of a Session: what it may ask, and what it asks for.
 type turn struct {
 	*Session
-	book *Book
-	out  []Effect
+	differ *Differ
+	out    []Effect
 }
 
-func (s *Session) turn(now time.Time, b *Book) *turn {
+func (s *Session) turn(now time.Time, b *Differ) *turn {
 	s.now = now
-	return &turn{Session: s, book: b, out: b.effects[:0]}
+	return &turn{Session: s, differ: b, out: b.effects[:0]}
 }
 
 func (t *turn) effects() []Effect {
-	t.book.effects = t.out
+	t.differ.effects = t.out
 	return t.out
 }
 
 func (t *turn) emit(e Effect) { t.out = append(t.out, e) }
 
 // Receive is told of a request.
-func (s *Session) Receive(now time.Time, b *Book, r *Request) []Effect {
+func (s *Session) Receive(now time.Time, b *Differ, r *Request) []Effect {
 	t := s.turn(now, b)
 	typ, served := s.rows.Of(r.TypeURL)
 	switch {
@@ -200,7 +200,7 @@ func (s *Session) Receive(now time.Time, b *Book, r *Request) []Effect {
 }
 
 // Retarget is told what the client should have from now on.
-func (s *Session) Retarget(now time.Time, b *Book, target Target) []Effect {
+func (s *Session) Retarget(now time.Time, b *Differ, target Target) []Effect {
 	t := s.turn(now, b)
 	s.target = target
 	t.pump()
@@ -208,7 +208,7 @@ func (s *Session) Retarget(now time.Time, b *Book, target Target) []Effect {
 }
 
 // Refresh is told that the endpoints of the Targets have changed.
-func (s *Session) Refresh(now time.Time, b *Book) []Effect {
+func (s *Session) Refresh(now time.Time, b *Differ) []Effect {
 	t := s.turn(now, b)
 	if typ := s.rows.FromEndpoints(); s.target != nil && typ != xdstype.None {
 		t.step(typ, s.upstream(typ))
@@ -218,7 +218,7 @@ func (s *Session) Refresh(now time.Time, b *Book) []Effect {
 }
 
 // Tick is told the time. It is to be called at Deadline.
-func (s *Session) Tick(now time.Time, b *Book) []Effect {
+func (s *Session) Tick(now time.Time, b *Differ) []Effect {
 	t := s.turn(now, b)
 	for typ := range s.types {
 		if st := &s.types[typ]; st.waiting && s.warms(xdstype.Type(typ)) &&
@@ -277,7 +277,7 @@ func (s *Session) Deadline() time.Time {
 }
 
 // End is told that the stream has ended. It returns what no Session holds back any more.
-func (s *Session) End(b *Book) []Effect {
+func (s *Session) End(b *Differ) []Effect {
 	t := s.turn(s.now, b)
 	for i := range s.types {
 		typ := xdstype.Type(i)
@@ -317,7 +317,7 @@ func (t *turn) unserved(r *Request) {
 	}
 	if len(out.Removed) > 0 {
 		t.sends++
-		t.emit(Effect{Kind: Send, TypeURL: r.TypeURL, Batch: t.book.finish(out, digest{})})
+		t.emit(Effect{Kind: Send, TypeURL: r.TypeURL, Batch: t.differ.finish(out, digest{})})
 	}
 }
 

@@ -33,7 +33,7 @@ func (t *turn) settle(typ xdstype.Type, content *Content) {
 		look(name)
 	}
 	r.seen, r.sub = content, st.sub
-	st.force = t.book.union(st.force, t.book.table.Of(r.left))
+	st.force = t.differ.union(st.force, t.differ.table.Of(r.left))
 	r.left = nil
 	if len(healed) > 0 {
 		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: t.row(typ).URL, Offences: healed})
@@ -41,7 +41,7 @@ func (t *turn) settle(typ xdstype.Type, content *Content) {
 	if r.searching() && !slices.ContainsFunc(r.trial, func(s *suspect) bool { return s.state == tried }) {
 		t.search(typ) // nothing is being tried any more
 	}
-	r.flush(t.book)
+	r.flush(t.differ)
 }
 
 // settleOne acquits those suspects of a resource whose content is gone. It returns what no client holds back any more.
@@ -94,7 +94,7 @@ func (t *turn) acquit(typ xdstype.Type, s *suspect, gone bool) (healed []Offence
 	if s.mine {
 		t.own--
 	}
-	if s.noted && t.book.verdicts.release(s.culprit(typ), gone) {
+	if s.noted && t.differ.verdicts.release(s.culprit(typ), gone) {
 		healed = append(healed, s.offence(typ))
 	}
 	s.noted, s.mine = false, false
@@ -102,7 +102,7 @@ func (t *turn) acquit(typ xdstype.Type, s *suspect, gone bool) (healed []Offence
 }
 
 // flush brings what is held back along with the suspects.
-func (r *refusal) flush(b *Book) {
+func (r *refusal) flush(b *Differ) {
 	if len(r.dirty) == 0 {
 		return
 	}
@@ -123,7 +123,7 @@ func (r *refusal) flush(b *Book) {
 	b.verdicts.charge(r.count - r.paid)
 	r.paid = r.count
 	r.set = r.set.Apply(edits)
-	if r.holds = b.hold(r.set); r.holds != nil {
+	if r.holds = b.quarantine(r.set); r.holds != nil {
 		r.set = r.holds.set
 	}
 }
@@ -150,7 +150,7 @@ func heldOf(units []*suspect) *held {
 }
 
 // held is what is held back now.
-func (r *refusal) held() *Holds {
+func (r *refusal) held() *Quarantine {
 	if r == nil {
 		return nil
 	}

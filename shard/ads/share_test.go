@@ -13,28 +13,28 @@ import (
 func TestSessionsShareABatch(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
+	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	first := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=1", "b=1"})})
 	var sessions []*Session
 	for i := range 4 {
-		s := New(book, Options{Delta: true})
-		s.Retarget(now, book, first)
+		s := New(differ, Options{Delta: true})
+		s.Retarget(now, differ, first)
 		r := &Request{Delta: true, TypeURL: xdstype.ClusterURL}
 		if i == 3 {
 			r.Subscribe = table.Of([]string{"a", "b"})
 		}
-		sent := s.Receive(now, book, r)[0].Batch
+		sent := s.Receive(now, differ, r)[0].Batch
 		if i != 2 { // the straggler
-			s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: sent.Nonce})
+			s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: sent.Nonce})
 		}
 		sessions = append(sessions, s)
 	}
-	book.Turn()
+	differ.Turn()
 	second := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=2", "b=1"})})
 	var got []string
 	for _, s := range sessions {
-		effects := s.Retarget(now, book, second)
+		effects := s.Retarget(now, differ, second)
 		if len(effects) == 0 {
 			got = append(got, "")
 			continue
@@ -57,7 +57,7 @@ func BenchmarkOneChangeToMany(b *testing.B) {
 func BenchmarkConnect(b *testing.B) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
+	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	var words, names []string
 	for i := range 1000 {
@@ -74,18 +74,18 @@ func BenchmarkConnect(b *testing.B) {
 		b.Run(fmt.Sprintf("delta=%v", delta), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s := New(book, Options{Delta: delta})
-				s.Retarget(now, book, target)
-				s.Receive(now, book, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
-				book.Turn()
+				s := New(differ, Options{Delta: delta})
+				s.Retarget(now, differ, target)
+				s.Receive(now, differ, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
+				differ.Turn()
 				eds := &Request{Delta: delta, TypeURL: xdstype.EndpointURL}
 				if delta {
 					eds.Subscribe = table.Of(names)
 				} else {
 					eds.Names = table.Of(names)
 				}
-				s.Receive(now, book, eds)
-				book.Turn()
+				s.Receive(now, differ, eds)
+				differ.Turn()
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func BenchmarkConnect(b *testing.B) {
 func benchChange(b *testing.B, delta bool) {
 	m, table := newMesh(), NewNamesTable()
 	var n uint64
-	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
+	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
 	var words []string
 	for i := range 1000 {
@@ -104,10 +104,10 @@ func benchChange(b *testing.B, delta bool) {
 	target := m.target(sections)
 	var sessions []*Session
 	for range 1000 {
-		s := New(book, Options{Delta: delta})
-		s.Retarget(now, book, target)
-		e := s.Receive(now, book, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
-		s.Receive(now, book, &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce})
+		s := New(differ, Options{Delta: delta})
+		s.Retarget(now, differ, target)
+		e := s.Receive(now, differ, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
+		s.Receive(now, differ, &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce})
 		sessions = append(sessions, s)
 	}
 	name := "outbound|80||service-7.namespace.svc.cluster.local"
@@ -117,11 +117,11 @@ func benchChange(b *testing.B, delta bool) {
 		sections[xdstype.Cluster] = section
 		m.targets = nil
 		target := m.target(sections)
-		book.Turn()
+		differ.Turn()
 		for _, s := range sessions {
-			e := s.Retarget(now, book, target)
+			e := s.Retarget(now, differ, target)
 			ack := &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce}
-			s.Receive(now, book, ack)
+			s.Receive(now, differ, ack)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/session")

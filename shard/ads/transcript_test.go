@@ -63,7 +63,7 @@ type script struct {
 	t       *testing.T
 	out     strings.Builder
 	mesh    *mesh
-	book    *Book
+	differ  *Differ
 	table   *NamesTable
 	session *Session
 	delta   bool
@@ -81,7 +81,7 @@ func newScript(t *testing.T) *script {
 	var n uint64
 	return &script{
 		t: t, mesh: newMesh(), table: table, now: time.Unix(1000, 0),
-		book: NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n }),
+		differ: NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n }),
 	}
 }
 
@@ -102,7 +102,7 @@ func (r *script) run(line string) {
 			name, text, _ := strings.Cut(a, "=")
 			r.mesh.endpoints(name, text)
 		}
-		r.say(r.session.Refresh(r.now, r.book))
+		r.say(r.session.Refresh(r.now, r.differ))
 	case "list", "sub":
 		r.request(verb, args)
 	case "ack", "nack":
@@ -116,7 +116,7 @@ func (r *script) run(line string) {
 	default:
 		r.t.Fatalf("unknown verb %q", verb)
 	}
-	r.book.Turn()
+	r.differ.Turn()
 }
 
 // tick lets time pass, and calls the Session when it wants to be.
@@ -130,7 +130,7 @@ func (r *script) tick(to time.Time) {
 		if due.After(r.now) {
 			r.now = due
 		}
-		r.say(r.session.Tick(r.now, r.book))
+		r.say(r.session.Tick(r.now, r.differ))
 	}
 	r.t.Fatal("the timer never rests")
 }
@@ -143,10 +143,10 @@ func (r *script) connect(args []string) {
 		}
 		_, _ = fmt.Sscanf(a, "max=%d", &o.MaxNames)
 	}
-	r.session, r.delta = New(r.book, o), o.Delta
+	r.session, r.delta = New(r.differ, o), o.Delta
 	r.nonces, r.names, r.last = [numTypes][]string{}, [numTypes]*Names{}, [numTypes]string{}
 	if n := len(r.mesh.targets); n > 0 {
-		r.say(r.session.Retarget(r.now, r.book, r.mesh.targets[n-1]))
+		r.say(r.session.Retarget(r.now, r.differ, r.mesh.targets[n-1]))
 	}
 }
 
@@ -162,7 +162,7 @@ func (r *script) world(args []string) {
 	}
 	target := r.mesh.target(sections)
 	if r.session != nil {
-		r.say(r.session.Retarget(r.now, r.book, target))
+		r.say(r.session.Retarget(r.now, r.differ, target))
 	}
 }
 
@@ -203,7 +203,7 @@ func (r *script) request(verb string, args []string) {
 	req.Subscribe, req.Unsubscribe, req.Initial = r.table.Of(subscribe), r.table.Of(unsubscribe),
 		r.table.VersionsOf(initial)
 	r.names[typ] = req.Names
-	r.say(r.session.Receive(r.now, r.book, &req))
+	r.say(r.session.Receive(r.now, r.differ, &req))
 }
 
 func (r *script) answer(verb string, args []string) {
@@ -219,7 +219,7 @@ func (r *script) answer(verb string, args []string) {
 	if verb == "nack" {
 		req.Error = &statuspb.Status{Code: 13, Message: strings.Join(rest, " ")}
 	}
-	r.say(r.session.Receive(r.now, r.book, &req))
+	r.say(r.session.Receive(r.now, r.differ, &req))
 }
 
 // culprits are the resources of an Effect, with the part that is meant.

@@ -13,22 +13,23 @@ import (
 )
 
 // Versions are initial_resource_versions: what a Delta client has of a type from an earlier stream. Most clients that
-// come back have exactly what they should have, and that their claim tells; the names are decoded for the others alone.
+// come back have exactly what they should have, and the fingerprint of what they report tells that; the names are
+// decoded for the others alone.
 type Versions struct {
 	// Immutable.
-	claim claim
-	n     int
+	fingerprint fingerprint
+	n           int
 
 	// Owned by the worker goroutine of the Session that they went to.
 	raw    []byte            // until they are decoded
 	byName map[string]string // nil until then
 }
 
-// claim is a hash of a set of (name, version), whatever its order (each Envoy has one of its own): the sum of the
+// fingerprint is a hash of a set of (name, version), whatever its order (each Envoy has one of its own): the sum of the
 // members' hashes, keyed by the seeds of a table, so that nobody can claim another's set with other names.
-type claim [2]uint64
+type fingerprint [2]uint64
 
-func (c claim) plus(o claim) claim { return claim{c[0] + o[0], c[1] + o[1]} }
+func (c fingerprint) plus(o fingerprint) fingerprint { return fingerprint{c[0] + o[0], c[1] + o[1]} }
 
 // Numbers of the fields of an entry of initial_resource_versions.
 const (
@@ -46,7 +47,7 @@ func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 	var room [256]byte
 	err := eachPair(raw, func(name, version []byte) {
 		v.n++
-		v.claim = v.claim.plus(t.claimOf(appendPair(room[:0], name, version)))
+		v.fingerprint = v.fingerprint.plus(t.fingerprintOf(appendPair(room[:0], name, version)))
 		yield(v.n)
 	})
 	if err != nil {
@@ -66,7 +67,7 @@ func (t *NamesTable) VersionsOf(byName map[string]string) *Versions {
 	}
 	v := &Versions{n: len(byName), byName: byName}
 	for name, version := range byName {
-		v.claim = v.claim.plus(t.claimOf(appendPair(nil, []byte(name), []byte(version))))
+		v.fingerprint = v.fingerprint.plus(t.fingerprintOf(appendPair(nil, []byte(name), []byte(version))))
 	}
 	return v
 }
@@ -131,8 +132,8 @@ func appendPair(b, name, version []byte) []byte {
 	return append(append(b, name...), version...)
 }
 
-func (t *NamesTable) claimOf(pair []byte) claim {
-	return claim{maphash.Bytes(t.seeds[0], pair), maphash.Bytes(t.seeds[1], pair)}
+func (t *NamesTable) fingerprintOf(pair []byte) fingerprint {
+	return fingerprint{maphash.Bytes(t.seeds[0], pair), maphash.Bytes(t.seeds[1], pair)}
 }
 
 // Len is the number of names.
@@ -170,51 +171,51 @@ func (v *Versions) forget(items []item) {
 	}
 }
 
-// claimOfWhole is the claim of a client that has all of w.
-func (b *Book) claimOfWhole(w *whole) claim {
-	if w.claimed {
-		return w.claim
+// fingerprintOfWhole is the fingerprint of a client that has all of w.
+func (b *Differ) fingerprintOfWhole(w *whole) fingerprint {
+	if w.fingerprinted {
+		return w.fingerprint
 	}
-	w.claimed = true
+	w.fingerprinted = true
 	if w.section.Len() == 0 {
-		w.claim = b.claimOfEntries(w.entries)
-		return w.claim
+		w.fingerprint = b.fingerprintOfEntries(w.entries)
+		return w.fingerprint
 	}
-	w.claim = b.claimOfSection(w.section)
-	return w.claim
+	w.fingerprint = b.fingerprintOfSection(w.section)
+	return w.fingerprint
 }
 
-// maxClaims bounds the chunks of which a Book remembers the claims.
-const maxClaims = 1 << 14
+// maxFingerprints bounds the chunks of which a Differ remembers the fingerprints.
+const maxFingerprints = 1 << 14
 
-// claimOfSection is that of all members of s. Its chunks are in the Sections of many classes.
-func (b *Book) claimOfSection(s Section) (sum claim) {
-	if len(b.claims) > maxClaims {
-		clear(b.claims)
+// fingerprintOfSection is that of all members of s. Its chunks are in the Sections of many classes.
+func (b *Differ) fingerprintOfSection(s Section) (sum fingerprint) {
+	if len(b.fingerprints) > maxFingerprints {
+		clear(b.fingerprints)
 	}
 	for c := range s.Chunks() {
-		sum = sum.plus(b.claimOfChunk(c))
+		sum = sum.plus(b.fingerprintOfChunk(c))
 	}
 	return sum
 }
 
-func (b *Book) claimOfChunk(c *chunked.Chunk[*encodecache.Entry]) claim {
-	sum, ok := b.claims[c]
+func (b *Differ) fingerprintOfChunk(c *chunked.Chunk[*encodecache.Entry]) fingerprint {
+	sum, ok := b.fingerprints[c]
 	if !ok {
 		entries := make([]*encodecache.Entry, 0, len(c.Items()))
 		for _, it := range c.Items() {
 			entries = append(entries, it.Value)
 		}
-		sum = b.claimOfEntries(entries)
-		b.claims[c] = sum
+		sum = b.fingerprintOfEntries(entries)
+		b.fingerprints[c] = sum
 	}
 	return sum
 }
 
-func (b *Book) claimOfEntries(entries []*encodecache.Entry) (sum claim) {
+func (b *Differ) fingerprintOfEntries(entries []*encodecache.Entry) (sum fingerprint) {
 	var room [256]byte
 	for _, e := range entries {
-		sum = sum.plus(b.table.claimOf(appendPair(room[:0], []byte(e.Name()), []byte(e.Version()))))
+		sum = sum.plus(b.table.fingerprintOf(appendPair(room[:0], []byte(e.Name()), []byte(e.Version()))))
 	}
 	return sum
 }

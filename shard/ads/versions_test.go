@@ -19,7 +19,8 @@ func appendEntry(raw []byte, name, version string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(raw, 5, protowire.BytesType), entry)
 }
 
-// Equal versions make equal claims, in whatever order; others do not, also where the same bytes are cut otherwise.
+// Equal versions make equal fingerprints, in whatever order; others do not, also where the same bytes are cut
+// otherwise.
 func TestClaims(t *testing.T) {
 	table := NewNamesTable()
 	read := func(pairs ...string) *Versions {
@@ -35,14 +36,14 @@ func TestClaims(t *testing.T) {
 		return v
 	}
 	ab := read("a", "1", "b", "2")
-	if ab.claim != read("b", "2", "a", "1").claim ||
-		ab.claim != table.VersionsOf(map[string]string{"a": "1", "b": "2"}).claim {
-		t.Error("another order is another claim")
+	if ab.fingerprint != read("b", "2", "a", "1").fingerprint ||
+		ab.fingerprint != table.VersionsOf(map[string]string{"a": "1", "b": "2"}).fingerprint {
+		t.Error("another order is another fingerprint")
 	}
 	for _, other := range []*Versions{read("a", "1"), read("a", "2", "b", "1"), read("a", "1", "b", "2", "b", "2"),
 		read("a1b", "2"), read("a", "1b2"), read("", "")} {
-		if other.claim == ab.claim {
-			t.Errorf("%v makes the same claim", other.All())
+		if other.fingerprint == ab.fingerprint {
+			t.Errorf("%v makes the same fingerprint", other.All())
 		}
 	}
 	if !maps.Equal(ab.All(), map[string]string{"a": "1", "b": "2"}) {
@@ -59,20 +60,21 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The claim of a client that has everything is that of the whole, however much of it is a section that others share.
+// The fingerprint of a client that has everything is that of the whole, however much of it is a section that others
+// share.
 func TestClaimOfWhole(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
-	book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
+	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
 	c := &Content{Section: m.section(xdstype.Cluster, []string{"a=1", "b=2", "c=3"})}
 	for _, sub := range []Subscription{{All: true}, {Names: table.Of([]string{"a", "c"})},
 		{Names: table.Of([]string{"a", "gone"})}} {
 		byName := map[string]string{}
-		w := book.whole(kind{row: book.rows.Row(xdstype.Cluster), delta: true}, sub, c)
+		w := differ.whole(kind{row: differ.rows.Row(xdstype.Cluster), delta: true}, sub, c)
 		for _, e := range w.entries {
 			byName[e.Name()] = e.Version()
 		}
-		want := table.VersionsOf(byName).claim
-		if first, again := book.claimOfWhole(w), book.claimOfWhole(w); first != want || again != want {
+		want := table.VersionsOf(byName).fingerprint
+		if first, again := differ.fingerprintOfWhole(w), differ.fingerprintOfWhole(w); first != want || again != want {
 			t.Error(sub)
 		}
 	}
@@ -85,7 +87,7 @@ func BenchmarkComesBack(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m, table := newMesh(), NewNamesTable()
 			var nonce uint64
-			book := NewBook(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
+			differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
 			var words []string
 			for i := range n {
 				words = append(words, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local=0", i))
@@ -109,20 +111,20 @@ func BenchmarkComesBack(b *testing.B) {
 					cdsRaw = appendEntry(cdsRaw, name, e.Version())
 				}
 				b.StartTimer()
-				s, now := New(book, Options{Delta: true}), time.Unix(1000, 0)
-				s.Retarget(now, book, target)
+				s, now := New(differ, Options{Delta: true}), time.Unix(1000, 0)
+				s.Retarget(now, differ, target)
 				has, _ := table.Versions(cdsRaw)
-				sent := len(s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
+				sent := len(s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
 					Initial: has})[0].Batch.Entries)
 				has, _ = table.Versions(edsRaw)
 				subscribe, _ := table.Intern(names)
-				if more := s.Receive(now, book, &Request{Delta: true, TypeURL: xdstype.EndpointURL, Subscribe: subscribe,
+				if more := s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.EndpointURL, Subscribe: subscribe,
 					Initial: has}); sent+len(
 					more,
 				) > 0 {
 					b.Fatal("something is sent")
 				}
-				book.Turn()
+				differ.Turn()
 			}
 		})
 	}

@@ -4,13 +4,13 @@ import "github.com/pilotd/pilotd/encodecache"
 
 // whole is everything that a subscription asks for of one Content: what a client that has nothing is sent.
 type whole struct {
-	entries []*encodecache.Entry
-	removed []string // names that do not exist
-	sum     digest   // State-of-the-World only
-	section Section  // that of the Content, if entries are all of it
-	least   *Names   // the smallest of them, once somebody asked
-	claim   claim    // of a Delta client that has them, once somebody came back: then claimed
-	claimed bool
+	entries       []*encodecache.Entry
+	removed       []string    // names that do not exist
+	sum           digest      // State-of-the-World only
+	section       Section     // that of the Content, if entries are all of it
+	least         *Names      // the smallest of them, once somebody asked
+	fingerprint   fingerprint // of a Delta client that has them, once somebody came back: then fingerprinted
+	fingerprinted bool
 	mentioned
 }
 
@@ -20,11 +20,11 @@ type wholeKey struct {
 	of   *Content
 }
 
-// maxWholes bounds how many of them a Book remembers of each type. Unlike answers they outlive the pass: clients that
+// maxWholes bounds how many of them a Differ remembers of each type. Unlike answers they outlive the pass: clients that
 // connect one after the other ask for the same.
 const maxWholes = 32
 
-func (b *Book) whole(k kind, sub Subscription, c *Content) *whole {
+func (b *Differ) whole(k kind, sub Subscription, c *Content) *whole {
 	key := wholeKey{k, sub, c}
 	known := b.wholes[k.row.Type]
 	if w, ok := known[key]; ok {
@@ -81,7 +81,7 @@ func (w *whole) digest() (d digest) {
 }
 
 // wholeBatch is the response for a client that has nothing; those who ask in one pass share it.
-func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
+func (b *Differ) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
 	key := wholeKey{k, sub, c}
 	batch, ok := b.batches[key]
 	if !ok {
@@ -96,12 +96,12 @@ func (b *Book) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
 	return batch
 }
 
-// Forget lets go of what the Book remembers beyond the pass; to be called now and then, when Contents have changed.
-func (b *Book) Forget() {
+// Forget lets go of what the Differ remembers beyond the pass; to be called now and then, when Contents have changed.
+func (b *Differ) Forget() {
 	for _, known := range b.wholes {
 		clear(known)
 	}
-	clear(b.claims)
+	clear(b.fingerprints)
 }
 
 type digestKey struct {
@@ -111,7 +111,7 @@ type digestKey struct {
 }
 
 // digest is the digest of c over sub, from nothing.
-func (b *Book) digest(k kind, sub Subscription, c *Content) digest {
+func (b *Differ) digest(k kind, sub Subscription, c *Content) digest {
 	if c == nil || sub.None() {
 		return digest{}
 	}

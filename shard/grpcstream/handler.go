@@ -112,7 +112,7 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	}
 	st := &stream{id: s.lastID.Add(1), server: s, grpc: ss}
 	s.streams.Store(st.id, st)
-	s.patrol.begin()
+	s.idleWatch.begin()
 	in.stream, in.scanner = st, s.newScanner(delta)
 	in.messages = messagesOf(ss)
 	select {

@@ -20,8 +20,8 @@ const (
 //
 // A request has a place at once while eight times its size is free, so that very large ones cannot keep the others out:
 // they never have more than the half that smaller ones do not need. When places become free, the smallest that waits
-// goes first. One that is larger than all that there is goes when it is alone. Who waits is not forgotten: see patrol,
-// which ends requests that do not end.
+// goes first. One that is larger than all that there is goes when it is alone. Who waits is not forgotten: see
+// idleWatch, which ends requests that do not end.
 type reception struct {
 	// Immutable after newReception.
 	most int

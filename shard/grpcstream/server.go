@@ -69,7 +69,7 @@ type Server struct {
 	connections atomic.Int64
 	idle        *idleConnections
 	stats       stats
-	patrol      *patrol
+	idleWatch   *idleWatch
 	reception   *reception
 	// draining is closed when Shutdown begins.
 	draining chan struct{}
@@ -94,7 +94,7 @@ func New(backend Backend, o Options) *Server {
 		streams:  xsync.NewMapOf[uint64, *stream](),
 		draining: make(chan struct{}),
 	}
-	s.patrol = newPatrol(s)
+	s.idleWatch = newIdleWatch(s)
 	s.idle = newIdleConnections(maxIdleConnections)
 	s.reception = newReception(s.limits.ReceivedInAll)
 	return s

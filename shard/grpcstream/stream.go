@@ -40,8 +40,8 @@ type stream struct {
 	// receiving is whether a large request has a place in reception. Set by the reader.
 	receiving atomic.Bool
 
-	// Owned by the patrol.
-	gaze gaze
+	// Owned by the idleWatch.
+	readProgress readProgress
 
 	// writer is done when no writer goroutine runs.
 	writer sync.WaitGroup

@@ -58,7 +58,7 @@ func TestPendingIsBounded(t *testing.T) {
 func (r *running) checkSlots(t *testing.T) {
 	t.Helper()
 	services := r.server.Builder.View().Snapshot.Counts()[value.KindService]
-	for i, f := range r.server.Shards.Figures() {
+	for i, f := range r.server.Shards.Stats() {
 		if f.Inbox > len(r.clients) || f.ResourceSets > len(r.clients) || f.Services > services+64 ||
 			f.Members+f.Classes+f.Cohorts > 3*len(r.clients) {
 			t.Fatalf("shard %d holds %+v for %d clients and %d services", i, f, len(r.clients), services)

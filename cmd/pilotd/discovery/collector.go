@@ -11,9 +11,9 @@ import (
 
 // shardCollector reports one figure of every shard. Immutable.
 type shardCollector struct {
-	desc    *prometheus.Desc
-	figures func() []shard.Figures
-	read    func(shard.Figures) float64
+	desc  *prometheus.Desc
+	stats func() []shard.Stats
+	read  func(shard.Stats) float64
 }
 
 // Describe implements prometheus.Collector.
@@ -21,7 +21,7 @@ func (c *shardCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
 
 // Collect implements prometheus.Collector.
 func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
-	for i, f := range c.figures() {
+	for i, f := range c.stats() {
 		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, c.read(f), strconv.Itoa(i))
 	}
 }

@@ -148,7 +148,7 @@ func (r *running) busy() string {
 	if len(told) != len(r.clients) {
 		return fmt.Sprintf("%d of %d clients are placed", len(told), len(r.clients))
 	}
-	for _, f := range r.server.Shards.Figures() {
+	for _, f := range r.server.Shards.Stats() {
 		if f.Inbox+f.ResourceSets+f.Services > 0 {
 			return fmt.Sprintf("a shard has work: %+v", f)
 		}

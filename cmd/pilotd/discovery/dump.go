@@ -93,7 +93,7 @@ func dumpOf(t xdstype.Type, ts shard.TypeStatus) (proto.Message, error) {
 // unframed is the Any that a client was sent.
 func unframed(e *encodecache.Entry) (*anypb.Any, error) {
 	var b []byte
-	for _, p := range e.Frame().Pieces {
+	for _, p := range e.EncodedAny().Pieces {
 		b = append(b, p...)
 	}
 	a := &anypb.Any{}

@@ -171,50 +171,50 @@ func (s *Server) gauges() {
 		counts: s.Reports.Counts,
 	})
 	s.memoryGauges()
-	for name, read := range map[string]func(shard.Figures) float64{
-		"pilotd_shard_members":               func(f shard.Figures) float64 { return float64(f.Members) },
-		"pilotd_shard_classes":               func(f shard.Figures) float64 { return float64(f.Classes) },
-		"pilotd_shard_cohorts":               func(f shard.Figures) float64 { return float64(f.Cohorts) },
-		"pilotd_shard_connecting":            func(f shard.Figures) float64 { return float64(f.Connecting) },
-		"pilotd_shard_inbox":                 func(f shard.Figures) float64 { return float64(f.Inbox) },
-		"pilotd_shard_resource_sets_waiting": func(f shard.Figures) float64 { return float64(f.ResourceSets) },
-		"pilotd_shard_services_waiting":      func(f shard.Figures) float64 { return float64(f.Services) },
-		"pilotd_shard_responses_sent":        func(f shard.Figures) float64 { return float64(f.Sent) },
-		"pilotd_shard_responses_made":        func(f shard.Figures) float64 { return float64(f.Assembled) },
-		"pilotd_shard_rounds":                func(f shard.Figures) float64 { return float64(f.Rounds) },
-		"pilotd_shard_config_changes":        func(f shard.Figures) float64 { return float64(f.ConfigTakes) },
-		"pilotd_shard_endpoint_changes":      func(f shard.Figures) float64 { return float64(f.EndpointTakes) },
+	for name, read := range map[string]func(shard.Stats) float64{
+		"pilotd_shard_members":               func(f shard.Stats) float64 { return float64(f.Members) },
+		"pilotd_shard_classes":               func(f shard.Stats) float64 { return float64(f.Classes) },
+		"pilotd_shard_cohorts":               func(f shard.Stats) float64 { return float64(f.Cohorts) },
+		"pilotd_shard_connecting":            func(f shard.Stats) float64 { return float64(f.Connecting) },
+		"pilotd_shard_inbox":                 func(f shard.Stats) float64 { return float64(f.Inbox) },
+		"pilotd_shard_resource_sets_waiting": func(f shard.Stats) float64 { return float64(f.ResourceSets) },
+		"pilotd_shard_services_waiting":      func(f shard.Stats) float64 { return float64(f.Services) },
+		"pilotd_shard_responses_sent":        func(f shard.Stats) float64 { return float64(f.Sent) },
+		"pilotd_shard_responses_made":        func(f shard.Stats) float64 { return float64(f.Assembled) },
+		"pilotd_shard_rounds":                func(f shard.Stats) float64 { return float64(f.Rounds) },
+		"pilotd_shard_config_changes":        func(f shard.Stats) float64 { return float64(f.ConfigTakes) },
+		"pilotd_shard_endpoint_changes":      func(f shard.Stats) float64 { return float64(f.EndpointTakes) },
 	} {
-		m.Registry.MustRegister(&shardCollector{desc: prometheus.NewDesc(name, "Of each shard: see shard.Figures.",
-			[]string{"shard"}, nil), figures: s.Shards.Figures, read: read})
+		m.Registry.MustRegister(&shardCollector{desc: prometheus.NewDesc(name, "Of each shard: see shard.Stats.",
+			[]string{"shard"}, nil), stats: s.Shards.Stats, read: read})
 	}
 }
 
-// memoryGauges registers what is known of memory, and what follows from it: see shard.MemoryFigures.
+// memoryGauges registers what is known of memory, and what follows from it: see shard.MemoryStats.
 func (s *Server) memoryGauges() {
 	m := s.Metrics
-	of := func(read func(shard.MemoryFigures) float64) func() float64 {
-		return func() float64 { return read(s.Shards.MemoryFigures()) }
+	of := func(read func(shard.MemoryStats) float64) func() float64 {
+		return func() float64 { return read(s.Shards.MemoryStats()) }
 	}
 	m.Gauge("pilotd_memory_limit_bytes", "What the collector keeps this process below; 0 is no limit.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.Limit) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.Limit) }))
 	m.Gauge("pilotd_memory_live_bytes", "What the last collection found in use, with stacks and the runtime's tables.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.Live) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.Live) }))
 	m.Gauge("pilotd_memory_short", "1 while proxies that connect are answered one at a time because memory is short.",
-		of(func(f shard.MemoryFigures) float64 {
+		of(func(f shard.MemoryStats) float64 {
 			if f.Short {
 				return 1
 			}
 			return 0
 		}))
 	m.Counter("pilotd_memory_shortages", "How often proxies that connect began to be answered one at a time.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.Shortages) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.Shortages) }))
 	m.Gauge("pilotd_kept_bytes", "Encoded runs of resources that are kept for proxies that connect next.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.Kept) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.Kept) }))
 	m.Gauge("pilotd_kept_limit_bytes", "How many bytes of pilotd_kept_bytes there may be now.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.KeptLimit) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.KeptLimit) }))
 	m.Counter("pilotd_kept_gone", "Encoded runs that were let go of for lack of room.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.Gone) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.Gone) }))
 	m.Counter("pilotd_memory_gave_way", "How often something that only saves time was let go of for lack of memory.",
-		of(func(f shard.MemoryFigures) float64 { return float64(f.GaveWay) }))
+		of(func(f shard.MemoryStats) float64 { return float64(f.GaveWay) }))
 }

@@ -83,14 +83,14 @@ func proxyType(c shard.Client) string {
 
 // shardStatus is what the shards do, and who waits to be answered.
 type shardStatus struct {
-	Shards []shard.Figures `json:"shards"`
+	Shards []shard.Stats `json:"shards"`
 	// UnwrittenBytes are those of all responses that are not written yet. UnderwayBytes are those of answers to proxies
 	// that connect, of which there may be UnderwayLimit before others wait.
 	UnwrittenBytes int `json:"unwritten_bytes"`
 	UnderwayBytes  int `json:"underway_bytes"`
 	UnderwayLimit  int `json:"underway_limit"`
 	// Memory is what was last found in use, the limit in force, and what has given way to it.
-	Memory shard.MemoryFigures `json:"memory"`
+	Memory shard.MemoryStats `json:"memory"`
 	// Waiting are the proxies that wait, the next one first, as far as maxListed; WaitingFor counts all by their need.
 	WaitingFor map[string]int  `json:"waiting_for"`
 	Waiting    []waitingStatus `json:"waiting"`
@@ -107,8 +107,8 @@ type waitingStatus struct {
 const maxListed = 100
 
 func (s *Server) shardz(*http.Request) (any, error) {
-	out := shardStatus{Shards: s.Shards.Figures(), UnwrittenBytes: s.Streams.Unwritten(),
-		Memory: s.Shards.MemoryFigures(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
+	out := shardStatus{Shards: s.Shards.Stats(), UnwrittenBytes: s.Streams.Unwritten(),
+		Memory: s.Shards.MemoryStats(), WaitingFor: map[string]int{}, Waiting: []waitingStatus{}}
 	out.UnderwayBytes, out.UnderwayLimit = s.Shards.Underway()
 	for _, w := range s.Shards.Waiting() {
 		out.WaitingFor[w.Priority.String()]++

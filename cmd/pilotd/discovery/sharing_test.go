@@ -53,7 +53,7 @@ func TestEqualProxiesShare(t *testing.T) {
 
 // responsesMade counts the responses for each client, and those that were made.
 func (r *running) responsesMade() (sent, assembled uint64) {
-	for _, f := range r.server.Shards.Figures() {
+	for _, f := range r.server.Shards.Stats() {
 		sent += f.Sent
 		assembled += f.Assembled
 	}

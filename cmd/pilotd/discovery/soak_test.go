@@ -54,7 +54,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("memory grows: %v", lives)
 	}
 	sent := 0
-	for _, f := range r.server.Shards.Figures() {
+	for _, f := range r.server.Shards.Stats() {
 		sent += int(f.Sent)
 	}
 	if sent < *changes/8 {

@@ -106,7 +106,7 @@ func (r *running) holdings() map[string]int {
 	out["names"] = r.server.Names.Len()
 	out["shards.underway"], _ = r.server.Shards.Underway()
 	out["shards.planning"] = r.server.Shards.Planning()
-	for _, f := range r.server.Shards.Figures() {
+	for _, f := range r.server.Shards.Stats() {
 		out["shards.connecting"] += f.Connecting
 		out["shards.members"] += f.Members
 		out["shards.cohorts"] += f.Cohorts

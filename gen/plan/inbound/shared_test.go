@@ -109,9 +109,9 @@ func BenchmarkEntries(b *testing.B) {
 		gen.InboundClusterNames{Services: []*value.Service{svc}, IPv4: true, Target: 8080}}
 	for name, f := range map[string]func(){
 		"listener":      func() { inbound.entry(header.Name) },
-		"listener/sent": func() { inbound.entry(header.Name).Frame() },
+		"listener/sent": func() { inbound.entry(header.Name).EncodedAny() },
 		"cluster":       func() { own.entry() },
-		"cluster/sent":  func() { own.entry().Frame() },
+		"cluster/sent":  func() { own.entry().EncodedAny() },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -33,12 +33,12 @@ type TypeStatus struct {
 }
 
 // Clients tells about all streams that have a place, without Entries, in the order of their proxies' ids.
-func (s *Shards) Clients() []Client { return s.look(func(*member) bool { return true }, false) }
+func (s *Shards) Clients() []Client { return s.inspect(func(*client) bool { return true }, false) }
 
 // Find tells about the streams of one proxy, named by its id or by "name.namespace", with Entries: what was really
 // sent.
 func (s *Shards) Find(proxyID string) []Client {
-	return s.look(func(m *member) bool {
+	return s.inspect(func(m *client) bool {
 		return m.proxy.ID == proxyID || m.proxy.Name+"."+m.proxy.Namespace == proxyID
 	}, true)
 }
@@ -59,7 +59,7 @@ func (s *Shards) Waiting() []Waiting {
 	var mu sync.Mutex
 	var out []Waiting
 	for _, p := range s.gate.Waiting() {
-		m := p.Client.(*member)
+		m := p.Client.(*client)
 		out = append(out, Waiting{Proxy: m.proxy, Priority: p.Priority, Since: m.came, turn: p.Turn})
 	}
 	complete := s.each(func(w *worker) {
@@ -108,8 +108,8 @@ func (s *Shards) each(f func(*worker)) bool {
 	return true
 }
 
-// look asks every worker about its members.
-func (s *Shards) look(want func(*member) bool, entries bool) []Client {
+// inspect asks every worker about its members.
+func (s *Shards) inspect(want func(*client) bool, entries bool) []Client {
 	var mu sync.Mutex
 	var out []Client
 	complete := s.each(func(w *worker) {
@@ -134,9 +134,9 @@ func (s *Shards) look(want func(*member) bool, entries bool) []Client {
 }
 
 // tell runs on the worker goroutine.
-func (w *worker) tell(want func(*member) bool, entries bool) []Client {
+func (w *worker) tell(want func(*client) bool, entries bool) []Client {
 	var out []Client
-	for c := range w.crews {
+	for c := range w.groups {
 		for m := range c.members {
 			if !want(m) {
 				continue
@@ -152,7 +152,7 @@ func (w *worker) tell(want func(*member) bool, entries bool) []Client {
 					continue
 				}
 				if entries {
-					st.Entries = slices.Collect(m.session.Has(w.book, t))
+					st.Entries = slices.Collect(m.session.Has(w.differ, t))
 				}
 				cl.Types[t] = st
 			}

@@ -9,10 +9,10 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Book answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal
+// Differ answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal
 // questions get one answer, so that Sessions at the same state share one Batch.
-type Book struct {
-	// Immutable after NewBook.
+type Differ struct {
+	// Immutable after NewDiffer.
 	rows     *xdstype.Table
 	table    *NamesTable
 	verdicts *Verdicts
@@ -27,23 +27,23 @@ type Book struct {
 	gaps    map[gap]*Batch
 
 	// Owned by the worker goroutine: what is remembered beyond the pass.
-	wholes []map[wholeKey]*whole // by type
-	claims map[*chunked.Chunk[*encodecache.Entry]]claim
+	wholes       []map[wholeKey]*whole // by type
+	fingerprints map[*chunked.Chunk[*encodecache.Entry]]fingerprint
 
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
 
 	// Owned by the worker goroutine: the sets of refused resources in use, and how many there were after the last
 	// sweep.
-	holds      holdTable
-	holdsSwept int
+	quarantines      quarantines
+	quarantinesSwept int
 }
 
-// NewBook makes the Book of one worker. rows are the types that its Sessions serve, nonce counts the responses of the
-// process, table interns its subscriptions, and verdicts are what its clients have refused.
-func NewBook(rows *xdstype.Table, table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Book {
-	b := &Book{rows: rows, table: table, verdicts: verdicts, nonce: nonce,
-		wholes: make([]map[wholeKey]*whole, rows.Len()), claims: map[*chunked.Chunk[*encodecache.Entry]]claim{}}
+// NewDiffer makes the Differ of one worker. rows are the types that its Sessions serve, nonce counts the responses of
+// the process, table interns its subscriptions, and verdicts are what its clients have refused.
+func NewDiffer(rows *xdstype.Table, table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Differ {
+	b := &Differ{rows: rows, table: table, verdicts: verdicts, nonce: nonce,
+		wholes: make([]map[wholeKey]*whole, rows.Len()), fingerprints: map[*chunked.Chunk[*encodecache.Entry]]fingerprint{}}
 	for t := range b.wholes {
 		b.wholes[t] = map[wholeKey]*whole{}
 	}
@@ -52,7 +52,7 @@ func NewBook(rows *xdstype.Table, table *NamesTable, verdicts *Verdicts, nonce f
 }
 
 // Turn ends a pass: what is asked from now on gets new nonces.
-func (b *Book) Turn() {
+func (b *Differ) Turn() {
 	clear(b.effects[:cap(b.effects)])
 	if b.answers != nil && len(b.answers)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches)+len(b.gaps) == 0 {
 		return
@@ -63,7 +63,7 @@ func (b *Book) Turn() {
 }
 
 // union is the names of both, worked out once in a pass.
-func (b *Book) union(x, y *Names) *Names {
+func (b *Differ) union(x, y *Names) *Names {
 	if x == nil || y == nil || x == y {
 		return b.table.Union(x, y)
 	}
@@ -84,7 +84,7 @@ type question struct {
 	// force are names to send whatever the client has.
 	force *Names
 	// skip are those that leave some resources to the client: nothing is said about these.
-	skip *Holds
+	skip *Quarantine
 	// keep leaves what is gone with the client, for now.
 	keep bool
 	// sum is the digest of from over sub; State-of-the-World only.
@@ -120,7 +120,7 @@ func (a *answer) mentions(names *Names) bool {
 }
 
 // ask is the answer to q, which the pass may know already.
-func (b *Book) ask(q question) *answer {
+func (b *Differ) ask(q question) *answer {
 	if a, ok := b.answers[q]; ok {
 		return a
 	}
@@ -129,7 +129,7 @@ func (b *Book) ask(q question) *answer {
 	return a
 }
 
-func (b *Book) work(q question) *answer {
+func (b *Differ) work(q question) *answer {
 	a := &answer{to: q.to, sum: q.sum}
 	if q.sub.None() {
 		return a
@@ -167,7 +167,7 @@ func (b *Book) work(q question) *answer {
 
 // changes calls f for each subscribed name that may differ between q.from and q.to, in order. gone tells that q.from
 // has it and q.to has not.
-func (b *Book) changes(q question, f func(it item, gone bool)) {
+func (b *Differ) changes(q question, f func(it item, gone bool)) {
 	switch {
 	case q.from == q.to:
 	case q.sub.All && q.from == nil:
@@ -190,7 +190,7 @@ func (b *Book) changes(q question, f func(it item, gone bool)) {
 // fewNames is up to how many names it is quicker to look up each than to compare Contents.
 const fewNames = 16
 
-func (b *Book) change(q question, name string, from, to *encodecache.Entry, f func(it item, gone bool)) {
+func (b *Differ) change(q question, name string, from, to *encodecache.Entry, f func(it item, gone bool)) {
 	it := item{name: name, old: from, new: to}
 	if q.kind.fallback && q.sub.Names.Contains(name) {
 		if to == nil {
@@ -206,7 +206,7 @@ func (b *Book) change(q question, name string, from, to *encodecache.Entry, f fu
 }
 
 // lookup is what a client with that subscription gets for name: the resource, its fallback, or nil.
-func (b *Book) lookup(k kind, sub Subscription, c *Content, name string) *encodecache.Entry {
+func (b *Differ) lookup(k kind, sub Subscription, c *Content, name string) *encodecache.Entry {
 	if e := c.get(name); e != nil || !k.fallback || c == nil || !sub.Names.Contains(name) {
 		return e
 	}
@@ -214,7 +214,7 @@ func (b *Book) lookup(k kind, sub Subscription, c *Content, name string) *encode
 }
 
 // forced adds the items of q.force that are not there yet.
-func (b *Book) forced(q question, items []item) []item {
+func (b *Differ) forced(q question, items []item) []item {
 	changed := len(items)
 	for name := range q.force.All() {
 		if !q.sub.Has(name) || q.skip.leaves(name) {
@@ -246,7 +246,7 @@ func compareItem(it item, name string) int {
 }
 
 // response is the response of an answer that has something to say.
-func (b *Book) response(q question, a *answer) *Batch {
+func (b *Differ) response(q question, a *answer) *Batch {
 	if a.batch != nil {
 		return a.batch
 	}
@@ -271,7 +271,7 @@ func (b *Book) response(q question, a *answer) *Batch {
 }
 
 // finish gives a Batch its nonce and version.
-func (b *Book) finish(out *Batch, sum digest) *Batch {
+func (b *Differ) finish(out *Batch, sum digest) *Batch {
 	out.Nonce = strconv.FormatUint(b.nonce(), 10)
 	if !out.Delta {
 		out.Version = sum.version()
@@ -281,7 +281,7 @@ func (b *Book) finish(out *Batch, sum digest) *Batch {
 }
 
 // all is everything of c that sub asks for.
-func (b *Book) all(k kind, sub Subscription, c *Content) []*encodecache.Entry {
+func (b *Differ) all(k kind, sub Subscription, c *Content) []*encodecache.Entry {
 	var out []*encodecache.Entry
 	if sub.All {
 		out = make([]*encodecache.Entry, 0, c.section().Len())

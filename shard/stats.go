@@ -2,16 +2,16 @@ package shard
 
 import "sync/atomic"
 
-// figures are what a worker counts, read by others.
-type figures struct {
+// stats are what a worker counts, read by others.
+type stats struct {
 	classes, cohorts, members atomic.Int64
 	connecting                atomic.Int64
 	sent, assembled, rounds   atomic.Uint64
 	lanes                     [2]atomic.Uint64
 }
 
-// Figures are the counts of one shard.
-type Figures struct {
+// Stats are the counts of one shard.
+type Stats struct {
 	// Classes, Cohorts and Members are those that the shard has now.
 	Classes, Cohorts, Members int
 	// Inbox, ResourceSets and Services are what has come and is not taken yet: members with mail, classes with a new
@@ -26,12 +26,12 @@ type Figures struct {
 	Rounds, ConfigTakes, EndpointTakes uint64
 }
 
-// Figures are the counts of each shard.
-func (s *Shards) Figures() []Figures {
-	out := make([]Figures, len(s.workers))
+// Stats are the counts of each shard.
+func (s *Shards) Stats() []Stats {
+	out := make([]Stats, len(s.workers))
 	for i, w := range s.workers {
-		f := &w.figures
-		out[i] = Figures{
+		f := &w.stats
+		out[i] = Stats{
 			Classes: int(f.classes.Load()), Cohorts: int(f.cohorts.Load()), Members: int(f.members.Load()),
 			Connecting: int(f.connecting.Load()), Sent: f.sent.Load(), Assembled: f.assembled.Load(),
 			Rounds: f.rounds.Load(), ConfigTakes: f.lanes[ConfigLane].Load(),
@@ -59,4 +59,4 @@ func (s *Shards) Held() Held {
 func (s *Shards) Planning() int { return s.gate.Len() }
 
 // Streams is the number of streams that are attached, placed or not.
-func (s *Shards) Streams() int { return s.members.Size() }
+func (s *Shards) Streams() int { return s.clients.Size() }

@@ -10,19 +10,19 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Holds are what a client is not sent for now, by resource: what it refused, and what is to be tried later. A Book
-// interns them, so that clients that refuse the same share what follows. Immutable but for the memory of mask; nil is
-// none.
-type Holds struct {
-	set heldSet
+// Quarantine are what a client is not sent for now, by resource: what it refused, and what is to be tried later. A
+// Differ interns them, so that clients that refuse the same share what follows. Immutable but for the memory of mask;
+// nil is none.
+type Quarantine struct {
+	set quarantined
 	sum chunked.Sum
 
 	// Owned by the worker goroutine: the Contents that were masked last.
 	masks []masked
 }
 
-// heldSet is what is held back, by the name of the resource.
-type heldSet = chunked.Map[*held]
+// quarantined is what is held back, by the name of the resource.
+type quarantined = chunked.Map[*held]
 
 // masked remembers an answer of mask. It keeps neither Content alive.
 type masked struct{ of, is weak.Pointer[Content] }
@@ -101,7 +101,7 @@ func (h *held) without(k kind, e *encodecache.Entry) *encodecache.Entry {
 }
 
 // leaves reports whether nothing is to be said about a resource.
-func (h *Holds) leaves(name string) bool {
+func (h *Quarantine) leaves(name string) bool {
 	if h == nil {
 		return false
 	}
@@ -109,13 +109,13 @@ func (h *Holds) leaves(name string) bool {
 	return ok && it.leave
 }
 
-// holdTable interns Holds.
-type holdTable map[chunked.Sum]weak.Pointer[Holds]
+// quarantines interns Quarantine.
+type quarantines map[chunked.Sum]weak.Pointer[Quarantine]
 
-const holdTableSlack = 64
+const quarantinesSlack = 64
 
-// hold interns a set. What it costs depends on how much of the set is new.
-func (b *Book) hold(set heldSet) *Holds {
+// quarantine interns a set. What it costs depends on how much of the set is new.
+func (b *Differ) quarantine(set quarantined) *Quarantine {
 	if set.Len() == 0 {
 		return nil
 	}
@@ -124,34 +124,34 @@ func (b *Book) hold(set heldSet) *Holds {
 		return chunked.Sum(sum[:16])
 	}
 	sum := set.Digest(name, joinSums)
-	if h := b.holds[sum].Value(); h != nil {
+	if h := b.quarantines[sum].Value(); h != nil {
 		return h
 	}
-	if b.holds == nil {
-		b.holds = holdTable{}
+	if b.quarantines == nil {
+		b.quarantines = quarantines{}
 	}
-	if len(b.holds) >= b.holdsSwept+holdTableSlack {
-		maps.DeleteFunc(b.holds, func(_ chunked.Sum, w weak.Pointer[Holds]) bool { return w.Value() == nil })
-		b.holdsSwept = len(b.holds)
+	if len(b.quarantines) >= b.quarantinesSwept+quarantinesSlack {
+		maps.DeleteFunc(b.quarantines, func(_ chunked.Sum, w weak.Pointer[Quarantine]) bool { return w.Value() == nil })
+		b.quarantinesSwept = len(b.quarantines)
 	}
-	h := &Holds{set: set, sum: sum}
-	b.holds[sum] = weak.Make(h)
+	h := &Quarantine{set: set, sum: sum}
+	b.quarantines[sum] = weak.Make(h)
 	return h
 }
 
-// view is a Content as a client with some Holds should have it.
+// view is a Content as a client with some Quarantine should have it.
 type view struct {
 	of    *Content
-	holds *Holds
+	holds *Quarantine
 	is    *Content
 }
 
-// maxMasks bounds how many Contents one Holds remembers.
+// maxMasks bounds how many Contents one Quarantine remembers.
 const maxMasks = 4
 
-// mask returns c as a client with those Holds should have it. before is the last such view of the same client: what
-// differs is worked out from there. Clients with the same c and Holds get the same pointer.
-func (b *Book) mask(k kind, c *Content, h *Holds, before view) view {
+// mask returns c as a client with those Quarantine should have it. before is the last such view of the same client:
+// what differs is worked out from there. Clients with the same c and Quarantine get the same pointer.
+func (b *Differ) mask(k kind, c *Content, h *Quarantine, before view) view {
 	if h == nil || c == nil {
 		return view{c, h, c}
 	}
@@ -179,7 +179,7 @@ func (b *Book) mask(k kind, c *Content, h *Holds, before view) view {
 }
 
 // remask is what has changed since the view before: of the Content, and of what is held back.
-func remask(k kind, c *Content, h *Holds, before view) (edits []chunked.Edit[*encodecache.Entry]) {
+func remask(k kind, c *Content, h *Quarantine, before view) (edits []chunked.Edit[*encodecache.Entry]) {
 	edit := func(name string) {
 		e := c.get(name)
 		if it, ok := h.set.Get(name); ok && e != nil {
@@ -188,7 +188,7 @@ func remask(k kind, c *Content, h *Holds, before view) (edits []chunked.Edit[*en
 		edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: name, Value: e, Delete: e == nil})
 	}
 	c.Section.Diff(before.of.section(), func(d chunked.Change[*encodecache.Entry]) { edit(d.Key) })
-	var was heldSet
+	var was quarantined
 	if before.holds != nil {
 		was = before.holds.set
 	}

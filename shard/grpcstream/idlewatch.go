@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// patrol looks at all streams now and then, while there are any, and cuts off clients that do not read: those for which
-// a whole Stuck limit passes in which not one response is written, though some wait; and when more bytes wait for all
-// clients than HeldInAll allows, those that have read nothing since the last look, the longest first. So it does with
-// clients that leave a request undone for RequestTime.
-type patrol struct {
-	// Immutable after newPatrol.
+// idleWatch looks at all streams now and then, while there are any, and cuts off clients that do not read: those for
+// which a whole Stuck limit passes in which not one response is written, though some wait; and when more bytes wait for
+// all clients than HeldInAll allows, those that have read nothing since the last look, the longest first. So it does
+// with clients that leave a request undone for RequestTime.
+type idleWatch struct {
+	// Immutable after newIdleWatch.
 	server *Server
 	every  time.Duration // zero for never
 
@@ -27,8 +27,8 @@ type patrol struct {
 // pace is the longest time between two looks.
 const pace = 5 * time.Second
 
-func newPatrol(s *Server) *patrol {
-	p := &patrol{server: s}
+func newIdleWatch(s *Server) *idleWatch {
+	p := &idleWatch{server: s}
 	o := &s.options
 	if o.AfterFunc == nil || o.Stuck <= 0 && s.limits.HeldInAll <= 0 && o.RequestTime <= 0 {
 		return p
@@ -43,17 +43,17 @@ func newPatrol(s *Server) *patrol {
 }
 
 // begin sees to it that a look is taken; it is called for each stream that opens.
-func (p *patrol) begin() {
+func (p *idleWatch) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.walking && p.every > 0 {
 		p.walking = true
-		p.server.options.AfterFunc(p.every, p.look)
+		p.server.options.AfterFunc(p.every, p.inspect)
 	}
 }
 
-// gaze is what the patrol knows of a stream. Owned by it.
-type gaze struct {
+// readProgress is what the idleWatch knows of a stream. Owned by it.
+type readProgress struct {
 	mark  uint64 // one more than the stream's progress when last looked at; zero when it owed nothing
 	still int    // looks since it has progressed
 	due   uint64 // the stream's awaited when last looked at, if that is odd
@@ -61,14 +61,14 @@ type gaze struct {
 }
 
 // look is called by the timer.
-func (p *patrol) look() {
+func (p *idleWatch) inspect() {
 	defer p.rest()
 	var idle []*stream
 	all := 0
 	p.server.streams.Range(func(_ uint64, s *stream) bool {
 		owed := int(s.owed.Load())
 		all += owed
-		if g := &s.gaze; g.see(owed, s.progress.Load()) {
+		if g := &s.readProgress; g.see(owed, s.progress.Load()) {
 			idle = append(idle, s)
 		}
 		p.checkRequest(s)
@@ -78,7 +78,7 @@ func (p *patrol) look() {
 }
 
 // rest ends a look, also one that panicked, and sees to the next one.
-func (p *patrol) rest() {
+func (p *idleWatch) rest() {
 	if v := recover(); v != nil {
 		p.server.panicked("looking for clients that do not read", v)
 	}
@@ -91,7 +91,7 @@ func (p *patrol) rest() {
 }
 
 // see reports whether the stream has owed something since the last look and made no progress.
-func (g *gaze) see(owed int, progress uint64) bool {
+func (g *readProgress) see(owed int, progress uint64) bool {
 	switch {
 	case owed <= 0:
 		g.mark, g.still = 0, 0
@@ -105,8 +105,8 @@ func (g *gaze) see(owed int, progress uint64) bool {
 
 // checkRequest ends a stream of which a request is due for too long: RequestTime, or a look's time while others wait
 // for the place that it has.
-func (p *patrol) checkRequest(s *stream) {
-	g, awaited, limit := &s.gaze, s.awaited.Load(), p.server.options.RequestTime
+func (p *idleWatch) checkRequest(s *stream) {
+	g, awaited, limit := &s.readProgress, s.awaited.Load(), p.server.options.RequestTime
 	switch {
 	case limit <= 0 || awaited%2 == 0:
 		g.due, g.late = 0, 0
@@ -125,13 +125,13 @@ func (p *patrol) checkRequest(s *stream) {
 }
 
 // cutOff ends idle streams that are stuck, and others while too many bytes of all streams wait.
-func (p *patrol) cutOff(idle []*stream, all int) {
+func (p *idleWatch) cutOff(idle []*stream, all int) {
 	s := p.server
 	slices.SortFunc(idle, func(a, b *stream) int {
-		return cmp.Or(cmp.Compare(b.gaze.still, a.gaze.still), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(b.readProgress.still, a.readProgress.still), cmp.Compare(a.id, b.id))
 	})
 	for _, st := range idle {
-		stuck := s.options.Stuck > 0 && time.Duration(st.gaze.still)*p.every >= s.options.Stuck
+		stuck := s.options.Stuck > 0 && time.Duration(st.readProgress.still)*p.every >= s.options.Stuck
 		over := s.limits.HeldInAll > 0 && all > s.limits.HeldInAll
 		switch {
 		case stuck:

@@ -6,8 +6,8 @@ const (
 	anyValue   = 2
 )
 
-// Frame is the encoded Any of a resource as ready pieces.
-type Frame struct {
+// EncodedAny is the encoded Any of a resource as ready pieces.
+type EncodedAny struct {
 	// Pieces are to be sent in this order; read only. Small neighbours are joined, so that few are below some 500
 	// bytes.
 	Pieces [][]byte
@@ -15,17 +15,17 @@ type Frame struct {
 	Len int
 }
 
-// Frame is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at
+// EncodedAny is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at
 // the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small
 // one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when asked, and so
 // is that of an Entry in runs, which copies nothing.
-func (e *Entry) Frame() *Frame {
+func (e *Entry) EncodedAny() *EncodedAny {
 	if f := e.frame.Load(); f != nil {
 		return f
 	}
 	g := &gather{total: e.room()}
 	e.gatherAny(g)
-	f := &Frame{Pieces: g.done(), Len: g.n}
+	f := &EncodedAny{Pieces: g.done(), Len: g.n}
 	if e.kept() && !e.frame.CompareAndSwap(nil, f) {
 		if cur := e.frame.Load(); cur != nil {
 			return cur
@@ -34,14 +34,14 @@ func (e *Entry) Frame() *Frame {
 	return f
 }
 
-// Drop gives the Frame's memory back: the Entry is superseded, and only stragglers may still want it. It is made again
-// if they do.
+// Drop gives the EncodedAny's memory back: the Entry is superseded, and only stragglers may still want it. It is made
+// again if they do.
 func (e *Entry) Drop() { e.frame.Store(nil) }
 
-// keepFrom is the size of a composite whose Frame is kept.
+// keepFrom is the size of a composite whose EncodedAny is kept.
 const keepFrom = 16 << 10
 
-// kept reports whether a Frame is worth its memory.
+// kept reports whether a EncodedAny is worth its memory.
 func (e *Entry) kept() bool { return e.leaf == nil && e.runs == nil && e.size >= keepFrom }
 
 // anyLen is the length of the resource's Any.
@@ -75,13 +75,13 @@ func (e *Entry) gatherAny(g *gather) {
 	}
 }
 
-// gatherFrame appends the Any out of the kept Frame, or else out of the Fragments.
-func (e *Entry) gatherFrame(g *gather) {
+// gatherEncoded appends the Any out of the kept EncodedAny, or else out of the Fragments.
+func (e *Entry) gatherEncoded(g *gather) {
 	if !e.kept() {
 		e.gatherAny(g)
 		return
 	}
-	for _, p := range e.Frame().Pieces {
+	for _, p := range e.EncodedAny().Pieces {
 		g.add(p)
 	}
 }

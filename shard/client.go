@@ -12,9 +12,9 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// member is one stream and its proxy.
-type member struct {
-	// Immutable after newMember.
+// client is one stream and its proxy.
+type client struct {
+	// Immutable after newClient.
 	id     uint64
 	stream Stream
 	source Planner
@@ -44,9 +44,9 @@ type member struct {
 	entered  bool                       // its first request has been answered
 	doubted  bool                       // its versions are not to be believed
 	priority admission.Priority         // when it came
-	waiter   *admission.Waiter[*member] // in the worker's line of those that connect; nil when not
+	waiter   *admission.Waiter[*client] // in the worker's line of those that connect; nil when not
 	first    *ads.Request               // a type's first, while it stands there
-	crew     *crew
+	group    *classGroup
 	cohort   *cohort
 	since    time.Time // of the oldest change that has not all been sent
 	due      time.Time // when the timer is set for
@@ -54,7 +54,7 @@ type member struct {
 	timer    prioqueue.Position
 }
 
-// mail is what has come for a member: of each kind the newest.
+// mail is what has come for a client: of each kind the newest.
 type mail struct {
 	request  *ads.Request
 	assigned *assignment
@@ -68,8 +68,8 @@ type assignment struct {
 	doubt xdstype.Set
 }
 
-func newMember(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *member {
-	m := &member{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now}
+func newClient(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *client {
+	m := &client{id: st.ID(), stream: st, proxy: p, room: make(chan struct{}, 1), came: now}
 	if e, ok := st.(Ended); ok {
 		m.done = e.Done()
 	}
@@ -78,26 +78,26 @@ func newMember(st Stream, p *proxy.Proxy, first ads.Request, now time.Time) *mem
 	return m
 }
 
-// Attach asks the planner for the member's class; with Detach and AtGate it implements admission.Client.
-func (m *member) Attach() { m.source.Attach(m.id, m.proxy) }
+// Attach asks the planner for the client's class; with Detach and AtGate it implements admission.Client.
+func (m *client) Attach() { m.source.Attach(m.id, m.proxy) }
 
-// Detach tells the planner that the member has left.
-func (m *member) Detach() { m.source.Detach(m.id) }
+// Detach tells the planner that the client has left.
+func (m *client) Detach() { m.source.Detach(m.id) }
 
-// AtGate returns what the gate keeps of the member.
-func (m *member) AtGate() *admission.AtGate { return &m.gate }
+// AtGate returns what the gate keeps of the client.
+func (m *client) AtGate() *admission.AtGate { return &m.gate }
 
 // backlogged reports whether something that was sent has not left the process.
-func (m *member) backlogged() bool {
+func (m *client) backlogged() bool {
 	b, ok := m.stream.(Backlogged)
 	return ok && b.Backlogged()
 }
 
 // post leaves something for the worker, and wakes it.
-func (m *member) post(leave func(*mail)) { m.place(nil, leave) }
+func (m *client) post(leave func(*mail)) { m.place(nil, leave) }
 
 // place is post; home is the worker that it is to be from now on, if none was before.
-func (m *member) place(home *worker, leave func(*mail)) {
+func (m *client) place(home *worker, leave func(*mail)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	leave(&m.mail)
@@ -106,12 +106,12 @@ func (m *member) place(home *worker, leave func(*mail)) {
 	}
 	if m.home != nil && !m.posted {
 		m.posted = true
-		m.home.postMember(m)
+		m.home.postClient(m)
 	}
 }
 
 // collect takes what has come.
-func (m *member) collect() mail {
+func (m *client) collect() mail {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.mail
