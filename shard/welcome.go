@@ -82,6 +82,7 @@ func (w *worker) welcome() {
 		}
 		m := w.connecting.First().Client
 		w.guard(m, "a first request", func() { w.enter(m) })
+		w.shards.budget.Answered()
 		w.lookAtEndpoints()
 		if w.now().Sub(begin) > timeSlice {
 			w.signal()

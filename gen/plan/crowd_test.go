@@ -53,9 +53,13 @@ func TestChangeOvertakesArrivals(t *testing.T) {
 				Ports:  []*value.Port{{Name: "http", Number: 80, Protocol: value.HTTP}}}}})
 			p.Detach(8)
 		}
+		p.mu.Lock() // so that the planner finds all of them at once
 		for i := range uint64(9) {
-			p.Attach(i+1, &proxy.Proxy{ID: fmt.Sprint(i), Namespace: "b", Addresses: []string{fmt.Sprint("10.0.0.", i)}})
+			p.arrived = append(p.arrived, arrival{i + 1,
+				&proxy.Proxy{ID: fmt.Sprint(i), Namespace: "b", Addresses: []string{fmt.Sprint("10.0.0.", i)}}})
 		}
+		p.mu.Unlock()
+		p.signal()
 		if err := p.Barrier(context.Background()); err != nil {
 			t.Fatal(err)
 		}

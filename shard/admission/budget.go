@@ -21,6 +21,7 @@ type Budget struct {
 	limit   int
 	used    int
 	short   bool   // memory is short: one client at a time
+	granted int    // workers that may answer a client and have not said yet what it was given
 	waiting []Turn // of each worker; zero when it does not wait
 }
 
@@ -48,18 +49,28 @@ func (b *Budget) SetLimit(limit int) {
 	b.next()
 }
 
-// Ask reports whether a worker may answer the client of that Turn now. If not, the worker is woken when it may.
+// Ask reports whether a worker may answer the client of that Turn now; if so, the worker calls Answered when it has. If
+// not, the worker is woken when it may.
 func (b *Budget) Ask(worker int, t Turn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting[worker] = t
 	if b.open() && b.first() == worker {
 		b.waiting[worker] = Turn{}
+		b.granted++
 		b.next()
 		return true
 	}
 	b.next()
 	return false
+}
+
+// Answered notes that a worker has answered the client that it asked for, and has spent what that took.
+func (b *Budget) Answered() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.granted--
+	b.next()
 }
 
 // Withdraw notes that a worker has nobody to answer any more.
@@ -83,7 +94,7 @@ func (b *Budget) Full() bool {
 // they were given: somebody always goes on. The caller holds mu.
 func (b *Budget) open() bool {
 	if b.short {
-		return b.used == 0
+		return b.used == 0 && b.granted == 0
 	}
 	return b.used < b.limit
 }
