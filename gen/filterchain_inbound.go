@@ -7,16 +7,6 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// MTLSMode is what a port of a workload asks of its clients.
-type MTLSMode uint8
-
-// Modes. Permissive is the one without any policy.
-const (
-	Permissive MTLSMode = iota
-	Strict
-	Disabled
-)
-
 // InboundChainsKey is what the filter chains of one port of a workload are made from, in virtualInbound or in a
 // listener of their own.
 type InboundChainsKey struct {
@@ -24,7 +14,7 @@ type InboundChainsKey struct {
 	Peers   *value.PeerSettings
 	Filters value.Filters
 	HTTP10  bool
-	Mode    MTLSMode
+	Mode    value.MTLSMode
 
 	// Bind and Target name the chains; Target is the workload's own port, 0 in the chains for all ports that no service
 	// declares.
@@ -67,9 +57,9 @@ func inboundMatches(k InboundChainsKey) []inboundMatch {
 	switch {
 	case k.Protocol == value.Auto:
 		return sniffedMatches(k.Mode)
-	case k.Mode == Strict:
+	case k.Mode == value.Strict:
 		return []inboundMatch{{transport: tlsTransport, http: k.Protocol.IsHTTP(), mtls: true}}
-	case k.Mode == Disabled:
+	case k.Mode == value.Disabled:
 		return []inboundMatch{{transport: rawTransport, http: k.Protocol.IsHTTP()}}
 	}
 	out := []inboundMatch{
@@ -83,14 +73,14 @@ func inboundMatches(k InboundChainsKey) []inboundMatch {
 }
 
 // sniffedMatches are the connections to a port of which nobody says what it speaks.
-func sniffedMatches(mode MTLSMode) []inboundMatch {
+func sniffedMatches(mode value.MTLSMode) []inboundMatch {
 	switch mode {
-	case Strict:
+	case value.Strict:
 		return []inboundMatch{
 			{alpn: mtlsHTTP(), transport: tlsTransport, http: true, mtls: true},
 			{transport: tlsTransport, mtls: true},
 		}
-	case Disabled:
+	case value.Disabled:
 		return []inboundMatch{
 			{alpn: plaintextHTTP(), transport: rawTransport, http: true},
 			{transport: rawTransport},

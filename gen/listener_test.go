@@ -72,8 +72,8 @@ func listeners() map[string]*listenerpb.Listener {
 		{Target: 9000, Port: 9000, Protocol: value.TCP, Host: "web.shop.svc.cluster.local"},
 		{Target: 9001, Port: 9001, Protocol: value.Auto, Host: "web.shop.svc.cluster.local"},
 	}
-	locked := []gen.InboundChainsKey{{Protocol: value.Auto, Mode: gen.Strict},
-		{Target: 8080, Port: 80, Protocol: value.HTTP, Mode: gen.Disabled}}
+	locked := []gen.InboundChainsKey{{Protocol: value.Auto, Mode: value.Strict},
+		{Target: 8080, Port: 80, Protocol: value.HTTP, Mode: value.Disabled}}
 	return map[string]*listenerpb.Listener{
 		"http": gen.OutboundListener(gen.OutboundListenerKey{
 			Mesh: m.HTTP, Filters: value.AllFilters, HTTP10: true, Bind: "0.0.0.0", Also: "::", Port: 80,
@@ -192,7 +192,7 @@ func TestMatches(t *testing.T) {
 }
 
 func TestInspections(t *testing.T) {
-	port := func(p int, protocol value.Protocol, mode gen.MTLSMode) gen.InboundChainsKey {
+	port := func(p int, protocol value.Protocol, mode value.MTLSMode) gen.InboundChainsKey {
 		return gen.InboundChainsKey{Target: p, Protocol: protocol, Mode: mode}
 	}
 	for name, c := range map[string]struct {
@@ -200,17 +200,17 @@ func TestInspections(t *testing.T) {
 		blackhole int
 		tls, http gen.Inspection
 	}{
-		"nothing declared": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Permissive)}, 15006,
+		"nothing declared": {[]gen.InboundChainsKey{port(0, value.Auto, value.Permissive)}, 15006,
 			gen.Inspection{true, "15006"}, gen.Inspection{true, "15006"}},
-		"declared and sniffed": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Permissive),
-			port(81, value.Auto, gen.Permissive), port(80, value.HTTP, gen.Permissive)}, 15006,
+		"declared and sniffed": {[]gen.InboundChainsKey{port(0, value.Auto, value.Permissive),
+			port(81, value.Auto, value.Permissive), port(80, value.HTTP, value.Permissive)}, 15006,
 			gen.Inspection{true, "15006"}, gen.Inspection{true, "80 15006"}},
-		"all strict": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Strict),
-			port(80, value.HTTP, gen.Strict)}, 15006, gen.Inspection{true, "15006"}, gen.Inspection{}},
-		"one without": {[]gen.InboundChainsKey{port(0, value.Auto, gen.Strict),
-			port(80, value.Auto, gen.Disabled)}, 15006, gen.Inspection{true, "80 15006"},
+		"all strict": {[]gen.InboundChainsKey{port(0, value.Auto, value.Strict),
+			port(80, value.HTTP, value.Strict)}, 15006, gen.Inspection{true, "15006"}, gen.Inspection{}},
+		"one without": {[]gen.InboundChainsKey{port(0, value.Auto, value.Strict),
+			port(80, value.Auto, value.Disabled)}, 15006, gen.Inspection{true, "80 15006"},
 			gen.Inspection{true, "0 15006"}},
-		"a listener of a port": {[]gen.InboundChainsKey{port(80, value.HTTP, gen.Permissive)}, 0,
+		"a listener of a port": {[]gen.InboundChainsKey{port(80, value.HTTP, value.Permissive)}, 0,
 			gen.Inspection{false, "80"}, gen.Inspection{}},
 	} {
 		if tls, http := gen.Inspections(c.ports, c.blackhole); tls != c.tls || http != c.http {

@@ -171,13 +171,15 @@ func builtin[O, L any, PO interface {
 	return k
 }
 
-// custom completes the description of a kind of Istio's networking group. spec is the message in an object, and check
-// looks at an object.
+// custom completes the description of a kind of Istio's. Its versions are those of the networking group, unless it names
+// others. spec is the message in an object, and check looks at an object.
 func custom[O any, PO interface {
 	*O
 	Object
 }](k Kind, spec func(PO) Message, check func(*O) *problem) Kind {
-	k.Versions, k.InNamespaces = []string{"v1", "v1beta1", "v1alpha3"}, true
+	if k.InNamespaces = true; k.Versions == nil {
+		k.Versions = []string{"v1", "v1beta1", "v1alpha3"}
+	}
 	k.Loss = "objects of this kind have no effect"
 	k.New = func() Object { return PO(new(O)) }
 	k.Spec = func(o Object) Message { return spec(o.(PO)) }

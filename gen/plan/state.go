@@ -361,17 +361,30 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 			}
 		}
 	}
-	for k := range d.Objects {
-		if k.Kind != value.KindSidecar {
-			continue
-		}
-		for ns := range maps.Keys(p.byNamespace) {
-			if ns == k.Namespace || k.Namespace == v.Snapshot.Mesh.RootNamespace {
-				for c := range p.byNamespace[ns] {
-					out[c] = struct{}{}
-				}
+	for k, change := range d.Objects {
+		if k.Namespace == v.Snapshot.Mesh.RootNamespace {
+			for _, clients := range p.byNamespace {
+				chosen(v, change, clients, out)
 			}
+		} else {
+			chosen(v, change, p.byNamespace[k.Namespace], out)
 		}
 	}
 	return out
+}
+
+// chosen adds those of clients to out whose workloads an object chooses, before or after it changed. Workloads whose
+// labels changed are in doubt anyway.
+func chosen(v *snapshot.View, c snapshot.Change[value.Value], clients map[*client]struct{}, out map[*client]struct{}) {
+	for _, o := range []value.Value{c.Old, c.New} {
+		selector, ok := choice(o)
+		if !ok {
+			continue
+		}
+		for client := range clients {
+			if len(selector) == 0 || workload.Of(v, client.proxy).Labels().Contains(selector) {
+				out[client] = struct{}{}
+			}
+		}
+	}
 }

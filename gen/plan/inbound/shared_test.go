@@ -48,7 +48,7 @@ func TestSharedChains(t *testing.T) {
 		k := draw(gen.InboundChainsKey{
 			Mesh: mesh.HTTP, Peers: mesh.Peers, Filters: rapid.SampledFrom([]value.Filters{0, value.AllFilters}).Draw(t, "filters"),
 			HTTP10: rapid.Bool().Draw(t, "1.0"),
-			Mode:   rapid.SampledFrom([]gen.MTLSMode{gen.Permissive, gen.Strict, gen.Disabled}).Draw(t, "mode"),
+			Mode:   rapid.SampledFrom([]value.MTLSMode{value.Permissive, value.Strict, value.Disabled}).Draw(t, "mode"),
 			Bind:   rapid.SampledFrom([]string{"0.0.0.0", "::", "10.0.0.1"}).Draw(t, "bind"), Protocol: drawProtocol(t),
 			Sidecar: rapid.SampledFrom([]value.Meta{{}, {Namespace: "shop", Name: "sidecar"}}).Draw(t, "sidecar"),
 		})
