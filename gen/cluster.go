@@ -25,6 +25,9 @@ type ClusterKey struct {
 	Port *value.Port
 	// Projection is what is known of the service's endpoints; nil if there are none.
 	Projection *value.Projection
+	// Peers are the policies of the service's namespace, where some of its ports may take plain text alone; nil
+	// otherwise.
+	Peers *value.PeerPolicies
 	// Rule is the DestinationRule in force; nil if there is none.
 	Rule *value.DestinationRule
 	// Subset is one of the rule's; empty for the cluster of all endpoints.

@@ -61,13 +61,18 @@ func proxylessTLS(k ClusterKey, p value.TrafficPolicy) *tlspb.UpstreamTlsContext
 	if names == nil {
 		names = accounts(k)
 	}
-	return &tlspb.UpstreamTlsContext{CommonTlsContext: &tlspb.CommonTlsContext{
+	return &tlspb.UpstreamTlsContext{CommonTlsContext: providedTLS(names)}
+}
+
+// providedTLS is mutual TLS with the certificates that the bootstrap of a gRPC process names, and peers of these names.
+func providedTLS(peers []string) *tlspb.CommonTlsContext {
+	return &tlspb.CommonTlsContext{
 		TlsCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
 			CertificateName: "default"},
 		ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{
 			CaCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
 				CertificateName: "ROOTCA"},
-			MatchSubjectAltNames: exactly(names),
+			MatchSubjectAltNames: exactly(peers),
 		}},
-	}}
+	}
 }

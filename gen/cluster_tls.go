@@ -42,10 +42,11 @@ func (b *clusterBuilder) security(k ClusterKey, p value.TrafficPolicy) {
 	b.proxyProtocol(p.ProxyProtocol)
 }
 
-// autoMutual reports whether mutual TLS is used without being asked for. Where the endpoints cannot say each for itself
-// whether they speak it (those of headless services, and of clusters that pass connections through), all must.
+// autoMutual reports whether mutual TLS is used without being asked for, which it is not in a namespace that takes plain
+// text alone. Where the endpoints cannot say each for itself whether they speak it (those of headless services, and of
+// clusters that pass connections through), all must.
 func autoMutual(k ClusterKey) bool {
-	if k.Service.External || !k.Mesh.AutoMTLS {
+	if k.Service.External || !k.Mesh.AutoMTLS || k.Peers != nil && k.Peers.Mode == value.Disabled {
 		return false
 	}
 	policy := k.Rule.SubsetPolicy(k.Subset)

@@ -87,18 +87,23 @@ func sendable(a string) bool {
 
 // EndpointForm is how the endpoints of an assignment are written.
 type EndpointForm struct {
-	// MutualTLS: those that speak it are marked for it.
+	// MutualTLS: those that speak it are marked for it, but for those that by Peers take plain text alone.
 	MutualTLS bool
+	// Peers are the policies of the endpoints' namespace, where they say so of any; nil otherwise.
+	Peers *value.PeerPolicies
 	// External names the namespace that stands for that of the endpoint's workload, of a service outside the mesh; Name
 	// and Revision are the canonical ones that such a service gives itself.
 	External, Name, Revision string
 }
 
-// EndpointFormOf is how the endpoints of a service's port, or of a subset of it, are written for clients that call it
-// under a rule.
-func EndpointFormOf(svc *value.Service, rule *value.DestinationRule, subset string, port int) EndpointForm {
-	tls := endpointTLS(rule, subset, port)
+// EndpointFormOf is how the endpoints of a cluster are written: what its rule says of TLS counts before the policies of
+// the endpoints.
+func EndpointFormOf(k ClusterKey) EndpointForm {
+	tls, svc := endpointTLS(k.Rule, k.Subset, k.Port.Number), k.Service
 	f := EndpointForm{MutualTLS: tls == nil || meshTLS(tls)}
+	if tls == nil {
+		f.Peers = k.Peers
+	}
 	if !svc.External {
 		return f
 	}
@@ -106,6 +111,15 @@ func EndpointFormOf(svc *value.Service, rule *value.DestinationRule, subset stri
 	if name, ok := svc.Labels[labelCanonicalName]; ok {
 		f.Name, f.Revision = name, svc.Labels[labelCanonicalRevision]
 	}
+	return f
+}
+
+// of is the form of one endpoint, which says for itself whether it is marked.
+func (f EndpointForm) of(e EndpointKey) EndpointForm {
+	if f.Peers != nil && f.MutualTLS {
+		f.MutualTLS = f.Peers.Of(e.Endpoint.Labels).At(int(e.Port)) != value.Disabled
+	}
+	f.Peers = nil
 	return f
 }
 
@@ -158,7 +172,8 @@ func healthStatus(h value.Health) corepb.HealthStatus {
 	return corepb.HealthStatus_UNKNOWN
 }
 
-// EndpointMetadataKey is the whole input of an endpoint's metadata, the same for all endpoints of a workload.
+// EndpointMetadataKey is the whole input of an endpoint's metadata, the same for all endpoints of a workload that are of
+// one form.
 type EndpointMetadataKey struct {
 	Identity value.Identity
 	Form     EndpointForm
@@ -252,12 +267,12 @@ func inlineEndpoints(k ClusterKey, subset value.Labels) (out []EndpointKey) {
 
 // inlineAssignment is the endpoints that the cluster k carries, by locality.
 func inlineAssignment(k ClusterKey) []*endpointpb.LocalityLbEndpoints {
-	form := EndpointFormOf(k.Service, k.Rule, k.Subset, k.Port.Number)
+	form := EndpointFormOf(k)
 	members := map[value.Locality][]*endpointpb.LbEndpoint{}
 	var groups []*LocalityGroup
 	for _, e := range inlineEndpoints(k, k.Rule.SubsetLabels(k.Subset)) {
 		lb := LbEndpoint(e)
-		lb.Metadata = EndpointMetadata(EndpointMetadataKey{e.Endpoint.Identity.Value(), form})
+		lb.Metadata = EndpointMetadata(EndpointMetadataKey{e.Endpoint.Identity.Value(), form.of(e)})
 		at := e.Endpoint.Locality
 		i := slices.IndexFunc(groups, func(g *LocalityGroup) bool { return g.Locality == at })
 		if i < 0 {

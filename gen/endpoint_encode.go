@@ -39,7 +39,13 @@ func (g LocalityGroup) Compare(o LocalityGroup) int {
 type EndpointEncoder struct {
 	Form EndpointForm
 
-	metadata map[unique.Handle[value.Identity]][]byte
+	metadata map[metadataAt][]byte
+}
+
+// metadataAt is a workload and whether its endpoints are marked for mutual TLS.
+type metadataAt struct {
+	identity unique.Handle[value.Identity]
+	mutual   bool
 }
 
 // Encode is the endpoints as a run of fields of a locality. What they say of their workload is encoded once for each
@@ -47,7 +53,7 @@ type EndpointEncoder struct {
 func (enc *EndpointEncoder) Encode(endpoints []EndpointKey) []byte {
 	var out []byte
 	for _, e := range endpoints {
-		body, metadata := Marshal(LbEndpoint(e)), enc.metadataOf(e.Endpoint.Identity)
+		body, metadata := Marshal(LbEndpoint(e)), enc.metadataOf(e.Endpoint.Identity, enc.Form.of(e))
 		out = protowire.AppendTag(out, fieldLocalityEndpoints, protowire.BytesType)
 		out = protowire.AppendVarint(out, uint64(len(body)+len(metadata)))
 		out = append(append(out, body...), metadata...)
@@ -55,16 +61,17 @@ func (enc *EndpointEncoder) Encode(endpoints []EndpointKey) []byte {
 	return out
 }
 
-// metadataOf is the encoded field of the metadata of a workload's endpoints.
-func (enc *EndpointEncoder) metadataOf(id unique.Handle[value.Identity]) []byte {
-	if b, ok := enc.metadata[id]; ok {
+// metadataOf is the encoded field of the metadata of a workload's endpoints of one form.
+func (enc *EndpointEncoder) metadataOf(id unique.Handle[value.Identity], form EndpointForm) []byte {
+	at := metadataAt{id, form.MutualTLS}
+	if b, ok := enc.metadata[at]; ok {
 		return b
 	}
 	if enc.metadata == nil {
-		enc.metadata = map[unique.Handle[value.Identity]][]byte{}
+		enc.metadata = map[metadataAt][]byte{}
 	}
 	b := protowire.AppendTag(nil, fieldEndpointMetadata, protowire.BytesType)
-	b = protowire.AppendBytes(b, MarshalSorted(EndpointMetadata(EndpointMetadataKey{id.Value(), enc.Form})))
-	enc.metadata[id] = b
+	b = protowire.AppendBytes(b, MarshalSorted(EndpointMetadata(EndpointMetadataKey{id.Value(), form})))
+	enc.metadata[at] = b
 	return b
 }

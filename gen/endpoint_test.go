@@ -70,7 +70,8 @@ func TestEndpointForm(t *testing.T) {
 		"outside, with a name of its own": {external, "trafficPolicy: {tls: {mode: SIMPLE}}", "",
 			gen.EndpointForm{External: "x", Name: "e"}},
 	} {
-		if got := gen.EndpointFormOf(r.svc, clusterRule(t, r.rule), r.subset, 80); got != r.want {
+		if got := gen.EndpointFormOf(gen.ClusterKey{Service: r.svc, Rule: clusterRule(t, r.rule), Subset: r.subset,
+			Port: &value.Port{Number: 80}}); got != r.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -14,13 +14,16 @@ type InboundChainsKey struct {
 	Peers   *value.PeerSettings
 	Filters value.Filters
 	HTTP10  bool
-	Mode    value.MTLSMode
+	// Mode is what the port asks of its clients, Policy the object that says so; zero if none does.
+	Mode   value.MTLSMode
+	Policy value.ObjectKey
 
-	// Bind and Target name the chains; Target is the workload's own port, 0 in the chains for all ports that no service
-	// declares.
-	Bind   string
-	Target int
-	// Own is the port of virtualInbound itself, in the chains for all ports that no service declares; 0 in others.
+	// Bind and Target name the chains; Target is the workload's own port. Undeclared are those of a port that nobody
+	// declares, or with Target 0 of all such ports.
+	Bind       string
+	Target     int
+	Undeclared bool
+	// Own is the port of virtualInbound itself, in the chains for all ports that nobody declares; 0 in others.
 	Own      int
 	Protocol value.Protocol
 	// Host and Port tell the service in telemetry.

@@ -14,6 +14,9 @@ import (
 type InboundNames struct {
 	Bind, Host, StatPrefix string
 	Target, Port           int32
+	Undeclared             bool
+	// Policy is the object that says what the port asks of its clients.
+	Policy value.ObjectKey
 	// Sidecar and Defined are the objects that they come from, of which one is set.
 	Sidecar value.Meta
 	Defined value.ObjectKey
@@ -33,7 +36,7 @@ const (
 func (k InboundChainsKey) names() InboundNames {
 	return InboundNames{
 		Bind: k.Bind, Host: k.Host, StatPrefix: k.StatPrefix, Target: int32(k.Target), Port: int32(k.Port),
-		Sidecar: k.Sidecar, Defined: k.Defined,
+		Undeclared: k.Undeclared || k.Target == 0, Policy: k.Policy, Sidecar: k.Sidecar, Defined: k.Defined,
 	}
 }
 
@@ -41,7 +44,8 @@ func (k InboundChainsKey) names() InboundNames {
 // such, and the names that make the texts of k.
 func (k InboundChainsKey) Split() (shared InboundChainsKey, names InboundNames) {
 	shared, names = k, k.names()
-	shared.Target, shared.Port, shared.Host, shared.StatPrefix, shared.Defined = 1, 1, "", "", value.ObjectKey{}
+	shared.Target, shared.Port, shared.Host, shared.StatPrefix = 1, 1, "", ""
+	shared.Defined, shared.Policy = value.ObjectKey{}, value.ObjectKey{}
 	return shared, names
 }
 
@@ -57,7 +61,7 @@ func (n InboundNames) Texts() []string {
 
 func (n InboundNames) chain(http bool) string {
 	switch {
-	case n.Target != 0:
+	case !n.Undeclared:
 		return ListenerName(n.Bind, int(n.Target))
 	case http:
 		return "virtualInbound-catchall-http"
@@ -67,7 +71,7 @@ func (n InboundNames) chain(http bool) string {
 
 // cluster is where the chains forward to.
 func (n InboundNames) cluster() string {
-	if n.Target == 0 {
+	if n.Undeclared {
 		return "InboundPassthroughCluster"
 	}
 	return InboundClusterName(int(n.Target))
@@ -79,7 +83,7 @@ func (n InboundNames) operation() string   { return n.Host + ":" + strconv.Itoa(
 
 // httpStat and tcpStat name the statistics.
 func (n InboundNames) httpStat() string {
-	if n.Target == 0 {
+	if n.Undeclared {
 		return n.cluster()
 	}
 	return "inbound_" + n.chain(true)

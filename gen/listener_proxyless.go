@@ -8,6 +8,8 @@ import (
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -43,10 +45,12 @@ func APIListener(k APIListenerKey) *listenerpb.Listener {
 	}
 }
 
-// ServerListenerKey is what a listener for gRPC servers is made from: the address at which the server listens.
+// ServerListenerKey is what a listener for gRPC servers is made from: the address at which the server listens, and
+// whether its clients must use mutual TLS. A server cannot take plain text beside it.
 type ServerListenerKey struct {
-	Address string
-	Port    int
+	Address   string
+	Port      int
+	MutualTLS bool
 }
 
 // Name is the name by which a server asks for it.
@@ -54,14 +58,20 @@ func (k ServerListenerKey) Name() string {
 	return "xds.istio.io/grpc/lds/inbound/" + net.JoinHostPort(k.Address, strconv.Itoa(k.Port))
 }
 
-// ServerListener makes the listener of a gRPC server: plain text, every request to the application.
+// ServerListener makes the listener of a gRPC server: every request to the application.
 func ServerListener(k ServerListenerKey) *listenerpb.Listener {
+	name, socket := "plaintext", (*corev3.TransportSocket)(nil)
+	if k.MutualTLS {
+		name, socket = "mtls", transportSocket("envoy.transport_sockets.tls", &tlspb.DownstreamTlsContext{
+			CommonTlsContext: providedTLS(nil), RequireClientCertificate: wrapperspb.Bool(true)})
+	}
 	return &listenerpb.Listener{
 		Name:    k.Name(),
 		Address: SocketAddress(k.Address, uint32(k.Port)),
 		FilterChains: []*listenerpb.FilterChain{{
-			Name: "inbound-plaintext",
-			Filters: []*listenerpb.Filter{packFilter("inbound-hcmplaintext", anyOf(&hcmpb.HttpConnectionManager{
+			Name:            "inbound-" + name,
+			TransportSocket: socket,
+			Filters: []*listenerpb.Filter{packFilter("inbound-hcm"+name, anyOf(&hcmpb.HttpConnectionManager{
 				StatPrefix:  "inbound",
 				HttpFilters: HTTPFilters(HTTPConnectionManagerKey{Class: ProxylessServer}),
 				RouteSpecifier: &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: &routepb.RouteConfiguration{

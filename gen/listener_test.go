@@ -73,7 +73,8 @@ func listeners() map[string]*listenerpb.Listener {
 		{Target: 9001, Port: 9001, Protocol: value.Auto, Host: "web.shop.svc.cluster.local"},
 	}
 	locked := []gen.InboundChainsKey{{Protocol: value.Auto, Mode: value.Strict},
-		{Target: 8080, Port: 80, Protocol: value.HTTP, Mode: value.Disabled}}
+		{Target: 8080, Port: 80, Protocol: value.HTTP, Mode: value.Disabled},
+		{Target: 7000, Protocol: value.Auto, Undeclared: true, Mode: value.Disabled}}
 	return map[string]*listenerpb.Listener{
 		"http": gen.OutboundListener(gen.OutboundListenerKey{
 			Mesh: m.HTTP, Filters: value.AllFilters, HTTP10: true, Bind: "0.0.0.0", Also: "::", Port: 80,
@@ -92,6 +93,8 @@ func listeners() map[string]*listenerpb.Listener {
 		"api": gen.APIListener(gen.APIListenerKey{Name: "web.shop:80", Address: "10.96.0.1", Port: 80,
 			RouteName: "outbound|80||web"}),
 		"server": gen.ServerListener(gen.ServerListenerKey{Address: "::", Port: 8080}),
+		"server-mutual": gen.ServerListener(gen.ServerListenerKey{Address: "::", Port: 8080,
+			MutualTLS: true}),
 		"bound-not-virtual": gen.InboundListener(gen.InboundListenerKey{Detection: m.Detection, Name: "10.0.0.1_80", Bind: "10.0.0.1",
 			Port: 80, TLS: gen.Inspection{Except: "80"}}),
 	}

@@ -3,6 +3,7 @@ package gen
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -152,12 +153,17 @@ func (k InboundListenerKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Sidecar, value.KindSidecar), ofMesh())
 }
 
-// Part names the chains that all workloads have.
-func (k InboundChainsKey) Part() string { return "virtualInbound" }
+// Part names the chains of ports that nobody declares.
+func (k InboundChainsKey) Part() string {
+	if k.Target != 0 {
+		return "virtualInbound " + strconv.Itoa(k.Target)
+	}
+	return "virtualInbound"
+}
 
-// Objects are the Sidecar object or what defines the service, and the mesh's configuration.
+// Objects are the Sidecar object or what defines the service, the policy, and the mesh's configuration.
 func (k InboundChainsKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), ofPart(k.Mesh))
+	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), one(k.Policy), ofPart(k.Mesh))
 }
 
 // Part is the name of the chains.

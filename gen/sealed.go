@@ -173,9 +173,13 @@ func EncodeInboundListener(k InboundListenerKey) ([]byte, []Fault) {
 	return sealed(Marshal(l), check.Listener(l))
 }
 
-// EncodeInboundRest encodes the chains of ports that no service declares as fields of a listener.
+// EncodeInboundRest encodes the chains of a port that nobody declares, or of all such ports, as fields of a listener.
 func EncodeInboundRest(k InboundChainsKey) ([]byte, []Fault) {
-	return sealChains(append([]*listenerpb.FilterChain{InboundBlackhole(k.Own, k.Filters)}, InboundChains(k)...))
+	chains := InboundChains(k)
+	if k.Own != 0 {
+		chains = append([]*listenerpb.FilterChain{InboundBlackhole(k.Own, k.Filters)}, chains...)
+	}
+	return sealChains(chains)
 }
 
 // EncodeInboundChains encodes the chains of a declared port as fields of a listener.

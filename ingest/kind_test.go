@@ -111,7 +111,11 @@ spec: {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]
 ---
 kind: Sidecar
 metadata: {name: x, namespace: a}
-spec: {egress: [{hosts: ["./*"]}]}`))
+spec: {egress: [{hosts: ["./*"]}]}
+---
+kind: PeerAuthentication
+metadata: {name: x, namespace: a}
+spec: {mtls: {mode: STRICT}}`))
 	for key, v := range k.state.objects {
 		if v.Object() != key || v.Kind() != key.Kind {
 			t.Errorf("%v has a value of %s that names %v", key, v.Kind(), v.Object())

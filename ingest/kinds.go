@@ -9,6 +9,7 @@ func servedKinds() []Kind {
 	return []Kind{
 		namespaceKind(), nodeKind(), podKind(), serviceKind(), sliceKind(), meshKind(), serviceEntryKind(),
 		workloadEntryKind(), virtualServiceKind(), destinationRuleKind(), gatewayKind(), sidecarKind(),
+		peerAuthenticationKind(),
 	}
 }
 
@@ -23,8 +24,6 @@ func unservedKinds() (out []Kind) {
 		group, name, plural, reason string
 		security                    bool
 	}{
-		{istio, "security.istio.io", "PeerAuthentication", "peerauthentications",
-			"ports accept plain text and mutual TLS, whatever it says", true},
 		{istio, "security.istio.io", "RequestAuthentication", "requestauthentications", "tokens are not checked", true},
 		{istio, "security.istio.io", "AuthorizationPolicy", "authorizationpolicies", "nothing is denied by it", true},
 		{istio, "networking.istio.io", "EnvoyFilter", "envoyfilters", "nothing is patched by it", false},

@@ -69,6 +69,12 @@ func showObject(v value.Value) string {
 		return showSpec(v.Spec)
 	case *value.Sidecar:
 		return showModel(v.SidecarSettings)
+	case *value.PeerAuthentication:
+		mode := "-"
+		if v.Mode != nil {
+			mode = fmt.Sprint(*v.Mode)
+		}
+		return showLabels(v.Labels) + mode
 	}
 	panic(fmt.Sprintf("no text for %T", v))
 }

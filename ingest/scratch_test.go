@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
+	clientsec "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,7 +121,7 @@ func drawEvent(t *rapid.T) Event {
 	kind := rapid.SampledFrom([]value.Kind{
 		value.KindNamespace, value.KindNode, value.KindPod, value.KindPod, value.KindService, value.KindService, value.KindEndpointSlice,
 		value.KindEndpointSlice, value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindDestinationRule,
-		value.KindGateway, value.KindSidecar, value.KindMeshConfig,
+		value.KindGateway, value.KindSidecar, value.KindPeerAuthentication, value.KindMeshConfig,
 	}).Draw(t, "kind")
 	e := Event{Source: rapid.SampledFrom([]string{"kube", "kube", "dir", "late"}).Draw(t, "source"),
 		Key: value.ObjectKey{Kind: kind}}
@@ -196,6 +199,15 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		out := &clientnet.Gateway{ObjectMeta: m}
 		out.Spec.Servers = []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"},
 			Hosts: []string{"./" + host}}}
+		return out
+	}
+	if kind == value.KindPeerAuthentication {
+		out := &clientsec.PeerAuthentication{ObjectMeta: m}
+		out.Spec.Mtls = &security.PeerAuthentication_MutualTLS{
+			Mode: security.PeerAuthentication_MutualTLS_Mode(rapid.IntRange(0, 3).Draw(t, "mode"))}
+		if selector := labelSets().Draw(t, "selector"); len(selector) > 0 {
+			out.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: selector}
+		}
 		return out
 	}
 	out := &clientnet.Sidecar{ObjectMeta: m}

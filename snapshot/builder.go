@@ -76,6 +76,7 @@ func (s *Snapshot) with(d *Delta) *Snapshot {
 	next.selectors = s.selectors.with(d)
 	next.selected = s.selected.with(d)
 	next.locality.count(d)
+	next.peers = s.peers.with(d, &next)
 	return &next
 }
 

@@ -28,6 +28,7 @@ type Snapshot struct {
 	selectors selectorIndex
 	selected  selectedIndex
 	locality  localityIndex
+	peers     peerIndex
 }
 
 // sep joins the parts of an index key. It sorts before every character that names contain, so that the keys with a

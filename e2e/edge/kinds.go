@@ -3,6 +3,7 @@ package edge
 import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
@@ -29,6 +30,7 @@ func Kinds() []Kind {
 		{value.KindServiceEntry, istio, r.istio(&networking.ServiceEntry{}), 6},
 		{value.KindWorkloadEntry, istio, r.istio(&networking.WorkloadEntry{}), 2},
 		{value.KindSidecar, istio, r.istio(&networking.Sidecar{}), 2},
+		{value.KindPeerAuthentication, "security.istio.io/v1", r.istio(&security.PeerAuthentication{}), 2},
 		{value.KindService, core, r.kubernetes(&corev1.Service{}), 4},
 		{value.KindEndpointSlice, "discovery.k8s.io/v1", r.kubernetes(&discoveryv1.EndpointSlice{}), 3},
 		{value.KindPod, core, r.kubernetes(&corev1.Pod{}), 3},

@@ -10,6 +10,10 @@ func choice(v value.Value) (selector value.Labels, ok bool) {
 		if v != nil {
 			return v.Selector(), true
 		}
+	case *value.PeerAuthentication:
+		if v != nil {
+			return v.Labels, true
+		}
 	}
 	return nil, false
 }

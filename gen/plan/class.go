@@ -58,8 +58,16 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 		return own, ""
 	}
 	w := workload.Of(v, p)
-	own.Targets, own.Sidecar = w.Targets(), w.Sidecar(w.Labels())
+	labels := w.Labels()
+	own.Targets, own.Sidecar, own.Peers = w.Targets(), w.Sidecar(labels), v.Snapshot.PeerPolicies(p.Namespace).Of(labels)
+	// A gRPC server takes one or the other. Clients expect mutual TLS of a workload that says that it speaks it.
+	if p.Traits.Type == value.Proxyless && labels[tlsModeLabel] == "istio" {
+		own.Peers = own.Peers.Stricter()
+	}
 	var id strings.Builder
+	if m := own.Peers; m.Mode != value.Permissive || m.Ports != "" {
+		fmt.Fprintf(&id, " mtls=%d %s", m.Mode, m.Ports)
+	}
 	for _, t := range own.Targets {
 		fmt.Fprintf(&id, " %s:%d:%d", t.Service.ServiceKey, t.Port.Number, t.Number)
 	}
@@ -72,6 +80,9 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 	}
 	return own, id.String()
 }
+
+// tlsModeLabel is the label by which a workload says what its endpoints speak.
+const tlsModeLabel = "security.istio.io/tlsMode"
 
 // newClass is a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
 func newClass(f *scope.Facts, id string, serial int) (c Class, same string) {

@@ -53,7 +53,7 @@ func newMesh(t *rapid.T) *meshMachine {
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{},
 		Sidecars:    map[value.ObjectKey]*value.Sidecar{},
 		Projections: map[value.ServiceKey]*value.Projection{}, Endpoints: map[value.ServiceKey][]*value.Endpoint{},
-		Workloads: map[string]*value.Workload{},
+		Workloads: map[string]*value.Workload{}, Objects: map[value.ObjectKey]value.Value{},
 	}
 	snapshottest.Apply(m.builder, &snapshottest.Batch{Mesh: m.state.Mesh})
 	return m
@@ -120,6 +120,7 @@ func (m *meshMachine) batch(t *rapid.T) {
 		Gateways:         map[value.ObjectKey]*value.Gateway{}, Sidecars: map[value.ObjectKey]*value.Sidecar{},
 		Projections: map[value.ServiceKey]*value.Projection{},
 		Endpoints:   map[value.ServiceKey][]*value.Endpoint{}, Workloads: map[string]*value.Workload{},
+		Objects: map[value.ObjectKey]value.Value{},
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "changes") {
 		m.change(t, b)
@@ -136,6 +137,11 @@ func (m *meshMachine) batch(t *rapid.T) {
 	merge(m.state.Workloads, b.Workloads)
 	for k, e := range b.Endpoints {
 		m.state.Endpoints[k] = e
+	}
+	for k, o := range b.Objects {
+		if m.state.Objects[k] = o; o == nil {
+			delete(m.state.Objects, k)
+		}
 	}
 	snapshottest.Apply(m.builder, b)
 }
@@ -158,7 +164,7 @@ func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		return value.ObjectKey{Kind: kind, Namespace: ns, Name: meta.Name}
 	}
 	switch pick(t, "kind", "service", "service", "virtualservice", "virtualservice", "rule", "gateway", "sidecar",
-		"endpoints", "workload", "mesh") {
+		"peers", "peers", "endpoints", "workload", "mesh") {
 	case "service":
 		k := value.ServiceKey{Host: host(t), Namespace: ns}
 		b.Services[k] = nil
@@ -184,6 +190,11 @@ func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		b.Sidecars[object(value.KindSidecar)] = nil
 		if !gone {
 			b.Sidecars[object(value.KindSidecar)] = randomSidecar(t, meta)
+		}
+	case "peers":
+		b.Objects[object(value.KindPeerAuthentication)] = nil
+		if !gone {
+			b.Objects[object(value.KindPeerAuthentication)] = randomPeers(t, meta)
 		}
 	case "endpoints":
 		k := value.ServiceKey{Host: host(t), Namespace: ns}

@@ -178,7 +178,7 @@ func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {
 		pick(t, "account", "x", "y"), TLSMode: "istio"})
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id,
-			Labels: value.Labels{"version": "v1"},
+			Labels: value.Labels{"version": "v1", "app": pick(t, "endpoint's app", "one", "two")},
 			Ports: []value.EndpointPort{{Name: "p80",
 				Port: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "endpoint port"))},
 				{Name: "p9000", Port: 9000}}})
@@ -193,6 +193,26 @@ func projection(eps []*value.Endpoint) *value.Projection {
 	}
 	p.ServiceAccounts = slices.Compact(p.ServiceAccounts)
 	return p
+}
+
+func randomPeers(t *rapid.T, meta value.Meta) *value.PeerAuthentication {
+	mode := func() *value.MTLSMode {
+		m := rapid.SampledFrom([]value.MTLSMode{value.Permissive, value.Strict, value.Disabled, 9}).Draw(t, "mode")
+		if m > value.Disabled {
+			return nil
+		}
+		return &m
+	}
+	out := &value.PeerAuthentication{Meta: meta, Mode: mode()}
+	if rapid.Bool().Draw(t, "selects") {
+		out.Labels = value.Labels{"app": pick(t, "app", "one", "two")}
+		out.Ports = map[uint32]*value.MTLSMode{}
+		for _, port := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 7000, 8080}), 0, 2,
+			rapid.ID[uint32]).Draw(t, "ports") {
+			out.Ports[port] = mode()
+		}
+	}
+	return out
 }
 
 func selector(t *rapid.T) *typev1beta1.WorkloadSelector {

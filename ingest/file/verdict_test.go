@@ -109,8 +109,11 @@ func TestSameVerdictFromBothDoors(t *testing.T) {
 		{value.KindGateway, `{servers: [{port: {number: 443, name: t, protocol: TLS}, hosts: ["*foo.com"], tls: {mode: PASSTHROUGH}}]}`, "spec.servers[0].hosts[0]"},
 		{value.KindGateway, `{servers: [{port: {number: 80, name: h, protocol: HTTP}}]}`, "spec.servers[0].hosts"},
 		{value.KindSidecar, `{ingress: [{port: {number: 0, name: h, protocol: HTTP}, bind: "unix:///x", defaultEndpoint: "127.0.0.1:80"}]}`, "spec.ingress[0].port.number"},
+		{value.KindPeerAuthentication, `{selector: {matchLabels: {app: web}}, portLevelMtls: {80: {mode: STRICT}}}`, ""},
+		{value.KindPeerAuthentication, `{mtls: {mode: MAYBE}}`, "spec.mtls.mode"},
 	} {
-		text := fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: %s\nmetadata: {name: x, namespace: a}\nspec: %s\n", c.kind, c.spec)
+		text := fmt.Sprintf("apiVersion: %s/v1\nkind: %s\nmetadata: {name: x, namespace: a}\nspec: %s\n", c.kind.Group(),
+			c.kind.Name(), c.spec)
 		directory, server := fromDirectory(t, text), fromAPIServer(t, c.kind, text)
 		if directory != server || directory != c.field {
 			t.Errorf("%s %s: a directory's is refused for %q, an API server's for %q, want %q", c.kind, c.spec,

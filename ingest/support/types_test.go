@@ -12,6 +12,7 @@ import (
 	"istio.io/api/label"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,8 @@ import (
 func roots() []proto.Message {
 	return []proto.Message{
 		&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.ServiceEntry{},
-		&networking.WorkloadEntry{}, &networking.Sidecar{}, &meshconfig.MeshConfig{},
+		&networking.WorkloadEntry{}, &networking.Sidecar{}, &security.PeerAuthentication{},
+		&meshconfig.MeshConfig{},
 	}
 }
 

@@ -22,6 +22,7 @@ func TestEqualReadsEveryField(t *testing.T) {
 	everyField(t, DestinationRule{}, (*DestinationRule).Equal)
 	everyField(t, Gateway{Spec: &networking.Gateway{}}, (*Gateway).Equal)
 	everyField(t, Sidecar{}, (*Sidecar).Equal)
+	everyField(t, PeerAuthentication{}, (*PeerAuthentication).Equal)
 	everyField(t, Visibility{}, func(a, b *Visibility) bool { return a.Equal(*b) })
 }
 

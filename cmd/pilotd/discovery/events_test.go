@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 
 	meshv1 "istio.io/api/networking/v1alpha3"
+	securityv1 "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
+	clientsec "istio.io/client-go/pkg/apis/security/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +31,7 @@ func (g generator) event() ingest.Event {
 	kind := oneOf(g, value.KindService, value.KindService, value.KindPod, value.KindPod, value.KindPod,
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,
 		value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindVirtualService, value.KindDestinationRule, value.KindGateway,
-		value.KindSidecar, value.KindNode, value.KindNamespace, value.KindMeshConfig)
+		value.KindSidecar, value.KindPeerAuthentication, value.KindNode, value.KindNamespace, value.KindMeshConfig)
 	m := metav1.ObjectMeta{Namespace: g.namespace(), Name: g.app(), CreationTimestamp: metav1.Unix(int64(g.IntN(4)), 0)}
 	e := ingest.Event{Source: "test"}
 	object := g.object(kind, &m)
@@ -68,6 +71,8 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 			s.Spec.WorkloadSelector = &meshv1.WorkloadSelector{Labels: map[string]string{"app": "web"}}
 		}
 		return s
+	case value.KindPeerAuthentication:
+		return g.peers(m)
 	case value.KindNode:
 		m.Namespace, m.Name = "", oneOf(g, "n1", "n2")
 		m.Labels = map[string]string{"topology.kubernetes.io/region": "r1", "topology.kubernetes.io/zone": oneOf(g,
@@ -80,6 +85,18 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 		m.Namespace, m.Name = "istio-system", "istio"
 		return fmt.Sprintf("outboundTrafficPolicy: {mode: %s}\n", oneOf(g, "ALLOW_ANY", "REGISTRY_ONLY"))
 	}
+}
+
+func (g generator) peers(m *metav1.ObjectMeta) any {
+	mode := func() *securityv1.PeerAuthentication_MutualTLS {
+		return &securityv1.PeerAuthentication_MutualTLS{Mode: securityv1.PeerAuthentication_MutualTLS_Mode(g.IntN(4))}
+	}
+	p := &clientsec.PeerAuthentication{ObjectMeta: *m, Spec: securityv1.PeerAuthentication{Mtls: mode()}}
+	if g.IntN(2) == 0 {
+		p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": g.app()}}
+		p.Spec.PortLevelMtls = map[uint32]*securityv1.PeerAuthentication_MutualTLS{oneOf[uint32](g, 80, 7000, 9000): mode()}
+	}
+	return p
 }
 
 func (g generator) address() string { return fmt.Sprintf("10.10.0.%d", 1+g.IntN(6)) }

@@ -16,6 +16,8 @@ type Facts struct {
 	Sidecar *value.Sidecar
 	// Targets are the service ports that the workload serves, in the order of workload.Targets.
 	Targets []workload.Target
+	// Peers are what the workload asks of its clients.
+	Peers value.PeerModes
 	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, or
 	// real ports (interception mode NONE). They are nil otherwise, so that workloads may have equal Facts.
 	Addresses []string

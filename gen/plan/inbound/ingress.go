@@ -16,9 +16,8 @@ import (
 func (m *maker) ingressPorts() (captured, bound []gen.InboundChainsKey) {
 	seen := map[int]bool{}
 	for _, i := range m.facts.Sidecar.Ingress {
-		k := m.portKey()
-		k.Target, k.Port = i.Port.Number, i.Port.Number
-		k.Protocol = i.Port.Protocol
+		k := m.portKey(i.Port.Number)
+		k.Port, k.Protocol = k.Target, i.Port.Protocol
 		k.Host = m.sidecarHost()
 		k.StatPrefix = m.stats(&value.Service{ServiceKey: value.ServiceKey{Host: k.Host}},
 			&value.Port{Name: i.Port.Name, Number: k.Port})

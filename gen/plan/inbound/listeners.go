@@ -49,14 +49,16 @@ func (m *maker) atOwnAddress() (names []string) {
 func (m *maker) virtualInbound(declared []gen.InboundChainsKey) *encodecache.Entry {
 	number := m.n.Mesh.InboundPort
 	bind := m.facts.Traits.AnyAddress()
-	rest := m.portKey()
-	rest.Own = number
+	rest := m.undeclared(number)
 	header := gen.InboundListenerKey{
 		Detection: m.n.Mesh.Detection, Name: gen.VirtualInboundName, Bind: bind, Port: number, Captured: true,
 		Transparent: m.facts.Traits.Interception == value.TProxy,
 	}
-	header.TLS, header.HTTP = gen.Inspections(append([]gen.InboundChainsKey{rest}, declared...), number)
-	c := &listener{m.tables.headers.Get(header), m.tables.fixed.Get(rest), m.tables.chains(declared)}
+	header.TLS, header.HTTP = gen.Inspections(slices.Concat(rest, declared), number)
+	c := &listener{header: m.tables.headers.Get(header), ports: m.tables.chains(declared)}
+	for _, k := range rest {
+		c.fixed = append(c.fixed, m.tables.fixed.Get(k))
+	}
 	return c.entry(header.Name)
 }
 
@@ -65,9 +67,8 @@ func (m *maker) virtualInbound(declared []gen.InboundChainsKey) *encodecache.Ent
 func (m *maker) targetPorts() (out []gen.InboundChainsKey) {
 	bind := m.facts.Traits.AnyAddress()
 	for _, target := range m.facts.Targets {
-		k := m.portKey()
-		k.Bind, k.Target, k.Protocol, k.Host, k.Port = bind, target.Number, target.Port.Protocol, target.Service.Host,
-			target.Port.Number
+		k := m.portKey(target.Number)
+		k.Bind, k.Protocol, k.Host, k.Port = bind, target.Port.Protocol, target.Service.Host, target.Port.Number
 		k.StatPrefix, k.Defined = m.stats(target.Service, target.Port), target.Service.Object
 		if !slices.ContainsFunc(out, func(o gen.InboundChainsKey) bool { return o.Target == k.Target }) &&
 			!m.n.Mesh.OwnsPort(k.Target) {

@@ -2,9 +2,11 @@ package inbound
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -17,7 +19,7 @@ type port struct {
 // Part is the name of the chains.
 func (p *port) Part() string { return p.names.Part() }
 
-// Objects are the one that declares the port, and the mesh's configuration.
+// Objects are the one that declares the port, the policy for its clients, and the mesh's configuration.
 func (p *port) Objects() []value.ObjectKey {
 	var out []value.ObjectKey
 	if p.names.Sidecar != (value.Meta{}) {
@@ -25,6 +27,9 @@ func (p *port) Objects() []value.ObjectKey {
 	}
 	if p.names.Defined != (value.ObjectKey{}) {
 		out = append(out, p.names.Defined)
+	}
+	if p.names.Policy != (value.ObjectKey{}) {
+		out = append(out, p.names.Policy)
 	}
 	return append(out, (*value.Mesh)(nil).Object())
 }
@@ -41,12 +46,44 @@ func (t *Tables) chains(declared []gen.InboundChainsKey) []port {
 	return out
 }
 
-// portKey is the Key of the chains for ports that no service declares. Those of declared ports begin with it.
-func (m *maker) portKey() gen.InboundChainsKey {
+// portKey is the Key of the chains for a port of the workload that no service declares, or with 0 for all such. Those of
+// declared ports begin with it.
+func (m *maker) portKey(number int) gen.InboundChainsKey {
 	return gen.InboundChainsKey{
+		Mode: m.facts.Peers.At(number), Policy: m.facts.Peers.From, Target: number,
 		Mesh: m.n.Mesh.HTTP, Peers: m.n.Mesh.Peers, Filters: m.facts.Traits.Filters, HTTP10: m.facts.Traits.HTTP10, Protocol: value.Auto,
 		StatPrefix: m.stats(&value.Service{}, &value.Port{Name: gen.VirtualInboundName}),
 	}
+}
+
+// undeclared are the Keys for connections to ports that nobody declares: for all of them, and for those of which a policy
+// says something else. own is the port of virtualInbound itself.
+func (m *maker) undeclared(own int) []gen.InboundChainsKey {
+	var out []gen.InboundChainsKey
+	add := func(number int) {
+		k := m.portKey(number)
+		k.Undeclared, k.Policy = true, value.ObjectKey{} // workloads of all policies that say the same share them
+		out = append(out, k)
+	}
+	add(0)
+	out[0].Own = own
+	m.facts.Peers.Each(func(number int, _ value.MTLSMode) {
+		if !m.declares(number) {
+			add(number)
+		}
+	})
+	return out
+}
+
+// declares reports whether the Sidecar object that declares the workload's ports, or else one of its services, has a
+// port.
+func (m *maker) declares(number int) bool {
+	if m.declaresPorts() {
+		return slices.ContainsFunc(m.facts.Sidecar.Ingress, func(i *value.IngressListener) bool {
+			return i.Port.Number == number
+		})
+	}
+	return slices.ContainsFunc(m.facts.Targets, func(t workload.Target) bool { return t.Number == number })
 }
 
 // stats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for them.

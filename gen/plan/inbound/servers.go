@@ -5,6 +5,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // servers are the listeners for gRPC servers of the workload: one for each of its ports at each address that a server
@@ -17,7 +18,8 @@ func (m *maker) servers() (out []*encodecache.Entry) {
 		}
 		done = append(done, target.Number)
 		for _, a := range slices.Concat([]string{"0.0.0.0", "::"}, m.facts.Addresses) {
-			out = append(out, m.tables.servers.Get(gen.ServerListenerKey{Address: a, Port: target.Number}))
+			out = append(out, m.tables.servers.Get(gen.ServerListenerKey{Address: a, Port: target.Number,
+				MutualTLS: m.facts.Peers.At(target.Number) == value.Strict}))
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 
+	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/ingest/istio"
@@ -103,7 +104,7 @@ func BenchmarkEntries(b *testing.B) {
 	rest := gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters, Protocol: value.Auto}
 	header := gen.InboundListenerKey{Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006}
 	svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: k.Host}}
-	inbound := &listener{tables.headers.Get(header), tables.fixed.Get(rest),
+	inbound := &listener{tables.headers.Get(header), []*encodecache.Fragment{tables.fixed.Get(rest)},
 		tables.chains([]gen.InboundChainsKey{k})}
 	own := &cluster{tables.clusters.Get(gen.InboundClusterKey{Mesh: m.Connections, IPv4: true}),
 		gen.InboundClusterNames{Services: []*value.Service{svc}, IPv4: true, Target: 8080}}

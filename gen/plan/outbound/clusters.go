@@ -55,6 +55,9 @@ func (k staticCluster) Part() string { return k.name }
 func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
 	assignments []*endpoints.Assignment) {
 	o := upstream{mesh: n.Mesh.Clusters, scope: sc, service: svc, rule: sc.Rule(n, svc)}
+	if p := n.PeerPolicies(svc.Namespace); p.Plain() {
+		o.peers = p
+	}
 	if p := n.Projection(svc.ServiceKey); p.Any {
 		o.projection = p
 	}
@@ -89,13 +92,15 @@ type upstream struct {
 	service    *value.Service
 	rule       *value.DestinationRule
 	projection *value.Projection
+	peers      *value.PeerPolicies // nil unless they speak of plain text
 }
 
 // key is that of the cluster for a port, or for a subset of it.
 func (o *upstream) key(port *value.Port, subset string) gen.ClusterKey {
 	traits := o.scope.Traits
 	k := gen.ClusterKey{
-		Mesh: o.mesh, Service: o.service, Port: port, Projection: o.projection, Rule: o.rule, Subset: subset,
+		Mesh: o.mesh, Service: o.service, Port: port, Projection: o.projection, Peers: o.peers, Rule: o.rule,
+		Subset: subset,
 		Client: gen.ClusterClient{Type: traits.Type, Filters: traits.Filters & gen.ClusterExtensions()},
 	}
 	if traits.Type == value.Proxyless {
@@ -124,7 +129,7 @@ func (o *upstream) assignment(k gen.ClusterKey) endpoints.Key {
 		Service: o.service.ServiceKey, Defined: o.service.Object, Port: k.Port.Name,
 		Subset: value.LabelsKey(o.rule.SubsetLabels(k.Subset)),
 		Local:  o.service.NodeLocal, Draining: gen.KeepsDraining(o.service),
-		Form:   gen.EndpointFormOf(o.service, o.rule, k.Subset, k.Port.Number),
+		Form:   gen.EndpointFormOf(k),
 		Labels: a.Order.Labels, Once: k.Client.Type == value.Proxyless,
 		None: o.service.Resolution == value.DNSLB || o.service.Resolution == value.DNSRoundRobin,
 	}

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -54,6 +55,7 @@ func AffectedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *Affected {
 		s.rule(c.Old)
 		s.rule(c.New)
 	}
+	s.peers()
 	for h := range s.Routes {
 		if !hasService(old, h) || !hasService(n, h) {
 			s.Wide = true
@@ -225,6 +227,33 @@ func (s *step) virtualService(old, now *value.VirtualService) {
 		for h := range snapshot.Destinations(vs) {
 			s.host(h)
 		}
+	}
+}
+
+// peers marks the services of namespaces whose workloads may have begun or ceased to take plain text alone. Nothing else
+// that PeerAuthentications say is for clients.
+func (s *step) peers() {
+	in := map[string]bool{}
+	for k := range snapshot.Of[*value.PeerAuthentication](s.Delta.Objects) {
+		in[k.Namespace] = true
+	}
+	if len(in) == 0 {
+		return
+	}
+	mark := func(services iter.Seq[*value.Service]) {
+		for svc := range services {
+			old, now := s.old.PeerPolicies(svc.Namespace), s.n.PeerPolicies(svc.Namespace)
+			if old != now && (old.Plain() || now.Plain()) {
+				s.host(svc.Host)
+			}
+		}
+	}
+	if in[s.n.Mesh.RootNamespace] {
+		mark(s.n.Services())
+		return
+	}
+	for namespace := range in {
+		mark(s.n.ServicesIn(namespace))
 	}
 }
 
