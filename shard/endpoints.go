@@ -90,9 +90,7 @@ func (w *worker) subscribersTo(services map[value.ServiceKey]struct{}) iter.Seq[
 		}
 	}
 	for name := range names {
-		for s := range w.subscribers.byName.Owners(name) {
-			found[s] = struct{}{}
-		}
+		w.subscribers.to(name, found)
 	}
 	if len(names) > 0 {
 		maps.Copy(found, w.subscribers.toAll)

@@ -12,7 +12,13 @@ type subscribers struct {
 	bySub  map[ads.Subscription]*subscription
 	byName *chunked.Index[string, struct{}, *subscription]
 	toAll  map[*subscription]struct{} // those with a wildcard
+	// rest are those that the index has no room for: each is asked whether it has a name.
+	rest map[*subscription]struct{}
 }
+
+// maxIndexed bounds the names in the index of a worker, for clients may name whatever they like: it takes some 130 bytes
+// for each. What is named together by many counts once.
+const maxIndexed = 48 << 10
 
 // subscription is one set of names, or the wildcard, and who subscribes to it.
 type subscription struct {
@@ -22,6 +28,7 @@ type subscription struct {
 
 func newSubscribers() subscribers {
 	return subscribers{bySub: map[ads.Subscription]*subscription{}, toAll: map[*subscription]struct{}{},
+		rest:   map[*subscription]struct{}{},
 		byName: chunked.NewIndex[string, struct{}, *subscription](func(name string, _ struct{}) string { return name })}
 }
 
@@ -31,10 +38,13 @@ func (s *subscribers) add(c *cohort) {
 	if of == nil {
 		of = &subscription{sub: c.sub, cohorts: map[*cohort]struct{}{}}
 		s.bySub[c.sub] = of
-		if c.sub.All {
+		switch names := c.sub.Names.Map(); {
+		case c.sub.All:
 			s.toAll[of] = struct{}{}
-		} else {
-			s.byName.Add(c.sub.Names.Map(), of)
+		case s.byName.Len()+s.byName.Missing(names) > maxIndexed:
+			s.rest[of] = struct{}{}
+		default:
+			s.byName.Add(names, of)
 		}
 	}
 	of.cohorts[c] = struct{}{}
@@ -47,8 +57,24 @@ func (s *subscribers) remove(c *cohort) {
 		return
 	}
 	delete(s.bySub, c.sub)
+	if _, ok := s.rest[of]; ok {
+		delete(s.rest, of)
+		return
+	}
 	delete(s.toAll, of)
 	if !c.sub.All {
 		s.byName.Remove(c.sub.Names.Map(), of)
+	}
+}
+
+// to adds to found the subscriptions that have a name, but for the wildcards.
+func (s *subscribers) to(name string, found map[*subscription]struct{}) {
+	for of := range s.byName.Owners(name) {
+		found[of] = struct{}{}
+	}
+	for of := range s.rest {
+		if of.sub.Names.Contains(name) {
+			found[of] = struct{}{}
+		}
 	}
 }

@@ -111,3 +111,33 @@ func BenchmarkSubscribers(b *testing.B) {
 		})
 	}
 }
+
+// A subscription that the index has no room for is found all the same, and leaves nothing when it goes; what the index
+// kept for many names is given back.
+func TestSubscriptionsBeyondTheIndex(t *testing.T) {
+	names, s := ads.NewNamesTable(), newSubscribers()
+	list := func(of string, n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprint(of, "-", i))
+		}
+		return out
+	}
+	small := &cohort{sub: ads.Subscription{Names: names.Of(list("small", 10))}}
+	large := &cohort{sub: ads.Subscription{Names: names.Of(list("large", maxIndexed))}}
+	s.add(small)
+	s.add(large)
+	if len(s.rest) != 1 || s.byName.Len() != 10 {
+		t.Fatalf("%d names are in the index, and %d subscriptions beside it, want 10 and 1", s.byName.Len(), len(s.rest))
+	}
+	for name, want := range map[string]*cohort{"small-3": small, "large-3": large} {
+		found := map[*subscription]struct{}{}
+		s.to(name, found)
+		if _, ok := found[s.bySub[want.sub]]; !ok || len(found) != 1 {
+			t.Errorf("%s: found %d subscriptions, want its one", name, len(found))
+		}
+	}
+	s.remove(large)
+	if len(s.rest)+len(s.bySub) != 1 {
+		t.Error("a subscription that is gone is remembered")
+	}
+}

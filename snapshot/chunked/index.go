@@ -1,6 +1,9 @@
 package chunked
 
-import "iter"
+import (
+	"iter"
+	"maps"
+)
 
 // Index finds the owners of Maps by what is in the Maps. Maps that share chunks share what the Index keeps for these,
 // so that adding one costs what is its own, and a list entry for each chunk. It is not safe for concurrent use.
@@ -8,7 +11,11 @@ type Index[K, V, O comparable] struct {
 	keyOf  func(name string, v V) K
 	chunks map[*Chunk[V]]map[O]struct{} // the owners of each
 	byKey  map[K][]*Chunk[V]            // a chunk once for each of its items with that key
+	most   int                          // how many keys byKey had at most since it was made
 }
+
+// leastShrunk is how many keys an Index may have had without ever being made smaller.
+const leastShrunk = 1024
 
 // NewIndex makes an empty Index; keyOf is what an item is found by.
 func NewIndex[K, V, O comparable](keyOf func(name string, v V) K) *Index[K, V, O] {
@@ -29,6 +36,7 @@ func (x *Index[K, V, O]) Add(m Map[V], owner O) {
 		}
 		owners[owner] = struct{}{}
 	}
+	x.most = max(x.most, len(x.byKey))
 }
 
 // Remove notes that owner has m no more.
@@ -43,6 +51,18 @@ func (x *Index[K, V, O]) Remove(m Map[V], owner O) {
 			x.forget(x.keyOf(it.Key, it.Value), c)
 		}
 	}
+	x.shrink()
+}
+
+// shrink gives back the memory of keys that are gone: a map of Go's keeps its room for all that it ever had.
+func (x *Index[K, V, O]) shrink() {
+	if x.most < leastShrunk || len(x.byKey) > x.most/4 {
+		return
+	}
+	byKey, chunks := make(map[K][]*Chunk[V], len(x.byKey)), make(map[*Chunk[V]]map[O]struct{}, len(x.chunks))
+	maps.Copy(byKey, x.byKey)
+	maps.Copy(chunks, x.chunks)
+	x.byKey, x.chunks, x.most = byKey, chunks, len(byKey)
 }
 
 // forget takes one c out of those of k.
@@ -87,6 +107,16 @@ func (x *Index[K, V, O]) Items(k K) iter.Seq[Item[V]] {
 			}
 		}
 	}
+}
+
+// Missing is how many items of m are in no Map that was added.
+func (x *Index[K, V, O]) Missing(m Map[V]) (n int) {
+	for c := range m.Chunks() {
+		if _, ok := x.chunks[c]; !ok {
+			n += len(c.items)
+		}
+	}
+	return n
 }
 
 // Len is the number of keys.
