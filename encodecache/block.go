@@ -130,7 +130,8 @@ func (e *Entry) gatherSotW(g *gather) {
 // gatherDelta appends the resource as a field of a DeltaDiscoveryResponse.
 func (e *Entry) gatherDelta(g *gather) {
 	var v [versionLen]byte
-	e.version.encode(v[:])
+	sum := e.Sum()
+	sum.encode(v[:])
 	n := e.anyLen()
 	g.tag(deltaResource, sizeField(versionLen)+sizeField(n)+sizeStr(e.name))
 	g.tag(resourceVersion, versionLen)

@@ -42,12 +42,12 @@ func (e *Entry) Drop() { e.frame.Store(nil) }
 const keepFrom = 16 << 10
 
 // kept reports whether a EncodedAny is worth its memory.
-func (e *Entry) kept() bool { return e.leaf == nil && e.runs == nil && e.size >= keepFrom }
+func (e *Entry) kept() bool { return e.leaf == nil && e.runs == nil && e.Size() >= keepFrom }
 
 // anyLen is the length of the resource's Any.
 func (e *Entry) anyLen() int {
 	n := sizeStr(e.typeURL)
-	if e.size > 0 {
+	if e.Size() > 0 {
 		n += sizeField(e.size)
 	}
 	return n
@@ -56,7 +56,7 @@ func (e *Entry) anyLen() int {
 // gatherAny appends the Any: its type, and the Fragments as its value.
 func (e *Entry) gatherAny(g *gather) {
 	g.str(anyTypeURL, e.typeURL)
-	if e.size == 0 {
+	if e.Size() == 0 {
 		return
 	}
 	g.tag(anyValue, e.size)

@@ -117,7 +117,7 @@ type contentTable map[contentKey][]weak.Pointer[ads.Content]
 type contentKey struct {
 	typ   xdstype.Type
 	len   int
-	first encodecache.Sum
+	first weak.Pointer[encodecache.Entry] // whose content, which may not be made yet, nobody asks for here
 }
 
 // alike is how many sections of one key are told apart.
@@ -126,7 +126,7 @@ const alike = 8
 func (t contentTable) intern(typ xdstype.Type, s plan.Section) *ads.Content {
 	key := contentKey{typ: typ, len: s.Len()}
 	for _, e := range s.All() {
-		key.first = e.Sum()
+		key.first = weak.Make(e)
 		break
 	}
 	live := t[key][:0]
