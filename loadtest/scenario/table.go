@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/pilotd/pilotd/loadtest/measure"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Title says who ran against what, in a line.
@@ -110,7 +111,12 @@ func signed(bytes float64) string {
 }
 
 // typeNames are the types as reports name them; the last is what no client asked for.
-func typeNames() []string { return []string{"CDS", "EDS", "LDS", "RDS", "other"} }
+func typeNames() (out []string) {
+	for _, row := range xdstype.Standard().Rows() {
+		out = append(out, row.Short)
+	}
+	return append(out, "other")
+}
 
 // Size is a number of bytes as people read it.
 func Size(n int64) string {

@@ -3,4 +3,4 @@ package ads
 import "github.com/pilotd/pilotd/xdstype"
 
 // numTypes is the number of types that the tests serve.
-const numTypes = int(xdstype.Route) + 1
+const numTypes = xdstype.NumStandard

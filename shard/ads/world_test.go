@@ -148,7 +148,8 @@ func (m *mesh) endpoints(name, text string) {
 
 // typeOf is the type of a short name.
 func typeOf(short string) (xdstype.Type, bool) {
-	i := slices.Index([]string{"CDS", "EDS", "LDS", "RDS"}, short)
+	rows := xdstype.Standard().Rows()
+	i := slices.IndexFunc(rows, func(r xdstype.Row) bool { return r.Short == short })
 	return xdstype.Type(max(i, 0)), i >= 0
 }
 
