@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"iter"
+	"slices"
+
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/source"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -22,6 +26,8 @@ type base struct {
 	hosts chunked.Map[*portHosts]
 	// router is what the listeners and routes of a router are made of; nil for others.
 	router *router
+	// parts are what each of the Tables' sources has made.
+	parts []source.Part
 }
 
 // newBase computes a base from nothing: everything is touched.
@@ -61,7 +67,7 @@ func (t *Tables) move(m *move) *base {
 		return t.advanceParts(b, m.n, m.touch)
 	}
 	next := *b
-	next.scope, next.snap = m.to.Unwatched(), m.n
+	next.scope, next.snap, next.parts = m.to.Unwatched(), m.n, t.moveParts(m)
 	t.moveServices(m)
 	if m.to.Traits.Type == value.Router {
 		next.router = t.advanceGateways(b, m.n, m.touch)
@@ -92,6 +98,16 @@ func share[V comparable](pool *chunked.Pool[V], e edit[V], m chunked.Map[V]) chu
 		return m
 	}
 	return pool.Share(e.apply(m))
+}
+
+// moveParts is what the sources make.
+func (t *Tables) moveParts(m *move) []source.Part {
+	var hosts iter.Seq[string]
+	if !m.touch.All {
+		hosts = m.touch.EachHost(m.from.snap, m.n)
+	}
+	return t.sources.advance(m.from.parts, source.At{Scope: m.from.scope, Snapshot: m.from.snap},
+		source.At{Scope: m.to, Snapshot: m.n}, hosts)
 }
 
 // moveStatic replaces what every proxy of the scope has whatever services there are.
@@ -186,11 +202,15 @@ func (b *base) set(overlay *inbound.Overlay, old *base, prev *ResourceSet) *Reso
 	if old == nil {
 		old = &base{}
 	}
-	return &ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, groups: b.groups, Sections: Sections{
-		xdstype.Cluster:  own(xdstype.Cluster, b.clusters, old.clusters),
-		xdstype.Listener: own(xdstype.Listener, b.listeners, old.listeners),
-		xdstype.Route:    b.routes,
-	}}
+	sections := make(Sections, xdstype.NumStandard)
+	sections[xdstype.Cluster] = own(xdstype.Cluster, b.clusters, old.clusters)
+	sections[xdstype.Listener] = own(xdstype.Listener, b.listeners, old.listeners)
+	sections[xdstype.Route] = b.routes
+	for _, p := range b.parts {
+		t, s := p.Section()
+		sections[t] = s
+	}
+	return &ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, groups: b.groups, Sections: sections}
 }
 
 // overlayOf makes what a class on a base has of its own. What is as in old, which may be nil, is taken from there.
@@ -207,5 +227,5 @@ func (w *ResourceSet) equal(o *ResourceSet) bool {
 // equal reports whether two bases hold the same resources, pointer by pointer.
 func (b *base) equal(o *base) bool {
 	return b.clusters.Same(o.clusters) && b.listeners.Same(o.listeners) && b.routes.Same(o.routes) &&
-		b.assignments.Same(o.assignments)
+		b.assignments.Same(o.assignments) && slices.Equal(b.parts, o.parts)
 }

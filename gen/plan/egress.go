@@ -31,7 +31,7 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affect
 		m.edits.groups.put(service, group)
 	}
 	return &base{
-		scope: b.scope, snap: n,
+		scope: b.scope, snap: n, parts: t.moveParts(static),
 		clusters:    t.sections.clusters.Share(m.edits.clusters.apply(Section{})),
 		listeners:   t.sections.listeners.Share(m.edits.listeners.apply(Section{})),
 		routes:      t.sections.routes.Share(m.edits.routes.apply(Section{})),

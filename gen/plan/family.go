@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/source"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -130,14 +133,15 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 // empty reports whether the outsider has what it had.
 func (s *familyStep) empty() bool {
 	return s.clusters.Empty() && s.listeners.Empty() && s.routes.Empty() && s.assignments.Empty() &&
-		s.groups.Empty() && len(s.hosts) == 0
+		s.groups.Empty() && len(s.hosts) == 0 && slices.Equal(s.was.parts, s.is.parts)
 }
 
 // follow is a member's base brought to where the outsider is now.
 func (s *familyStep) follow(b *base) *base {
 	next := &base{scope: b.scope, snap: s.is.snap, router: b.router,
 		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
-		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups), hosts: b.hosts}
+		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups), hosts: b.hosts,
+		parts: s.tables.sources.follow(b.parts, s.was.parts, s.is.parts, source.At{Scope: b.scope, Snapshot: s.is.snap})}
 	var hosts []chunked.Edit[*portHosts]
 	var routes []chunked.Edit[*encodecache.Entry]
 	for i := range s.hosts {

@@ -41,5 +41,8 @@ func (t *Tables) Sizes() map[string]int {
 	for table, n := range t.inbound.Sizes() {
 		out["inbound."+table] = n
 	}
+	for _, s := range t.sources {
+		maps.Copy(out, s.Sizes())
+	}
 	return out
 }

@@ -17,6 +17,7 @@ type Tables struct {
 	trims    *scope.Trims
 	inbound  inbound.Tables
 	gateways gatewayTables
+	sources  sources
 	sections sectionPools
 }
 
@@ -49,6 +50,7 @@ func NewTables() *Tables {
 		trims:    scope.NewTrims(),
 		inbound:  inbound.NewTables(f),
 		gateways: newGatewayTables(f),
+		sources:  newSources(f),
 		sections: newSectionPools(),
 	}
 }
