@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/nametable"
 	"github.com/pilotd/pilotd/gen/plan/source"
 )
 
 // sources are the Sources of the types that a base has as a whole.
 type sources []source.Source
 
-func newSources(*checked.Faults) sources {
-	return nil
+func newSources(f *checked.Faults) sources {
+	return sources{nametable.New(f)}
 }
 
 // advance is what the sources make of the parts of from, which are old, for to. hosts are those that differ; without
