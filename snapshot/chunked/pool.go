@@ -24,7 +24,7 @@ func NewPool[V comparable]() *Pool[V] { return &Pool[V]{known: map[string][]weak
 const (
 	// alike is how many chunks with the same last key a Pool tells apart; it forgets the one that was not found for the
 	// longest time.
-	alike = 8
+	alike = 32
 	// leastSwept is how many keys a Pool may have before it looks for those whose chunks are gone.
 	leastSwept = 64
 )
