@@ -34,13 +34,6 @@ func standard() [NumStandard]Row {
 			Parts:  Parts{Noun: "virtual host", Field: 2, Names: [2]protowire.Number{1}},
 			Errors: Errors{NameField: "name"},
 		},
-		NameTable: {
-			URL: NameTableURL, Short: "NDS", Noun: "name table",
-			// The one resource has no name, is there always, and replaces the one before: a response without it would
-			// never be answered, and would clear nothing.
-			Wildcard: true, Removal: Last,
-			Follows: Listener, Warms: None, Mentions: None,
-		},
 	}
 }
 

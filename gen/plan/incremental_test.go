@@ -319,7 +319,6 @@ func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]str
 	add("cluster", w.Sections.Of(xdstype.Cluster))
 	add("listener", w.Sections.Of(xdstype.Listener))
 	add("route", w.Sections.Of(xdstype.Route))
-	add("name table", w.Sections.Of(xdstype.NameTable))
 	for name, a := range w.Assignments.All() {
 		out["endpoints "+name] = entryVersion(a.Entry(t))
 		if !slices.Contains(w.AssignmentsOf(a.Service), a) {

@@ -5,15 +5,14 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
-	"github.com/pilotd/pilotd/gen/plan/nametable"
 	"github.com/pilotd/pilotd/gen/plan/source"
 )
 
 // sources are the Sources of the types that a base has as a whole.
 type sources []source.Source
 
-func newSources(f *checked.Faults) sources {
-	return sources{nametable.New(f)}
+func newSources(*checked.Faults) sources {
+	return nil
 }
 
 // advance is what the sources make of the parts of from, which are old, for to. hosts are those that differ; without

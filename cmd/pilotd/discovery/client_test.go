@@ -131,9 +131,6 @@ func (c *client) receive(b []byte) []ads.Request {
 	if r.TypeUrl == xdstype.ClusterURL && !seen {
 		out = append(out, ads.Request{TypeURL: xdstype.ListenerURL})
 	}
-	if c.resolves(r.TypeUrl, seen) {
-		out = append(out, ads.Request{TypeURL: xdstype.NameTableURL})
-	}
 	return c.warm(append(out, c.follow(r.TypeUrl)...))
 }
 
@@ -157,16 +154,7 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 	if r.TypeUrl == xdstype.ClusterURL && !seen {
 		out = append(out, ads.Request{Delta: true, TypeURL: xdstype.ListenerURL})
 	}
-	if c.resolves(r.TypeUrl, seen) {
-		out = append(out, ads.Request{Delta: true, TypeURL: xdstype.NameTableURL})
-	}
 	return c.warm(append(out, c.follow(r.TypeUrl)...))
-}
-
-// resolves reports whether the agent beside the client asks for the name table now: after the first listeners, if it
-// answers DNS queries.
-func (c *client) resolves(typeURL string, seen bool) bool {
-	return typeURL == xdstype.ListenerURL && !seen && c.node.GetMetadata().GetFields()["DNS_CAPTURE"].GetBoolValue()
 }
 
 // tell notes a response; the caller holds mu.
