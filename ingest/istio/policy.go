@@ -110,7 +110,6 @@ func balancer(in *networking.LoadBalancerSettings) value.LoadBalancer {
 func warmup(in *networking.LoadBalancerSettings) *value.Warmup {
 	w := in.GetWarmup()
 	if w == nil {
-		//lint:ignore SA1019 users still set it
 		if window := duration(in.GetWarmupDurationSecs()); window.Set {
 			return &value.Warmup{Window: window}
 		}
