@@ -106,6 +106,9 @@ func parse(expression string) (*syntax.Regexp, error) {
 	if err := classNames(text); err != nil {
 		return nil, err
 	}
+	if err := escapesAreBytes(text); err != nil {
+		return nil, err
+	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
 		return nil, errors.New(strings.TrimPrefix(string(e.Code), "regexp: ") + ": " + quoted(e.Expr))
@@ -117,6 +120,18 @@ func parse(expression string) (*syntax.Regexp, error) {
 // piece.
 func escapes(expression string) [][]int {
 	return regexp.MustCompile(`(?s)\\Q.*?(?:\\E|$)|\\[pP]\{[^}]*\}|\\.`).FindAllStringIndex(expression, -1)
+}
+
+// escapesAreBytes refuses escapes of characters beyond a byte, in hexadecimal or octal: RE2 has none where texts are
+// Latin-1.
+func escapesAreBytes(expression string) error {
+	number := regexp.MustCompile(`^\\(?:x\{0*[1-9A-Fa-f][0-9A-Fa-f]{2,}\}|[4-7][0-7]{2})`)
+	for _, at := range escapes(expression) {
+		if found := number.FindString(expression[at[0]:]); found != "" {
+			return fmt.Errorf("invalid escape sequence: %s is more than a byte", quoted(found))
+		}
+	}
+	return nil
 }
 
 // anyByte writes \C, RE2's word for any byte, as Go knows it.

@@ -133,3 +133,15 @@ func FuzzRegex(f *testing.F) {
 		_ = Template(s, s)
 	})
 }
+
+// An escape of more than a byte is refused, as Envoy's RE2 does; one of a byte is not, nor what only looks like one.
+func TestEscapesAreBytes(t *testing.T) {
+	for expression, want := range map[string]bool{
+		`\x{10FFFF}`: false, `a[\x{100}]`: false, `\400`: false,
+		`\x{FF}`: true, `\x{00ff}`: true, `\x41`: true, `\377`: true, `\\x{100}`: true,
+	} {
+		if _, err := parse(expression); (err == nil) != want {
+			t.Errorf("%s: %v, want it taken: %t", expression, err, want)
+		}
+	}
+}
