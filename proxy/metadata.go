@@ -13,6 +13,9 @@ import (
 // ErrNode reports that a client's Node cannot be understood; the wrapping error says what was expected.
 var ErrNode = errors.New("invalid node")
 
+// ErrClaim reports that a client claims to be somebody else than it has proven to be.
+var ErrClaim = errors.New("authorization failed")
+
 // metadataKey is a key of a node's metadata that Accept reads. It reads no others: see Metadata.
 type metadataKey int
 

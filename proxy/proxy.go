@@ -9,12 +9,16 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/pilotd/pilotd/identity"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Peer is what the transport has proven of a client: the identity in its certificate. It is empty, because no listener
-// verifies its clients.
-type Peer struct{}
+// Peer is what a client has proven of itself.
+type Peer struct {
+	identity.Peer
+	// Unchecked lets the client claim a namespace and a service account that it has not proven to be.
+	Unchecked bool
+}
 
 // Proxy is a client as the rest of pilotd knows it. Immutable after Accept.
 type Proxy struct {
@@ -34,14 +38,17 @@ type Proxy struct {
 	Network string
 	// Account is the SERVICE_ACCOUNT.
 	Account string
-	Traits  value.Traits
+	// Proven is who the client has proven to be; the zero value if that is nobody.
+	Proven identity.Peer
+	Traits value.Traits
 }
 
 // Accept decides what a client is, from the Node of its first request and what its connection has proven. The id must
 // be of the form "type~ip~pod.namespace~domain" with type sidecar or router; GENERATOR: grpc in the metadata makes a
-// proxyless client. Accept refuses a Node without an address in the id or in INSTANCE_IPS, and one that is too large.
-// Its errors wrap ErrNode.
-func Accept(n *corev3.Node, _ Peer) (*Proxy, error) {
+// proxyless client. Accept refuses a Node without an address in the id or in INSTANCE_IPS, and one that is too large:
+// these errors wrap ErrNode. One that claims another namespace or service account than its peer has proven to be is
+// refused with an error that wraps ErrClaim.
+func Accept(n *corev3.Node, peer Peer) (*Proxy, error) {
 	if err := checkBounds(n); err != nil {
 		return nil, err
 	}
@@ -59,9 +66,27 @@ func Accept(n *corev3.Node, _ Peer) (*Proxy, error) {
 	}
 	pod, ns, _ := strings.Cut(parts[2], ".")
 	p.Name, p.Namespace = pod, cmp.Or(text(md, keyNamespace), ns)
+	if err := p.prove(peer); err != nil {
+		return nil, err
+	}
 	var err error
 	p.Traits, err = traits(n, parts[0], p.Addresses)
 	return p, err
+}
+
+// prove holds what the proxy claims against what its peer has proven. A service account that it does not name is the
+// proven one.
+func (p *Proxy) prove(peer Peer) error {
+	p.Proven = peer.Peer
+	if !peer.Proven() || peer.Unchecked {
+		return nil
+	}
+	who := peer.Identity
+	if p.Namespace != who.Namespace || p.Account != "" && p.Account != who.ServiceAccount {
+		return fmt.Errorf("%w: the identity %s does not match %s/%s", ErrClaim, who, p.Namespace, p.Account)
+	}
+	p.Account = who.ServiceAccount
+	return nil
 }
 
 // addresses are the comma-separated addresses of INSTANCE_IPS, or else the one in the node id.

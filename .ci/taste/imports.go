@@ -18,8 +18,9 @@ type room struct {
 func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
-			"proxy", "xdstype"}},
-		{"proxy", []string{"=snapshot/value"}},
+			"proxy", "xdstype", "identity"}},
+		{"identity", []string{"=identity"}},
+		{"proxy", []string{"=identity", "=snapshot/value"}},
 		{"status", []string{"snapshot", "report"}},
 		{"report", []string{"=snapshot/value"}},
 		{"ingest", []string{"ingest", "snapshot", "report", "envoytext"}},

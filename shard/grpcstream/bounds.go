@@ -42,15 +42,16 @@ const (
 	ReasonHeld                       // too much waits for the stream
 	ReasonShed                       // too much waits for all streams, and the client does not read
 	ReasonDeadline                   // a request did not come in time
+	ReasonIdentity                   // the client has not proven who it is, or claims to be somebody else
 
 	// NumReasons is how many there are.
-	NumReasons = 9
+	NumReasons = 10
 )
 
 // String is the reason's name.
 func (r Reason) String() string {
 	return [NumReasons]string{"streams", "connections", "request", "field", "node", "subscription", "held", "shed",
-		"deadline"}[r]
+		"deadline", "identity"}[r]
 }
 
 // refusal is the status of a stream that the server ends because of a limit.

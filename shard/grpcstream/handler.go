@@ -2,6 +2,7 @@ package grpcstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -123,6 +124,10 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	if err := sendPlain(ss.Context()); err != nil {
 		return err
 	}
+	peer, err := s.authenticate(ss.Context())
+	if err != nil {
+		return err
+	}
 	st.await()
 	if err := in.next(ss); err != nil {
 		return err
@@ -131,7 +136,7 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 		return in.err
 	}
 	first := in.take()
-	client, err := s.options.Accept(first.Node, proxy.Peer{})
+	client, err := s.options.Accept(first.Node, peer)
 	if err != nil {
 		return invalid(err)
 	}
@@ -141,6 +146,18 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	}
 	in.attached = true
 	return nil
+}
+
+// authenticate is what the client of a stream has proven.
+func (s *Server) authenticate(ctx context.Context) (proxy.Peer, error) {
+	if s.options.Authenticate == nil {
+		return proxy.Peer{}, nil
+	}
+	peer, err := s.options.Authenticate(ctx)
+	if err != nil {
+		return proxy.Peer{}, &refusal{ReasonIdentity, status.Convert(err)}
+	}
+	return peer, nil
 }
 
 // take is the request that has been received; an idle stream keeps nothing.
@@ -192,6 +209,9 @@ func sendPlain(ctx context.Context) error {
 
 // invalid is err as a status.
 func invalid(err error) error {
+	if errors.Is(err, proxy.ErrClaim) {
+		return &refusal{ReasonIdentity, status.New(codes.PermissionDenied, err.Error())}
+	}
 	if _, ok := status.FromError(err); ok {
 		return err
 	}

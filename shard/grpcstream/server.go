@@ -24,6 +24,10 @@ type Options struct {
 	// if the first request has no node. Its error, a status if it has a better code than InvalidArgument, ends the
 	// stream.
 	Accept func(*corev3.Node, proxy.Peer) (*proxy.Proxy, error)
+	// Authenticate finds out who the client of a stream is, before its first request is read. It is called by the
+	// stream's reader and may block for a while; its error, a status, ends the stream. Without it nobody has proven
+	// anything. Streams over plaintext come to it as well.
+	Authenticate func(context.Context) (proxy.Peer, error)
 	// NodeMetadata are the keys of the node's metadata, and NodeExtensions the types of its extensions, that Accept
 	// reads: the node has no others when it is given to Accept.
 	NodeMetadata, NodeExtensions []string

@@ -1,0 +1,115 @@
+package authn
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pilotd/pilotd/identity"
+)
+
+// Credentials are what a client shows.
+type Credentials struct {
+	// Certificates are those of its connection, its own first. That it has the key is proven by the handshake; nothing
+	// else of them has been checked.
+	Certificates []*x509.Certificate
+	// Token is its bearer token; empty for none.
+	Token string
+	// ClusterID is the cluster that it says its token is from; empty for this one.
+	ClusterID string
+}
+
+// Options are the settings of an Authenticator.
+type Options struct {
+	// TrustDomains are those whose identities are let in, the mesh's own first; none while that is not known.
+	TrustDomains func() []string
+	// Roots are who may sign clients' certificates; nil while that is not known.
+	Roots func() *x509.CertPool
+	// Tokens is who is asked about tokens; nil for nobody.
+	Tokens Reviewer
+	// Audiences are those that tokens are to be meant for, any of them.
+	Audiences []string
+	// Issuers make tokens that are checked here.
+	Issuers []*Issuer
+	// ClusterID is the cluster that Tokens knows.
+	ClusterID string
+	// Now is the clock.
+	Now func() time.Time
+	// Refused is told of each refusal. It must not block. It may be nil.
+	Refused func(Reason)
+}
+
+// Authenticator finds out who clients are. Safe for concurrent use.
+type Authenticator struct {
+	// Immutable after New.
+	options Options
+	reviews *reviews
+}
+
+// New makes an Authenticator.
+func New(o Options) *Authenticator {
+	return &Authenticator{options: o, reviews: newReviews(o)}
+}
+
+// Authenticate finds out who a client is. The error is a *Refusal. It may block while somebody is asked about a token.
+func (a *Authenticator) Authenticate(ctx context.Context, c Credentials) (identity.Peer, error) {
+	p, err := a.check(ctx, c)
+	if err == nil {
+		return p, nil
+	}
+	var r *Refusal
+	if !errors.As(err, &r) {
+		r = &Refusal{ReasonMalformed, err.Error()}
+	}
+	if f := a.options.Refused; f != nil {
+		f(r.Reason)
+	}
+	return identity.Peer{}, r
+}
+
+func (a *Authenticator) check(ctx context.Context, c Credentials) (identity.Peer, error) {
+	if len(c.Certificates) == 0 && c.Token == "" {
+		return identity.Peer{}, &Refusal{ReasonMissing, "neither a client certificate nor a token"}
+	}
+	domains := a.options.TrustDomains()
+	if len(domains) == 0 {
+		return identity.Peer{}, &Refusal{ReasonUnavailable, "the mesh's trust domain is not known yet"}
+	}
+	if len(c.Certificates) > 0 {
+		return a.ofCertificate(c.Certificates, domains)
+	}
+	return a.ofToken(ctx, c, domains[0])
+}
+
+// ofCertificate is whom a certificate names, if somebody who is trusted has signed that.
+func (a *Authenticator) ofCertificate(chain []*x509.Certificate, domains []string) (identity.Peer, error) {
+	roots := a.options.Roots()
+	if roots == nil {
+		return identity.Peer{}, &Refusal{ReasonUnavailable, "whose certificates to trust is not known yet"}
+	}
+	leaf, between := chain[0], x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: a.options.Now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return identity.Peer{}, &Refusal{ReasonExpired, "the client certificate is not valid at this time"}
+	case err != nil:
+		return identity.Peer{}, &Refusal{ReasonCertificate, "the client certificate is not signed by a root of the mesh for a client"}
+	case len(leaf.URIs) != 1:
+		return identity.Peer{}, &Refusal{ReasonMalformed, "the client certificate must have exactly one URI as its name"}
+	}
+	who, err := identity.Parse(leaf.URIs[0].String())
+	if err != nil {
+		return identity.Peer{}, &Refusal{ReasonMalformed, "the client certificate names no service account"}
+	}
+	if !slices.Contains(domains, who.TrustDomain) {
+		return identity.Peer{}, &Refusal{ReasonTrustDomain, "the client certificate is of another trust domain"}
+	}
+	return identity.Peer{Identity: who, Until: leaf.NotAfter}, nil
+}
