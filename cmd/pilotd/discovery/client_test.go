@@ -38,6 +38,7 @@ type client struct {
 	useless []string                     // resources that came again as they were
 	history []string                     // the last messages, for reports
 	lastCDS map[string]bool              // clusters that came since the last EDS: their endpoints may come again
+	dropped map[string]bool              // type URL and name of what it unsubscribed from since it was at rest
 	got     []response                   // all responses
 	slow    bool                         // what it has to say waits in outbox until the test lets it go
 	outbox  []ads.Request
@@ -55,7 +56,7 @@ func newClient(s *Server, id uint64, node *corev3.Node, delta bool) (*client, er
 	return &client{id: id, proxy: p, node: node, delta: delta, server: s, inbox: make(chan []byte, 4096),
 		done: make(chan struct{}),
 		has:  map[string]map[string]string{}, asked: map[string][]string{}, last: map[string][2]string{},
-		lastCDS: map[string]bool{}}, nil
+		lastCDS: map[string]bool{}, dropped: map[string]bool{}}, nil
 }
 
 // begin opens the stream with its first request.
@@ -196,7 +197,7 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 	}
 	proof := !c.delta && len(c.got) == 0 // a new stream's first response
 	if had, ok := before[name]; ok && had == string(a.Value) && !root && !proof &&
-		!(a.TypeUrl == xdstype.EndpointURL && c.lastCDS[name]) {
+		!(a.TypeUrl == xdstype.EndpointURL && c.lastCDS[name]) && !c.subscribedAgain(a.TypeUrl, name) {
 		c.useless = append(c.useless, a.TypeUrl+" "+name)
 	}
 	if before[name] != string(a.Value) {
@@ -211,6 +212,16 @@ func (c *client) put(a *anypb.Any, before map[string]string, root bool) {
 		delete(c.lastCDS, name)
 	}
 	c.has[a.TypeUrl][name] = string(a.Value)
+}
+
+// subscribedAgain reports whether a resource may come once more because the client has unsubscribed from it and
+// subscribed to it again: a response that the server sent before it read either request crosses both, so the answer to
+// the second one repeats it. That happens once for each time. The caller holds mu.
+func (c *client) subscribedAgain(typeURL, name string) bool {
+	key := typeURL + " " + name
+	again := c.dropped[key]
+	delete(c.dropped, key)
+	return again
 }
 
 // follow asks for what the clusters or listeners name, if that is not what was asked for last.
@@ -233,6 +244,7 @@ func (c *client) follow(typeURL string) []ads.Request {
 	for n := range c.has[next] {
 		if !slices.Contains(names, n) {
 			delete(c.has[next], n)
+			c.dropped[next+" "+n] = true
 		}
 	}
 	if !c.delta {
@@ -257,10 +269,11 @@ func (c *client) content() map[string]string {
 	return out
 }
 
-// complaints are what was wrong with what the client got.
+// complaints are what was wrong with what the client got until now, when it is at rest: every request is answered.
 func (c *client) complaints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	clear(c.dropped)
 	var out []string
 	for _, i := range c.invalid {
 		out = append(out, "invalid: "+i)
