@@ -47,7 +47,7 @@ func BenchmarkConnect(b *testing.B) {
 			entries[i] = encodecache.NewLeaf(url, fmt.Sprintf("outbound|80||service-%d.ns.svc.cluster.local", i),
 				encodecache.NewFragment(make([]byte, size)))
 		}
-		opening[url] = encodecache.AssembleSotW(url, "v", "1", entries)
+		opening[url] = encodecache.AssembleSotW(encodecache.Header{TypeURL: url, Version: "v", Nonce: "1"}, entries)
 		openingBytes[url] = opening[url].Buffers().Materialize()
 	}
 	s := scene{names: 1000}

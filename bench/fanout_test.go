@@ -107,7 +107,8 @@ func (d *direct) Detach(id uint64) {
 func (d *direct) serve(t fleet.Transport) func() { return serve(d.server.GRPC(nil), t) }
 
 func (d *direct) broadcast(n int) {
-	r := encodecache.AssembleSotW(xdstype.EndpointURL, "0123456789012345678901", fmt.Sprint(n), d.change)
+	r := encodecache.AssembleSotW(encodecache.Header{TypeURL: xdstype.EndpointURL, Version: "0123456789012345678901",
+		Nonce: fmt.Sprint(n)}, d.change)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.streams {
@@ -162,11 +163,11 @@ func BenchmarkFanOut(b *testing.B) {
 		opening := map[string]*encodecache.Response{}
 		openingBytes := map[string][]byte{}
 		for _, url := range []string{xdstype.ClusterURL, xdstype.EndpointURL} {
-			r := encodecache.AssembleSotW(url, "v", "1", nil)
+			r := encodecache.AssembleSotW(encodecache.Header{TypeURL: url, Version: "v", Nonce: "1"}, nil)
 			opening[url], openingBytes[url] = r, r.Buffers().Materialize()
 		}
-		bytes := encodecache.AssembleSotW(xdstype.EndpointURL, "0123456789012345678901", "123456",
-			[]*encodecache.Entry{change}).Buffers().Materialize()
+		bytes := encodecache.AssembleSotW(encodecache.Header{TypeURL: xdstype.EndpointURL, Version: "0123456789012345678901",
+			Nonce: "123456"}, []*encodecache.Entry{change}).Buffers().Materialize()
 		b.Run(s.name+"/null", func(b *testing.B) {
 			fanOut(b, &null{nullserver.New(openingBytes), bytes}, s, clients)
 		})

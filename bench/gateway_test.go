@@ -55,7 +55,8 @@ func (e edge) route(i, variant int) ingest.Event {
 			Spec: networking.VirtualService{
 				Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}, Gateways: []string{gateway},
 				Http: []*networking.HTTPRoute{{
-					Match:   []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/api"}}}},
+					Match: []*networking.HTTPMatchRequest{{
+						Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/api"}}}},
 					Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: to}}},
 					Timeout: durationpb.New(time.Duration(1+variant) * time.Second),
 				}, {Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: to,
@@ -108,8 +109,9 @@ func (e edge) rule(i, variant int) ingest.Event {
 	return put(value.KindDestinationRule,
 		&networkingv1.DestinationRule{ObjectMeta: named(e.tenant(i), fmt.Sprint("svc-", i)),
 			Spec: networking.DestinationRule{
-				Host:          fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, e.tenant(i)),
-				TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(1 + variant)}}},
+				Host: fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, e.tenant(i)),
+				TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{
+					Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(1 + variant)}}},
 			}})
 }
 

@@ -93,7 +93,8 @@ func (m valueMesh) rule(i, n int) *value.DestinationRule {
 		Meta: meta, Export: value.Visibility{Public: true},
 		From: []value.ObjectKey{{Kind: value.KindDestinationRule, Namespace: meta.Namespace, Name: meta.Name}},
 		DestinationPolicy: istio.Policy(&networking.DestinationRule{Host: k.Host,
-			TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(n%1000 + 1)}}},
+			TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{
+				Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: int32(n%1000 + 1)}}},
 			Subsets: []*networking.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}},
 				{Name: "v2", Labels: map[string]string{"version": "v2"}}}}),
 	}
@@ -129,7 +130,8 @@ func (m valueMesh) mesh() *value.Mesh {
 	return istio.Mesh(
 		&meshconfig.MeshConfig{RootNamespace: systemNamespace, TrustDomain: "cluster.local",
 			ProxyListenPort: 15001, ProxyInboundListenPort: 15006,
-			OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}},
+			OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{
+				Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}},
 		"cluster.local", "Kubernetes")
 }
 
@@ -168,7 +170,8 @@ type edit struct {
 func routeEdit(kind string, i int) edit {
 	return edit{kind, func(m valueMesh, n int) *snapshottest.Batch {
 		vs := m.route(i, n+1)
-		return &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{objectKey(value.KindVirtualService, vs.Meta): vs}}
+		return &snapshottest.Batch{VirtualServices: map[value.ObjectKey]*value.VirtualService{
+			objectKey(value.KindVirtualService, vs.Meta): vs}}
 	}}
 }
 
@@ -177,7 +180,8 @@ func edits() []edit {
 		routeEdit("virtualservice", 50),
 		{"destinationrule", func(m valueMesh, n int) *snapshottest.Batch {
 			dr := m.rule(50, n+1)
-			return &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{objectKey(value.KindDestinationRule, dr.Meta): dr}}
+			return &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{
+				objectKey(value.KindDestinationRule, dr.Meta): dr}}
 		}},
 		{"service", func(m valueMesh, n int) *snapshottest.Batch {
 			s := m.service(m.services+1, n)

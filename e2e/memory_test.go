@@ -20,7 +20,8 @@ type crowd struct{ namespaces, services, sidecars int }
 func (c crowd) populate(t *testing.T) string {
 	t.Helper()
 	shape, mesh := filepath.Join(t.TempDir(), "crowd.yaml"), t.TempDir()
-	text := fmt.Sprintf("about: Many namespaces.\nseed: 1\nnamespaces: %d\nservices: %d\npods: 2\ntcp: 0.1\nvirtualServices: 0.2\ndestinationRules: 0.2\n", c.namespaces, c.services)
+	text := fmt.Sprintf("about: Many namespaces.\nseed: 1\nnamespaces: %d\nservices: %d\npods: 2\ntcp: 0.1\n"+
+		"virtualServices: 0.2\ndestinationRules: 0.2\n", c.namespaces, c.services)
 	if err := os.WriteFile(shape, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

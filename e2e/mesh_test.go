@@ -61,8 +61,9 @@ func gatewaySotW() pod {
 // outsider is a client that is no part of the mesh.
 func outsider() pod { return pod{"outsider", "", "10.244.9.1", ""} }
 
-// service is a Service of the sample mesh; ports is the YAML of its ports.
-func service(name, namespace, vip, selector, ports string) string {
+// service is the Service key ("namespace/name") of the sample mesh; ports is the YAML of its ports.
+func service(key, vip, selector, ports string) string {
+	namespace, name, _ := strings.Cut(key, "/")
 	return fmt.Sprintf(`
 ---
 apiVersion: v1
@@ -116,9 +117,9 @@ func podsAndServices() string {
 		gatewaySotW()} {
 		b.WriteString(p.yaml())
 	}
-	b.WriteString(service("web", "shop", webVIP, "app: web", webPorts))
+	b.WriteString(service("shop/web", webVIP, "app: web", webPorts))
 	b.WriteString(webSlice(webV1(), webV2a(), webV2b()))
-	b.WriteString(service("gateway", "istio-system", "10.96.3.1", "app: gateway",
+	b.WriteString(service("istio-system/gateway", "10.96.3.1", "app: gateway",
 		"{name: http, port: 80, targetPort: 8080}"))
 	b.WriteString(slice("gateway", "istio-system", "{name: http, port: 8080, protocol: TCP}", gatewayDelta(),
 		gatewaySotW()))

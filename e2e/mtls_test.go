@@ -22,7 +22,7 @@ func securePod() pod {
 // the connection is mutual TLS, and whoever has no Envoy is still answered.
 func TestMutualTLS(t *testing.T) {
 	w := newWorld(t, inDirectory, baseMesh()+securePod().yaml()+
-		service("secure", "shop", secureVIP, "app: secure", "{name: http, port: 80, targetPort: 8080}")+
+		service("shop/secure", secureVIP, "app: secure", "{name: http, port: 80, targetPort: 8080}")+
 		slice("secure", "shop", "{name: http, port: 8080, protocol: TCP}", securePod()))
 	for _, protocol := range []parts.Protocol{parts.Delta, parts.SotW} {
 		t.Run(string(protocol), func(t *testing.T) { mutualTLS(t, w, protocol) })

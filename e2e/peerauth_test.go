@@ -12,7 +12,7 @@ import (
 // one that it opens to plain text, one to both, whether a service declares them or not.
 func TestPeerAuthentication(t *testing.T) {
 	w := newWorld(t, inDirectory, baseMesh()+securePod().yaml()+
-		service("secure", "shop", secureVIP, "app: secure",
+		service("shop/secure", secureVIP, "app: secure",
 			"{name: http, port: 80, targetPort: 8080}, {name: http-plain, port: 81, targetPort: 8081}")+
 		slice("secure", "shop", "{name: http, port: 8080, protocol: TCP}, {name: http-plain, port: 8081, protocol: TCP}",
 			securePod())+`

@@ -39,7 +39,7 @@ func (n tenant) vip() string  { return fmt.Sprintf("10.96.2.%d", int(n)+1) }
 
 // service is the tenant's Service.
 func (n tenant) service() string {
-	return service("app", fmt.Sprintf("tenant-%d", int(n)), n.vip(), "app: app", "{name: http, port: 80}")
+	return service(fmt.Sprintf("tenant-%d/app", int(n)), n.vip(), "app: app", "{name: http, port: 80}")
 }
 
 // route answers with the round where the path matches the regular expression or is "/".
@@ -189,9 +189,9 @@ func (c visitors) refusals(t *testing.T) (out []int) {
 	return out
 }
 
-// A live Envoy refuses what has passed the door and the checks: pilotd finds the object, in a few answers, and keeps its
-// last good version; the edits of all others get through, and a proxy that starts in the middle has all of them. After a
-// restart pilotd knows of no good version: halving finds the object again. It heals when it is fixed.
+// A live Envoy refuses what has passed the door and the checks: pilotd finds the object, in a few answers, and keeps
+// its last good version; the edits of all others get through, and a proxy that starts in the middle has all of them.
+// After a restart pilotd knows of no good version: halving finds the object again. It heals when it is fixed.
 func TestRefusalHurtsOnlyItself(t *testing.T) {
 	mesh := baseMesh()
 	for n := range tenant(tenants) {

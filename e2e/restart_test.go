@@ -153,7 +153,7 @@ func freesWarmingCluster(t *testing.T, protocol parts.Protocol) {
 	envoy.AwaitReady()
 
 	tap.Hold(xdstype.EndpointURL)
-	w.objects.Apply(latePod().yaml() + service("late", "shop", lateVIP, "app: late",
+	w.objects.Apply(latePod().yaml() + service("shop/late", lateVIP, "app: late",
 		"{name: http, port: 80, targetPort: 8080}") +
 		slice("late", "shop", "{name: http, port: 8080, protocol: TCP}", latePod()))
 	parts.Eventually(t, "the new cluster warms", func() error {

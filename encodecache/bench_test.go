@@ -48,7 +48,7 @@ func BenchmarkAssemble(b *testing.B) {
 			b.ReportAllocs()
 			var r *encodecache.Response
 			for b.Loop() {
-				r = a.SotW(typeURL, "v", "1", c.entries)
+				r = a.SotW(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, c.entries)
 			}
 			b.SetBytes(int64(r.Len()))
 			b.ReportMetric(float64(r.Pieces()), "pieces")
@@ -57,7 +57,7 @@ func BenchmarkAssemble(b *testing.B) {
 			b.ReportAllocs()
 			var r *encodecache.Response
 			for b.Loop() {
-				r = a.Delta(typeURL, "1", "v", c.entries, nil)
+				r = a.Delta(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, c.entries, nil)
 			}
 			b.SetBytes(int64(r.Len()))
 			b.ReportMetric(float64(r.Pieces()), "pieces")

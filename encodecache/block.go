@@ -79,33 +79,34 @@ func (g *gather) addBlocks(blocks []*Block) {
 }
 
 // SotWBlocks is a DiscoveryResponse with the resources of blocks, in their order.
-func (a *Assembler) SotWBlocks(typeURL, version, nonce string, blocks []*Block) *Response {
+func (a *Assembler) SotWBlocks(h Header, blocks []*Block) *Response {
 	tail := a.tail(false)
-	g := &gather{total: len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
-	g.str(sotwVersion, version)
+	g := &gather{total: h.size() + len(tail)}
+	g.str(sotwVersion, h.Version)
 	g.addBlocks(blocks)
-	g.str(sotwTypeURL, typeURL)
-	g.str(sotwNonce, nonce)
-	r := newResponse(g, nonce, tail)
+	g.str(sotwTypeURL, h.TypeURL)
+	g.str(sotwNonce, h.Nonce)
+	r := newResponse(g, h.Nonce, tail)
 	r.blocks = blocks
 	return r
 }
 
 // DeltaBlocks is a DeltaDiscoveryResponse with the resources of blocks, in their order, and the names of what is gone.
-func (a *Assembler) DeltaBlocks(typeURL, nonce string, blocks []*Block, removed []string) *Response {
+func (a *Assembler) DeltaBlocks(h Header, blocks []*Block, removed []string) *Response {
 	tail := a.tail(true)
-	g := &gather{total: len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	g := &gather{total: h.size() + len(tail)}
 	for _, name := range removed {
 		g.total += maxTag + len(name)
 	}
+	g.str(deltaSystemVersion, h.Version)
 	g.addBlocks(blocks)
-	g.str(deltaTypeURL, typeURL)
-	g.str(deltaNonce, nonce)
+	g.str(deltaTypeURL, h.TypeURL)
+	g.str(deltaNonce, h.Nonce)
 	for _, name := range removed {
 		g.tag(deltaRemoved, len(name)) // an empty name is a name
 		g.text(name)
 	}
-	r := newResponse(g, nonce, tail)
+	r := newResponse(g, h.Nonce, tail)
 	r.blocks = blocks
 	return r
 }

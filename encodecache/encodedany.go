@@ -15,10 +15,10 @@ type EncodedAny struct {
 	Len int
 }
 
-// EncodedAny is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two callers at
-// the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and a small
-// one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when asked, and so
-// is that of an Entry in runs, which copies nothing.
+// EncodedAny is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two
+// callers at the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and
+// a small one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when
+// asked, and so is that of an Entry in runs, which copies nothing.
 func (e *Entry) EncodedAny() *EncodedAny {
 	if f := e.frame.Load(); f != nil {
 		return f

@@ -32,18 +32,20 @@ type Entry struct {
 	frame atomic.Pointer[EncodedAny]
 }
 
-// NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from parts, which must
-// yield the same Fragments each time. version is the hash that VersionOf gives for them, or one that the owner derives
-// from theirs by another fixed rule.
-func NewEntry(typeURL, name string, version Sum, size int, parts iter.Seq[*Fragment]) *Entry {
-	return &Entry{typeURL: typeURL, name: name, version: version, size: size, parts: parts}
+// NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from its content.
+func NewEntry(typeURL, name string, c Content) *Entry {
+	return &Entry{typeURL: typeURL, name: name, version: c.Version, size: c.Size, parts: c.Parts}
 }
 
-// Content is what the message of a composite is made of: see NewEntry.
+// Content is what the message of a composite is made of.
 type Content struct {
+	// Version is the hash that VersionOf gives for Parts, or one that the owner derives from theirs by another fixed
+	// rule.
 	Version Sum
-	Size    int
-	Parts   iter.Seq[*Fragment]
+	// Size is the length of the message in bytes.
+	Size int
+	// Parts must yield the same Fragments each time.
+	Parts iter.Seq[*Fragment]
 }
 
 // NewLater is the resource whose content is made when somebody first asks for it, by one call of content: nothing is
@@ -84,7 +86,7 @@ func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragme
 		parts(yield)
 	}
 	version, size := VersionOf(all)
-	return NewEntry(typeURL, name, version, size, all)
+	return NewEntry(typeURL, name, Content{Version: version, Size: size, Parts: all})
 }
 
 // NewAbsent stands for the resource of that name where there is none: what would have been one is left out. It has no

@@ -12,7 +12,8 @@ import (
 // one with the same content is that was made at once.
 func TestLater(t *testing.T) {
 	const url = "type.googleapis.com/example.Thing"
-	parts := slices.Values([]*encodecache.Fragment{encodecache.NewFragment([]byte{1, 2}), encodecache.NewFragment([]byte{3})})
+	parts := slices.Values([]*encodecache.Fragment{encodecache.NewFragment([]byte{1, 2}),
+		encodecache.NewFragment([]byte{3})})
 	version, size := encodecache.VersionOf(parts)
 	calls := 0
 	e := encodecache.NewLater(url, "", func() encodecache.Content {
@@ -27,7 +28,7 @@ func TestLater(t *testing.T) {
 		all.Go(func() { e.Sum() })
 	}
 	all.Wait()
-	at := encodecache.NewEntry(url, "", version, size, parts)
+	at := encodecache.NewEntry(url, "", encodecache.Content{Version: version, Size: size, Parts: parts})
 	if e.Version() != at.Version() || e.Size() != at.Size() || !slices.Equal(e.Message(), at.Message()) ||
 		!slices.EqualFunc(e.EncodedAny().Pieces, at.EncodedAny().Pieces, slices.Equal) {
 		t.Error("it differs from the Entry that is made at once")

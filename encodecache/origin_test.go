@@ -12,7 +12,9 @@ type originKey struct{ part string }
 
 // TestFragmentsTellTheirKey: what a Table made tells from which Key, also when it is a part of an Entry.
 func TestFragmentsTellTheirKey(t *testing.T) {
-	fragments := encodecache.NewTable(func(k originKey) *encodecache.Fragment { return encodecache.NewFragment([]byte(k.part)) })
+	fragments := encodecache.NewTable(func(k originKey) *encodecache.Fragment {
+		return encodecache.NewFragment([]byte(k.part))
+	})
 	leaves := encodecache.NewTable(func(k originKey) *encodecache.Entry {
 		return encodecache.NewLeaf(typeURL, k.part, encodecache.NewFragment([]byte(k.part)))
 	})

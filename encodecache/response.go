@@ -63,53 +63,58 @@ type Response struct {
 	runs   []*Run   // the same
 }
 
+// Header is what a response says besides its resources. Version is version_info in State-of-the-World and
+// system_version_info in Delta.
+type Header struct{ TypeURL, Version, Nonce string }
+
+// size is how many bytes the fields of the header take at most.
+func (h Header) size() int { return len(h.TypeURL) + len(h.Version) + len(h.Nonce) + 3*maxTag }
+
 // AssembleSotW is a DiscoveryResponse with entries, in their order.
-func AssembleSotW(typeURL, version, nonce string, entries []*Entry) *Response {
-	return (*Assembler)(nil).SotW(typeURL, version, nonce, entries)
-}
+func AssembleSotW(h Header, entries []*Entry) *Response { return (*Assembler)(nil).SotW(h, entries) }
 
 // AssembleDelta is a DeltaDiscoveryResponse with entries, in their order, and the names of what is gone.
-func AssembleDelta(typeURL, nonce, systemVersion string, entries []*Entry, removed []string) *Response {
-	return (*Assembler)(nil).Delta(typeURL, nonce, systemVersion, entries, removed)
+func AssembleDelta(h Header, entries []*Entry, removed []string) *Response {
+	return (*Assembler)(nil).Delta(h, entries, removed)
 }
 
 // SotW is AssembleSotW with the control plane's name.
-func (a *Assembler) SotW(typeURL, version, nonce string, entries []*Entry) *Response {
+func (a *Assembler) SotW(h Header, entries []*Entry) *Response {
 	tail := a.tail(false)
-	g := &gather{total: len(version) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	g := &gather{total: h.size() + len(tail)}
 	for _, e := range entries {
 		g.total += sizeField(e.room())
 	}
-	g.str(sotwVersion, version)
+	g.str(sotwVersion, h.Version)
 	for _, e := range entries {
 		e.gatherSotW(g)
 	}
-	g.str(sotwTypeURL, typeURL)
-	g.str(sotwNonce, nonce)
-	return newResponse(g, nonce, tail)
+	g.str(sotwTypeURL, h.TypeURL)
+	g.str(sotwNonce, h.Nonce)
+	return newResponse(g, h.Nonce, tail)
 }
 
 // Delta is AssembleDelta with the control plane's name.
-func (a *Assembler) Delta(typeURL, nonce, systemVersion string, entries []*Entry, removed []string) *Response {
+func (a *Assembler) Delta(h Header, entries []*Entry, removed []string) *Response {
 	tail := a.tail(true)
-	g := &gather{total: len(systemVersion) + len(typeURL) + len(nonce) + 3*maxTag + len(tail)}
+	g := &gather{total: h.size() + len(tail)}
 	for _, e := range entries {
 		g.total += e.deltaRoom()
 	}
 	for _, name := range removed {
 		g.total += maxTag + len(name)
 	}
-	g.str(deltaSystemVersion, systemVersion)
+	g.str(deltaSystemVersion, h.Version)
 	for _, e := range entries {
 		e.gatherDelta(g)
 	}
-	g.str(deltaTypeURL, typeURL)
-	g.str(deltaNonce, nonce)
+	g.str(deltaTypeURL, h.TypeURL)
+	g.str(deltaNonce, h.Nonce)
 	for _, name := range removed {
 		g.tag(deltaRemoved, len(name)) // an empty name is a name
 		g.text(name)
 	}
-	return newResponse(g, nonce, tail)
+	return newResponse(g, h.Nonce, tail)
 }
 
 // newResponse ends a message with tail, in one piece with the last joint and in a buffer that is big enough for

@@ -112,11 +112,13 @@ func TestSotW(t *testing.T) {
 	for n := range len(entries) + 1 {
 		want := &discoveryv3.DiscoveryResponse{VersionInfo: "v1", Resources: anys[:n], TypeUrl: typeURL, Nonce: "17",
 			ControlPlane: &corev3.ControlPlane{Identifier: identifier}}
-		check(t, a.SotW(typeURL, "v1", "17", entries[:n]), want, new(discoveryv3.DiscoveryResponse))
+		check(t, a.SotW(encodecache.Header{TypeURL: typeURL, Version: "v1", Nonce: "17"}, entries[:n]), want,
+			new(discoveryv3.DiscoveryResponse))
 		want.ControlPlane = nil
-		check(t, encodecache.AssembleSotW(typeURL, "v1", "17", entries[:n]), want, new(discoveryv3.DiscoveryResponse))
+		check(t, encodecache.AssembleSotW(encodecache.Header{TypeURL: typeURL, Version: "v1", Nonce: "17"}, entries[:n]),
+			want, new(discoveryv3.DiscoveryResponse))
 	}
-	check(t, encodecache.AssembleSotW("", "", "", nil), &discoveryv3.DiscoveryResponse{},
+	check(t, encodecache.AssembleSotW(encodecache.Header{}, nil), &discoveryv3.DiscoveryResponse{},
 		new(discoveryv3.DiscoveryResponse))
 }
 
@@ -131,10 +133,12 @@ func TestDelta(t *testing.T) {
 			want.Resources = append(want.Resources, &discoveryv3.Resource{Name: e.Name(), Version: e.Version(),
 				Resource: anys[i]})
 		}
-		check(t, a.Delta(typeURL, "17", "s", entries[:n], want.RemovedResources), want,
+		check(t, a.Delta(encodecache.Header{TypeURL: typeURL, Version: "s", Nonce: "17"}, entries[:n], want.RemovedResources),
+			want,
 			new(discoveryv3.DeltaDiscoveryResponse))
 		want.ControlPlane = nil
-		check(t, encodecache.AssembleDelta(typeURL, "17", "s", entries[:n], want.RemovedResources), want,
+		check(t, encodecache.AssembleDelta(encodecache.Header{TypeURL: typeURL, Version: "s", Nonce: "17"}, entries[:n],
+			want.RemovedResources), want,
 			new(discoveryv3.DeltaDiscoveryResponse))
 	}
 }
@@ -168,9 +172,9 @@ func (c *counter) Put(*[]byte) { c.puts++ }
 func TestTrackedTellsWhenTheLastByteIsRead(t *testing.T) {
 	entries, _ := samples(t)
 	for _, r := range []*encodecache.Response{
-		encodecache.NewAssembler(identifier).SotW(typeURL, "v", "1", entries),
-		encodecache.AssembleSotW(typeURL, "v", "1", nil),
-		encodecache.AssembleSotW("", "", "", nil),
+		encodecache.NewAssembler(identifier).SotW(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, entries),
+		encodecache.AssembleSotW(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, nil),
+		encodecache.AssembleSotW(encodecache.Header{}, nil),
 	} {
 		for range 2 { // a response is sent many times
 			var c counter
@@ -242,7 +246,8 @@ func FuzzResponse(f *testing.F) {
 		if err != nil {
 			t.Skip("not UTF-8")
 		}
-		got := encodecache.AssembleDelta(name, nonce, "", entries, []string{gone}).Buffers().Materialize()
+		got := encodecache.AssembleDelta(encodecache.Header{TypeURL: name, Nonce: nonce}, entries,
+			[]string{gone}).Buffers().Materialize()
 		if !bytes.Equal(got, b) {
 			t.Fatalf("got\n%x\nwant\n%x", got, b)
 		}
@@ -260,9 +265,10 @@ func TestBlocks(t *testing.T) {
 				append(delta, encodecache.NewDeltaBlock(slices.Values(run)))
 		}
 		for kind, r := range map[string][2]*encodecache.Response{
-			"SotW": {a.SotWBlocks(typeURL, "v", "1", sotw), a.SotW(typeURL, "v", "1", entries)},
-			"Delta": {a.DeltaBlocks(typeURL, "1", delta, []string{"gone", ""}),
-				a.Delta(typeURL, "1", "", entries, []string{"gone", ""})},
+			"SotW": {a.SotWBlocks(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, sotw),
+				a.SotW(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, entries)},
+			"Delta": {a.DeltaBlocks(encodecache.Header{TypeURL: typeURL, Nonce: "1"}, delta, []string{"gone", ""}),
+				a.Delta(encodecache.Header{TypeURL: typeURL, Nonce: "1"}, entries, []string{"gone", ""})},
 		} {
 			if !bytes.Equal(r[0].Buffers().Materialize(), r[1].Buffers().Materialize()) || r[0].Len() != r[1].Len() {
 				t.Errorf("%s cut at %d: the bytes differ", kind, cut)
@@ -276,8 +282,8 @@ func TestJoined(t *testing.T) {
 	sizes := slices.Repeat([]int{700, 1200, 30, 40 << 10}, 50)
 	e, _ := resource(t, "many", sizes...)
 	for _, r := range []*encodecache.Response{
-		encodecache.AssembleSotW(typeURL, "v", "1", []*encodecache.Entry{e}),
-		encodecache.AssembleDelta(typeURL, "1", "", []*encodecache.Entry{e}, []string{"gone"}),
+		encodecache.AssembleSotW(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"}, []*encodecache.Entry{e}),
+		encodecache.AssembleDelta(encodecache.Header{TypeURL: typeURL, Nonce: "1"}, []*encodecache.Entry{e}, []string{"gone"}),
 	} {
 		j := r.Joined()
 		if j.Pieces() > r.Pieces()/2+2 || j.Len() != r.Len() || !bytes.Equal(j.Buffers().Materialize(),
@@ -291,7 +297,8 @@ func TestJoined(t *testing.T) {
 			t.Error("what is tracked is not what is joined")
 		}
 	}
-	if r := encodecache.AssembleSotW(typeURL, "v", "1", nil); r.Joined() != r {
+	if r := encodecache.AssembleSotW(encodecache.Header{TypeURL: typeURL, Version: "v", Nonce: "1"},
+		nil); r.Joined() != r {
 		t.Error("a small one was copied")
 	}
 }

@@ -26,16 +26,20 @@ func TestRunsSendTheSame(t *testing.T) {
 		}
 		all := slices.Values(slices.Concat(groups...))
 		version, size := VersionOf(all)
-		plain := NewEntry("t", "n", version, size, all)
-		inRuns := NewEntry("t", "n", version, size, all).InRuns(slices.Values(runs))
+		plain := NewEntry("t", "n", Content{Version: version, Size: size, Parts: all})
+		inRuns := NewEntry("t", "n", Content{Version: version, Size: size, Parts: all}).InRuns(slices.Values(runs))
 		for _, form := range []func(*Entry) *Response{
-			func(e *Entry) *Response { return AssembleSotW("t", "v", "1", []*Entry{e}) },
-			func(e *Entry) *Response { return AssembleDelta("t", "1", "", []*Entry{e}, []string{"gone"}) },
 			func(e *Entry) *Response {
-				return (*Assembler)(nil).SotWBlocks("t", "v", "1", []*Block{NewSotWBlock(one(e))})
+				return AssembleSotW(Header{TypeURL: "t", Version: "v", Nonce: "1"}, []*Entry{e})
 			},
 			func(e *Entry) *Response {
-				return (*Assembler)(nil).DeltaBlocks("t", "1", []*Block{NewDeltaBlock(one(e))}, nil)
+				return AssembleDelta(Header{TypeURL: "t", Nonce: "1"}, []*Entry{e}, []string{"gone"})
+			},
+			func(e *Entry) *Response {
+				return (*Assembler)(nil).SotWBlocks(Header{TypeURL: "t", Version: "v", Nonce: "1"}, []*Block{NewSotWBlock(one(e))})
+			},
+			func(e *Entry) *Response {
+				return (*Assembler)(nil).DeltaBlocks(Header{TypeURL: "t", Nonce: "1"}, []*Block{NewDeltaBlock(one(e))}, nil)
 			},
 		} {
 			want, got := form(plain), form(inRuns)
@@ -69,11 +73,11 @@ func BenchmarkSendRuns(b *testing.B) {
 			version, size := VersionOf(slices.Values(all))
 			b.ReportAllocs()
 			for b.Loop() {
-				e := NewEntry("t", "n", version, size, slices.Values(all))
+				e := NewEntry("t", "n", Content{Version: version, Size: size, Parts: slices.Values(all)})
 				if inRuns {
 					e.InRuns(slices.Values(runs))
 				}
-				AssembleSotW("t", "v", "1", []*Entry{e})
+				AssembleSotW(Header{TypeURL: "t", Version: "v", Nonce: "1"}, []*Entry{e})
 			}
 		})
 	}

@@ -72,7 +72,8 @@ func Cluster(k ClusterKey) *clusterpb.Cluster {
 	}
 	if KeepsDraining(k.Service) && k.Subset == "" {
 		b.c.CommonLbConfig.OverrideHostStatus = &corepb.HealthStatusSet{Statuses: []corepb.HealthStatus{
-			corepb.HealthStatus_HEALTHY, corepb.HealthStatus_DRAINING, corepb.HealthStatus_UNKNOWN, corepb.HealthStatus_DEGRADED}}
+			corepb.HealthStatus_HEALTHY, corepb.HealthStatus_DRAINING, corepb.HealthStatus_UNKNOWN,
+			corepb.HealthStatus_DEGRADED}}
 	}
 	b.upgrade(k, policy.Pool)
 	b.pool(k.Mesh.Connections, policy)
@@ -197,8 +198,10 @@ func (b *clusterBuilder) done() *clusterpb.Cluster {
 		return b.c
 	}
 	if b.http.UpstreamProtocolOptions == nil {
-		b.http.UpstreamProtocolOptions = &httppb.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig{
-			ProtocolConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corepb.Http1ProtocolOptions{}}}}
+		b.http.UpstreamProtocolOptions = &httppb.HttpProtocolOptions_ExplicitHttpConfig_{
+			ExplicitHttpConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+					HttpProtocolOptions: &corepb.Http1ProtocolOptions{}}}}
 	}
 	b.c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpOptionsName: anyOf(b.http)}
 	return b.c

@@ -52,12 +52,14 @@ func (b *clusterBuilder) algorithm(lb *value.LoadBalancer) {
 	case value.RoundRobin:
 		b.c.LbPolicy = clusterpb.Cluster_ROUND_ROBIN
 		if start != nil {
-			b.c.LbConfig = &clusterpb.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterpb.Cluster_RoundRobinLbConfig{SlowStartConfig: start}}
+			b.c.LbConfig = &clusterpb.Cluster_RoundRobinLbConfig_{
+				RoundRobinLbConfig: &clusterpb.Cluster_RoundRobinLbConfig{SlowStartConfig: start}}
 		}
 	default:
 		b.c.LbPolicy = clusterpb.Cluster_LEAST_REQUEST
 		if start != nil {
-			b.c.LbConfig = &clusterpb.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterpb.Cluster_LeastRequestLbConfig{SlowStartConfig: start}}
+			b.c.LbConfig = &clusterpb.Cluster_LeastRequestLbConfig_{
+				LeastRequestLbConfig: &clusterpb.Cluster_LeastRequestLbConfig{SlowStartConfig: start}}
 		}
 	}
 }
@@ -83,12 +85,14 @@ func (b *clusterBuilder) hash(h *value.ConsistentHash) {
 	case h.Maglev:
 		b.c.LbPolicy = clusterpb.Cluster_MAGLEV
 		if h.Size != 0 {
-			b.c.LbConfig = &clusterpb.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterpb.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(h.Size)}}
+			b.c.LbConfig = &clusterpb.Cluster_MaglevLbConfig_{
+				MaglevLbConfig: &clusterpb.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(h.Size)}}
 		}
 	default:
 		b.c.LbPolicy = clusterpb.Cluster_RING_HASH
 		if h.Size != 0 {
-			b.c.LbConfig = &clusterpb.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterpb.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(h.Size)}}
+			b.c.LbConfig = &clusterpb.Cluster_RingHashLbConfig_{
+				RingHashLbConfig: &clusterpb.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(h.Size)}}
 		}
 	}
 }

@@ -112,7 +112,8 @@ func InboundCluster(k InboundClusterKey, n InboundClusterNames) *clusterpb.Clust
 		b.c.ClusterDiscoveryType = &clusterpb.Cluster_Type{Type: clusterpb.Cluster_STATIC}
 		b.c.LoadAssignment = &endpointpb.ClusterLoadAssignment{ClusterName: b.c.Name,
 			Endpoints: []*endpointpb.LocalityLbEndpoints{{
-				LbEndpoints: []*endpointpb.LbEndpoint{{HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: n.address()}}}}}}}
+				LbEndpoints: []*endpointpb.LbEndpoint{{
+					HostIdentifier: &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: n.address()}}}}}}}
 	}
 	if k.Leads != ToLoopback {
 		b.c.UpstreamBindConfig = inboundBind(k.IPv4)

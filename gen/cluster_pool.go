@@ -21,8 +21,10 @@ func (b *clusterBuilder) options() *httppb.HttpProtocolOptions {
 }
 
 func (b *clusterBuilder) useHTTP2() {
-	b.options().UpstreamProtocolOptions = &httppb.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig{
-		ProtocolConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corepb.Http2ProtocolOptions{}}}}
+	b.options().UpstreamProtocolOptions = &httppb.HttpProtocolOptions_ExplicitHttpConfig_{
+		ExplicitHttpConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &httppb.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+				Http2ProtocolOptions: &corepb.Http2ProtocolOptions{}}}}
 }
 
 func (b *clusterBuilder) useClientProtocol() {
@@ -30,8 +32,9 @@ func (b *clusterBuilder) useClientProtocol() {
 }
 
 func downstreamProtocol() *httppb.HttpProtocolOptions_UseDownstreamProtocolConfig {
-	return &httppb.HttpProtocolOptions_UseDownstreamProtocolConfig{UseDownstreamProtocolConfig: &httppb.HttpProtocolOptions_UseDownstreamHttpConfig{
-		HttpProtocolOptions: &corepb.Http1ProtocolOptions{}, Http2ProtocolOptions: &corepb.Http2ProtocolOptions{}}}
+	return &httppb.HttpProtocolOptions_UseDownstreamProtocolConfig{
+		UseDownstreamProtocolConfig: &httppb.HttpProtocolOptions_UseDownstreamHttpConfig{
+			HttpProtocolOptions: &corepb.Http1ProtocolOptions{}, Http2ProtocolOptions: &corepb.Http2ProtocolOptions{}}}
 }
 
 // http2 are the HTTP/2 options of a cluster that speaks nothing else, or nil.

@@ -30,7 +30,8 @@ func proxylessCluster(k ClusterKey, p value.TrafficPolicy) *clusterpb.Cluster {
 		b.hash(lb.Hash)
 	}
 	if p.Pool != nil && p.Pool.MaxRequests > 0 {
-		b.c.CircuitBreakers = &clusterpb.CircuitBreakers{Thresholds: []*clusterpb.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(p.Pool.MaxRequests)}}}
+		b.c.CircuitBreakers = &clusterpb.CircuitBreakers{
+			Thresholds: []*clusterpb.CircuitBreakers_Thresholds{{MaxRequests: wrapperspb.UInt32(p.Pool.MaxRequests)}}}
 	}
 	// Mutual TLS only where a rule asks for it: the client may have been built without credentials from xDS, and
 	// nothing tells.
@@ -69,10 +70,11 @@ func providedTLS(peers []string) *tlspb.CommonTlsContext {
 	return &tlspb.CommonTlsContext{
 		TlsCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
 			CertificateName: "default"},
-		ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{
-			CaCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
-				CertificateName: "ROOTCA"},
-			MatchSubjectAltNames: exactly(peers),
-		}},
+		ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{
+			ValidationContext: &tlspb.CertificateValidationContext{
+				CaCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",
+					CertificateName: "ROOTCA"},
+				MatchSubjectAltNames: exactly(peers),
+			}},
 	}
 }

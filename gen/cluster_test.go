@@ -138,11 +138,13 @@ common_lb_config {healthy_panic_threshold:{}}
 ` + httpOptions + ` null`},
 		{"port over rule", "",
 			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, connectionPool: {tcp: {connectTimeout: 1s}},
-			portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: ROUND_ROBIN}}]}}`, "", `
+			portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: ROUND_ROBIN}}]}}`,
+			"", `
 lb_policy null
 connect_timeout 10s`},
 		{"another port's settings", "",
-			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, portLevelSettings: [{port: {number: 81}, loadBalancer: {simple: ROUND_ROBIN}}]}}`, "", `
+			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, portLevelSettings: [{port: {number: 81}, loadBalancer: {simple: ROUND_ROBIN}}]}}`,
+			"", `
 lb_policy RANDOM`},
 		{"subset over rule, part by part", "",
 			`{trafficPolicy: {loadBalancer: {simple: RANDOM}, connectionPool: {tcp: {connectTimeout: 1s}}},
@@ -151,7 +153,8 @@ lb_policy null
 connect_timeout 1s
 eds_cluster_config/service_name outbound|80|a|books.shop.svc.cluster.local`},
 		{"port of subset over all", "", `{trafficPolicy: {connectionPool: {tcp: {connectTimeout: 1s}}},
-			subsets: [{name: a, trafficPolicy: {portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: RANDOM}}]}}]}`, "a", `
+			subsets: [{name: a, trafficPolicy: {portLevelSettings: [{port: {number: 80}, loadBalancer: {simple: RANDOM}}]}}]}`,
+			"a", `
 lb_policy RANDOM
 connect_timeout 10s`},
 		{"mesh below rule", `{defaultTrafficPolicy: {connectionPool: {tcp: {connectTimeout: 3s}}, outlierDetection: {interval: 7s}}}`,
@@ -182,7 +185,8 @@ lb_policy CLUSTER_PROVIDED
 eds_cluster_config null
 transport_socket_matches null`},
 		{"outlier limits of zero are off", "",
-			`{trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0, consecutiveGatewayErrors: 4, minHealthPercent: 10}}}`, "", `
+			`{trafficPolicy: {outlierDetection: {consecutive5xxErrors: 0, consecutiveGatewayErrors: 4, minHealthPercent: 10}}}`,
+			"", `
 outlier_detection {consecutive_5xx:0,consecutive_gateway_failure:4,enforcing_consecutive_5xx:0,enforcing_consecutive_gateway_failure:100,enforcing_success_rate:0}
 common_lb_config {healthy_panic_threshold:{value:10}}`},
 		{"local origin", "", `{trafficPolicy: {outlierDetection: {splitExternalLocalOriginErrors: true}}}`, "", `
@@ -195,7 +199,8 @@ common_lb_config {healthy_panic_threshold:{},locality_weighted_lb_config:{}}`},
 		{"failover turned off by the rule", `{localityLbSetting: {failover: [{from: a, to: b}]}}`,
 			`{trafficPolicy: {outlierDetection: {}, loadBalancer: {localityLbSetting: {enabled: false}}}}`, "", `
 common_lb_config {healthy_panic_threshold:{}}`},
-		{"distribution", "", `{trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: [{from: "a/*", to: {"b/*": 100}}]}}}}`, "", `
+		{"distribution", "",
+			`{trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: [{from: "a/*", to: {"b/*": 100}}]}}}}`, "", `
 common_lb_config {healthy_panic_threshold:{},locality_weighted_lb_config:{}}`},
 		{"h2 by the mesh", `{h2UpgradePolicy: UPGRADE}`, "", "",
 			httpOptions + `/explicit_http_config {http2_protocol_options:{}}`},
@@ -210,7 +215,8 @@ common_lb_config {healthy_panic_threshold:{},locality_weighted_lb_config:{}}`},
 			httpOptions + `/explicit_http_config {http_protocol_options:{}}
 ` + httpOptions + `/common_http_protocol_options {idle_timeout:4s}`},
 		{"pings of HTTP/2", "",
-			`{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 5s, timeout: 2s}}}}}`, "",
+			`{trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, http2KeepAlive: {interval: 5s, timeout: 2s}}}}}`,
+			"",
 			httpOptions + `/explicit_http_config {http2_protocol_options:{connection_keepalive:{interval:5s,timeout:2s}}}`},
 		{"retry budget", "", `{trafficPolicy: {retryBudget: {minRetryConcurrency: 7, budgetInterval: 1s}}}`, "", `
 circuit_breakers {thresholds:[{max_connections:4294967295,max_pending_requests:4294967295,max_requests:4294967295,max_retries:4294967295,` +
@@ -350,7 +356,8 @@ metadata/filter_metadata/istio/config /apis/networking.istio.io/v1/namespaces/sh
 	if got := fieldsOf(t, c, "type", "upstream_bind_config"); got != "type STATIC\nupstream_bind_config null" {
 		t.Error(got)
 	}
-	if a := c.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress(); a.GetAddress() != "::1" || a.GetPortValue() != 8080 {
+	e := c.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint()
+	if a := e.GetAddress().GetSocketAddress(); a.GetAddress() != "::1" || a.GetPortValue() != 8080 {
 		t.Error(a)
 	}
 }
@@ -367,11 +374,13 @@ func TestStaticClusters(t *testing.T) {
 		return fieldsOf(t, gen.InboundPassthroughCluster(k), "upstream_bind_config/source_address/address",
 			"upstream_bind_config/extra_source_addresses")
 	}
-	if got := bind(k); got != "upstream_bind_config/source_address/address ::6\nupstream_bind_config/extra_source_addresses null" {
+	if got := bind(k); got != "upstream_bind_config/source_address/address ::6\n"+
+		"upstream_bind_config/extra_source_addresses null" {
 		t.Error(got)
 	}
 	k.IPv4 = true
-	if got := bind(k); got != "upstream_bind_config/source_address/address 127.0.0.6\nupstream_bind_config/extra_source_addresses [{address:{address:::6,port_value:0}}]" {
+	if got := bind(k); got != "upstream_bind_config/source_address/address 127.0.0.6\n"+
+		"upstream_bind_config/extra_source_addresses [{address:{address:::6,port_value:0}}]" {
 		t.Error(got)
 	}
 }

@@ -42,9 +42,9 @@ func (b *clusterBuilder) security(k ClusterKey, p value.TrafficPolicy) {
 	b.proxyProtocol(p.ProxyProtocol)
 }
 
-// autoMutual reports whether mutual TLS is used without being asked for, which it is not in a namespace that takes plain
-// text alone. Where the endpoints cannot say each for itself whether they speak it (those of headless services, and of
-// clusters that pass connections through), all must.
+// autoMutual reports whether mutual TLS is used without being asked for, which it is not in a namespace that takes
+// plain text alone. Where the endpoints cannot say each for itself whether they speak it (those of headless services,
+// and of clusters that pass connections through), all must.
 func autoMutual(k ClusterKey) bool {
 	if k.Service.External || !k.Mesh.AutoMTLS || k.Peers != nil && k.Peers.Mode == value.Disabled {
 		return false
@@ -155,7 +155,8 @@ func (b *clusterBuilder) originContext(k ClusterKey, tls *value.ClientTLS) *tlsp
 		common.TlsCertificateSdsSecretConfigs = []*tlspb.SdsSecretConfig{certificate}
 	}
 	if tls.SkipVerify {
-		common.ValidationContextType = &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{}}
+		common.ValidationContextType = &tlspb.CommonTlsContext_ValidationContext{
+			ValidationContext: &tlspb.CertificateValidationContext{}}
 	} else {
 		def := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)}
 		if tls.CRL != "" {
@@ -190,8 +191,9 @@ func commonTLS() *tlspb.CommonTlsContext {
 
 func validation(def *tlspb.CertificateValidationContext,
 	root *tlspb.SdsSecretConfig) *tlspb.CommonTlsContext_CombinedValidationContext {
-	return &tlspb.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlspb.CommonTlsContext_CombinedCertificateValidationContext{
-		DefaultValidationContext: def, ValidationContextSdsSecretConfig: root}}
+	return &tlspb.CommonTlsContext_CombinedValidationContext{
+		CombinedValidationContext: &tlspb.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext: def, ValidationContextSdsSecretConfig: root}}
 }
 
 func exactly(names []string) []*matcherpb.StringMatcher {

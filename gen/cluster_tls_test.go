@@ -175,7 +175,8 @@ func TestProxyProtocolWrapsEverySocket(t *testing.T) {
 
 // A gRPC client refuses what it does not know, so nothing of Envoy's is there.
 func TestProxylessClusterIsPlain(t *testing.T) {
-	k := clusterKey(t, "", `{trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST}, connectionPool: {tcp: {maxConnections: 3}, http: {http2MaxRequests: 4}}, outlierDetection: {}}}`, "")
+	k := clusterKey(t, "", `{trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST}, outlierDetection: {},
+		connectionPool: {tcp: {maxConnections: 3}, http: {http2MaxRequests: 4}}}}`, "")
 	k.Client = gen.ClusterClient{Type: value.Proxyless}
 	want := `lb_policy null
 filters null

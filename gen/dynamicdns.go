@@ -21,9 +21,10 @@ import (
 // The outbound traffic policy ALLOW_ANY_DYNAMIC_DNS lets a sidecar resolve the host of a request itself, where no
 // service is meant:
 //
-//	any HTTP listener       the dynamic_forward_proxy filter resolves the host of requests that are routed to AllowAnyDynamicDNSCluster
-//	RouteConfiguration      the catch-all virtual host routes to AllowAnyDynamicDNSCluster
-//	virtualOutbound         a chain for HTTP, with the same route; other bytes go to PassthroughCluster
+//	any HTTP listener          the dynamic_forward_proxy filter resolves the host of requests that are routed to
+//	                           AllowAnyDynamicDNSCluster
+//	RouteConfiguration         the catch-all virtual host routes to AllowAnyDynamicDNSCluster
+//	virtualOutbound            a chain for HTTP, with the same route; other bytes go to PassthroughCluster
 //	AllowAnyDynamicDNSCluster  connects to the addresses that the filter found, with TLS if the policy says so
 
 // DynamicDNS says whether a proxy resolves the hosts of requests to unknown services, and how. Comparable; the zero
@@ -61,7 +62,8 @@ func (d DynamicDNS) cache() *dfppb.DnsCacheConfig {
 
 // filter is the configuration of the HTTP filter that resolves hosts.
 func (d DynamicDNS) filter() *anypb.Any {
-	return anyOf(&dfpfilterpb.FilterConfig{ImplementationSpecifier: &dfpfilterpb.FilterConfig_DnsCacheConfig{DnsCacheConfig: d.cache()}})
+	return anyOf(&dfpfilterpb.FilterConfig{
+		ImplementationSpecifier: &dfpfilterpb.FilterConfig_DnsCacheConfig{DnsCacheConfig: d.cache()}})
 }
 
 // DynamicDNSCluster is AllowAnyDynamicDNSCluster: it connects to the address that the name of each request's host has.
@@ -74,7 +76,8 @@ func DynamicDNSCluster(k StaticClusterKey) *clusterpb.Cluster {
 	b.pool(k.Mesh, value.TrafficPolicy{})
 	// The cluster stands for no service and no port: what the context of another cluster would take from them is empty
 	// here.
-	of := ClusterKey{Mesh: &value.ClusterSettings{TLS: k.Defaults}, Service: &value.Service{External: true}, Port: &value.Port{}}
+	of := ClusterKey{Mesh: &value.ClusterSettings{TLS: k.Defaults}, Service: &value.Service{External: true},
+		Port: &value.Port{}}
 	// unless tls says otherwise
 	b.options().UpstreamHttpProtocolOptions = &corepb.UpstreamHttpProtocolOptions{AutoSni: true,
 		AutoSanValidation: true}
@@ -116,7 +119,8 @@ func addVirtualHTTP(l *listenerpb.Listener, k VirtualHTTPKey) {
 		StatPrefix: name,
 	})
 	routes := RouteConfiguration(RouteConfigurationKey{Name: name})
-	routes.VirtualHosts = []*routepb.VirtualHost{catchAll(CatchAllKey{CountAttempts: k.CountAttempts, Cluster: DynamicDNSOut})}
+	routes.VirtualHosts = []*routepb.VirtualHost{
+		catchAll(CatchAllKey{CountAttempts: k.CountAttempts, Cluster: DynamicDNSOut})}
 	m.RouteSpecifier = &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: routes}
 	last := len(l.FilterChains) - 1
 	l.FilterChains = append(l.FilterChains[:last:last], &listenerpb.FilterChain{

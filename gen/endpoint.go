@@ -146,7 +146,8 @@ type EndpointKey struct {
 // LbEndpoint is an endpoint, without its metadata.
 func LbEndpoint(k EndpointKey) *endpointpb.LbEndpoint {
 	return &endpointpb.LbEndpoint{
-		HostIdentifier:      &endpointpb.LbEndpoint_Endpoint{Endpoint: &endpointpb.Endpoint{Address: endpointAddress(k.Endpoint.Addresses[0], k.Port)}},
+		HostIdentifier: &endpointpb.LbEndpoint_Endpoint{
+			Endpoint: &endpointpb.Endpoint{Address: endpointAddress(k.Endpoint.Addresses[0], k.Port)}},
 		HealthStatus:        healthStatus(k.Endpoint.Health),
 		LoadBalancingWeight: wrapperspb.UInt32(max(1, k.Endpoint.Weight)),
 	}
@@ -172,8 +173,8 @@ func healthStatus(h value.Health) corepb.HealthStatus {
 	return corepb.HealthStatus_UNKNOWN
 }
 
-// EndpointMetadataKey is the whole input of an endpoint's metadata, the same for all endpoints of a workload that are of
-// one form.
+// EndpointMetadataKey is the whole input of an endpoint's metadata, the same for all endpoints of a workload that are
+// of one form.
 type EndpointMetadataKey struct {
 	Identity value.Identity
 	Form     EndpointForm

@@ -11,14 +11,15 @@ import (
 
 // Filters are generated from three lists, one for each level at which Envoy has them:
 //
-//	httpFilterList      in every HTTP connection manager: sidecars outbound and inbound, gateways, gRPC clients and servers
+//	httpFilterList      in every HTTP connection manager: of sidecars (outbound and inbound), of gateways, of gRPC
+//	                    clients and servers
 //	networkFilterList   in every filter chain of a listener
 //	upstreamFilterList  in every cluster
 //
 // A list is in the order in which traffic passes. To add a filter, add a row at its place in a list, and to the Key of
-// the list what the row reads. Filters that belong to one workload (authorization, JWT, telemetry, WebAssembly) are rows
-// like all others: httpFilterList and networkFilterList mark where Envoy must have them. Patches of users (EnvoyFilter)
-// to filters apply to what generate returns, for they may name any filter, in whatever list it stands.
+// the list what the row reads. Filters that belong to one workload (authorization, JWT, telemetry, WebAssembly) are
+// rows like all others: httpFilterList and networkFilterList mark where Envoy must have them. Patches of users
+// (EnvoyFilter) to filters apply to what generate returns, for they may name any filter, in whatever list it stands.
 
 // filterRow is one filter of a list.
 type filterRow[K any] struct {

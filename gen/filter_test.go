@@ -17,8 +17,10 @@ import (
 // the type of the filter's configuration, and none where the type is one of Envoy's own that is in every build.
 func TestFiltersNeedWhatNodesListThemBy(t *testing.T) {
 	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "").HTTP
-	for _, class := range []ListenerClass{SidecarOutbound, SidecarInbound, GatewayListener, ProxylessClient, ProxylessServer} {
-		checkRows(t, httpFilterList(), HTTPConnectionManagerKey{Mesh: mesh, Class: class, DynamicDNS: DynamicDNS{Served: true}})
+	for _, class := range []ListenerClass{SidecarOutbound, SidecarInbound, GatewayListener, ProxylessClient,
+		ProxylessServer} {
+		checkRows(t, httpFilterList(), HTTPConnectionManagerKey{Mesh: mesh, Class: class,
+			DynamicDNS: DynamicDNS{Served: true}})
 	}
 	checkRows(t, networkFilterList(), filterChain{meetsPeers: true, tcp: tcpTo("x"),
 		http: HTTPConnectionManager(HTTPConnectionManagerKey{Mesh: mesh, StatPrefix: "x", RouteName: "x"})})

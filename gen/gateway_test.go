@@ -63,7 +63,8 @@ func TestGatewayCredentials(t *testing.T) {
 		{"mode: OPTIONAL_MUTUAL\ncredentialName: one\ncaCertCredentialName: roots",
 			"[kubernetes://one] kubernetes://roots-cacert []"},
 		{"mode: SIMPLE\ncredentialName: one\nsubjectAltNames: [client]", "[kubernetes://one]  [client]"},
-		{"mode: MUTUAL\ntlsCertificates: [{serverCertificate: a, privateKey: b}, {serverCertificate: c, privateKey: d}]\ncaCertificates: ca", "[file-cert:a~b file-cert:c~d] file-root:ca []"},
+		{"mode: MUTUAL\ntlsCertificates: [{serverCertificate: a, privateKey: b}, {serverCertificate: c, privateKey: d}]\n" +
+			"caCertificates: ca", "[file-cert:a~b file-cert:c~d] file-root:ca []"},
 	} {
 		in := &networking.ServerTLSSettings{}
 		fromYAML(t, c.tls, in)

@@ -171,7 +171,8 @@ func SocketAddress(host string, port uint32) *corev3.Address {
 func TLSInspector(disabled *listenerpb.ListenerFilterChainMatchPredicate) *listenerpb.ListenerFilter {
 	return &listenerpb.ListenerFilter{
 		Name: "envoy.filters.listener.tls_inspector", FilterDisabled: disabled,
-		ConfigType: &listenerpb.ListenerFilter_TypedConfig{TypedConfig: anyOf(&tlsinspectorpb.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(512)})},
+		ConfigType: &listenerpb.ListenerFilter_TypedConfig{
+			TypedConfig: anyOf(&tlsinspectorpb.TlsInspector{InitialReadBufferSize: wrapperspb.UInt32(512)})},
 	}
 }
 

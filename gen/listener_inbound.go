@@ -46,7 +46,8 @@ type Inspection struct {
 }
 
 // inspector makes the filter with the condition under which it stays out; nothing, if that is always.
-func (i Inspection) inspector(make func(*listenerpb.ListenerFilterChainMatchPredicate) *listenerpb.ListenerFilter) []*listenerpb.ListenerFilter {
+func (i Inspection) inspector(make func(
+	*listenerpb.ListenerFilterChainMatchPredicate) *listenerpb.ListenerFilter) []*listenerpb.ListenerFilter {
 	switch {
 	case i.Except == "" && !i.On:
 		return nil
@@ -64,9 +65,10 @@ func portsMatch(ports string) *listenerpb.ListenerFilterChainMatchPredicate {
 	var rules []*listenerpb.ListenerFilterChainMatchPredicate
 	for p := range strings.FieldsSeq(ports) {
 		n, _ := strconv.Atoi(p)
-		rules = append(rules, &listenerpb.ListenerFilterChainMatchPredicate{Rule: &listenerpb.ListenerFilterChainMatchPredicate_DestinationPortRange{
-			DestinationPortRange: &typepb.Int32Range{Start: int32(n), End: int32(n + 1)},
-		}})
+		rules = append(rules, &listenerpb.ListenerFilterChainMatchPredicate{
+			Rule: &listenerpb.ListenerFilterChainMatchPredicate_DestinationPortRange{
+				DestinationPortRange: &typepb.Int32Range{Start: int32(n), End: int32(n + 1)},
+			}})
 	}
 	if len(rules) == 1 {
 		return rules[0]

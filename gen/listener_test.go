@@ -44,7 +44,8 @@ func bytesTo(upstreams gen.Upstreams) gen.ChainKey {
 
 // inbound is virtualInbound's header with the chains of ports.
 func inbound(m *value.Mesh, filters value.Filters, ports ...gen.InboundChainsKey) *listenerpb.Listener {
-	k := gen.InboundListenerKey{Detection: m.Detection, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006, Captured: true}
+	k := gen.InboundListenerKey{Detection: m.Detection, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006,
+		Captured: true}
 	k.TLS, k.HTTP = gen.Inspections(ports, 15006)
 	l := gen.InboundListener(k)
 	l.FilterChains = append(l.FilterChains, gen.InboundBlackhole(m.InboundPort, filters))
@@ -64,8 +65,8 @@ func listeners() map[string]*listenerpb.Listener {
 		gen.Prefixes([]string{"10.1.2.3/8", "10.9.9.9"})
 	weighted := bytesTo(gen.Upstreams("").Add("outbound|1||a", 80).Add("outbound|2||b", 20))
 	weighted.TCP.Protocol, weighted.Rule = value.Mongo, value.Meta{Namespace: "shop", Name: "split"}
-	weighted.TCP.Policy = gen.TCPPolicy{Idle: value.Duration{Seconds: 60, Set: true}, MaxDuration: value.Duration{Seconds: 3600, Set: true},
-		HashSource: true}
+	weighted.TCP.Policy = gen.TCPPolicy{Idle: value.Duration{Seconds: 60, Set: true},
+		MaxDuration: value.Duration{Seconds: 3600, Set: true}, HashSource: true}
 	declared := []gen.InboundChainsKey{
 		{Protocol: value.Auto},
 		{Target: 8080, Port: 80, Protocol: value.GRPC, Host: "web.shop.svc.cluster.local"},
@@ -236,8 +237,9 @@ func BenchmarkListener(b *testing.B) {
 				Chains: tcp}))
 		},
 		"inbound port": func() []byte {
-			return gen.InboundChainFields(gen.InboundChains(gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters,
-				Bind: "0.0.0.0", Target: 8080, Port: 80, Protocol: value.HTTP}))
+			return gen.InboundChainFields(gen.InboundChains(
+				gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters,
+					Bind: "0.0.0.0", Target: 8080, Port: 80, Protocol: value.HTTP}))
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -9,7 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// filterChain is what the network filters of a filter chain are made from, on whatever side of whatever proxy it stands.
+// filterChain is what the network filters of a filter chain are made from, on whatever side of whatever proxy it
+// stands.
 type filterChain struct {
 	// filters are the extensions that the proxy has.
 	filters value.Filters

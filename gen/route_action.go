@@ -32,7 +32,8 @@ func forward(k RoutesKey, mesh *value.RouteSettings, h *value.HTTPRoute, authori
 		out.ClusterSpecifier = &routepb.RouteAction_Cluster{Cluster: k.cluster(d)}
 		hashed = k.addHash(out, d)
 	} else if clusters := weighted(k, out, h.Destinations); len(clusters) > 0 {
-		out.ClusterSpecifier = &routepb.RouteAction_WeightedClusters{WeightedClusters: &routepb.WeightedCluster{Clusters: clusters}}
+		out.ClusterSpecifier = &routepb.RouteAction_WeightedClusters{
+			WeightedClusters: &routepb.WeightedCluster{Clusters: clusters}}
 	} else {
 		return nil
 	}
@@ -112,8 +113,9 @@ func mirrors(k RoutesKey, h *value.HTTPRoute) []*routepb.RouteAction_RequestMirr
 			continue
 		}
 		out = append(out, &routepb.RouteAction_RequestMirrorPolicy{
-			Cluster: k.cluster(m.Destination), RuntimeFraction: &corepb.RuntimeFractionalPercent{DefaultValue: fraction(m.Share)},
-			TraceSampled: wrapperspb.Bool(false), DisableShadowHostSuffixAppend: true,
+			Cluster:         k.cluster(m.Destination),
+			RuntimeFraction: &corepb.RuntimeFractionalPercent{DefaultValue: fraction(m.Share)},
+			TraceSampled:    wrapperspb.Bool(false), DisableShadowHostSuffixAppend: true,
 		})
 	}
 	return out

@@ -100,7 +100,8 @@ func stringMatcher(in value.StringMatch) *matcherpb.StringMatcher {
 	case value.MatchPrefix:
 		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: in.Text}}
 	case value.MatchRegex:
-		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_SafeRegex{SafeRegex: &matcherpb.RegexMatcher{Regex: in.Text}}}
+		return &matcherpb.StringMatcher{
+			MatchPattern: &matcherpb.StringMatcher_SafeRegex{SafeRegex: &matcherpb.RegexMatcher{Regex: in.Text}}}
 	}
 	return nil
 }

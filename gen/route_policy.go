@@ -58,8 +58,9 @@ func retryPolicy(in *value.Retries, sticky bool) *routepb.RetryPolicy {
 	}
 	if elsewhere {
 		out.RetryHostPredicate = []*routepb.RetryPolicy_RetryHostPredicate{{
-			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routepb.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: anyOf(&previoushostspb.PreviousHostsPredicate{})},
+			Name: "envoy.retry_host_predicates.previous_hosts",
+			ConfigType: &routepb.RetryPolicy_RetryHostPredicate_TypedConfig{
+				TypedConfig: anyOf(&previoushostspb.PreviousHostsPredicate{})},
 		}}
 	}
 	return out
@@ -101,8 +102,9 @@ func filterConfigs(h *value.HTTPRoute, proxyless bool) map[string]*anypb.Any {
 func fault(in *value.Fault) *faultpb.HTTPFault {
 	out := &faultpb.HTTPFault{}
 	if in.Delay.Set {
-		out.Delay = &faultcommonpb.FaultDelay{FaultDelaySecifier: &faultcommonpb.FaultDelay_FixedDelay{FixedDelay: duration(in.Delay)},
-			Percentage: fraction(in.Delayed)}
+		out.Delay = &faultcommonpb.FaultDelay{
+			FaultDelaySecifier: &faultcommonpb.FaultDelay_FixedDelay{FixedDelay: duration(in.Delay)},
+			Percentage:         fraction(in.Delayed)}
 	}
 	switch in.Abort {
 	case value.HTTPAbort:
@@ -118,11 +120,12 @@ func fault(in *value.Fault) *faultpb.HTTPFault {
 func cors(in *value.CORS) *corspb.CorsPolicy {
 	out := &corspb.CorsPolicy{
 		ForwardNotMatchingPreflights: wrapperspb.Bool(!in.IgnoreUnmatched),
-		FilterEnabled:                &corepb.RuntimeFractionalPercent{DefaultValue: fraction(value.Fraction{Parts: 100, Of: 100})},
-		AllowCredentials:             boolean(in.AllowCredentials),
-		AllowHeaders:                 strings.Join(in.AllowHeaders, ","),
-		AllowMethods:                 strings.Join(in.AllowMethods, ","),
-		ExposeHeaders:                strings.Join(in.ExposeHeaders, ","),
+		FilterEnabled: &corepb.RuntimeFractionalPercent{
+			DefaultValue: fraction(value.Fraction{Parts: 100, Of: 100})},
+		AllowCredentials: boolean(in.AllowCredentials),
+		AllowHeaders:     strings.Join(in.AllowHeaders, ","),
+		AllowMethods:     strings.Join(in.AllowMethods, ","),
+		ExposeHeaders:    strings.Join(in.ExposeHeaders, ","),
 	}
 	for _, o := range in.Origins {
 		out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, stringMatcher(o))

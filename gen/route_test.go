@@ -93,7 +93,8 @@ func routesKey(t testing.TB, a *txtar.Archive) gen.VirtualHostKey {
 		case "virtualservice":
 			spec := &networking.VirtualService{}
 			fromYAML(t, string(f.Data), spec)
-			k.Routes.Service = &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "routes"}, Routing: istio.Routing(spec)}
+			k.Routes.Service = &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "routes"},
+				Routing: istio.Routing(spec)}
 			continue
 		case "rule":
 			d.Rule = clusterRule(t, string(f.Data))

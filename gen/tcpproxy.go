@@ -77,7 +77,8 @@ func tcpProxy(k TCPProxyKey) *tcppb.TcpProxy {
 	proxy := &tcppb.TcpProxy{StatPrefix: k.StatPrefix}
 	proxy.IdleTimeout, proxy.MaxDownstreamConnectionDuration = duration(k.Policy.Idle), duration(k.Policy.MaxDuration)
 	if k.Policy.HashSource {
-		proxy.HashPolicy = []*typepb.HashPolicy{{PolicySpecifier: &typepb.HashPolicy_SourceIp_{SourceIp: &typepb.HashPolicy_SourceIp{}}}}
+		proxy.HashPolicy = []*typepb.HashPolicy{{
+			PolicySpecifier: &typepb.HashPolicy_SourceIp_{SourceIp: &typepb.HashPolicy_SourceIp{}}}}
 	}
 	setUpstreams(proxy, k.Upstreams)
 	return proxy

@@ -53,7 +53,8 @@ func TestWhatMultipliesIsBounded(t *testing.T) {
 		v.Spec.Hosts = hosts(n)
 		for range routes {
 			v.Spec.Http = append(v.Spec.Http, &networking.HTTPRoute{
-				Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/"}}}},
+				Match: []*networking.HTTPMatchRequest{{
+					Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "/"}}}},
 				Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a"}}},
 			})
 		}

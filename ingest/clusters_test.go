@@ -102,8 +102,8 @@ spec: {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]
 	}
 }
 
-// TestSourcesMergeByPrecedence: of the sources that hold an object, the first of those given to NewStore counts, and the
-// next one's comes back when it goes, in whatever order events come.
+// TestSourcesMergeByPrecedence: of the sources that hold an object, the first of those given to NewStore counts, and
+// the next one's comes back when it goes, in whatever order events come.
 func TestSourcesMergeByPrecedence(t *testing.T) {
 	order := []string{"flag", "kube", "kube east", "dir"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -26,21 +26,21 @@
 // own CRDs. What Envoy's texts may look like is package envoytext.
 //
 // A kind is described once, by a Kind: how the API calls it, how it is decoded, stripped and checked, what its value is
-// and how values are compared. Sources, the Store, metrics, pages and docs/api-support.md read the descriptions. To add a
-// kind, write its value in package value (the type, its Kind, Object and Equal), its description here (a function that
-// Kinds calls, with the check and what makes the value), and the generator that reads the value, by snapshot.Get, All or
-// In. Then name its fields in ingest/support/fields.txt, and let the tests of ingest/support and ingest/crd write
-// docs/api-support.md and schemas.json anew (-update).
+// and how values are compared. Sources, the Store, metrics, pages and docs/api-support.md read the descriptions. To add
+// a kind, write its value in package value (the type, its Kind, Object and Equal), its description here (a function
+// that Kinds calls, with the check and what makes the value), and the generator that reads the value, by snapshot.Get,
+// All or In. Then name its fields in ingest/support/fields.txt, and let the tests of ingest/support and ingest/crd
+// write docs/api-support.md and schemas.json anew (-update).
 //
 // Whether an object is admitted depends on the object alone. Conflicts between objects are decided by the same rules
 // always:
 //   - one key in several sources: the source that was named first to NewStore of those that hold the object; when it is
 //     deleted there, the next source's comes into force;
-//   - one object in several clusters: these are as many objects, for the cluster is part of the key. What they name of each
-//     other is looked for in their own cluster;
-//   - one host in one namespace from several objects: a Kubernetes Service first, then one of pilotd's own cluster, then
-//     the oldest, then by name. The first decides;
-//     ports and addresses that only others have are added, and the endpoints of all count;
+//   - one object in several clusters: these are as many objects, for the cluster is part of the key. What they name of
+//     each other is looked for in their own cluster;
+//   - one host in one namespace from several objects: a Kubernetes Service first, then an object of pilotd's own
+//     cluster, then the oldest, then by name. The first decides; ports and addresses that only others have are added,
+//     and the endpoints of all count;
 //   - one address in several slices of a Service: counts once for each port, where it is healthiest;
 //   - one address of several workloads: see joiner.workloadAt.
 //

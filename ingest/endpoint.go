@@ -48,9 +48,9 @@ func (j *joiner) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
 	old := had.endpoints[host]
 	next := keep(old.All(), j.endpoints(host))
 	before := had.projections[host]
-	settle(had.projections, &d.Projections, host, j.projection(host, next), (*value.Projection).Equal)
+	had.projections.put(&d.Projections, host, j.projection(host, next), (*value.Projection).Equal)
 	moved := had.projections[host] != before
-	settle(had.endpoints, &d.Endpoints, host, snapshot.NewEndpointSet(next), func(a, b *snapshot.EndpointSet) bool {
+	had.endpoints.put(&d.Endpoints, host, snapshot.NewEndpointSet(next), func(a, b *snapshot.EndpointSet) bool {
 		return !moved && slices.Equal(a.Endpoints, b.Endpoints)
 	})
 }

@@ -165,7 +165,8 @@ func TestEnvoysRulesOfListeners(t *testing.T) {
 	mutual := "port: {number: 443, name: https, protocol: HTTPS}, hosts: [a.foo.com], tls: {mode: MUTUAL, credentialName: c, "
 	hash := strings.Repeat("aa", 32)
 	judged(t, "Gateway", "spec: {servers: [{…}]}", [][2]string{
-		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*foo.com"], tls: {mode: SIMPLE, credentialName: c}`, server + ".hosts[0]"},
+		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*foo.com"], tls: {mode: SIMPLE, credentialName: c}`,
+			server + ".hosts[0]"},
 		{`port: {number: 443, name: tls, protocol: TLS}, hosts: ["./*foo.com"], tls: {mode: PASSTHROUGH}`,
 			server + ".hosts[0]"},
 		{`port: {number: 443, name: tls, protocol: TLS}, hosts: ["./*", "*.foo.com"], tls: {mode: PASSTHROUGH}`, ""},
@@ -189,9 +190,8 @@ func TestEnvoysRulesOfListeners(t *testing.T) {
 		{`port: {number: 80, name: http, protocol: HTTP}, defaultEndpoint: "unix:///` + strings.Repeat("a", 107) + `"`,
 			"spec.ingress[0].defaultEndpoint"},
 	})
-	judged(t, "ServiceEntry", "spec: {hosts: ['*foo.com'], resolution: NONE, ports: [{number: 443, name: p, protocol: …}]}", [][2]string{
-		{"TLS", "spec.hosts[0]"}, {"HTTPS", "spec.hosts[0]"}, {"HTTP", ""}, {"TCP", ""},
-	})
+	judged(t, "ServiceEntry", "spec: {hosts: ['*foo.com'], resolution: NONE, ports: [{number: 443, name: p, protocol: …}]}",
+		[][2]string{{"TLS", "spec.hosts[0]"}, {"HTTPS", "spec.hosts[0]"}, {"HTTP", ""}, {"TCP", ""}})
 }
 
 // TestEnvoysRulesOfEndpoints: what a live Envoy refuses in an assignment of endpoints is refused of the object that
@@ -204,7 +204,8 @@ func TestEnvoysRulesOfEndpoints(t *testing.T) {
 		{`address: "unix:///` + strings.Repeat("a", 107) + `"`, "spec.address"},
 		{`address: 1.2.3.4, ports: {http: 65536}`, "spec.ports.http"},
 	})
-	judged(t, "ServiceEntry", "spec: {hosts: [x.com], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{…}]}", [][2]string{
+	judged(t, "ServiceEntry", "spec: {hosts: [x.com], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], "+
+		"endpoints: [{…}]}", [][2]string{
 		{`address: "fe80::1%eth0"`, "spec.endpoints[0].address"},
 		{`address: "unix:///` + strings.Repeat("a", 107) + `"`, "spec.endpoints[0].address"},
 		{`address: "unix://@` + strings.Repeat("a", 106) + `"`, ""},
@@ -213,7 +214,8 @@ func TestEnvoysRulesOfEndpoints(t *testing.T) {
 		{`["fe80::1%eth0"]`, "endpoints[0].addresses[0]"},
 		{`["fe80::1"]`, ""},
 	})
-	judged(t, "Pod", "spec: {containers: [{name: a}, {name: b, ports: [{name: http, containerPort: 80}, {name: x, containerPort: …}]}]}", [][2]string{
+	judged(t, "Pod", "spec: {containers: [{name: a}, {name: b, ports: [{name: http, containerPort: 80}, "+
+		"{name: x, containerPort: …}]}]}", [][2]string{
 		{"65536", "spec.containers[1].ports[1].containerPort"}, {"0", "spec.containers[1].ports[1].containerPort"},
 		{"65535", ""},
 	})

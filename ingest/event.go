@@ -12,8 +12,8 @@ type Event struct {
 	Source string
 	Key    value.ObjectKey
 	// Object is the typed object: k8s.io/api types for core kinds, istio.io/client-go types (networking/v1) for Istio's
-	// kinds, *meshconfig.MeshConfig as YAML text (string) for KindMeshConfig; or what a Stripper makes of it; NotServed for kinds that
-	// are not served. nil deletes.
+	// kinds, *meshconfig.MeshConfig as YAML text (string) for KindMeshConfig; or what a Stripper makes of it; NotServed
+	// for kinds that are not served. nil deletes.
 	Object any
 	// Where is the file and line of an object from a file, "dir/a.yaml:12"; empty for others.
 	Where string

@@ -30,8 +30,8 @@ func (n objectName) key(kind value.Kind) value.ObjectKey {
 	return value.ObjectKey{Cluster: n.space.cluster(), Kind: kind, Namespace: n.space.name(), Name: n.name}
 }
 
-// space is a namespace, or a node, of one cluster: in pilotd's own cluster its name alone, else the cluster's id, a zero
-// byte and the name. There are millions of these, and most are of its own cluster.
+// space is a namespace, or a node, of one cluster: in pilotd's own cluster its name alone, else the cluster's id, a
+// zero byte and the name. There are millions of these, and most are of its own cluster.
 type space string
 
 func spaceOf(cluster, name string) space {

@@ -171,8 +171,8 @@ func builtin[O, L any, PO interface {
 	return k
 }
 
-// custom completes the description of a kind of Istio's. Its versions are those of the networking group, unless it names
-// others. spec is the message in an object, and check looks at an object.
+// custom completes the description of a kind of Istio's. Its versions are those of the networking group, unless it
+// names others. spec is the message in an object, and check looks at an object.
 func custom[O any, PO interface {
 	*O
 	Object

@@ -54,7 +54,8 @@ func TestVersionsOfIstioReadTheSame(t *testing.T) {
 	}
 }
 
-// TestAdmissionTakesTheObjectsOfItsKind: what a kind decodes into passes to its check, and nothing of another kind does.
+// TestAdmissionTakesTheObjectsOfItsKind: what a kind decodes into passes to its check, and nothing of another kind
+// does.
 func TestAdmissionTakesTheObjectsOfItsKind(t *testing.T) {
 	kinds := servedKinds()
 	for i := range kinds {

@@ -89,7 +89,8 @@ func routesOf(n int) func(int) metav1.Object {
 					Destination: &networking.Destination{Host: "service-00000", Subset: subset}}
 			}
 			v.Spec.Http = append(v.Spec.Http, &networking.HTTPRoute{
-				Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: fmt.Sprint("/", i)}}}},
+				Match: []*networking.HTTPMatchRequest{{
+					Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: fmt.Sprint("/", i)}}}},
 				Route: []*networking.HTTPRouteDestination{to("v1", 10+version), to("v2", 90-version)},
 			})
 		}

@@ -85,24 +85,28 @@ func newMarks() marks {
 // published is what the Builder has, so that a change can be told with the old value. The Delta of a flush brings it
 // from one state to the next.
 type published struct {
-	objects     map[value.ObjectKey]value.Value
-	services    map[value.ServiceKey]*value.Service
-	projections map[value.ServiceKey]*value.Projection
-	endpoints   map[value.ServiceKey]*snapshot.EndpointSet
-	workloads   map[string]*value.Workload
+	objects     latest[value.ObjectKey, value.Value]
+	services    latest[value.ServiceKey, *value.Service]
+	projections latest[value.ServiceKey, *value.Projection]
+	endpoints   latest[value.ServiceKey, *snapshot.EndpointSet]
+	workloads   latest[string, *value.Workload]
 }
 
 func newPublished() published {
 	return published{
-		objects: map[value.ObjectKey]value.Value{}, services: map[value.ServiceKey]*value.Service{},
-		projections: map[value.ServiceKey]*value.Projection{}, endpoints: map[value.ServiceKey]*snapshot.EndpointSet{},
-		workloads: map[string]*value.Workload{},
+		objects: latest[value.ObjectKey, value.Value]{}, services: latest[value.ServiceKey, *value.Service]{},
+		projections: latest[value.ServiceKey, *value.Projection]{},
+		endpoints:   latest[value.ServiceKey, *snapshot.EndpointSet]{},
+		workloads:   latest[string, *value.Workload]{},
 	}
 }
 
-// settle puts next in the place of its predecessor, and both into changes, unless they are equal. The zero value of V
-// deletes the key.
-func settle[K, V comparable](had map[K]V, changes *snapshot.Changes[K, V], k K, next V, equal func(a, b V) bool) {
+// latest are the values of one sort that the Builder has.
+type latest[K, V comparable] map[K]V
+
+// put replaces the value of k by next and adds both to changes. It does nothing if the two are equal. The zero value of
+// V deletes k.
+func (had latest[K, V]) put(changes *snapshot.Changes[K, V], k K, next V, equal func(a, b V) bool) {
 	var none V
 	old := had[k]
 	switch {
@@ -130,7 +134,7 @@ func (j *joiner) flush() *snapshot.Delta {
 	}
 	for host := range m.hosts {
 		if j.faults.contain(deriving, j.definedBy(host),
-			func() { settle(had.services, &d.Services, host, j.service(host), (*value.Service).Equal) }) {
+			func() { had.services.put(&d.Services, host, j.service(host), (*value.Service).Equal) }) {
 			m.sets.add(host)
 		}
 	}
@@ -141,7 +145,7 @@ func (j *joiner) flush() *snapshot.Delta {
 	}
 	for a := range m.addresses {
 		j.faults.contain(deriving, value.ObjectKey{Kind: value.KindPod, Name: a},
-			func() { settle(had.workloads, &d.Workloads, a, j.workloadAt(a), (*value.Workload).Equal) })
+			func() { had.workloads.put(&d.Workloads, a, j.workloadAt(a), (*value.Workload).Equal) })
 	}
 	if d.Empty() {
 		return nil

@@ -66,12 +66,14 @@ func DefaultMesh() *meshconfig.MeshConfig {
 			{Name: "envoy", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLog{
 				EnvoyFileAccessLog: &meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{Path: "/dev/stdout"}}},
 		},
-		InboundTrafficPolicy:     &meshconfig.MeshConfig_InboundTrafficPolicy{Mode: meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
-		IngressClass:             "istio",
-		IngressControllerMode:    meshconfig.MeshConfig_STRICT,
-		IngressService:           "istio-ingressgateway",
-		LocalityLbSetting:        &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
-		OutboundTrafficPolicy:    &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
+		InboundTrafficPolicy: &meshconfig.MeshConfig_InboundTrafficPolicy{
+			Mode: meshconfig.MeshConfig_InboundTrafficPolicy_PASSTHROUGH},
+		IngressClass:          "istio",
+		IngressControllerMode: meshconfig.MeshConfig_STRICT,
+		IngressService:        "istio-ingressgateway",
+		LocalityLbSetting:     &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
+		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{
+			Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
 		ProtocolDetectionTimeout: durationpb.New(0),
 		ProxyInboundListenPort:   15006,
 		ProxyListenPort:          15001,

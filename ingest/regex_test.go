@@ -61,7 +61,8 @@ func TestLargestRegexReadsEveryField(t *testing.T) {
 func TestRegexSizeOfDelegates(t *testing.T) {
 	j := newJoiner("cluster.local", "Kubernetes")
 	match := func(expression string) []*networking.HTTPMatchRequest {
-		return []*networking.HTTPMatchRequest{{Headers: map[string]*networking.StringMatch{"x": {MatchType: &networking.StringMatch_Regex{Regex: expression}}}}}
+		return []*networking.HTTPMatchRequest{{
+			Headers: map[string]*networking.StringMatch{"x": {MatchType: &networking.StringMatch_Regex{Regex: expression}}}}}
 	}
 	object := func(name string, hosts []string, r *networking.HTTPRoute) *clientnet.VirtualService {
 		return &clientnet.VirtualService{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
@@ -81,7 +82,9 @@ func TestRegexSizeOfDelegates(t *testing.T) {
 		t.Errorf("the delegate without: %d", got)
 	}
 	root.Spec.Http[0].Match = match("[ab]{60}")
-	if got := size(&networking.HTTPRoute{Match: []*networking.HTTPMatchRequest{{Headers: map[string]*networking.StringMatch{"y": {MatchType: &networking.StringMatch_Exact{Exact: "y"}}}}}}); got != 64 {
+	if got := size(&networking.HTTPRoute{
+		Match: []*networking.HTTPMatchRequest{{Headers: map[string]*networking.StringMatch{
+			"y": {MatchType: &networking.StringMatch_Exact{Exact: "y"}}}}}}); got != 64 {
 		t.Errorf("the root's: %d", got)
 	}
 }

@@ -15,8 +15,8 @@ const door = "door"
 // location is what a source cannot read: a file.
 type location struct{ source, name string }
 
-// Reject takes the report of what a source cannot even read. It adds to what was said of the same location since its last
-// Accept.
+// Reject takes the report of what a source cannot even read. It adds to what was said of the same location since its
+// last Accept.
 func (s *Store) Reject(r Rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

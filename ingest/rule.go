@@ -27,7 +27,7 @@ func (j *joiner) putRule(key value.ObjectKey, object any) {
 func (j *joiner) flushObject(key value.ObjectKey, d *snapshot.Delta) {
 	k := j.kinds[key.Kind]
 	j.unresolved.begin(key)
-	settle(j.published.objects, &d.Objects, key, k.value(j, key), k.equal)
+	j.published.objects.put(&d.Objects, key, k.value(j, key), k.equal)
 }
 
 // defaultExport is the mesh's default for objects without exportTo: of its list only "." and "*" count; without either

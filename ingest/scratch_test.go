@@ -119,9 +119,10 @@ func labelSets() *rapid.Generator[map[string]string] {
 
 func drawEvent(t *rapid.T) Event {
 	kind := rapid.SampledFrom([]value.Kind{
-		value.KindNamespace, value.KindNode, value.KindPod, value.KindPod, value.KindService, value.KindService, value.KindEndpointSlice,
-		value.KindEndpointSlice, value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindDestinationRule,
-		value.KindGateway, value.KindSidecar, value.KindPeerAuthentication, value.KindMeshConfig,
+		value.KindNamespace, value.KindNode, value.KindPod, value.KindPod, value.KindService, value.KindService,
+		value.KindEndpointSlice, value.KindEndpointSlice, value.KindServiceEntry, value.KindWorkloadEntry,
+		value.KindVirtualService, value.KindDestinationRule, value.KindGateway, value.KindSidecar,
+		value.KindPeerAuthentication, value.KindMeshConfig,
 	}).Draw(t, "kind")
 	e := Event{Source: rapid.SampledFrom([]string{"kube", "kube", "dir", "late"}).Draw(t, "source"),
 		Key: value.ObjectKey{Kind: kind}}
@@ -178,7 +179,8 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		return out
 	case value.KindVirtualService:
 		out := &clientnet.VirtualService{ObjectMeta: m}
-		out.Spec.Http = []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "x"}}}}}
+		out.Spec.Http = []*networking.HTTPRoute{{
+			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "x"}}}}}
 		if rapid.Bool().Draw(t, "part") { // of others
 			out.Spec.ExportTo = rapid.SampledFrom([][]string{nil, {"."}, {"a"}}).Draw(t, "export")
 			return out

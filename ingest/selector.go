@@ -10,8 +10,8 @@ import (
 // pairs only.
 type selectors map[labelPair]map[value.ObjectKey]value.Labels
 
-// labelPair is one label in one namespace of a cluster; an empty label stands for the empty selector, which selects everything
-// there.
+// labelPair is one label in one namespace of a cluster; an empty label stands for the empty selector, which selects
+// everything there.
 type labelPair struct {
 	space
 	label, value string

@@ -40,8 +40,8 @@ func (d *serviceSource) created() int64 {
 	return seconds(d.entry.ObjectMeta)
 }
 
-// before orders the serviceSources of one host: Kubernetes first, then those of pilotd's own cluster, then the oldest, then by
-// name and cluster.
+// before orders the serviceSources of one host: Kubernetes first, then those of pilotd's own cluster, then the oldest,
+// then by name and cluster.
 func (d *serviceSource) before(o *serviceSource) int {
 	return cmp.Or(compareBool(d.service != nil, o.service != nil),
 		compareBool(d.key.Cluster == "", o.key.Cluster == ""), cmp.Compare(d.created(), o.created()),
@@ -133,8 +133,8 @@ func (j *joiner) sourcesOf(host value.ServiceKey) []*serviceSource {
 	return out
 }
 
-// service is the service of a host: the first serviceSource's, with the ports and addresses that only later ones have which
-// are of its kind.
+// service is the service of a host: the first serviceSource's, with the ports and addresses that only later ones have
+// which are of its kind.
 func (j *joiner) service(host value.ServiceKey) *value.Service {
 	var out *value.Service
 	for _, d := range j.sourcesOf(host) {

@@ -6,9 +6,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Stripper strips objects of all but what the Store keeps of them. It remembers some of the texts that it saw last: each
-// object is decoded into texts of its own, and most of them are those of its neighbours. The zero value is ready; it is
-// not for use by several goroutines.
+// Stripper strips objects of all but what the Store keeps of them. It remembers some of the texts that it saw last:
+// each object is decoded into texts of its own, and most of them are those of its neighbours. The zero value is ready;
+// it is not for use by several goroutines.
 type Stripper struct {
 	seed maphash.Seed
 	seen []string // by hash; those that came last

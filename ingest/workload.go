@@ -59,7 +59,8 @@ type person struct {
 	node     string
 }
 
-// origin interns the identity, with the id of the cluster that it names by its key, and adds to the labels those that istiod adds.
+// origin interns the identity, with the id of the cluster that it names by its key, and adds to the labels those that
+// istiod adds.
 func (j *joiner) origin(p person) origin {
 	cluster := cmp.Or(p.Cluster, j.cluster)
 	all := value.Labels{}

@@ -38,9 +38,15 @@ func TestNodesAreBounded(t *testing.T) {
 			n.Id += strings.Repeat("x",
 				1025-len(n.Id))
 		}),
-		"locality.region has 257 bytes, the limit is 256":      node(func(n *corev3.Node) { n.Locality.Region = strings.Repeat("x", 257) }),
-		"locality.zone has 257 bytes, the limit is 256":        node(func(n *corev3.Node) { n.Locality.Zone = strings.Repeat("x", 257) }),
-		"locality.sub_zone has 257 bytes, the limit is 256":    node(func(n *corev3.Node) { n.Locality.SubZone = strings.Repeat("x", 257) }),
+		"locality.region has 257 bytes, the limit is 256": node(func(n *corev3.Node) {
+			n.Locality.Region = strings.Repeat("x", 257)
+		}),
+		"locality.zone has 257 bytes, the limit is 256": node(func(n *corev3.Node) {
+			n.Locality.Zone = strings.Repeat("x", 257)
+		}),
+		"locality.sub_zone has 257 bytes, the limit is 256": node(func(n *corev3.Node) {
+			n.Locality.SubZone = strings.Repeat("x", 257)
+		}),
 		"metadata INSTANCE_IPS has 5000 bytes, the limit is 4": text("INSTANCE_IPS", 5000),
 		"metadata LABELS has 257 labels, the limit is 256":     labelled(257, 1),
 		"metadata LABELS has 50190 bytes, the limit is 32768":  labelled(100, 500),

@@ -254,16 +254,16 @@ func (s *Shards) doubt(node string, e ads.Effect) {
 func (w *worker) response(b *ads.Batch) *encodecache.Response {
 	r, ok := w.responses[b]
 	if !ok {
-		a := w.shards.opts.Assembler
+		a, h := w.shards.opts.Assembler, encodecache.Header{TypeURL: b.TypeURL, Version: b.Version, Nonce: b.Nonce}
 		switch {
 		case b.Section.Len() > 0 && b.Delta:
-			r = a.DeltaBlocks(b.TypeURL, b.Nonce, w.blocksOf(b), b.Removed)
+			r = a.DeltaBlocks(h, w.blocksOf(b), b.Removed)
 		case b.Section.Len() > 0:
-			r = a.SotWBlocks(b.TypeURL, b.Version, b.Nonce, w.blocksOf(b))
+			r = a.SotWBlocks(h, w.blocksOf(b))
 		case b.Delta:
-			r = a.Delta(b.TypeURL, b.Nonce, "", b.Entries, b.Removed)
+			r = a.Delta(h, b.Entries, b.Removed)
 		default:
-			r = a.SotW(b.TypeURL, b.Version, b.Nonce, b.Entries)
+			r = a.SotW(h, b.Entries)
 		}
 		w.responses[b] = r
 		w.stats.assembled.Add(1)

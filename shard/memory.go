@@ -10,7 +10,8 @@ import (
 
 // What happens as memory gets short, in this order, by the share of the limit that is live:
 //
-//	below 60%   what only saves time is kept: encoded runs up to an 8th of the limit, and no more than what is left below the 60%
+//	below 60%   what only saves time is kept: encoded runs up to an 8th of the limit, and no more than what is left
+//	            below the 60%
 //	60%         nothing is kept: runs, EncodedAnys of resources and what the Differs remember are let go of
 //	75%         proxies that connect are planned for and answered one at a time, until less than 70% is live
 //

@@ -16,8 +16,8 @@ type subscribers struct {
 	rest map[*subscription]struct{}
 }
 
-// maxIndexed bounds the names in the index of a worker, for clients may name whatever they like: it takes some 130 bytes
-// for each. What is named together by many counts once.
+// maxIndexed bounds the names in the index of a worker, for clients may name whatever they like: it takes some 130
+// bytes for each. What is named together by many counts once.
 const maxIndexed = 48 << 10
 
 // subscription is one set of names, or the wildcard, and who subscribes to it.

@@ -29,7 +29,8 @@ func rule(text string) *value.DestinationRule {
 		spec.WorkloadSelector = &apitype.WorkloadSelector{MatchLabels: map[string]string{k: v}}
 		export = value.NewVisibility([]string{"."}, nil, ns)
 	}
-	return &value.DestinationRule{Meta: value.Meta{Namespace: ns, Name: name}, DestinationPolicy: istio.Policy(spec), Export: export}
+	return &value.DestinationRule{Meta: value.Meta{Namespace: ns, Name: name}, DestinationPolicy: istio.Policy(spec),
+		Export: export}
 }
 
 // subsets are those of the rule under which a client calls books.shop.example.

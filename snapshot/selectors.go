@@ -206,5 +206,6 @@ func mentions(v value.Value) []mention {
 // differs between them for what it reads.
 func (s *Snapshot) ReadsSame(o *Snapshot) bool {
 	return s.selectors.mentions.Same(o.selectors.mentions) && slices.Equal(
-		s.Mesh.Locality().Priority, o.Mesh.Locality().Priority) && s.LocalityMatters() == o.LocalityMatters() && s.NodeMatters() == o.NodeMatters()
+		s.Mesh.Locality().Priority, o.Mesh.Locality().Priority) && s.LocalityMatters() == o.LocalityMatters() &&
+		s.NodeMatters() == o.NodeMatters()
 }

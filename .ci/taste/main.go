@@ -38,6 +38,7 @@ func main() {
 type source struct {
 	path string // from the root, with slashes
 	test bool
+	text []byte
 	fset *token.FileSet
 	file *ast.File
 }
@@ -80,8 +81,8 @@ func check(root fs.FS) ([]string, error) {
 		}
 		code.add(s)
 		graph.add(s)
-		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, docs, typeURLs,
-			pages.comments} {
+		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, parameters, columns,
+			docs, typeURLs, pages.comments} {
 			findings = append(findings, rule(s)...)
 		}
 		if !s.test {
@@ -98,7 +99,11 @@ func check(root fs.FS) ([]string, error) {
 		return nil, err
 	}
 	unknown, err := code.names(root)
-	findings = append(append(findings, unknown...), graph.findings(ceilings())...)
+	if err != nil {
+		return nil, err
+	}
+	broken, err := links(root)
+	findings = slices.Concat(findings, unknown, broken, graph.findings(ceilings()))
 	slices.Sort(findings)
 	return findings, err
 }
@@ -116,10 +121,10 @@ func skipDir(root fs.FS, path, name string) error {
 
 func parse(root fs.FS, path string) (source, error) {
 	s := source{path: path, test: strings.HasSuffix(path, "_test.go"), fset: token.NewFileSet()}
-	text, err := fs.ReadFile(root, path)
-	if err != nil {
+	var err error
+	if s.text, err = fs.ReadFile(root, path); err != nil {
 		return s, err
 	}
-	s.file, err = parser.ParseFile(s.fset, path, text, parser.ParseComments)
+	s.file, err = parser.ParseFile(s.fset, path, s.text, parser.ParseComments)
 	return s, err
 }

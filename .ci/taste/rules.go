@@ -10,6 +10,7 @@ import (
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 80
+	maxParameters    = 4
 )
 
 // variables allows package-level variables for errors, metrics and interface checks.
@@ -117,6 +118,39 @@ func budgets(s source) []string {
 		}
 	}
 	return findings
+}
+
+// parameters finds functions that take too many: some of them belong together, in a type with a name. The t of a test
+// does not count.
+func parameters(s source) (findings []string) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		f, ok := n.(*ast.FuncType)
+		if !ok {
+			return true
+		}
+		count := f.Params.NumFields()
+		if count > 0 && testingT(f.Params.List[0].Type) {
+			count--
+		}
+		if count > maxParameters {
+			findings = append(findings, s.at(f, "%d parameters, at most %d", count, maxParameters))
+		}
+		return true
+	})
+	return findings
+}
+
+// testingT reports whether a type is one of a test's state, such as testing.TB or *rapid.T.
+func testingT(kind ast.Expr) bool {
+	if star, ok := kind.(*ast.StarExpr); ok {
+		kind = star.X
+	}
+	selector, ok := kind.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	pkg, _ := selector.X.(*ast.Ident)
+	return pkg != nil && (pkg.Name == "testing" || pkg.Name == "rapid")
 }
 
 // flatSwitch tells whether a function is one dispatch, which may be as long as it has

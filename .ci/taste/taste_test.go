@@ -34,6 +34,22 @@ func TestRules(t *testing.T) {
 		{"exported doc", "gen/a.go", doc + "type T struct{}\n", []string{"gen/a.go:3: T has no doc"}},
 		{"long function", "gen/a.go", doc + "func f() {\n" + strings.Repeat("\tg()\n", 90) + "}\n",
 			[]string{"gen/a.go:3: f has 92 lines, at most 80"}},
+		{"long line", "gen/a.go", doc + "func f(" + strings.Repeat("a", 120) + " int) {}\n",
+			[]string{"gen/a.go:3: 135 columns, at most 120"}},
+		{"long line with tabs", "gen/a.go", doc + "func f() {\n" + strings.Repeat("\t", 20) + strings.Repeat("é", 100) +
+			"()\n}\n", []string{"gen/a.go:4: 122 columns, at most 120"}},
+		{"line of 120", "gen/a.go", doc + "func " + strings.Repeat("é", 113) + "()\n", nil},
+		{"long literal", "gen/a.go", doc + "func f() { g(\"" + strings.Repeat("a", 120) + "\") }\n", nil},
+		{"raw literal", "gen/a.go", doc + "const c = `\n" + strings.Repeat("a", 130) + "\n`\n", nil},
+		{"behind a long literal", "gen/a.go", doc + "func f() { g(\"" + strings.Repeat("a", 120) + "\", b) }\n",
+			[]string{"gen/a.go:3: 141 columns, at most 120"}},
+		{"long comment", "gen/a.go", doc + "// f " + strings.Repeat("a", 120) + "\nfunc f() {}\n",
+			[]string{"gen/a.go:3: 125 columns, at most 120"}},
+		{"parameters", "gen/a.go", doc + "func f(a, b int, c, d, e string) {}\nfunc g(a, b, c, d int) {}\n",
+			[]string{"gen/a.go:3: 5 parameters, at most 4"}},
+		{"parameters of a literal", "gen/a.go", doc + "type t interface{ f(int, int, int, int, int) }\n",
+			[]string{"gen/a.go:3: 5 parameters, at most 4"}},
+		{"parameters beside a test's t", "gen/a.go", doc + "func f(t *testing.T, a, b, c, d int) {}\n", nil},
 		{"page", "gen/a.go", doc + "// f is as no-page.md says, and docs/a.md.\nfunc f() {}\n",
 			[]string{"gen/a.go:3: there is no page no-page.md"}},
 		{"page by its name", "gen/a.go", doc + "// f is as a.md and https://x.example/b.md say.\nfunc f() {}\n", nil},
@@ -70,6 +86,25 @@ func TestNamesInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"docs/a.md:1: shard declares no T.Gone", "docs/a.md:1: shard declares no gone"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// Links in pages lead to files and headings that are there, and Go files that pages name exist.
+func TestLinks(t *testing.T) {
+	page := "[a](b.md) [a](../README.md#two-words-here) [a](#mine) [a](https://x.example/y.md) [a](b.md#none)\n# Mine\n" +
+		"[a](gone.md) and `shard/a.go`, shard/gone.go, a.go\n"
+	got, err := check(fstest.MapFS{
+		"docs/a.md": {Data: []byte(page)}, "docs/b.md": {Data: []byte("none\n")},
+		"README.md":  {Data: []byte("## Two words, here\n")},
+		"shard/a.go": {Data: []byte("// Package p does.\npackage p\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"docs/a.md:1: there is no b.md#none", "docs/a.md:3: there is no gone.md",
+		"docs/a.md:3: there is no shard/gone.go"}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -33,8 +33,8 @@ type Hostile struct {
 	at      time.Time // when reached was closed
 }
 
-// StartHostile starts clients that dial reaches. Each does something every pace. They begin one after the other over the
-// first pace, so that what they cost is spread evenly over time.
+// StartHostile starts clients that dial reaches. Each does something every pace. They begin one after the other over
+// the first pace, so that what they cost is spread evenly over time.
 func StartHostile(clients int, pace time.Duration, dial func() (net.Conn, error)) *Hostile {
 	h := &Hostile{dial: dial, pace: pace, requests: newHostileRequests(), buffers: wire.NewBuffers(),
 		stop: make(chan struct{})}

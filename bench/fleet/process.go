@@ -75,7 +75,8 @@ func Spawn(p Plan) (*Remote, error) {
 	return r, err
 }
 
-// Await returns when the clients have got n responses in all since Spawn, or one has ended. Reached tells when that was.
+// Await returns when the clients have got n responses in all since Spawn, or one has ended. Reached tells when that
+// was.
 func (r *Remote) Await(n int) error {
 	if _, err := fmt.Fprintln(r.in, n); err != nil {
 		return err

@@ -42,6 +42,6 @@ func (m *Mesh) RouteChange(n int) []ingest.Event { return []ingest.Event{event(m
 // event is an object as the source sends it.
 func event(o mesh.Object) ingest.Event {
 	kind := o.GetObjectKind().GroupVersionKind().GroupKind()
-	return ingest.Event{Source: Source, Key: value.ObjectKey{Kind: value.KindOf(kind.Group, kind.Kind), Namespace: o.GetNamespace(),
-		Name: o.GetName()}, Object: o}
+	key := value.ObjectKey{Kind: value.KindOf(kind.Group, kind.Kind), Namespace: o.GetNamespace(), Name: o.GetName()}
+	return ingest.Event{Source: Source, Key: key, Object: o}
 }

@@ -21,7 +21,8 @@ func TestNullServer(t *testing.T) {
 			const clients = 10
 			opening := map[string][]byte{}
 			for _, url := range []string{"type.a", "type.b"} {
-				opening[url] = encodecache.AssembleSotW(url, "v", "1", nil).Buffers().Materialize()
+				opening[url] = encodecache.AssembleSotW(encodecache.Header{TypeURL: url, Version: "v", Nonce: "1"},
+					nil).Buffers().Materialize()
 			}
 			s := nullserver.New(opening)
 			transport := fleet.Memory()

@@ -33,7 +33,8 @@ func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, *logQueue, e
 		}
 		var l slog.Level
 		if err := l.UnmarshalText([]byte(level)); err != nil {
-			return nil, nil, fmt.Errorf("--log_output_level=%s: %q: want scope:level with level debug, info, warn, error or none", levels, part)
+			return nil, nil, fmt.Errorf("--log_output_level=%s: %q: want scope:level with level debug, info, warn, error or none",
+				levels, part)
 		}
 		h.levels[scope] = l
 	}
@@ -46,7 +47,8 @@ func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, *logQueue, e
 	}
 	queue := newLogQueue(w, func(n int) []byte {
 		var line bytes.Buffer
-		slog.New(handler(&line)).Warn("log lines were dropped: they came faster than they could be written, or were too long", "lines", n)
+		slog.New(handler(&line)).Warn("log lines were dropped: they came faster than they could be written, or were too long",
+			"lines", n)
 		return line.Bytes()
 	})
 	h.next, h.level = handler(queue), h.levels["default"]

@@ -176,7 +176,7 @@ func (m *Maker) mutate(o *Object, k *kindState, path Path) {
 		v = m.entries(s, path)
 	}
 	o.Made = append(o.Made, fmt.Sprintf("%s = %.120q", path, fmt.Sprint(v)))
-	o.Tree = m.put(o.Tree, k.Shape, path, nil, v).(Tree)
+	o.Tree = m.put(o.Tree, k.Shape, way{left: path}, v).(Tree)
 }
 
 // usualOf is a message that is valid alone.
@@ -248,12 +248,15 @@ func (m *Maker) entries(s *Shape, path Path) any {
 	return out
 }
 
-// put returns tree with v at path, making what is missing on the way. at is the way so far.
-func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
-	if len(path) == 0 {
+// way is a path into an object of which a part has been walked.
+type way struct{ passed, left Path }
+
+// put returns tree with v at the end of the way, making what is missing on it.
+func (m *Maker) put(tree any, s *Shape, w way, v any) any {
+	if len(w.left) == 0 {
 		return v
 	}
-	step, rest := path[0], path[1:]
+	step, rest := w.left[0], way{w.passed.with(w.left[0]), w.left[1:]}
 	switch s.Form {
 	case List:
 		l, _ := tree.([]any)
@@ -262,23 +265,23 @@ func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
 			l = []any{m.usualOf(s.Elem)}
 		} else {
 			i = m.rnd.IntN(len(l))
-			if with := slices.IndexFunc(l, func(e any) bool { return has(e, rest[:min(1, len(rest))]) }); with >= 0 &&
-				len(rest) > 1 {
+			if with := slices.IndexFunc(l, func(e any) bool { return has(e, rest.left[:min(1, len(rest.left))]) }); with >= 0 &&
+				len(rest.left) > 1 {
 				i = with
 			}
 		}
-		l[i] = m.put(l[i], s.Elem, rest, at.with(step), v)
+		l[i] = m.put(l[i], s.Elem, rest, v)
 		return l
 	case Map:
 		t, ok := tree.(Tree)
 		if !ok || t == nil {
 			t = Tree{}
 		}
-		key := mapKey(m.rnd, at)
+		key := mapKey(m.rnd, w.passed)
 		if keys := slices.Sorted(maps.Keys(t)); len(keys) > 0 && m.rnd.IntN(2) == 0 {
 			key = keys[m.rnd.IntN(len(keys))]
 		}
-		t[key] = m.put(t[key], s.Elem, rest, at.with(step), v)
+		t[key] = m.put(t[key], s.Elem, rest, v)
 		return t
 	}
 	t, ok := tree.(Tree)
@@ -296,7 +299,7 @@ func (m *Maker) put(tree any, s *Shape, path, at Path, v any) any {
 	for _, other := range excluded(s.Type, step) {
 		delete(t, other)
 	}
-	t[step] = m.put(t[step], f.Shape, rest, at.with(step), v)
+	t[step] = m.put(t[step], f.Shape, rest, v)
 	return t
 }
 

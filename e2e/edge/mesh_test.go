@@ -39,7 +39,14 @@ status: {phase: Running, podIP: %[3]s, podIPs: [{ip: %[3]s}], conditions: [{type
 `, w.Name, w.Namespace, w.IP, w.Labels["app"], goodAge, more)
 }
 
-func serviceYAML(name, namespace, vip, app, ports, slicePorts string, ips ...string) string {
+// service is a Service with its EndpointSlice. The ports of both are YAML.
+type service struct {
+	name, namespace, vip, app string
+	ports, slicePorts         string
+	endpoint                  string // its address
+}
+
+func (s service) yaml() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
 ---
@@ -54,10 +61,9 @@ metadata: {name: %[1]s-1, namespace: %[2]s, labels: {kubernetes.io/service-name:
 addressType: IPv4
 ports: [%[7]s]
 endpoints:
-`, name, namespace, vip, app, ports, goodAge, slicePorts)
-	for _, ip := range ips {
-		fmt.Fprintf(&b, "- {addresses: [%s], nodeName: node, conditions: {ready: true, serving: true, terminating: false}}\n", ip)
-	}
+`, s.name, s.namespace, s.vip, s.app, s.ports, goodAge, s.slicePorts)
+	fmt.Fprintf(&b, "- {addresses: [%s], nodeName: node, conditions: {ready: true, serving: true, terminating: false}}\n",
+		s.endpoint)
 	return b.String()
 }
 
@@ -91,20 +97,20 @@ func baseMesh() string {
 	}
 	b.WriteString(podYAML(gateway(), ", istio: ingressgateway"))
 	b.WriteString(podYAML(lateGateway(), ", istio: ingressgateway"))
-	b.WriteString(serviceYAML("web", "good", webVIP, "web",
+	b.WriteString(service{"web", "good", webVIP, "web",
 		"{name: http, port: 80, targetPort: 8080}, {name: tcp, port: 9000, targetPort: 9000}, {name: grpc, port: 7070}",
-		"{name: http, port: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}", webIP))
-	b.WriteString(serviceYAML("gateway", "istio-system", "10.96.3.1", "gateway",
+		"{name: http, port: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}", webIP}.yaml())
+	b.WriteString(service{"gateway", "istio-system", "10.96.3.1", "gateway",
 		"{name: http, port: 80, targetPort: 8080}, {name: tls, port: 8443}, {name: pass, port: 9443}, {name: tcp, port: 9000}",
 		"{name: http, port: 8080}, {name: tls, port: 8443}, {name: pass, port: 9443}, {name: tcp, port: 9000}",
-		gatewayIP))
-	b.WriteString(serviceYAML("hostile", "h1", "10.96.4.1", "hostile-sidecar",
-		"{name: http, port: 80, targetPort: 8080}", "{name: http, port: 8080}", hostile().IP))
+		gatewayIP}.yaml())
+	b.WriteString(service{"hostile", "h1", "10.96.4.1", "hostile-sidecar",
+		"{name: http, port: 80, targetPort: 8080}", "{name: http, port: 8080}", hostile().IP}.yaml())
 	for i := range slots {
-		b.WriteString(serviceYAML(fmt.Sprint("t", i), "h0", fmt.Sprint("10.96.20.", i+1), "t",
+		b.WriteString(service{fmt.Sprint("t", i), "h0", fmt.Sprint("10.96.20.", i+1), "t",
 			"{name: http, port: 80, targetPort: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}, {name: https, port: 443}",
 			"{name: http, port: 8080}, {name: tcp, port: 9000}, {name: grpc, port: 7070}, {name: https, port: 443}",
-			fmt.Sprint("10.244.60.", i+1)))
+			fmt.Sprint("10.244.60.", i+1)}.yaml())
 	}
 	b.WriteString(sharedObjects())
 	return b.String()

@@ -122,7 +122,8 @@ func (t *Tap) Refused() []string {
 }
 
 // StreamAggregatedResources passes a SotW stream on.
-func (t *Tap) StreamAggregatedResources(down discoverypb.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (t *Tap) StreamAggregatedResources(
+	down discoverypb.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return pass(t, down, func(ctx context.Context,
 		c discoverypb.AggregatedDiscoveryServiceClient) (upstream[discoverypb.DiscoveryRequest,
 		discoverypb.DiscoveryResponse], error) {
@@ -131,7 +132,8 @@ func (t *Tap) StreamAggregatedResources(down discoverypb.AggregatedDiscoveryServ
 }
 
 // DeltaAggregatedResources passes a Delta stream on.
-func (t *Tap) DeltaAggregatedResources(down discoverypb.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (t *Tap) DeltaAggregatedResources(
+	down discoverypb.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return pass(t, down, func(ctx context.Context,
 		c discoverypb.AggregatedDiscoveryServiceClient) (upstream[discoverypb.DeltaDiscoveryRequest,
 		discoverypb.DeltaDiscoveryResponse], error) {

@@ -62,8 +62,10 @@ func realisticPod(p *core.Pod, n int) {
 		"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["workload-socket","istio-envoy","istio-data","istio-token"]}`,
 	}
 	p.Spec.Volumes = []core.Volume{
-		{Name: "istio-envoy", VolumeSource: core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{Medium: core.StorageMediumMemory}}},
-		{Name: "config", VolumeSource: core.VolumeSource{ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: "config"}}}},
+		{Name: "istio-envoy", VolumeSource: core.VolumeSource{
+			EmptyDir: &core.EmptyDirVolumeSource{Medium: core.StorageMediumMemory}}},
+		{Name: "config", VolumeSource: core.VolumeSource{
+			ConfigMap: &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: "config"}}}},
 	}
 	p.Spec.Containers = []core.Container{
 		container("app", "registry.example.com/team/app:1.27.3", core.ContainerPort{Name: "http", ContainerPort: 8080,

@@ -138,10 +138,12 @@ func TestRoutes(t *testing.T) {
 			a.Timeout = &durationpb.Duration{Seconds: -1}
 		}, "routes[0].route.timeout"},
 		"hash on an empty query": {func(_ *routepb.Route, a *routepb.RouteAction) {
-			a.HashPolicy = []*routepb.RouteAction_HashPolicy{{PolicySpecifier: &routepb.RouteAction_HashPolicy_QueryParameter_{QueryParameter: &routepb.RouteAction_HashPolicy_QueryParameter{}}}}
+			a.HashPolicy = []*routepb.RouteAction_HashPolicy{{PolicySpecifier: &routepb.RouteAction_HashPolicy_QueryParameter_{
+				QueryParameter: &routepb.RouteAction_HashPolicy_QueryParameter{}}}}
 		}, "routes[0].route.hash_policy[0]"},
 		"hash by a negative ttl": {func(_ *routepb.Route, a *routepb.RouteAction) {
-			a.HashPolicy = []*routepb.RouteAction_HashPolicy{{PolicySpecifier: &routepb.RouteAction_HashPolicy_Cookie_{Cookie: &routepb.RouteAction_HashPolicy_Cookie{Name: "c", Ttl: &durationpb.Duration{Seconds: -1}}}}}
+			a.HashPolicy = []*routepb.RouteAction_HashPolicy{{PolicySpecifier: &routepb.RouteAction_HashPolicy_Cookie_{
+				Cookie: &routepb.RouteAction_HashPolicy_Cookie{Name: "c", Ttl: &durationpb.Duration{Seconds: -1}}}}}
 		}, "routes[0].route.hash_policy[0]"},
 		"line break in redirect": {func(r *routepb.Route, _ *routepb.RouteAction) {
 			r.Action = &routepb.Route_Redirect{Redirect: &routepb.RedirectAction{HostRedirect: "a\nb"}}
@@ -235,10 +237,12 @@ func TestClusters(t *testing.T) {
 		return &clusterpb.Cluster_Type{Type: t}
 	}
 	ring := func(least uint64) *clusterpb.Cluster_RingHashLbConfig_ {
-		return &clusterpb.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterpb.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(least)}}
+		return &clusterpb.Cluster_RingHashLbConfig_{
+			RingHashLbConfig: &clusterpb.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(least)}}
 	}
 	maglev := func(n uint64) *clusterpb.Cluster_MaglevLbConfig_ {
-		return &clusterpb.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterpb.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(n)}}
+		return &clusterpb.Cluster_MaglevLbConfig_{
+			MaglevLbConfig: &clusterpb.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(n)}}
 	}
 	for name, c := range map[string]struct {
 		cluster *clusterpb.Cluster
@@ -258,7 +262,8 @@ func TestClusters(t *testing.T) {
 		"maglev too large": {&clusterpb.Cluster{Name: "c", LbPolicy: clusterpb.Cluster_MAGLEV,
 			LbConfig: maglev(5000077)}, "maglev_lb_config"},
 		"warm-up over 100%": {&clusterpb.Cluster{Name: "c",
-			LbConfig: &clusterpb.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterpb.Cluster_RoundRobinLbConfig{SlowStartConfig: &clusterpb.Cluster_SlowStartConfig{MinWeightPercent: &typepb.Percent{Value: 101}}}}}, "round_robin_lb_config"},
+			LbConfig: &clusterpb.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterpb.Cluster_RoundRobinLbConfig{
+				SlowStartConfig: &clusterpb.Cluster_SlowStartConfig{MinWeightPercent: &typepb.Percent{Value: 101}}}}}, "round_robin_lb_config"},
 		"no connect timeout": {&clusterpb.Cluster{Name: "c", ConnectTimeout: &durationpb.Duration{}},
 			"connect_timeout"},
 		"original without policy": {&clusterpb.Cluster{Name: "c",
@@ -358,7 +363,12 @@ func TestPackedMessages(t *testing.T) {
 	}{
 		"fine": {&tlspb.UpstreamTlsContext{Sni: "a"}, ""},
 		"SNI":  {&tlspb.UpstreamTlsContext{Sni: strings.Repeat("s", 256)}, "UpstreamTlsContext.sni"},
-		"hash": {&tlspb.DownstreamTlsContext{CommonTlsContext: &tlspb.CommonTlsContext{ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{ValidationContext: &tlspb.CertificateValidationContext{VerifyCertificateHash: []string{strings.Repeat("x", 64)}}}}}, "DownstreamTlsContext.validation_context.verify_certificate_hash[0]"},
+		"hash": {&tlspb.DownstreamTlsContext{
+			CommonTlsContext: &tlspb.CommonTlsContext{
+				ValidationContextType: &tlspb.CommonTlsContext_ValidationContext{
+					ValidationContext: &tlspb.CertificateValidationContext{
+						VerifyCertificateHash: []string{strings.Repeat("x", 64)}}}}},
+			"DownstreamTlsContext.validation_context.verify_certificate_hash[0]"},
 		"TCP proxy": {&tcppb.TcpProxy{StatPrefix: "s", ClusterSpecifier: &tcppb.TcpProxy_Cluster{Cluster: "c"},
 			IdleTimeout: &durationpb.Duration{Seconds: -1}}, "TcpProxy.idle_timeout"},
 	} {

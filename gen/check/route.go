@@ -115,7 +115,8 @@ func (f *faults) regex(path string, m *matcherpb.RegexMatcher) {
 		return
 	}
 	if err := envoytext.Regex(m.GetRegex(), f.regexSize); err != nil {
-		f.add(path, "%s is too large for proxies without Istio's filters (their runtime key re2.max_program_size.error_level): %v", cut(m.GetRegex()), err)
+		f.add(path, "%s is too large for proxies without Istio's filters (their runtime key "+
+			"re2.max_program_size.error_level): %v", cut(m.GetRegex()), err)
 		f.regexSize = 0
 	}
 }

@@ -52,8 +52,8 @@ func addRule(b *snapshottest.Batch, spec *networking.DestinationRule) {
 	spec.Host = booksKey().Host
 	m := value.Meta{Namespace: "shop", Name: "books"}
 	key := value.ObjectKey{Kind: value.KindDestinationRule, Namespace: "shop", Name: "books"}
-	b.DestinationRules[key] = &value.DestinationRule{Meta: m, DestinationPolicy: istio.Policy(spec), Export: value.Visibility{Public: true},
-		From: []value.ObjectKey{key}}
+	b.DestinationRules[key] = &value.DestinationRule{Meta: m, DestinationPolicy: istio.Policy(spec),
+		Export: value.Visibility{Public: true}, From: []value.ObjectKey{key}}
 }
 
 func names(entries []*encodecache.Entry) (out []string) {

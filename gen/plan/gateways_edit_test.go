@@ -115,7 +115,8 @@ func TestRouterEncodesWhatChanged(t *testing.T) {
 			d := &value.DestinationRule{Meta: value.Meta{Namespace: "a", Name: "d"},
 				Export:            value.Visibility{Public: true},
 				DestinationPolicy: value.DestinationPolicy{Host: "one.a.svc.cluster.local"}}
-			snapshottest.Apply(m.builder, &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{{Kind: value.KindDestinationRule, Namespace: "a", Name: "d"}: d}})
+			snapshottest.Apply(m.builder, &snapshottest.Batch{DestinationRules: map[value.ObjectKey]*value.DestinationRule{{
+				Kind: value.KindDestinationRule, Namespace: "a", Name: "d"}: d}})
 		}, [3]uint64{0, 0, 1}, true, false, false, false},
 	} {
 		before, fills := m.bases[0], m.fills()
@@ -171,8 +172,10 @@ func TestRouterRoutesAreOneResource(t *testing.T) {
 	}
 	sotw, delta := &discoverypb.DiscoveryResponse{}, &discoverypb.DeltaDiscoveryResponse{}
 	for response, into := range map[*encodecache.Response]proto.Message{
-		encodecache.AssembleSotW(xdstype.RouteURL, "v", "n", changed[:1]): sotw, encodecache.AssembleDelta(xdstype.RouteURL, "n", "v",
-			changed[:1], nil): delta,
+		encodecache.AssembleSotW(encodecache.Header{TypeURL: xdstype.RouteURL, Version: "v", Nonce: "n"},
+			changed[:1]): sotw,
+		encodecache.AssembleDelta(encodecache.Header{TypeURL: xdstype.RouteURL, Version: "v", Nonce: "n"}, changed[:1],
+			nil): delta,
 	} {
 		if err := proto.Unmarshal(response.Buffers().Materialize(), into); err != nil {
 			t.Fatal(err)

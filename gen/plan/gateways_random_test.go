@@ -107,9 +107,11 @@ func (m *routerMachine) change(t *rapid.T, b *snapshottest.Batch) {
 }
 
 func hashing(header string) *networking.TrafficPolicy {
-	return &networking.TrafficPolicy{LoadBalancer: &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{
-		ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: header}},
-	}}}
+	return &networking.TrafficPolicy{
+		LoadBalancer: &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{
+			ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
+				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: header}},
+		}}}
 }
 
 // destinationService is one that routes lead to, or the router's own, whose ports lead to others of the router.
@@ -185,7 +187,8 @@ func routerServer(t *rapid.T, name string) *networking.Server {
 		}
 	case "HTTPS", "TLS":
 		mode := rapid.SampledFrom([]networking.ServerTLSSettings_TLSmode{
-			networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_ISTIO_MUTUAL, networking.ServerTLSSettings_PASSTHROUGH,
+			networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_ISTIO_MUTUAL,
+			networking.ServerTLSSettings_PASSTHROUGH,
 		}).Draw(t, "mode")
 		s.Tls = &networking.ServerTLSSettings{Mode: mode, CredentialName: pick(t, "credential", "one", "two")}
 	}
@@ -205,7 +208,8 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		spec.Http = []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{{Destination: to}}}}
 		switch pick(t, "match", "", "", "path", "regex", "port", "gateway") {
 		case "path":
-			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
+			spec.Http[0].Match = []*networking.HTTPMatchRequest{{
+				Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
 		case "regex":
 			spec.Http[0].Match, size = matchRegex(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
 		case "port":
@@ -227,7 +231,8 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 				Route: route})
 		}
 	}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(spec), RegexSize: size}
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(spec),
+		RegexSize: size}
 }
 
 // check holds what routers have against what they would have from nothing.

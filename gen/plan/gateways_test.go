@@ -175,7 +175,8 @@ gateway gw/one app=edge server=7000/HTTP/*/a
 gateway gw/two app=edge server=7000/HTTP/*/b
 gateway gw/other app=edge server=7001/HTTP/*/a
 `
-	b := NewTables().newBase(meshOf(t, mesh), scope.Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
+	b := NewTables().newBase(meshOf(t, mesh),
+		scope.Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
 		value.Labels{"app": "edge"})
 	got := map[string][]string{}
 	for name, e := range b.listeners.All() {

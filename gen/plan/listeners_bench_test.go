@@ -33,8 +33,8 @@ func manyListeners() (*snapshot.Builder, *scope.Scope, *Tables) {
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)
 	t := NewTables()
-	return builder, scope.New(scope.Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}, nil,
-		t.trims), t
+	return builder, scope.New(scope.Facts{Namespace: "n0", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}},
+		nil, t.trims), t
 }
 
 // keep holds entries as a ResourceSet does, so that the tables have them.

@@ -14,7 +14,8 @@ import (
 // resources yields all resources of a ResourceSet.
 func (w *ResourceSet) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
-		for _, s := range []Section{w.Sections.Of(xdstype.Cluster), w.Sections.Of(xdstype.Listener), w.Sections.Of(xdstype.Route)} {
+		for _, s := range []Section{w.Sections.Of(xdstype.Cluster), w.Sections.Of(xdstype.Listener),
+			w.Sections.Of(xdstype.Route)} {
 			for _, e := range s.All() {
 				if !yield(e) {
 					return

@@ -46,9 +46,11 @@ func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Servi
 }
 
 func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
-	route := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host(t)}}}}
+	route := &networking.HTTPRoute{
+		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host(t)}}}}
 	if rapid.Bool().Draw(t, "match") {
-		route.Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
+		route.Match = []*networking.HTTPMatchRequest{{
+			Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
 	}
 	size := 0
 	if rapid.IntRange(0, 3).Draw(t, "regex") == 0 {
@@ -64,11 +66,12 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 	if rapid.Bool().Draw(t, "bytes") {
 		return randomStreams(t, meta)
 	}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(&networking.VirtualService{
-		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
-		Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
-		Http:     []*networking.HTTPRoute{route},
-	}), RegexSize: size}
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace),
+		Routing: istio.Routing(&networking.VirtualService{
+			Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
+			Gateways: []string{pick(t, "binds", "mesh", "mesh", "a/x")},
+			Http:     []*networking.HTTPRoute{route},
+		}), RegexSize: size}
 }
 
 // matchRegex is a match of a path by an expression, and the size of its program.
@@ -77,7 +80,8 @@ func matchRegex(expression string) ([]*networking.HTTPMatchRequest, int) {
 	if err != nil {
 		panic(err)
 	}
-	return []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}}}, size
+	return []*networking.HTTPMatchRequest{{
+		Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}}}, size
 }
 
 // randomStreams is a VirtualService of TCP and TLS routes.
@@ -93,12 +97,13 @@ func randomStreams(t *rapid.T, meta value.Meta) *value.VirtualService {
 		m.DestinationSubnets = []string{pick(t, "subnet", "10.96.0.0/24", "10.0.0.0/8")}
 	}
 	sni := &networking.TLSMatchAttributes{SniHosts: []string{pick(t, "sni", "x.example.com", "*")}}
-	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace), Routing: istio.Routing(&networking.VirtualService{
-		Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
-		Gateways: []string{"mesh"},
-		Tcp:      []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{m}, Route: to()}},
-		Tls:      []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{sni}, Route: to()}},
-	})}
+	return &value.VirtualService{Meta: meta, Export: exportTo(t, meta.Namespace),
+		Routing: istio.Routing(&networking.VirtualService{
+			Hosts:    rapid.SliceOfNDistinct(rapid.Custom(hostOrPattern), 1, 3, rapid.ID[string]).Draw(t, "hosts"),
+			Gateways: []string{"mesh"},
+			Tcp:      []*networking.TCPRoute{{Match: []*networking.L4MatchAttributes{m}, Route: to()}},
+			Tls:      []*networking.TLSRoute{{Match: []*networking.TLSMatchAttributes{sni}, Route: to()}},
+		})}
 }
 
 func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
@@ -110,7 +115,8 @@ func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
 	if rapid.Bool().Draw(t, "policy") {
 		idle := durationpb.New(time.Duration(rapid.IntRange(0, 2).Draw(t, "idle")) * time.Second)
 		spec.TrafficPolicy = &networking.TrafficPolicy{
-			ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{IdleTimeout: idle}},
+			ConnectionPool: &networking.ConnectionPoolSettings{
+				Tcp: &networking.ConnectionPoolSettings_TCPSettings{IdleTimeout: idle}},
 			OutlierDetection: &networking.OutlierDetection{MinHealthPercent: int32(rapid.IntRange(0, 2).Draw(t,
 				"health"))},
 		}

@@ -230,7 +230,8 @@ func (o objectLine) service(host, namespace string) *value.Service {
 
 func (o objectLine) virtualService(key string) *value.VirtualService {
 	ns, name, _ := strings.Cut(key, "/")
-	r := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: o.set["to"]}}}}
+	r := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{
+		Destination: &networking.Destination{Host: o.set["to"]}}}}
 	if o.set["source"]+o.set["match"] != "" {
 		m := &networking.HTTPMatchRequest{SourceNamespace: o.set["source"]}
 		if o.set["match"] != "" {

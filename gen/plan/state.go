@@ -66,8 +66,8 @@ func newState() state {
 	return state{
 		clients: map[uint64]*client{}, byAddress: map[string][]*client{},
 		byNamespace: map[string]map[*client]struct{}{},
-		bases:       map[scope.Facts]*baseState{}, families: map[scope.Facts]*family{}, interest: newInterest(), stuck: map[*client]struct{}{},
-		failed: map[scope.Facts]struct{}{},
+		bases:       map[scope.Facts]*baseState{}, families: map[scope.Facts]*family{}, interest: newInterest(),
+		stuck: map[*client]struct{}{}, failed: map[scope.Facts]struct{}{},
 	}
 }
 
@@ -231,7 +231,8 @@ type change struct {
 }
 
 // touch is what a change touches, and the bases of no family that it may concern: all, if finding out panics.
-func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected, concerned map[*baseState]struct{}) {
+func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected,
+	concerned map[*baseState]struct{}) {
 	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
 		touch = scope.AffectedBy(prev.Snapshot, v.Snapshot, d)
 		concerned = p.interest.in(touch, prev.Snapshot, v.Snapshot)
@@ -356,7 +357,8 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 	}
 	for k := range d.ServiceKeys() {
 		for c := range p.byNamespace[k.Namespace] {
-			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || workload.Of(prev, c.proxy).DependsOn(k) || workload.Of(v, c.proxy).DependsOn(k)) {
+			if _, ok := out[c]; !ok && (c.proxy.Traits.Type == value.Router || workload.Of(prev, c.proxy).DependsOn(k) ||
+				workload.Of(v, c.proxy).DependsOn(k)) {
 				out[c] = struct{}{}
 			}
 		}

@@ -28,7 +28,9 @@ func BenchmarkTouchManyHosts(b *testing.B) {
 				}
 				vs := &value.VirtualService{Meta: value.Meta{Namespace: "shop", Name: "many"},
 					Export: value.Visibility{Public: true}, Routing: istio.Routing(spec)}
-				return bookshop(func(b *snapshottest.Batch) { b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs} })
+				return bookshop(func(b *snapshottest.Batch) {
+					b.VirtualServices = map[value.ObjectKey]*value.VirtualService{key: vs}
+				})
 			}
 			old, now := mesh(1), mesh(2)
 			delta := &snapshot.Delta{}

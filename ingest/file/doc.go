@@ -1,9 +1,12 @@
 // Package file is the source that reads objects from a directory tree of YAML and JSON files, and the mesh
 // configuration from one file.
 //
-//	fsnotify ──► follow ─┬─ look: the files where something happened ─┬─► content: what is in each ──► definitions: one object per key ──► one Apply
-//	             ▲  │     └─ scan: the whole tree ─────────────────────┘   (unchanged texts keep their objects)        Reject, Accept per file
-//	             └──┘ events that come meanwhile merge into the next one
+//	fsnotify ──► follow ─┬─ inspect: the files where something happened ─┬─► content: what is in each file
+//	             ▲  │    └─ scan: the whole tree ────────────────────────┘   │ (unchanged texts keep their objects)
+//	             └──┘                                                        ▼
+//	 events that come meanwhile                                            definitions: one object per key
+//	 merge into the next one                                                 │
+//	                                                                         └──► one Apply; Reject, Accept per file
 //
 // The state is a function of the files, however it was come by: a change of a file costs what the file costs, whatever
 // else there is. Where an event does not tell which files it is about (a directory comes, moves or goes, events are
@@ -12,7 +15,7 @@
 // is scanned every second.
 //
 // What is never done: acting on a file that is being written. A file that a process has open for writing is left as it
-// was and inspected at again within milliseconds; so is one that vanished, because editors move a file away before they
+// was and inspected again within milliseconds; so is one that vanished, because editors move a file away before they
 // write its successor. Where the system does not tell who writes (the file is another user's, or on a file server), a
 // file that was changed in place is read when it has been left alone for 100 ms, or for a second if it looks like half
 // of a file: objects that it had are missing, it does not parse, or its last line has no end. A file that was renamed

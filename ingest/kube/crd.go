@@ -39,7 +39,8 @@ type crds struct {
 
 // crdKind is the kind of CRDs. Without it custom kinds are asked for one by one.
 func crdKind(s scope) kind {
-	return kind{source: s.source, cluster: s.cluster, Kind: &ingest.Kind{Name: "CustomResourceDefinition.apiextensions.k8s.io"}, resource: crdResource,
+	return kind{source: s.source, cluster: s.cluster,
+		Kind: &ingest.Kind{Name: "CustomResourceDefinition.apiextensions.k8s.io"}, resource: crdResource,
 		need: need{optional: true, loss: "custom kinds are asked for one by one"}}
 }
 

@@ -1,8 +1,9 @@
 // Package kube is the source that reads objects from a Kubernetes API server. It is the only package that imports
 // client-go.
 //
-//	API server ══► reflector, one per kind ─► collector: keep used fields ─► outbox: last event per object ─► deliver ─► Sink
-//	     ║                                                                         (a map, not a queue)      one Apply at a time
+//	API server ══► reflector, one per kind ─► collector: keeps the fields that are used
+//	     ║                                        └─► outbox: the last event per object (a map, not a queue)
+//	     ║                                                └─► deliver ─► Sink: one Apply at a time
 //	     ╚═══════► CRDs (metadata only) ─► start and end the kinds of Istio
 //
 // A reflector lists and watches; it is told by a stream (WatchList) where the server has that, in protobuf for

@@ -32,7 +32,8 @@ func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	a := &answer{first: t.silence, each: t.silence, left: maxAnswer, cancel: cancel, ctx: ctx}
 	if q := r.URL.Query(); q.Get("watch") != "" {
-		asked, _ := strconv.Atoi(q.Get("timeoutSeconds")) // The reflector asks for 5 minutes and more; 0 is a server's own limit.
+		// The reflector asks for 5 minutes and more; 0 is a server's own limit.
+		asked, _ := strconv.Atoi(q.Get("timeoutSeconds"))
 		a.each, a.left = max(time.Duration(asked)*time.Second, 10*time.Minute)+t.silence, -1
 		if q.Get("sendInitialEvents") != "true" {
 			a.first = a.each // Proxies may pass nothing on before the first event.

@@ -48,7 +48,8 @@ func (s scope) mesh() need {
 }
 
 func newScope(o Options) scope {
-	s := scope{source: sourceName(o), cluster: o.Cluster, namespace: o.Namespace, root: o.RootNamespace, meshConfigMap: "istio", meshElsewhere: o.MeshElsewhere}
+	s := scope{source: sourceName(o), cluster: o.Cluster, namespace: o.Namespace, root: o.RootNamespace,
+		meshConfigMap: "istio", meshElsewhere: o.MeshElsewhere}
 	if s.root == "" {
 		s.root = "istio-system"
 	}
@@ -116,7 +117,8 @@ const maxPages = 4000
 func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
-		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.Plural).VersionedParams(o, meta.ParameterCodec)
+		return c.Get().NamespaceIfScoped(k.namespace, k.namespace != "").Resource(k.Plural).VersionedParams(o,
+			meta.ParameterCodec)
 	}
 	pages := 0
 	list := func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {

@@ -159,7 +159,9 @@ func usualPod() *core.Pod {
 		UID: "7f1c2a52-0a54-4a9c-9e2f-3f1e2b6f9a10", CreationTimestamp: now,
 		Labels: map[string]string{"app": "web", "version": "v1", "pod-template-hash": "5c9f8d",
 			"security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web"},
-		Annotations: map[string]string{"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"]}`, "prometheus.io/scrape": "true"},
+		Annotations: map[string]string{
+			"sidecar.istio.io/status": `{"initContainers":["istio-init"],"containers":["istio-proxy"]}`,
+			"prometheus.io/scrape":    "true"},
 		ManagedFields: []meta.ManagedFieldsEntry{{Manager: "kubelet",
 			FieldsV1: meta.NewFieldsV1(string(make([]byte, 1500)))}},
 	}}

@@ -95,7 +95,8 @@ func (o *outbox) add(key value.ObjectKey, l update) {
 func (o *outbox) expect(k kind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.readings[k.resource] = &reading{source: k.source, kind: value.ObjectKey{Cluster: k.cluster, Kind: k.Name}, need: k.need, waiting: true, since: time.Now()}
+	o.readings[k.resource] = &reading{source: k.source, kind: value.ObjectKey{Cluster: k.cluster, Kind: k.Name},
+		need: k.need, waiting: true, since: time.Now()}
 }
 
 // arrived tells that all that a resource had at first was put, or that it is not there.

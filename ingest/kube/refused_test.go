@@ -135,7 +135,8 @@ func TestRightsInOneNamespaceAreEnough(t *testing.T) {
 		api.serve(path)
 	}
 	api.put(istio+"virtualservices", vs("v1", "x", "x.com"))
-	for _, version := range ingest.NewKindTable()[value.KindGateway].GroupVersions() { // A kind that this role may not read.
+	// A kind that this role may not read.
+	for _, version := range ingest.NewKindTable()[value.KindGateway].GroupVersions() {
 		api.spoil(strings.Replace(istio, "/v1/", "/"+version.Version+"/", 1)+"gateways", refusal(403, "Forbidden"))
 	}
 	began := time.Now()

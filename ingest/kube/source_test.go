@@ -197,7 +197,8 @@ func TestMeshConfigMap(t *testing.T) {
 	api := newFakeAPI(t)
 	path := "/api/v1/namespaces/istio-system/configmaps"
 	put := func(data string) {
-		api.put(path, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"istio-system","name":"istio"},"data":{`+data+`}}`)
+		api.put(path, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"istio-system","name":"istio"},`+
+			`"data":{`+data+`}}`)
 	}
 	put(`"mesh":"a: 1","meshNetworks":"b: 2"`)
 	r := start(t, Options{Config: api.config()})

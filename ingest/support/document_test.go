@@ -23,7 +23,9 @@ Made from ` + "`ingest/support/fields.txt`" + ` by ` + "`go test ./ingest/suppor
 | --- | --- |
 | served | it has the effect that its documentation says |
 | refused | an object that sets it is refused, with object, field and reason |
-| not-served | it has no effect yet. An object that sets it is in force and is reported: on ` + "`/debug/rejectionsz`" + `, in the log (as an error where it says *security*), and in the metric ` + "`pilotd_object_problems{kind,cause=\"not_served\"}`" + ` |
+| not-served | it has no effect yet. An object that sets it is in force and is reported: on ` + "`/debug/rejectionsz`" +
+	`, in the log (as an error where it says *security*), and in the metric ` +
+	"`pilotd_object_problems{kind,cause=\"not_served\"}`" + ` |
 | elsewhere | others than the control plane read it |
 | unused | it has no effect in istiod either, or says nothing to a control plane |
 
@@ -88,6 +90,7 @@ func TestDocument(t *testing.T) {
 	}
 	got, err := os.ReadFile(documentPath)
 	if err != nil || string(got) != want {
-		t.Errorf("docs/api-support.md is not what fields.txt says (%v): run go test ./ingest/support -run TestDocument -update", err)
+		t.Errorf("docs/api-support.md is not what fields.txt says (%v): run go test ./ingest/support -run TestDocument -update",
+			err)
 	}
 }

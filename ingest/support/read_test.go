@@ -18,7 +18,8 @@ func reads(t *testing.T) map[string]bool {
 	t.Helper()
 	const module = "github.com/pilotd/pilotd/"
 	found, err := packages.Load(&packages.Config{
-		Mode:       packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
+			packages.NeedTypesInfo | packages.NeedImports,
 		BuildFlags: []string{"-tags=vtprotobuf"},
 	}, module+"gen/...", module+"ingest", module+"ingest/istio", module+"ingest/kube", module+"snapshot/...")
 	if err != nil {

@@ -125,7 +125,8 @@ func (u used) structure(t *testing.T, table *Table, typ reflect.Type) {
 // valueStruct reports whether a struct is used as a whole.
 func valueStruct(typ reflect.Type) bool {
 	return slices.Contains([]reflect.Type{
-		reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[corev1.PodCondition](), reflect.TypeFor[corev1.PodIP](), reflect.TypeFor[corev1.ObjectReference](),
+		reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[corev1.PodCondition](), reflect.TypeFor[corev1.PodIP](),
+		reflect.TypeFor[corev1.ObjectReference](),
 	}, typ)
 }
 

@@ -33,7 +33,8 @@ func TestUnservedFindsWhatIsSet(t *testing.T) {
 		{table.Unserved(&networking.DestinationRule{Subsets: []*networking.Subset{{TrafficPolicy: &networking.TrafficPolicy{
 			Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetHost: "x"}}}}}, "spec"),
 			"spec.subsets[0].trafficPolicy.tunnel false"},
-		{table.Unserved(&networking.Gateway{Servers: []*networking.Server{{Tls: &networking.ServerTLSSettings{CaCrl: "x"}}}}, "spec"),
+		{table.Unserved(&networking.Gateway{Servers: []*networking.Server{{Tls: &networking.ServerTLSSettings{CaCrl: "x"}}}},
+			"spec"),
 			"spec.servers[0].tls.caCrl true"},
 		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DYNAMIC_DNS}, "spec"),
 			"spec.resolution false"},

@@ -88,15 +88,17 @@ func volumes() []corev1.Volume {
 	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	return []corev1.Volume{
 		{Name: "workload-socket", VolumeSource: empty},
-		{Name: "istio-envoy", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: "istio-envoy", VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 		{Name: "istio-data", VolumeSource: empty},
 		{Name: "istio-podinfo",
 			VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1",
 					FieldPath: "metadata.labels"}}}}}},
-		{Name: "istio-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "istio-ca",
-				ExpirationSeconds: &seconds, Path: "istio-token"}}}}}},
+		{Name: "istio-token", VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "istio-ca",
+					ExpirationSeconds: &seconds, Path: "istio-token"}}}}}},
 		{Name: "istiod-ca-cert", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "istio-ca-root-cert"}}}},
 	}

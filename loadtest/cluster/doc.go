@@ -1,8 +1,9 @@
 // Package cluster is a mesh in a Kubernetes API server, for any control plane that reads one, and the edits that load
 // tests make there.
 //
-//	mesh.Objects ──► dressed as real ones are ──► sync ──► Namespaces, Nodes, ServiceAccounts, Services, Pods with status, EndpointSlices,
-//	                                                       Istio's objects; ConfigMap loadtest/shape
+//	mesh.Objects ──► dressed as real ones are ──► sync ──► Namespaces, Nodes, ServiceAccounts, Services, Pods with
+//	                                                       status, EndpointSlices, Istio's objects; ConfigMap
+//	                                                       loadtest/shape
 //	mesh.Change  ──► the same, one write after the other; the moment is that before the request that carries the number
 //
 // Nothing runs behind it: no kubelet, no controllers. So the EndpointSlices are written here, under a name of their own

@@ -149,7 +149,8 @@ func shapeObject(s mesh.Shape) (*corev1.ConfigMap, error) {
 // shape is that of the mesh that is there.
 func (a *api) shape(ctx context.Context) (mesh.Shape, error) {
 	var o corev1.ConfigMap
-	err := a.clients[corev1.SchemeGroupVersion].Get().Namespace(homeNamespace).Resource("configmaps").Name(shapeName).Do(ctx).Into(&o)
+	err := a.clients[corev1.SchemeGroupVersion].Get().Namespace(homeNamespace).Resource("configmaps").Name(shapeName).Do(
+		ctx).Into(&o)
 	if apierrors.IsNotFound(err) {
 		return mesh.Shape{}, fmt.Errorf("the API server has no mesh of a load test: populate it first")
 	}

@@ -132,7 +132,8 @@ func (w *world) meddled(t *testing.T, s mesh.Shape) {
 	must(t, a.api.remove(t.Context(), a.api.kinds["Pod"], pod))
 	_, err = sign(pod, live)
 	must(t, err)
-	must(t, a.api.clients[corev1.SchemeGroupVersion].Post().Namespace(pod.Namespace).Resource("pods").Body(pod).Do(t.Context()).Error())
+	must(t, a.api.clients[corev1.SchemeGroupVersion].Post().Namespace(pod.Namespace).Resource("pods").Body(pod).Do(
+		t.Context()).Error())
 	if p := w.populate(s); p.Written != 1 || w.pods()[pod.Name].Status.Phase != corev1.PodRunning {
 		t.Errorf("%+v %s", p, w.pods()[pod.Name].Status.Phase)
 	}

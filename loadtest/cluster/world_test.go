@@ -116,7 +116,8 @@ func (w *world) holds(s mesh.Shape) {
 func (w *world) pods() map[string]*corev1.Pod {
 	w.t.Helper()
 	var list corev1.PodList
-	must(w.t, w.api.clients[corev1.SchemeGroupVersion].Get().Resource("pods").VersionedParams(&metav1.ListOptions{LabelSelector: label}, metav1.ParameterCodec).Do(w.t.Context()).Into(&list))
+	must(w.t, w.api.clients[corev1.SchemeGroupVersion].Get().Resource("pods").VersionedParams(
+		&metav1.ListOptions{LabelSelector: label}, metav1.ParameterCodec).Do(w.t.Context()).Into(&list))
 	out := map[string]*corev1.Pod{}
 	for i := range list.Items {
 		out[list.Items[i].Name] = &list.Items[i]
@@ -128,7 +129,8 @@ func (w *world) pods() map[string]*corev1.Pod {
 func (w *world) endpoints() (out []string) {
 	w.t.Helper()
 	var list discoveryv1.EndpointSliceList
-	must(w.t, w.api.clients[discoveryv1.SchemeGroupVersion].Get().Resource("endpointslices").VersionedParams(&metav1.ListOptions{LabelSelector: label}, metav1.ParameterCodec).Do(w.t.Context()).Into(&list))
+	must(w.t, w.api.clients[discoveryv1.SchemeGroupVersion].Get().Resource("endpointslices").VersionedParams(
+		&metav1.ListOptions{LabelSelector: label}, metav1.ParameterCodec).Do(w.t.Context()).Into(&list))
 	for _, s := range list.Items {
 		for _, e := range s.Endpoints {
 			out = append(out, e.Addresses...)

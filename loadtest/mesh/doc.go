@@ -1,8 +1,8 @@
 // Package mesh makes meshes to put load on a control plane with: raw Kubernetes and Istio objects of a given shape, the
 // nodes of the proxies that run in them, and what edits do to them.
 //
-//	Shape ──► Mesh ──► Objects: Namespaces, Nodes, Services, EndpointSlices, VirtualServices, DestinationRules, Pods, Gateways, Sidecars,
-//	                            ServiceEntries, WorkloadEntries
+//	Shape ──► Mesh ──► Objects: Namespaces, Nodes, Services, EndpointSlices, VirtualServices, DestinationRules, Pods,
+//	                            Gateways, Sidecars, ServiceEntries, WorkloadEntries
 //	                   Node(i), GatewayNode(i): what a proxy says of itself
 //	                   Live ──► Edit ──► Change: the objects that an edit writes, and which of them says its number
 //	                   Editor: the same in some Place

@@ -16,7 +16,8 @@ func (m *Mesh) destination(s int) *meshv1.Destination {
 // prefixed is a route for paths that begin so.
 func prefixed(prefix string, to ...*meshv1.HTTPRouteDestination) *meshv1.HTTPRoute {
 	return &meshv1.HTTPRoute{
-		Match: []*meshv1.HTTPMatchRequest{{Uri: &meshv1.StringMatch{MatchType: &meshv1.StringMatch_Prefix{Prefix: prefix}}}}, Route: to,
+		Match: []*meshv1.HTTPMatchRequest{{Uri: &meshv1.StringMatch{MatchType: &meshv1.StringMatch_Prefix{Prefix: prefix}}}},
+		Route: to,
 	}
 }
 
@@ -84,7 +85,8 @@ func (m *Mesh) rule(s int) *networkingv1.DestinationRule {
 	o.Spec = meshv1.DestinationRule{Host: m.Host(s), Subsets: []*meshv1.Subset{
 		{Name: "v1", Labels: map[string]string{"version": "v1"}},
 		{Name: "v2", Labels: map[string]string{"version": "v2"}},
-	}, TrafficPolicy: &meshv1.TrafficPolicy{ConnectionPool: &meshv1.ConnectionPoolSettings{Tcp: &meshv1.ConnectionPoolSettings_TCPSettings{MaxConnections: 100}}}}
+	}, TrafficPolicy: &meshv1.TrafficPolicy{
+		ConnectionPool: &meshv1.ConnectionPoolSettings{Tcp: &meshv1.ConnectionPoolSettings_TCPSettings{MaxConnections: 100}}}}
 	if m.chance(outlierDetection, s, m.OutlierDetection) {
 		o.Spec.TrafficPolicy.OutlierDetection = &meshv1.OutlierDetection{Consecutive_5XxErrors: wrapperspb.UInt32(5)}
 	}

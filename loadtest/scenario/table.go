@@ -59,7 +59,8 @@ func (r *Report) PhaseRows() (out [][]string) {
 		}
 		out = append(out, []string{p.Name, fmt.Sprint(p.Changes), fmt.Sprint(concerned), measure.Short(l.First),
 			measure.Short(l.Median), measure.Short(l.P99),
-			measure.Short(l.Last), fmt.Sprint(c.Messages), Size(c.Bytes), fmt.Sprint(c.Useless), measure.Short(p.CPU), Size(p.Resident), Size(p.Peak),
+			measure.Short(l.Last), fmt.Sprint(c.Messages), Size(c.Bytes), fmt.Sprint(c.Useless), measure.Short(p.CPU),
+			Size(p.Resident), Size(p.Peak),
 			measure.Short(p.Own), Size(p.OwnResident)})
 	}
 	return out

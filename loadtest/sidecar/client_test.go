@@ -126,7 +126,7 @@ func (c *conversation) respond(of xdstype.Type, words []string) {
 		resources = append(resources, c.resource(of, name, text))
 	}
 	c.nonce++
-	receipt, requests := c.client.Take(c.read(message(c.t, of, c.client.spec.Delta, c.nonce, removed, resources)))
+	receipt, requests := c.client.Take(c.read(message(c.t, of, c.client.spec.Delta, answer{c.nonce, removed, resources})))
 	c.parser.reset()
 	c.print(requests)
 	for _, said := range []struct {
@@ -171,21 +171,28 @@ func (c *conversation) resource(of xdstype.Type, name, text string) proto.Messag
 	return routes(name, text)
 }
 
+// answer is what a response says.
+type answer struct {
+	nonce     int
+	removed   []string
+	resources []proto.Message
+}
+
 // message is a response as gRPC sends it.
-func message(t testing.TB, of xdstype.Type, delta bool, nonce int, removed []string, resources []proto.Message) []byte {
+func message(t testing.TB, of xdstype.Type, delta bool, a answer) []byte {
 	t.Helper()
 	var m proto.Message
 	if delta {
-		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(nonce), RemovedResources: removed}
-		for _, r := range resources {
+		d := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(a.nonce), RemovedResources: a.removed}
+		for _, r := range a.resources {
 			d.Resources = append(d.Resources, &discoveryv3.Resource{Name: "ignored", Version: "1",
 				Resource: wrap(t, r)})
 		}
 		m = d
 	} else {
-		s := &discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(nonce),
-			VersionInfo: fmt.Sprint("v", nonce), Canary: true}
-		for _, r := range resources {
+		s := &discoveryv3.DiscoveryResponse{TypeUrl: of.URL(), Nonce: fmt.Sprint(a.nonce),
+			VersionInfo: fmt.Sprint("v", a.nonce), Canary: true}
+		for _, r := range a.resources {
 			s.Resources = append(s.Resources, wrap(t, r))
 		}
 		m = s

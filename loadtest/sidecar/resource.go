@@ -52,13 +52,12 @@ type Marks struct {
 func (m Marks) in(of xdstype.Type, b []byte, limit int, known []int) []int {
 	switch of {
 	case xdstype.Endpoint:
-		return find(b, m.Endpoint, limit, known, address)
+		return mark{m.Endpoint, address}.find(b, limit, known)
 	case xdstype.Route:
-		return find(b, m.Route, limit, known, func(b []byte) (int, bool) {
+		return mark{m.Route, func(b []byte) (int, bool) {
 			n, length := digits(b)
-			return n,
-				length > 0
-		})
+			return n, length > 0
+		}}.find(b, limit, known)
 	}
 	return known
 }

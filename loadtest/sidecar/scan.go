@@ -185,15 +185,22 @@ func digits(b []byte) (n, length int) {
 	return n, length
 }
 
-// find adds to known the numbers that follow a mark that begins before limit.
-func find(b []byte, mark string, limit int, known []int, number func([]byte) (int, bool)) []int {
-	for at := 0; mark != ""; {
-		i := bytes.Index(b[at:], []byte(mark))
+// mark is a text in a resource that the number of a change follows.
+type mark struct {
+	text string
+	// number reads the number at the beginning of the bytes behind the text, and reports whether there is one.
+	number func([]byte) (int, bool)
+}
+
+// find adds the numbers behind the marks in b that begin before limit to those that are known.
+func (m mark) find(b []byte, limit int, known []int) []int {
+	for at := 0; m.text != ""; {
+		i := bytes.Index(b[at:], []byte(m.text))
 		if i < 0 || at+i >= limit {
 			break
 		}
-		at += i + len(mark)
-		if n, ok := number(b[at:]); ok && n > 0 && !slices.Contains(known, n) {
+		at += i + len(m.text)
+		if n, ok := m.number(b[at:]); ok && n > 0 && !slices.Contains(known, n) {
 			known = append(known, n)
 		}
 	}

@@ -148,7 +148,7 @@ func TestBigResourcesInParts(t *testing.T) {
 			m.Endpoints = []*endpointv3.LocalityLbEndpoints{{Priority: 7}}
 			m.NamedEndpoints = map[string]*endpointv3.Endpoint{strings.Repeat("a", at) + "198.18.101.107" +
 				strings.Repeat("b", 70_000-at): {}}
-			b := message(t, xdstype.Endpoint, delta, 1, nil, []proto.Message{m})
+			b := message(t, xdstype.Endpoint, delta, answer{resources: []proto.Message{m}})
 			var first *Resource
 			for range 8 {
 				p := parser{table: table, form: form{delta: delta}}
@@ -182,7 +182,7 @@ func TestBigResourcesDiffer(t *testing.T) {
 		text := bytes.Repeat([]byte("a"), 50_000)
 		text[at] = 'b'
 		p := parser{table: table}
-		_, _, err := p.feed(message(t, xdstype.Route, false, 1, nil, []proto.Message{routes("80", string(text))}))
+		_, _, err := p.feed(message(t, xdstype.Route, false, answer{resources: []proto.Message{routes("80", string(text))}}))
 		must(t, err)
 		seen[p.response.resources[0]] = true
 	}
@@ -197,7 +197,7 @@ func TestBigListenersAreRead(t *testing.T) {
 	l := listener(t, "l", "80", false)
 	l.StatPrefix = strings.Repeat("x", 100_000)
 	p := parser{table: table}
-	_, _, err := p.feed(message(t, xdstype.Listener, false, 1, nil, []proto.Message{l}))
+	_, _, err := p.feed(message(t, xdstype.Listener, false, answer{resources: []proto.Message{l}}))
 	must(t, err)
 	if r := p.response.resources[0]; !slices.Equal(r.uses, []string{"80"}) {
 		t.Errorf("%+v", r)
@@ -214,10 +214,10 @@ func BenchmarkFollow(b *testing.B) {
 		eds = append(eds, endpoints(fmt.Sprintf("outbound|80||service-%05d", i), strings.Repeat("x", 1000)))
 	}
 	responses := [][]byte{
-		message(b, xdstype.Cluster, false, 1, nil, cds),
-		message(b, xdstype.Endpoint, false, 1, nil, eds),
-		message(b, xdstype.Listener, false, 1, nil, []proto.Message{listener(b, "l", "80", false)}),
-		message(b, xdstype.Route, false, 1, nil, []proto.Message{routes("80", strings.Repeat("/x/", 80_000))}),
+		message(b, xdstype.Cluster, false, answer{resources: cds}),
+		message(b, xdstype.Endpoint, false, answer{resources: eds}),
+		message(b, xdstype.Listener, false, answer{resources: []proto.Message{listener(b, "l", "80", false)}}),
+		message(b, xdstype.Route, false, answer{resources: []proto.Message{routes("80", strings.Repeat("/x/", 80_000))}}),
 	}
 	size := 0
 	for _, r := range responses {

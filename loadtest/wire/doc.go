@@ -2,7 +2,8 @@
 // of thousands fit into one process and what is measured is the server.
 //
 //	Endpoint.Dial ──► NewConn ──► Open ──► Stream.Send …        (any goroutine; Flush sends)
-//	                     └──────► Run: frames ──► Handler.Data ──► Stream.Send …   (flushed when all that has come is handled)
+//	                     └──────► Run: frames ──► Handler.Data ──► Stream.Send …
+//	                              (Run flushes when it has handled all that has come)
 //
 // One goroutine runs a connection: what it calls handlers with is a part of a buffer that it takes from a pool only
 // when there is something to read, so that an idle connection holds none. The window of a stream is as large as that of

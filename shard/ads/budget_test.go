@@ -71,7 +71,8 @@ func TestNamesThatAreThereCostNothing(t *testing.T) {
 		others = append(others, fmt.Sprint(strings.Repeat("y", 1000), i))
 	}
 	ask := func(s *Session, names []string) (refused bool) {
-		for _, e := range s.Receive(time.Unix(1000, 0), differ, &Request{TypeURL: xdstype.EndpointURL, Names: table.Of(names)}) {
+		for _, e := range s.Receive(time.Unix(1000, 0), differ,
+			&Request{TypeURL: xdstype.EndpointURL, Names: table.Of(names)}) {
 			refused = refused || e.Kind == Exceeded
 		}
 		return refused

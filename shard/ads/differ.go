@@ -176,12 +176,12 @@ func (b *Differ) changes(q question, f func(it item, gone bool)) {
 		}
 	case !q.sub.All && (q.from == nil || q.sub.Names.Len() <= fewNames):
 		for name := range q.sub.Names.All() {
-			b.change(q, name, q.from.get(name), q.to.get(name), f)
+			b.change(q, item{name: name, old: q.from.get(name), new: q.to.get(name)}, f)
 		}
 	default:
 		q.to.section().Diff(q.from.section(), func(c chunked.Change[*encodecache.Entry]) {
 			if q.sub.Has(c.Key) {
-				b.change(q, c.Key, c.Old, c.New, f)
+				b.change(q, item{name: c.Key, old: c.Old, new: c.New}, f)
 			}
 		})
 	}
@@ -190,18 +190,20 @@ func (b *Differ) changes(q question, f func(it item, gone bool)) {
 // fewNames is up to how many names it is quicker to look up each than to compare Contents.
 const fewNames = 16
 
-func (b *Differ) change(q question, name string, from, to *encodecache.Entry, f func(it item, gone bool)) {
-	it := item{name: name, old: from, new: to}
-	if q.kind.fallback && q.sub.Names.Contains(name) {
-		if to == nil {
-			it.new = b.empty(q.kind.row, name)
+// change calls f for it, whose old and new are what the two Contents have. Where the type answers for names that do not
+// exist, f gets that answer instead of nil.
+func (b *Differ) change(q question, it item, f func(it item, gone bool)) {
+	gone := it.old != nil && it.new == nil
+	if q.kind.fallback && q.sub.Names.Contains(it.name) {
+		if it.new == nil {
+			it.new = b.empty(q.kind.row, it.name)
 		}
-		if from == nil && q.from != nil {
-			it.old = b.empty(q.kind.row, name)
+		if it.old == nil && q.from != nil {
+			it.old = b.empty(q.kind.row, it.name)
 		}
 	}
 	if it.old != nil || it.new != nil {
-		f(it, from != nil && to == nil)
+		f(it, gone)
 	}
 }
 

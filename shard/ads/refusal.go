@@ -15,9 +15,11 @@ const maxRefusals = 64
 // refusal is what a client refused of one type, and the search for it.
 //
 //	NACK ─┬─ the text names a resource ───────► its parts are the suspects
-//	      ├─ others have refused a suspect ───► it is held back at once, and tried later if it does not explain the refusal alone
+//	      ├─ others have refused a suspect ───► it is held back at once, and tried later if it does not explain the
+//	      │                                     refusal alone
 //	      └─ else ────────────────────────────► all changes of the response are suspects
-//	suspects ─ by halves, until an ACK or a NACK has decided about each ─► one resource ─ by halves again ─► one part: held back
+//	suspects ─ by halves, until an ACK or a NACK has decided about each ─► one resource
+//	one resource ─ by halves again ─► one part: held back
 //
 // While one half is tried, the other is held back: at what the client accepted last, or absent. What is found is held
 // back until its content changes or is gone, whatever else changes in the resource.

@@ -172,7 +172,8 @@ func TestAnIdleStreamKeepsNothingOfALargeRequest(t *testing.T) {
 		requests []proto.Message
 		limit    int
 	}{
-		{"refusal", false, []proto.Message{&discoveryv3.DiscoveryRequest{ErrorDetail: &statuspb.Status{Message: large}}}, 16 << 10},
+		{"refusal", false, []proto.Message{&discoveryv3.DiscoveryRequest{ErrorDetail: &statuspb.Status{Message: large}}},
+			16 << 10},
 		{"delta refusal", true,
 			[]proto.Message{&discoveryv3.DeltaDiscoveryRequest{ErrorDetail: &statuspb.Status{Message: large}}},
 			16 << 10},

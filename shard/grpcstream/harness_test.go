@@ -183,12 +183,13 @@ func pieces(nonce string, n int) *encodecache.Response {
 	for i := range entries {
 		entries[i] = leaf(fmt.Sprint(i), 2000)
 	}
-	return encodecache.AssembleSotW(xdstype.ClusterURL, "v", nonce, entries)
+	return encodecache.AssembleSotW(encodecache.Header{TypeURL: xdstype.ClusterURL, Version: "v", Nonce: nonce}, entries)
 }
 
 // response has about size bytes in few pieces.
 func response(nonce string, size int) *encodecache.Response {
-	return encodecache.AssembleSotW(xdstype.ClusterURL, "v", nonce, []*encodecache.Entry{leaf("a", size)})
+	return encodecache.AssembleSotW(encodecache.Header{TypeURL: xdstype.ClusterURL, Version: "v", Nonce: nonce},
+		[]*encodecache.Entry{leaf("a", size)})
 }
 
 // The Shards are the Backend, and streams are what they know of them.

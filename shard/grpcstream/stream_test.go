@@ -27,8 +27,8 @@ func TestStateOfTheWorld(t *testing.T) {
 		!slices.Equal(slices.Collect(e.req.Names.All()), []string{"a", "b"}) {
 		t.Errorf("first request: %+v", e)
 	}
-	e.stream.Send(xdstype.EndpointURL, encodecache.NewAssembler("me").SotW(xdstype.EndpointURL, "v1", "n1",
-		[]*encodecache.Entry{leaf("a", 10), leaf("b", 3000)}))
+	e.stream.Send(xdstype.EndpointURL, encodecache.NewAssembler("me").SotW(encodecache.Header{TypeURL: xdstype.EndpointURL,
+		Version: "v1", Nonce: "n1"}, []*encodecache.Entry{leaf("a", 10), leaf("b", 3000)}))
 	got, err := c.Recv()
 	must(t, err)
 	if got.Nonce != "n1" || got.VersionInfo != "v1" || len(got.Resources) != 2 || len(got.Resources[1].Value) != 3000 ||
@@ -61,8 +61,8 @@ func TestDelta(t *testing.T) {
 		!slices.Equal(slices.Collect(e.req.Unsubscribe.All()), []string{"x"}) || e.req.Initial.All()["80"] != "v" {
 		t.Errorf("first request: %+v", e.req)
 	}
-	e.stream.Send(xdstype.RouteURL, encodecache.AssembleDelta(xdstype.RouteURL, "7", "sys",
-		[]*encodecache.Entry{leaf("80", 10)}, []string{"gone"}))
+	e.stream.Send(xdstype.RouteURL, encodecache.AssembleDelta(encodecache.Header{TypeURL: xdstype.RouteURL, Version: "sys",
+		Nonce: "7"}, []*encodecache.Entry{leaf("80", 10)}, []string{"gone"}))
 	got, err := c.Recv()
 	must(t, err)
 	if got.Nonce != "7" || got.Resources[0].Name != "80" || got.Resources[0].Version != leaf("80", 10).Version() ||

@@ -70,7 +70,8 @@ func checkDangling(t *testing.T, c *client) {
 			}
 		}
 	}
-	for next, url := range map[string]string{xdstype.EndpointURL: xdstype.ClusterURL, xdstype.RouteURL: xdstype.ListenerURL} {
+	for next, url := range map[string]string{xdstype.EndpointURL: xdstype.ClusterURL,
+		xdstype.RouteURL: xdstype.ListenerURL} {
 		known := map[string]bool{}
 		for _, b := range c.has[url] {
 			for _, name := range dependencies(url, b) {

@@ -30,7 +30,8 @@ func (g generator) app() string { return oneOf(g, "web", "cart", "db") }
 func (g generator) event() ingest.Event {
 	kind := oneOf(g, value.KindService, value.KindService, value.KindPod, value.KindPod, value.KindPod,
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,
-		value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindVirtualService, value.KindDestinationRule, value.KindGateway,
+		value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindVirtualService,
+		value.KindDestinationRule, value.KindGateway,
 		value.KindSidecar, value.KindPeerAuthentication, value.KindNode, value.KindNamespace, value.KindMeshConfig)
 	m := metav1.ObjectMeta{Namespace: g.namespace(), Name: g.app(), CreationTimestamp: metav1.Unix(int64(g.IntN(4)), 0)}
 	e := ingest.Event{Source: "test"}
@@ -196,7 +197,8 @@ func (g generator) virtualService(m *metav1.ObjectMeta) any {
 	r := &meshv1.HTTPRoute{Route: []*meshv1.HTTPRouteDestination{to(), to()}}
 	switch g.IntN(4) {
 	case 0:
-		r.Match = []*meshv1.HTTPMatchRequest{{Uri: &meshv1.StringMatch{MatchType: &meshv1.StringMatch_Prefix{Prefix: oneOf(g, "/a", "/b")}}}}
+		r.Match = []*meshv1.HTTPMatchRequest{{
+			Uri: &meshv1.StringMatch{MatchType: &meshv1.StringMatch_Prefix{Prefix: oneOf(g, "/a", "/b")}}}}
 	case 1:
 		r.Match = []*meshv1.HTTPMatchRequest{{SourceLabels: map[string]string{"app": g.app()}}}
 	case 2:
@@ -227,7 +229,8 @@ func (g generator) rule(m *metav1.ObjectMeta) any {
 			Labels: map[string]string{"version": oneOf(g, "v1", "v2")}}}
 	}
 	if g.IntN(2) == 0 {
-		d.Spec.TrafficPolicy = &meshv1.TrafficPolicy{OutlierDetection: &meshv1.OutlierDetection{MinHealthPercent: int32(g.IntN(3))}}
+		d.Spec.TrafficPolicy = &meshv1.TrafficPolicy{
+			OutlierDetection: &meshv1.OutlierDetection{MinHealthPercent: int32(g.IntN(3))}}
 	}
 	if g.IntN(4) == 0 {
 		d.Spec.ExportTo = []string{"."}

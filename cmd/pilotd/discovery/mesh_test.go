@@ -89,9 +89,10 @@ func rule(name, host string, policy *meshv1.TrafficPolicy) ingest.Event {
 
 // idle is a policy that clusters (the time to connect) and TCP listeners (the idle time) show, both of so many seconds.
 func idle(seconds int) *meshv1.TrafficPolicy {
-	return &meshv1.TrafficPolicy{ConnectionPool: &meshv1.ConnectionPoolSettings{Tcp: &meshv1.ConnectionPoolSettings_TCPSettings{
-		ConnectTimeout: durationpb.New(time.Duration(seconds) * time.Second),
-		IdleTimeout:    durationpb.New(time.Duration(seconds) * time.Second)}}}
+	return &meshv1.TrafficPolicy{ConnectionPool: &meshv1.ConnectionPoolSettings{
+		Tcp: &meshv1.ConnectionPoolSettings_TCPSettings{
+			ConnectTimeout: durationpb.New(time.Duration(seconds) * time.Second),
+			IdleTimeout:    durationpb.New(time.Duration(seconds) * time.Second)}}}
 }
 
 // gateway is a Gateway with one HTTP server for all hosts.

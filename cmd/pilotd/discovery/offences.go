@@ -15,7 +15,8 @@ const shortSum = 8
 // content is named, so that a next version of it that is refused too is another problem.
 func problemOf(o shard.Offence) report.Problem {
 	p := report.Problem{Resource: o.Resource(), Cause: report.ClientRefused}
-	p.Reason = fmt.Sprintf("a client refused what was made of it (content %s); it is held back from those that refuse it", o.Sum.String()[:shortSum])
+	p.Reason = fmt.Sprintf("a client refused what was made of it (content %s); it is held back from those that refuse it",
+		o.Sum.String()[:shortSum])
 	if len(o.Objects) > 0 {
 		p.Key = o.Objects[0]
 	}

@@ -110,8 +110,8 @@ func (r *running) soaker(n *corev3.Node, delta bool) *soaker {
 	r.nextID++
 	s := &soaker{id: r.nextID, server: r.server, inbox: make(chan soaked, 64), done: make(chan struct{})}
 	endpoints := r.server.Names.Of([]string{clusterOf("web"), clusterOf("cart"), clusterOf("other")})
-	for url, names := range map[string]*ads.Names{xdstype.ClusterURL: nil, xdstype.EndpointURL: endpoints, xdstype.ListenerURL: nil,
-		xdstype.RouteURL: r.server.Names.Of([]string{"80"})} {
+	for url, names := range map[string]*ads.Names{xdstype.ClusterURL: nil, xdstype.EndpointURL: endpoints,
+		xdstype.ListenerURL: nil, xdstype.RouteURL: r.server.Names.Of([]string{"80"})} {
 		req := ads.Request{Delta: delta, TypeURL: url}
 		if delta {
 			req.Subscribe = names

@@ -38,8 +38,16 @@ func unreadEdits() map[string]func(metav1.Object) bool {
 			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: "Update"}})
 			return true
 		},
-		"resourceVersion and generation": func(o metav1.Object) bool { o.SetResourceVersion("1001"); o.SetGeneration(7); return true },
-		"uid and finalizers":             func(o metav1.Object) bool { o.SetUID(types.UID("u")); o.SetFinalizers([]string{"own/f"}); return true },
+		"resourceVersion and generation": func(o metav1.Object) bool {
+			o.SetResourceVersion("1001")
+			o.SetGeneration(7)
+			return true
+		},
+		"uid and finalizers": func(o metav1.Object) bool {
+			o.SetUID(types.UID("u"))
+			o.SetFinalizers([]string{"own/f"})
+			return true
+		},
 		"a label": func(o metav1.Object) bool {
 			labels := map[string]string{"own/unread": "1"}
 			for k, v := range o.GetLabels() {

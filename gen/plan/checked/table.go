@@ -28,8 +28,8 @@ func (t Table[K, V]) Get(k K) *V {
 	return v
 }
 
-// New makes a Table whose values are made from what encode gives for a Key; a value that is made of no bytes is left out.
-// noun says in reports what a value is.
+// New makes a Table whose values are made from what encode gives for a Key; a value that is made of no bytes is left
+// out. noun says in reports what a value is.
 func New[K Key, V any](f *Faults, noun string, encode func(K) ([]byte, []gen.Fault),
 	value func(K, []byte) *V) Table[K, V] {
 	return Table[K, V]{faults: f, Table: encodecache.NewTable(func(k K) (v *V) {

@@ -10,6 +10,6 @@
 // Selection, however they order the localities: weight and priority stand in the locality's header, which is the only
 // thing that is made for each.
 //
-// Entry may be called by any goroutine; shards do. Callers that ask for the same set get one Entry, and wait for the one
-// of them that joins it. An Assignment remembers the last two sets, for clients that are behind.
+// Entry may be called by any goroutine; shards do. Callers that ask for the same set get one Entry, and wait for the
+// one of them that joins it. An Assignment remembers the last two sets, for clients that are behind.
 package endpoints

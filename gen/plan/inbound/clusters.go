@@ -20,8 +20,8 @@ type cluster struct {
 // entry is the cluster as a resource.
 func (c *cluster) entry() *encodecache.Entry {
 	texts := c.names.Texts()
-	return encodecache.NewEntry(xdstype.ClusterURL, texts[gen.ClusterTextName], c.shared.Sum(texts), c.shared.Len(texts),
-		c.fragments)
+	return encodecache.NewEntry(xdstype.ClusterURL, texts[gen.ClusterTextName],
+		encodecache.Content{Version: c.shared.Sum(texts), Size: c.shared.Len(texts), Parts: c.fragments})
 }
 
 // fragments yields the one that the cluster is made of.
@@ -38,8 +38,8 @@ func (c *cluster) Objects() []value.ObjectKey {
 	return slices.Concat(c.names.Rule.Objects(), c.names.Objects(), []value.ObjectKey{(*value.Mesh)(nil).Object()})
 }
 
-// clusters are the clusters of the ports that the Sidecar object declares, or else of those that the workload's services
-// have. Without interception the latter have none: the proxy would have to listen where the application does.
+// clusters are the clusters of the ports that the Sidecar object declares, or else of those that the workload's
+// services have. Without interception the latter have none: the proxy would have to listen where the application does.
 func (m *maker) clusters() (out []*encodecache.Entry) {
 	if m.facts.Traits.Type != value.SidecarProxy {
 		return nil

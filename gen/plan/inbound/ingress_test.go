@@ -31,7 +31,8 @@ func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses .
 		Ports:  []*value.Port{{Name: "http", Number: 80, TargetPort: 8080, Protocol: value.HTTP}}}
 	rule := &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "web"},
 		Export: value.Visibility{Public: true}, DestinationPolicy: istio.Policy(&networking.DestinationRule{
-			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}})}
+			Host: host, TrafficPolicy: &networking.TrafficPolicy{ConnectionPool: &networking.ConnectionPoolSettings{
+				Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}}}})}
 	b := &snapshottest.Batch{Mesh: istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root"}, "cluster.local", ""),
 		Services: map[value.ServiceKey]*value.Service{svc.ServiceKey: svc},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{
@@ -66,10 +67,12 @@ func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses .
 			at = fmt.Sprintf("%s%s:%d", a.GetPipe().GetPath(), a.GetSocketAddress().GetAddress(),
 				a.GetSocketAddress().GetPortValue())
 		}
-		service := c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()[0].GetStructValue().GetFields()
+		services := c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()
+		service := services[0].GetStructValue().GetFields()
 		fmt.Fprintf(&out, "%s %s %s from=%s max=%d %s/%s\n", c.GetName(), c.GetType(), at,
 			c.GetUpstreamBindConfig().GetSourceAddress().GetAddress(),
-			int32(c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue()), service["namespace"].GetStringValue(), service["host"].GetStringValue())
+			int32(c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue()),
+			service["namespace"].GetStringValue(), service["host"].GetStringValue())
 	}
 	return out.String()
 }

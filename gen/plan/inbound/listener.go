@@ -36,7 +36,8 @@ func (c *listener) entry(name string) *encodecache.Entry {
 			_ = yield(c.ports[i].chains.Sum(texts))
 		}
 	})
-	return encodecache.NewEntry(xdstype.ListenerURL, name, version, size, c.fragments)
+	return encodecache.NewEntry(xdstype.ListenerURL, name,
+		encodecache.Content{Version: version, Size: size, Parts: c.fragments})
 }
 
 // fragments yields what the listener is made of.

@@ -46,18 +46,18 @@ func (t *Tables) chains(declared []gen.InboundChainsKey) []port {
 	return out
 }
 
-// portKey is the Key of the chains for a port of the workload that no service declares, or with 0 for all such. Those of
-// declared ports begin with it.
+// portKey is the Key of the chains for a port of the workload that no service declares, or with 0 for all such. Those
+// of declared ports begin with it.
 func (m *maker) portKey(number int) gen.InboundChainsKey {
 	return gen.InboundChainsKey{
 		Mode: m.facts.Peers.At(number), Policy: m.facts.Peers.From, Target: number,
-		Mesh: m.n.Mesh.HTTP, Peers: m.n.Mesh.Peers, Filters: m.facts.Traits.Filters, HTTP10: m.facts.Traits.HTTP10, Protocol: value.Auto,
-		StatPrefix: m.stats(&value.Service{}, &value.Port{Name: gen.VirtualInboundName}),
+		Mesh: m.n.Mesh.HTTP, Peers: m.n.Mesh.Peers, Filters: m.facts.Traits.Filters, HTTP10: m.facts.Traits.HTTP10,
+		Protocol: value.Auto, StatPrefix: m.stats(&value.Service{}, &value.Port{Name: gen.VirtualInboundName}),
 	}
 }
 
-// undeclared are the Keys for connections to ports that nobody declares: for all of them, and for those of which a policy
-// says something else. own is the port of virtualInbound itself.
+// undeclared are the Keys for connections to ports that nobody declares: for all of them, and for those of which a
+// policy says something else. own is the port of virtualInbound itself.
 func (m *maker) undeclared(own int) []gen.InboundChainsKey {
 	var out []gen.InboundChainsKey
 	add := func(number int) {

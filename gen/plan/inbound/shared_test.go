@@ -78,7 +78,8 @@ func TestSharedInboundClusters(t *testing.T) {
 		if rapid.Bool().Draw(t, "rule") {
 			k.Port, k.Rule = port.Number, &value.DestinationRule{Meta: value.Meta{Namespace: "shop", Name: "rule"},
 				DestinationPolicy: istio.Policy(&networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{
-					ConnectionPool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
+					ConnectionPool: &networking.ConnectionPoolSettings{
+						Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 7}},
 				}})}
 		}
 		names := gen.InboundClusterNames{Rule: k.Rule, IPv4: k.IPv4,
@@ -99,8 +100,8 @@ func TestSharedInboundClusters(t *testing.T) {
 func BenchmarkEntries(b *testing.B) {
 	tables := NewTables(checked.NewFaults())
 	m := istio.Mesh(&meshconfig.MeshConfig{TrustDomain: "cluster.local"}, "cluster.local", "")
-	k := gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters, Bind: "0.0.0.0", Protocol: value.HTTP, Target: 8080,
-		Port: 80, Host: "web.shop.svc.cluster.local"}
+	k := gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters, Bind: "0.0.0.0",
+		Protocol: value.HTTP, Target: 8080, Port: 80, Host: "web.shop.svc.cluster.local"}
 	rest := gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Filters: value.AllFilters, Protocol: value.Auto}
 	header := gen.InboundListenerKey{Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006}
 	svc := &value.Service{Name: "web", ServiceKey: value.ServiceKey{Namespace: "shop", Host: k.Host}}

@@ -11,8 +11,8 @@ import (
 type Tables struct {
 	// clusters are what the clusters of all ports of a kind share.
 	clusters checked.Table[gen.InboundClusterKey, encodecache.Stencil]
-	// A listener is a header, the chains of ports that nobody declares (fixed), and those of the declared ports, of which all
-	// of a kind share the stencils (ports).
+	// A listener is a header, the chains of ports that nobody declares (fixed), and those of the declared ports, of which
+	// all of a kind share the stencils (ports).
 	headers checked.Table[gen.InboundListenerKey, encodecache.Fragment]
 	fixed   checked.Table[gen.InboundChainsKey, encodecache.Fragment]
 	ports   checked.Table[gen.InboundChainsKey, encodecache.Stencil]

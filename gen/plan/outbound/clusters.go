@@ -155,7 +155,8 @@ func (t *Tables) StaticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encode
 		get(gen.BlackHole, gen.StaticClusterKey{Mesh: n.Mesh.Connections}),
 		get(gen.PassthroughOut,
 			gen.StaticClusterKey{Mesh: n.Mesh.Connections, Filters: sc.Traits.Filters & gen.ClusterExtensions()}),
-		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh.Connections, IPv4: sc.Traits.IPv4, IPv6: sc.Traits.IPv6}),
+		get(gen.PassthroughInbound, gen.StaticClusterKey{Mesh: n.Mesh.Connections, IPv4: sc.Traits.IPv4,
+			IPv6: sc.Traits.IPv6}),
 	}
 	if LacksDynamicDNS(n, &sc.Facts) {
 		noteLack(t.faults, n.Mesh.Object())

@@ -56,7 +56,8 @@ func (v View) virtualHTTP() gen.VirtualHTTPKey {
 		return gen.VirtualHTTPKey{}
 	}
 	return gen.VirtualHTTPKey{
-		Mesh: v.n.Mesh.HTTP, Detection: v.n.Mesh.Detection, CountAttempts: v.n.Mesh.Routes.CountAttempts, Filters: v.sc.Traits.Filters, HTTP10: v.sc.Traits.HTTP10, DynamicDNS: d, Bytes: v.bytePorts(),
+		Mesh: v.n.Mesh.HTTP, Detection: v.n.Mesh.Detection, CountAttempts: v.n.Mesh.Routes.CountAttempts,
+		Filters: v.sc.Traits.Filters, HTTP10: v.sc.Traits.HTTP10, DynamicDNS: d, Bytes: v.bytePorts(),
 	}
 }
 

@@ -147,7 +147,8 @@ func Distinct(in iter.Seq[string]) iter.Seq[string] {
 
 // RouteConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
 // policy, and hosts.
-func (t *Tables) RouteConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int, hosts VirtualHosts) *encodecache.Entry {
+func (t *Tables) RouteConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int,
+	hosts VirtualHosts) *encodecache.Entry {
 	name := strconv.Itoa(port)
 	return t.Routes.Compose(name, t.RouteEnds(n, sc, name), hosts)
 }
@@ -169,7 +170,8 @@ func (t *routeTables) Compose(name string, ends [2]*encodecache.Fragment, hosts 
 	}
 	m := hosts.Measure(measureFragment).Plus(measureFragment("", header)).Plus(measureFragment("", last))
 	p := &routeParts{t, header, last, hosts}
-	return encodecache.NewEntry(xdstype.RouteURL, name, encodecache.Sum(m.Sum), m.Weight, p.fragments).InRuns(p.runs)
+	return encodecache.NewEntry(xdstype.RouteURL, name,
+		encodecache.Content{Version: encodecache.Sum(m.Sum), Size: m.Weight, Parts: p.fragments}).InRuns(p.runs)
 }
 
 // routeParts are the Fragments of a route configuration.
@@ -248,17 +250,18 @@ func ComposeOf(typeURL, name string, ends [2]*encodecache.Fragment,
 	})
 	size := len(header.Bytes()) + len(last.Bytes()) +
 		hosts.Weigh(func(_ string, f *encodecache.Fragment) int { return len(f.Bytes()) })
-	return encodecache.NewEntry(typeURL, name, version, size, func(yield func(*encodecache.Fragment) bool) {
-		if !yield(header) {
-			return
-		}
-		for _, f := range hosts.All() {
-			if !yield(f) {
+	return encodecache.NewEntry(typeURL, name,
+		encodecache.Content{Version: version, Size: size, Parts: func(yield func(*encodecache.Fragment) bool) {
+			if !yield(header) {
 				return
 			}
-		}
-		yield(last)
-	})
+			for _, f := range hosts.All() {
+				if !yield(f) {
+					return
+				}
+			}
+			yield(last)
+		}})
 }
 
 func fragmentSum(_ string, f *encodecache.Fragment) chunked.Sum { return chunked.Sum(f.Sum()) }

@@ -53,9 +53,9 @@ func (w Workload) Labels() value.Labels {
 	return w.proxy.Labels.Unpack()
 }
 
-// Sidecar is the Sidecar object in force for the workload, whose labels it is given: one of its namespace whose selector
-// it satisfies, else its namespace's without a selector, else the root namespace's without one. Of several the oldest
-// counts. It is nil if there is none.
+// Sidecar is the Sidecar object in force for the workload, whose labels it is given: one of its namespace whose
+// selector it satisfies, else its namespace's without a selector, else the root namespace's without one. Of several the
+// oldest counts. It is nil if there is none.
 func (w Workload) Sidecar(labels value.Labels) (best *value.Sidecar) {
 	n := w.view.Snapshot
 	for s := range n.SidecarsSelecting(w.proxy.Namespace, labels) {

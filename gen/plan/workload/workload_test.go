@@ -22,7 +22,8 @@ func TestEntryServesServicePorts(t *testing.T) {
 		return &value.Service{ServiceKey: k, Name: name, Selector: value.Labels{"app": "vm"}, Headless: headless,
 			Ports: ports, Export: value.Visibility{Public: true}}
 	}
-	b := &snapshottest.Batch{Mesh: istio.Mesh(&meshconfig.MeshConfig{}, "", ""), Services: map[value.ServiceKey]*value.Service{},
+	b := &snapshottest.Batch{Mesh: istio.Mesh(&meshconfig.MeshConfig{}, "", ""),
+		Services: map[value.ServiceKey]*value.Service{},
 		Workloads: map[string]*value.Workload{
 			"10.0.0.9": {Namespace: "shop", Name: "vm", Labels: value.Labels{"app": "vm"},
 				Ports: map[string]uint32{"http": 7000, "main": 7001}},
