@@ -9,7 +9,7 @@
 // name their reason, and are counted by it.
 //
 // Authenticate may block while others are asked, for no longer than askTime, and for its caller alone: each token is
-// asked about once at a time, a bounded number of different ones at once, and the rest wait. What was said of a token is
-// kept for a minute (a refusal for ten seconds), never beyond the token's life, by a hash: a token that is revoked is
-// good for a minute at most. Nothing here logs or keeps a token.
+// asked about once at a time, a bounded number of different ones at once, and the rest wait. What was said of a token
+// is kept for a minute (a refusal for ten seconds), never beyond the token's life, by a hash: a token that is revoked
+// is good for a minute at most. Nothing here logs or keeps a token.
 package authn

@@ -58,7 +58,8 @@ func (i *Issuer) withKeys(where string) *oidc.IDTokenVerifier {
 	for _, a := range algorithms() {
 		c.SupportedSigningAlgs = append(c.SupportedSigningAlgs, string(a))
 	}
-	return oidc.NewVerifier(i.url, keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.client), where)}, c)
+	return oidc.NewVerifier(i.url, keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.client), where)},
+		c)
 }
 
 // unanswered is the key of a context's *bool that keys sets when they could not be fetched: the verifier's error does
