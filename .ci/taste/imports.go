@@ -20,6 +20,7 @@ func rooms() []room {
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
 			"proxy", "xdstype", "identity"}},
 		{"identity", []string{"=identity"}},
+		{"ca", []string{"=identity"}},
 		{"proxy", []string{"=identity", "=snapshot/value"}},
 		{"status", []string{"snapshot", "report"}},
 		{"report", []string{"=snapshot/value"}},

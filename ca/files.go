@@ -1,0 +1,75 @@
+package ca
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// maxFile is how large a file with certificates or a key may be, in bytes.
+const maxFile = 1 << 20
+
+// ReadDir is the material in a directory; false when there is no key in it.
+func ReadDir(dir string) (Material, bool, error) {
+	data := map[string][]byte{}
+	for _, name := range Names() {
+		text, err := readFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Material{}, false, fmt.Errorf("%w: %w", ErrMaterial, err)
+		}
+		data[name] = text
+	}
+	return FromData(data)
+}
+
+// readFile is a file's content, which is bounded.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+	return text, err
+}
+
+// WatchDir takes the material in a directory, now and each time that tick ticks, until ctx ends. Files are read anew
+// rather than watched: they are a handful, and those of a Secret that is mounted are replaced by links to others.
+// problem is told of what cannot be taken, once.
+func (k *Keeper) WatchDir(ctx context.Context, dir string, tick <-chan time.Time, problem func(error)) {
+	told := ""
+	for {
+		m, ok, err := ReadDir(dir)
+		switch {
+		case err == nil && ok:
+			err = k.Take(m)
+		case err == nil:
+			err = fmt.Errorf("%w: %s has no %s", ErrMaterial, dir, keyName)
+		}
+		if err != nil {
+			k.Fail(err)
+		}
+		if text := fmt.Sprint(err); err != nil && text != told {
+			problem(err)
+			told = text
+		} else if err == nil {
+			told = ""
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+	}
+}

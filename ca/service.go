@@ -1,0 +1,247 @@
+package ca
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	securityv1 "istio.io/api/security/v1alpha1"
+
+	"github.com/pilotd/pilotd/identity"
+)
+
+// Bounds of what calls cost.
+const (
+	// callTime is how long a call may take, all in all.
+	callTime = 30 * time.Second
+	// MaxRequest is the largest request, in bytes. Agents send some 1,200.
+	MaxRequest = 64 << 10
+	// maxCalls is how many calls there may be at once, and maxOwn how many of one identity.
+	maxCalls = 1 << 15
+	maxOwn   = 1 << 12
+)
+
+// ServiceOptions are the settings of a Service.
+type ServiceOptions struct {
+	// Authenticate says who calls; its error is a status.
+	Authenticate func(context.Context) (identity.Peer, error)
+	// Authority is who signs now; nil while that is not known.
+	Authority func() *Authority
+	// Life is for how long certificates are good when nothing is asked for, MaxLife the longest that may be asked for.
+	Life, MaxLife time.Duration
+	// Signers is how many sign at once; 0 means 1.
+	Signers int
+	// Receive reads a call's request; nil means grpc's own way.
+	Receive func(grpc.ServerStream, *securityv1.IstioCertificateRequest) error
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Outcome is how a call ended. Its name is a label of a metric.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Issued          Outcome = iota // a certificate
+	Unauthenticated                // the caller has not proven who it is
+	Denied                         // the caller asks in the name of somebody else
+	Malformed                      // a request that cannot be read, a key that is not signed
+	TooLong                        // a life beyond the longest
+	TooMany                        // too many calls at once
+	Late                           // it was not its turn, or the request did not come, in time
+	NotReady                       // there is no authority, or it cannot sign
+
+	// NumOutcomes is how many there are.
+	NumOutcomes = 8
+)
+
+// String is the outcome's name.
+func (o Outcome) String() string {
+	return [NumOutcomes]string{"issued", "unauthenticated", "denied", "malformed", "too_long", "too_many", "late",
+		"not_ready"}[o]
+}
+
+// Service is istio.v1.auth.IstioCertificateService. A call is a goroutine of its own: it waits for its caller to be
+// known, for the request, and for a signer, and ends after callTime whatever happens. The number of signers bounds the
+// processors that signing takes from everything else.
+type Service struct {
+	// Immutable after NewService.
+	options ServiceOptions
+	turns   chan struct{}
+
+	outcomes [NumOutcomes]atomic.Uint64
+
+	mu sync.Mutex
+	// Guarded by mu.
+	calls int
+	own   map[identity.Identity]int // calls by who makes them
+}
+
+// NewService makes a Service.
+func NewService(o ServiceOptions) *Service {
+	return &Service{options: o, turns: make(chan struct{}, max(o.Signers, 1)), own: map[identity.Identity]int{}}
+}
+
+// Outcomes are how many calls ended in which way.
+func (s *Service) Outcomes() (out [NumOutcomes]uint64) {
+	for o := range out {
+		out[o] = s.outcomes[o].Load()
+	}
+	return out
+}
+
+// Register adds the service to a grpc server.
+//
+// It is described as a stream, which is the same on the wire: so a caller is known, and has its turn, before what it
+// sends is read.
+func (s *Service) Register(g *grpc.Server) {
+	g.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "istio.v1.auth.IstioCertificateService", HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{StreamName: "CreateCertificate", ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, ss grpc.ServerStream) error { return s.call(ss) }}},
+		Metadata: "security/v1alpha1/ca.proto",
+	}, s)
+}
+
+// failure is a call's end without a certificate.
+type failure struct {
+	outcome Outcome
+	code    codes.Code
+	text    string
+}
+
+// Error is what the caller is told.
+func (f *failure) Error() string { return f.text }
+
+func (s *Service) call(ss grpc.ServerStream) error {
+	ctx, cancel := context.WithTimeout(ss.Context(), callTime)
+	defer cancel()
+	chain, err := s.create(ctx, ss)
+	if err == nil {
+		s.outcomes[Issued].Add(1)
+		return ss.SendMsg(&securityv1.IstioCertificateResponse{CertChain: chain})
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{Unauthenticated, status.Code(err), "request authenticate failure: " + status.Convert(err).Message()}
+	}
+	s.outcomes[f.outcome].Add(1)
+	return status.Error(f.code, f.text)
+}
+
+// create answers one call.
+func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, error) {
+	peer, err := s.options.Authenticate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.enter(peer.Identity); err != nil {
+		return nil, err
+	}
+	defer s.leave(peer.Identity)
+	r, err := s.receive(ctx, ss)
+	if err != nil {
+		return nil, err
+	}
+	life, err := s.check(r)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return nil, &failure{Late, codes.Unavailable, "too many certificates are being signed"}
+	}
+	return s.sign(peer.Identity, r, life)
+}
+
+// enter counts a call in.
+func (s *Service) enter(who identity.Identity) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls >= maxCalls || s.own[who] >= maxOwn {
+		return &failure{TooMany, codes.ResourceExhausted, "too many certificates are being asked for"}
+	}
+	s.calls++
+	s.own[who]++
+	return nil
+}
+
+// leave counts it out.
+func (s *Service) leave(who identity.Identity) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls--
+	if s.own[who]--; s.own[who] == 0 {
+		delete(s.own, who)
+	}
+}
+
+// receive reads the request. Its goroutine ends with the call at the latest: grpc ends a stream's reads when its
+// handler has returned.
+func (s *Service) receive(ctx context.Context, ss grpc.ServerStream) (*securityv1.IstioCertificateRequest, error) {
+	r := &securityv1.IstioCertificateRequest{}
+	came := make(chan error, 1)
+	go func() {
+		if s.options.Receive != nil {
+			came <- s.options.Receive(ss, r)
+			return
+		}
+		came <- ss.RecvMsg(r)
+	}()
+	select {
+	case err := <-came:
+		switch {
+		case err == nil:
+			return r, nil
+		case status.Code(err) == codes.ResourceExhausted:
+			return nil, &failure{Malformed, codes.ResourceExhausted, "the request is too large"}
+		}
+		return nil, &failure{Malformed, codes.InvalidArgument, "the request cannot be read"}
+	case <-ctx.Done():
+		return nil, &failure{Late, codes.DeadlineExceeded, "the request did not come in time"}
+	}
+}
+
+// check refuses what is not served, and says for how long the certificate is to be good.
+func (s *Service) check(r *securityv1.IstioCertificateRequest) (time.Duration, error) {
+	fields := r.GetMetadata().GetFields()
+	if fields["ImpersonatedIdentity"].GetStringValue() != "" {
+		return 0, &failure{Denied, codes.PermissionDenied, "certificates in the name of other identities are not served"}
+	}
+	if fields["CertSigner"].GetStringValue() != "" {
+		return 0, &failure{Malformed, codes.InvalidArgument, "CertSigner: certificates of other signers are not served"}
+	}
+	switch seconds := r.GetValidityDuration(); {
+	case seconds <= 0:
+		return s.options.Life, nil
+	case seconds > int64(s.options.MaxLife/time.Second):
+		return 0, &failure{TooLong, codes.InvalidArgument, "validity_duration: the longest is " + s.options.MaxLife.String()}
+	default:
+		return time.Duration(seconds) * time.Second, nil
+	}
+}
+
+// sign has its turn: everything that costs much is done here.
+func (s *Service) sign(who identity.Identity, r *securityv1.IstioCertificateRequest,
+	life time.Duration) ([]string, error) {
+	key, err := keyOf(r.GetCsr())
+	if err != nil {
+		return nil, &failure{Malformed, codes.InvalidArgument, "csr: " + err.Error()}
+	}
+	a := s.options.Authority()
+	if a == nil {
+		return nil, &failure{NotReady, codes.Unavailable, "the certificate authority is not ready"}
+	}
+	chain, err := a.Sign(Request{Key: key, Who: who, Life: life}, s.options.Now())
+	if err != nil {
+		return nil, &failure{NotReady, codes.Unavailable, "the certificate authority cannot sign"}
+	}
+	return chain, nil
+}
