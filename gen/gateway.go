@@ -8,7 +8,6 @@ import (
 	proxyprotocolpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -56,7 +55,7 @@ type GatewayChainKey struct {
 	// ServerNames are the SNI names that it takes, as ServerNames joins them; empty takes all.
 	ServerNames string
 	// TLS are the settings by which it terminates TLS; nil where it does not.
-	TLS *networking.ServerTLSSettings
+	TLS *value.ServerTLS
 
 	// Servers is set where the chain terminates TLS, and Mesh where it serves HTTP.
 	Servers *value.ServerSettings
@@ -91,7 +90,7 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 	}
 	if k.RouteName == "" {
 		out.Filters = networkFilters(filterChain{filters: k.Filters, tcp: k.TCP,
-			meetsPeers: k.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL})
+			meetsPeers: k.TLS != nil && k.TLS.Mode == value.MeshTLS})
 		return out
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{

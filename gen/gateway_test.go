@@ -18,13 +18,13 @@ import (
 // TestGatewayBytesOfProxies: only where a gateway ends the TLS of other proxies do clients say first who they are.
 func TestGatewayBytesOfProxies(t *testing.T) {
 	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "")
-	for mode, want := range map[networking.ServerTLSSettings_TLSmode][]string{
-		networking.ServerTLSSettings_ISTIO_MUTUAL: {"istio.metadata_exchange", "envoy.filters.network.tcp_proxy"},
-		networking.ServerTLSSettings_SIMPLE:       {"envoy.filters.network.tcp_proxy"},
+	for mode, want := range map[value.TLSMode][]string{
+		value.MeshTLS:   {"istio.metadata_exchange", "envoy.filters.network.tcp_proxy"},
+		value.SimpleTLS: {"envoy.filters.network.tcp_proxy"},
 	} {
 		chain := gen.GatewayChain(gen.GatewayChainKey{
 			Servers: mesh.Servers, Filters: value.AllFilters, ServerNames: "db.example",
-			TLS: &networking.ServerTLSSettings{Mode: mode, CredentialName: "cert"},
+			TLS: &value.ServerTLS{Mode: mode, Credentials: []string{"cert"}},
 			TCP: gen.TCPProxyKey{StatPrefix: "db", Upstreams: "db"},
 		})
 		var got []string
@@ -32,7 +32,7 @@ func TestGatewayBytesOfProxies(t *testing.T) {
 			got = append(got, f.GetName())
 		}
 		if err := chain.ValidateAll(); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v; want %v", mode, got, err, want)
+			t.Errorf("%v: %v, %v; want %v", mode, got, err, want)
 		}
 	}
 }
@@ -65,10 +65,13 @@ func TestGatewayCredentials(t *testing.T) {
 		{"mode: SIMPLE\ncredentialName: one\nsubjectAltNames: [client]", "[kubernetes://one]  [client]"},
 		{"mode: MUTUAL\ntlsCertificates: [{serverCertificate: a, privateKey: b}, {serverCertificate: c, privateKey: d}]\n" +
 			"caCertificates: ca", "[file-cert:a~b file-cert:c~d] file-root:ca []"},
+		{"mode: MUTUAL\nserverCertificate: a\nprivateKey: b\ncaCertCredentialName: roots",
+			"[file-cert:a~b] kubernetes://roots-cacert []"},
 	} {
 		in := &networking.ServerTLSSettings{}
 		fromYAML(t, c.tls, in)
-		chain := gen.GatewayChain(gen.GatewayChainKey{Servers: mesh.Servers, TLS: in,
+		gateway := istio.Gateway(&networking.Gateway{Servers: []*networking.Server{{Tls: in}}})
+		chain := gen.GatewayChain(gen.GatewayChainKey{Servers: mesh.Servers, TLS: gateway.Servers[0].TLS,
 			TCP: gen.TCPProxyKey{StatPrefix: "x", Upstreams: "x"}})
 		if err := chain.ValidateAll(); err != nil {
 			t.Errorf("%s: %v", c.tls, err)

@@ -6,33 +6,29 @@ import (
 
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // serverTLS is how a gateway's server terminates TLS. bytes: what is in it is not HTTP.
-func serverTLS(in *networking.ServerTLSSettings, mesh *value.ServerSettings, bytes bool) *tlspb.DownstreamTlsContext {
+func serverTLS(in *value.ServerTLS, mesh *value.ServerSettings, bytes bool) *tlspb.DownstreamTlsContext {
 	common := &tlspb.CommonTlsContext{AlpnProtocols: []string{"h2", "http/1.1"}}
-	mode := in.GetMode()
-	own := mode == networking.ServerTLSSettings_ISTIO_MUTUAL
-	required := own || mode == networking.ServerTLSSettings_MUTUAL
-	validates := required || mode == networking.ServerTLSSettings_OPTIONAL_MUTUAL
+	own := in.Mode == value.MeshTLS
+	required := own || in.Mode == value.MutualTLS
+	validates := required || in.Mode == value.OptionalMutualTLS
 	if own && bytes {
 		common.AlpnProtocols = []string{"istio-peer-exchange", "h2", "http/1.1"}
 	}
 	certs, root := serverSecrets(in)
 	common.TlsCertificateSdsSecretConfigs = certs
 	if validates && root != nil {
-		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.GetVerifyCertificateSpki(),
-			VerifyCertificateHash: in.GetVerifyCertificateHash()}
+		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.KeyHashes, VerifyCertificateHash: in.Hashes}
 		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
-		check.MatchSubjectAltNames = exactly(in.GetSubjectAltNames())
+		check.MatchSubjectAltNames = exactly(in.Names)
 		common.ValidationContextType = validation(check, root)
-	} else if mode == networking.ServerTLSSettings_SIMPLE && len(credentials(in)) > 0 &&
-		len(in.GetSubjectAltNames()) > 0 {
+	} else if in.Mode == value.SimpleTLS && len(in.Credentials) > 0 && len(in.Names) > 0 {
 		//lint:ignore SA1019 as above
-		check := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(in.GetSubjectAltNames())}
+		check := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(in.Names)}
 		common.ValidationContextType = &tlspb.CommonTlsContext_ValidationContext{ValidationContext: check}
 	}
 	if !own {
@@ -43,36 +39,32 @@ func serverTLS(in *networking.ServerTLSSettings, mesh *value.ServerSettings, byt
 
 // serverSecrets are the secrets of the server's certificates and of the roots that it trusts: the workload's own, those
 // of credentials of the control plane (the first of which has the roots, unless another one is named for them), or
-// files. Without a root it is nil.
-func serverSecrets(in *networking.ServerTLSSettings) (certs []*tlspb.SdsSecretConfig, root *tlspb.SdsSecretConfig) {
-	if in.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
+// files, beside which a credential may have the roots. Without a root it is nil.
+func serverSecrets(in *value.ServerTLS) (certs []*tlspb.SdsSecretConfig, root *tlspb.SdsSecretConfig) {
+	if in.Mode == value.MeshTLS {
 		return []*tlspb.SdsSecretConfig{workloadSecret("default")}, workloadSecret("ROOTCA")
 	}
-	if names := credentials(in); len(names) > 0 {
-		for _, name := range names {
+	if len(in.Credentials) > 0 {
+		for _, name := range in.Credentials {
 			certs = append(certs, credential(name))
 		}
-		return certs, credential(strings.TrimSuffix(cmp.Or(in.GetCaCertCredentialName(), names[0]), caSuffix) +
-			caSuffix)
+		return certs, rootCredential(cmp.Or(in.RootCredential, in.Credentials[0]))
 	}
-	for _, c := range in.GetTlsCertificates() {
-		certs = append(certs, fileSecret("file-cert:"+c.GetServerCertificate()+"~"+c.GetPrivateKey()))
+	for _, c := range in.Certificates {
+		certs = append(certs, fileSecret("file-cert:"+c.Certificate+"~"+c.Key))
 	}
-	if len(certs) == 0 {
-		certs = append(certs, fileSecret("file-cert:"+in.GetServerCertificate()+"~"+in.GetPrivateKey()))
-	}
-	if in.GetCaCertificates() != "" {
-		root = fileSecret("file-root:" + in.GetCaCertificates())
+	switch {
+	case in.Root != "":
+		root = fileSecret("file-root:" + in.Root)
+	case in.RootCredential != "":
+		root = rootCredential(in.RootCredential)
 	}
 	return certs, root
 }
 
-// credentials are the names of the credentials with a server's certificates: one for each kind of key, or one.
-func credentials(in *networking.ServerTLSSettings) []string {
-	if names := in.GetCredentialNames(); len(names) > 0 || in.GetCredentialName() == "" {
-		return names
-	}
-	return []string{in.GetCredentialName()}
+// rootCredential is the secret with the roots that belong to a credential.
+func rootCredential(name string) *tlspb.SdsSecretConfig {
+	return credential(strings.TrimSuffix(name, caSuffix) + caSuffix)
 }
 
 // caSuffix ends the name of the secret with the roots that belong to a credential.
@@ -80,18 +72,14 @@ const caSuffix = "-cacert"
 
 // serverParameters are the versions and ciphers of a server: its own before those of the mesh; nil where neither says
 // anything.
-func serverParameters(in *networking.ServerTLSSettings, mesh *value.ServerSettings) *tlspb.TlsParameters {
-	out := &tlspb.TlsParameters{}
-	out.EcdhCurves, out.CipherSuites = mesh.Curves, mesh.Ciphers
-	out.TlsMinimumProtocolVersion = tlsVersion(mesh.MinVersion)
-	if v := in.GetMinProtocolVersion(); v != networking.ServerTLSSettings_TLS_AUTO {
-		out.TlsMinimumProtocolVersion = tlspb.TlsParameters_TlsProtocol(v)
+func serverParameters(in *value.ServerTLS, mesh *value.ServerSettings) *tlspb.TlsParameters {
+	out := &tlspb.TlsParameters{
+		EcdhCurves: mesh.Curves, CipherSuites: mesh.Ciphers,
+		TlsMinimumProtocolVersion: tlsVersion(cmp.Or(in.MinVersion, mesh.MinVersion)),
+		TlsMaximumProtocolVersion: tlsVersion(in.MaxVersion),
 	}
-	if v := in.GetMaxProtocolVersion(); v != networking.ServerTLSSettings_TLS_AUTO {
-		out.TlsMaximumProtocolVersion = tlspb.TlsParameters_TlsProtocol(v)
-	}
-	if c := in.GetCipherSuites(); len(c) > 0 {
-		out.CipherSuites = c
+	if len(in.Ciphers) > 0 {
+		out.CipherSuites = in.Ciphers
 	}
 	if len(out.EcdhCurves)+len(out.CipherSuites) == 0 && out.TlsMinimumProtocolVersion == 0 &&
 		out.TlsMaximumProtocolVersion == 0 {

@@ -49,10 +49,11 @@ func NewTCPPolicy(d *value.DestinationRule, subset string) (p TCPPolicy) {
 
 // StatName is what a pattern of the mesh can name in the name of a chain's statistics.
 type StatName struct {
-	Mesh    *value.Mesh
-	Service *value.Service
-	Port    *value.Port
-	Subset  string
+	// DomainSuffix is the mesh's, which is left out of names.
+	DomainSuffix string
+	Service      *value.Service
+	Port         *value.Port
+	Subset       string
 }
 
 // Of is the name that a pattern gives; otherwise, where there is none.
@@ -60,7 +61,7 @@ func (s StatName) Of(pattern, otherwise string) string {
 	if pattern == "" {
 		return otherwise
 	}
-	return strings.TrimSuffix(statName(pattern, statOf{s.Mesh.DomainSuffix, s.Service, s.Port, s.Subset, 0}), ";")
+	return strings.TrimSuffix(statName(pattern, statOf{s.DomainSuffix, s.Service, s.Port, s.Subset, 0}), ";")
 }
 
 // TCPProxyKey is what the filters of a chain of bytes are made from.

@@ -75,7 +75,7 @@ spec: {ingress: [{port: {number: 80, name: http, protocol: HTTP}, bind: "0:0::0"
 	v := b.Objects[key(value.KindVirtualService, "v")].New.(*value.VirtualService)
 	check("VirtualService", append(v.Hosts, v.TCP[0].Destinations[0].Host), "fd00::a", "fd00::a")
 	check("subnets", v.TCP[0].Matches[0].Subnets, "10.0.0.0/8", "fd00::1")
-	check("Gateway", []string{b.Objects[key(value.KindGateway, "g")].New.(*value.Gateway).Spec.Servers[0].Bind}, "fd00::1")
+	check("Gateway", []string{b.Objects[key(value.KindGateway, "g")].New.(*value.Gateway).Servers[0].Bind}, "fd00::1")
 	sidecar := b.Objects[key(value.KindSidecar, "s")].New.(*value.Sidecar)
 	check("Sidecar", []string{sidecar.Ingress[0].Bind, sidecar.Egress[0].Bind}, "::", "fd00::2")
 }

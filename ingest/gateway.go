@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
+	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -16,13 +16,9 @@ func gatewayKind() Kind {
 	return valued(k, (*joiner).gateway)
 }
 
-// gateway makes every server host "namespace/host". Servers that pass connections on by their server names alone
-// (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the Gateway's others are served.
+// gateway makes every server host "namespace/host" and every address canonical.
 func (j *joiner) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
-	spec.Servers = slices.DeleteFunc(spec.Servers, func(s *networking.Server) bool {
-		return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
-	})
 	for _, s := range spec.Servers {
 		s.Bind = addressOf(s.Bind)
 		if s.Tls != nil {
@@ -32,7 +28,7 @@ func (j *joiner) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gatew
 			s.Hosts[i] = inNamespace(h, o.Namespace)
 		}
 	}
-	return &value.Gateway{Meta: metaOf(key, o.ObjectMeta), Spec: spec}
+	return &value.Gateway{Meta: metaOf(key, o.ObjectMeta), GatewaySettings: istio.Gateway(spec)}
 }
 
 // cipherSuites are those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied from

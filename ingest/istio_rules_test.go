@@ -110,7 +110,7 @@ func TestUnknownCipherSuitesAreLeftOut(t *testing.T) {
 	s := NewStore(k, quiet(t), "kube")
 	s.Synced("kube")
 	s.Apply(events)
-	got := k.whole.Objects[events[0].Key].New.(*value.Gateway).Spec.Servers[0].Tls.CipherSuites
+	got := k.whole.Objects[events[0].Key].New.(*value.Gateway).Servers[0].TLS.Ciphers
 	if len(got) != 1 || got[0] != "AES128-SHA" {
 		t.Fatalf("%v, refused: %v", got, s.Rejections())
 	}

@@ -8,10 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
-
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -66,7 +62,7 @@ func showObject(v value.Value) string {
 	case *value.DestinationRule:
 		return showVisibility(v.Export) + showModel(v.DestinationPolicy)
 	case *value.Gateway:
-		return showSpec(v.Spec)
+		return showModel(v.GatewaySettings)
 	case *value.Sidecar:
 		return showModel(v.SidecarSettings)
 	case *value.PeerAuthentication:
@@ -93,18 +89,6 @@ func showVisibility(v value.Visibility) string {
 		return ""
 	}
 	return fmt.Sprintf("to=%v ", v.Namespaces)
-}
-
-func showSpec(m proto.Message) string {
-	j, err := protojson.Marshal(m)
-	if err != nil {
-		panic(err)
-	}
-	var plain any
-	if err := yaml.Unmarshal(j, &plain); err != nil {
-		panic(err)
-	}
-	return strings.ReplaceAll(fmt.Sprint(plain), "map[", "[")
 }
 
 // showModel is all that is set in a value, by the names of its fields.

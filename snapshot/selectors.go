@@ -197,7 +197,7 @@ func mentions(v value.Value) []mention {
 	case *value.Sidecar:
 		return pairs(v.Namespace, v.Selector())
 	case *value.Gateway:
-		return pairs(everywhere, v.Spec.GetSelector())
+		return pairs(everywhere, v.Selector())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,7 +53,19 @@ func rooms() []room {
 	}
 }
 
-// imports checks the direction of imports, and that the packages that talk to API servers alone know client-go.
+// istioAPI has Istio's messages, and istioFilters those of them that configure Istio's own filters in Envoy.
+const (
+	istioAPI     = "istio.io/api"
+	istioFilters = "istio.io/api/envoy"
+)
+
+// neutral are the directories that know nothing of the API that users write objects in.
+func neutral() []string {
+	return []string{"encodecache", "gen", "proxy", "report", "shard", "snapshot", "status", "xdstype"}
+}
+
+// imports checks the direction of imports, that the packages that talk to API servers alone know client-go, and that
+// what stands behind the door knows no message of the APIs that objects are written in: values are neutral.
 func imports(s source) []string {
 	if s.test || strings.HasPrefix(s.path, "e2e/") {
 		return nil
@@ -65,6 +78,9 @@ func imports(s source) []string {
 		}
 		if strings.HasPrefix(path, "k8s.io/client-go") && s.dir() != "ingest/kube" && s.dir() != "loadtest/cluster" {
 			findings = append(findings, s.at(spec, "only ingest/kube and loadtest/cluster import client-go"))
+		}
+		if within(path, istioAPI) && !within(path, istioFilters) && withinAny(s.dir(), neutral()) {
+			findings = append(findings, s.at(spec, "%s must not import %s: package value has what it says", s.dir(), path))
 		}
 		if target, own := strings.CutPrefix(path, module); own && !allowed(s.dir(), target) {
 			findings = append(findings, s.at(spec, "%s must not import %s", s.dir(), target))
@@ -93,6 +109,11 @@ func allowed(dir, target string) bool {
 		}
 	}
 	return false
+}
+
+// withinAny tells whether dir is one of the roots or below one.
+func withinAny(dir string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) })
 }
 
 // within tells whether dir is root or below it.

@@ -107,7 +107,7 @@ func (s *gatewayStep) begin() {
 type gatewayChange struct{ old, new *value.Gateway }
 
 func (s *gatewayStep) selects(gw *value.Gateway) bool {
-	return gw != nil && s.sc.Labels.Contains(gw.Spec.GetSelector())
+	return gw != nil && s.sc.Labels.Contains(gw.Selector())
 }
 
 // changeGateways replaces the servers of Gateways, and what is made of those that have their port, before and after.
@@ -192,8 +192,8 @@ func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
 		return nil
 	}
 	rank := gatewayRank(gw)
-	for i, spec := range gw.Spec.GetServers() {
-		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", ownPort(&s.sc.Facts, int(spec.GetPort().GetNumber()))))
+	for i, spec := range gw.Servers {
+		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", ownPort(&s.sc.Facts, spec.Port.Number)))
 		if !ok {
 			continue
 		}

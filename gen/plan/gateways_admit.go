@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // gatewayPort is one port of a router with all servers that want it, and those of them that have it. Of servers that
@@ -29,7 +30,7 @@ type portMode struct {
 
 func (p *gatewayPort) mode() portMode {
 	for _, s := range p.servers.All() {
-		return portMode{s, s.GetTls() == nil || s.protocol.IsHTTP()}
+		return portMode{s, s.TLS == nil || s.Port.Protocol.IsHTTP()}
 	}
 	return portMode{}
 }
@@ -37,25 +38,28 @@ func (p *gatewayPort) mode() portMode {
 // same reports whether two modes decide alike about all other servers.
 func (m portMode) same(o portMode) bool {
 	if m.first == nil || o.first == nil || m.plain != o.plain || m.first.rank != o.first.rank ||
-		m.first.GetBind() != o.first.GetBind() {
+		m.first.Bind != o.first.Bind {
 		return false
 	}
-	return m.first.protocol.IsHTTP() == o.first.protocol.IsHTTP()
+	return m.first.Port.Protocol.IsHTTP() == o.first.Port.Protocol.IsHTTP()
 }
 
 // nameStake is a host that a server that looks at TLS claims at its address, routeStake the name of a route
 // configuration, openStake the place of a server without TLS.
-func nameStake(bind, host string) string { return indexKey("name", bind, host) }
-func routeStake(route string) string     { return indexKey("route", route) }
-func openStake(bind string) string       { return indexKey("open", bind) }
+func nameStake(bind string, h value.ServerHost) string {
+	return indexKey("name", bind, h.Namespace+"/"+h.Host)
+}
+
+func routeStake(route string) string { return indexKey("route", route) }
+func openStake(bind string) string   { return indexKey("open", bind) }
 
 // holds are the stakes that a server has.
 func (s *gatewayServer) holds() (out []string) {
-	if s.GetTls() == nil {
-		out = append(out, openStake(s.GetBind()))
+	if s.TLS == nil {
+		out = append(out, openStake(s.Bind))
 	} else {
-		for _, h := range s.GetHosts() {
-			out = append(out, nameStake(s.GetBind(), h))
+		for _, h := range s.Hosts {
+			out = append(out, nameStake(s.Bind, h))
 		}
 	}
 	if s.route != "" {
@@ -68,8 +72,8 @@ func (s *gatewayServer) holds() (out []string) {
 func (m portMode) disturbs(s *gatewayServer) []string {
 	if !m.plain {
 		out := s.holds()
-		if s.GetTls() != nil {
-			out = append(out, openStake(s.GetBind()))
+		if s.TLS != nil {
+			out = append(out, openStake(s.Bind))
 		}
 		return out
 	}
@@ -175,7 +179,7 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 		byRank[s.rank] = c
 	}
 	for s := range undecided {
-		if old, ok := before.admitted.Get(indexKey(s.GetBind(), s.rank)); ok && old == s {
+		if old, ok := before.admitted.Get(indexKey(s.Bind, s.rank)); ok && old == s {
 			byRank[s.rank] = serverChange{old: s}
 		}
 	}
@@ -189,10 +193,10 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 			continue
 		}
 		if c.old != nil {
-			admitted.drop(indexKey(c.old.GetBind(), rank))
+			admitted.drop(indexKey(c.old.Bind, rank))
 		}
 		if c.new != nil {
-			admitted.put(indexKey(c.new.GetBind(), rank), c.new)
+			admitted.put(indexKey(c.new.Bind, rank), c.new)
 		}
 		out = append(out, c)
 	}
@@ -203,7 +207,7 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 // joinedBefore reports whether a server that is decided about already stands at the address of s, before s but not
 // first of all.
 func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided map[*gatewayServer]struct{}) bool {
-	for _, o := range below(p.admitted, s.GetBind()) {
+	for _, o := range below(p.admitted, s.Bind) {
 		if o.rank >= s.rank {
 			return false
 		}
@@ -217,7 +221,7 @@ func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided ma
 // admit takes a server in if it can stand beside those before it. joined tells whether one that is decided about
 // already stands there.
 func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
-	if s.GetTls() != nil && !v.claimNames(s) {
+	if s.TLS != nil && !v.claimNames(s) {
 		return false
 	}
 	if s == v.mode.first {
@@ -225,14 +229,14 @@ func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
 		return true
 	}
 	if first := v.mode.first; v.mode.plain {
-		return first.GetBind() != s.GetBind() || first.protocol.IsHTTP() && s.protocol.IsHTTP()
+		return first.Bind != s.Bind || first.Port.Protocol.IsHTTP() && s.Port.Protocol.IsHTTP()
 	}
 	if _, taken := v.routes[s.route]; taken && s.route != "" {
 		return false
 	}
-	_, before := v.joined[s.GetBind()]
-	v.joined[s.GetBind()] = struct{}{}
-	if s.GetTls() == nil && (before || joined()) {
+	_, before := v.joined[s.Bind]
+	v.joined[s.Bind] = struct{}{}
+	if s.TLS == nil && (before || joined()) {
 		return false
 	}
 	v.routes[s.route] = struct{}{}
@@ -241,13 +245,13 @@ func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
 
 // claimNames takes the hosts of a server at its address; it takes none if one is taken already.
 func (v *serverVerdicts) claimNames(s *gatewayServer) bool {
-	for _, h := range s.GetHosts() {
-		if _, ok := v.names[nameStake(s.GetBind(), h)]; ok {
+	for _, h := range s.Hosts {
+		if _, ok := v.names[nameStake(s.Bind, h)]; ok {
 			return false
 		}
 	}
-	for _, h := range s.GetHosts() {
-		v.names[nameStake(s.GetBind(), h)] = struct{}{}
+	for _, h := range s.Hosts {
+		v.names[nameStake(s.Bind, h)] = struct{}{}
 	}
 	return true
 }

@@ -65,7 +65,7 @@ func edgeGateway(i int, credential string) *value.Gateway {
 	o := objectLine{words: []string{"app=edge"},
 		set: map[string]string{"server": fmt.Sprintf("443/HTTPS/*/h%d.example.com", i)}}
 	g := o.gateway(fmt.Sprint("gw/t", i))
-	g.Spec.Servers[0].Tls.CredentialName = credential
+	g.Servers[0].TLS.Credentials = []string{credential}
 	return g
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
@@ -76,7 +74,7 @@ func (s *gatewayStep) editListener(at bindPort) *listenerEdit {
 func (s *gatewayStep) replaceChains(c serverChange) {
 	if old := c.old; old != nil {
 		e := s.editListener(old.at())
-		if old.protocol.IsHTTP() {
+		if old.Port.Protocol.IsHTTP() {
 			e.open.drop(old.rank)
 		} else if l := s.was.listener(old.at()); l != nil {
 			for key := range below(l.units, serverUnits(old)) {
@@ -88,7 +86,7 @@ func (s *gatewayStep) replaceChains(c serverChange) {
 		return
 	}
 	e := s.editListener(c.new.at())
-	if c.new.protocol.IsHTTP() {
+	if c.new.Port.Protocol.IsHTTP() {
 		e.open.put(c.new.rank, c.new)
 		return
 	}
@@ -102,7 +100,7 @@ func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
 	key := indexKey(serverUnits(srv), "")
 	switch {
 	case srv.terminatesHTTPS():
-		return []*chainUnit{s.unit(key, s.httpChain(srv, srv.GetTls()), srv.sniNames()...)}
+		return []*chainUnit{s.unit(key, s.httpChain(srv, srv.TLS), srv.sniNames()...)}
 	case srv.passthrough():
 		for _, vs := range s.streams(srv, snapshot.TLSRoutes) {
 			out = append(out, s.passthroughUnits(srv, vs)...)
@@ -116,15 +114,15 @@ func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
 }
 
 // httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
-func (s *gatewayStep) httpChain(srv *gatewayServer, tls *networking.ServerTLSSettings) gen.GatewayChainKey {
+func (s *gatewayStep) httpChain(srv *gatewayServer, tls *value.ServerTLS) gen.GatewayChainKey {
 	t := s.sc.Traits
 	k := gen.GatewayChainKey{
-		Mesh: s.n.Mesh.HTTP, Filters: t.Filters, HTTP10: t.HTTP10, GRPCWeb: srv.protocol == value.GRPCWeb, TLS: tls,
+		Mesh: s.n.Mesh.HTTP, Filters: t.Filters, HTTP10: t.HTTP10, GRPCWeb: srv.Port.Protocol == value.GRPCWeb, TLS: tls,
 		RouteName: srv.route, StatPrefix: "outbound_" + s.header(srv.at()).Name(),
 	}
 	if tls != nil {
 		k.Servers = s.n.Mesh.Servers
-		k.ServerNames, k.ServerName, k.Gateway = gen.ServerNames(srv.sniHosts()), srv.GetName(), srv.owner
+		k.ServerNames, k.ServerName, k.Gateway = gen.ServerNames(srv.sniHosts()), srv.Name, srv.owner
 	}
 	return k
 }

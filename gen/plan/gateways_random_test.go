@@ -136,61 +136,60 @@ func edgeHost(t *rapid.T) string {
 }
 
 func routerGateway(t *rapid.T, meta value.Meta) *value.Gateway {
-	g := &value.Gateway{Meta: meta,
-		Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "edge", "edge", "edge", "other")}}}
+	g := &value.Gateway{Meta: meta}
+	g.Workload = value.Labels{"app": pick(t, "app", "edge", "edge", "edge", "other")}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p1", "p2", "p3", "p4"}), 1, 4,
 		rapid.ID[string]).Draw(t, "servers") {
-		g.Spec.Servers = append(g.Spec.Servers, routerServer(t, name))
+		g.Servers = append(g.Servers, routerServer(t, name))
 	}
 	return g
 }
 
 // editedGateway is a Gateway with one of its servers edited, renamed, gone, moved, or beside a new one.
 func editedGateway(t *rapid.T, had *value.Gateway) *value.Gateway {
-	g := &value.Gateway{Meta: had.Meta, Spec: &networking.Gateway{Selector: had.Spec.GetSelector(),
-		Servers: slices.Clone(had.Spec.GetServers())}}
-	i := rapid.IntRange(0, len(g.Spec.Servers)-1).Draw(t, "server")
+	g := &value.Gateway{Meta: had.Meta, GatewaySettings: had.GatewaySettings}
+	g.Servers = slices.Clone(had.Servers)
+	i := rapid.IntRange(0, len(g.Servers)-1).Draw(t, "server")
 	switch edit := pick(t, "edit", "edit", "rename", "remove", "add", "swap", "older"); edit {
 	case "edit":
-		g.Spec.Servers[i] = routerServer(t, g.Spec.Servers[i].GetPort().GetName())
+		g.Servers[i] = routerServer(t, g.Servers[i].Port.Name)
 	case "rename":
-		s := g.Spec.Servers[i].DeepCopy()
+		s := *g.Servers[i]
 		s.Port.Name = "renamed" + fmt.Sprint(i)
-		g.Spec.Servers[i] = s
+		g.Servers[i] = &s
 	case "remove":
-		if len(g.Spec.Servers) > 1 {
-			g.Spec.Servers = slices.Delete(g.Spec.Servers, i, i+1)
+		if len(g.Servers) > 1 {
+			g.Servers = slices.Delete(g.Servers, i, i+1)
 		}
 	case "add":
-		g.Spec.Servers = slices.Insert(g.Spec.Servers, i, routerServer(t, "added"+fmt.Sprint(len(g.Spec.Servers))))
+		g.Servers = slices.Insert(g.Servers, i, routerServer(t, "added"+fmt.Sprint(len(g.Servers))))
 	case "swap":
-		g.Spec.Servers[0], g.Spec.Servers[i] = g.Spec.Servers[i], g.Spec.Servers[0]
+		g.Servers[0], g.Servers[i] = g.Servers[i], g.Servers[0]
 	case "older":
 		g.Created = int64(rapid.IntRange(0, 3).Draw(t, "created"))
 	}
 	return g
 }
 
-func routerServer(t *rapid.T, name string) *networking.Server {
-	s := &networking.Server{Port: &networking.Port{Name: name}, Name: pick(t, "called", "", "", "edge")}
-	s.Port.Protocol = pick(t, "protocol", "HTTP", "HTTP", "HTTPS", "HTTPS", "TLS", "TCP", "GRPC")
-	s.Port.Number = rapid.SampledFrom([]uint32{80, 443, 443, 9000}).Draw(t, "port")
+func routerServer(t *rapid.T, name string) *value.Server {
+	s := &value.Server{Port: value.ListenerPort{Name: name}, Name: pick(t, "called", "", "", "edge")}
+	s.Port.Protocol = rapid.SampledFrom([]value.Protocol{value.HTTP, value.HTTP, value.HTTPS, value.HTTPS, value.TLS,
+		value.TCP, value.GRPC}).Draw(t, "protocol")
+	s.Port.Number = rapid.SampledFrom([]int{80, 443, 443, 9000}).Draw(t, "port")
 	s.Bind = pick(t, "bind", "", "", "", "10.0.0.1", "0.0.0.0")
 	for range rapid.IntRange(1, 3).Draw(t, "hosts") {
-		s.Hosts = append(s.Hosts, pick(t, "from", "*", "*", "a", "gw")+"/"+edgeHost(t))
+		s.Hosts = append(s.Hosts, value.ServerHost{Namespace: pick(t, "from", "*", "*", "a", "gw"), Host: edgeHost(t)})
 	}
 	s.Hosts = slices.Compact(s.Hosts)
 	switch s.Port.Protocol {
-	case "HTTP", "GRPC":
+	case value.HTTP, value.GRPC:
 		if rapid.IntRange(0, 3).Draw(t, "redirect") == 0 {
-			s.Tls = &networking.ServerTLSSettings{HttpsRedirect: true}
+			s.TLS, s.Redirect = &value.ServerTLS{Mode: value.PassthroughTLS}, true
 		}
-	case "HTTPS", "TLS":
-		mode := rapid.SampledFrom([]networking.ServerTLSSettings_TLSmode{
-			networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_ISTIO_MUTUAL,
-			networking.ServerTLSSettings_PASSTHROUGH,
-		}).Draw(t, "mode")
-		s.Tls = &networking.ServerTLSSettings{Mode: mode, CredentialName: pick(t, "credential", "one", "two")}
+	case value.HTTPS, value.TLS:
+		mode := rapid.SampledFrom([]value.TLSMode{value.SimpleTLS, value.MutualTLS, value.MeshTLS,
+			value.PassthroughTLS}).Draw(t, "mode")
+		s.TLS = &value.ServerTLS{Mode: mode, Credentials: []string{pick(t, "credential", "one", "two")}}
 	}
 	return s
 }

@@ -219,9 +219,9 @@ func (s *gatewayStep) addServer(out *hostInMaking, r *gatewayRoutes, asks []*ser
 	exact := slices.ContainsFunc(asks, func(h *serverHost) bool { return h.host == out.host })
 	touch := func() {
 		if !out.there {
-			out.there, out.port = true, srv.number()
+			out.there, out.port = true, srv.Port.Number
 		}
-		out.redirect = out.redirect || srv.redirects()
+		out.redirect = out.redirect || srv.Redirect
 	}
 	for _, vs := range s.claimants(srv, out.host, exact) {
 		if !slices.ContainsFunc(asks, func(h *serverHost) bool { return h.gives(vs, out.host) }) {
@@ -232,7 +232,7 @@ func (s *gatewayStep) addServer(out *hostInMaking, r *gatewayRoutes, asks []*ser
 			out.list, out.from = append(out.list, *k), append(out.from, srv.gateway, vs.Namespace+"/"+vs.Name)
 		}
 	}
-	if srv.redirects() && exact {
+	if srv.Redirect && exact {
 		touch()
 	}
 }
@@ -289,9 +289,9 @@ func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.V
 		}
 	}
 	s.known[id] = nil
-	if refused, routed := s.sc.Verdicts(vs, anchor.number(), anchor.gateway); routed {
-		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.number(), Refused: refused,
-			Destinations: s.destinationsOf(vs), TLS: anchor.GetTls() != nil}
+	if refused, routed := s.sc.Verdicts(vs, anchor.Port.Number, anchor.gateway); routed {
+		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.Port.Number, Refused: refused,
+			Destinations: s.destinationsOf(vs), TLS: anchor.TLS != nil}
 	}
 	return s.known[id]
 }
@@ -312,7 +312,7 @@ func (s *gatewayStep) routesEntry(r *gatewayRoutes) *encodecache.Entry {
 	}
 	for _, first := range r.servers.All() {
 		return outbound.Compose(r.name, header, r.virtual,
-			s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.number()}))
+			s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.Port.Number}))
 	}
 	return nil
 }

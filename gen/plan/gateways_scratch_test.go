@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
@@ -67,7 +65,7 @@ type scratchMerge struct {
 
 type sniName struct {
 	bindPort
-	host string
+	host value.ServerHost
 }
 
 // merge merges the servers of all Gateways that select the router, the oldest Gateway's first. Of servers that cannot
@@ -80,7 +78,7 @@ func (g *scratchGateways) merge() *scratchMerge {
 	}
 	var selected []*value.Gateway
 	for gw := range g.n.Gateways() {
-		if g.sc.Labels.Contains(gw.Spec.GetSelector()) {
+		if g.sc.Labels.Contains(gw.Selector()) {
 			selected = append(selected, gw)
 		}
 	}
@@ -103,10 +101,10 @@ func (g *scratchGateways) merge() *scratchMerge {
 
 // add takes a server in, if it can stand beside those that are there.
 func (m *scratchMerge) add(s *gatewayServer) {
-	if s.GetTls() != nil && !m.claimNames(s) || !m.admits(s) {
+	if s.TLS != nil && !m.claimNames(s) || !m.admits(s) {
 		return
 	}
-	at := bindPort{s.GetBind(), s.port}
+	at := bindPort{s.Bind, s.port}
 	if m.at[at] == nil {
 		m.at[at] = &scratchPort{number: s.port, bind: at.bind}
 		m.ports = append(m.ports, m.at[at])
@@ -126,37 +124,37 @@ func (m *scratchMerge) add(s *gatewayServer) {
 func (m *scratchMerge) admits(s *gatewayServer) bool {
 	if !m.used[s.port] {
 		m.used[s.port] = true
-		if s.GetTls() == nil || s.protocol.IsHTTP() {
+		if s.TLS == nil || s.Port.Protocol.IsHTTP() {
 			m.plain[s.port] = s
 		}
 		return true
 	}
 	if plain := m.plain[s.port]; plain != nil {
-		return plain.GetBind() != s.GetBind() || plain.mixes(s)
+		return plain.Bind != s.Bind || plain.mixes(s)
 	}
 	if s.route != "" && m.byRoute[s.route] != nil {
 		return false
 	}
-	at := bindPort{s.GetBind(), s.port}
+	at := bindPort{s.Bind, s.port}
 	first := !m.joined[at]
 	m.joined[at] = true
-	return first || s.GetTls() != nil
+	return first || s.TLS != nil
 }
 
 // mixes reports whether two servers can share a port in plain text.
 func (s *gatewayServer) mixes(o *gatewayServer) bool {
-	return s.protocol.IsHTTP() && o.protocol.IsHTTP()
+	return s.Port.Protocol.IsHTTP() && o.Port.Protocol.IsHTTP()
 }
 
 // claimNames takes the SNI names of a server; it takes none if one is taken already.
 func (m *scratchMerge) claimNames(s *gatewayServer) bool {
-	at := bindPort{s.GetBind(), s.port}
-	for _, h := range s.GetHosts() {
+	at := bindPort{s.Bind, s.port}
+	for _, h := range s.Hosts {
 		if _, ok := m.names[sniName{at, h}]; ok {
 			return false
 		}
 	}
-	for _, h := range s.GetHosts() {
+	for _, h := range s.Hosts {
 		m.names[sniName{at, h}] = struct{}{}
 	}
 	return true
@@ -194,8 +192,8 @@ func sharedHosts(s *gatewayServer, vs *value.VirtualService) []string {
 			out = append(out, host)
 		}
 	}
-	for _, h := range s.GetHosts() {
-		ns, host := splitServerHost(h)
+	for _, h := range s.Hosts {
+		ns, host := h.Namespace, h.Host
 		if ns != "*" && ns != vs.Namespace {
 			continue
 		}
@@ -223,7 +221,7 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	var chains []gen.GatewayChainKey
 	taken, plain := map[string]struct{}{}, false
 	for _, s := range p.servers {
-		if !s.protocol.IsHTTP() {
+		if !s.Port.Protocol.IsHTTP() {
 			chains = append(chains, g.chains(k, s, taken)...)
 		} else if !plain { // one for all, with the routes of all
 			chains, plain = append(chains, g.httpChain(k, s, nil)), true
@@ -252,15 +250,16 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 
 // httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
 func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer,
-	tls *networking.ServerTLSSettings) gen.GatewayChainKey {
+	tls *value.ServerTLS) gen.GatewayChainKey {
 	k := gen.GatewayChainKey{
-		Mesh: g.n.Mesh.HTTP, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10, GRPCWeb: s.protocol == value.GRPCWeb,
+		Mesh: g.n.Mesh.HTTP, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10,
+		GRPCWeb:   s.Port.Protocol == value.GRPCWeb,
 		TLS:       tls,
 		RouteName: s.route, StatPrefix: "outbound_" + l.Name(),
 	}
 	if tls != nil {
 		k.Servers = g.n.Mesh.Servers
-		k.ServerNames, k.ServerName = gen.ServerNames(s.sniHosts()), s.GetName()
+		k.ServerNames, k.ServerName = gen.ServerNames(s.sniHosts()), s.Name
 	}
 	return k
 }
@@ -274,7 +273,7 @@ func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
 		if !take(taken, s.sniNames()) {
 			return nil
 		}
-		return []gen.GatewayChainKey{g.httpChain(l, s, s.GetTls())}
+		return []gen.GatewayChainKey{g.httpChain(l, s, s.TLS)}
 	case s.passthrough():
 		return g.passthroughChains(s, taken)
 	}
@@ -283,8 +282,8 @@ func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
 		return nil
 	}
 	k := gen.GatewayChainKey{TCP: tcp}
-	if s.GetTls() != nil {
-		k.TLS, k.Servers, k.ServerNames, k.Filters = s.GetTls(), g.n.Mesh.Servers, gen.ServerNames(s.sniHosts()),
+	if s.TLS != nil {
+		k.TLS, k.Servers, k.ServerNames, k.Filters = s.TLS, g.n.Mesh.Servers, gen.ServerNames(s.sniHosts()),
 			g.sc.Traits.Filters&gen.TCPExtensions()
 	}
 	return []gen.GatewayChainKey{k}
@@ -328,8 +327,8 @@ func (g *scratchGateways) passthroughChains(s *gatewayServer, taken map[string]s
 
 // takes reports whether a server has a host in common with a VirtualService.
 func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
-	return slices.ContainsFunc(s.GetHosts(), func(h string) bool {
-		ns, host := splitServerHost(h)
+	return slices.ContainsFunc(s.Hosts, func(h value.ServerHost) bool {
+		ns, host := h.Namespace, h.Host
 		return (ns == "*" || ns == vs.Namespace) && slices.ContainsFunc(vs.Hosts, func(o string) bool {
 			return value.HostMatches(host, o) || value.HostMatches(o, host)
 		})
@@ -339,7 +338,7 @@ func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
 // forward is where the destinations of a TCP or TLS route lead.
 func (g *scratchGateways) forward(s *gatewayServer, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
-	port := &value.Port{Name: s.GetPort().GetName(), Number: int(s.GetPort().GetNumber()), Protocol: s.protocol}
+	port := &value.Port{Name: s.Port.Name, Number: s.Port.Number, Protocol: s.Port.Protocol}
 	return g.tables.View(g.n, g.sc).Routed(vs, routes, port).TCP
 }
 
@@ -371,7 +370,7 @@ func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServ
 				at.routes, at.gateways = append(at.routes, *k), append(at.gateways, s.gateway)
 			}
 		}
-		if s.GetTls().GetHttpsRedirect() {
+		if s.Redirect {
 			for _, h := range s.sniHosts() {
 				hostAt(hosts, strings.ToLower(h), s).redirect = true
 			}
@@ -380,16 +379,16 @@ func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServ
 	header := g.tables.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name})
 	if len(hosts) == 0 {
 		return outbound.Compose(name, header, outbound.VirtualHosts{},
-			g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: int(servers[0].GetPort().GetNumber())}))
+			g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: servers[0].Port.Number}))
 	}
 	return outbound.Compose(name, header, g.virtualHosts(hosts), nil)
 }
 
 func hostAt(hosts map[string]*scratchHost, host string, s *gatewayServer) *scratchHost {
 	if hosts[host] == nil {
-		hosts[host] = &scratchHost{port: int(s.GetPort().GetNumber())}
+		hosts[host] = &scratchHost{port: s.Port.Number}
 	}
-	hosts[host].redirect = hosts[host].redirect || s.GetTls().GetHttpsRedirect()
+	hosts[host].redirect = hosts[host].redirect || s.Redirect
 	return hosts[host]
 }
 
@@ -408,10 +407,10 @@ func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gat
 		return k
 	}
 	known[id] = nil
-	port := int(s.GetPort().GetNumber())
+	port := s.Port.Number
 	if refused, routed := g.sc.Verdicts(vs, port, s.gateway); routed {
 		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused,
-			Destinations: (&gatewayStep{tables: g.tables, n: g.n, sc: g.sc}).destinationsOf(vs), TLS: s.GetTls() != nil}
+			Destinations: (&gatewayStep{tables: g.tables, n: g.n, sc: g.sc}).destinationsOf(vs), TLS: s.TLS != nil}
 	}
 	return known[id]
 }

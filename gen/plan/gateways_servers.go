@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -19,14 +16,13 @@ import (
 // gatewayServer is one server of a Gateway, at one port of the router's own. Immutable; one that did not change keeps
 // its pointer.
 type gatewayServer struct {
-	*networking.Server
+	*value.Server
 	// gateway is "namespace/name".
 	gateway string
 	// owner is the same without its age.
 	owner value.Meta
 	// rank orders servers as conflicts are decided: the oldest Gateway's first, in each as they stand there.
-	rank     string
-	protocol value.Protocol
+	rank string
 	// port is where the router listens; Server.Port is where clients call.
 	port int
 	// route is the name of its route configuration; empty if it serves no HTTP.
@@ -52,12 +48,7 @@ type bindPort struct {
 	port int
 }
 
-func (s *gatewayServer) at() bindPort { return bindPort{s.GetBind(), s.port} }
-
-// number is the port that clients call.
-func (s *gatewayServer) number() int { return int(s.GetPort().GetNumber()) }
-
-func (s *gatewayServer) redirects() bool { return s.GetTls().GetHttpsRedirect() }
+func (s *gatewayServer) at() bindPort { return bindPort{s.Bind, s.port} }
 
 // gatewayRank is the common first part of the ranks of a Gateway's servers.
 func gatewayRank(gw *value.Gateway) string {
@@ -90,85 +81,66 @@ func serversOf(sc *scope.Scope, gw *value.Gateway, before []*gatewayServer) []*g
 	rank := gatewayRank(gw)
 	byName := map[string]*gatewayServer{}
 	for _, s := range before {
-		byName[s.GetPort().GetName()] = s
+		byName[s.Port.Name] = s
 	}
-	out := make([]*gatewayServer, len(gw.Spec.GetServers()))
-	for i, spec := range gw.Spec.GetServers() {
+	out := make([]*gatewayServer, len(gw.Servers))
+	for i, spec := range gw.Servers {
 		var had *gatewayServer
-		if had = byName[spec.GetPort().GetName()]; i < len(before) &&
-			before[i].GetPort().GetName() == spec.GetPort().GetName() {
+		if had = byName[spec.Port.Name]; i < len(before) &&
+			before[i].Port.Name == spec.Port.Name {
 			had = before[i]
 		}
 		at := indexKey(rank, fmt.Sprintf("%05d", i))
-		if had != nil && proto.Equal(had.Server, spec) {
+		if had != nil && had.Server.Equal(spec) {
 			if had.rank == at {
 				out[i] = had
 				continue
 			}
 			spec = had.Server // what is made of it is found by its pointers
 		}
-		out[i] = newGatewayServer(gw, spec, at, ownPort(&sc.Facts, int(spec.GetPort().GetNumber())))
+		out[i] = newGatewayServer(gw, spec, at, ownPort(&sc.Facts, spec.Port.Number))
 	}
 	return out
 }
 
-func newGatewayServer(gw *value.Gateway, spec *networking.Server, rank string, port int) *gatewayServer {
-	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta), rank: rank,
-		protocol: serverProtocol(spec.GetPort().GetProtocol()), port: port}
+func newGatewayServer(gw *value.Gateway, spec *value.Server, rank string, port int) *gatewayServer {
+	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta),
+		rank: rank, port: port}
 	switch {
-	case s.protocol.IsHTTP():
+	case s.Port.Protocol.IsHTTP():
 		s.route = "http." + strconv.Itoa(s.port)
 	case s.terminatesHTTPS():
-		s.route = strings.Join([]string{"https", strconv.Itoa(s.number()), s.GetPort().GetName(), gw.Name,
+		s.route = strings.Join([]string{"https", strconv.Itoa(s.Port.Number), s.Port.Name, gw.Name,
 			gw.Namespace}, ".")
 	}
-	if s.route != "" && s.GetBind() != "" {
-		s.route += "." + s.GetBind()
+	if s.route != "" && s.Bind != "" {
+		s.route += "." + s.Bind
 	}
-	for i, h := range s.GetHosts() {
-		ns, host := splitServerHost(h)
-		s.asks = append(s.asks, &serverHost{s, ns, host, indexKey(rank, fmt.Sprintf("%05d", i))})
+	for i, h := range s.Hosts {
+		s.asks = append(s.asks, &serverHost{s, h.Namespace, h.Host, indexKey(rank, fmt.Sprintf("%05d", i))})
 	}
 	return s
 }
 
-// splitServerHost splits a host of a server into the namespace whose VirtualServices it takes, "*" for all, and the
-// host.
-func splitServerHost(h string) (namespace, host string) {
-	ns, host, ok := strings.Cut(h, "/")
-	if !ok {
-		return "*", h
-	}
-	return ns, host
-}
-
-// serverProtocol reads the protocol of a Gateway's port: bytes, where it is none that a router serves.
-func serverProtocol(name string) value.Protocol {
-	if p, ok := value.ProtocolNamed(name); ok && p != value.UDP {
-		return p
-	}
-	return value.TCP
-}
-
 func (s *gatewayServer) terminatesHTTPS() bool {
-	return s.protocol == value.HTTPS && s.GetTls() != nil && !s.passthrough()
+	return s.Port.Protocol == value.HTTPS && s.TLS != nil && !s.passthrough()
 }
 
 // passthrough reports whether the server leaves TLS to the backends.
 func (s *gatewayServer) passthrough() bool {
-	return s.GetTls() != nil && s.GetTls().GetMode() == networking.ServerTLSSettings_PASSTHROUGH
+	return s.TLS != nil && s.TLS.Mode == value.PassthroughTLS
 }
 
 // routesAlike reports whether two servers have the same routes.
 func (s *gatewayServer) routesAlike(o *gatewayServer) bool {
 	return s.route == o.route && s.gateway == o.gateway && s.rank == o.rank && s.profile() == o.profile() &&
-		s.redirects() == o.redirects() &&
-		slices.Equal(s.GetHosts(), o.GetHosts())
+		s.Redirect == o.Redirect &&
+		slices.Equal(s.Hosts, o.Hosts)
 }
 
 // profile is what the routes of a VirtualService depend on about the server that has them.
 func (s *gatewayServer) profile() string {
-	return indexKey(strconv.Itoa(s.number()), strconv.FormatBool(s.GetTls() != nil))
+	return indexKey(strconv.Itoa(s.Port.Number), strconv.FormatBool(s.TLS != nil))
 }
 
 // sniNames are the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways that

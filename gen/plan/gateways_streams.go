@@ -65,8 +65,8 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 				continue
 			}
 			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.Destinations), srv.owner, ownerOf(vs.Meta)
-			if srv.GetTls() != nil {
-				k.TLS, k.Servers, k.ServerNames = srv.GetTls(), s.n.Mesh.Servers, gen.ServerNames(srv.sniHosts())
+			if srv.TLS != nil {
+				k.TLS, k.Servers, k.ServerNames = srv.TLS, s.n.Mesh.Servers, gen.ServerNames(srv.sniHosts())
 				k.Filters = s.sc.Traits.Filters & gen.TCPExtensions()
 			}
 			return k, true
@@ -103,14 +103,14 @@ func (s *gatewayStep) unitsFor(srv *gatewayServer, vs *value.VirtualService) str
 
 // matches reports whether a match of a TCP or TLS route is for a server.
 func (srv *gatewayServer) matches(m *value.StreamMatch) bool {
-	return (m.Port == 0 || m.Port == int(srv.GetPort().GetNumber())) &&
+	return (m.Port == 0 || m.Port == srv.Port.Number) &&
 		(len(m.Gateways) == 0 || slices.Contains(m.Gateways, srv.gateway))
 }
 
 // forward is where the destinations of a TCP or TLS route lead.
 func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
-	port := &value.Port{Name: srv.GetPort().GetName(), Number: srv.number(), Protocol: srv.protocol}
+	port := &value.Port{Name: srv.Port.Name, Number: srv.Port.Number, Protocol: srv.Port.Protocol}
 	return s.tables.View(s.n, s.sc).Routed(vs, routes, port).TCP
 }
 

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/proxy"
@@ -32,7 +30,7 @@ func TestServersAtOnePort(t *testing.T) {
 		var got []string
 		for _, p := range b.router.ports.All() {
 			for _, s := range p.admitted.All() {
-				got = append(got, string(s.protocol))
+				got = append(got, string(s.Port.Protocol))
 			}
 		}
 		if fmt.Sprint(got) != want {
@@ -46,10 +44,10 @@ func TestServersAtOnePort(t *testing.T) {
 func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f scope.Facts) {
 	b.Mesh = meshOf(t, "service x.a.svc.cluster.local a").Mesh
 	b.Gateways = map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway, Namespace: "gw", Name: "one"}: {
-		Meta: value.Meta{Namespace: "gw", Name: "one"}, Spec: &networking.Gateway{
-			Selector: map[string]string{"app": "edge"},
-			Servers: []*networking.Server{{Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"},
-				Hosts: []string{"*/*"}}},
+		Meta: value.Meta{Namespace: "gw", Name: "one"}, GatewaySettings: value.GatewaySettings{
+			Workload: value.Labels{"app": "edge"},
+			Servers: []*value.Server{{Port: value.ListenerPort{Number: 80, Name: "http", Protocol: value.HTTP},
+				Hosts: []value.ServerHost{{Namespace: "*", Host: "*"}}}},
 		}}}
 	builder := snapshot.NewBuilder(nil)
 	snapshottest.Apply(builder, b)

@@ -129,12 +129,12 @@ func randomRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
 }
 
 func randomGateway(t *rapid.T, meta value.Meta) *value.Gateway {
-	return &value.Gateway{Meta: meta,
-		Spec: &networking.Gateway{Selector: map[string]string{"app": pick(t, "app", "one", "two")},
-			Servers: []*networking.Server{{
-				Port: &networking.Port{Number: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "port")), Name: "http",
-					Protocol: "HTTP"}, Hosts: []string{"*/" + hostOrPattern(t)},
-			}}}}
+	return &value.Gateway{Meta: meta, GatewaySettings: value.GatewaySettings{
+		Workload: value.Labels{"app": pick(t, "app", "one", "two")},
+		Servers: []*value.Server{{
+			Port: value.ListenerPort{Number: rapid.SampledFrom([]int{80, 8080}).Draw(t, "port"), Name: "http",
+				Protocol: value.HTTP}, Hosts: []value.ServerHost{{Namespace: "*", Host: hostOrPattern(t)}},
+		}}}}
 }
 
 func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {

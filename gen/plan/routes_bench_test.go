@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -37,8 +35,9 @@ func benchMesh(n int) *snapshot.Snapshot {
 		}
 	}
 	g := &value.Gateway{Meta: value.Meta{Namespace: "gw", Name: "edge"},
-		Spec: &networking.Gateway{Selector: map[string]string{"app": "edge"}, Servers: []*networking.Server{{
-			Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*/*"},
+		GatewaySettings: value.GatewaySettings{Workload: value.Labels{"app": "edge"}, Servers: []*value.Server{{
+			Port:  value.ListenerPort{Number: 80, Name: "http", Protocol: value.HTTP},
+			Hosts: []value.ServerHost{{Namespace: "*", Host: "*"}},
 		}}}}
 	b.Gateways[value.ObjectKey{Kind: value.KindGateway, Namespace: "gw", Name: "edge"}] = g
 	builder := snapshot.NewBuilder(silent{})

@@ -255,19 +255,26 @@ func (o objectLine) gateway(key string) *value.Gateway {
 	ns, name, _ := strings.Cut(key, "/")
 	k, v, _ := strings.Cut(o.words[0], "=")
 	g := &value.Gateway{Meta: value.Meta{Namespace: ns, Name: name, Created: o.created()},
-		Spec: &networking.Gateway{Selector: map[string]string{k: v}}}
+		GatewaySettings: value.GatewaySettings{Workload: value.Labels{k: v}}}
 	for i, s := range strings.Split(o.set["server"], ";") {
 		parts := strings.SplitN(s, "/", 3)
 		n, _ := strconv.Atoi(parts[0])
-		server := &networking.Server{Port: &networking.Port{Number: uint32(n), Name: fmt.Sprint("s", i),
-			Protocol: parts[1]}, Hosts: strings.Split(parts[2], ",")}
-		if parts[1] == "REDIRECT" {
-			server.Port.Protocol, server.Tls = "HTTP", &networking.ServerTLSSettings{HttpsRedirect: true}
-		} else if parts[1] == "HTTPS" {
-			server.Tls = &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE,
-				CredentialName: "cert"}
+		server := &value.Server{Port: value.ListenerPort{Number: n, Name: fmt.Sprint("s", i),
+			Protocol: value.Protocol(parts[1])}}
+		for h := range strings.SplitSeq(parts[2], ",") {
+			namespace, host, ok := strings.Cut(h, "/")
+			if !ok {
+				namespace, host = "*", h
+			}
+			server.Hosts = append(server.Hosts, value.ServerHost{Namespace: namespace, Host: host})
 		}
-		g.Spec.Servers = append(g.Spec.Servers, server)
+		if parts[1] == "REDIRECT" {
+			server.Port.Protocol, server.Redirect = value.HTTP, true
+			server.TLS = &value.ServerTLS{Mode: value.PassthroughTLS}
+		} else if parts[1] == "HTTPS" {
+			server.TLS = &value.ServerTLS{Mode: value.SimpleTLS, Credentials: []string{"cert"}}
+		}
+		g.Servers = append(g.Servers, server)
 	}
 	return g
 }

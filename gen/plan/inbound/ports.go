@@ -88,7 +88,7 @@ func (m *maker) declares(number int) bool {
 
 // stats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for them.
 func (m *maker) stats(svc *value.Service, port *value.Port) string {
-	return gen.StatName{Mesh: m.n.Mesh, Service: svc, Port: port}.Of(m.n.Mesh.InboundStat, "")
+	return gen.StatName{DomainSuffix: m.n.Mesh.DomainSuffix, Service: svc, Port: port}.Of(m.n.Mesh.InboundStat, "")
 }
 
 func byTarget(a, b gen.InboundChainsKey) int { return cmp.Compare(a.Target, b.Target) }

@@ -33,7 +33,7 @@ func (v View) ownChain(at Place, c PortClaim) gen.ChainKey {
 		port = c.service.Ports[0].Number
 	}
 	cluster := gen.ClusterName(port, "", c.service.Host)
-	stats := gen.StatName{Mesh: v.n.Mesh, Service: c.service, Port: &value.Port{Number: port}}
+	stats := gen.StatName{DomainSuffix: v.n.Mesh.DomainSuffix, Service: c.service, Port: &value.Port{Number: port}}
 	out := gen.ChainKey{Defined: c.service.Object, TCP: gen.TCPProxyKey{
 		StatPrefix: stats.Of(v.n.Mesh.Clusters.Stat, cluster), Upstreams: gen.Upstreams(cluster),
 		Protocol: readsAlong(c.port.Protocol),
@@ -162,7 +162,7 @@ func (v View) Routed(vs *value.VirtualService, routes []value.WeightedDestinatio
 	if len(routes) == 1 {
 		cluster := v.clusterOf(first, port.Number)
 		chain.TCP.Upstreams, chain.TCP.Policy = gen.Upstreams(cluster), gen.NewTCPPolicy(rule, first.Subset)
-		chain.TCP.StatPrefix = gen.StatName{Mesh: v.n.Mesh, Service: svc, Port: port,
+		chain.TCP.StatPrefix = gen.StatName{DomainSuffix: v.n.Mesh.DomainSuffix, Service: svc, Port: port,
 			Subset: first.Subset}.Of(pattern, cluster)
 		return chain
 	}
