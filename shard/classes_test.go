@@ -33,7 +33,7 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 		}
 		joined := map[*joined]int{}
 		for c := range w.groups {
-			joined[c.target.endpoints]++
+			joined[c.desired.endpoints]++
 		}
 		if len(joined) != 2 || len(w.subscribers.bySub) != 1 {
 			t.Errorf("%d sets of endpoints and %d subscriptions, want 2 and 1", len(joined), len(w.subscribers.bySub))

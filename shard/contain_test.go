@@ -98,7 +98,7 @@ func TestAPanicLeavesAClassAtItsLastTarget(t *testing.T) {
 		a, b := f.connect("a").place(one, f.set("x=1", "")), f.connect("b").place(two, f.set("y=1", ""))
 		a.take()
 		b.take()
-		f.breakOn("the target of a class", 0)
+		f.breakOn("the desired of a class", 0)
 		f.advance(one, f.set("x=2", ""))
 		expect(t, "while it panics", a.take(), "")
 		f.breakOn("nothing", 0)

@@ -65,11 +65,11 @@ func (w *worker) assign(m *client, a *assignment, first *ads.Request) {
 	c := w.byClass[a.class]
 	if c == nil {
 		c = &classGroup{class: a.class, members: map[*client]struct{}{}, cohorts: map[ads.Subscription]*cohort{}}
-		w.retarget(c, a.set)
+		w.setDesired(c, a.set)
 		w.byClass[a.class] = c
 		w.groups[c] = struct{}{}
 		w.stats.classes.Add(1)
-	} else if a.set.Revision > c.target.set.Revision {
+	} else if a.set.Revision > c.desired.set.Revision {
 		w.handleResourceSet(a.class, a.set, w.now())
 	}
 	w.leaveGroup(m)
@@ -77,7 +77,7 @@ func (w *worker) assign(m *client, a *assignment, first *ads.Request) {
 	c.members[m] = struct{}{}
 	if m.entered {
 		w.muster(m)
-		w.carryOut(m, m.session.Retarget(w.now(), w.differ, c.target), w.now())
+		w.carryOut(m, m.session.SetDesired(w.now(), w.differ, c.desired), w.now())
 	}
 }
 
@@ -115,7 +115,7 @@ func (w *worker) leaveGroup(m *client) {
 	if len(c.members) == 0 {
 		delete(w.groups, c)
 		delete(w.byClass, c.class)
-		w.joins.release(c.target.endpoints)
+		w.joins.release(c.desired.endpoints)
 		w.stats.classes.Add(-1)
 		w.parted = true
 	}
@@ -158,15 +158,15 @@ func (w *worker) muster(m *client) {
 // handleResourceSet brings the class group of a class to a new ResourceSet. It came at the time at.
 func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at time.Time) {
 	c := w.byClass[class]
-	if c == nil || set.Revision < c.target.set.Revision || set == c.target.set {
+	if c == nil || set.Revision < c.desired.set.Revision || set == c.desired.set {
 		return
 	}
-	if !w.contain("the target of a class", func() { w.retarget(c, set) }) {
+	if !w.contain("the desired of a class", func() { w.setDesired(c, set) }) {
 		return // it stays at what it had
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
-			w.guard(m, "a new ResourceSet", func() { w.carryOut(m, m.session.Retarget(w.now(), w.differ, c.target), at) })
+			w.guard(m, "a new ResourceSet", func() { w.carryOut(m, m.session.SetDesired(w.now(), w.differ, c.desired), at) })
 		}
 		w.lookAtEndpoints()
 	}

@@ -143,7 +143,7 @@ func (w *worker) tell(want func(*client) bool, entries bool) []Client {
 			}
 			cl := Client{
 				ID: m.id, Proxy: m.proxy, Class: c.class.Name, Shard: w.index,
-				Revision: c.target.set.Revision, Types: map[xdstype.Type]TypeStatus{},
+				Revision: c.desired.set.Revision, Types: map[xdstype.Type]TypeStatus{},
 			}
 			for i := range w.shards.opts.Types.Rows() {
 				t := xdstype.Type(i)

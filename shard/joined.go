@@ -16,7 +16,7 @@ import (
 type joined struct {
 	worker  *worker
 	set     *plan.ResourceSet // one that has these assignments
-	content *ads.Content
+	content *ads.Resources
 	seq     uint64 // of the worker's endpoint changes, up to which content is
 	// asked are the subscriptions that content covers, forgotten when they are too many; all that it covers everything.
 	asked map[*ads.Names]struct{}
@@ -83,7 +83,7 @@ func (t *joinedTable) release(j *joined) {
 
 // joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the
 // table.
-func (w *worker) joinedOf(set *plan.ResourceSet, prev *target) *joined {
+func (w *worker) joinedOf(set *plan.ResourceSet, prev *desired) *joined {
 	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
 		return prev.endpoints
 	}
@@ -91,7 +91,7 @@ func (w *worker) joinedOf(set *plan.ResourceSet, prev *target) *joined {
 	if had != nil {
 		return had
 	}
-	j := &joined{worker: w, set: set, identity: identity, content: &ads.Content{}, seq: w.log.seq,
+	j := &joined{worker: w, set: set, identity: identity, content: &ads.Resources{}, seq: w.log.seq,
 		asked: map[*ads.Names]struct{}{}}
 	if prev == nil || prev.endpoints == nil {
 		return j
@@ -118,13 +118,13 @@ func (w *worker) joinedOf(set *plan.ResourceSet, prev *target) *joined {
 	return j
 }
 
-// edited is c with edits. It shares what it can with the Contents of other ResourceSets.
-func (w *worker) edited(c *ads.Content, edits []chunked.Edit[*encodecache.Entry]) *ads.Content {
+// edited is c with edits. It shares what it can with the Resources of other ResourceSets.
+func (w *worker) edited(c *ads.Resources, edits []chunked.Edit[*encodecache.Entry]) *ads.Resources {
 	section := w.shards.sections.Share(c.Section.Apply(edits))
 	if section.Same(c.Section) {
 		return c
 	}
-	return &ads.Content{Section: section}
+	return &ads.Resources{Section: section}
 }
 
 // covers reports whether somebody asked for name.
@@ -144,7 +144,7 @@ func (j *joined) covers(name string) bool {
 }
 
 // cover is the resources, with those that sub asks for among them.
-func (j *joined) cover(sub ads.Subscription) *ads.Content {
+func (j *joined) cover(sub ads.Subscription) *ads.Resources {
 	j.catchUp()
 	if _, ok := j.asked[sub.Names]; j.all || ok && !sub.All || sub.None() {
 		return j.content

@@ -91,10 +91,10 @@ func allowed(m Memory, held int64) int64 {
 // giveWay lets go of what a worker has that only saves time. It runs on the worker goroutine.
 func (w *worker) giveWay() {
 	w.differ.Forget()
-	seen := map[*ads.Content]struct{}{}
+	seen := map[*ads.Resources]struct{}{}
 	for c := range w.groups {
-		all := c.target.contents
-		if j := c.target.endpoints; j != nil {
+		all := c.desired.resources
+		if j := c.desired.endpoints; j != nil {
 			all = append(slices.Clip(all), j.content)
 		}
 		for _, content := range all {

@@ -68,7 +68,7 @@ func (w *worker) priorityOf(m *client, r *ads.Request) admission.Priority {
 	switch p := firstPriority(r); {
 	case p == admission.NewProxy || !w.crowded && !w.shards.budget.Full():
 		return p
-	case !m.doubted && w.differ.Current(r, m.group.target):
+	case !m.doubted && w.differ.Current(r, m.group.desired):
 		return admission.CurrentProxy
 	}
 	return admission.StaleProxy
@@ -99,7 +99,7 @@ func (w *worker) enter(m *client) {
 	if !m.entered {
 		m.entered = true
 		w.shards.opts.Metrics.Admitted(m.priority, w.now().Sub(m.came))
-		w.carryOut(m, m.session.Retarget(w.now(), w.differ, m.group.target), w.now())
+		w.carryOut(m, m.session.SetDesired(w.now(), w.differ, m.group.desired), w.now())
 	}
 	w.decide(m, r)
 	if n := w.given - before; n > 0 {

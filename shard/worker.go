@@ -46,7 +46,7 @@ type worker struct {
 	endpoints   *snapshot.EndpointTable // nil until the first
 	withheld    bool                    // the endpoint slot is not to be looked at now
 	log         changeLog
-	contents    contentTable
+	resources   resourcesTable
 	timers      timers
 	silentAt    time.Time                // when to look for clients that do not answer; zero while there are none
 	connecting  *admission.Line[*client] // members with a type's first request, which are answered one by one
@@ -61,7 +61,7 @@ type worker struct {
 // classGroup is the members of one class on this shard.
 type classGroup struct {
 	class   *plan.Class
-	target  *target
+	desired *desired
 	members map[*client]struct{}
 	cohorts map[ads.Subscription]*cohort
 }
@@ -79,7 +79,7 @@ func newWorker(s *Shards, index int) *worker {
 		responses: map[*ads.Batch]*encodecache.Response{},
 		groups:    map[*classGroup]struct{}{}, byClass: map[*plan.Class]*classGroup{}, joins: newJoinedTable(),
 		subscribers: newSubscribers(),
-		contents:    contentTable{}, timers: newTimers(), connecting: admission.NewLine[*client](),
+		resources:   resourcesTable{}, timers: newTimers(), connecting: admission.NewLine[*client](),
 	}
 }
 
@@ -191,7 +191,7 @@ func (w *worker) round() {
 	if w.parted {
 		w.parted = false
 		w.differ.Forget()
-		w.contents.sweep()
+		w.resources.sweep()
 	}
 	clear(w.responses)
 	w.stats.rounds.Add(1)
@@ -239,7 +239,7 @@ func (w *worker) handleResourceSets(in taken) {
 		w.contain("endpoints of new ResourceSets", func() { w.tellOfEndpoints(in.late.services, in.setsAt) })
 		w.lookAtEndpoints()
 	}
-	w.contents.sweep()
+	w.resources.sweep()
 	w.differ.Forget()
 }
 

@@ -37,11 +37,11 @@ type Batch struct {
 	known bool
 
 	// Owned by the worker goroutine.
-	undos map[undoKey]*Content
+	undos map[undoKey]*Resources
 }
 
 type undoKey struct {
-	have     *Content
+	have     *Resources
 	accepted had
 }
 
@@ -55,17 +55,17 @@ type item struct {
 
 func (it item) exists() bool { return it.new != nil }
 
-// undone is have with what the response changed put back as accepted has it; one Content for all that were at the same
-// state.
-func (b *Batch) undone(have *Content, accepted had, undo []chunked.Edit[*encodecache.Entry]) *Content {
+// undone is have with what the response changed put back as accepted has it; all that were at the same state get the
+// same pointer.
+func (b *Batch) undone(have *Resources, accepted had, undo []chunked.Edit[*encodecache.Entry]) *Resources {
 	key := undoKey{have, accepted}
 	if c, ok := b.undos[key]; ok {
 		return c
 	}
 	if b.undos == nil {
-		b.undos = map[undoKey]*Content{}
+		b.undos = map[undoKey]*Resources{}
 	}
-	c := &Content{Section: have.section().Apply(undo)}
+	c := &Resources{Section: have.section().Apply(undo)}
 	b.undos[key] = c
 	return c
 }

@@ -22,13 +22,13 @@ func BenchmarkFirstNACKOfManyVersions(b *testing.B) {
 		words = append(words, name+"=1")
 		fingerprints[name] = "older"
 	}
-	target := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
+	desired := m.desired(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
 		differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
 		s, now := New(differ, Options{Delta: true}), time.Unix(1000, 0)
-		s.Retarget(now, differ, target)
+		s.SetDesired(now, differ, desired)
 		sent := s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
 			Initial: table.VersionsOf(fingerprints)})[0].Batch
 		nack := &Request{Delta: true, TypeURL: xdstype.ClusterURL, Nonce: sent.Nonce,
@@ -54,13 +54,13 @@ func benchRefuse(b *testing.B, named bool) {
 		name := fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i)
 		words = append(words, name+"=1")
 	}
-	target := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
+	desired := m.desired(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)})
 	b.ReportAllocs()
 	nacks := 0
 	for b.Loop() {
 		differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { nonce++; return nonce })
 		s, now := New(differ, Options{Delta: true}), time.Unix(1000, 0)
-		s.Retarget(now, differ, target)
+		s.SetDesired(now, differ, desired)
 		out := s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL})
 		for range 10_000 {
 			var last *Batch

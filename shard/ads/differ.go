@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Differ answers what differs between Contents, for the Sessions of one worker. Within a pass (until Turn) equal
+// Differ works out what differs between two Resources, for the Sessions of one worker. Within a pass (until Turn) equal
 // questions get one answer, so that Sessions at the same state share one Batch.
 type Differ struct {
 	// Immutable after NewDiffer.
@@ -80,7 +80,7 @@ func (b *Differ) union(x, y *Names) *Names {
 type question struct {
 	kind     kind
 	sub      Subscription
-	from, to *Content
+	from, to *Resources
 	// force are names to send whatever the client has.
 	force *Names
 	// skip are those that leave some resources to the client: nothing is said about these.
@@ -103,9 +103,9 @@ type kind struct {
 
 // answer is what a client is to be sent, and where that leaves it.
 type answer struct {
-	to  *Content
+	to  *Resources
 	sum digest
-	// kept reports that to has something that the target has not.
+	// kept reports that to has something that is no longer desired.
 	kept bool
 	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first
 	// client may have it.
@@ -156,7 +156,7 @@ func (b *Differ) work(q question) *answer {
 		a.kept, a.to = true, q.from
 		return a
 	case len(kept) > 0:
-		a.kept, a.to = true, &Content{Section: q.to.section().Apply(kept)}
+		a.kept, a.to = true, &Resources{Section: q.to.section().Apply(kept)}
 	}
 	a.items = b.forced(q, items)
 	if !q.kind.delta && !q.kind.row.Complete && !slices.ContainsFunc(a.items, item.exists) {
@@ -187,10 +187,10 @@ func (b *Differ) changes(q question, f func(it item, gone bool)) {
 	}
 }
 
-// fewNames is up to how many names it is quicker to look up each than to compare Contents.
+// fewNames is up to how many names it is quicker to look up each than to compare two Resources.
 const fewNames = 16
 
-// change calls f for it, whose old and new are what the two Contents have. Where the type answers for names that do not
+// change calls f for one name, with what q.from and q.to have of it. Where the type answers for names that do not
 // exist, f gets that answer instead of nil.
 func (b *Differ) change(q question, it item, f func(it item, gone bool)) {
 	gone := it.old != nil && it.new == nil
@@ -208,7 +208,7 @@ func (b *Differ) change(q question, it item, f func(it item, gone bool)) {
 }
 
 // lookup is what a client with that subscription gets for name: the resource, its fallback, or nil.
-func (b *Differ) lookup(k kind, sub Subscription, c *Content, name string) *encodecache.Entry {
+func (b *Differ) lookup(k kind, sub Subscription, c *Resources, name string) *encodecache.Entry {
 	if e := c.get(name); e != nil || !k.fallback || c == nil || !sub.Names.Contains(name) {
 		return e
 	}
@@ -283,7 +283,7 @@ func (b *Differ) finish(out *Batch, sum digest) *Batch {
 }
 
 // all is everything of c that sub asks for.
-func (b *Differ) all(k kind, sub Subscription, c *Content) []*encodecache.Entry {
+func (b *Differ) all(k kind, sub Subscription, c *Resources) []*encodecache.Entry {
 	var out []*encodecache.Entry
 	if sub.All {
 		out = make([]*encodecache.Entry, 0, c.section().Len())

@@ -2,15 +2,15 @@
 // LDS and RDS.
 //
 //	Request ──► Session ──► Effects (send this Batch, report that refusal)
-//	Target  ──►    ▲
+//	Desired ──►    ▲
 //	time    ───────┘ Tick
 //
-// A Session is told of requests, of new Targets (what its client should have), of changed endpoints and of time, and
+// A Session is told of requests, of what its client should have (Desired), of changed endpoints and of time, and
 // answers with Effects. It has no goroutine, clock, lock or I/O, and asks nobody anything but its arguments. It keeps
-// no map of resources: what the client has of a type is a Content (a persistent section that many Sessions point to)
-// and an interned subscription.
+// no map of resources: what the client has of a type is one pointer to Resources (a persistent section that many
+// Sessions point to) and an interned subscription.
 //
-// What differs between two Contents for one subscription is worked out by a Differ, which the worker that owns many
+// What differs between two Resources for one subscription is worked out by a Differ, which the worker that owns many
 // Sessions hands to each call. While the worker is in one pass, Sessions that ask the same question get the same
 // *Batch: one list of resources, one nonce, one assembled response.
 //

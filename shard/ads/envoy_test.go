@@ -60,7 +60,7 @@ func newClient(t *rapid.T, m *mesh, b *Differ, table *NamesTable, delta bool) *c
 }
 
 // connect begins a stream.
-func (c *client) connect(target *meshTarget) {
+func (c *client) connect(desired *desiredMesh) {
 	c.session = New(c.differ, Options{Delta: c.delta, Sidecar: c.sidecar, Doubt: c.doubt})
 	c.inbox, c.answered, c.changing = nil, false, map[string]bool{}
 	for i := range c.types {
@@ -71,8 +71,8 @@ func (c *client) connect(target *meshTarget) {
 			ct.fresh[name] = 0
 		}
 	}
-	if target != nil {
-		c.do(c.session.Retarget(c.now, c.differ, target))
+	if desired != nil {
+		c.do(c.session.SetDesired(c.now, c.differ, desired))
 	}
 	for _, typ := range []xdstype.Type{xdstype.Cluster, xdstype.Endpoint, xdstype.Listener, xdstype.Route} {
 		if c.session.row(typ).Complete || len(c.types[typ].wants) > 0 {

@@ -10,7 +10,7 @@ import (
 // with the exceptions of protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the
 // first response of the stream. False is that it may not be sent yet: routes that are new to a client with routes in
 // use wait for new clusters as ever (protocol.md 11).
-func (t *turn) firstAnswer(typ xdstype.Type, goal *Content) bool {
+func (t *turn) firstAnswer(typ xdstype.Type, goal *Resources) bool {
 	st := &t.types[typ]
 	if t.row(typ).Mentions != xdstype.None && t.renews(typ, goal) &&
 		t.warming(typ, t.differ.whole(t.kind(typ), st.sub, goal)) {
@@ -28,7 +28,7 @@ func (t *turn) firstAnswer(typ xdstype.Type, goal *Content) bool {
 }
 
 // renews reports whether a client that connects again has other resources of a type than goal.
-func (t *turn) renews(typ xdstype.Type, goal *Content) bool {
+func (t *turn) renews(typ xdstype.Type, goal *Resources) bool {
 	st := &t.types[typ]
 	if t.opts.Delta {
 		return st.initial != nil
@@ -39,7 +39,7 @@ func (t *turn) renews(typ xdstype.Type, goal *Content) bool {
 // firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these
 // versions, not that it has kept them: one that unsubscribes forgets, keeps the version, and may subscribe again on a
 // later stream. That is told from a client that connects again by what it answered on this stream before: nothing.
-func (t *turn) firstSotW(typ xdstype.Type, goal *Content) {
+func (t *turn) firstSotW(typ xdstype.Type, goal *Resources) {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	if st.sub.None() {
@@ -60,7 +60,7 @@ func (t *turn) firstSotW(typ xdstype.Type, goal *Content) {
 	}
 }
 
-func (t *turn) firstDelta(typ xdstype.Type, goal *Content) {
+func (t *turn) firstDelta(typ xdstype.Type, goal *Resources) {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	var batch *Batch
@@ -103,7 +103,7 @@ func (b *Differ) nothing(k kind) *Batch {
 }
 
 // reconcile is what a Delta client lacks that says what it has; nil when nothing.
-func (t *turn) reconcile(typ xdstype.Type, goal *Content) *Batch {
+func (t *turn) reconcile(typ xdstype.Type, goal *Resources) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
 	w := t.differ.whole(k, st.sub, goal)

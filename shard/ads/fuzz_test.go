@@ -22,15 +22,15 @@ func FuzzSession(f *testing.F) {
 		s := New(differ, Options{Delta: in.roll(2) == 0, Sidecar: in.roll(2) == 0, MaxNames: in.roll(2) * 4,
 			Doubt: xdstype.Set(in.roll(16))})
 		now := time.Unix(1000, 0)
-		var target *meshTarget
+		var desired *desiredMesh
 		for len(in.data) > 0 {
 			switch in.roll(5) {
 			case 0:
-				target = m.target(
+				desired = m.desired(
 					map[xdstype.Type]Section{xdstype.Type(in.roll(numTypes)): m.section(xdstype.Type(in.roll(numTypes)),
 						in.words())},
 				)
-				s.Retarget(now, differ, target)
+				s.SetDesired(now, differ, desired)
 			case 1:
 				m.endpoints(in.name(), fmt.Sprint(in.roll(3)))
 				s.Refresh(now, differ)

@@ -63,8 +63,8 @@ func newRefuser(resources, bad int, delta bool, r *rand.Rand) *refuser {
 	for _, i := range r.Perm(resources)[:bad] {
 		c.bad[c.names[i]] = true
 	}
-	c.session.Retarget(time.Unix(1000, 0), c.differ,
-		m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}))
+	c.session.SetDesired(time.Unix(1000, 0), c.differ,
+		m.desired(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}))
 	return c
 }
 

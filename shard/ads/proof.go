@@ -23,7 +23,7 @@ const ProofWait = 5 * time.Second
 // So only a client whose roots are wildcards is kept waiting. What it asks for late on a stream, and has a version of,
 // it asks for because of a response: then it has answered one. A client with names asks when its application does, and
 // may have dropped what its version tells.
-func (t *turn) proves(typ xdstype.Type, goal *Content) bool {
+func (t *turn) proves(typ xdstype.Type, goal *Resources) bool {
 	st := &t.types[typ]
 	switch {
 	case t.sends > 0:
@@ -66,7 +66,7 @@ func (t *turn) overdue() {
 }
 
 // smallest is the name of the smallest resource of c that sub asks for; nil when there is none.
-func (b *Differ) smallest(k kind, sub Subscription, c *Content) *Names {
+func (b *Differ) smallest(k kind, sub Subscription, c *Resources) *Names {
 	w := b.whole(k, sub, c)
 	if w.least == nil && len(w.entries) > 0 {
 		least := w.entries[0]

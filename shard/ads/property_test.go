@@ -32,19 +32,19 @@ func simulate(t *rapid.T, bad bool) {
 	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	c := newClient(t, m, differ, table, rapid.Bool().Draw(t, "delta"))
 	c.sidecar = !bad || rapid.Bool().Draw(t, "sidecar")
-	var target *meshTarget
+	var desired *desiredMesh
 	if rapid.Bool().Draw(t, "world first") {
-		target = drawResourceSet(t, m, nil, bad)
+		desired = drawResourceSet(t, m, nil, bad)
 	}
-	c.connect(target)
+	c.connect(desired)
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
 		switch rapid.SampledFrom([]string{"world", "endpoints", "read", "read", "read", "routes", "tick",
 			"reconnect"}).Draw(t, "step") {
 		case "world":
-			target = drawResourceSet(t, m, target, bad)
-			c.do(c.session.Retarget(c.now, differ, target))
+			desired = drawResourceSet(t, m, desired, bad)
+			c.do(c.session.SetDesired(c.now, differ, desired))
 		case "endpoints":
-			if target != nil {
+			if desired != nil {
 				m.endpoints(name(t, "c"), drawText(t, bad))
 				c.do(c.session.Refresh(c.now, differ))
 			}
@@ -62,23 +62,23 @@ func simulate(t *rapid.T, bad bool) {
 				c.do(c.session.Tick(c.now, differ))
 			}
 		case "reconnect":
-			c.connect(target)
+			c.connect(desired)
 		}
 	}
-	if target == nil {
-		target = drawResourceSet(t, m, nil, bad)
-		c.do(c.session.Retarget(c.now, differ, target))
+	if desired == nil {
+		desired = drawResourceSet(t, m, nil, bad)
+		c.do(c.session.SetDesired(c.now, differ, desired))
 	}
 	c.settle()
-	c.check(target)
+	c.check(desired)
 }
 
 // check holds what the client has against what the world says.
-func (c *client) check(target *meshTarget) {
+func (c *client) check(desired *desiredMesh) {
 	for typ := range xdstype.Type(numTypes) {
 		ct := &c.types[typ]
 		want := map[string]*encodecache.Entry{}
-		for name, e := range target.contents[typ].Section.All() {
+		for name, e := range desired.resources[typ].Section.All() {
 			if c.session.row(typ).Complete || ct.wants[name] {
 				want[name] = e
 			}
@@ -108,7 +108,7 @@ func (c *client) check(target *meshTarget) {
 		c.t.Fatal("something is pending for ever")
 	}
 	if c.session.sends == 0 &&
-		(c.delta || target.contents[xdstype.Cluster].Section.Len()+target.contents[xdstype.Listener].Section.Len() > 0) {
+		(c.delta || desired.resources[xdstype.Cluster].Section.Len()+desired.resources[xdstype.Listener].Section.Len() > 0) {
 		c.t.Fatal("the stream got no response")
 	}
 }
@@ -178,11 +178,11 @@ func drawSet(t *rapid.T, prefix string) map[string]bool {
 }
 
 // drawResourceSet is a change of some resources of the last world.
-func drawResourceSet(t *rapid.T, m *mesh, last *meshTarget, bad bool) *meshTarget {
+func drawResourceSet(t *rapid.T, m *mesh, last *desiredMesh, bad bool) *desiredMesh {
 	sections := map[xdstype.Type]Section{}
 	for typ := range xdstype.Type(numTypes) {
 		if last != nil {
-			sections[typ] = last.contents[typ].Section
+			sections[typ] = last.resources[typ].Section
 		}
 	}
 	for range rapid.IntRange(1, 6).Draw(t, "edits") {
@@ -209,5 +209,5 @@ func drawResourceSet(t *rapid.T, m *mesh, last *meshTarget, bad bool) *meshTarge
 			sections[xdstype.Endpoint] = sections[xdstype.Endpoint].Set(n, m.entry(xdstype.Endpoint, n, "0"))
 		}
 	}
-	return m.target(sections)
+	return m.desired(sections)
 }

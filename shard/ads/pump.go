@@ -8,11 +8,11 @@ import (
 
 // pump sends what may be sent now, in order: CDS additions and changes, EDS, LDS, RDS, then removals.
 //
-// A type follows the one that its row names, so that a Target reaches a client from CDS downwards: EDS and LDS go to
-// the Target that CDS was last sent of, RDS to that of LDS. A type that waits for an ACK holds back those that follow
-// it, and what came meanwhile merges.
+// A type follows the one that its row names, so that what is desired reaches a client from CDS downwards: EDS and LDS
+// go to the Desired that CDS was last sent from, RDS to that of LDS. A type that waits for an ACK holds back those that
+// follow it, and what came meanwhile merges.
 func (t *turn) pump() {
-	if t.target == nil {
+	if t.desired == nil {
 		return
 	}
 	for i := range t.types {
@@ -22,14 +22,14 @@ func (t *turn) pump() {
 	t.removals()
 }
 
-// upstream is the Target that a type is to reach now.
-func (s *Session) upstream(typ xdstype.Type) Target {
+// upstream is the Desired that a type may be brought to now.
+func (s *Session) upstream(typ xdstype.Type) Desired {
 	for lead := s.row(typ).Follows; lead != xdstype.None; lead = s.row(lead).Follows {
 		if at := s.types[lead].at; at != nil && !s.late(lead) {
 			return at
 		}
 	}
-	return s.target
+	return s.desired
 }
 
 // late reports whether a type holds back its followers for longer than order may cost. One that becomes warm gets its
@@ -44,45 +44,45 @@ func (s *Session) kind(typ xdstype.Type) kind {
 	return kind{row: row, delta: s.opts.Delta, fallback: s.opts.Sidecar && row.Empty != nil, sidecar: s.opts.Sidecar}
 }
 
-// step brings one type to target, as far as it may now.
-func (t *turn) step(typ xdstype.Type, target Target) {
+// step sends what one type lacks of desired, as far as order allows now.
+func (t *turn) step(typ xdstype.Type, desired Desired) {
 	st := &t.types[typ]
 	if !st.watched {
-		st.at = target
+		st.at = desired
 		return
 	}
-	goal := t.goal(typ, target)
+	goal := t.goal(typ, desired)
 	if st.first {
 		if t.firstAnswer(typ, goal) {
-			st.at = target
+			st.at = desired
 		}
 		return
 	}
 	for t.to(typ, goal, t.row(typ).Removal == xdstype.Last) {
-		st.at = target
+		st.at = desired
 		if !t.idle(typ) {
 			return
 		}
-		goal = t.goal(typ, target)
+		goal = t.goal(typ, desired)
 	}
 }
 
-// goal is what the client should have of target: without what it refused.
-func (t *turn) goal(typ xdstype.Type, target Target) *Content {
+// goal is what the client should have of a type: what is desired, without what it refused.
+func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 	st := &t.types[typ]
-	content := target.Content(typ, st.sub)
+	resources := desired.Resources(typ, st.sub)
 	r := st.refusal
 	if r == nil {
-		return content
+		return resources
 	}
-	t.settle(typ, content)
-	r.view = t.differ.mask(t.kind(typ), content, r.holds, r.view)
+	t.settle(typ, resources)
+	r.view = t.differ.mask(t.kind(typ), resources, r.holds, r.view)
 	return r.view.is
 }
 
 // to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be
 // sent yet.
-func (t *turn) to(typ xdstype.Type, goal *Content, keep bool) bool {
+func (t *turn) to(typ xdstype.Type, goal *Resources, keep bool) bool {
 	st := &t.types[typ]
 	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(),
 		keep: keep, sum: st.sum}
@@ -103,7 +103,7 @@ func (t *turn) to(typ xdstype.Type, goal *Content, keep bool) bool {
 }
 
 // send sends batch, which leaves the client with to.
-func (t *turn) send(typ xdstype.Type, batch *Batch, to *Content, sum digest) {
+func (t *turn) send(typ xdstype.Type, batch *Batch, to *Resources, sum digest) {
 	st := &t.types[typ]
 	st.have, st.sum, st.force, st.blocked = to, sum, nil, false
 	st.waiting = true
@@ -198,12 +198,12 @@ func (s *Session) keeps() bool {
 	return false
 }
 
-// settled reports whether the client has accepted all that leads to its Target but the removals. CDS need not be ACKed:
+// settled reports whether the client has accepted all that is desired but the removals. CDS need not be ACKed:
 // the ACK may wait for secrets.
 func (s *Session) settled() bool {
 	for typ := range s.types {
 		st := &s.types[typ]
-		if st.watched && (st.blocked || st.at != s.target || st.waiting && !s.warms(xdstype.Type(typ))) {
+		if st.watched && (st.blocked || st.at != s.desired || st.waiting && !s.warms(xdstype.Type(typ))) {
 			return false
 		}
 	}

@@ -17,15 +17,15 @@ type Quarantine struct {
 	set quarantined
 	sum chunked.Sum
 
-	// Owned by the worker goroutine: the Contents that were masked last.
+	// Owned by the worker goroutine: what mask answered last.
 	masks []masked
 }
 
 // quarantined is what is held back, by the name of the resource.
 type quarantined = chunked.Map[*held]
 
-// masked remembers an answer of mask. It keeps neither Content alive.
-type masked struct{ of, is weak.Pointer[Content] }
+// masked remembers an answer of mask. It keeps neither of the two alive.
+type masked struct{ of, is weak.Pointer[Resources] }
 
 // held is what is held back of one resource. Immutable.
 type held struct {
@@ -139,19 +139,19 @@ func (b *Differ) quarantine(set quarantined) *Quarantine {
 	return h
 }
 
-// view is a Content as a client with some Quarantine should have it.
+// view is what a client with some Quarantine should have of some Resources.
 type view struct {
-	of    *Content
+	of    *Resources
 	holds *Quarantine
-	is    *Content
+	is    *Resources
 }
 
-// maxMasks bounds how many Contents one Quarantine remembers.
+// maxMasks bounds how many answers of mask one Quarantine remembers.
 const maxMasks = 4
 
 // mask returns c as a client with those Quarantine should have it. before is the last such view of the same client:
 // what differs is worked out from there. Clients with the same c and Quarantine get the same pointer.
-func (b *Differ) mask(k kind, c *Content, h *Quarantine, before view) view {
+func (b *Differ) mask(k kind, c *Resources, h *Quarantine, before view) view {
 	if h == nil || c == nil {
 		return view{c, h, c}
 	}
@@ -169,7 +169,7 @@ func (b *Differ) mask(k kind, c *Content, h *Quarantine, before view) view {
 	section := before.is.Section.Apply(remask(k, c, h, before))
 	v := view{c, h, c}
 	if !section.Same(c.Section) {
-		v.is = &Content{Section: section}
+		v.is = &Resources{Section: section}
 	}
 	if len(h.masks) == maxMasks {
 		h.masks = append(h.masks[:0], h.masks[1:]...)
@@ -178,8 +178,8 @@ func (b *Differ) mask(k kind, c *Content, h *Quarantine, before view) view {
 	return v
 }
 
-// remask is what has changed since the view before: of the Content, and of what is held back.
-func remask(k kind, c *Content, h *Quarantine, before view) (edits []chunked.Edit[*encodecache.Entry]) {
+// remask is what has changed since the view before: of the Resources, and of what is held back.
+func remask(k kind, c *Resources, h *Quarantine, before view) (edits []chunked.Edit[*encodecache.Entry]) {
 	edit := func(name string) {
 		e := c.get(name)
 		if it, ok := h.set.Get(name); ok && e != nil {

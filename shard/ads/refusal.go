@@ -32,7 +32,7 @@ type refusal struct {
 	set    quarantined
 	holds  *Quarantine
 	view   view
-	seen   *Content     // that settle was called for last,
+	seen   *Resources   // that settle was called for last,
 	sub    Subscription // and with which subscription
 	groups []*group     // to be tried, the next at the end
 	trial  []*suspect   // being tried

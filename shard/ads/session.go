@@ -45,7 +45,7 @@ type Session struct {
 	rows *xdstype.Table
 
 	// Owned by the worker goroutine.
-	target   Target    // nil until the first ResourceSet
+	desired  Desired   // nil until the first ResourceSet
 	types    []state   // by type
 	sends    uint64    // responses so far
 	read     uint64    // up to which of them the client has ACKed or refused one
@@ -68,12 +68,12 @@ type state struct {
 	initial *Versions // its initial_resource_versions: of what it has not accepted here yet
 
 	// What it should have and has.
-	at    Target   // the Target that have is of
-	have  *Content // what it has once it has accepted all that was sent
-	sum   digest   // of have over sub; State-of-the-World only
-	kept  bool     // have holds what the Target has no more
-	force *Names   // to be sent whatever it has
-	doubt bool     // its versions are not to be believed
+	at    Desired    // what have was taken from
+	have  *Resources // what it has once it has accepted all that was sent
+	sum   digest     // of have over sub; State-of-the-World only
+	kept  bool       // have has something that is no longer desired
+	force *Names     // to be sent whatever it has
+	doubt bool       // its versions are not to be believed
 
 	// What is under way.
 	flights []flight // un-ACKed responses, oldest first
@@ -96,8 +96,8 @@ type flight struct {
 
 // had is what a client has of a subscription: of names beyond it, nothing.
 type had struct {
-	content *Content
-	sub     Subscription
+	resources *Resources
+	sub       Subscription
 }
 
 // get is the client's resource of that name, or nil.
@@ -105,7 +105,7 @@ func (h had) get(name string) *encodecache.Entry {
 	if !h.sub.Has(name) {
 		return nil
 	}
-	return h.content.get(name)
+	return h.resources.get(name)
 }
 
 // maxFlights bounds the un-ACKed responses of a type that are remembered. More than one there are of CDS only.
@@ -199,18 +199,18 @@ func (s *Session) Receive(now time.Time, b *Differ, r *Request) []Effect {
 	return t.effects()
 }
 
-// Retarget is told what the client should have from now on.
-func (s *Session) Retarget(now time.Time, b *Differ, target Target) []Effect {
+// SetDesired tells the Session what its client should have from now on.
+func (s *Session) SetDesired(now time.Time, b *Differ, desired Desired) []Effect {
 	t := s.turn(now, b)
-	s.target = target
+	s.desired = desired
 	t.pump()
 	return t.effects()
 }
 
-// Refresh is told that the endpoints of the Targets have changed.
+// Refresh tells the Session that endpoints of what is desired have changed.
 func (s *Session) Refresh(now time.Time, b *Differ) []Effect {
 	t := s.turn(now, b)
-	if typ := s.rows.FromEndpoints(); s.target != nil && typ != xdstype.None {
+	if typ := s.rows.FromEndpoints(); s.desired != nil && typ != xdstype.None {
 		t.step(typ, s.upstream(typ))
 		t.removals()
 	}

@@ -13,26 +13,26 @@ import (
 
 // settle works out what is held back of content. What has changed since it was refused is tried like anything else;
 // what is not subscribed to any more is forgotten.
-func (t *turn) settle(typ xdstype.Type, content *Content) {
+func (t *turn) settle(typ xdstype.Type, resources *Resources) {
 	st := &t.types[typ]
 	r := st.refusal
 	if r == nil || r.count == 0 && r.holds == nil {
 		return
 	}
 	var healed []Offence
-	look := func(name string) { healed = append(healed, t.settleOne(typ, name, content)...) }
+	look := func(name string) { healed = append(healed, t.settleOne(typ, name, resources)...) }
 	switch {
 	case r.seen == nil || r.sub != st.sub:
 		for name := range r.units {
 			look(name)
 		}
-	case r.seen != content:
-		content.section().Diff(r.seen.section(), func(c chunked.Change[*encodecache.Entry]) { look(c.Key) })
+	case r.seen != resources:
+		resources.section().Diff(r.seen.section(), func(c chunked.Change[*encodecache.Entry]) { look(c.Key) })
 	}
 	for name := range r.dirty { // it may have been refused when it was there no more
 		look(name)
 	}
-	r.seen, r.sub = content, st.sub
+	r.seen, r.sub = resources, st.sub
 	st.force = t.differ.union(st.force, t.differ.table.Of(r.left))
 	r.left = nil
 	if len(healed) > 0 {
@@ -45,13 +45,13 @@ func (t *turn) settle(typ xdstype.Type, content *Content) {
 }
 
 // settleOne acquits those suspects of a resource whose content is gone. It returns what no client holds back any more.
-func (t *turn) settleOne(typ xdstype.Type, name string, content *Content) (healed []Offence) {
+func (t *turn) settleOne(typ xdstype.Type, name string, resources *Resources) (healed []Offence) {
 	st := &t.types[typ]
 	units := st.refusal.units[name]
 	if len(units) == 0 {
 		return nil
 	}
-	wanted, stands := st.sub.Has(name), st.refusal.standing(t.kind(typ), name, content.get(name))
+	wanted, stands := st.sub.Has(name), st.refusal.standing(t.kind(typ), name, resources.get(name))
 	for _, s := range units {
 		if gone := !stands(s); s.state != acquitted && (gone || !wanted) {
 			healed = append(healed, t.acquit(typ, s, gone)...)

@@ -15,11 +15,11 @@ func TestSessionsShareABatch(t *testing.T) {
 	var n uint64
 	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { n++; return n })
 	now := time.Unix(1000, 0)
-	first := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=1", "b=1"})})
+	first := m.desired(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=1", "b=1"})})
 	var sessions []*Session
 	for i := range 4 {
 		s := New(differ, Options{Delta: true})
-		s.Retarget(now, differ, first)
+		s.SetDesired(now, differ, first)
 		r := &Request{Delta: true, TypeURL: xdstype.ClusterURL}
 		if i == 3 {
 			r.Subscribe = table.Of([]string{"a", "b"})
@@ -31,10 +31,10 @@ func TestSessionsShareABatch(t *testing.T) {
 		sessions = append(sessions, s)
 	}
 	differ.Turn()
-	second := m.target(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=2", "b=1"})})
+	second := m.desired(map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, []string{"a=2", "b=1"})})
 	var got []string
 	for _, s := range sessions {
-		effects := s.Retarget(now, differ, second)
+		effects := s.SetDesired(now, differ, second)
 		if len(effects) == 0 {
 			got = append(got, "")
 			continue
@@ -64,7 +64,7 @@ func BenchmarkConnect(b *testing.B) {
 		names = append(names, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local", i))
 		words = append(words, names[i]+"=0")
 	}
-	target := m.target(
+	desired := m.desired(
 		map[xdstype.Type]Section{
 			xdstype.Cluster:  m.section(xdstype.Cluster, words),
 			xdstype.Endpoint: m.section(xdstype.Endpoint, words),
@@ -75,7 +75,7 @@ func BenchmarkConnect(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s := New(differ, Options{Delta: delta})
-				s.Retarget(now, differ, target)
+				s.SetDesired(now, differ, desired)
 				s.Receive(now, differ, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
 				differ.Turn()
 				eds := &Request{Delta: delta, TypeURL: xdstype.EndpointURL}
@@ -101,11 +101,11 @@ func benchChange(b *testing.B, delta bool) {
 		words = append(words, fmt.Sprintf("outbound|80||service-%d.namespace.svc.cluster.local=0", i))
 	}
 	sections := map[xdstype.Type]Section{xdstype.Cluster: m.section(xdstype.Cluster, words)}
-	target := m.target(sections)
+	desired := m.desired(sections)
 	var sessions []*Session
 	for range 1000 {
 		s := New(differ, Options{Delta: delta})
-		s.Retarget(now, differ, target)
+		s.SetDesired(now, differ, desired)
 		e := s.Receive(now, differ, &Request{Delta: delta, TypeURL: xdstype.ClusterURL})
 		s.Receive(now, differ, &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce})
 		sessions = append(sessions, s)
@@ -115,11 +115,11 @@ func benchChange(b *testing.B, delta bool) {
 	for i := 0; b.Loop(); i++ {
 		section := sections[xdstype.Cluster].Set(name, m.entry(xdstype.Cluster, name, fmt.Sprint(i%2+1)))
 		sections[xdstype.Cluster] = section
-		m.targets = nil
-		target := m.target(sections)
+		m.made = nil
+		desired := m.desired(sections)
 		differ.Turn()
 		for _, s := range sessions {
-			e := s.Retarget(now, differ, target)
+			e := s.SetDesired(now, differ, desired)
 			ack := &Request{Delta: delta, TypeURL: xdstype.ClusterURL, Nonce: e[0].Batch.Nonce}
 			s.Receive(now, differ, ack)
 		}

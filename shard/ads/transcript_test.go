@@ -145,8 +145,8 @@ func (r *script) connect(args []string) {
 	}
 	r.session, r.delta = New(r.differ, o), o.Delta
 	r.nonces, r.names, r.last = [numTypes][]string{}, [numTypes]*Names{}, [numTypes]string{}
-	if n := len(r.mesh.targets); n > 0 {
-		r.say(r.session.Retarget(r.now, r.differ, r.mesh.targets[n-1]))
+	if n := len(r.mesh.made); n > 0 {
+		r.say(r.session.SetDesired(r.now, r.differ, r.mesh.made[n-1]))
 	}
 }
 
@@ -160,9 +160,9 @@ func (r *script) world(args []string) {
 		}
 		sections[typ] = r.mesh.section(typ, words[1:])
 	}
-	target := r.mesh.target(sections)
+	desired := r.mesh.desired(sections)
 	if r.session != nil {
-		r.say(r.session.Retarget(r.now, r.differ, target))
+		r.say(r.session.SetDesired(r.now, r.differ, desired))
 	}
 }
 

@@ -65,7 +65,7 @@ func TestClaims(t *testing.T) {
 func TestClaimOfWhole(t *testing.T) {
 	m, table := newMesh(), NewNamesTable()
 	differ := NewDiffer(xdstype.Standard(), table, NewVerdicts(), func() uint64 { return 1 })
-	c := &Content{Section: m.section(xdstype.Cluster, []string{"a=1", "b=2", "c=3"})}
+	c := &Resources{Section: m.section(xdstype.Cluster, []string{"a=1", "b=2", "c=3"})}
 	for _, sub := range []Subscription{{All: true}, {Names: table.Of([]string{"a", "c"})},
 		{Names: table.Of([]string{"a", "gone"})}} {
 		byName := map[string]string{}
@@ -99,20 +99,20 @@ func BenchmarkComesBack(b *testing.B) {
 				names = protowire.AppendString(protowire.AppendTag(names, 3, protowire.BytesType), name)
 				edsRaw = appendEntry(edsRaw, name, e.Version())
 			}
-			edsContent := &Content{Section: eds}
+			edsResources := &Resources{Section: eds}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				b.StopTimer()
 				own := fmt.Sprintf("inbound|%d||", i%1000)
-				cds := &Content{Section: shared.Set(own, entry(own))}
-				target := &meshTarget{contents: [numTypes]*Content{cds, edsContent}}
+				cds := &Resources{Section: shared.Set(own, entry(own))}
+				desired := &desiredMesh{resources: [numTypes]*Resources{cds, edsResources}}
 				cdsRaw := appendEntry(nil, own, entry(own).Version())
 				for name, e := range shared.All() {
 					cdsRaw = appendEntry(cdsRaw, name, e.Version())
 				}
 				b.StartTimer()
 				s, now := New(differ, Options{Delta: true}), time.Unix(1000, 0)
-				s.Retarget(now, differ, target)
+				s.SetDesired(now, differ, desired)
 				has, _ := table.Versions(cdsRaw)
 				sent := len(s.Receive(now, differ, &Request{Delta: true, TypeURL: xdstype.ClusterURL,
 					Initial: has})[0].Batch.Entries)

@@ -2,12 +2,12 @@ package ads
 
 import "github.com/pilotd/pilotd/encodecache"
 
-// whole is everything that a subscription asks for of one Content: what a client that has nothing is sent.
+// whole is everything that a subscription asks for of some Resources: what a client that has nothing is sent.
 type whole struct {
 	entries       []*encodecache.Entry
 	removed       []string    // names that do not exist
 	sum           digest      // State-of-the-World only
-	section       Section     // that of the Content, if entries are all of it
+	section       Section     // that of the Resources, if entries are all of them
 	least         *Names      // the smallest of them, once somebody asked
 	fingerprint   fingerprint // of a Delta client that has them, once somebody came back: then fingerprinted
 	fingerprinted bool
@@ -17,14 +17,14 @@ type whole struct {
 type wholeKey struct {
 	kind kind
 	sub  Subscription
-	of   *Content
+	of   *Resources
 }
 
 // maxWholes bounds how many of them a Differ remembers of each type. Unlike answers they outlive the pass: clients that
 // connect one after the other ask for the same.
 const maxWholes = 32
 
-func (b *Differ) whole(k kind, sub Subscription, c *Content) *whole {
+func (b *Differ) whole(k kind, sub Subscription, c *Resources) *whole {
 	key := wholeKey{k, sub, c}
 	known := b.wholes[k.row.Type]
 	if w, ok := known[key]; ok {
@@ -81,7 +81,7 @@ func (w *whole) digest() (d digest) {
 }
 
 // wholeBatch is the response for a client that has nothing; those who ask in one pass share it.
-func (b *Differ) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
+func (b *Differ) wholeBatch(k kind, sub Subscription, c *Resources) *Batch {
 	key := wholeKey{k, sub, c}
 	batch, ok := b.batches[key]
 	if !ok {
@@ -96,7 +96,8 @@ func (b *Differ) wholeBatch(k kind, sub Subscription, c *Content) *Batch {
 	return batch
 }
 
-// Forget lets go of what the Differ remembers beyond the pass; to be called now and then, when Contents have changed.
+// Forget lets go of what the Differ remembers beyond the pass. The worker calls it now and then, when
+// what is desired has changed.
 func (b *Differ) Forget() {
 	for _, known := range b.wholes {
 		clear(known)
@@ -107,11 +108,11 @@ func (b *Differ) Forget() {
 type digestKey struct {
 	kind kind
 	sub  Subscription
-	of   *Content
+	of   *Resources
 }
 
 // digest is the digest of c over sub, from nothing.
-func (b *Differ) digest(k kind, sub Subscription, c *Content) digest {
+func (b *Differ) digest(k kind, sub Subscription, c *Resources) digest {
 	if c == nil || sub.None() {
 		return digest{}
 	}

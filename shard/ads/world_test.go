@@ -11,17 +11,17 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// mesh makes Targets for tests. Its resources are written "name=text": the text is the content, so that a route "r=1:a"
-// names the cluster a.
+// mesh makes what sessions in tests should send. Its resources are written "name=text": the text is the content, so
+// that a route "r=1:a" names the cluster a.
 type mesh struct {
 	entries map[string]*encodecache.Entry
-	targets []*meshTarget
+	made    []*desiredMesh
 }
 
-// meshTarget is a Target of given resources.
-type meshTarget struct{ contents [numTypes]*Content }
+// desiredMesh implements Desired with given resources.
+type desiredMesh struct{ resources [numTypes]*Resources }
 
-func (t *meshTarget) Content(typ xdstype.Type, _ Subscription) *Content { return t.contents[typ] }
+func (t *desiredMesh) Resources(typ xdstype.Type, _ Subscription) *Resources { return t.resources[typ] }
 
 func newMesh() *mesh { return &mesh{entries: map[string]*encodecache.Entry{}} }
 
@@ -110,39 +110,39 @@ func (m *mesh) section(typ xdstype.Type, words []string) Section {
 	return s
 }
 
-// target is a new Target: the last one with the sections that are given replaced.
-func (m *mesh) target(sections map[xdstype.Type]Section) *meshTarget {
-	next := &meshTarget{}
-	for typ := range next.contents {
+// desired is a new Desired: the last one with the sections that are given replaced.
+func (m *mesh) desired(sections map[xdstype.Type]Section) *desiredMesh {
+	next := &desiredMesh{}
+	for typ := range next.resources {
 		section, given := sections[xdstype.Type(typ)]
-		var old *Content
-		if len(m.targets) > 0 {
-			old = m.targets[len(m.targets)-1].contents[typ]
+		var old *Resources
+		if len(m.made) > 0 {
+			old = m.made[len(m.made)-1].resources[typ]
 		}
 		switch {
 		case !given && old != nil, old != nil && old.Section.Same(section):
-			next.contents[typ] = old
+			next.resources[typ] = old
 		default:
-			next.contents[typ] = &Content{Section: section}
+			next.resources[typ] = &Resources{Section: section}
 		}
 	}
-	m.targets = append(m.targets, next)
+	m.made = append(m.made, next)
 	return next
 }
 
-// endpoints changes endpoints in all Targets that have them.
+// endpoints changes an endpoint resource wherever one of the Desireds has it.
 func (m *mesh) endpoints(name, text string) {
 	e := m.entry(xdstype.Endpoint, name, text)
-	changed := map[*Content]*Content{}
-	for _, t := range m.targets {
-		old := t.contents[xdstype.Endpoint]
+	changed := map[*Resources]*Resources{}
+	for _, t := range m.made {
+		old := t.resources[xdstype.Endpoint]
 		if old.get(name) == nil {
 			continue
 		}
 		if changed[old] == nil {
-			changed[old] = &Content{Section: old.Section.Set(name, e)}
+			changed[old] = &Resources{Section: old.Section.Set(name, e)}
 		}
-		t.contents[xdstype.Endpoint] = changed[old]
+		t.resources[xdstype.Endpoint] = changed[old]
 	}
 }
 

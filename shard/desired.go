@@ -12,54 +12,54 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// target is a ResourceSet joined with the endpoints of now. It implements ads.Target for the Sessions of one worker.
-type target struct {
-	// Immutable after newTarget.
-	set      *plan.ResourceSet
-	contents []*ads.Content // by type: the sections that are ready made; nil for the type that endpoints has
+// desired is a ResourceSet joined with the endpoints of now. It implements ads.Desired for the Sessions of one worker.
+type desired struct {
+	// Immutable after newDesired.
+	set       *plan.ResourceSet
+	resources []*ads.Resources // by type: the sections that are ready made; nil for the type that endpoints has
 	// endpoints has the resources that are made from endpoints; nil if the ResourceSet has these ready made, too.
 	endpoints *joined
 }
 
-// Content implements ads.Target.
-func (t *target) Content(typ xdstype.Type, sub ads.Subscription) *ads.Content {
-	if c := t.contents[typ]; c != nil {
+// Resources implements ads.Desired.
+func (t *desired) Resources(typ xdstype.Type, sub ads.Subscription) *ads.Resources {
+	if c := t.resources[typ]; c != nil {
 		return c
 	}
 	return t.endpoints.cover(sub)
 }
 
-// retarget gives a class group the target of a ResourceSet.
-func (w *worker) retarget(c *classGroup, set *plan.ResourceSet) {
-	prev := c.target
-	c.target = w.newTarget(set, prev)
-	w.joins.retain(c.target.endpoints)
+// setDesired gives a class group what its members should have from now on.
+func (w *worker) setDesired(c *classGroup, set *plan.ResourceSet) {
+	prev := c.desired
+	c.desired = w.newDesired(set, prev)
+	w.joins.retain(c.desired.endpoints)
 	if prev != nil {
 		w.joins.release(prev.endpoints)
 	}
 }
 
-// newTarget is the target of a ResourceSet. prev is the one of the same class before, or nil.
-func (w *worker) newTarget(set *plan.ResourceSet, prev *target) *target {
-	t := &target{set: set, contents: make([]*ads.Content, w.shards.opts.Types.Len())}
-	for i := range t.contents {
+// newDesired joins a ResourceSet with the endpoints of now. prev is what the class had before, or nil.
+func (w *worker) newDesired(set *plan.ResourceSet, prev *desired) *desired {
+	t := &desired{set: set, resources: make([]*ads.Resources, w.shards.opts.Types.Len())}
+	for i := range t.resources {
 		typ := xdstype.Type(i)
 		section := set.Sections.Of(typ)
 		if w.shards.opts.Types.Row(typ).Source == xdstype.FromEndpoints && section.Len() == 0 {
 			t.endpoints = w.joinedOf(set, prev)
 			continue
 		}
-		var had *ads.Content
+		var had *ads.Resources
 		if prev != nil {
-			had = prev.contents[typ]
+			had = prev.resources[typ]
 		}
 		switch {
 		case had == nil:
-			t.contents[typ] = w.contents.intern(typ, section)
+			t.resources[typ] = w.resources.intern(typ, section)
 		case had.Section.Same(section):
-			t.contents[typ] = had
+			t.resources[typ] = had
 		default:
-			t.contents[typ] = w.contents.intern(typ, section)
+			t.resources[typ] = w.resources.intern(typ, section)
 			dropEncoded(had.Section, section)
 		}
 	}
@@ -111,10 +111,11 @@ func (l *changeLog) after(seq uint64) (services map[value.ServiceKey]struct{}, c
 	return services, true
 }
 
-// contentTable finds the Content of a section that another class has too. It holds none, nor any resource.
-type contentTable map[contentKey][]weak.Pointer[ads.Content]
+// resourcesTable finds the Resources of a section that another class has too. Its pointers are weak: it keeps nothing
+// alive.
+type resourcesTable map[resourcesKey][]weak.Pointer[ads.Resources]
 
-type contentKey struct {
+type resourcesKey struct {
 	typ   xdstype.Type
 	len   int
 	first weak.Pointer[encodecache.Entry] // whose content, which may not be made yet, nobody asks for here
@@ -123,8 +124,8 @@ type contentKey struct {
 // alike is how many sections of one key are told apart.
 const alike = 8
 
-func (t contentTable) intern(typ xdstype.Type, s plan.Section) *ads.Content {
-	key := contentKey{typ: typ, len: s.Len()}
+func (t resourcesTable) intern(typ xdstype.Type, s plan.Section) *ads.Resources {
+	key := resourcesKey{typ: typ, len: s.Len()}
 	for _, e := range s.All() {
 		key.first = weak.Make(e)
 		break
@@ -140,7 +141,7 @@ func (t contentTable) intern(typ xdstype.Type, s plan.Section) *ads.Content {
 		}
 		live = append(live, w)
 	}
-	c := &ads.Content{Section: s}
+	c := &ads.Resources{Section: s}
 	if len(live) == alike {
 		live = append(live[:0], live[1:]...)
 	}
@@ -148,10 +149,10 @@ func (t contentTable) intern(typ xdstype.Type, s plan.Section) *ads.Content {
 	return c
 }
 
-// sweep forgets Contents that nobody has.
-func (t contentTable) sweep() {
+// sweep forgets Resources that nobody has any more.
+func (t resourcesTable) sweep() {
 	for key, all := range t {
-		all = slices.DeleteFunc(all, func(w weak.Pointer[ads.Content]) bool { return w.Value() == nil })
+		all = slices.DeleteFunc(all, func(w weak.Pointer[ads.Resources]) bool { return w.Value() == nil })
 		if len(all) == 0 {
 			delete(t, key)
 			continue

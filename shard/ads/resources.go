@@ -13,14 +13,14 @@ import (
 // Section is a sorted, persistent list of resources by name: a plan.Section.
 type Section = chunked.Map[*encodecache.Entry]
 
-// Content is resources of one type by name: what clients should have, or have. Equal pointers are equal contents;
-// different pointers mean nothing. Immutable. A nil Content is a client that has nothing.
-type Content struct {
+// Resources are the resources of one type, by name, that a client has or should have. Equal pointers mean equal
+// resources; different pointers mean nothing. Immutable. nil is what a client has that has nothing.
+type Resources struct {
 	Section Section
 }
 
 // get is the resource of that name, or nil.
-func (c *Content) get(name string) *encodecache.Entry {
+func (c *Resources) get(name string) *encodecache.Entry {
 	if c == nil {
 		return nil
 	}
@@ -28,18 +28,18 @@ func (c *Content) get(name string) *encodecache.Entry {
 	return e
 }
 
-func (c *Content) section() Section {
+func (c *Resources) section() Section {
 	if c == nil {
 		return Section{}
 	}
 	return c.Section
 }
 
-// Target is what a client should have: the ResourceSet of its class, joined with the endpoints of now.
-type Target interface {
-	// Content is what the client should have of type t. It covers what sub asks for, and may cover more. While nothing
-	// changed it is the same pointer.
-	Content(t xdstype.Type, sub Subscription) *Content
+// Desired is what a client should have: the ResourceSet of its class, joined with the endpoints of now.
+type Desired interface {
+	// Resources returns what the client should have of type t: all that sub asks for, and maybe more. While nothing
+	// changes it returns the same pointer.
+	Resources(t xdstype.Type, sub Subscription) *Resources
 }
 
 // Subscription is which resources of a type a client wants. Comparable.
