@@ -42,6 +42,7 @@ func rooms() []room {
 		{"gen/plan/scope", []string{"=gen", "=snapshot", "=snapshot/value", "encodecache"}},
 		{"gen/plan/outbound", []string{"=gen/plan/scope", "=gen/plan/endpoints", "=gen/plan/checked", "gen", "=snapshot",
 			"=snapshot/value", "=snapshot/chunked", "encodecache", "envoytext", "xdstype"}},
+		{"gen/plan/section", []string{"encodecache", "=snapshot/chunked"}},
 		{"gen/plan/workload", []string{"proxy", "=snapshot", "=snapshot/value"}},
 		{"gen/plan/inbound", []string{"=gen/plan/workload", "=gen/plan/checked", "=gen", "=snapshot", "=snapshot/value",
 			"=snapshot/chunked", "encodecache", "xdstype"}},

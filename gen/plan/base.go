@@ -6,6 +6,7 @@ import (
 
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/gen/plan/source"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -85,7 +86,7 @@ func (t *Tables) move(m *move) *base {
 	next.listeners = share(t.sections.listeners, e.listeners, b.listeners)
 	next.routes = share(t.sections.routes, e.routes, b.routes)
 	next.assignments = share(t.sections.assignments, e.assignments, b.assignments)
-	next.groups = e.groups.apply(b.groups)
+	next.groups = e.groups.Apply(b.groups)
 	if next.router != nil {
 		next.listeners, next.routes = next.router.made.listeners, next.router.made.routes
 	}
@@ -93,11 +94,11 @@ func (t *Tables) move(m *move) *base {
 }
 
 // share is m with edits, in chunks that others have too where they are equal.
-func share[V comparable](pool *chunked.Pool[V], e edit[V], m chunked.Map[V]) chunked.Map[V] {
+func share[V comparable](pool *chunked.Pool[V], e chunked.Edits[V], m chunked.Map[V]) chunked.Map[V] {
 	if len(e) == 0 {
 		return m
 	}
-	return pool.Share(e.apply(m))
+	return pool.Share(e.Apply(m))
 }
 
 // moveParts is what the sources make.
@@ -113,7 +114,7 @@ func (t *Tables) moveParts(m *move) []source.Part {
 // moveStatic replaces what every proxy of the scope has whatever services there are.
 func (t *Tables) moveStatic(m *move) {
 	for _, c := range t.StaticClusters(m.n, m.to) {
-		putEntry(&m.edits.clusters, c)
+		section.Put(&m.edits.clusters, c)
 	}
 	if m.to.Traits.Type == value.SidecarProxy {
 		t.moveVirtual(m)
@@ -124,7 +125,7 @@ func (t *Tables) moveStatic(m *move) {
 func (t *Tables) moveVirtual(m *move) {
 	m.to.Begin(scope.Unit{Kind: scope.OfVirtual})
 	for _, l := range t.StaticListeners(m.n, m.to) {
-		putEntry(&m.edits.listeners, l)
+		section.Put(&m.edits.listeners, l)
 	}
 }
 
@@ -144,36 +145,36 @@ func (t *Tables) moveServices(m *move) {
 func (t *Tables) dropService(b *base, svc *value.Service, e *edits) {
 	clusters, assignments := t.ClustersOf(b.snap, b.scope, svc)
 	for _, c := range clusters {
-		e.clusters.drop(c.Name())
+		e.clusters.Drop(c.Name())
 	}
 	for _, a := range assignments {
-		e.assignments.drop(a.Name)
+		e.assignments.Drop(a.Name)
 	}
-	e.groups.drop(svc.ServiceKey.String())
+	e.groups.Drop(svc.ServiceKey.String())
 	if b.scope.Traits.Type == value.Router {
 		return
 	}
 	for _, l := range t.AddressListeners(b.snap, b.scope, svc) {
-		e.listeners.drop(l.Name())
+		e.listeners.Drop(l.Name())
 	}
 }
 
 func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Service, e *edits) {
 	clusters, assignments := t.ClustersOf(n, sc, svc)
 	for _, c := range clusters {
-		putEntry(&e.clusters, c)
+		section.Put(&e.clusters, c)
 	}
 	for _, a := range assignments {
-		e.assignments.put(a.Name, a)
+		e.assignments.Put(a.Name, a)
 	}
 	if len(assignments) > 0 {
-		e.groups.put(svc.ServiceKey.String(), &assignmentGroup{assignments})
+		e.groups.Put(svc.ServiceKey.String(), &assignmentGroup{assignments})
 	}
 	if sc.Traits.Type == value.Router {
 		return
 	}
 	for _, l := range t.AddressListeners(n, sc, svc) {
-		putEntry(&e.listeners, l)
+		section.Put(&e.listeners, l)
 	}
 }
 
@@ -181,11 +182,11 @@ func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Se
 func (t *Tables) moveListeners(m *move) {
 	for port := range m.touch.EachPort(m.n) {
 		for _, l := range t.WildcardListeners(m.from.snap, m.from.scope, port) {
-			m.edits.listeners.drop(l.Name())
+			m.edits.listeners.Drop(l.Name())
 		}
 		m.to.Begin(scope.Unit{Kind: scope.OfListeners, Port: port})
 		for _, l := range t.WildcardListeners(m.n, m.to, port) {
-			putEntry(&m.edits.listeners, l)
+			section.Put(&m.edits.listeners, l)
 		}
 	}
 }

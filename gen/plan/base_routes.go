@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
@@ -19,11 +20,11 @@ type portHosts struct{ hosts outbound.VirtualHosts }
 func (t *Tables) moveSniffed(m *move) {
 	for host := range m.touch.EachSniffed(m.from.scope, m.from.snap, m.n) {
 		for _, r := range t.SniffedRoutes(m.from.snap, m.from.scope, host) {
-			m.edits.routes.drop(r.Name())
+			m.edits.routes.Drop(r.Name())
 		}
 		m.to.Begin(scope.Unit{Kind: scope.OfSniffed, Host: host})
 		for _, r := range t.SniffedRoutes(m.n, m.to, host) {
-			putEntry(&m.edits.routes, r)
+			section.Put(&m.edits.routes, r)
 		}
 	}
 }
@@ -48,10 +49,10 @@ func (t *Tables) moveRoutes(m *move) chunked.Map[*portHosts] {
 			}
 			out = out.Set(k, &portHosts{next})
 			r := t.RouteConfiguration(m.n, m.to, port, next)
-			putEntry(&m.edits.routes, r)
+			section.Put(&m.edits.routes, r)
 		case ok:
 			out = out.Delete(k)
-			m.edits.routes.drop(strconv.Itoa(port))
+			m.edits.routes.Drop(strconv.Itoa(port))
 			for host := range had.hosts.All() {
 				m.to.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: port})
 			}

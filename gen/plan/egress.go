@@ -28,15 +28,15 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affect
 		m.add(part)
 	}
 	for service, group := range m.groups {
-		m.edits.groups.put(service, group)
+		m.edits.groups.Put(service, group)
 	}
 	return &base{
 		scope: b.scope, snap: n, parts: t.moveParts(static),
-		clusters:    t.sections.clusters.Share(m.edits.clusters.apply(Section{})),
-		listeners:   t.sections.listeners.Share(m.edits.listeners.apply(Section{})),
-		routes:      t.sections.routes.Share(m.edits.routes.apply(Section{})),
-		assignments: t.sections.assignments.Share(m.edits.assignments.apply(chunked.Map[*Assignment]{})),
-		groups:      m.edits.groups.apply(chunked.Map[*assignmentGroup]{}),
+		clusters:    t.sections.clusters.Share(m.edits.clusters.Apply(Section{})),
+		listeners:   t.sections.listeners.Share(m.edits.listeners.Apply(Section{})),
+		routes:      t.sections.routes.Share(m.edits.routes.Apply(Section{})),
+		assignments: t.sections.assignments.Share(m.edits.assignments.Apply(chunked.Map[*Assignment]{})),
+		groups:      m.edits.groups.Apply(chunked.Map[*assignmentGroup]{}),
 	}
 }
 
@@ -50,9 +50,9 @@ type partsMerge struct {
 }
 
 // keepFirst puts what is not there yet.
-func keepFirst[V comparable](e *edit[V], name string, v V) {
+func keepFirst[V comparable](e *chunked.Edits[V], name string, v V) {
 	if _, ok := (*e)[name]; !ok {
-		e.put(name, v)
+		e.Put(name, v)
 	}
 }
 
@@ -89,7 +89,7 @@ func (m *partsMerge) clusters(part *scope.Scope, svc *value.Service) {
 		if _, ok := m.edits.assignments[a.Name]; ok {
 			continue
 		}
-		m.edits.assignments.put(a.Name, a)
+		m.edits.assignments.Put(a.Name, a)
 		key := svc.ServiceKey.String()
 		if m.groups[key] == nil {
 			m.groups[key] = &assignmentGroup{}

@@ -7,6 +7,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -122,7 +123,7 @@ func (s *gatewayStep) changeGateways(changes []gatewayChange) {
 			}
 		}
 	}
-	asked := edit[*serverHost]{}
+	asked := chunked.Edits[*serverHost]{}
 	for number, changes := range byPort {
 		key := fmt.Sprintf("%05d", number)
 		p, ok := s.ports.Get(key)
@@ -137,16 +138,16 @@ func (s *gatewayStep) changeGateways(changes []gatewayChange) {
 		}
 		for _, c := range admitted {
 			for _, h := range c.old.hosts() {
-				asked.drop(h.indexed())
+				asked.Drop(h.indexed())
 			}
 			for _, h := range c.new.hosts() {
-				asked.put(h.indexed(), h)
+				asked.Put(h.indexed(), h)
 			}
 			s.replaceRoutes(c)
 			s.replaceChains(c)
 		}
 	}
-	s.asked = asked.apply(s.asked)
+	s.asked = asked.Apply(s.asked)
 }
 
 // hosts are those that a server asks for; none of no server.
@@ -207,43 +208,43 @@ func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
 // finish carries the edits out.
 func (s *gatewayStep) finish() {
 	s.finishListeners()
-	routes := edit[*gatewayRoutes]{}
+	routes := chunked.Edits[*gatewayRoutes]{}
 	for name, edit := range s.routeEdits {
 		old, _ := s.was.routes.Get(name)
 		next := s.changeRoutes(name, old, edit)
 		if next == nil {
-			routes.drop(name)
-			s.edits.routes.drop(name)
+			routes.Drop(name)
+			s.edits.routes.Drop(name)
 			continue
 		}
-		routes.put(name, next)
+		routes.Put(name, next)
 		if old == nil || next.virtual.Len() == 0 || !old.virtual.Same(next.virtual) {
-			putEntry(&s.edits.routes, s.routesEntry(next))
+			section.Put(&s.edits.routes, s.routesEntry(next))
 		}
 	}
-	s.routes = routes.apply(s.routes)
-	s.made = routerResources{s.edits.listeners.apply(s.was.made.listeners), s.edits.routes.apply(s.was.made.routes)}
+	s.routes = routes.Apply(s.routes)
+	s.made = routerResources{s.edits.listeners.Apply(s.was.made.listeners), s.edits.routes.Apply(s.was.made.routes)}
 }
 
 func (s *gatewayStep) finishListeners() {
-	listeners := edit[*gatewayListener]{}
+	listeners := chunked.Edits[*gatewayListener]{}
 	changed := map[bindPort]struct{}{}
 	for at, edit := range s.listenerEdits {
 		old := s.was.listener(at)
 		next := s.changeListener(old, edit)
-		if listeners.drop(at.key()); next != nil {
-			listeners.put(at.key(), next)
+		if listeners.Drop(at.key()); next != nil {
+			listeners.Put(at.key(), next)
 		}
 		if old == nil || next == nil || !old.chains.Same(next.chains) || s.was.listener(s.twin(at)) != nil {
 			changed[at] = struct{}{}
 		}
 	}
-	s.listeners = listeners.apply(s.listeners)
+	s.listeners = listeners.Apply(s.listeners)
 	for at := range changed {
 		name := s.header(at).Name()
-		s.edits.listeners.drop(name)
+		s.edits.listeners.Drop(name)
 		if l := s.listenerAt(at); l != nil {
-			putEntry(&s.edits.listeners, l)
+			section.Put(&s.edits.listeners, l)
 		}
 	}
 }

@@ -83,22 +83,22 @@ func (m portMode) disturbs(s *gatewayServer) []string {
 // change is p after servers come and go, and the changes that this makes to those that have the port.
 func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChange) {
 	next := &gatewayPort{servers: p.servers, stakes: p.stakes, admitted: p.admitted}
-	servers, stakes := edit[*gatewayServer]{}, edit[*gatewayServer]{}
+	servers, stakes := chunked.Edits[*gatewayServer]{}, chunked.Edits[*gatewayServer]{}
 	for _, c := range changes {
 		if c.old != nil {
-			servers.drop(c.old.rank)
+			servers.Drop(c.old.rank)
 			for _, h := range c.old.holds() {
-				stakes.drop(indexKey(h, c.old.rank))
+				stakes.Drop(indexKey(h, c.old.rank))
 			}
 		}
 		if c.new != nil {
-			servers.put(c.new.rank, c.new)
+			servers.Put(c.new.rank, c.new)
 			for _, h := range c.new.holds() {
-				stakes.put(indexKey(h, c.new.rank), c.new)
+				stakes.Put(indexKey(h, c.new.rank), c.new)
 			}
 		}
 	}
-	next.servers, next.stakes = servers.apply(p.servers), stakes.apply(p.stakes)
+	next.servers, next.stakes = servers.Apply(p.servers), stakes.Apply(p.stakes)
 	mode := next.mode()
 	var open []*gatewayServer
 	if mode.same(p.mode()) {
@@ -187,20 +187,20 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 		note(s, v.admit(s, func() bool { return before.joinedBefore(s, mode, undecided) }))
 	}
 	var out []serverChange
-	admitted := edit[*gatewayServer]{}
+	admitted := chunked.Edits[*gatewayServer]{}
 	for rank, c := range byRank {
 		if c.old == c.new {
 			continue
 		}
 		if c.old != nil {
-			admitted.drop(indexKey(c.old.Bind, rank))
+			admitted.Drop(indexKey(c.old.Bind, rank))
 		}
 		if c.new != nil {
-			admitted.put(indexKey(c.new.Bind, rank), c.new)
+			admitted.Put(indexKey(c.new.Bind, rank), c.new)
 		}
 		out = append(out, c)
 	}
-	p.admitted = admitted.apply(p.admitted)
+	p.admitted = admitted.Apply(p.admitted)
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
 // changeRoutes is a route configuration with an edit; nil if no server has it any more. r may be nil.
@@ -15,7 +16,7 @@ func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit)
 	if next.servers.Len() == 0 {
 		return nil
 	}
-	hosts, groups := edit[string]{}, edit[*gatewayHost]{}
+	hosts, groups := chunked.Edits[string]{}, chunked.Edits[*gatewayHost]{}
 	touched := map[string]struct{}{}
 	for host := range e.hosts {
 		old := next.host(host)
@@ -24,29 +25,29 @@ func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit)
 			continue
 		}
 		if old != nil {
-			hosts.drop(host)
-			groups.drop(indexKey(old.group, specificity(host)))
+			hosts.Drop(host)
+			groups.Drop(indexKey(old.group, specificity(host)))
 			touched[old.group] = struct{}{}
 		}
 		if now != nil {
-			hosts.put(host, now.group)
-			groups.put(indexKey(now.group, specificity(host)), now)
+			hosts.Put(host, now.group)
+			groups.Put(indexKey(now.group, specificity(host)), now)
 			touched[now.group] = struct{}{}
 		}
 	}
 	before := next.groups
-	next.hosts, next.groups = hosts.apply(next.hosts), groups.apply(next.groups)
-	virtual := edit[*encodecache.Fragment]{}
+	next.hosts, next.groups = hosts.Apply(next.hosts), groups.Apply(next.groups)
+	virtual := chunked.Edits[*encodecache.Fragment]{}
 	for group := range touched {
 		for _, h := range below(before, group) {
-			virtual.drop(h.host)
+			virtual.Drop(h.host)
 			break
 		}
 		if key, f := s.virtualHost(next, group); f != nil {
-			virtual.put(key, f)
+			virtual.Put(key, f)
 		}
 	}
-	next.virtual = virtual.apply(next.virtual)
+	next.virtual = virtual.Apply(next.virtual)
 	return next
 }
 

@@ -57,14 +57,14 @@ func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, claims ...string) 
 
 // listenerEdit is what changes of one gatewayListener.
 type listenerEdit struct {
-	open  edit[*gatewayServer]
-	units edit[*chainUnit]
+	open  chunked.Edits[*gatewayServer]
+	units chunked.Edits[*chainUnit]
 }
 
 func (s *gatewayStep) editListener(at bindPort) *listenerEdit {
 	e := s.listenerEdits[at]
 	if e == nil {
-		e = &listenerEdit{edit[*gatewayServer]{}, edit[*chainUnit]{}}
+		e = &listenerEdit{chunked.Edits[*gatewayServer]{}, chunked.Edits[*chainUnit]{}}
 		s.listenerEdits[at] = e
 	}
 	return e
@@ -75,10 +75,10 @@ func (s *gatewayStep) replaceChains(c serverChange) {
 	if old := c.old; old != nil {
 		e := s.editListener(old.at())
 		if old.Port.Protocol.IsHTTP() {
-			e.open.drop(old.rank)
+			e.open.Drop(old.rank)
 		} else if l := s.was.listener(old.at()); l != nil {
 			for key := range below(l.units, serverUnits(old)) {
-				e.units.drop(key)
+				e.units.Drop(key)
 			}
 		}
 	}
@@ -87,11 +87,11 @@ func (s *gatewayStep) replaceChains(c serverChange) {
 	}
 	e := s.editListener(c.new.at())
 	if c.new.Port.Protocol.IsHTTP() {
-		e.open.put(c.new.rank, c.new)
+		e.open.Put(c.new.rank, c.new)
 		return
 	}
 	for _, u := range s.unitsOf(c.new) {
-		e.units.put(u.key, u)
+		e.units.Put(u.key, u)
 	}
 }
 
@@ -161,29 +161,29 @@ func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatew
 		l = &gatewayListener{}
 	}
 	next := *l
-	if next.open = e.open.apply(l.open); len(e.open) > 0 {
-		e.units.drop(openUnit)
+	if next.open = e.open.Apply(l.open); len(e.open) > 0 {
+		e.units.Drop(openUnit)
 		if k, ok := s.openChain(next.open); ok {
-			e.units.put(openUnit, s.unit(openUnit, k))
+			e.units.Put(openUnit, s.unit(openUnit, k))
 		}
 	}
 	var old, now []*chainUnit
-	names := edit[*chainUnit]{}
+	names := chunked.Edits[*chainUnit]{}
 	for key, u := range e.units {
 		if had, ok := l.units.Get(key); ok {
 			old = append(old, had)
 			for _, n := range had.claims {
-				names.drop(indexKey(n, key))
+				names.Drop(indexKey(n, key))
 			}
 		}
 		if u != nil {
 			now = append(now, u)
 			for _, n := range u.claims {
-				names.put(indexKey(n, key), u)
+				names.Put(indexKey(n, key), u)
 			}
 		}
 	}
-	next.units, next.names = e.units.apply(l.units), names.apply(l.names)
+	next.units, next.names = e.units.Apply(l.units), names.Apply(l.names)
 	next.hold(l, old, now)
 	if next.chains.Len() == 0 && next.units.Len() == 0 {
 		return nil
@@ -193,14 +193,14 @@ func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatew
 
 // hold decides which units have their chains in l after those of old went and those of now came.
 func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
-	held, chains := edit[*chainUnit]{}, edit[*encodecache.Fragment]{}
+	held, chains := chunked.Edits[*chainUnit]{}, chunked.Edits[*encodecache.Fragment]{}
 	touched := map[string]struct{}{}
 	remove := func(u *chainUnit) {
-		held.drop(indexKey(u.chain, u.key))
+		held.Drop(indexKey(u.chain, u.key))
 		touched[u.chain] = struct{}{}
 	}
 	put := func(u *chainUnit) {
-		held.put(indexKey(u.chain, u.key), u)
+		held.Put(indexKey(u.chain, u.key), u)
 		touched[u.chain] = struct{}{}
 	}
 	for _, u := range old {
@@ -220,17 +220,17 @@ func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
 			put(u)
 		}
 	}
-	l.held = held.apply(before.held)
+	l.held = held.Apply(before.held)
 	for c := range touched {
-		chains.drop(c)
+		chains.Drop(c)
 		for _, u := range below(l.held, c) {
 			if len(u.fragment.Bytes()) > 0 { // else it is left out
-				chains.put(c, u.fragment)
+				chains.Put(c, u.fragment)
 			}
 			break
 		}
 	}
-	l.chains = chains.apply(before.chains)
+	l.chains = chains.Apply(before.chains)
 }
 
 // rivals are the units that claim a name about which one of old or now conflicts, directly or by way of others, in

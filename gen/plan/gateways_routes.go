@@ -99,31 +99,31 @@ func (r *gatewayRoutes) change(name string, changes []serverChange) *gatewayRout
 	if r != nil {
 		*next = *r
 	}
-	servers, asked, counts := edit[*gatewayServer]{}, edit[*serverHost]{}, map[string]int{}
+	servers, asked, counts := chunked.Edits[*gatewayServer]{}, chunked.Edits[*serverHost]{}, map[string]int{}
 	for _, c := range changes {
 		if s := c.old; s != nil {
-			servers.drop(s.rank)
+			servers.Drop(s.rank)
 			counts[indexKey(s.gateway, s.profile())]--
 			for _, h := range s.asks {
-				asked.drop(indexKey(snapshot.Bucket(h.host), h.place))
+				asked.Drop(indexKey(snapshot.Bucket(h.host), h.place))
 			}
 		}
 		if s := c.new; s != nil {
-			servers.put(s.rank, s)
+			servers.Put(s.rank, s)
 			counts[indexKey(s.gateway, s.profile())]++
 			for _, h := range s.asks {
-				asked.put(indexKey(snapshot.Bucket(h.host), h.place), h)
+				asked.Put(indexKey(snapshot.Bucket(h.host), h.place), h)
 			}
 		}
 	}
-	profiles := edit[int]{}
+	profiles := chunked.Edits[int]{}
 	for k, d := range counts {
 		if n, _ := next.profiles.Get(k); d != 0 {
 			profiles[k] = n + d // zero deletes
 		}
 	}
-	next.servers, next.asked, next.profiles = servers.apply(next.servers), asked.apply(next.asked),
-		profiles.apply(next.profiles)
+	next.servers, next.asked, next.profiles = servers.Apply(next.servers), asked.Apply(next.asked),
+		profiles.Apply(next.profiles)
 	return next
 }
 

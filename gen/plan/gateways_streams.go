@@ -121,19 +121,19 @@ func (s *gatewayStep) restream(srv *gatewayServer, old, now *value.VirtualServic
 	if srv.passthrough() {
 		if l := s.was.listener(srv.at()); old != nil && l != nil {
 			for key := range below(l.units, s.unitsFor(srv, old)) {
-				e.units.drop(key)
+				e.units.Drop(key)
 			}
 		}
 		if s.bears(now) && slices.Contains(now.Gateways, srv.gateway) && srv.meets(now) {
 			for _, u := range s.passthroughUnits(srv, now) {
-				e.units.put(u.key, u)
+				e.units.Put(u.key, u)
 			}
 		}
 		return
 	}
 	key := indexKey(serverUnits(srv), "")
-	e.units.drop(key)
+	e.units.Drop(key)
 	if k, ok := s.tcpChain(srv); ok {
-		e.units.put(key, s.unit(key, k))
+		e.units.Put(key, s.unit(key, k))
 	}
 }

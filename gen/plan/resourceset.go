@@ -1,17 +1,16 @@
 package plan
 
 import (
-	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/endpoints"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Section is a sorted, persistent list of resources by name. Equal pointers in two Sections mean equal resources;
-// different pointers mean nothing: content versions decide what is sent.
-type Section = chunked.Map[*encodecache.Entry]
+// Section is the resources of one type.
+type Section = section.Section
 
 // Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves.
 type Assignment = endpoints.Assignment

@@ -4,9 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/xdstype"
 )
 
 // TestEveryTableOfWhatIsSentIsChecked: whatever Table makes parts of resources has checks, origins, and a place for
@@ -32,13 +29,4 @@ func TestEveryTableOfWhatIsSentIsChecked(t *testing.T) {
 		}
 	}
 	look("Tables", reflect.TypeFor[Tables]())
-}
-
-// A resource that is left out does not stay as it was.
-func TestPutOfAnAbsentEntryDrops(t *testing.T) {
-	var e edit[*encodecache.Entry]
-	putEntry(&e, encodecache.NewAbsent(xdstype.RouteURL, "a"))
-	if v, ok := e["a"]; !ok || v != nil {
-		t.Error("a resource that is left out stays as it was")
-	}
 }
