@@ -1,6 +1,6 @@
 package encodecache
 
-// origin is what a Fragment, an Entry or a Stencil was made from: nothing, a Key, or the slot of a Table, which holds
+// origin is what a Fragment, an Entry or a Template was made from: nothing, a Key, or the slot of a Table, which holds
 // the Key, so that there is no second copy of it.
 type origin struct{ of any }
 

@@ -40,9 +40,9 @@ func TestFragmentsTellTheirKey(t *testing.T) {
 	if f := encodecache.NewFragmentFrom(nil, originKey{"d"}); f.Origin() != any(originKey{"d"}) {
 		t.Errorf("a Fragment of no Table comes from %v", f.Origin())
 	}
-	f := encodecache.NewStencil(nil, nil).Fill(nil, originKey{"e"})
+	f := encodecache.NewTemplate(nil, nil).Fill(nil, originKey{"e"})
 	if f.Origin() != any(originKey{"e"}) {
-		t.Errorf("what a Stencil fills in comes from %v", f.Origin())
+		t.Errorf("what a Template fills in comes from %v", f.Origin())
 	}
 }
 

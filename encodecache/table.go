@@ -44,7 +44,7 @@ func NewFragmentFrom(b []byte, key any) *Fragment {
 	return f
 }
 
-// Table makes the V (a Fragment, an Entry, a Stencil) of each Key once and finds it again while anyone holds it. A
+// Table makes the V (a Fragment, an Entry, a Template) of each Key once and finds it again while anyone holds it. A
 // Fragment or an Entry tells from which Key it was made: see Fragment.Origin.
 type Table[K comparable, V any] struct {
 	// Immutable after NewTable.

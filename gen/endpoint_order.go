@@ -51,16 +51,16 @@ func enabledRule(s *value.LocalityBalancing, failover bool) LocalityRule {
 	return LocalityRule{s, failover}
 }
 
-// Place is where a client is.
-type Place struct {
+// ClientLocation is where a client runs.
+type ClientLocation struct {
 	Locality               value.Locality
 	Network, Cluster, Node string
 	// Labels are the client's that a setting reads.
 	Labels value.Labels
 }
 
-// label is a label of the client, or what its place says of it.
-func (p *Place) label(k string) string {
+// label is a label of the client, or what its location says of it.
+func (p *ClientLocation) label(k string) string {
 	if v, ok := p.Labels[k]; ok {
 		return v
 	}
@@ -97,7 +97,7 @@ type Ordering struct {
 }
 
 // OrderingOf is how the endpoints of a service rank for a client at a place.
-func OrderingOf(rule LocalityRule, at *Place) Ordering {
+func OrderingOf(rule LocalityRule, at *ClientLocation) Ordering {
 	s := rule.Settings
 	switch {
 	case s == nil:

@@ -182,7 +182,7 @@ func TestOrdering(t *testing.T) {
 			fromYAML(t, r.settings, s)
 			settings := istio.Locality(s)
 			o := gen.OrderingOf(gen.LocalityRule{Settings: &settings, Failover: true},
-				&gen.Place{Locality: localityOf(r.client)})
+				&gen.ClientLocation{Locality: localityOf(r.client)})
 			var list []*gen.LocalityGroup
 			for text := range strings.FieldsSeq(r.groups) {
 				g := &gen.LocalityGroup{}
@@ -216,22 +216,22 @@ func localityOf(text string) value.Locality {
 
 // Clients for which a rule says the same have one Ordering: what it does not look at is not in it.
 func TestOrderingHoldsWhatItReads(t *testing.T) {
-	at := func(region, zone, node string) *gen.Place {
-		return &gen.Place{Locality: value.Locality{Region: region, Zone: zone}, Node: node, Network: "net",
+	at := func(region, zone, node string) *gen.ClientLocation {
+		return &gen.ClientLocation{Locality: value.Locality{Region: region, Zone: zone}, Node: node, Network: "net",
 			Cluster: "c", Labels: value.Labels{"app": node}}
 	}
-	order := func(traffic, rule string, p *gen.Place) gen.Ordering {
+	order := func(traffic, rule string, p *gen.ClientLocation) gen.Ordering {
 		policy := gen.PolicyOf(&value.ClusterSettings{}, clusterRule(t, rule), "", 80)
 		return gen.OrderingOf(gen.LocalityRuleOf(clusterMesh(t, "").Clusters, &value.Service{TrafficDistribution: traffic},
 			policy), p)
 	}
 	for _, r := range []struct {
 		name, traffic, rule string
-		a, b                *gen.Place
+		a, b                *gen.ClientLocation
 		equal               bool
 	}{
 		{"no outlier detection", "", "", at("r1", "z1", "n1"), at("r2", "z2", "n2"), true},
-		{"failover reads the place", "", `{trafficPolicy: {outlierDetection: {}}}`, at("r1", "z1", "n1"),
+		{"failover reads the location", "", `{trafficPolicy: {outlierDetection: {}}}`, at("r1", "z1", "n1"),
 			at("r1", "z2", "n1"), false},
 		{"but not the node", "", `{trafficPolicy: {outlierDetection: {}}}`, at("r1", "z1", "n1"), at("r1", "z1", "n2"),
 			true},

@@ -136,7 +136,7 @@ func TestScopesShareClusters(t *testing.T) {
 		n                     *snapshot.Snapshot
 		clusters, assignments bool
 	}{
-		{"nothing looks at the place", plain, true, true},
+		{"nothing reads the location", plain, true, true},
 		{"failover does", withMesh(ranked, mesh), true, false},
 	} {
 		tables := NewTables()

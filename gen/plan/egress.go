@@ -112,18 +112,18 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 		at = v.Loopback()
 	}
 	if bind := part.Bind(); bind != "" && bind != at.Bind {
-		at = outbound.PlaceAt(bind)
+		at = outbound.AddressAt(bind)
 	}
 	declared := part.DeclaredPort()
 	if declared.Protocol == value.UDP || at.Wildcard && m.known.Snapshot.Mesh.OwnsPort(number) {
 		return
 	}
-	var claims []outbound.PortClaim
+	var ports []outbound.ServicePort
 	for _, svc := range services {
-		claims = append(claims, outbound.Claim(svc, declared))
+		ports = append(ports, outbound.PortOf(svc, declared))
 	}
-	slices.SortStableFunc(claims, v.Before)
-	if l := v.Listener(at, number, claims); l != nil {
+	slices.SortStableFunc(ports, v.Before)
+	if l := v.Listener(at, number, ports); l != nil {
 		keepFirst(&m.edits.listeners, l.Name(), l)
 	}
 	if scope.Routable(declared.Protocol) {

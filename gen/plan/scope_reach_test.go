@@ -94,7 +94,7 @@ func checkReach(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope) {
 func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope, tables *Tables) {
 	v := tables.View(n, sc)
 	for _, port := range []int{80, 443, 8080, 9000} {
-		var first []outbound.PortClaim
+		var first []outbound.ServicePort
 		serves := false
 		for svc := range n.Services() {
 			if s := sc.Service(n, svc.Host); s != nil && s.PortByNumber(port) != nil {
@@ -109,9 +109,9 @@ func checkPorts(t *rapid.T, n *snapshot.Snapshot, sc *scope.Scope, tables *Table
 			if class != 0 && !slices.Contains(slices.Collect(sc.Candidates(n, port, class)), svc) {
 				t.Fatalf("%v: %s is no candidate of class %c on %d", sc.Sidecar, svc.ServiceKey, class, port)
 			}
-			if c := (outbound.Claim(s, p)); p.Protocol.IsHTTP() && s.Resolution != value.Alias &&
+			if c := (outbound.PortOf(s, p)); p.Protocol.IsHTTP() && s.Resolution != value.Alias &&
 				(len(first) == 0 || v.Before(c, first[0]) < 0) {
-				first = []outbound.PortClaim{c}
+				first = []outbound.ServicePort{c}
 			}
 		}
 		if got := v.FirstHTTP(port); len(got) != len(first) || len(got) > 0 && got[0] != first[0] {

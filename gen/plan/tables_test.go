@@ -21,7 +21,7 @@ func TestEveryTableOfWhatIsSentIsChecked(t *testing.T) {
 				look(path+"."+f.Name, f.Type)
 			case strings.HasPrefix(name, "*encodecache.Table["):
 				sent := strings.HasSuffix(name, "encodecache.Fragment]") ||
-					strings.HasSuffix(name, "encodecache.Entry]") || strings.HasSuffix(name, "encodecache.Stencil]")
+					strings.HasSuffix(name, "encodecache.Entry]") || strings.HasSuffix(name, "encodecache.Template]")
 				if sent && !strings.Contains(name, free[0]) {
 					t.Errorf("%s.%s is a %s: what it makes is sent, but not checked", path, f.Name, name)
 				}

@@ -1,6 +1,6 @@
 // Package checked holds what is made to be sent, checks it once, and keeps account of what is left out.
 //
-//	Key ─► Table ─► encode, check ─┬─ passes ─► Fragment, Entry or Stencil, for all who ask for the Key
+//	Key ─► Table ─► encode, check ─┬─ passes ─► Fragment, Entry or Template, for all who ask for the Key
 //	                               └─ fails, panics ─► an empty value, and a Fault of the objects behind the Key
 //
 // A Table makes the value of a Key once, while anybody holds it, and checks it when it is made: no message leaves that

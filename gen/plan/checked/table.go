@@ -74,9 +74,9 @@ func absent(typeURL string, k value.Origin) *encodecache.Entry {
 	return encodecache.NewAbsent(typeURL, name)
 }
 
-// Stencils makes a Table of stencils. One that is left out is empty.
-func Stencils[K Key](f *Faults, noun string, holes []encodecache.Hole,
-	encode func(K) ([]byte, []gen.Fault)) Table[K, encodecache.Stencil] {
+// Templates makes a Table of templates. One that is left out is empty.
+func Templates[K Key](f *Faults, noun string, placeholders []encodecache.Placeholder,
+	encode func(K) ([]byte, []gen.Fault)) Table[K, encodecache.Template] {
 	return New(f, noun, encode,
-		func(_ K, b []byte) *encodecache.Stencil { return encodecache.NewStencil(b, holes) })
+		func(_ K, b []byte) *encodecache.Template { return encodecache.NewTemplate(b, placeholders) })
 }

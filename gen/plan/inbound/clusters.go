@@ -13,7 +13,7 @@ import (
 // cluster is one of the workload's own clusters: what all of its kind share, and its names. It holds no bytes: they are
 // put together when it is sent.
 type cluster struct {
-	shared *encodecache.Stencil
+	shared *encodecache.Template
 	names  gen.InboundClusterNames
 }
 

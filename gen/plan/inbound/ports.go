@@ -12,7 +12,7 @@ import (
 
 // port is the chains of one port: those that all ports of its kind share, and their names.
 type port struct {
-	chains *encodecache.Stencil
+	chains *encodecache.Template
 	names  gen.InboundNames
 }
 

@@ -10,12 +10,12 @@ import (
 // Tables hold what overlays are put together from, for all classes of a process. Safe for concurrent use.
 type Tables struct {
 	// clusters are what the clusters of all ports of a kind share.
-	clusters checked.Table[gen.InboundClusterKey, encodecache.Stencil]
+	clusters checked.Table[gen.InboundClusterKey, encodecache.Template]
 	// A listener is a header, the chains of ports that nobody declares (fixed), and those of the declared ports, of which
-	// all of a kind share the stencils (ports).
+	// all of a kind share the templates (ports).
 	headers checked.Table[gen.InboundListenerKey, encodecache.Fragment]
 	fixed   checked.Table[gen.InboundChainsKey, encodecache.Fragment]
-	ports   checked.Table[gen.InboundChainsKey, encodecache.Stencil]
+	ports   checked.Table[gen.InboundChainsKey, encodecache.Template]
 	// servers are the listeners of gRPC servers.
 	servers checked.Table[gen.ServerListenerKey, encodecache.Entry]
 }
@@ -23,10 +23,10 @@ type Tables struct {
 // NewTables makes empty Tables.
 func NewTables(f *checked.Faults) Tables {
 	return Tables{
-		clusters: checked.Stencils(f, "inbound clusters", clusterHoles(), gen.EncodeInboundCluster),
+		clusters: checked.Templates(f, "inbound clusters", clusterPlaceholders(), gen.EncodeInboundCluster),
 		headers:  checked.Fragments(f, "listener", gen.EncodeInboundListener),
 		fixed:    checked.Fragments(f, "filter chains", gen.EncodeInboundRest),
-		ports:    checked.Stencils(f, "inbound filter chains", chainHoles(), gen.EncodeInboundChains),
+		ports:    checked.Templates(f, "inbound filter chains", chainPlaceholders(), gen.EncodeInboundChains),
 		servers:  checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeServerListener),
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// tcpChains are the chains that forward the bytes of connections to a claim's service: by the VirtualServices of its
+// tcpChains are the chains that forward the bytes of connections to a service port: by the VirtualServices of its
 // host, else to itself.
-func (v View) tcpChains(at Place, c PortClaim) []gen.ChainKey {
+func (v View) tcpChains(at ListenerAddress, c ServicePort) []gen.ChainKey {
 	if c.port.Protocol.IsTLS() {
 		if out := v.tlsRules(c); len(out) > 0 {
 			return out
@@ -27,7 +27,7 @@ func (v View) tcpChains(at Place, c PortClaim) []gen.ChainKey {
 
 // ownChain forwards to the service itself. Where only the server name can tell services apart, it takes that of the
 // service.
-func (v View) ownChain(at Place, c PortClaim) gen.ChainKey {
+func (v View) ownChain(at ListenerAddress, c ServicePort) gen.ChainKey {
 	port := c.port.Number
 	if len(c.service.Ports) == 1 {
 		port = c.service.Ports[0].Number
@@ -68,8 +68,8 @@ func readsAlong(p value.Protocol) value.Protocol {
 	return ""
 }
 
-// tlsRules are the chains of the TLS routes for a claim's host and port.
-func (v View) tlsRules(c PortClaim) (out []gen.ChainKey) {
+// tlsRules are the chains of the TLS routes for a service's host and port.
+func (v View) tlsRules(c ServicePort) (out []gen.ChainKey) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.TLS {
 			for _, m := range r.Matches {
@@ -89,9 +89,9 @@ func (v View) tlsRules(c PortClaim) (out []gen.ChainKey) {
 	return out
 }
 
-// tcpRules are the chains of the TCP routes for a claim's host and port; all, if the last of them takes all
+// tcpRules are the chains of the TCP routes for a service's host and port; all, if the last of them takes all
 // connections.
-func (v View) tcpRules(c PortClaim) (out []gen.ChainKey, all bool) {
+func (v View) tcpRules(c ServicePort) (out []gen.ChainKey, all bool) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.TCP {
 			subnets, any := v.tcpMatches(r, c.port.Number)
@@ -132,7 +132,7 @@ func (v View) tcpMatches(r *value.StreamRoute, port int) (subnets []string, any 
 }
 
 // prefixes are the destination ranges of a match, or else the service's own.
-func (v View) prefixes(subnets []string, c PortClaim) string {
+func (v View) prefixes(subnets []string, c ServicePort) string {
 	if len(subnets) == 0 && c.ranges != "" {
 		subnets = []string{c.ranges}
 	}

@@ -118,7 +118,7 @@ func (o *upstream) key(port *value.Port, subset string) gen.ClusterKey {
 func (o *upstream) order(k gen.ClusterKey) gen.Ordering {
 	policy := gen.PolicyOf(o.mesh, o.rule, k.Subset, k.Port.Number)
 	sc := o.scope
-	return gen.OrderingOf(gen.LocalityRuleOf(o.mesh, o.service, policy), &gen.Place{
+	return gen.OrderingOf(gen.LocalityRuleOf(o.mesh, o.service, policy), &gen.ClientLocation{
 		Locality: sc.Locality, Network: sc.Network, Cluster: sc.ClusterID, Node: sc.Node, Labels: sc.Labels})
 }
 

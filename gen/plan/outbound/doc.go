@@ -1,7 +1,7 @@
 // Package outbound makes what the proxies of a Scope need for the calls that they make: clusters, listeners and routes.
 //
 //	Scope, Snapshot ─┬─ ClustersOf, StaticClusters ──────────────────► clusters, and the endpoints that they ask for
-//	                 ├─ AddressListeners, WildcardListeners ─────────► listeners, out of the claims to each place
+//	                 ├─ AddressListeners, WildcardListeners ─────────► listeners, from the service ports at each address
 //	                 └─ VirtualHostOf, RouteConfiguration, Sniffed… ─► virtual hosts, and what they are joined to
 //
 // Each function makes one unit: the clusters of a service, the listeners of a port, a virtual host. A unit is a

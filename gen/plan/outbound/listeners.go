@@ -44,9 +44,9 @@ func (t *Tables) AddressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *va
 		if p.Protocol.IsHTTP() || p.Protocol == value.UDP {
 			continue
 		}
-		for _, at := range v.placesOf(svc, p) {
+		for _, at := range v.addressesOf(svc, p) {
 			if !at.Wildcard {
-				out = append(out, v.Listener(at, p.Number, v.sharing(at, PortClaim{svc, p, ""})))
+				out = append(out, v.Listener(at, p.Number, v.sharing(at, ServicePort{svc, p, ""})))
 			}
 		}
 	}
@@ -61,11 +61,11 @@ func (t *Tables) WildcardListeners(n *snapshot.Snapshot, sc *scope.Scope, port i
 		return t.shortNameListeners(n, sc, port)
 	}
 	v := View{t, n, sc}
-	at, claims := v.Everywhere(), v.wildcardClaims(port)
+	at, ports := v.Everywhere(), v.wildcardPorts(port)
 	if sc.Traits.Interception == value.NoInterception {
-		at, claims = v.Loopback(), v.allClaims(port)
+		at, ports = v.Loopback(), v.allPorts(port)
 	}
-	if l := v.Listener(at, port, claims); l != nil {
+	if l := v.Listener(at, port, ports); l != nil {
 		return []*encodecache.Entry{l}
 	}
 	return nil

@@ -8,22 +8,23 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// outboundMerge settles the claims to one place and port, one after the other.
+// listenerMerge makes the listener at one address and port, from the service ports that meet there, one after the
+// other.
 //
 // Bytes and HTTP can share a listener, once an inspector tells them apart; chains can share one, if they take different
 // connections. Of two that take the same the first stays. Protocols in which the server speaks first stand alone, for
 // an inspector would wait for the client.
-type outboundMerge struct {
-	at       Place
+type listenerMerge struct {
+	at       ListenerAddress
 	protocol value.Protocol // of what is there: Auto, once it is sniffed
 	chains   []gen.ChainKey // empty: nothing is there yet
 }
 
-// Listener is the listener of a place and port for some claims, in the order in which they are settled; nil if there
-// are none.
-func (v View) Listener(at Place, port int, claims []PortClaim) *encodecache.Entry {
-	m := &outboundMerge{at: at}
-	for _, c := range claims {
+// Listener is the listener at an address and port for some service ports, which are in the order of Before; nil if
+// there are none.
+func (v View) Listener(at ListenerAddress, port int, ports []ServicePort) *encodecache.Entry {
+	m := &listenerMerge{at: at}
+	for _, c := range ports {
 		m.add(v, c)
 	}
 	if len(m.chains) == 0 {
@@ -60,7 +61,7 @@ func (v View) fallthroughCluster() string {
 	}
 }
 
-func (m *outboundMerge) add(v View, c PortClaim) {
+func (m *listenerMerge) add(v View, c ServicePort) {
 	switch p := c.port.Protocol; {
 	case p.IsHTTP():
 		m.addHTTP(c)
@@ -72,7 +73,7 @@ func (m *outboundMerge) add(v View, c PortClaim) {
 }
 
 // addHTTP: all HTTP services of a port are in its one RouteConfiguration, so that a second one changes nothing.
-func (m *outboundMerge) addHTTP(c PortClaim) {
+func (m *listenerMerge) addHTTP(c ServicePort) {
 	there := len(m.chains) > 0
 	if there && (!m.protocol.IsTCP() || m.standsAlone(c)) {
 		return
@@ -87,7 +88,7 @@ func (m *outboundMerge) addHTTP(c PortClaim) {
 	}
 }
 
-func (m *outboundMerge) addTCP(v View, c PortClaim) {
+func (m *listenerMerge) addTCP(v View, c ServicePort) {
 	there := len(m.chains) > 0
 	if there && m.standsAlone(c) {
 		return
@@ -102,7 +103,7 @@ func (m *outboundMerge) addTCP(v View, c PortClaim) {
 }
 
 // addSniffed: at an address of its own a service has a RouteConfiguration of its own, else it is in the port's.
-func (m *outboundMerge) addSniffed(v View, c PortClaim) {
+func (m *listenerMerge) addSniffed(v View, c ServicePort) {
 	there := len(m.chains) > 0
 	if there && (m.protocol == value.Auto || m.standsAlone(c)) {
 		return
@@ -114,13 +115,13 @@ func (m *outboundMerge) addSniffed(v View, c PortClaim) {
 	if m.at.Wildcard {
 		name = fmt.Sprint(c.port.Number)
 	}
-	m.merge(append(v.tcpChains(m.at, c), gen.ChainKey{RouteName: name, Sniffed: true, Defined: m.definer(c)}))
+	m.merge(append(v.tcpChains(m.at, c), gen.ChainKey{RouteName: name, Sniffed: true, Defined: m.definedBy(c)}))
 	m.protocol = value.Auto
 }
 
-// definer is the object to which a claim's HTTP chain belongs: at the wildcard address it is that of all services of
-// the port.
-func (m *outboundMerge) definer(c PortClaim) value.ObjectKey {
+// definedBy is the object that an HTTP chain comes from. At the wildcard address there is no single one, for the chain
+// serves all services of the port.
+func (m *listenerMerge) definedBy(c ServicePort) value.ObjectKey {
 	if m.at.Wildcard {
 		return value.ObjectKey{}
 	}
@@ -128,13 +129,13 @@ func (m *outboundMerge) definer(c PortClaim) value.ObjectKey {
 }
 
 // standsAlone reports whether what is there, or what comes, cannot share a listener with another protocol.
-func (m *outboundMerge) standsAlone(c PortClaim) bool {
+func (m *listenerMerge) standsAlone(c ServicePort) bool {
 	first := func(p value.Protocol) bool { return p == value.Mongo || p == value.MySQL }
 	return c.port.Protocol != m.protocol && (first(c.port.Protocol) || first(m.protocol))
 }
 
 // merge adds the chains that take other connections than those that are there.
-func (m *outboundMerge) merge(chains []gen.ChainKey) {
+func (m *listenerMerge) merge(chains []gen.ChainKey) {
 next:
 	for _, c := range chains {
 		for _, o := range m.chains {

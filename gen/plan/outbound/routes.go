@@ -82,7 +82,7 @@ func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragm
 	return t.Routes.Hosts.Get(t.virtualHostKey(v, c, domains))
 }
 
-// virtualHostKey is the Key of the virtual host of a claim.
+// virtualHostKey is the Key of the virtual host that c describes.
 func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string) gen.VirtualHostKey {
 	k := gen.VirtualHostKey{Host: c.Host, Port: v.Port, Domains: domains, Mesh: v.Snapshot.Mesh.Routes,
 		Proxyless: v.Scope.Traits.Type == value.Proxyless}

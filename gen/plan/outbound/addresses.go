@@ -10,74 +10,75 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// outboundView is the services that a scope sees, as its outbound listeners ask for them.
+// View is the services that a scope sees in a Snapshot, as its outbound listeners ask for them.
 type View struct {
 	t  *Tables
 	n  *snapshot.Snapshot
 	sc *scope.Scope
 }
 
-// View is the services that a scope sees in a Snapshot, as its outbound listeners ask for them.
+// View returns the View of a scope and a Snapshot.
 func (t *Tables) View(n *snapshot.Snapshot, sc *scope.Scope) View { return View{t, n, sc} }
 
-// PlaceAt is an address of its own.
-func PlaceAt(bind string) Place { return Place{Bind: bind} }
+// AddressAt is the address bind, which is not the wildcard.
+func AddressAt(bind string) ListenerAddress { return ListenerAddress{Bind: bind} }
 
-// Claim is the claim of a service to be listened for, as one that has the given port.
-func Claim(svc *value.Service, port *value.Port) PortClaim { return PortClaim{svc, port, ""} }
+// PortOf is a port for a listener to serve svc at: port, whatever ports svc declares.
+func PortOf(svc *value.Service, port *value.Port) ServicePort { return ServicePort{svc, port, ""} }
 
-// Place is where connections to a service's port arrive.
-type Place struct {
-	// bind is the address, also further ones that belong to the same listener, joined by commas.
+// ListenerAddress is an address at which connections to a service's port arrive.
+type ListenerAddress struct {
+	// Bind is the address; also has further ones that belong to the same listener, joined by commas.
 	Bind, also string
 	Wildcard   bool
-	// ranges is the service's address, where that is a range: its chain takes only connections to it.
+	// ranges is the service's address where that is a range of addresses; the service's chain then takes connections to
+	// this range alone.
 	ranges string
 }
 
-// PortClaim is a port of a service that wants to be listened for at a place.
-type PortClaim struct {
+// ServicePort is a port of a service that a listener is to serve; ranges is as in ListenerAddress.
+type ServicePort struct {
 	service *value.Service
 	port    *value.Port
 	ranges  string
 }
 
 // Everywhere is the wildcard address of the proxy's families.
-func (v View) Everywhere() Place {
+func (v View) Everywhere() ListenerAddress {
 	return v.families("0.0.0.0", "::")
 }
 
 // Loopback is where a proxy without interception is to be dialed.
-func (v View) Loopback() Place {
+func (v View) Loopback() ListenerAddress {
 	p := v.families("127.0.0.1", "::1")
 	p.Wildcard = false
 	return p
 }
 
-func (v View) families(v4, v6 string) Place {
+func (v View) families(v4, v6 string) ListenerAddress {
 	switch {
 	case v.sc.Traits.IPv4 && v.sc.Traits.IPv6:
-		return Place{Bind: v4, also: v6, Wildcard: true}
+		return ListenerAddress{Bind: v4, also: v6, Wildcard: true}
 	case v.sc.Traits.IPv6:
-		return Place{Bind: v6, Wildcard: true}
+		return ListenerAddress{Bind: v6, Wildcard: true}
 	}
-	return Place{Bind: v4, Wildcard: true}
+	return ListenerAddress{Bind: v4, Wildcard: true}
 }
 
-// placesOf are the places at which a port that is not HTTP is listened for.
-func (v View) placesOf(svc *value.Service, p *value.Port) []Place {
+// addressesOf are the addresses of the listeners that serve a port that is not HTTP.
+func (v View) addressesOf(svc *value.Service, p *value.Port) []ListenerAddress {
 	if members, ok := v.members(svc, p); ok {
 		return members
 	}
 	if len(svc.Addresses) == 0 {
-		return []Place{v.Everywhere()}
+		return []ListenerAddress{v.Everywhere()}
 	}
 	if svc.Registry == value.RegistryKubernetes {
-		return []Place{{Bind: v.ownFamily(svc.Addresses)}}
+		return []ListenerAddress{{Bind: v.ownFamily(svc.Addresses)}}
 	}
-	var out []Place
+	var out []ListenerAddress
 	for _, a := range svc.Addresses {
-		at := Place{Bind: a}
+		at := ListenerAddress{Bind: a}
 		if strings.Contains(at.Bind, "/") {
 			at = v.Everywhere()
 			at.ranges = a
@@ -99,7 +100,7 @@ func (v View) ownFamily(addresses []string) string {
 
 // members are the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any
 // other service: also for a ServiceEntry that names no endpoints, for it means all addresses.
-func (v View) members(svc *value.Service, p *value.Port) (out []Place, ok bool) {
+func (v View) members(svc *value.Service, p *value.Port) (out []ListenerAddress, ok bool) {
 	if !svc.ByMember() {
 		return nil, false
 	}
@@ -108,8 +109,8 @@ func (v View) members(svc *value.Service, p *value.Port) (out []Place, ok bool) 
 			func(a string) bool { _, err := netip.ParseAddr(a); return err != nil }) {
 			continue
 		}
-		at := Place{Bind: e.Addresses[0], also: strings.Join(e.Addresses[1:], ",")}
-		if !slices.ContainsFunc(out, func(o Place) bool { return o.Bind == at.Bind }) {
+		at := ListenerAddress{Bind: e.Addresses[0], also: strings.Join(e.Addresses[1:], ",")}
+		if !slices.ContainsFunc(out, func(o ListenerAddress) bool { return o.Bind == at.Bind }) {
 			out = append(out, at)
 		}
 	}

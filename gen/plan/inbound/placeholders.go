@@ -7,15 +7,15 @@ import (
 	"github.com/pilotd/pilotd/gen"
 )
 
-// clusterHoles are where inbound clusters of a kind differ.
-func clusterHoles() []encodecache.Hole {
+// clusterPlaceholders are where inbound clusters of a kind differ.
+func clusterPlaceholders() []encodecache.Placeholder {
 	path := func(numbers ...int) (out []encodecache.Step) {
 		for _, n := range numbers {
 			out = append(out, encodecache.Step{Field: n})
 		}
 		return out
 	}
-	return []encodecache.Hole{
+	return []encodecache.Placeholder{
 		{Path: path(1), Text: gen.ClusterTextName},
 		{Path: path(25), Text: gen.ClusterTextMetadata},
 		{Path: path(28), Text: gen.ClusterTextStat},
@@ -24,8 +24,8 @@ func clusterHoles() []encodecache.Hole {
 	}
 }
 
-// chainHoles are where encoded chains have their names, in the fields of a listener.
-func chainHoles() []encodecache.Hole {
+// chainPlaceholders are where encoded chains have their names, in the fields of a listener.
+func chainPlaceholders() []encodecache.Placeholder {
 	const anyURL = "type.googleapis.com/envoy.extensions.filters.network."
 	fields := func(numbers ...int) (path []encodecache.Step) {
 		for _, n := range numbers {
@@ -38,7 +38,7 @@ func chainHoles() []encodecache.Hole {
 	}
 	const hcm, tcp, mongo = "http_connection_manager.v3.HttpConnectionManager", "tcp_proxy.v3.TcpProxy",
 		"mongo_proxy.v3.MongoProxy"
-	return []encodecache.Hole{
+	return []encodecache.Placeholder{
 		{Path: fields(3, 7), Text: gen.ChainName},
 		{Path: fields(3, 1, 8), Text: gen.ChainPort}, // of the match
 		{Path: filter(hcm, 2), Text: gen.ChainHTTPStat},

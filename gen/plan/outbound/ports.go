@@ -33,35 +33,35 @@ func (v View) rank(svc *value.Service) int {
 	return 0
 }
 
-// Before is the order in which claims are settled.
-func (v View) Before(a, b PortClaim) int {
+// Before orders the ports that one listener is to serve: of two that get in each other's way the first wins.
+func (v View) Before(a, b ServicePort) int {
 	return cmp.Or(cmp.Compare(v.rank(a.service), v.rank(b.service)), value.OlderService(a.service, b.service))
 }
 
-// wildcardClaims are the claims to the wildcard address of a port. Of those that are HTTP only the first is among them:
-// the others change nothing.
-func (v View) wildcardClaims(port int) []PortClaim {
+// wildcardPorts are the service ports that the listener at the wildcard address serves under one number. Of those that
+// are HTTP only the first is among them: the others change nothing.
+func (v View) wildcardPorts(port int) []ServicePort {
 	if v.n.Mesh.OwnsPort(port) {
 		return nil
 	}
-	claims := v.FirstHTTP(port)
+	ports := v.FirstHTTP(port)
 	for svc := range v.sc.Candidates(v.n, port, snapshot.Wild) {
 		s, p := v.Seen(svc, port)
 		if p == nil {
 			continue
 		}
-		for _, at := range v.placesOf(s, p) {
+		for _, at := range v.addressesOf(s, p) {
 			if at.Wildcard {
-				claims = append(claims, PortClaim{s, p, at.ranges})
+				ports = append(ports, ServicePort{s, p, at.ranges})
 			}
 		}
 	}
-	slices.SortStableFunc(claims, v.Before)
-	return claims
+	slices.SortStableFunc(ports, v.Before)
+	return ports
 }
 
 // FirstHTTP is the first of the services of a port that are HTTP.
-func (v View) FirstHTTP(port int) (first []PortClaim) {
+func (v View) FirstHTTP(port int) (first []ServicePort) {
 	take := func(class snapshot.PortClass) {
 		for _, run := range v.sc.Runs(v.n, port, class) {
 			for svc := range run {
@@ -69,8 +69,8 @@ func (v View) FirstHTTP(port int) (first []PortClaim) {
 					break // the rest of the run is younger
 				}
 				if s, p := v.Seen(svc, port); p != nil &&
-					(len(first) == 0 || v.Before(PortClaim{s, p, ""}, first[0]) < 0) {
-					first = []PortClaim{{s, p, ""}}
+					(len(first) == 0 || v.Before(ServicePort{s, p, ""}, first[0]) < 0) {
+					first = []ServicePort{{s, p, ""}}
 				}
 			}
 		}
@@ -81,25 +81,26 @@ func (v View) FirstHTTP(port int) (first []PortClaim) {
 	return first
 }
 
-// allClaims are the claims of all services to one address that serves for every service, at a port.
-func (v View) allClaims(port int) []PortClaim {
-	var claims []PortClaim
+// allPorts are the service ports with one number of all services, for a listener at one address that serves them all.
+func (v View) allPorts(port int) []ServicePort {
+	var ports []ServicePort
 	if !v.sc.Traits.MayBind(port) {
 		return nil
 	}
 	for svc := range v.sc.ServicesOnPort(v.n, port) {
 		if p := svc.PortByNumber(port); p.Protocol != value.UDP && svc.Resolution != value.Alias &&
 			v.sc.Imported(svc.Namespace, svc.Host) {
-			claims = append(claims, PortClaim{svc, p, ""})
+			ports = append(ports, ServicePort{svc, p, ""})
 		}
 	}
-	slices.SortStableFunc(claims, v.Before)
-	return claims
+	slices.SortStableFunc(ports, v.Before)
+	return ports
 }
 
-// sharing are the claims to an address of a service or an endpoint: own, and those of others that have the same.
-func (v View) sharing(at Place, own PortClaim) []PortClaim {
-	claims := []PortClaim{own}
+// sharing are the service ports that meet at the address of a service or an endpoint: own, and those of other services
+// with the same address.
+func (v View) sharing(at ListenerAddress, own ServicePort) []ServicePort {
+	ports := []ServicePort{own}
 	add := func(svc *value.Service) {
 		if svc.ServiceKey == own.service.ServiceKey {
 			return
@@ -108,8 +109,8 @@ func (v View) sharing(at Place, own PortClaim) []PortClaim {
 		if p == nil || p.Protocol.IsHTTP() || p.Protocol == value.UDP || s.Resolution == value.Alias {
 			return
 		}
-		if slices.ContainsFunc(v.placesOf(s, p), func(o Place) bool { return o.Bind == at.Bind }) {
-			claims = append(claims, PortClaim{s, p, ""})
+		if slices.ContainsFunc(v.addressesOf(s, p), func(o ListenerAddress) bool { return o.Bind == at.Bind }) {
+			ports = append(ports, ServicePort{s, p, ""})
 		}
 	}
 	if own.service.ByMember() {
@@ -121,6 +122,6 @@ func (v View) sharing(at Place, own PortClaim) []PortClaim {
 			add(svc)
 		}
 	}
-	slices.SortStableFunc(claims, v.Before)
-	return claims
+	slices.SortStableFunc(ports, v.Before)
+	return ports
 }

@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Stencil is an encoded run of protobuf fields with holes, for what many resources have alike but for a few texts:
-// names, say, deep inside. Each of them keeps the texts alone; filled in, with the lengths of all that encloses them,
-// they make the bytes that an encoder would. Immutable.
-type Stencil struct {
+// Template is an encoded run of protobuf fields with placeholders. It is for resources that differ in a few texts only,
+// such as names deep inside: each resource keeps its texts alone. Filled into the Template, which works out the lengths
+// of all that encloses them, they make the bytes that an encoder would make. Immutable.
+type Template struct {
 	cuts []cut
-	uses []int // the texts that go into its holes, in order
+	uses []int // the texts that go into its placeholders, in order
 	sum  Sum
 }
 
@@ -22,8 +22,8 @@ type Stencil struct {
 // that is known.
 type cut struct {
 	raw   []byte
-	inner []cut // nil: the field is a hole
-	text  int   // of a hole: which text; noText: the run is the last of its message
+	inner []cut // nil: the field is a placeholder
+	text  int   // of a placeholder: which text; noText: the run is the last of its message
 }
 
 const noText = -1
@@ -35,23 +35,23 @@ type Step struct {
 	Any string
 }
 
-// Hole is where a text goes: in place of what the fields at the end of Path hold.
-type Hole struct {
+// Placeholder is where a text goes: it replaces the content of the fields at the end of Path.
+type Placeholder struct {
 	Path []Step
 	Text int
 }
 
-// NewStencil makes a Stencil out of encoded fields, which hold something in every hole that is to be there. The caller
-// must not write b again.
-func NewStencil(b []byte, holes []Hole) *Stencil {
+// NewTemplate makes a Template out of encoded fields. A placeholder exists where b has something for it to replace. The
+// caller must not write b again.
+func NewTemplate(b []byte, placeholders []Placeholder) *Template {
 	h := sha256.Sum256(b)
-	s := &Stencil{cuts: cutAt(b, holes), sum: Sum(h[:16])}
+	s := &Template{cuts: cutAt(b, placeholders), sum: Sum(h[:16])}
 	s.uses = slices.Compact(slices.Sorted(textsOf(s.cuts)))
 	return s
 }
 
 // Empty reports whether there is nothing to fill in, and nothing around it.
-func (s *Stencil) Empty() bool { return len(s.cuts) == 1 && len(s.cuts[0].raw) == 0 }
+func (s *Template) Empty() bool { return len(s.cuts) == 1 && len(s.cuts[0].raw) == 0 }
 
 // textsOf yields the texts that go into cuts.
 func textsOf(cuts []cut) iter.Seq[int] {
@@ -69,18 +69,18 @@ func textsOf(cuts []cut) iter.Seq[int] {
 	}
 }
 
-// cutAt cuts a message at its holes.
-func cutAt(b []byte, holes []Hole) (out []cut) {
+// cutAt cuts a message at its placeholders.
+func cutAt(b []byte, placeholders []Placeholder) (out []cut) {
 	from := 0 // of what is in no cut yet
 	for at := 0; at < len(b); {
 		num, typ, n := protowire.ConsumeTag(b[at:])
 		m := protowire.ConsumeFieldValue(num, typ, b[at+n:])
 		if n < 0 || m < 0 {
-			panic("encodecache: stencil: not an encoded message")
+			panic("encodecache: template: not an encoded message")
 		}
 		if typ == protowire.BytesType {
 			content, _ := protowire.ConsumeBytes(b[at+n:])
-			if c, ok := cutField(content, behind(b, holes, int(num))); ok {
+			if c, ok := cutField(content, behind(b, placeholders, int(num))); ok {
 				c.raw = b[from : at+n]
 				out, from = append(out, c), at+n+m
 			}
@@ -90,25 +90,25 @@ func cutAt(b []byte, holes []Hole) (out []cut) {
 	return append(out, cut{raw: b[from:], text: noText})
 }
 
-// cutField cuts the content of a field at the holes in it; false if there are none.
-func cutField(content []byte, holes []Hole) (c cut, ok bool) {
-	for _, h := range holes {
+// cutField cuts the content of a field at the placeholders in it; false if there are none.
+func cutField(content []byte, placeholders []Placeholder) (c cut, ok bool) {
+	for _, h := range placeholders {
 		if len(h.Path) == 0 {
 			return cut{text: h.Text}, true
 		}
 	}
-	if len(holes) == 0 {
+	if len(placeholders) == 0 {
 		return cut{}, false
 	}
-	inner := cutAt(content, holes)
+	inner := cutAt(content, placeholders)
 	return cut{inner: inner, text: noText}, len(inner) > 1
 }
 
-// behind are the holes in the fields num of message b, with their paths from there on.
-func behind(b []byte, holes []Hole, num int) (out []Hole) {
-	for _, h := range holes {
+// behind are the placeholders in the fields num of message b, with their paths from there on.
+func behind(b []byte, placeholders []Placeholder, num int) (out []Placeholder) {
+	for _, h := range placeholders {
 		if s := h.Path[0]; s.Field == num && (s.Any == "" || bytes.HasPrefix(b, anyHead(s.Any))) {
-			out = append(out, Hole{h.Path[1:], h.Text})
+			out = append(out, Placeholder{h.Path[1:], h.Text})
 		}
 	}
 	return out
@@ -119,17 +119,17 @@ func anyHead(typeURL string) []byte {
 	return append(appendVarint([]byte{anyTypeURL<<3 | 2}, uint64(len(typeURL))), typeURL...)
 }
 
-// Fill is the Fragment with these texts in the holes, made anew. key is what its Origin will be; it may be nil.
-func (s *Stencil) Fill(texts []string, key any) *Fragment {
+// Fill is the Fragment with these texts in the placeholders, made anew. key is what its Origin will be; it may be nil.
+func (s *Template) Fill(texts []string, key any) *Fragment {
 	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts),
 		from: origin{key}}
 }
 
 // Len is the number of bytes with these texts.
-func (s *Stencil) Len(texts []string) int { return filled(s.cuts, texts) }
+func (s *Template) Len(texts []string) int { return filled(s.cuts, texts) }
 
-// Sum is the hash of the content with these texts: of the encoded fields, and of the texts in their holes.
-func (s *Stencil) Sum(texts []string) Sum {
+// Sum is the hash of the content with these texts: of the encoded fields, and of the texts in their placeholders.
+func (s *Template) Sum(texts []string) Sum {
 	b := slices.Clone(s.sum[:])
 	for _, i := range s.uses {
 		t := texts[i]

@@ -19,9 +19,9 @@ import (
 
 const assignmentURL = xdstype.EndpointURL
 
-// holed is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a text
-// of its own.
-func holed(a, b string, localities int, other string) []byte {
+// filled is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a
+// text of its own.
+func filled(a, b string, localities int, other string) []byte {
 	c := &clusterpb.Cluster{Name: a, AltStatName: other,
 		LoadAssignment: &endpointpb.ClusterLoadAssignment{ClusterName: a}}
 	for i := range localities {
@@ -44,14 +44,14 @@ func holed(a, b string, localities int, other string) []byte {
 	return out
 }
 
-func holes() []encodecache.Hole {
+func placeholders() []encodecache.Placeholder {
 	path := func(fields ...int) (out []encodecache.Step) {
 		for _, f := range fields {
 			out = append(out, encodecache.Step{Field: f})
 		}
 		return out
 	}
-	return []encodecache.Hole{
+	return []encodecache.Placeholder{
 		{Path: path(1), Text: 0},
 		{Path: path(33, 1), Text: 0},
 		{Path: path(33, 2, 1, 2), Text: 1},
@@ -60,18 +60,18 @@ func holes() []encodecache.Hole {
 	}
 }
 
-// TestStencilIsTheEncoder: what is filled in is what the encoder makes of the whole message, byte by byte, whatever
+// TestTemplateIsTheEncoder: what is filled in is what the encoder makes of the whole message, byte by byte, whatever
 // lengths change.
-func TestStencilIsTheEncoder(t *testing.T) {
+func TestTemplateIsTheEncoder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(label string) string {
 			return strings.Repeat(rapid.StringMatching("[a-z]{1,4}").Draw(t, label),
 				rapid.SampledFrom([]int{1, 20, 40, 5000}).Draw(t, label+" times"))
 		}
 		localities, other := rapid.IntRange(0, 5).Draw(t, "localities"), text("other")
-		s := encodecache.NewStencil(holed("x", "y", localities, other), holes())
+		s := encodecache.NewTemplate(filled("x", "y", localities, other), placeholders())
 		texts := []string{text("a"), text("b"), "unused"}
-		want := holed(texts[0], texts[1], localities, other)
+		want := filled(texts[0], texts[1], localities, other)
 		f := s.Fill(texts, nil)
 		if !bytes.Equal(f.Bytes(), want) {
 			t.Fatalf("got %x\nwant %x", f.Bytes(), want)
@@ -82,15 +82,15 @@ func TestStencilIsTheEncoder(t *testing.T) {
 	})
 }
 
-// TestStencilSum: equal content has one sum, also of two stencils and with other texts that have no hole; other content
-// another.
-func TestStencilSum(t *testing.T) {
+// TestTemplateSum: equal content has one sum, also of two templates and with other texts that have no placeholder;
+// other content another.
+func TestTemplateSum(t *testing.T) {
 	sum := func(other string, texts ...string) string {
-		return encodecache.NewStencil(holed("x", "y", 2, other), holes()).Sum(texts).String()
+		return encodecache.NewTemplate(filled("x", "y", 2, other), placeholders()).Sum(texts).String()
 	}
 	same := sum("o", "a", "b", "c")
 	if same != sum("o", "a", "b", "d") {
-		t.Error("a text without a hole counts")
+		t.Error("a text without a placeholder counts")
 	}
 	seen := []string{same}
 	for _, s := range []string{sum("p", "a", "b", "c"), sum("o", "b", "a", "c"), sum("o", "ab", "", "c"),
@@ -102,8 +102,8 @@ func TestStencilSum(t *testing.T) {
 	}
 }
 
-func BenchmarkStencil(b *testing.B) {
-	s := encodecache.NewStencil(holed("x", "y", 10, strings.Repeat("o", 300)), holes())
+func BenchmarkTemplate(b *testing.B) {
+	s := encodecache.NewTemplate(filled("x", "y", 10, strings.Repeat("o", 300)), placeholders())
 	texts := []string{"outbound|80||web.shop.svc.cluster.local", "zone"}
 	b.ReportAllocs()
 	for b.Loop() {
