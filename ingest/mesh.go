@@ -128,6 +128,18 @@ func configOf(text string) *meshconfig.MeshConfig {
 	return config
 }
 
+// ParseMesh reads a mesh configuration from YAML, over the defaults. It is for those who need one without a Store.
+func ParseMesh(text string) (*meshconfig.MeshConfig, error) {
+	config, p := parseMesh(text)
+	if p == nil {
+		return config, nil
+	}
+	if p.field == "" {
+		return nil, fmt.Errorf("mesh configuration: %s", p.reason)
+	}
+	return nil, fmt.Errorf("mesh configuration: %s: %s", p.field, p.reason)
+}
+
 // parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field
 // by field, extension providers by name.
 func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {

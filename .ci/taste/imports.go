@@ -19,7 +19,8 @@ type room struct {
 func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
-			"proxy", "xdstype", "identity"}},
+			"proxy", "xdstype", "identity", "inject"}},
+		{"inject", []string{"inject"}},
 		{"identity", []string{"=identity"}},
 		{"ca", []string{"=identity"}},
 		{"proxy", []string{"=identity", "=snapshot/value"}},

@@ -84,7 +84,7 @@ func inits(s source) []string {
 // clocks keeps the clock out of the packages that decide: there time is an input.
 func clocks(s source) []string {
 	decides := false
-	for _, dir := range []string{"snapshot", "gen", "encodecache", "shard"} {
+	for _, dir := range []string{"snapshot", "gen", "encodecache", "shard", "inject"} {
 		decides = decides || within(s.dir(), dir)
 	}
 	if s.test || !decides {

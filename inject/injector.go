@@ -1,0 +1,211 @@
+package inject
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"istio.io/api/annotation"
+
+	"github.com/pilotd/pilotd/inject/overlay"
+)
+
+// Injector injects pods under one set of settings. It is immutable and may be used by many at once.
+type Injector struct {
+	settings      Settings
+	values        map[string]any
+	chart         *overlay.Values
+	custom        map[string]*overlay.Template
+	never, always []labels.Selector
+	schema        strategicpatch.LookupPatchMeta
+}
+
+// New makes an Injector. It refuses settings of which a part cannot be read, templates included.
+func New(s Settings) (*Injector, error) {
+	in := &Injector{settings: s, custom: map[string]*overlay.Template{}}
+	if in.settings.Revision == "" {
+		in.settings.Revision = "default"
+	}
+	var err error
+	if in.values, in.chart, err = overlay.ReadValues(s.Values); err != nil {
+		return nil, err
+	}
+	around := overlay.Surroundings{Env: s.Env, DefaultProxy: s.DefaultProxy}
+	for _, name := range slices.Sorted(maps.Keys(s.Config.Templates)) {
+		if in.custom[name], err = overlay.Parse(name, s.Config.Templates[name], around); err != nil {
+			return nil, fmt.Errorf("injector's config: templates: %s", oneLine(err))
+		}
+	}
+	if in.never, err = selectors("neverInjectSelector", s.Config.NeverInjectSelector); err != nil {
+		return nil, err
+	}
+	if in.always, err = selectors("alwaysInjectSelector", s.Config.AlwaysInjectSelector); err != nil {
+		return nil, err
+	}
+	in.schema, err = strategicpatch.NewPatchMetaFromStruct(corev1.Pod{})
+	return in, err
+}
+
+// Request is a pod that may be injected.
+type Request struct {
+	Pod *corev1.Pod // not changed
+	// Namespace is the pod's where it has none itself.
+	Namespace string
+	// NamespaceAnnotations are those of that namespace: OpenShift says there as whom its pods run.
+	NamespaceAnnotations map[string]string
+	// Workload is what the pod belongs to; when nil it is told from the pod's owner.
+	Workload *Workload
+	// Env are variables that the proxy gets whatever templates say: cluster and network of the caller's path.
+	Env map[string]string
+}
+
+// Workload is what a pod belongs to.
+type Workload struct {
+	Type metav1.TypeMeta
+	Name types.NamespacedName
+}
+
+// Result is what becomes of a pod.
+type Result struct {
+	// Pod is the injected pod, or the request's own where it was not injected.
+	Pod *corev1.Pod
+	// Skipped says why the pod was not injected; empty when it was.
+	Skipped string
+	// Warnings are for who made the pod: settings that have no effect.
+	Warnings []string
+}
+
+// injection is one pod on its way.
+type injection struct {
+	*Injector
+	req      Request
+	original *corev1.Pod
+	before   *status // of an earlier injection, or nil
+	data     overlay.Data
+	env      map[string]string // cluster and network
+
+	injected *corev1.Pod // what the templates make, alone
+	pod      *corev1.Pod // the result
+}
+
+// Inject injects a pod, or says why it does not. An error is about the pod: it names the annotation or the template.
+func (in *Injector) Inject(req Request) (Result, error) {
+	original := req.Pod.DeepCopy()
+	original.Namespace = overlay.FirstOf(original.Namespace, req.Namespace)
+	warnings, reason := in.decide(original)
+	if reason != "" {
+		return Result{Pod: req.Pod, Skipped: reason, Warnings: warnings}, nil
+	}
+	more, err := checkAnnotations(original.Annotations)
+	if err != nil {
+		return Result{}, err
+	}
+	i := &injection{Injector: in, req: req, original: original}
+	for _, step := range []func() error{i.readStatus, i.describe, i.overlay, i.restoreUsers, i.finish} {
+		if err := step(); err != nil {
+			return Result{}, err
+		}
+	}
+	i.pod.Namespace = req.Pod.Namespace
+	return Result{Pod: i.pod, Warnings: append(warnings, more...)}, nil
+}
+
+// describe collects what templates see.
+func (i *injection) describe() error {
+	clean, err := i.uninjected()
+	if err != nil {
+		return err
+	}
+	config, err := i.proxyConfig(i.original)
+	if err != nil {
+		return err
+	}
+	workload := i.req.Workload
+	if workload == nil {
+		workload = new(ownerOf(i.original))
+	}
+	i.env = i.clusterEnv()
+	uid, gid, err := proxyIDs(i.req.NamespaceAnnotations)
+	if err != nil {
+		return err
+	}
+	s := &i.settings
+	i.data = overlay.Data{TypeMeta: workload.Type, DeploymentMeta: workload.Name, ObjectMeta: clean.ObjectMeta,
+		Spec: clean.Spec, ProxyConfig: config, MeshConfig: s.Mesh, Values: i.values, Revision: s.Revision,
+		NativeSidecars: s.NativeSidecars, ProxyImage: proxyImage(i.chart, config.GetImage(), clean.Annotations),
+		ProxyUID: uid, ProxyGID: gid, InboundTrafficPolicyMode: inboundMode(s.Mesh),
+		CompliancePolicy: s.CompliancePolicy, Chart: i.chart, DefaultProxy: s.DefaultProxy}
+	return nil
+}
+
+// overlay runs the templates that the pod asks for and merges what they make, each onto the one before.
+func (i *injection) overlay() error {
+	alone := map[string]any{}
+	whole, err := toMap(i.original)
+	if err != nil {
+		return err
+	}
+	for _, name := range i.templates() {
+		over, err := i.run(name)
+		if err != nil {
+			return err
+		}
+		if whole, err = i.merge(whole, over); err != nil {
+			return fmt.Errorf("template %s cannot be merged onto the pod: %w", name, err)
+		}
+		if alone, err = i.merge(alone, over); err != nil {
+			return fmt.Errorf("template %s cannot be merged onto those before it: %w", name, err)
+		}
+	}
+	if i.injected, err = fromMap(alone); err != nil {
+		return err
+	}
+	i.pod, err = fromMap(whole)
+	return err
+}
+
+// templates are the names of the templates that apply to the pod.
+func (i *injection) templates() []string {
+	if text, ok := i.original.Annotations[annotation.InjectTemplates.Name]; ok {
+		var names []string
+		for n := range strings.SplitSeq(text, ",") {
+			names = append(names, strings.TrimSpace(n))
+		}
+		return i.settings.Config.resolve(names)
+	}
+	if len(i.settings.Config.DefaultTemplates) == 0 {
+		return i.settings.Config.resolve([]string{"sidecar"})
+	}
+	return i.settings.Config.resolve(i.settings.Config.DefaultTemplates)
+}
+
+// run makes the overlay of one template.
+func (i *injection) run(name string) (map[string]any, error) {
+	if custom := i.custom[name]; custom != nil {
+		return custom.Execute(&i.data)
+	}
+	builtin := overlay.Builtin(name)
+	if builtin == nil {
+		return nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.templateNames(), ", "))
+	}
+	pod, err := builtin(&i.data)
+	if err != nil {
+		return nil, err
+	}
+	over, err := toMap(pod)
+	prune(over)
+	return over, err
+}
+
+func (in *Injector) templateNames() []string {
+	names := append(overlay.BuiltinNames(), slices.Collect(maps.Keys(in.custom))...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

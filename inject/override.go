@@ -1,0 +1,203 @@
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"istio.io/api/annotation"
+
+	"github.com/pilotd/pilotd/inject/overlay"
+)
+
+// imageAuto is the image of a user's own container that wants the one that injection takes.
+const imageAuto = "auto"
+
+// containers is annotation proxy.istio.io/overrides: the user's own containers of names that were injected, as they
+// were before.
+type containers struct {
+	Containers     []corev1.Container `json:"containers,omitempty"`
+	InitContainers []corev1.Container `json:"initContainers,omitempty"`
+}
+
+// remembered are the user's containers that an earlier injection has written down.
+func (i *injection) remembered() (containers, error) {
+	var out containers
+	text, ok := i.original.Annotations[annotation.ProxyOverrides.Name]
+	if !ok || i.before == nil {
+		return out, nil
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return out, fmt.Errorf("annotation %s: expected the JSON that an injection has written: %w",
+			annotation.ProxyOverrides.Name, err)
+	}
+	return out, nil
+}
+
+// uninjected is the pod as far as can be told as it was before an earlier injection; templates look at it.
+func (i *injection) uninjected() (*corev1.Pod, error) {
+	pod := i.original.DeepCopy()
+	if i.before == nil {
+		return pod, nil
+	}
+	own, err := i.remembered()
+	if err != nil {
+		return nil, err
+	}
+	pod.Spec.Containers = restored(pod.Spec.Containers, i.before.Containers, own.Containers)
+	pod.Spec.InitContainers = restored(pod.Spec.InitContainers, i.before.InitContainers, own.InitContainers)
+	delete(pod.Annotations, annotation.SidecarStatus.Name)
+	if merged(pod, i.statusPort()) {
+		clearScraping(pod.Annotations)
+	}
+	return pod, nil
+}
+
+// restored are containers with those that were injected as the user had them, or without them.
+func restored(now []corev1.Container, injected []string, own []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for _, c := range now {
+		if !slices.Contains(injected, c.Name) {
+			out = append(out, c)
+		} else if user := find(own, c.Name); user != nil {
+			out = append(out, *user.DeepCopy())
+		}
+	}
+	for _, user := range own {
+		if find(out, user.Name) == nil {
+			out = append(out, user)
+		}
+	}
+	return out
+}
+
+// restoreUsers lays the user's own containers over the injected ones of their names: what the user says stands. It
+// writes them down, for a later injection meets them mixed with what this one put in.
+func (i *injection) restoreUsers() error {
+	own, err := i.remembered()
+	if err != nil {
+		return err
+	}
+	if i.before == nil {
+		own = i.overridden()
+	}
+	i.dropStale(own)
+	if len(own.Containers)+len(own.InitContainers) > 0 {
+		if i.pod, err = i.mergeContainers(i.pod, own); err != nil {
+			return fmt.Errorf("the pod's own containers cannot be merged over the injected ones: %w", err)
+		}
+		if i.before == nil {
+			text, err := json.Marshal(own)
+			if err != nil {
+				return err
+			}
+			setAnnotation(i.pod, annotation.ProxyOverrides.Name, string(text))
+		}
+	}
+	i.adjustCapture(own)
+	return nil
+}
+
+// overridden are the user's containers that templates put in, too.
+func (i *injection) overridden() containers {
+	var out containers
+	for _, c := range i.injected.Spec.Containers {
+		if user := find(i.original.Spec.Containers, c.Name); user != nil {
+			out.Containers = append(out.Containers, withoutAuto(user))
+		}
+	}
+	for _, c := range i.injected.Spec.InitContainers {
+		user := find(i.original.Spec.InitContainers, c.Name)
+		if user == nil {
+			user = find(i.original.Spec.Containers, c.Name) // a proxy that becomes a native sidecar
+		}
+		if user != nil {
+			out.InitContainers = append(out.InitContainers, withoutAuto(user))
+		}
+	}
+	return out
+}
+
+func withoutAuto(c *corev1.Container) corev1.Container {
+	out := *c.DeepCopy()
+	if out.Image == imageAuto {
+		out.Image = ""
+	}
+	return out
+}
+
+// dropStale removes containers that would stand in the pod twice, or that only an earlier injection wanted: a proxy
+// that has become a native sidecar, or is none any more.
+func (i *injection) dropStale(own containers) {
+	spec := &i.pod.Spec
+	spec.Containers = slices.DeleteFunc(spec.Containers, func(c corev1.Container) bool {
+		return find(i.injected.Spec.InitContainers, c.Name) != nil && find(i.injected.Spec.Containers, c.Name) == nil ||
+			i.before != nil && stale(c.Name, i.before.Containers, i.injected.Spec.Containers, own.Containers)
+	})
+	spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool {
+		return i.before != nil && stale(c.Name, i.before.InitContainers, i.injected.Spec.InitContainers, own.InitContainers)
+	})
+}
+
+// stale tells whether a container was injected before, is not any more, and is not the user's.
+func stale(name string, before []string, now, own []corev1.Container) bool {
+	return slices.Contains(before, name) && find(now, name) == nil && find(own, name) == nil
+}
+
+// adjustCapture lets the user whom the user's own proxy container runs as pass the rules uncaptured.
+func (i *injection) adjustCapture(own containers) {
+	user := find(own.Containers, overlay.ProxyContainer)
+	if user == nil {
+		user = find(own.InitContainers, overlay.ProxyContainer)
+	}
+	if user == nil || user.SecurityContext == nil || i.tproxy() {
+		return
+	}
+	as := user.SecurityContext
+	capture := find(i.pod.Spec.InitContainers, "istio-init")
+	if capture == nil {
+		if capture = find(i.pod.Spec.InitContainers, "istio-validation"); capture == nil {
+			return
+		}
+		if s := capture.SecurityContext; s != nil {
+			if as.RunAsUser != nil {
+				s.RunAsUser = new(*as.RunAsUser)
+			}
+			if as.RunAsGroup != nil {
+				s.RunAsGroup = new(*as.RunAsGroup)
+			}
+		}
+	}
+	at := slices.Index(capture.Args, "-u")
+	if as.RunAsUser == nil || *as.RunAsUser == 0 || at < 0 || at+1 >= len(capture.Args) {
+		return
+	}
+	capture.Args[at+1] = strconv.FormatInt(*as.RunAsUser, 10)
+}
+
+func (i *injection) tproxy() bool {
+	mode := i.data.ProxyConfig.GetInterceptionMode().String()
+	if m, ok := i.pod.Annotations[annotation.SidecarInterceptionMode.Name]; ok {
+		mode = m
+	}
+	return mode == "TPROXY"
+}
+
+func find(in []corev1.Container, name string) *corev1.Container {
+	for i := range in {
+		if in[i].Name == name {
+			return &in[i]
+		}
+	}
+	return nil
+}
+
+func setAnnotation(pod *corev1.Pod, name, value string) {
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[name] = value
+}
