@@ -229,9 +229,9 @@ func TestHostileFleetIsBounded(t *testing.T) {
 		runtime.Gosched()
 	}
 	if grown > left {
-		t.Errorf("%d KiB are left of hostile clients that are gone, %d of names", grown>>10, s.server.Names.Held()>>10)
+		t.Errorf("%d KiB are left of hostile clients that are gone, %d of names", grown>>10, s.server.Names.Bytes()>>10)
 	}
-	if p, n := s.server.Planner.Held(), s.server.Shards.Streams(); p.Clients != 1 || p.Classes != 1 || n != 1 {
+	if p, n := s.server.Planner.Counts(), s.server.Shards.Streams(); p.Clients != 1 || p.Classes != 1 || n != 1 {
 		t.Errorf("%d streams are attached and %+v planned for, want one", n, p)
 	}
 }

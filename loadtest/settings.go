@@ -119,7 +119,7 @@ func (s *settings) complete(c *cobra.Command) error {
 	if len(s.pids) > 0 {
 		s.Kill.PID = s.pids[0]
 	}
-	return s.place(c)
+	return s.locate(c)
 }
 
 // count says how many clients of each kind there are.
@@ -146,8 +146,8 @@ func (s *settings) count() error {
 	return nil
 }
 
-// place finds the mesh whose proxies run.
-func (s *settings) place(c *cobra.Command) error {
+// locate finds the mesh whose proxies are simulated: in a directory, in an API server, or generated.
+func (s *settings) locate(c *cobra.Command) error {
 	inCluster := c.Flags().Changed("kubeconfig") || c.Flags().Changed("context")
 	switch {
 	case inCluster && s.dir != "":

@@ -93,11 +93,11 @@ func (m *client) backlogged() bool {
 	return ok && b.Backlogged()
 }
 
-// post leaves something for the worker, and wakes it.
-func (m *client) post(leave func(*mail)) { m.place(nil, leave) }
+// post adds to the mail that waits for the worker, and wakes the worker. It never blocks.
+func (m *client) post(leave func(*mail)) { m.postTo(nil, leave) }
 
-// place is post; home is the worker that it is to be from now on, if none was before.
-func (m *client) place(home *worker, leave func(*mail)) {
+// postTo is post for a client that may have no worker yet: then home is its worker from now on.
+func (m *client) postTo(home *worker, leave func(*mail)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	leave(&m.mail)

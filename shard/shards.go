@@ -218,19 +218,19 @@ func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
 		sp = &spread{on: make([]int, len(s.workers))}
 		s.spreads[c] = sp
 	}
-	place := m.worker
-	if place == nil {
-		place = s.workers[(shardOf(c)+sp.total/spill)%len(s.workers)]
+	home := m.worker
+	if home == nil {
+		home = s.workers[(shardOf(c)+sp.total/spill)%len(s.workers)]
 	}
 	sp.total++
-	sp.on[place.index]++
+	sp.on[home.index]++
 	if m.class != nil {
-		s.leave(m.class, place.index)
+		s.leave(m.class, home.index)
 	}
-	m.class, m.worker = c, place
+	m.class, m.worker = c, home
 	doubt := s.doubts.of(m.proxy.ID)
 	s.mu.Unlock()
-	m.place(place, func(in *mail) { in.assigned = &assignment{class: c, set: w, doubt: doubt} })
+	m.postTo(home, func(in *mail) { in.assigned = &assignment{class: c, set: w, doubt: doubt} })
 }
 
 // leave takes a client out of its class's count; the caller holds mu.

@@ -44,15 +44,15 @@ func (s *Shards) Stats() []Stats {
 	return out
 }
 
-// Held is how much all shards hold besides: classes that somebody is of, encoded runs of resources, and nodes whose
+// Counts is how much all shards have of: classes that somebody is of, encoded runs of resources, and nodes whose
 // versions are not to be believed. Runs leave after a garbage collection.
-type Held struct{ Classes, Runs, Doubts int }
+type Counts struct{ Classes, Runs, Doubts int }
 
-// Held is how much is held now.
-func (s *Shards) Held() Held {
+// Counts counts what the shards have now.
+func (s *Shards) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Held{Classes: len(s.spreads), Runs: s.blocks.Len(), Doubts: len(s.doubts.byNode)}
+	return Counts{Classes: len(s.spreads), Runs: s.blocks.Len(), Doubts: len(s.doubts.byNode)}
 }
 
 // Planning is how many proxies wait until the planner may be asked for them.

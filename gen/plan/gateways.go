@@ -43,7 +43,7 @@ func newGatewayTables(f *checked.Faults) gatewayTables {
 // in.
 type router struct {
 	ports     chunked.Map[*gatewayPort]     // number
-	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, place: of all servers that have their port
+	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, key: of all servers that have their port
 	listeners chunked.Map[*gatewayListener] // port, bind
 	routes    chunked.Map[*gatewayRoutes]   // name
 	made      routerResources
@@ -160,7 +160,7 @@ func (s *gatewayServer) hosts() []*serverHost {
 
 // indexed is the key of a server's host among those of its Gateway.
 func (h *serverHost) indexed() string {
-	return indexKey(h.server.gateway, snapshot.Bucket(h.host), h.place)
+	return indexKey(h.server.gateway, snapshot.Bucket(h.host), h.key)
 }
 
 // serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those

@@ -44,8 +44,8 @@ func (m portMode) same(o portMode) bool {
 	return m.first.Port.Protocol.IsHTTP() == o.first.Port.Protocol.IsHTTP()
 }
 
-// nameStake is a host that a server that looks at TLS claims at its address, routeStake the name of a route
-// configuration, openStake the place of a server without TLS.
+// nameStake is the stake of a server with TLS: a host at its address. routeStake is the name of its route
+// configuration, openStake the address of a server without TLS.
 func nameStake(bind string, h value.ServerHost) string {
 	return indexKey("name", bind, h.Namespace+"/"+h.Host)
 }
@@ -53,8 +53,8 @@ func nameStake(bind string, h value.ServerHost) string {
 func routeStake(route string) string { return indexKey("route", route) }
 func openStake(bind string) string   { return indexKey("open", bind) }
 
-// holds are the stakes that a server has.
-func (s *gatewayServer) holds() (out []string) {
+// stakes are what a server takes on its port, so that another server that wants the same conflicts with it.
+func (s *gatewayServer) stakes() (out []string) {
 	if s.TLS == nil {
 		out = append(out, openStake(s.Bind))
 	} else {
@@ -71,13 +71,13 @@ func (s *gatewayServer) holds() (out []string) {
 // disturbs are the stakes about which a server may conflict with others.
 func (m portMode) disturbs(s *gatewayServer) []string {
 	if !m.plain {
-		out := s.holds()
+		out := s.stakes()
 		if s.TLS != nil {
 			out = append(out, openStake(s.Bind))
 		}
 		return out
 	}
-	return slices.DeleteFunc(s.holds(), func(stake string) bool { return !strings.HasPrefix(stake, "name") })
+	return slices.DeleteFunc(s.stakes(), func(stake string) bool { return !strings.HasPrefix(stake, "name") })
 }
 
 // change is p after servers come and go, and the changes that this makes to those that have the port.
@@ -87,13 +87,13 @@ func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChan
 	for _, c := range changes {
 		if c.old != nil {
 			servers.Drop(c.old.rank)
-			for _, h := range c.old.holds() {
+			for _, h := range c.old.stakes() {
 				stakes.Drop(indexKey(h, c.old.rank))
 			}
 		}
 		if c.new != nil {
 			servers.Put(c.new.rank, c.new)
-			for _, h := range c.new.holds() {
+			for _, h := range c.new.stakes() {
 				stakes.Put(indexKey(h, c.new.rank), c.new)
 			}
 		}

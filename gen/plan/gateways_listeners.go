@@ -16,10 +16,10 @@ import (
 
 // gatewayListener is what listens at one address and port: the filter chains of all servers there. Immutable.
 type gatewayListener struct {
-	open  chunked.Map[*gatewayServer] // rank: those that serve plain HTTP, and share the chain of the first
-	units chunked.Map[*chainUnit]     // rank and further parts: all chains that servers want
-	names chunked.Map[*chainUnit]     // SNI name, key of the unit: those that claim names beside those of their server
-	held  chunked.Map[*chainUnit]     // key of the chain, key of the unit: those that the listener has
+	open   chunked.Map[*gatewayServer] // rank: those that serve plain HTTP, and share the chain of the first
+	units  chunked.Map[*chainUnit]     // rank and further parts: all chains that servers want
+	names  chunked.Map[*chainUnit]     // SNI name, key of the unit: units with names besides those of their server
+	active chunked.Map[*chainUnit]     // key of the chain, key of the unit: those that the listener has
 	// chains are sorted by what they match, and not by whose they are: an older or a younger Gateway makes no other
 	// listener.
 	chains chunked.Map[*encodecache.Fragment]
@@ -27,10 +27,10 @@ type gatewayListener struct {
 
 // chainUnit is one filter chain of a server.
 type chainUnit struct {
-	key      string // orders units as conflicts are decided
-	fragment *encodecache.Fragment
-	chain    string   // key among the chains
-	claims   []string // SNI names; of units that claim one the first has it
+	key         string // orders units as conflicts are decided
+	fragment    *encodecache.Fragment
+	chain       string   // key among the chains
+	serverNames []string // SNI names; of the units that have the same name the first gets it
 }
 
 // Prefixes of the keys of chains, by whether they look at TLS.
@@ -45,14 +45,14 @@ const openUnit = "open"
 
 func serverUnits(s *gatewayServer) string { return indexKey("server", s.rank) }
 
-func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, claims ...string) *chainUnit {
+func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, serverNames ...string) *chainUnit {
 	f := s.tables.gateways.chains.Get(k)
 	kind, sum := openChain, f.Sum()
 	if k.ServerNames != "" || k.TLS != nil {
 		kind = tlsChain
 	}
 	return &chainUnit{key: key, fragment: f, chain: indexKey(kind, k.ServerNames, hex.EncodeToString(sum[:])),
-		claims: claims}
+		serverNames: serverNames}
 }
 
 // listenerEdit is what changes of one gatewayListener.
@@ -172,35 +172,35 @@ func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatew
 	for key, u := range e.units {
 		if had, ok := l.units.Get(key); ok {
 			old = append(old, had)
-			for _, n := range had.claims {
+			for _, n := range had.serverNames {
 				names.Drop(indexKey(n, key))
 			}
 		}
 		if u != nil {
 			now = append(now, u)
-			for _, n := range u.claims {
+			for _, n := range u.serverNames {
 				names.Put(indexKey(n, key), u)
 			}
 		}
 	}
 	next.units, next.names = e.units.Apply(l.units), names.Apply(l.names)
-	next.hold(l, old, now)
+	next.decide(l, old, now)
 	if next.chains.Len() == 0 && next.units.Len() == 0 {
 		return nil
 	}
 	return &next
 }
 
-// hold decides which units have their chains in l after those of old went and those of now came.
-func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
-	held, chains := chunked.Edits[*chainUnit]{}, chunked.Edits[*encodecache.Fragment]{}
+// decide works out which units have their chains in l after those of old went and those of now came.
+func (l *gatewayListener) decide(before *gatewayListener, old, now []*chainUnit) {
+	active, chains := chunked.Edits[*chainUnit]{}, chunked.Edits[*encodecache.Fragment]{}
 	touched := map[string]struct{}{}
 	remove := func(u *chainUnit) {
-		held.Drop(indexKey(u.chain, u.key))
+		active.Drop(indexKey(u.chain, u.key))
 		touched[u.chain] = struct{}{}
 	}
 	put := func(u *chainUnit) {
-		held.Put(indexKey(u.chain, u.key), u)
+		active.Put(indexKey(u.chain, u.key), u)
 		touched[u.chain] = struct{}{}
 	}
 	for _, u := range old {
@@ -209,21 +209,21 @@ func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
 	rivals := l.rivals(old, now)
 	taken := map[string]struct{}{}
 	for _, u := range rivals {
-		if take(taken, u.claims) {
+		if take(taken, u.serverNames) {
 			put(u)
 		} else {
 			remove(u)
 		}
 	}
 	for _, u := range now {
-		if len(u.claims) == 0 {
+		if len(u.serverNames) == 0 {
 			put(u)
 		}
 	}
-	l.held = held.Apply(before.held)
+	l.active = active.Apply(before.active)
 	for c := range touched {
 		chains.Drop(c)
-		for _, u := range below(l.held, c) {
+		for _, u := range below(l.active, c) {
 			if len(u.fragment.Bytes()) > 0 { // else it is left out
 				chains.Put(c, u.fragment)
 			}
@@ -233,20 +233,20 @@ func (l *gatewayListener) hold(before *gatewayListener, old, now []*chainUnit) {
 	l.chains = chains.Apply(before.chains)
 }
 
-// rivals are the units that claim a name about which one of old or now conflicts, directly or by way of others, in
-// their order.
+// rivals are the units that share an SNI name with one of old or now, directly or by way of other units, in their
+// order.
 func (l *gatewayListener) rivals(old, now []*chainUnit) (out []*chainUnit) {
 	seen, known := map[*chainUnit]struct{}{}, map[string]struct{}{}
 	queue := slices.Concat(old, now)
 	for _, u := range now {
-		if seen[u] = struct{}{}; len(u.claims) > 0 {
+		if seen[u] = struct{}{}; len(u.serverNames) > 0 {
 			out = append(out, u)
 		}
 	}
 	for len(queue) > 0 {
 		u := queue[0]
 		queue = queue[1:]
-		for _, n := range u.claims {
+		for _, n := range u.serverNames {
 			if _, ok := known[n]; ok {
 				continue
 			}
@@ -263,8 +263,8 @@ func (l *gatewayListener) rivals(old, now []*chainUnit) (out []*chainUnit) {
 	return out
 }
 
-// take claims names; it claims none if one is claimed already, for two chains with one name make the whole listener
-// invalid.
+// take puts names into taken. If one is taken already it changes nothing and returns false, for Envoy refuses a
+// listener of which two chains have the same name.
 func take(taken map[string]struct{}, names []string) bool {
 	for _, n := range names {
 		if _, ok := taken[n]; ok {

@@ -105,14 +105,14 @@ func (r *gatewayRoutes) change(name string, changes []serverChange) *gatewayRout
 			servers.Drop(s.rank)
 			counts[indexKey(s.gateway, s.profile())]--
 			for _, h := range s.asks {
-				asked.Drop(indexKey(snapshot.Bucket(h.host), h.place))
+				asked.Drop(indexKey(snapshot.Bucket(h.host), h.key))
 			}
 		}
 		if s := c.new; s != nil {
 			servers.Put(s.rank, s)
 			counts[indexKey(s.gateway, s.profile())]++
 			for _, h := range s.asks {
-				asked.Put(indexKey(snapshot.Bucket(h.host), h.place), h)
+				asked.Put(indexKey(snapshot.Bucket(h.host), h.key), h)
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (s *gatewayStep) hostOf(r *gatewayRoutes, host string) *gatewayHost {
 			}
 		}
 	}
-	slices.SortFunc(asks, func(a, b *serverHost) int { return strings.Compare(a.place, b.place) })
+	slices.SortFunc(asks, func(a, b *serverHost) int { return strings.Compare(a.key, b.key) })
 	out := &hostInMaking{gatewayHost: gatewayHost{host: host}}
 	for len(asks) > 0 {
 		n := 1

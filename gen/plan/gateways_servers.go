@@ -34,7 +34,7 @@ type gatewayServer struct {
 type serverHost struct {
 	server          *gatewayServer
 	namespace, host string
-	place           string // tells it from the others of its server
+	key             string // tells it from the others of its server
 }
 
 // takes reports whether a host of a server is for VirtualServices of that namespace.

@@ -22,8 +22,8 @@ func newInterest() interest {
 		map[string]map[*baseState]struct{}{}, map[*baseState]struct{}{}}
 }
 
-// places calls f with each set that a base belongs into.
-func (x *interest) places(bs *baseState, f func(m map[string]map[*baseState]struct{}, k string)) (wide bool) {
+// listings calls f with each set that a base belongs to. It reports whether the base belongs to the wide ones.
+func (x *interest) listings(bs *baseState, f func(m map[string]map[*baseState]struct{}, k string)) (wide bool) {
 	for namespace, host := range bs.base.scope.Imports() {
 		switch {
 		case !strings.HasPrefix(host, "*"):
@@ -39,7 +39,7 @@ func (x *interest) places(bs *baseState, f func(m map[string]map[*baseState]stru
 
 func (x *interest) add(bs *baseState) {
 	x.all[bs] = struct{}{}
-	if x.places(bs, func(m map[string]map[*baseState]struct{}, k string) {
+	if x.listings(bs, func(m map[string]map[*baseState]struct{}, k string) {
 		if m[k] == nil {
 			m[k] = map[*baseState]struct{}{}
 		}
@@ -52,7 +52,7 @@ func (x *interest) add(bs *baseState) {
 func (x *interest) remove(bs *baseState) {
 	delete(x.all, bs)
 	delete(x.wide, bs)
-	x.places(bs, func(m map[string]map[*baseState]struct{}, k string) {
+	x.listings(bs, func(m map[string]map[*baseState]struct{}, k string) {
 		delete(m[k], bs)
 		if len(m[k]) == 0 {
 			delete(m, k)

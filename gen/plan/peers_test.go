@@ -94,13 +94,13 @@ func (m *policed) sets() map[uint64]*ResourceSet {
 func TestPoliciesOfWorkloadsSplitNothingOutbound(t *testing.T) {
 	const n = 1000
 	m := newPoliced(t, n)
-	before := m.planner.Held()
+	before := m.planner.Counts()
 	var all []*value.PeerAuthentication
 	for i := range n {
 		all = append(all, policyOf(i, []value.MTLSMode{value.Strict, value.Disabled}[i%2]))
 	}
 	m.apply(all...)
-	after := m.planner.Held()
+	after := m.planner.Counts()
 	if before.Bases != 1 || after.Bases != before.Bases || after.Classes != n {
 		t.Errorf("%d bases and %d classes became %d and %d", before.Bases, before.Classes, after.Bases, after.Classes)
 	}

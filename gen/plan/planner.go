@@ -41,7 +41,7 @@ type Planner struct {
 	arrived []arrival
 	left    []uint64
 	waiters []chan struct{}
-	held    Held
+	counted Counts // after the last step
 
 	state // owned by the config goroutine
 }
@@ -308,11 +308,18 @@ func (p *Planner) step() {
 		p.opts.Took(took)
 	}
 	p.mu.Lock()
-	if p.going, p.held = nil, p.counts(); len(p.arrived) == 0 {
+	if p.going, p.counted = nil, p.counts(); len(p.arrived) == 0 {
 		p.known = nil
 	}
 	p.mu.Unlock()
 	for _, done := range w.waiters {
 		close(done)
 	}
+}
+
+// Counts is how much the Planner had after its last step. Any goroutine may call it.
+func (p *Planner) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counted
 }

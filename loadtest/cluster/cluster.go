@@ -34,7 +34,7 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Write implements mesh.Place.
+// Write implements mesh.Writer.
 func (c *Cluster) Write(change mesh.Change) (at time.Time, err error) {
 	for i, w := range change.Writes {
 		k, n := c.api.kinds[kindOf(w.Object)], nameOf(w.Object)

@@ -106,7 +106,7 @@ func liveFile(o mesh.Object) string {
 	return filepath.Join(liveDir, fmt.Sprintf("%s-%s-%s.yaml", kind, o.GetNamespace(), o.GetName()))
 }
 
-// Write implements mesh.Place.
+// Write implements mesh.Writer.
 func (d *Directory) Write(c mesh.Change) (at time.Time, err error) {
 	for i, w := range c.Writes {
 		var now time.Time

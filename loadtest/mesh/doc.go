@@ -5,7 +5,7 @@
 //	                            Gateways, Sidecars, ServiceEntries, WorkloadEntries
 //	                   Node(i), GatewayNode(i): what a proxy says of itself
 //	                   Live ──► Edit ──► Change: the objects that an edit writes, and which of them says its number
-//	                   Editor: the same in some Place
+//	                   Editor: the same, written by a Writer
 //
 // A Mesh is a function of its Shape, seed included: every object and every node can be made by itself, in any process,
 // and is the same. As in a real mesh no two workloads are alike: each has labels and a pod template hash of its own.

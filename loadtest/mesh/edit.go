@@ -69,7 +69,7 @@ func (m *Mesh) Unrouted() int { return m.unrouted() }
 
 // ServiceOf is the service that workload i is of.
 func (m *Mesh) ServiceOf(i int) int {
-	s, _ := m.place(i)
+	s, _ := m.servicePod(i)
 	return s
 }
 

@@ -7,25 +7,25 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// Place is where the objects of a mesh are.
-type Place interface {
-	// Write makes the writes of a change, in order, and returns when it made the one that says the number.
+// Writer writes to where the objects of a mesh are: a directory, or an API server.
+type Writer interface {
+	// Write makes the writes of a change, in order. It returns the moment of the one that carries the number.
 	Write(Change) (time.Time, error)
 }
 
-// Editor edits a mesh in some place. Every edit says a number from 1 to LastMark, and returns when it was made. It is
-// for use by one goroutine.
+// Editor edits a mesh by way of a Writer. Every edit carries a number from 1 to LastMark, and returns when it was made.
+// It is for use by one goroutine.
 type Editor struct {
 	// Immutable after NewEditor.
-	mesh  *Mesh
-	place Place
+	mesh   *Mesh
+	writer Writer
 
 	// Owned by the goroutine.
 	live *Live
 }
 
-// NewEditor edits a mesh that is in a place as it was before any edit.
-func NewEditor(m *Mesh, p Place) *Editor { return &Editor{mesh: m, place: p, live: m.Live()} }
+// NewEditor makes an Editor of a mesh that nobody has edited yet.
+func NewEditor(m *Mesh, w Writer) *Editor { return &Editor{mesh: m, writer: w, live: m.Live()} }
 
 // Mesh is the mesh before any edit.
 func (e *Editor) Mesh() *Mesh { return e.mesh }
@@ -33,7 +33,7 @@ func (e *Editor) Mesh() *Mesh { return e.mesh }
 // Lanes is how many services can be edited: the first ones.
 func (e *Editor) Lanes() int { return e.mesh.Lanes() }
 
-// Reset forgets all edits: whoever calls it has made the place so.
+// Reset forgets all edits. The caller has undone them where the objects are.
 func (e *Editor) Reset() *Live {
 	e.live = e.mesh.Live()
 	return e.live
@@ -45,7 +45,7 @@ func (e *Editor) Edit(edit Edit) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	return e.place.Write(c)
+	return e.writer.Write(c)
 }
 
 // Endpoint gives a service < Lanes an endpoint whose address says n.
@@ -69,7 +69,7 @@ func (e *Editor) Replace(i, n int) (time.Time, error) {
 	if i < 0 || i >= e.mesh.Workloads() {
 		return time.Time{}, fmt.Errorf("replace: workload %d of %d", i, e.mesh.Workloads())
 	}
-	s, pod := e.mesh.place(i)
+	s, pod := e.mesh.servicePod(i)
 	return e.Edit(Edit{Kind: Replace, Service: s, Pod: pod, Number: n})
 }
 
@@ -80,6 +80,6 @@ func (e *Editor) Scale(service, pods, n int) (time.Time, error) {
 
 // Successor is the node of the sidecar in the pod that Replace(i, n) makes.
 func (e *Editor) Successor(i, n int) *corev3.Node {
-	s, pod := e.mesh.place(i)
-	return e.mesh.sidecarNode(s, instance{place: pod, number: n, marked: true})
+	s, pod := e.mesh.servicePod(i)
+	return e.mesh.sidecarNode(s, instance{pod: pod, number: n, marked: true})
 }

@@ -113,7 +113,7 @@ func (l *Live) check(e Edit) error {
 func (l *Live) replace(c *Change, e Edit) {
 	s := &l.services[e.Service]
 	old := s.pods[e.Pod]
-	s.pods[e.Pod] = instance{place: e.Pod, number: e.Number, marked: true}
+	s.pods[e.Pod] = instance{pod: e.Pod, number: e.Number, marked: true}
 	c.put(l.mesh.workloadObject(e.Service, s.pods[e.Pod]))
 	if !l.mesh.Entries {
 		c.put(l.slice(e.Service, e.Pod/sliceSize))
@@ -129,7 +129,7 @@ func (l *Live) scale(c *Change, e Edit) {
 	s := &l.services[e.Service]
 	before := len(s.pods)
 	for i := before; i < e.Pods; i++ {
-		s.pods = append(s.pods, instance{place: i, number: e.Number, marked: i == before})
+		s.pods = append(s.pods, instance{pod: i, number: e.Number, marked: i == before})
 		c.put(l.mesh.workloadObject(e.Service, s.pods[i]))
 		if l.mesh.Entries && i == before {
 			c.marked()

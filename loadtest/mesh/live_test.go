@@ -99,7 +99,7 @@ func TestEditsThatCannotBeSaySo(t *testing.T) {
 	}
 }
 
-// recorder is a Place.
+// recorder is a Writer.
 type recorder struct{ changes []Change }
 
 func (r *recorder) Write(c Change) (time.Time, error) {

@@ -68,9 +68,9 @@ func (m *Mesh) Workloads() int {
 	return m.Services*m.Pods + m.Large.Services*m.Large.Pods + m.Headless.Services*m.Headless.Pods
 }
 
-// place is the service of workload i, and which of its pods it is. Workloads of ordinary services come first;
+// servicePod is the service of workload i, and which of its pods it is. Workloads of ordinary services come first;
 // consecutive ones are of different services.
-func (m *Mesh) place(i int) (service, pod int) {
+func (m *Mesh) servicePod(i int) (service, pod int) {
 	if i < m.Services*m.Pods {
 		return m.Large.Services + i%m.Services, i / m.Services
 	}

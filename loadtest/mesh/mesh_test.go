@@ -101,7 +101,7 @@ func TestEveryNamedShapeIsOne(t *testing.T) {
 		}
 		m := New(s)
 		for _, i := range []int{0, m.Workloads() / 2, m.Workloads() - 1} {
-			if s, pod := m.place(i); m.workload(s, pod) != i {
+			if s, pod := m.servicePod(i); m.workload(s, pod) != i {
 				t.Errorf("%s: workload %d is pod %d of service %d, which is %d", name, i, pod, s, m.workload(s, pod))
 			}
 		}

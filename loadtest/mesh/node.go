@@ -9,8 +9,8 @@ import (
 
 // Node is what the sidecar of workload i says of itself.
 func (m *Mesh) Node(i int) *corev3.Node {
-	s, pod := m.place(i)
-	return m.sidecarNode(s, instance{place: pod})
+	s, pod := m.servicePod(i)
+	return m.sidecarNode(s, instance{pod: pod})
 }
 
 func (m *Mesh) sidecarNode(s int, p instance) *corev3.Node {

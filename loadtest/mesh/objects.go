@@ -75,8 +75,8 @@ func (m *Mesh) sliceObjects(s int, yield func(Object) bool) bool {
 
 func (m *Mesh) workloadObjects(yield func(Object) bool) bool {
 	for i := range m.Workloads() {
-		s, pod := m.place(i)
-		if !yield(m.workloadObject(s, instance{place: pod})) {
+		s, pod := m.servicePod(i)
+		if !yield(m.workloadObject(s, instance{pod: pod})) {
 			return false
 		}
 	}

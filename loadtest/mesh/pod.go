@@ -12,7 +12,7 @@ import (
 
 // instance is a pod of a service: the one that the mesh begins with, or one that an edit put in its place.
 type instance struct {
-	place  int  // which of the service's pods
+	pod    int  // which of the service's pods
 	number int  // the edit's; 0 is none
 	marked bool // the address says the number
 }
@@ -21,7 +21,7 @@ type instance struct {
 func (m *Mesh) instances(s int) []instance {
 	out := make([]instance, m.replicas(s))
 	for i := range out {
-		out[i].place = i
+		out[i].pod = i
 	}
 	return out
 }
@@ -50,8 +50,8 @@ func (w *workload) deployment() string { return w.app + "-" + w.version }
 
 // at is the workload that a pod of service s is.
 func (m *Mesh) at(s int, p instance) workload {
-	i := m.workload(s, p.place)
-	w := workload{namespace: m.namespace(s), app: m.service(s), version: version(p.place), address: address(i),
+	i := m.workload(s, p.pod)
+	w := workload{namespace: m.namespace(s), app: m.service(s), version: version(p.pod), address: address(i),
 		hash: m.hash(i, p.number), number: i}
 	if p.marked {
 		w.address = Address(p.number)
@@ -75,8 +75,8 @@ func (w *workload) labels() map[string]string {
 
 // Pod is the pod of workload i before any edit.
 func (m *Mesh) Pod(i int) *corev1.Pod {
-	s, pod := m.place(i)
-	return m.pod(s, instance{place: pod})
+	s, pod := m.servicePod(i)
+	return m.pod(s, instance{pod: pod})
 }
 
 func (m *Mesh) pod(s int, p instance) *corev1.Pod {

@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/measure"
 )
 
-// sample looks at everything each second, until ctx ends, and says so.
+// sample takes a Sample each second until ctx ends.
 func (r *run) sample(ctx context.Context) {
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
@@ -17,12 +17,13 @@ func (r *run) sample(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			r.look(ctx, time.Now()) // a tick may be waited for longer than since it came
+			r.takeSample(ctx, time.Now()) // a tick may be waited for longer than since it came
 		}
 	}
 }
 
-func (r *run) look(ctx context.Context, at time.Time) {
+// takeSample adds a Sample to the report, and prints it where there is somebody to read it.
+func (r *run) takeSample(ctx context.Context, at time.Time) {
 	s := Sample{Process: r.server(ctx), Streams: r.fleet.Streams(), Ready: r.Total() - r.coming.count()}
 	for _, c := range r.fleet.Counts() {
 		s.Messages += c.Messages

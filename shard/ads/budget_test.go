@@ -110,8 +110,8 @@ func TestNamesWithoutRoomAreRefusedAtOnce(t *testing.T) {
 	table.SetLimit(1)
 	_, errs[3] = table.Intern(run("a", 150))
 	if errs[0] != nil || !errors.Is(errs[1], ErrAllTooManyBytes) || errs[2] != nil || errs[3] != nil ||
-		table.Held() > 1<<18 {
-		t.Error(errs, table.Held())
+		table.Bytes() > 1<<18 {
+		t.Error(errs, table.Bytes())
 	}
 	runtime.KeepAlive(a)
 }

@@ -342,8 +342,8 @@ func (t *NamesTable) remove(slot *namesSlot) {
 // SetLimit bounds the bytes of all that clients name. Beyond it a stream may name a little: see Session.
 func (t *NamesTable) SetLimit(bytes int) { t.limit.Store(int64(bytes)) }
 
-// Held is how many bytes all that clients name has.
-func (t *NamesTable) Held() int { return int(t.held.Load()) }
+// Bytes is how many bytes the names have that all clients of the table subscribe to.
+func (t *NamesTable) Bytes() int { return int(t.held.Load()) }
 
 // hasRoom reports whether so many bytes more are within the limit.
 func (t *NamesTable) hasRoom(bytes int) bool {

@@ -150,7 +150,7 @@ func (s *Server) gauges() {
 		"Bytes of pilotd_xds_admission_bytes from which on proxies that connect wait.",
 		func() float64 { _, n := s.Shards.Underway(); return float64(n) })
 	m.Gauge("pilotd_xds_named_bytes", "Bytes of all that clients name: subscriptions and versions.",
-		func() float64 { return float64(s.Names.Held()) })
+		func() float64 { return float64(s.Names.Bytes()) })
 	m.Gauge("pilotd_xds_unwritten_bytes", "Bytes of all responses that are not written yet.",
 		func() float64 { return float64(s.Streams.Unwritten()) })
 	for r := range grpcstream.Reason(grpcstream.NumReasons) {

@@ -99,7 +99,7 @@ func (r *running) leaveAll() {
 // holdings count what the server holds, by name; what is none is left out.
 func (r *running) holdings() map[string]int {
 	out := r.server.Tables.Sizes()
-	p, s := r.server.Planner.Held(), r.server.Shards.Held()
+	p, s := r.server.Planner.Counts(), r.server.Shards.Counts()
 	out["planner.clients"], out["planner.classes"], out["planner.bases"] = p.Clients, p.Classes, p.Bases
 	out["shards.streams"], out["shards.classes"], out["shards.runs"], out["shards.doubts"] = r.server.Shards.Streams(),
 		s.Classes, s.Runs, s.Doubts

@@ -4,25 +4,18 @@ import (
 	"maps"
 )
 
-// Held is how much a Planner holds.
-type Held struct {
+// Counts is how much a Planner has.
+type Counts struct {
 	// Clients are the proxies that are attached and answered, Classes and Bases what they share.
 	Clients, Classes, Bases int
 }
 
-// Held is how much the Planner held after its last step. Anyone may call it.
-func (p *Planner) Held() Held {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.held
+// counts counts what there is now. It runs on the config goroutine.
+func (s *state) counts() Counts {
+	return Counts{Clients: len(s.clients), Classes: s.classes, Bases: len(s.bases)}
 }
 
-// counts runs on the config goroutine.
-func (s *state) counts() Held {
-	return Held{Clients: len(s.clients), Classes: s.classes, Bases: len(s.bases)}
-}
-
-// Sizes are the numbers of Keys that each table holds, and of chunks that each pool of sections knows, by the noun:
+// Sizes are how many Keys each table has, and how many chunks each pool of sections, by the name of the table or pool.
 func (t *Tables) Sizes() map[string]int {
 	out := map[string]int{
 		"trims":                t.trims.Len(),
