@@ -60,6 +60,8 @@ func (t *turn) firstSotW(typ xdstype.Type, goal *Resources) {
 	}
 }
 
+// firstDelta answers a Delta request. A client that has nothing and asks for all there is gets a response without
+// resources where there are none (protocol.md 13): it would wait for the first one.
 func (t *turn) firstDelta(typ xdstype.Type, goal *Resources) {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -75,7 +77,7 @@ func (t *turn) firstDelta(typ xdstype.Type, goal *Resources) {
 	if batch == nil && !whole {
 		st.accepted, st.initial = had{goal, st.sub}, nil
 	}
-	if batch == nil && t.sends == 0 {
+	if batch == nil && (t.sends == 0 || whole && st.sub.All) {
 		batch = t.differ.nothing(k)
 	}
 	if batch == nil {
