@@ -4,17 +4,16 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"iter"
-	"sync"
 	"sync/atomic"
 )
 
 // Entry is one resource: what a proxy calls by type and name. Immutable but for its EncodedAny, which is made on first
-// use and can be dropped. The content of one that NewLater made is made on first use too.
+// use and can be dropped.
 //
 // Its content is a sequence of Fragments: the header's first, then those of its parts in order. An Entry of one
 // Fragment is a leaf.
 type Entry struct {
-	// Immutable after its constructor; version, size and parts after ready.
+	// Immutable after its constructor.
 	name    string
 	typeURL string
 	version Sum
@@ -24,9 +23,6 @@ type Entry struct {
 	runs    iter.Seq[*Run]      // the same bytes; nil if there are no runs
 	from    origin
 	absent  bool
-	// later makes version, size and parts when somebody first asks for them; nil for an Entry that has them from the
-	// beginning.
-	later *later
 
 	// frame is made on first use; a leaf has none, for its two pieces are at hand.
 	frame atomic.Pointer[EncodedAny]
@@ -46,29 +42,6 @@ type Content struct {
 	Size int
 	// Parts must yield the same Fragments each time.
 	Parts iter.Seq[*Fragment]
-}
-
-// NewLater is the resource whose content is made when somebody first asks for it, by one call of content: nothing is
-// made for nobody. content must be safe to call from any goroutine, and must give the same at any time.
-func NewLater(typeURL, name string, content func() Content) *Entry {
-	return &Entry{typeURL: typeURL, name: name, later: &later{content: content}}
-}
-
-// later makes the content of an Entry once. Those who ask at the same time wait for it.
-type later struct {
-	once    sync.Once
-	content func() Content // nil once it was called
-}
-
-// ready makes the content of e if nobody has asked for it before. It comes before each use of version, size and parts.
-func (e *Entry) ready() {
-	if e.later == nil {
-		return
-	}
-	e.later.once.Do(func() {
-		c := e.later.content()
-		e.version, e.size, e.parts, e.later.content = c.Version, c.Size, c.Parts, nil
-	})
 }
 
 // NewLeaf is the resource whose whole message is f.
@@ -118,10 +91,7 @@ func (e *Entry) Name() string { return e.name }
 func (e *Entry) TypeURL() string { return e.typeURL }
 
 // Size is the length of the encoded message, without its Any.
-func (e *Entry) Size() int {
-	e.ready()
-	return e.size
-}
+func (e *Entry) Size() int { return e.size }
 
 // Origin returns the Key that a Table made the Entry from. It is nil for an Entry that was put together elsewhere: its
 // Parts then have origins of their own.
@@ -132,7 +102,6 @@ func (e *Entry) Parts() iter.Seq[*Fragment] {
 	if e.leaf != nil {
 		return func(yield func(*Fragment) bool) { yield(e.leaf) }
 	}
-	e.ready()
 	return e.parts
 }
 
@@ -146,10 +115,7 @@ func (e *Entry) Message() []byte {
 }
 
 // Sum is the content version.
-func (e *Entry) Sum() Sum {
-	e.ready()
-	return e.version
-}
+func (e *Entry) Sum() Sum { return e.version }
 
 // Version is the content version as the protocol carries it: 22 characters.
 func (e *Entry) Version() string { return e.Sum().String() }

@@ -84,6 +84,13 @@ func (m *client) Attach() { m.source.Attach(m.id, m.proxy) }
 // Detach tells the planner that the client has left.
 func (m *client) Detach() { m.source.Detach(m.id) }
 
+// want tells the planner that the client has asked for a type that is made on demand.
+func (m *client) want(t xdstype.Type) {
+	if d, ok := m.source.(Demand); ok {
+		d.Want(m.id, t)
+	}
+}
+
 // AtGate returns what the gate keeps of the client.
 func (m *client) AtGate() *admission.AtGate { return &m.gate }
 

@@ -118,7 +118,7 @@ type resourcesTable map[resourcesKey][]weak.Pointer[ads.Resources]
 type resourcesKey struct {
 	typ   xdstype.Type
 	len   int
-	first weak.Pointer[encodecache.Entry] // whose content, which may not be made yet, nobody asks for here
+	first encodecache.Sum
 }
 
 // alike is how many sections of one key are told apart.
@@ -127,7 +127,7 @@ const alike = 8
 func (t resourcesTable) intern(typ xdstype.Type, s plan.Section) *ads.Resources {
 	key := resourcesKey{typ: typ, len: s.Len()}
 	for _, e := range s.All() {
-		key.first = weak.Make(e)
+		key.first = e.Sum()
 		break
 	}
 	live := t[key][:0]

@@ -189,6 +189,8 @@ func (w *worker) carryOut(m *client, effects []ads.Effect, at time.Time) {
 			metrics.Expired(e.Type)
 		case ads.Unserved:
 			metrics.Unserved(e.TypeURL)
+		case ads.Wanted:
+			m.want(e.Type)
 		case ads.Doubtful, ads.Certain:
 			w.shards.doubt(m.proxy.ID, e)
 		case ads.Exceeded:

@@ -40,6 +40,12 @@ type Planner interface {
 	Detach(id uint64)
 }
 
+// Demand is what a Planner may implement besides: it makes the resources of a type only while clients ask for them.
+type Demand interface {
+	// Want tells that a client has asked for a type whose resources are made on demand. It counts until Detach.
+	Want(id uint64, t xdstype.Type)
+}
+
 // Metrics are told what happens, by the worker goroutines. Each may be nil.
 type Metrics struct {
 	// Sent is told of each response for each client: its size, and the time since the change that it is for; negative

@@ -39,6 +39,9 @@ type Row struct {
 	Short, Noun string
 	// Source says who makes the resources.
 	Source Source
+	// OnDemand tells that the resources are made once a client asks for them, and until none does any more. There are
+	// always some: where a ResourceSet has none they are not made yet, so that clients are told nothing.
+	OnDemand bool
 
 	// Complete tells that a State-of-the-World response has all resources that the client subscribes to: one that it
 	// does not name is gone. A response of another type may have some of the resources, and cannot say that one is gone.

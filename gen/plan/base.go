@@ -208,8 +208,10 @@ func (b *base) set(overlay *inbound.Overlay, old *base, prev *ResourceSet) *Reso
 	sections[xdstype.Listener] = own(xdstype.Listener, b.listeners, old.listeners)
 	sections[xdstype.Route] = b.routes
 	for _, p := range b.parts {
-		t, s := p.Section()
-		sections[t] = s
+		if p != nil {
+			t, s := p.Section()
+			sections[t] = s
+		}
 	}
 	return &ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, groups: b.groups, Sections: sections}
 }

@@ -34,7 +34,7 @@ func (t *Tables) Sizes() map[string]int {
 	for table, n := range t.inbound.Sizes() {
 		out["inbound."+table] = n
 	}
-	for _, s := range t.sources {
+	for _, s := range t.sources.all {
 		maps.Copy(out, s.Sizes())
 	}
 	return out

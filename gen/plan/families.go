@@ -116,3 +116,56 @@ func (p *Planner) followers(f *family, c *change, at int) (next int) {
 	}
 	return next
 }
+
+// supply makes the resources of types that somebody asks for now, and lets go of those that nobody asks for any more.
+// It costs what there is of the type, once for all bases that have it in common. It returns the new ResourceSets.
+func (p *Planner) supply() map[*Class]*ResourceSet {
+	list, was := &p.tables.sources, p.tables.sources.idle
+	for t, askers := range p.askers {
+		if askers > 0 {
+			list.idle = list.idle.Without(t)
+		} else {
+			list.idle = list.idle.With(t)
+			delete(p.askers, t)
+		}
+	}
+	if list.idle == was {
+		return nil
+	}
+	c := &change{view: p.current, sets: map[*Class]*ResourceSet{}, touch: &scope.Affected{}}
+	k := p.knownOf(p.current.Snapshot)
+	beside := map[*base]*base{} // what an outsider has, by what it had
+	for _, f := range p.families {
+		if old := f.outsider; old != nil {
+			p.tables.faults.Contain(f, "proxies of any namespace", nil, func() {
+				f.outsider = nil
+				f.outsider = p.tables.supplied(old, k, nil)
+			})
+			beside[old] = f.outsider
+		}
+	}
+	for _, bs := range p.bases {
+		p.supplyBase(bs, beside[bs.beside], c)
+	}
+	return c.sets
+}
+
+// supplyBase gives a base the parts of the types that are made now. outsider is what stands beside it; nil if nothing
+// does.
+func (p *Planner) supplyBase(bs *baseState, outsider *base, c *change) {
+	old := bs.base
+	var from *family
+	if outsider != nil && !bs.broken {
+		from = bs.family
+	}
+	if !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, nil, func() {
+		bs.base = p.tables.supplied(old, p.knownOf(c.view.Snapshot), from)
+	}) {
+		bs.broken = true
+		return
+	}
+	if outsider != nil {
+		bs.beside = outsider
+	}
+	p.advanceClasses(bs, c, old, false)
+}

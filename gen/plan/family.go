@@ -141,7 +141,7 @@ func (s *familyStep) follow(b *base) *base {
 	next := &base{scope: b.scope, snap: s.is.snap, router: b.router,
 		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
 		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups), hosts: b.hosts,
-		parts: s.tables.sources.follow(b.parts, s.was.parts, s.is.parts, source.At{Scope: b.scope, Snapshot: s.is.snap})}
+		parts: s.tables.sources.follow(b.parts, s.was.parts, s.is.parts)}
 	var hosts []chunked.Edit[*portHosts]
 	var routes []chunked.Edit[*encodecache.Entry]
 	for i := range s.hosts {
@@ -163,4 +163,16 @@ func (s *familyStep) follow(b *base) *base {
 		next.routes = b.routes.Apply(append(s.routes.Edits()[:len(s.routes.Edits()):len(s.routes.Edits())], routes...))
 	}
 	return next
+}
+
+// supplied is b with the parts of the types that are made now: out of those of the outsider that stands beside it, or
+// from nothing if f is nil.
+func (t *Tables) supplied(b *base, k *scope.Memo, f *family) *base {
+	next := *b
+	if f == nil {
+		next.parts = t.sources.advance(nil, source.At{}, source.At{Scope: b.scope, Snapshot: k.Snapshot}, nil)
+	} else {
+		next.parts = t.moveParts(&move{from: f.outsider, to: b.scope, n: k.Snapshot, touch: f.scope.Inside(b.scope, k)})
+	}
+	return &next
 }

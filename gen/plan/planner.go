@@ -12,6 +12,7 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Planner keeps the ResourceSets of the classes in use up to date. It takes Views from the snapshot builder and proxies
@@ -40,6 +41,7 @@ type Planner struct {
 	going   map[value.ServiceKey]struct{} // those of late that the config goroutine is about to give to the Sink
 	arrived []arrival
 	left    []uint64
+	wanted  []want
 	waiters []chan struct{}
 	counted Counts // after the last step
 
@@ -73,6 +75,12 @@ type Step struct {
 type arrival struct {
 	id    uint64
 	proxy *proxy.Proxy
+}
+
+// want is a client that has asked for a type which is made on demand.
+type want struct {
+	id  uint64
+	typ xdstype.Type
 }
 
 // NewPlanner makes a Planner that works once Run is called.
@@ -178,6 +186,15 @@ func (p *Planner) Detach(id uint64) {
 	p.signal()
 }
 
+// Want tells that a client has asked for a type whose resources are made on demand: they are in the ResourceSets of all
+// classes from then on, until the last client that asked is detached. It implements shard.Demand and does not block.
+func (p *Planner) Want(id uint64, t xdstype.Type) {
+	p.mu.Lock()
+	p.wanted = append(p.wanted, want{id, t})
+	p.mu.Unlock()
+	p.signal()
+}
+
 // Barrier waits until everything that was published and attached before it has been given to the Sink.
 func (p *Planner) Barrier(ctx context.Context) error {
 	done := make(chan struct{})
@@ -246,20 +263,21 @@ type work struct {
 	late    map[value.ServiceKey]struct{}
 	arrived []arrival
 	left    []uint64
+	wanted  []want
 	waiters []chan struct{}
 }
 
 func (p *Planner) take() work {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := work{p.view, p.delta, p.since, p.late, p.arrived, p.left, p.waiters}
+	w := work{p.view, p.delta, p.since, p.late, p.arrived, p.left, p.wanted, p.waiters}
 	if w.view == nil { // nothing can be answered yet
 		p.arrived = slices.DeleteFunc(p.arrived, w.gone)
 		w.arrived = nil
 	} else {
 		p.delta, p.late, p.arrived = changes{}, map[value.ServiceKey]struct{}{}, nil
 	}
-	p.going, p.left, p.waiters = w.late, nil, nil
+	p.going, p.left, p.wanted, p.waiters = w.late, nil, nil, nil
 	return w
 }
 
@@ -303,6 +321,7 @@ func (p *Planner) step() {
 		p.current = w.view
 		p.welcome(&w, start)
 		p.sweep()
+		p.attend(w.wanted)
 		p.tables.faults.Settle()
 		took.Took = p.opts.Now().Sub(start)
 		p.opts.Took(took)

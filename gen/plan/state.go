@@ -10,6 +10,7 @@ import (
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // state is what the config goroutine owns: who is attached, of which class, and what each class has.
@@ -27,7 +28,9 @@ type state struct {
 	emptied     []*classState           // those that lost their last member, though they may have another by now
 	interest    interest
 	known       *scope.Memo // of the Snapshot that is planned; nil when nothing is
-	serial      int
+	// askers is how many clients ask for each type that is made on demand.
+	askers map[xdstype.Type]int
+	serial int
 	// stuck are the clients whose class could not be worked out, because that panicked: they keep what they have until
 	// a change, after which it is tried again. failed are the Facts of which the base panicked since the last change.
 	stuck  map[*client]struct{}
@@ -38,6 +41,7 @@ type client struct {
 	id    uint64
 	proxy *proxy.Proxy
 	class *classState
+	wants xdstype.Set // the types made on demand that it has asked for
 }
 
 // classState is a class in use. There are nearly as many as workloads.
@@ -93,6 +97,7 @@ func (p *Planner) detach(id uint64) {
 	}
 	delete(p.clients, id)
 	delete(p.stuck, c)
+	p.unwant(c)
 	p.tables.faults.Forget(c)
 	for _, addr := range c.proxy.Addresses {
 		if left := slices.DeleteFunc(p.byAddress[addr], func(o *client) bool { return o == c }); len(left) > 0 {
@@ -107,6 +112,29 @@ func (p *Planner) detach(id uint64) {
 		delete(p.byNamespace, ns)
 	}
 	p.leave(c)
+}
+
+// attend counts those of wants whose clients have not left meanwhile, and sees to it that what is made on demand is
+// made while somebody asks for it.
+func (p *Planner) attend(wants []want) {
+	for _, w := range wants {
+		if c := p.clients[w.id]; c != nil && !c.wants.Has(w.typ) {
+			c.wants = c.wants.With(w.typ)
+			p.askers[w.typ]++
+		}
+	}
+	if sets := p.supply(); len(sets) > 0 {
+		p.sink.Advanced(sets, Endpoints{})
+	}
+}
+
+// unwant is that a client wants nothing any more.
+func (s *state) unwant(c *client) {
+	for t := range s.askers {
+		if c.wants.Has(t) {
+			s.askers[t]--
+		}
+	}
 }
 
 // leave takes a client out of its class.

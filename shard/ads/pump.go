@@ -52,6 +52,10 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 		return
 	}
 	goal := t.goal(typ, desired)
+	if t.row(typ).OnDemand && goal.section().Len() == 0 {
+		st.at = desired // nothing is made yet, or what is made was refused: the client keeps what it has
+		return
+	}
 	if st.first {
 		if t.firstAnswer(typ, goal) {
 			st.at = desired

@@ -44,6 +44,9 @@ func (t *turn) watch(typ xdstype.Type, r *Request) {
 	if warmed := t.row(typ).Warms; warmed != xdstype.None && !t.types[warmed].watched {
 		st.full = true // a cluster is warming (protocol.md 1)
 	}
+	if t.row(typ).OnDemand {
+		t.emit(Effect{Kind: Wanted, Type: typ, TypeURL: r.TypeURL})
+	}
 }
 
 // listed is what a list of names subscribes to: an empty one to all, of a type that allows that, while the stream never

@@ -143,6 +143,8 @@ const (
 	Expired
 	// Unserved reports a request for a type that is not served.
 	Unserved
+	// Wanted reports the first request for a Type that is made on demand.
+	Wanted
 	// Doubtful reports that the client's versions of Type are not to be believed, also on a new stream.
 	Doubtful
 	// Certain reports that they are again.

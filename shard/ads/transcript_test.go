@@ -249,6 +249,8 @@ func (r *script) say(effects []Effect) {
 			fmt.Fprintf(&r.out, "  expired nonce of %v\n", e.Type)
 		case Unserved:
 			fmt.Fprintf(&r.out, "  not served: %s\n", e.TypeURL)
+		case Wanted:
+			fmt.Fprintf(&r.out, "  wanted: %v\n", e.Type)
 		case Doubtful:
 			r.doubt = r.doubt.With(e.Type)
 			fmt.Fprintf(&r.out, "  in doubt: %v\n", e.Type)

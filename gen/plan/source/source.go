@@ -24,7 +24,7 @@ type At struct {
 // Part is what a Source has made for a Scope at a Snapshot: an immutable, comparable value. Equal Parts hold the same
 // resources; different ones may.
 type Part interface {
-	// Section is the section of a type.
+	// Section is the section of the Source's type.
 	Section() (xdstype.Type, chunked.Map[*encodecache.Entry])
 }
 
@@ -33,14 +33,19 @@ type Part interface {
 //
 // A Part may depend on the Scope's namespace by nothing but what is exported to it: other namespaces share what an
 // outsider has.
+//
+// The Source of a type whose row says that it is made on demand is called only while clients ask for the type.
 type Source interface {
+	// Type is the type of the resources.
+	Type() xdstype.Type
 	// Make makes a Part from nothing.
 	Make(at At) Part
 	// Advance makes a Part out of the one of from: another Snapshot for the same Scope, or the same Snapshot for
 	// another Scope. hosts are those of which services or endpoints may differ. It returns old if nothing does.
 	Advance(old Part, from, to At, hosts iter.Seq[string]) Part
-	// Follow makes a Part out of one where everything differs that makes is another one than was, and nothing else.
-	Follow(old, was, is Part, at At) Part
+	// Follow makes a Part out of one where everything differs that makes is another one than was, and nothing else. Many
+	// calls in turn have the same was and is.
+	Follow(old, was, is Part) Part
 	// Sizes are how much it keeps, by the noun.
 	Sizes() map[string]int
 }
