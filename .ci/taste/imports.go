@@ -45,6 +45,8 @@ func rooms() []room {
 			"=snapshot/value", "=snapshot/chunked", "encodecache", "envoytext", "xdstype"}},
 		{"gen/plan/section", []string{"encodecache", "=snapshot/chunked"}},
 		{"gen/plan/workload", []string{"proxy", "=snapshot", "=snapshot/value"}},
+		{"gen/plan/gateway", []string{"=gen/plan/scope", "=gen/plan/outbound", "=gen/plan/checked", "=gen/plan/section",
+			"=gen/plan/workload", "=gen", "=snapshot", "=snapshot/value", "=snapshot/chunked", "encodecache", "xdstype"}},
 		{"gen/plan/inbound", []string{"=gen/plan/workload", "=gen/plan/checked", "=gen", "=snapshot", "=snapshot/value",
 			"=snapshot/chunked", "encodecache", "xdstype"}},
 		{"encodecache", nil},

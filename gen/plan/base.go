@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/pilotd/pilotd/gen/plan/gateway"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/section"
@@ -26,7 +27,7 @@ type base struct {
 	// hosts are the virtual hosts of each shared HTTP port, by port.
 	hosts chunked.Map[*portHosts]
 	// router is what the listeners and routes of a router are made of; nil for others.
-	router *router
+	router *gateway.Router
 	// parts are what each of the Tables' sources has made.
 	parts []source.Part
 }
@@ -71,7 +72,8 @@ func (t *Tables) move(m *move) *base {
 	next.scope, next.snap, next.parts = m.to.Unwatched(), m.n, t.moveParts(m)
 	t.moveServices(m)
 	if m.to.Traits.Type == value.Router {
-		next.router = t.advanceGateways(b, m.n, m.touch)
+		next.router = t.gateways.Advance(b.router,
+			gateway.Change{Scope: b.scope, Old: b.snap, Now: m.n, Affected: m.touch}, &t.Tables)
 	} else {
 		t.moveSniffed(m)
 		next.hosts = t.moveRoutes(m)
@@ -88,7 +90,7 @@ func (t *Tables) move(m *move) *base {
 	next.assignments = share(t.sections.assignments, e.assignments, b.assignments)
 	next.groups = e.groups.Apply(b.groups)
 	if next.router != nil {
-		next.listeners, next.routes = next.router.made.listeners, next.router.made.routes
+		next.listeners, next.routes = next.router.Listeners(), next.router.Routes()
 	}
 	return &next
 }

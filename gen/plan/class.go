@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotd/pilotd/gen/plan/gateway"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
@@ -40,7 +41,7 @@ func factsOf(v *snapshot.View, p *proxy.Proxy) (scope.Facts, value.Labels) {
 	if p.Traits.Type != value.Router {
 		f.Sidecar = w.Sidecar(labels)
 	} else {
-		f.OwnPorts = translatedPorts(w)
+		f.OwnPorts = gateway.OwnPorts(w)
 	}
 	if n.LocalityMatters() {
 		f.Locality = locality

@@ -19,11 +19,6 @@ func (s *state) counts() Counts {
 func (t *Tables) Sizes() map[string]int {
 	out := map[string]int{
 		"trims":                t.trims.Len(),
-		"gateways.listeners":   t.gateways.listeners.Len(),
-		"gateways.chains":      t.gateways.chains.Len(),
-		"gateways.routes":      t.gateways.routes.Len(),
-		"gateways.blackhole":   t.gateways.blackhole.Len(),
-		"gateways.routers":     t.gateways.routers.Len(),
 		"sections.clusters":    t.sections.clusters.Len(),
 		"sections.listeners":   t.sections.listeners.Len(),
 		"sections.routes":      t.sections.routes.Len(),
@@ -33,6 +28,9 @@ func (t *Tables) Sizes() map[string]int {
 	maps.Copy(out, t.Tables.Sizes())
 	for table, n := range t.inbound.Sizes() {
 		out["inbound."+table] = n
+	}
+	for table, n := range t.gateways.Sizes() {
+		out["gateways."+table] = n
 	}
 	for _, s := range t.sources.all {
 		maps.Copy(out, s.Sizes())

@@ -19,6 +19,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/gateway"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/ingest/istio"
@@ -80,7 +81,7 @@ func hostsFor(t *testing.T, n *snapshot.Snapshot, question []string) []byte {
 		f.Traits.Type = value.Router
 		k, v, _ := strings.Cut(question[2], "=")
 		labels[k] = v
-		f.OwnPorts = translatedPorts(workload.Of(&snapshot.View{Snapshot: n, Endpoints: &snapshot.EndpointTable{}},
+		f.OwnPorts = gateway.OwnPorts(workload.Of(&snapshot.View{Snapshot: n, Endpoints: &snapshot.EndpointTable{}},
 			&proxy.Proxy{Namespace: f.Namespace, Labels: proxy.PackLabels(labels)}))
 	} else if strings.HasSuffix(question[0], "6") {
 		f.Traits.IPv4, f.Traits.IPv6 = false, true

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/gateway"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -16,7 +17,7 @@ type Tables struct {
 	faults   *checked.Faults
 	trims    *scope.Trims
 	inbound  inbound.Tables
-	gateways gatewayTables
+	gateways gateway.Tables
 	sources  sources
 	sections sectionPools
 }
@@ -49,7 +50,7 @@ func NewTables() *Tables {
 		faults:   f,
 		trims:    scope.NewTrims(),
 		inbound:  inbound.NewTables(f),
-		gateways: newGatewayTables(f),
+		gateways: gateway.NewTables(f),
 		sources:  newSources(f),
 		sections: newSectionPools(),
 	}

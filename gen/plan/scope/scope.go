@@ -21,7 +21,7 @@ type Facts struct {
 	Labels    string
 	ClusterID string
 	Network   string
-	// OwnPorts are the ports of a router's services for which it listens at others of its own; see translatedPorts.
+	// OwnPorts are the ports of a router's services for which it listens at others of its own; see gateway.OwnPorts.
 	OwnPorts string
 	// Locality and Node are set only where endpoints depend on them.
 	Locality value.Locality

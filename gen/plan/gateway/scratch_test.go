@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 // The configuration of routers as one function of a Snapshot, with nothing kept from one to the next: what the
 // incremental one is held against.
@@ -39,6 +39,8 @@ type scratchGateways struct {
 	n      *snapshot.Snapshot
 	sc     *scope.Scope
 	tables *Tables
+	// outbound are the tables of virtual hosts.
+	outbound *outbound.Tables
 
 	bound map[string]*boundServices // by Gateway, once asked for
 }
@@ -47,16 +49,16 @@ type scratchGateways struct {
 type scratchPort struct {
 	number  int
 	bind    string
-	servers []*gatewayServer
+	servers []*server
 }
 
 // scratchMerge are all servers of a router.
 type scratchMerge struct {
 	ports      []*scratchPort
-	byRoute    map[string][]*gatewayServer
+	byRoute    map[string][]*server
 	routeNames []string
 
-	plain  map[int]*gatewayServer    // the first server of each port whose first is plain text
+	plain  map[int]*server           // the first server of each port whose first is plain text
 	used   map[int]bool              // the ports with any
 	joined map[bindPort]bool         // where others than the first server joined one with TLS
 	names  map[sniName]struct{}      // the SNI names that are taken
@@ -72,7 +74,7 @@ type sniName struct {
 // stand together at one port the first wins.
 func (g *scratchGateways) merge() *scratchMerge {
 	m := &scratchMerge{
-		byRoute: map[string][]*gatewayServer{}, plain: map[int]*gatewayServer{}, used: map[int]bool{},
+		byRoute: map[string][]*server{}, plain: map[int]*server{}, used: map[int]bool{},
 		joined: map[bindPort]bool{},
 		names:  map[sniName]struct{}{}, at: map[bindPort]*scratchPort{},
 	}
@@ -100,7 +102,7 @@ func (g *scratchGateways) merge() *scratchMerge {
 }
 
 // add takes a server in, if it can stand beside those that are there.
-func (m *scratchMerge) add(s *gatewayServer) {
+func (m *scratchMerge) add(s *server) {
 	if s.TLS != nil && !m.claimNames(s) || !m.admits(s) {
 		return
 	}
@@ -121,7 +123,7 @@ func (m *scratchMerge) add(s *gatewayServer) {
 // admits decides by the first server of the port. Beside plain text stands HTTP, and anything at another address.
 // Beside TLS stand servers with routes of their own, one at each address without TLS, if it comes before all others but
 // the first.
-func (m *scratchMerge) admits(s *gatewayServer) bool {
+func (m *scratchMerge) admits(s *server) bool {
 	if !m.used[s.port] {
 		m.used[s.port] = true
 		if s.TLS == nil || s.Port.Protocol.IsHTTP() {
@@ -142,12 +144,12 @@ func (m *scratchMerge) admits(s *gatewayServer) bool {
 }
 
 // mixes reports whether two servers can share a port in plain text.
-func (s *gatewayServer) mixes(o *gatewayServer) bool {
+func (s *server) mixes(o *server) bool {
 	return s.Port.Protocol.IsHTTP() && o.Port.Protocol.IsHTTP()
 }
 
 // claimNames takes the SNI names of a server; it takes none if one is taken already.
-func (m *scratchMerge) claimNames(s *gatewayServer) bool {
+func (m *scratchMerge) claimNames(s *server) bool {
 	at := bindPort{s.Bind, s.port}
 	for _, h := range s.Hosts {
 		if _, ok := m.names[sniName{at, h}]; ok {
@@ -185,7 +187,7 @@ func (g *scratchGateways) boundTo(gateway string) *boundServices {
 
 // shared are the hosts that a server and a VirtualService have in common: of a name and a pattern that covers it, the
 // narrower.
-func sharedHosts(s *gatewayServer, vs *value.VirtualService) []string {
+func sharedHosts(s *server, vs *value.VirtualService) []string {
 	var out []string
 	add := func(host string) {
 		if host = strings.ToLower(host); !slices.Contains(out, host) {
@@ -232,7 +234,7 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	}
 	var parts []*encodecache.Fragment
 	for _, c := range chains {
-		if f := g.tables.gateways.chains.Get(c); len(f.Bytes()) > 0 { // else it is left out
+		if f := g.tables.chains.Get(c); len(f.Bytes()) > 0 { // else it is left out
 			k.TLS = k.TLS || c.ServerNames != "" || c.TLS != nil
 			parts = append(parts, f)
 		}
@@ -243,13 +245,13 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	return encodecache.NewComposite(
 		xdstype.ListenerURL,
 		k.Name(),
-		g.tables.gateways.listeners.Get(k),
+		g.tables.listeners.Get(k),
 		slices.Values(parts),
 	)
 }
 
 // httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
-func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer,
+func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *server,
 	tls *value.ServerTLS) gen.GatewayChainKey {
 	k := gen.GatewayChainKey{
 		Mesh: g.n.Mesh.HTTP, Filters: g.sc.Traits.Filters, HTTP10: g.sc.Traits.HTTP10,
@@ -266,7 +268,7 @@ func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *gatewayServer,
 
 // chains are the chains of a server that is no plain HTTP. taken are the SNI names of the routes of servers that pass
 // TLS through.
-func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
+func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *server,
 	taken map[string]struct{}) []gen.GatewayChainKey {
 	switch {
 	case s.terminatesHTTPS():
@@ -290,7 +292,7 @@ func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *gatewayServer,
 }
 
 // tcpRoute is what the first VirtualService with a TCP route for a server forwards to.
-func (g *scratchGateways) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
+func (g *scratchGateways) tcpRoute(s *server) (gen.TCPProxyKey, bool) {
 	for _, vs := range g.boundTo(s.gateway).list {
 		if !takesScratch(s, vs) {
 			continue
@@ -306,7 +308,7 @@ func (g *scratchGateways) tcpRoute(s *gatewayServer) (gen.TCPProxyKey, bool) {
 }
 
 // passthroughChains are those of the TLS routes for a server: one for each match, by its SNI names.
-func (g *scratchGateways) passthroughChains(s *gatewayServer, taken map[string]struct{}) []gen.GatewayChainKey {
+func (g *scratchGateways) passthroughChains(s *server, taken map[string]struct{}) []gen.GatewayChainKey {
 	var out []gen.GatewayChainKey
 	for _, vs := range g.boundTo(s.gateway).list {
 		if !takesScratch(s, vs) {
@@ -326,7 +328,7 @@ func (g *scratchGateways) passthroughChains(s *gatewayServer, taken map[string]s
 }
 
 // takes reports whether a server has a host in common with a VirtualService.
-func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
+func takesScratch(s *server, vs *value.VirtualService) bool {
 	return slices.ContainsFunc(s.Hosts, func(h value.ServerHost) bool {
 		ns, host := h.Namespace, h.Host
 		return (ns == "*" || ns == vs.Namespace) && slices.ContainsFunc(vs.Hosts, func(o string) bool {
@@ -336,10 +338,10 @@ func takesScratch(s *gatewayServer, vs *value.VirtualService) bool {
 }
 
 // forward is where the destinations of a TCP or TLS route lead.
-func (g *scratchGateways) forward(s *gatewayServer, vs *value.VirtualService,
+func (g *scratchGateways) forward(s *server, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: s.Port.Name, Number: s.Port.Number, Protocol: s.Port.Protocol}
-	return g.tables.View(g.n, g.sc).Routed(vs, routes, port).TCP
+	return g.outbound.View(g.n, g.sc).Routed(vs, routes, port).TCP
 }
 
 // scratchHost is a virtual host of a gateway in the making.
@@ -352,7 +354,7 @@ type scratchHost struct {
 
 // routeConfiguration is the one that a few servers share: for each host that they and VirtualServices have in common,
 // the routes of all of these, one after the other.
-func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServer) *encodecache.Entry {
+func (g *scratchGateways) routeConfiguration(name string, servers []*server) *encodecache.Entry {
 	hosts := map[string]*scratchHost{}
 	known := map[scratchBound]*gen.RoutesKey{}
 	for _, s := range servers {
@@ -376,15 +378,15 @@ func (g *scratchGateways) routeConfiguration(name string, servers []*gatewayServ
 			}
 		}
 	}
-	header := g.tables.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name})
+	header := g.outbound.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name})
 	if len(hosts) == 0 {
 		return outbound.Compose(name, header, outbound.VirtualHosts{},
-			g.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: servers[0].Port.Number}))
+			g.tables.blackhole.Get(gen.BlackholeKey{Port: servers[0].Port.Number}))
 	}
 	return outbound.Compose(name, header, g.virtualHosts(hosts), nil)
 }
 
-func hostAt(hosts map[string]*scratchHost, host string, s *gatewayServer) *scratchHost {
+func hostAt(hosts map[string]*scratchHost, host string, s *server) *scratchHost {
 	if hosts[host] == nil {
 		hosts[host] = &scratchHost{port: s.Port.Number}
 	}
@@ -400,7 +402,7 @@ type scratchBound struct {
 
 // routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route
 // configuration it is the same for all servers of the Gateway.
-func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gatewayServer,
+func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *server,
 	vs *value.VirtualService) *gen.RoutesKey {
 	id := scratchBound{s.gateway, vs}
 	if k, ok := known[id]; ok {
@@ -409,8 +411,8 @@ func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *gat
 	known[id] = nil
 	port := s.Port.Number
 	if refused, routed := g.sc.Verdicts(vs, port, s.gateway); routed {
-		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused,
-			Destinations: (&gatewayStep{tables: g.tables, n: g.n, sc: g.sc}).destinationsOf(vs), TLS: s.TLS != nil}
+		to := (&step{tables: g.tables, outbound: g.outbound, n: g.n, sc: g.sc}).destinationsOf(vs)
+		known[id] = &gen.RoutesKey{Service: vs, Port: port, Refused: refused, Destinations: to, TLS: s.TLS != nil}
 	}
 	return known[id]
 }
@@ -434,11 +436,11 @@ func (g *scratchGateways) virtualHosts(hosts map[string]*scratchHost) outbound.V
 			k.Routes, k.More = group.routes.RoutesKey, group.routes.Next
 		}
 		for l := group.routes; l != nil && g.sc.Traits.Filters&value.IstioFilters == 0; l = l.Next {
-			if l.Service.RegexSize > g.tables.RegexSize {
-				k.RegexSize = g.tables.RegexSize
+			if l.Service.RegexSize > g.outbound.RegexSize {
+				k.RegexSize = g.outbound.RegexSize
 			}
 		}
-		items = append(items, chunked.Item[*encodecache.Fragment]{Key: names[0], Value: g.tables.Routes.Hosts.Get(k)})
+		items = append(items, chunked.Item[*encodecache.Fragment]{Key: names[0], Value: g.outbound.Routes.Hosts.Get(k)})
 	}
 	return chunked.New(items)
 }

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
@@ -12,32 +14,6 @@ import (
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
-
-// TestServersAtOnePort: which servers stand beside those before them.
-func TestServersAtOnePort(t *testing.T) {
-	mesh := "service edge.gw.svc.cluster.local gw port=80/HTTP,443/HTTPS\n"
-	for servers, want := range map[string]string{
-		"7000/HTTP/*/a;7000/GRPC/*/b;7000/TCP/*/c;7000/HTTPS/*/d":          "[HTTP GRPC]",
-		"7000/TCP/*/a;7000/TCP/*/b;7000/HTTP/*/c":                          "[TCP]",
-		"7000/HTTPS/*/a;7000/HTTPS/*/a;7000/HTTPS/*/b":                     "[HTTPS HTTPS]",
-		"7000/HTTPS/*/a;7000/HTTP/*/b;7000/HTTP2/*/c;7000/HTTPS/*/d":       "[HTTPS HTTP HTTPS]",
-		"7000/HTTPS/*/a;7000/HTTPS/*/b;7000/HTTP/*/c":                      "[HTTPS HTTPS]",
-		"7000/REDIRECT/*/a;7000/HTTP/*/a;7000/REDIRECT/*/a;7000/HTTPS/*/a": "[HTTP HTTP]",
-	} {
-		n := meshOf(t, mesh+"gateway gw/one app=edge server="+servers)
-		b := NewTables().newBase(n, scope.Facts{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true}},
-			value.Labels{"app": "edge"})
-		var got []string
-		for _, p := range b.router.ports.All() {
-			for _, s := range p.admitted.All() {
-				got = append(got, string(s.Port.Protocol))
-			}
-		}
-		if fmt.Sprint(got) != want {
-			t.Errorf("%s: %v, want %s", servers, got, want)
-		}
-	}
-}
 
 // routerPorts are the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts. Its
 // services and what is at its address 10.0.0.1 are those of b.
@@ -55,8 +31,12 @@ func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f scope.Facts)
 	p := &proxy.Proxy{Namespace: "gw", Addresses: []string{"10.0.0.1"}, Labels: proxy.PackLabels(value.Labels{"app": "edge"}),
 		Traits: value.Traits{Type: value.Router, IPv4: true}}
 	f, labels := factsOf(v, p)
-	for _, port := range NewTables().newBase(v.Snapshot, f, labels).router.ports.All() {
-		got = append(got, port.mode().first.port)
+	for name := range NewTables().newBase(v.Snapshot, f, labels).listeners.All() {
+		number, err := strconv.Atoi(name[strings.LastIndexByte(name, '_')+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, number)
 	}
 	return got, f
 }
@@ -122,7 +102,7 @@ func TestGatewayPortOfServiceEntry(t *testing.T) {
 			t.Errorf("%s: %v, want %d", name, got, c.want)
 		}
 	}
-	entry.Labels = value.Labels{untranslatedLabel: ""}
+	entry.Labels = value.Labels{"experimental.istio.io/disable-gateway-port-translation": ""}
 	got, _ := routerPorts(t, &snapshottest.Batch{
 		Services:  map[value.ServiceKey]*value.Service{entry.ServiceKey: entry},
 		Endpoints: map[value.ServiceKey][]*value.Endpoint{entry.ServiceKey: at},

@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"bytes"
@@ -6,11 +6,16 @@ import (
 	"slices"
 	"testing"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -19,39 +24,74 @@ import (
 
 // TestRoutersEqualScratch: whatever Gateways, VirtualServices, Services and DestinationRules come, change and go, the
 // listeners and routes of routers are those that they would have from nothing, and those that the plain function in
-// gateways_scratch_test.go gives them.
+// scratch_test.go gives them.
 func TestRoutersEqualScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &routerMachine{tables: NewTables()}
-		m.builder = snapshot.NewBuilder(m)
-		snapshottest.Apply(m.builder, &snapshottest.Batch{Mesh: testMesh(0)})
+		m := newMachine()
 		for _, f := range []scope.Facts{
 			{Namespace: "gw", Traits: value.Traits{Type: value.Router, IPv4: true, Filters: value.AllFilters}},
 			{Namespace: "a", Traits: value.Traits{Type: value.Router, IPv6: true, Unprivileged: true}},
 		} {
-			labels := value.Labels{"app": "edge"}
-			f.Labels = value.LabelsKey(labels)
-			m.bases = append(m.bases, m.tables.newBase(m.builder.View().Snapshot, f, labels))
+			m.join(f)
 		}
 		t.Repeat(map[string]func(*rapid.T){"": m.check, "batch": m.batch})
 	})
 }
 
-// routerMachine is a random mesh behind gateways, and what routers have of it.
-type routerMachine struct {
-	tables  *Tables
+// machine is a random mesh behind gateways, and what routers have of it.
+type machine struct {
+	tables  Tables
+	calls   outbound.Tables
+	trims   *scope.Trims
 	builder *snapshot.Builder
-	bases   []*base
+	clients []*client
+}
+
+// client is one class of routers.
+type client struct {
+	scope  *scope.Scope
+	snap   *snapshot.Snapshot
+	router *Router
+}
+
+func newMachine() *machine {
+	faults := checked.NewFaults()
+	m := &machine{tables: NewTables(faults), calls: outbound.NewTables(faults), trims: scope.NewTrims()}
+	m.builder = snapshot.NewBuilder(m)
+	mesh := istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root", TrustDomain: "cluster.local"}, "cluster.local",
+		"Kubernetes")
+	snapshottest.Apply(m.builder, &snapshottest.Batch{Mesh: mesh})
+	return m
+}
+
+// join adds a class of routers that the Gateways for app=edge select.
+func (m *machine) join(f scope.Facts) *client {
+	labels := value.Labels{"app": "edge"}
+	f.Labels = value.LabelsKey(labels)
+	c := &client{scope: scope.New(f, labels, m.trims)}
+	m.fresh(c)
+	m.clients = append(m.clients, c)
+	return c
+}
+
+// fresh makes the router of a class from nothing, apart from what others have.
+func (m *machine) fresh(c *client) {
+	n := m.builder.View().Snapshot
+	m.tables.routers = &memory{}
+	c.snap, c.router = n, m.tables.Advance(nil, Change{Scope: c.scope, Now: n,
+		Affected: scope.Everything(scope.NewMemo(n), c.scope)}, &m.calls)
 }
 
 // Publish implements snapshot.Listener.
-func (m *routerMachine) Publish(v *snapshot.View, d *snapshot.Delta) {
-	for i, b := range m.bases {
-		m.bases[i] = m.tables.advance(b, v.Snapshot, scope.AffectedBy(b.snap, v.Snapshot, d))
+func (m *machine) Publish(v *snapshot.View, d *snapshot.Delta) {
+	for _, c := range m.clients {
+		c.router = m.tables.Advance(c.router, Change{Scope: c.scope, Old: c.snap, Now: v.Snapshot,
+			Affected: scope.AffectedBy(c.snap, v.Snapshot, d)}, &m.calls)
+		c.snap = v.Snapshot
 	}
 }
 
-func (m *routerMachine) batch(t *rapid.T) {
+func (m *machine) batch(t *rapid.T) {
 	b := &snapshottest.Batch{
 		Services: map[value.ServiceKey]*value.Service{}, VirtualServices: map[value.ObjectKey]*value.VirtualService{},
 		DestinationRules: map[value.ObjectKey]*value.DestinationRule{}, Gateways: map[value.ObjectKey]*value.Gateway{},
@@ -62,7 +102,7 @@ func (m *routerMachine) batch(t *rapid.T) {
 	snapshottest.Apply(m.builder, b)
 }
 
-func (m *routerMachine) change(t *rapid.T, b *snapshottest.Batch) {
+func (m *machine) change(t *rapid.T, b *snapshottest.Batch) {
 	meta := value.Meta{Namespace: pick(t, "namespace", "gw", "a"), Name: pick(t, "name", "x", "y", "z"),
 		Created: int64(rapid.IntRange(0, 2).Draw(t, "created"))}
 	key := func(kind value.Kind) value.ObjectKey {
@@ -87,13 +127,7 @@ func (m *routerMachine) change(t *rapid.T, b *snapshottest.Batch) {
 	case "rule":
 		b.DestinationRules[key(value.KindDestinationRule)] = nil
 		if !gone {
-			d := randomRule(t, meta)
-			d.Host = pick(t, "ruled", "one.a.svc.cluster.local", "two.gw.svc.cluster.local",
-				"*.a.svc.cluster.local")
-			if rapid.Bool().Draw(t, "hashes") {
-				hash := &networking.DestinationRule{TrafficPolicy: hashing(pick(t, "header", "x-one", "x-two"))}
-				d.Policy = istio.Policy(hash).Policy
-			}
+			d := routerRule(t, meta)
 			b.DestinationRules[key(value.KindDestinationRule)] = d
 		}
 	case "service":
@@ -106,12 +140,35 @@ func (m *routerMachine) change(t *rapid.T, b *snapshottest.Batch) {
 	}
 }
 
-func hashing(header string) *networking.TrafficPolicy {
-	return &networking.TrafficPolicy{
-		LoadBalancer: &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{
-			ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
-				HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName{HttpHeaderName: header}},
-		}}}
+// routerRule says how destinations of routes are called: what virtual hosts and chains of bytes read of it.
+func routerRule(t *rapid.T, meta value.Meta) *value.DestinationRule {
+	d := &value.DestinationRule{Meta: meta, Export: exportTo(t, meta.Namespace)}
+	d.From = []value.ObjectKey{d.Object()}
+	d.Host = pick(t, "ruled", "one.a.svc.cluster.local", "two.gw.svc.cluster.local", "*.a.svc.cluster.local")
+	policy := &value.PortPolicies{}
+	switch pick(t, "policy", "none", "idle", "header", "address") {
+	case "none":
+		return d
+	case "idle":
+		policy.Pool = &value.ConnectionPool{TCPIdle: value.Duration{
+			Seconds: int64(rapid.IntRange(1, 2).Draw(t, "idle")), Set: true}}
+	case "header":
+		policy.Balancer = &value.LoadBalancer{Hash: &value.ConsistentHash{By: value.HashHeader,
+			Name: pick(t, "header", "x-one", "x-two")}}
+	case "address":
+		policy.Balancer = &value.LoadBalancer{Hash: &value.ConsistentHash{By: value.HashAddress, Address: true}}
+	}
+	d.Policy = policy
+	return d
+}
+
+func pick(t *rapid.T, what string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(t, what)
+}
+
+func exportTo(t *rapid.T, ns string) value.Visibility {
+	return value.NewVisibility(rapid.SampledFrom([][]string{nil, {"."}, {"*"}, {"gw"}, {"a", "."}}).Draw(t, "exportTo"),
+		nil, ns)
 }
 
 // destinationService is one that routes lead to, or the router's own, whose ports lead to others of the router.
@@ -210,7 +267,7 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 			spec.Http[0].Match = []*networking.HTTPMatchRequest{{
 				Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(t, "prefix", "/a", "/b")}}}}
 		case "regex":
-			spec.Http[0].Match, size = matchRegex(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
+			spec.Http[0].Match, size = regexMatch(pick(t, "expression", "/[0-9a-f-]{36}", "/a+"))
 		case "port":
 			spec.Http[0].Match = []*networking.HTTPMatchRequest{{Port: rapid.SampledFrom([]uint32{80, 443}).Draw(t,
 				"matched")}}
@@ -235,42 +292,34 @@ func routerService(t *rapid.T, meta value.Meta) *value.VirtualService {
 }
 
 // check holds what routers have against what they would have from nothing.
-func (m *routerMachine) check(t *rapid.T) {
-	n := m.builder.View().Snapshot
-	for _, b := range m.bases {
-		fresh := m.tables.newBase(n, b.scope.Facts, b.scope.Labels)
-		plain := &scratchGateways{n: n, sc: b.scope, tables: m.tables}
+func (m *machine) check(t *rapid.T) {
+	for _, c := range m.clients {
+		fresh := &client{scope: c.scope}
+		m.fresh(fresh)
+		plain := &scratchGateways{n: c.snap, sc: c.scope, tables: &m.tables, outbound: &m.calls}
 		listeners, routes := plain.config()
-		for _, c := range []struct {
-			kind  string
-			is    Section
-			new   Section
-			plain []*encodecache.Entry
-			parts func(*encodecache.Entry) string
-		}{{"listener", b.listeners, fresh.listeners, listeners, sortedParts}, {"route", b.routes, fresh.routes, routes,
-			func(e *encodecache.Entry) string { return string(e.Message()) }}} {
-			want := map[string]string{}
-			for _, e := range c.plain {
-				want[e.Name()] = c.parts(e)
-			}
-			got, scratch := map[string]string{}, map[string]string{}
-			for name, e := range c.is.All() {
-				got[name] = c.parts(e)
-			}
-			for name, e := range c.new.All() {
-				scratch[name] = c.parts(e)
-			}
-			if d := difference(got, scratch); d != "" {
-				t.Fatalf("%s for %s, incremental and from nothing: %s", c.kind, b.scope.Namespace, d)
-			}
-			for name, e := range c.is.All() {
-				if f, _ := c.new.Get(name); f.Version() != e.Version() {
-					t.Fatalf("%s %s for %s has another version than from nothing", c.kind, name, b.scope.Namespace)
-				}
-			}
-			if d := difference(scratch, want); d != "" {
-				t.Fatalf("%s for %s, from nothing and plainly: %s", c.kind, b.scope.Namespace, d)
-			}
+		same(t, c.router.Listeners(), fresh.router.Listeners(), listeners, sortedParts)
+		same(t, c.router.Routes(), fresh.router.Routes(), routes,
+			func(e *encodecache.Entry) string { return string(e.Message()) })
+	}
+}
+
+// same fails unless resources that came step by step, those from nothing, and those that the plain function gives are
+// the same, by what content says of each.
+func same(t *rapid.T, got, fresh section.Section, plain []*encodecache.Entry, content func(*encodecache.Entry) string) {
+	want := map[string]string{}
+	for _, e := range plain {
+		want[e.Name()] = content(e)
+	}
+	if got.Len() != fresh.Len() || got.Len() != len(want) {
+		t.Fatalf("%d resources, from nothing %d, plainly %d", got.Len(), fresh.Len(), len(want))
+	}
+	for name, e := range got.All() {
+		if f, ok := fresh.Get(name); !ok || f.Version() != e.Version() || content(f) != content(e) {
+			t.Fatalf("%s is another one than from nothing", name)
+		}
+		if w, ok := want[name]; !ok || content(e) != w {
+			t.Fatalf("%s is another one than plainly", name)
 		}
 	}
 }
@@ -285,4 +334,14 @@ func sortedParts(e *encodecache.Entry) string {
 	}
 	slices.SortFunc(parts[1:], bytes.Compare)
 	return fmt.Sprintf("%x", slices.CompactFunc(parts, bytes.Equal))
+}
+
+// regexMatch is a match by an expression, with the size of its program.
+func regexMatch(expression string) ([]*networking.HTTPMatchRequest, int) {
+	size, err := new(envoytext.Meter).Size(expression)
+	if err != nil {
+		panic(err)
+	}
+	return []*networking.HTTPMatchRequest{{
+		Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}}}, size
 }

@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayServer is one server of a Gateway, at one port of the router's own. Immutable; one that did not change keeps
+// server is one server of a Gateway, at one port of the router's own. Immutable; one that did not change keeps
 // its pointer.
-type gatewayServer struct {
+type server struct {
 	*value.Server
 	// gateway is "namespace/name".
 	gateway string
@@ -32,7 +32,7 @@ type gatewayServer struct {
 
 // serverHost is one host of a server: a name or a pattern, for VirtualServices of a namespace, or of all ("*").
 type serverHost struct {
-	server          *gatewayServer
+	server          *server
 	namespace, host string
 	key             string // tells it from the others of its server
 }
@@ -48,10 +48,10 @@ type bindPort struct {
 	port int
 }
 
-func (s *gatewayServer) at() bindPort { return bindPort{s.Bind, s.port} }
+func (s *server) at() bindPort { return bindPort{s.Bind, s.port} }
 
-// gatewayRank is the common first part of the ranks of a Gateway's servers.
-func gatewayRank(gw *value.Gateway) string {
+// rankOf is the common first part of the ranks of a Gateway's servers.
+func rankOf(gw *value.Gateway) string {
 	return indexKey(fmt.Sprintf("%012d", gw.Created), gw.Name, gw.Namespace)
 }
 
@@ -74,18 +74,18 @@ func below[V comparable](m chunked.Map[V], prefix string) iter.Seq2[string, V] {
 
 // serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank,
 // are taken over.
-func serversOf(sc *scope.Scope, gw *value.Gateway, before []*gatewayServer) []*gatewayServer {
+func serversOf(sc *scope.Scope, gw *value.Gateway, before []*server) []*server {
 	if gw == nil {
 		return nil
 	}
-	rank := gatewayRank(gw)
-	byName := map[string]*gatewayServer{}
+	rank := rankOf(gw)
+	byName := map[string]*server{}
 	for _, s := range before {
 		byName[s.Port.Name] = s
 	}
-	out := make([]*gatewayServer, len(gw.Servers))
+	out := make([]*server, len(gw.Servers))
 	for i, spec := range gw.Servers {
-		var had *gatewayServer
+		var had *server
 		if had = byName[spec.Port.Name]; i < len(before) &&
 			before[i].Port.Name == spec.Port.Name {
 			had = before[i]
@@ -98,13 +98,13 @@ func serversOf(sc *scope.Scope, gw *value.Gateway, before []*gatewayServer) []*g
 			}
 			spec = had.Server // what is made of it is found by its pointers
 		}
-		out[i] = newGatewayServer(gw, spec, at, ownPort(&sc.Facts, spec.Port.Number))
+		out[i] = newServer(gw, spec, at, ownPort(&sc.Facts, spec.Port.Number))
 	}
 	return out
 }
 
-func newGatewayServer(gw *value.Gateway, spec *value.Server, rank string, port int) *gatewayServer {
-	s := &gatewayServer{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta),
+func newServer(gw *value.Gateway, spec *value.Server, rank string, port int) *server {
+	s := &server{Server: spec, gateway: gw.Namespace + "/" + gw.Name, owner: ownerOf(gw.Meta),
 		rank: rank, port: port}
 	switch {
 	case s.Port.Protocol.IsHTTP():
@@ -122,31 +122,31 @@ func newGatewayServer(gw *value.Gateway, spec *value.Server, rank string, port i
 	return s
 }
 
-func (s *gatewayServer) terminatesHTTPS() bool {
+func (s *server) terminatesHTTPS() bool {
 	return s.Port.Protocol == value.HTTPS && s.TLS != nil && !s.passthrough()
 }
 
 // passthrough reports whether the server leaves TLS to the backends.
-func (s *gatewayServer) passthrough() bool {
+func (s *server) passthrough() bool {
 	return s.TLS != nil && s.TLS.Mode == value.PassthroughTLS
 }
 
 // routesAlike reports whether two servers have the same routes.
-func (s *gatewayServer) routesAlike(o *gatewayServer) bool {
+func (s *server) routesAlike(o *server) bool {
 	return s.route == o.route && s.gateway == o.gateway && s.rank == o.rank && s.profile() == o.profile() &&
 		s.Redirect == o.Redirect &&
 		slices.Equal(s.Hosts, o.Hosts)
 }
 
 // profile is what the routes of a VirtualService depend on about the server that has them.
-func (s *gatewayServer) profile() string {
+func (s *server) profile() string {
 	return indexKey(strconv.Itoa(s.Port.Number), strconv.FormatBool(s.TLS != nil))
 }
 
 // sniNames are the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways that
 // ask for one name for VirtualServices of different namespaces the first has it, for Envoy refuses a listener in which
 // two chains take the same connections.
-func (s *gatewayServer) sniNames() []string {
+func (s *server) sniNames() []string {
 	names := gen.ServerNames(s.sniHosts())
 	if names == "" {
 		return []string{"*"}
@@ -155,7 +155,7 @@ func (s *gatewayServer) sniNames() []string {
 }
 
 // sniHosts are the host names of a server, without namespaces.
-func (s *gatewayServer) sniHosts() []string {
+func (s *server) sniHosts() []string {
 	out := make([]string, 0, len(s.asks))
 	for _, h := range s.asks {
 		out = append(out, h.host)

@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 )
 
 // changeRoutes is a route configuration with an edit; nil if no server has it any more. r may be nil.
-func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit) *gatewayRoutes {
+func (s *step) changeRoutes(name string, r *routeConfig, e *routesEdit) *routeConfig {
 	next := r.change(name, e.changes)
 	s.markAnchors(r, next, e.changes)
 	if next.servers.Len() == 0 {
 		return nil
 	}
-	hosts, groups := chunked.Edits[string]{}, chunked.Edits[*gatewayHost]{}
+	hosts, groups := chunked.Edits[string]{}, chunked.Edits[*hostRoutes]{}
 	touched := map[string]struct{}{}
 	for host := range e.hosts {
 		old := next.host(host)
@@ -52,7 +52,7 @@ func (s *gatewayStep) changeRoutes(name string, r *gatewayRoutes, e *routesEdit)
 }
 
 // host is a host of a route configuration, or nil.
-func (r *gatewayRoutes) host(host string) *gatewayHost {
+func (r *routeConfig) host(host string) *hostRoutes {
 	group, ok := r.hosts.Get(host)
 	if !ok {
 		return nil
@@ -63,8 +63,8 @@ func (r *gatewayRoutes) host(host string) *gatewayHost {
 
 // virtualHost encodes the hosts of a group as one virtual host, named after the most specific; nil if the group is
 // empty.
-func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f *encodecache.Fragment) {
-	var first *gatewayHost
+func (s *step) virtualHost(r *routeConfig, group string) (key string, f *encodecache.Fragment) {
+	var first *hostRoutes
 	var names []string
 	for _, h := range below(r.groups, group) {
 		if first == nil {
@@ -85,9 +85,9 @@ func (s *gatewayStep) virtualHost(r *gatewayRoutes, group string) (key string, f
 		for l := first.routes; l != nil; l = l.Next {
 			size = max(size, l.Service.RegexSize)
 		}
-		k.RegexSize = s.tables.RegexLimit(s.sc.Traits, size)
+		k.RegexSize = s.outbound.RegexLimit(s.sc.Traits, size)
 	}
-	return first.host, s.tables.Routes.Hosts.Get(k)
+	return first.host, s.outbound.Routes.Hosts.Get(k)
 }
 
 // specificity orders names before patterns, longer ones first.

@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"slices"
@@ -8,27 +8,27 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayPort is one port of a router with all servers that want it, and those of them that have it. Of servers that
+// portServers is one port of a router with all servers that want it, and those of them that have it. Of servers that
 // cannot stand together the first by rank wins. Immutable; what does not conflict with a change is not looked at.
-type gatewayPort struct {
-	servers  chunked.Map[*gatewayServer] // rank
-	stakes   chunked.Map[*gatewayServer] // what servers may conflict about, rank
-	admitted chunked.Map[*gatewayServer] // bind, rank
+type portServers struct {
+	servers  chunked.Map[*server] // rank
+	stakes   chunked.Map[*server] // what servers may conflict about, rank
+	admitted chunked.Map[*server] // bind, rank
 }
 
 // serverChange is a server that comes (no old), goes (no new), or is another one now. Both have the same rank and port.
-type serverChange struct{ old, new *gatewayServer }
+type serverChange struct{ old, new *server }
 
 // portMode is how a port decides about servers: by the first of all.
 type portMode struct {
-	first *gatewayServer
+	first *server
 	// plain: beside the first stands HTTP if it is HTTP too, and anything at another address. Else beside it stand
 	// servers with routes of their own, and one at each address without TLS, if it comes before all others there but
 	// the first.
 	plain bool
 }
 
-func (p *gatewayPort) mode() portMode {
+func (p *portServers) mode() portMode {
 	for _, s := range p.servers.All() {
 		return portMode{s, s.TLS == nil || s.Port.Protocol.IsHTTP()}
 	}
@@ -54,7 +54,7 @@ func routeStake(route string) string { return indexKey("route", route) }
 func openStake(bind string) string   { return indexKey("open", bind) }
 
 // stakes are what a server takes on its port, so that another server that wants the same conflicts with it.
-func (s *gatewayServer) stakes() (out []string) {
+func (s *server) stakes() (out []string) {
 	if s.TLS == nil {
 		out = append(out, openStake(s.Bind))
 	} else {
@@ -69,7 +69,7 @@ func (s *gatewayServer) stakes() (out []string) {
 }
 
 // disturbs are the stakes about which a server may conflict with others.
-func (m portMode) disturbs(s *gatewayServer) []string {
+func (m portMode) disturbs(s *server) []string {
 	if !m.plain {
 		out := s.stakes()
 		if s.TLS != nil {
@@ -81,9 +81,9 @@ func (m portMode) disturbs(s *gatewayServer) []string {
 }
 
 // change is p after servers come and go, and the changes that this makes to those that have the port.
-func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChange) {
-	next := &gatewayPort{servers: p.servers, stakes: p.stakes, admitted: p.admitted}
-	servers, stakes := chunked.Edits[*gatewayServer]{}, chunked.Edits[*gatewayServer]{}
+func (p *portServers) change(changes []serverChange) (*portServers, []serverChange) {
+	next := &portServers{servers: p.servers, stakes: p.stakes, admitted: p.admitted}
+	servers, stakes := chunked.Edits[*server]{}, chunked.Edits[*server]{}
 	for _, c := range changes {
 		if c.old != nil {
 			servers.Drop(c.old.rank)
@@ -100,7 +100,7 @@ func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChan
 	}
 	next.servers, next.stakes = servers.Apply(p.servers), stakes.Apply(p.stakes)
 	mode := next.mode()
-	var open []*gatewayServer
+	var open []*server
 	if mode.same(p.mode()) {
 		open = next.disturbed(mode, changes)
 	} else {
@@ -113,10 +113,10 @@ func (p *gatewayPort) change(changes []serverChange) (*gatewayPort, []serverChan
 
 // disturbed are the servers of p about which must be decided anew after changes, by rank: those that came, and those
 // that conflict with any that came or went, or with one of these.
-func (p *gatewayPort) disturbed(mode portMode, changes []serverChange) []*gatewayServer {
-	seen := map[*gatewayServer]struct{}{}
+func (p *portServers) disturbed(mode portMode, changes []serverChange) []*server {
+	seen := map[*server]struct{}{}
 	known := map[string]struct{}{}
-	var queue, out []*gatewayServer
+	var queue, out []*server
 	for _, c := range changes {
 		if c.old != nil {
 			queue = append(queue, c.old)
@@ -146,7 +146,7 @@ func (p *gatewayPort) disturbed(mode portMode, changes []serverChange) []*gatewa
 	return out
 }
 
-func byRank(a, b *gatewayServer) int { return strings.Compare(a.rank, b.rank) }
+func byRank(a, b *server) int { return strings.Compare(a.rank, b.rank) }
 
 // verdicts collect who has what while servers are decided about in the order of their ranks.
 type serverVerdicts struct {
@@ -158,10 +158,10 @@ type serverVerdicts struct {
 
 // decide decides about the open servers; the others of before stay as they are. It sets who is admitted and returns
 // what changed of that.
-func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatewayPort,
+func (p *portServers) decide(mode portMode, open []*server, before *portServers,
 	changes []serverChange) []serverChange {
 	v := &serverVerdicts{mode, map[string]struct{}{}, map[string]struct{}{}, map[string]struct{}{}}
-	undecided := map[*gatewayServer]struct{}{}
+	undecided := map[*server]struct{}{}
 	for _, s := range open {
 		undecided[s] = struct{}{}
 	}
@@ -171,7 +171,7 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 		}
 	}
 	byRank := map[string]serverChange{}
-	note := func(s *gatewayServer, admitted bool) {
+	note := func(s *server, admitted bool) {
 		c := byRank[s.rank]
 		if admitted {
 			c.new = s
@@ -187,7 +187,7 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 		note(s, v.admit(s, func() bool { return before.joinedBefore(s, mode, undecided) }))
 	}
 	var out []serverChange
-	admitted := chunked.Edits[*gatewayServer]{}
+	admitted := chunked.Edits[*server]{}
 	for rank, c := range byRank {
 		if c.old == c.new {
 			continue
@@ -206,7 +206,7 @@ func (p *gatewayPort) decide(mode portMode, open []*gatewayServer, before *gatew
 
 // joinedBefore reports whether a server that is decided about already stands at the address of s, before s but not
 // first of all.
-func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided map[*gatewayServer]struct{}) bool {
+func (p *portServers) joinedBefore(s *server, mode portMode, undecided map[*server]struct{}) bool {
 	for _, o := range below(p.admitted, s.Bind) {
 		if o.rank >= s.rank {
 			return false
@@ -220,7 +220,7 @@ func (p *gatewayPort) joinedBefore(s *gatewayServer, mode portMode, undecided ma
 
 // admit takes a server in if it can stand beside those before it. joined tells whether one that is decided about
 // already stands there.
-func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
+func (v *serverVerdicts) admit(s *server, joined func() bool) bool {
 	if s.TLS != nil && !v.claimNames(s) {
 		return false
 	}
@@ -244,7 +244,7 @@ func (v *serverVerdicts) admit(s *gatewayServer, joined func() bool) bool {
 }
 
 // claimNames takes the hosts of a server at its address; it takes none if one is taken already.
-func (v *serverVerdicts) claimNames(s *gatewayServer) bool {
+func (v *serverVerdicts) claimNames(s *server) bool {
 	for _, h := range s.Hosts {
 		if _, ok := v.names[nameStake(s.Bind, h)]; ok {
 			return false

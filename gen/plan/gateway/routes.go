@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"slices"
@@ -12,38 +12,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayRoutes is the route configuration of the servers that share it. Immutable.
-type gatewayRoutes struct {
-	name     string
-	servers  chunked.Map[*gatewayServer] // rank
-	profiles chunked.Map[int]            // gateway, profile: how many of the servers
-	asked    chunked.Map[*serverHost]    // bucket of the host, place
-	hosts    chunked.Map[string]         // host: its group
-	groups   chunked.Map[*gatewayHost]   // group, specificity of the host
-	virtual  outbound.VirtualHosts
-}
+func (h *hostRoutes) same(o *hostRoutes) bool { return h == o || h != nil && o != nil && *h == *o }
 
-// gatewayHost is one host of a route configuration: the routes of all VirtualServices that have it at any of the
-// servers, one after the other.
-type gatewayHost struct {
-	host string
-	// group tells hosts apart that do not have the same routes of the same Gateways; those that do are one virtual
-	// host.
-	group    string
-	port     int
-	redirect bool
-	routes   *gen.RoutesLink
-}
-
-func (h *gatewayHost) same(o *gatewayHost) bool { return h == o || h != nil && o != nil && *h == *o }
-
-// routesEdit is what changes of one gatewayRoutes.
-type routesEdit struct {
-	changes []serverChange
-	hosts   map[string]struct{} // whose routes may be others
-}
-
-func (s *gatewayStep) editRoutes(name string) *routesEdit {
+func (s *step) editRoutes(name string) *routesEdit {
 	e := s.routeEdits[name]
 	if e == nil {
 		e = &routesEdit{hosts: map[string]struct{}{}}
@@ -53,7 +24,7 @@ func (s *gatewayStep) editRoutes(name string) *routesEdit {
 }
 
 // replaceRoutes notes that a server has its port now in place of one that had it.
-func (s *gatewayStep) replaceRoutes(c serverChange) {
+func (s *step) replaceRoutes(c serverChange) {
 	if c.old != nil && c.new != nil && c.old.routesAlike(c.new) {
 		if c.new.route != "" {
 			e := s.editRoutes(c.new.route)
@@ -76,7 +47,7 @@ func (s *gatewayStep) replaceRoutes(c serverChange) {
 }
 
 // markServer marks the hosts that a server may have.
-func (s *gatewayStep) markServer(srv *gatewayServer) {
+func (s *step) markServer(srv *server) {
 	hosts := s.editRoutes(srv.route).hosts
 	for _, h := range srv.asks {
 		hosts[h.host] = struct{}{}
@@ -94,12 +65,12 @@ func (s *gatewayStep) markServer(srv *gatewayServer) {
 }
 
 // change is r with other servers; r may be nil. The hosts are not looked at yet.
-func (r *gatewayRoutes) change(name string, changes []serverChange) *gatewayRoutes {
-	next := &gatewayRoutes{name: name}
+func (r *routeConfig) change(name string, changes []serverChange) *routeConfig {
+	next := &routeConfig{name: name}
 	if r != nil {
 		*next = *r
 	}
-	servers, asked, counts := chunked.Edits[*gatewayServer]{}, chunked.Edits[*serverHost]{}, map[string]int{}
+	servers, asked, counts := chunked.Edits[*server]{}, chunked.Edits[*serverHost]{}, map[string]int{}
 	for _, c := range changes {
 		if s := c.old; s != nil {
 			servers.Drop(s.rank)
@@ -128,7 +99,7 @@ func (r *gatewayRoutes) change(name string, changes []serverChange) *gatewayRout
 }
 
 // profileOf is that of all servers of a Gateway; not uniform, if they have several. No profile, if it has none.
-func (r *gatewayRoutes) profileOf(gateway string) (profile string, uniform bool) {
+func (r *routeConfig) profileOf(gateway string) (profile string, uniform bool) {
 	if r == nil {
 		return "", true
 	}
@@ -143,10 +114,10 @@ func (r *gatewayRoutes) profileOf(gateway string) (profile string, uniform bool)
 
 // markAnchors marks all hosts of the Gateways of which the first server that has a VirtualService may now be one of
 // another profile.
-func (s *gatewayStep) markAnchors(old, now *gatewayRoutes, changes []serverChange) {
+func (s *step) markAnchors(old, now *routeConfig, changes []serverChange) {
 	done := map[string]struct{}{}
 	for _, c := range changes {
-		for _, srv := range []*gatewayServer{c.old, c.new} {
+		for _, srv := range []*server{c.old, c.new} {
 			if srv == nil {
 				continue
 			}
@@ -167,8 +138,8 @@ func (s *gatewayStep) markAnchors(old, now *gatewayRoutes, changes []serverChang
 }
 
 // serversOf yields the servers of the Gateway of srv, by rank.
-func (r *gatewayRoutes) serversOf(srv *gatewayServer) func(yield func(*gatewayServer) bool) {
-	return func(yield func(*gatewayServer) bool) {
+func (r *routeConfig) serversOf(srv *server) func(yield func(*server) bool) {
+	return func(yield func(*server) bool) {
 		for _, o := range below(r.servers, srv.rank[:strings.LastIndex(srv.rank, indexSep)]) {
 			if !yield(o) {
 				return
@@ -178,7 +149,7 @@ func (r *gatewayRoutes) serversOf(srv *gatewayServer) func(yield func(*gatewaySe
 }
 
 // hostOf works out one host of a route configuration; nil if nobody has it.
-func (s *gatewayStep) hostOf(r *gatewayRoutes, host string) *gatewayHost {
+func (s *step) hostOf(r *routeConfig, host string) *hostRoutes {
 	var asks []*serverHost
 	for p := range snapshot.Patterns(host) {
 		for _, h := range below(r.asked, p) {
@@ -188,7 +159,7 @@ func (s *gatewayStep) hostOf(r *gatewayRoutes, host string) *gatewayHost {
 		}
 	}
 	slices.SortFunc(asks, func(a, b *serverHost) int { return strings.Compare(a.key, b.key) })
-	out := &hostInMaking{gatewayHost: gatewayHost{host: host}}
+	out := &hostInMaking{hostRoutes: hostRoutes{host: host}}
 	for len(asks) > 0 {
 		n := 1
 		for n < len(asks) && asks[n].server == asks[0].server {
@@ -202,19 +173,19 @@ func (s *gatewayStep) hostOf(r *gatewayRoutes, host string) *gatewayHost {
 	}
 	out.group = indexKey(append(out.from, map[bool]string{true: "redirects", false: ""}[out.redirect])...)
 	out.routes = s.tables.listRoutes(out.list)
-	return &out.gatewayHost
+	return &out.hostRoutes
 }
 
 // hostInMaking collects what servers give to a host.
 type hostInMaking struct {
-	gatewayHost
+	hostRoutes
 	there bool
 	list  []gen.RoutesKey
 	from  []string
 }
 
 // addServer adds the routes that one server gives to a host. asks are those of its hosts that the host falls under.
-func (s *gatewayStep) addServer(out *hostInMaking, r *gatewayRoutes, asks []*serverHost) {
+func (s *step) addServer(out *hostInMaking, r *routeConfig, asks []*serverHost) {
 	srv := asks[0].server
 	exact := slices.ContainsFunc(asks, func(h *serverHost) bool { return h.host == out.host })
 	touch := func() {
@@ -247,7 +218,7 @@ func (h *serverHost) gives(vs *value.VirtualService, host string) bool {
 
 // claimants are the VirtualServices of a server's Gateway that may have a host there, in order of precedence. exact:
 // the server has the host itself, so that any pattern that covers it will do.
-func (s *gatewayStep) claimants(srv *gatewayServer, host string, exact bool) (out []*value.VirtualService) {
+func (s *step) claimants(srv *server, host string, exact bool) (out []*value.VirtualService) {
 	add := func(bucket string) {
 		for vs := range s.n.RoutesAt(srv.gateway, snapshot.HTTPRoutes, bucket) {
 			if vs.Export.VisibleTo(s.sc.Namespace) && !slices.Contains(out, vs) {
@@ -266,15 +237,9 @@ func (s *gatewayStep) claimants(srv *gatewayServer, host string, exact bool) (ou
 	return out
 }
 
-// boundService is a VirtualService as one Gateway has it, in one route configuration.
-type boundService struct {
-	route, gateway string
-	service        *value.VirtualService
-}
-
 // routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route
 // configuration it is that of the Gateway's first server that has the VirtualService.
-func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.VirtualService) *gen.RoutesKey {
+func (s *step) routesOf(r *routeConfig, srv *server, vs *value.VirtualService) *gen.RoutesKey {
 	id := boundService{r.name, srv.gateway, vs}
 	if k, ok := s.known[id]; ok {
 		return k
@@ -296,23 +261,15 @@ func (s *gatewayStep) routesOf(r *gatewayRoutes, srv *gatewayServer, vs *value.V
 	return s.known[id]
 }
 
-// listRoutes interns a list of routes; nil for none.
-func (t *Tables) listRoutes(routes []gen.RoutesKey) (out *gen.RoutesLink) {
-	for _, k := range slices.Backward(routes) {
-		out = t.gateways.routes.Get(gen.RoutesLink{RoutesKey: k, Next: out})
-	}
-	return out
-}
-
 // routesEntry is a route configuration: the virtual hosts, or the one that stands for none.
-func (s *gatewayStep) routesEntry(r *gatewayRoutes) *encodecache.Entry {
-	header := s.tables.Routes.Headers.Get(gen.RouteConfigurationKey{Name: r.name})
+func (s *step) routesEntry(r *routeConfig) *encodecache.Entry {
+	header := s.outbound.Routes.Headers.Get(gen.RouteConfigurationKey{Name: r.name})
 	if r.virtual.Len() > 0 {
 		return outbound.Compose(r.name, header, r.virtual, nil)
 	}
 	for _, first := range r.servers.All() {
 		return outbound.Compose(r.name, header, r.virtual,
-			s.tables.gateways.blackhole.Get(gen.BlackholeKey{Port: first.Port.Number}))
+			s.tables.blackhole.Get(gen.BlackholeKey{Port: first.Port.Number}))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"encoding/hex"
@@ -14,25 +14,6 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// gatewayListener is what listens at one address and port: the filter chains of all servers there. Immutable.
-type gatewayListener struct {
-	open   chunked.Map[*gatewayServer] // rank: those that serve plain HTTP, and share the chain of the first
-	units  chunked.Map[*chainUnit]     // rank and further parts: all chains that servers want
-	names  chunked.Map[*chainUnit]     // SNI name, key of the unit: units with names besides those of their server
-	active chunked.Map[*chainUnit]     // key of the chain, key of the unit: those that the listener has
-	// chains are sorted by what they match, and not by whose they are: an older or a younger Gateway makes no other
-	// listener.
-	chains chunked.Map[*encodecache.Fragment]
-}
-
-// chainUnit is one filter chain of a server.
-type chainUnit struct {
-	key         string // orders units as conflicts are decided
-	fragment    *encodecache.Fragment
-	chain       string   // key among the chains
-	serverNames []string // SNI names; of the units that have the same name the first gets it
-}
-
 // Prefixes of the keys of chains, by whether they look at TLS.
 const (
 	tlsChain  = "t"
@@ -43,10 +24,10 @@ const (
 // server.
 const openUnit = "open"
 
-func serverUnits(s *gatewayServer) string { return indexKey("server", s.rank) }
+func serverUnits(s *server) string { return indexKey("server", s.rank) }
 
-func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, serverNames ...string) *chainUnit {
-	f := s.tables.gateways.chains.Get(k)
+func (s *step) unit(key string, k gen.GatewayChainKey, serverNames ...string) *chainUnit {
+	f := s.tables.chains.Get(k)
 	kind, sum := openChain, f.Sum()
 	if k.ServerNames != "" || k.TLS != nil {
 		kind = tlsChain
@@ -55,23 +36,17 @@ func (s *gatewayStep) unit(key string, k gen.GatewayChainKey, serverNames ...str
 		serverNames: serverNames}
 }
 
-// listenerEdit is what changes of one gatewayListener.
-type listenerEdit struct {
-	open  chunked.Edits[*gatewayServer]
-	units chunked.Edits[*chainUnit]
-}
-
-func (s *gatewayStep) editListener(at bindPort) *listenerEdit {
+func (s *step) editListener(at bindPort) *listenerEdit {
 	e := s.listenerEdits[at]
 	if e == nil {
-		e = &listenerEdit{chunked.Edits[*gatewayServer]{}, chunked.Edits[*chainUnit]{}}
+		e = &listenerEdit{chunked.Edits[*server]{}, chunked.Edits[*chainUnit]{}}
 		s.listenerEdits[at] = e
 	}
 	return e
 }
 
 // replaceChains puts the chains of a server that has its port now in place of those of one that had it.
-func (s *gatewayStep) replaceChains(c serverChange) {
+func (s *step) replaceChains(c serverChange) {
 	if old := c.old; old != nil {
 		e := s.editListener(old.at())
 		if old.Port.Protocol.IsHTTP() {
@@ -96,7 +71,7 @@ func (s *gatewayStep) replaceChains(c serverChange) {
 }
 
 // unitsOf are the chains that a server wants which is no plain HTTP.
-func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
+func (s *step) unitsOf(srv *server) (out []*chainUnit) {
 	key := indexKey(serverUnits(srv), "")
 	switch {
 	case srv.terminatesHTTPS():
@@ -114,7 +89,7 @@ func (s *gatewayStep) unitsOf(srv *gatewayServer) (out []*chainUnit) {
 }
 
 // httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
-func (s *gatewayStep) httpChain(srv *gatewayServer, tls *value.ServerTLS) gen.GatewayChainKey {
+func (s *step) httpChain(srv *server, tls *value.ServerTLS) gen.GatewayChainKey {
 	t := s.sc.Traits
 	k := gen.GatewayChainKey{
 		Mesh: s.n.Mesh.HTTP, Filters: t.Filters, HTTP10: t.HTTP10, GRPCWeb: srv.Port.Protocol == value.GRPCWeb, TLS: tls,
@@ -128,7 +103,7 @@ func (s *gatewayStep) httpChain(srv *gatewayServer, tls *value.ServerTLS) gen.Ga
 }
 
 // openChain is the chain that all servers of plain HTTP share, that of the first; false if there is none.
-func (s *gatewayStep) openChain(open chunked.Map[*gatewayServer]) (k gen.GatewayChainKey, ok bool) {
+func (s *step) openChain(open chunked.Map[*server]) (k gen.GatewayChainKey, ok bool) {
 	var sharers []string
 	for _, srv := range open.All() {
 		if !ok {
@@ -146,7 +121,7 @@ func (s *gatewayStep) openChain(open chunked.Map[*gatewayServer]) (k gen.Gateway
 }
 
 // header is the listener at an address but for its chains.
-func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
+func (s *step) header(at bindPort) gen.GatewayListenerKey {
 	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port,
 		ProxyProtocol: s.n.Mesh.ProxyProtocol}
 	if k.Bind == "" {
@@ -156,9 +131,9 @@ func (s *gatewayStep) header(at bindPort) gen.GatewayListenerKey {
 }
 
 // change is l with an edit; nil if no chain is left. l may be nil.
-func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatewayListener {
+func (s *step) changeListener(l *listener, e *listenerEdit) *listener {
 	if l == nil {
-		l = &gatewayListener{}
+		l = &listener{}
 	}
 	next := *l
 	if next.open = e.open.Apply(l.open); len(e.open) > 0 {
@@ -192,7 +167,7 @@ func (s *gatewayStep) changeListener(l *gatewayListener, e *listenerEdit) *gatew
 }
 
 // decide works out which units have their chains in l after those of old went and those of now came.
-func (l *gatewayListener) decide(before *gatewayListener, old, now []*chainUnit) {
+func (l *listener) decide(before *listener, old, now []*chainUnit) {
 	active, chains := chunked.Edits[*chainUnit]{}, chunked.Edits[*encodecache.Fragment]{}
 	touched := map[string]struct{}{}
 	remove := func(u *chainUnit) {
@@ -235,7 +210,7 @@ func (l *gatewayListener) decide(before *gatewayListener, old, now []*chainUnit)
 
 // rivals are the units that share an SNI name with one of old or now, directly or by way of other units, in their
 // order.
-func (l *gatewayListener) rivals(old, now []*chainUnit) (out []*chainUnit) {
+func (l *listener) rivals(old, now []*chainUnit) (out []*chainUnit) {
 	seen, known := map[*chainUnit]struct{}{}, map[string]struct{}{}
 	queue := slices.Concat(old, now)
 	for _, u := range now {
@@ -278,7 +253,7 @@ func take(taken map[string]struct{}, names []string) bool {
 }
 
 // entry is the listener at an address; nil if the router cannot listen there or nothing leads anywhere.
-func (s *gatewayStep) listenerEntry(at bindPort) *encodecache.Entry {
+func (s *step) listenerEntry(at bindPort) *encodecache.Entry {
 	l := s.listener(at)
 	if l == nil || l.chains.Len() == 0 || !s.sc.Traits.MayBind(at.port) {
 		return nil
@@ -291,7 +266,7 @@ func (s *gatewayStep) listenerEntry(at bindPort) *encodecache.Entry {
 	return outbound.ComposeOf(
 		xdstype.ListenerURL,
 		k.Name(),
-		[2]*encodecache.Fragment{s.tables.gateways.listeners.Get(k)},
+		[2]*encodecache.Fragment{s.tables.listeners.Get(k)},
 		l.chains,
 	)
 }

@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 // untranslatedLabel on a service says that Gateways name the router's own ports, not the service's.
 const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
 
-// translatedPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
+// OwnPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
 // which it listens at another one: "number=own" by spaces, as Facts holds them. Of several services with one port the
 // oldest decides.
-func translatedPorts(w workload.Workload) string {
+func OwnPorts(w workload.Workload) string {
 	served := w.Served()
 	slices.SortStableFunc(served, func(a, b workload.Target) int { return value.OlderService(a.Service, b.Service) })
 	decided := map[int]bool{}

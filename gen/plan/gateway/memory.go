@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"sync"
@@ -8,17 +8,17 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 )
 
-// routerMemory finds the router that another base has of the same Snapshot already, while anyone holds it. Safe for
+// memory finds the router that another base has of the same Snapshot already, while anyone holds it. Safe for
 // concurrent use.
-type routerMemory struct {
+type memory struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	of      weak.Pointer[snapshot.Snapshot]
-	routers map[scope.Facts]weak.Pointer[router]
+	routers map[scope.Facts]weak.Pointer[Router]
 }
 
 // find is the router with some Facts of a Snapshot, or nil.
-func (m *routerMemory) find(n *snapshot.Snapshot, f scope.Facts) *router {
+func (m *memory) find(n *snapshot.Snapshot, f scope.Facts) *Router {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of.Value() != n {
@@ -28,17 +28,17 @@ func (m *routerMemory) find(n *snapshot.Snapshot, f scope.Facts) *router {
 }
 
 // note remembers a router; those of other Snapshots are forgotten.
-func (m *routerMemory) note(n *snapshot.Snapshot, f scope.Facts, r *router) {
+func (m *memory) note(n *snapshot.Snapshot, f scope.Facts, r *Router) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of.Value() != n {
-		m.of, m.routers = weak.Make(n), map[scope.Facts]weak.Pointer[router]{}
+		m.of, m.routers = weak.Make(n), map[scope.Facts]weak.Pointer[Router]{}
 	}
 	m.routers[f] = weak.Make(r)
 }
 
 // Len is the number of routers that it remembers and somebody still has.
-func (m *routerMemory) Len() (n int) {
+func (m *memory) Len() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.routers {

@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
@@ -20,9 +21,29 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
+// routerMachine is a mesh behind gateways, and what routers have of it.
+type routerMachine struct {
+	tables  *Tables
+	builder *snapshot.Builder
+	bases   []*base
+	chains  uint64 // filter chains that were encoded
+}
+
+// Publish implements snapshot.Listener.
+func (m *routerMachine) Publish(v *snapshot.View, d *snapshot.Delta) {
+	for i, b := range m.bases {
+		m.bases[i] = m.tables.advance(b, v.Snapshot, scope.AffectedBy(b.snap, v.Snapshot, d))
+	}
+}
+
 // edgeMesh has hosts hosts behind one Gateway of plain text, and each behind one of its own with TLS.
 func edgeMesh(hosts int) *routerMachine {
 	m := &routerMachine{tables: NewTables()}
+	m.tables.faults.Hook(func(key any) {
+		if _, ok := key.(gen.GatewayChainKey); ok {
+			m.chains++
+		}
+	})
 	m.builder = snapshot.NewBuilder(m)
 	b := &snapshottest.Batch{
 		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{},
@@ -90,7 +111,7 @@ func (m *routerMachine) putGateway(g *value.Gateway) {
 
 // fills are how many virtual hosts, filter chains and clusters were encoded so far.
 func (m *routerMachine) fills() [3]uint64 {
-	return [3]uint64{m.tables.Routes.Hosts.Fills(), m.tables.gateways.chains.Fills(),
+	return [3]uint64{m.tables.Routes.Hosts.Fills(), m.chains,
 		m.tables.Clusters.Outbound.Fills()}
 }
 

@@ -1,11 +1,11 @@
-package plan
+package gateway
 
 import (
 	"fmt"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
-	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot"
@@ -13,87 +13,48 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// gatewayTables hold the listeners and route configurations of routers. Their virtual hosts stand among those of
-// sidecars.
-type gatewayTables struct {
-	listeners checked.Table[gen.GatewayListenerKey, encodecache.Fragment]
-	chains    checked.Table[gen.GatewayChainKey, encodecache.Fragment]
-	routes    *encodecache.Table[gen.RoutesLink, gen.RoutesLink]
-	blackhole checked.Table[gen.BlackholeKey, encodecache.Fragment]
-	routers   *routerMemory
+// Listeners are the listeners of the router.
+func (r *Router) Listeners() section.Section { return r.made.listeners }
+
+// Routes are the route configurations of the router.
+func (r *Router) Routes() section.Section { return r.made.routes }
+
+// Change is what differs between two Snapshots for the routers of a Scope.
+type Change struct {
+	Scope *scope.Scope
+	// Old is the Snapshot that the Router was made of, if there is one already.
+	Old, Now *snapshot.Snapshot
+	Affected *scope.Affected
 }
 
-func newGatewayTables(f *checked.Faults) gatewayTables {
-	return gatewayTables{
-		listeners: checked.Fragments(f, "listener", gen.EncodeGatewayHeader),
-		chains:    checked.Fragments(f, "filter chain", gen.EncodeGatewayChain),
-		routes:    encodecache.NewTable(func(k gen.RoutesLink) *gen.RoutesLink { return &k }),
-		blackhole: checked.Fragments(f, "virtual host", gen.EncodeBlackhole),
-		routers:   &routerMemory{},
-	}
-}
-
-// router is what the listeners and route configurations of one class of routers are made of:
-//
-//	Gateways ─► servers ─► ports: who stands beside whom ─┬─► listeners ─ units ─► filter chains
-//	                                                      └─► routes ─ hosts ─► groups ─► virtual hosts
-//
-// Immutable. A gatewayStep makes the next one and looks only at what a change touches: the servers of the Gateways that
-// changed and what they conflict with, the hosts that a VirtualService has at any server, the chains that it has a part
-// in.
-type router struct {
-	ports     chunked.Map[*gatewayPort]     // number
-	asked     chunked.Map[*serverHost]      // gateway, bucket of the host, key: of all servers that have their port
-	listeners chunked.Map[*gatewayListener] // port, bind
-	routes    chunked.Map[*gatewayRoutes]   // name
-	made      routerResources
-}
-
-// routerResources are the listeners and route configurations of a router.
-type routerResources struct{ listeners, routes Section }
-
-// gatewayStep brings a router from one Snapshot to the next. It lives for one computation.
-type gatewayStep struct {
-	tables *Tables
-	sc     *scope.Scope
-	old, n *snapshot.Snapshot
-	was    *router
-	router // what becomes of it
-
-	edits         *edits
-	listenerEdits map[bindPort]*listenerEdit
-	routeEdits    map[string]*routesEdit
-	known         map[boundService]*gen.RoutesKey
-}
-
-// advanceGateways is the router of a base brought to n. Routers that differ in what only clusters and endpoints depend
-// on are one.
-func (t *Tables) advanceGateways(b *base, n *snapshot.Snapshot, touch *scope.Affected) *router {
-	f := b.scope.Facts
+// Advance is a Router after a change; nil is the one of nothing. Routers that differ in what only clusters and
+// endpoints depend on are one. calls are the tables of virtual hosts, and of what routers call.
+func (t *Tables) Advance(was *Router, c Change, calls *outbound.Tables) *Router {
+	f := c.Scope.Facts
 	f.ClusterID, f.Network, f.Node, f.Locality = "", "", "", value.Locality{}
-	if r := t.gateways.routers.find(n, f); r != nil {
+	if r := t.routers.find(c.Now, f); r != nil {
 		return r
 	}
-	s := &gatewayStep{
-		tables: t, sc: b.scope, old: b.snap, n: n, was: b.router, edits: &edits{},
+	s := &step{
+		tables: t, outbound: calls, sc: c.Scope, old: c.Old, n: c.Now, was: was,
 		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{},
 		known: map[boundService]*gen.RoutesKey{},
 	}
-	if touch.All || b.router == nil {
+	if c.Affected.All || was == nil {
 		s.begin()
 	} else {
-		s.router = *s.was
-		s.touch(touch)
+		s.Router = *was
+		s.replaceAffected(c.Affected)
 	}
 	s.finish()
-	out := s.router // and not a part of the step, which holds what was before
-	t.gateways.routers.note(n, f, &out)
+	out := s.Router // and not a part of the step, which holds what was before
+	t.routers.note(c.Now, f, &out)
 	return &out
 }
 
 // begin starts from nothing: every Gateway comes.
-func (s *gatewayStep) begin() {
-	s.was = &router{}
+func (s *step) begin() {
+	s.was = &Router{}
 	s.old = &snapshot.Snapshot{Mesh: s.n.Mesh}
 	var come []gatewayChange
 	for gw := range s.n.Gateways() {
@@ -107,12 +68,12 @@ func (s *gatewayStep) begin() {
 // gatewayChange is a Gateway of the router that comes (no old), goes (no new), or is another one now.
 type gatewayChange struct{ old, new *value.Gateway }
 
-func (s *gatewayStep) selects(gw *value.Gateway) bool {
+func (s *step) selects(gw *value.Gateway) bool {
 	return gw != nil && s.sc.Labels.Contains(gw.Selector())
 }
 
 // changeGateways replaces the servers of Gateways, and what is made of those that have their port, before and after.
-func (s *gatewayStep) changeGateways(changes []gatewayChange) {
+func (s *step) changeGateways(changes []gatewayChange) {
 	byPort := map[int][]serverChange{}
 	for _, c := range changes {
 		for _, sc := range s.serverChanges(c) {
@@ -128,7 +89,7 @@ func (s *gatewayStep) changeGateways(changes []gatewayChange) {
 		key := fmt.Sprintf("%05d", number)
 		p, ok := s.ports.Get(key)
 		if !ok {
-			p = &gatewayPort{}
+			p = &portServers{}
 		}
 		p, admitted := p.change(changes)
 		if p.servers.Len() > 0 {
@@ -151,7 +112,7 @@ func (s *gatewayStep) changeGateways(changes []gatewayChange) {
 }
 
 // hosts are those that a server asks for; none of no server.
-func (s *gatewayServer) hosts() []*serverHost {
+func (s *server) hosts() []*serverHost {
 	if s == nil {
 		return nil
 	}
@@ -165,7 +126,7 @@ func (h *serverHost) indexed() string {
 
 // serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those
 // that stay are left out.
-func (s *gatewayStep) serverChanges(c gatewayChange) (out []serverChange) {
+func (s *step) serverChanges(c gatewayChange) (out []serverChange) {
 	before := s.serversBefore(c.old)
 	after := serversOf(s.sc, c.new, before)
 	for i := range max(len(before), len(after)) {
@@ -188,11 +149,11 @@ func (s *gatewayStep) serverChanges(c gatewayChange) (out []serverChange) {
 }
 
 // serversBefore are the servers of a Gateway of the router as they are known.
-func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
+func (s *step) serversBefore(gw *value.Gateway) (out []*server) {
 	if gw == nil {
 		return nil
 	}
-	rank := gatewayRank(gw)
+	rank := rankOf(gw)
 	for i, spec := range gw.Servers {
 		p, ok := s.was.ports.Get(fmt.Sprintf("%05d", ownPort(&s.sc.Facts, spec.Port.Number)))
 		if !ok {
@@ -206,9 +167,9 @@ func (s *gatewayStep) serversBefore(gw *value.Gateway) (out []*gatewayServer) {
 }
 
 // finish carries the edits out.
-func (s *gatewayStep) finish() {
+func (s *step) finish() {
 	s.finishListeners()
-	routes := chunked.Edits[*gatewayRoutes]{}
+	routes := chunked.Edits[*routeConfig]{}
 	for name, edit := range s.routeEdits {
 		old, _ := s.was.routes.Get(name)
 		next := s.changeRoutes(name, old, edit)
@@ -223,11 +184,11 @@ func (s *gatewayStep) finish() {
 		}
 	}
 	s.routes = routes.Apply(s.routes)
-	s.made = routerResources{s.edits.listeners.Apply(s.was.made.listeners), s.edits.routes.Apply(s.was.made.routes)}
+	s.made = resources{s.edits.listeners.Apply(s.was.made.listeners), s.edits.routes.Apply(s.was.made.routes)}
 }
 
-func (s *gatewayStep) finishListeners() {
-	listeners := chunked.Edits[*gatewayListener]{}
+func (s *step) finishListeners() {
+	listeners := chunked.Edits[*listener]{}
 	changed := map[bindPort]struct{}{}
 	for at, edit := range s.listenerEdits {
 		old := s.was.listener(at)
@@ -253,14 +214,14 @@ func (s *gatewayStep) finishListeners() {
 func (at bindPort) key() string { return indexKey(fmt.Sprintf("%05d", at.port), at.bind) }
 
 // listener is the one at an address, or nil.
-func (r *router) listener(at bindPort) *gatewayListener {
+func (r *Router) listener(at bindPort) *listener {
 	l, _ := r.listeners.Get(at.key())
 	return l
 }
 
 // twin is where a listener of the same name listens: servers ask for all addresses in two ways. There is none of
 // another address.
-func (s *gatewayStep) twin(at bindPort) bindPort {
+func (s *step) twin(at bindPort) bindPort {
 	switch any := s.sc.Traits.AnyAddress(); at.bind {
 	case "":
 		return bindPort{any, at.port}
@@ -271,7 +232,7 @@ func (s *gatewayStep) twin(at bindPort) bindPort {
 }
 
 // listenerAt is the listener at an address, or nil: of two of one name that of which the first server is the younger.
-func (s *gatewayStep) listenerAt(at bindPort) *encodecache.Entry {
+func (s *step) listenerAt(at bindPort) *encodecache.Entry {
 	twin := s.twin(at)
 	a, b := s.listenerEntry(at), s.listenerEntry(twin)
 	if a == nil || b != nil && s.firstRank(at) < s.firstRank(twin) {
@@ -281,7 +242,7 @@ func (s *gatewayStep) listenerAt(at bindPort) *encodecache.Entry {
 }
 
 // firstRank is the rank of the first server that has a port at an address.
-func (r *router) firstRank(at bindPort) string {
+func (r *Router) firstRank(at bindPort) string {
 	if p, ok := r.ports.Get(fmt.Sprintf("%05d", at.port)); ok {
 		for _, s := range below(p.admitted, at.bind) {
 			return s.rank

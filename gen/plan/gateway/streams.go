@@ -1,4 +1,4 @@
-package plan
+package gateway
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // streams are the VirtualServices with routes of a kind that are bound to a server's Gateway and have a host in common
 // with it, in order of precedence.
-func (s *gatewayStep) streams(srv *gatewayServer, kind snapshot.RouteKind) (out []*value.VirtualService) {
+func (s *step) streams(srv *server, kind snapshot.RouteKind) (out []*value.VirtualService) {
 	seen := map[*value.VirtualService]struct{}{}
 	add := func(vs *value.VirtualService) {
 		if _, ok := seen[vs]; !ok && srv.meets(vs) && vs.Export.VisibleTo(s.sc.Namespace) {
@@ -38,7 +38,7 @@ func (s *gatewayStep) streams(srv *gatewayServer, kind snapshot.RouteKind) (out 
 }
 
 // meets reports whether a server has a host in common with a VirtualService.
-func (srv *gatewayServer) meets(vs *value.VirtualService) bool {
+func (srv *server) meets(vs *value.VirtualService) bool {
 	return slices.ContainsFunc(srv.asks, func(h *serverHost) bool {
 		return h.takes(vs) && slices.ContainsFunc(vs.Hosts,
 			func(o string) bool { _, ok := narrower(h.host, o); return ok })
@@ -57,7 +57,7 @@ func narrower(a, b string) (string, bool) {
 }
 
 // tcpChain is the chain that forwards the bytes of a server: by the first VirtualService with a TCP route for it.
-func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bool) {
+func (s *step) tcpChain(srv *server) (k gen.GatewayChainKey, ok bool) {
 	for _, vs := range s.streams(srv, snapshot.TCPRoutes) {
 		for _, r := range vs.TCP {
 			matches := len(r.Matches) == 0 || slices.ContainsFunc(r.Matches, srv.matches)
@@ -77,7 +77,7 @@ func (s *gatewayStep) tcpChain(srv *gatewayServer) (k gen.GatewayChainKey, ok bo
 
 // passthroughUnits are the chains of the TLS routes of a VirtualService for a server: one for each match, by its SNI
 // names.
-func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualService) (out []*chainUnit) {
+func (s *step) passthroughUnits(srv *server, vs *value.VirtualService) (out []*chainUnit) {
 	for i, r := range vs.TLS {
 		for j, m := range r.Matches {
 			if len(r.Destinations) == 0 || !srv.matches(m) {
@@ -96,27 +96,27 @@ func (s *gatewayStep) passthroughUnits(srv *gatewayServer, vs *value.VirtualServ
 
 // unitsFor is the common first part of the keys of the units that a VirtualService has at a server that passes TLS
 // through.
-func (s *gatewayStep) unitsFor(srv *gatewayServer, vs *value.VirtualService) string {
+func (s *step) unitsFor(srv *server, vs *value.VirtualService) string {
 	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.Reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name,
 		vs.Namespace)
 }
 
 // matches reports whether a match of a TCP or TLS route is for a server.
-func (srv *gatewayServer) matches(m *value.StreamMatch) bool {
+func (srv *server) matches(m *value.StreamMatch) bool {
 	return (m.Port == 0 || m.Port == srv.Port.Number) &&
 		(len(m.Gateways) == 0 || slices.Contains(m.Gateways, srv.gateway))
 }
 
 // forward is where the destinations of a TCP or TLS route lead.
-func (s *gatewayStep) forward(srv *gatewayServer, vs *value.VirtualService,
+func (s *step) forward(srv *server, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: srv.Port.Name, Number: srv.Port.Number, Protocol: srv.Port.Protocol}
-	return s.tables.View(s.n, s.sc).Routed(vs, routes, port).TCP
+	return s.outbound.View(s.n, s.sc).Routed(vs, routes, port).TCP
 }
 
 // restream makes the chains of a server anew that a VirtualService has a part in: old as it was, now as it is; either
 // may be nil.
-func (s *gatewayStep) restream(srv *gatewayServer, old, now *value.VirtualService) {
+func (s *step) restream(srv *server, old, now *value.VirtualService) {
 	e := s.editListener(srv.at())
 	if srv.passthrough() {
 		if l := s.was.listener(srv.at()); old != nil && l != nil {
