@@ -32,7 +32,7 @@ func report(b *testing.B, pilotd, null cost, clients int) {
 	b.ReportMetric(float64(pilotd.time)/float64(null.time), "time/null")
 }
 
-// scale is the size of the benchmarks of whole paths, the one that docs/benchmarks.md speaks of.
+// scale returns the size of the benchmarks of whole paths, the one that docs/benchmarks.md speaks of.
 func scale() (m *mesh.Mesh, clients int) { return mesh.New(mesh.Usual(1000)), 1000 }
 
 func protocols() map[string]bool { return map[string]bool{"sotw": false, "delta": true} }

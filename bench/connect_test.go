@@ -25,7 +25,7 @@ func envoyNode() *corev3.Node {
 	return n
 }
 
-// heap is what is in use after a collection, stacks included.
+// heap returns what is in use after a collection, stacks included.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

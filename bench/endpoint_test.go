@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// flipped is a slice whose last endpoint is ready or not.
+// flipped returns a slice whose last endpoint is ready or not.
 func flipped(s *discoveryv1.EndpointSlice, ready bool) ingest.Event {
 	s = s.DeepCopy()
 	s.Endpoints[len(s.Endpoints)-1].Conditions.Ready = &ready

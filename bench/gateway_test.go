@@ -64,7 +64,7 @@ func (e edge) route(i, variant int) ingest.Event {
 			}})
 }
 
-// unseen is a VirtualService of a Gateway that no router has.
+// unseen returns a VirtualService of a Gateway that no router has.
 func (e edge) unseen(variant int) ingest.Event {
 	out := e.route(0, variant)
 	o := out.Object.(*networkingv1.VirtualService)
@@ -72,7 +72,7 @@ func (e edge) unseen(variant int) ingest.Event {
 	return put(value.KindVirtualService, o)
 }
 
-// front is the Gateway of all hosts, or of the i-th.
+// front returns the Gateway of all hosts, or of the i-th.
 func (e edge) front(i, variant int) ingest.Event {
 	if !e.tenants {
 		return put(value.KindGateway, &networkingv1.Gateway{ObjectMeta: named("edge", "front"),

@@ -42,7 +42,7 @@ type siege struct {
 	served chan error
 }
 
-// podOf512 are the limits that pilotd has in a pod of 512 MiB: docs/limits.md has their shares.
+// podOf512 returns the limits that pilotd has in a pod of 512 MiB: docs/limits.md has their shares.
 func podOf512() discovery.Options {
 	const memory = 512 << 20
 	return discovery.Options{
@@ -90,7 +90,7 @@ func (s *besieged) withdraw(b testing.TB, a *siege) {
 	}
 }
 
-// times are how long n changes take, each until the well-behaved client has it, by its own clock.
+// times returns how long n changes take, each until the well-behaved client has it, by its own clock.
 func (s *besieged) times(b testing.TB, n int) (out []time.Duration) {
 	due := time.NewTicker(changePace)
 	defer due.Stop()
@@ -105,14 +105,14 @@ func (s *besieged) times(b testing.TB, n int) (out []time.Duration) {
 	return out
 }
 
-// quantile is the one of times below which a part of them is, in microseconds.
+// quantile returns the one of times below which a part of them is, in microseconds.
 func quantile(times []time.Duration, part float64) float64 {
 	slices.Sort(times)
 	return float64(times[int(part*float64(len(times)))].Nanoseconds()) / 1e3
 }
 
-// processorTime is how long the threads of this process have run and have waited for a processor, in seconds; Linux
-// alone tells.
+// processorTime returns how long the threads of this process have run and have waited for a processor, in seconds;
+// Linux alone tells.
 func processorTime(b testing.TB) (ran, waited float64) {
 	tasks, err := filepath.Glob("/proc/self/task/*/schedstat")
 	must(b, err)
@@ -129,7 +129,7 @@ func processorTime(b testing.TB) (ran, waited float64) {
 	return ran, waited
 }
 
-// mapped is the memory that the process has from the system, garbage included.
+// mapped returns the memory that the process has from the system, garbage included.
 func mapped() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

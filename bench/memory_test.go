@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/bench/nullserver"
 )
 
-// live is what is in use after collections, which give back stacks too, half at a time; without the gaps that earlier
-// runs left between objects.
+// live returns what is in use after collections, which give back stacks too, half at a time; without the gaps that
+// earlier runs left between objects.
 func live() uint64 {
 	for range 5 {
 		runtime.GC()

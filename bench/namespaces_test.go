@@ -69,7 +69,7 @@ func watchMemory() (most func() uint64) {
 	}
 }
 
-// heapNow is what objects, garbage among them, and stacks take.
+// heapNow returns what objects, garbage among them, and stacks take.
 func heapNow() (n uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(samples)

@@ -62,7 +62,7 @@ func follower(url string) string {
 	return map[string]string{xdstype.ClusterURL: xdstype.EndpointURL, xdstype.ListenerURL: xdstype.RouteURL}[url]
 }
 
-// dependencies are the EDS name of a cluster, or the RDS names of a listener.
+// dependencies returns the EDS name of a cluster, or the RDS names of a listener.
 func dependencies(b testing.TB, a *anypb.Any) (out []string) {
 	switch a.TypeUrl {
 	case xdstype.ClusterURL:

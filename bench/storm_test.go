@@ -42,7 +42,7 @@ func BenchmarkStorm(b *testing.B) {
 	}
 }
 
-// allocated is how many bytes this process has allocated so far.
+// allocated returns how many bytes this process has allocated so far.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

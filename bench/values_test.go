@@ -69,7 +69,7 @@ func (m valueMesh) service(i, n int) *value.Service {
 	return s
 }
 
-// route is the VirtualService of service i, with the weights of version n.
+// route returns the VirtualService of service i, with the weights of version n.
 func (m valueMesh) route(i, n int) *value.VirtualService {
 	k := m.key(i)
 	to := func(subset string, weight int) *networking.HTTPRouteDestination {
@@ -85,7 +85,7 @@ func (m valueMesh) route(i, n int) *value.VirtualService {
 	}
 }
 
-// rule is the DestinationRule of service i, with the connection limit of version n.
+// rule returns the DestinationRule of service i, with the connection limit of version n.
 func (m valueMesh) rule(i, n int) *value.DestinationRule {
 	k := m.key(i)
 	meta := value.Meta{Namespace: k.Namespace, Name: fmt.Sprintf("svc-%d", i), Created: int64(i)}
@@ -115,7 +115,7 @@ func (m valueMesh) sidecar(j, n int) *value.Sidecar {
 	})}
 }
 
-// proxy is a sidecar proxy of workload j, for which Sidecar object j is, if there is one.
+// proxy returns a sidecar proxy of workload j, for which Sidecar object j is, if there is one.
 func (m valueMesh) proxy(j int) *proxy.Proxy {
 	ns := fmt.Sprintf("ns-%d", j%m.namespaces)
 	p := &proxy.Proxy{ID: fmt.Sprintf("sidecar~10.0.0.1~w-%d.%s~", j, ns), Name: fmt.Sprintf("w-%d", j), Namespace: ns,
@@ -139,7 +139,7 @@ func objectKey(kind value.Kind, m value.Meta) value.ObjectKey {
 	return value.ObjectKey{Kind: kind, Namespace: m.Namespace, Name: m.Name}
 }
 
-// all is the whole mesh.
+// all returns the whole mesh.
 func (m valueMesh) all() *snapshottest.Batch {
 	b := &snapshottest.Batch{Mesh: m.mesh(), Services: map[value.ServiceKey]*value.Service{},
 		VirtualServices:  map[value.ObjectKey]*value.VirtualService{},

@@ -60,7 +60,7 @@ func (w *whole) change(n int) { w.changes(n) }
 func (w *whole) endpoint(n int) { w.server.Store.Apply(w.mesh.EndpointChange(n)) }
 func (w *whole) route(n int)    { w.server.Store.Apply(w.mesh.RouteChange(n)) }
 
-// sent is how many responses the shards have sent.
+// sent returns how many responses the shards have sent.
 func (w *whole) sent() (n int) {
 	for _, f := range w.server.Shards.Stats() {
 		n += int(f.Sent)
@@ -190,7 +190,7 @@ type later struct {
 // Await implements system.
 func (l *later) Await(ctx context.Context, n int) error { return l.system.Await(ctx, l.before+n) }
 
-// nodesOf are the encoded nodes of workloads first to last-1.
+// nodesOf returns the encoded nodes of workloads first to last-1.
 func nodesOf(b testing.TB, m *mesh.Mesh, first, last int) (out [][]byte) {
 	for i := first; i < last; i++ {
 		n, err := proto.Marshal(m.Node(i % m.Workloads()))

@@ -58,10 +58,10 @@ func gatewaySotW() pod {
 	return pod{"gateway-sotw", "istio-system", "10.244.3.2", "app: gateway, istio: ingressgateway"}
 }
 
-// outsider is a client that is no part of the mesh.
+// outsider returns a client that is no part of the mesh.
 func outsider() pod { return pod{"outsider", "", "10.244.9.1", ""} }
 
-// service is the Service key ("namespace/name") of the sample mesh; ports is the YAML of its ports.
+// service returns the Service key ("namespace/name") of the sample mesh; ports is the YAML of its ports.
 func service(key, vip, selector, ports string) string {
 	namespace, name, _ := strings.Cut(key, "/")
 	return fmt.Sprintf(`
@@ -73,7 +73,7 @@ spec: {clusterIP: %s, selector: {%s}, ports: [%s]}
 `, name, namespace, vip, selector, ports)
 }
 
-// slice is the EndpointSlice that the endpoint controller would write for a service.
+// slice returns the EndpointSlice that the endpoint controller would write for a service.
 func slice(service, namespace, ports string, pods ...pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -99,7 +99,7 @@ const (
 
 func webSlice(pods ...pod) string { return slice("web", "shop", webSlicePorts, pods...) }
 
-// baseMesh is the sample mesh but for its routes.
+// baseMesh returns the sample mesh but for its routes.
 func baseMesh() string { return namespaces() + podsAndServices() + istioObjects() }
 
 func namespaces() string {
@@ -146,7 +146,7 @@ spec:
 `
 }
 
-// weights is the route to web, from sidecars, from the gateway, and for gRPC.
+// weights returns the route to web, from sidecars, from the gateway, and for gRPC.
 func weights(v1, v2 int) string {
 	return fmt.Sprintf(`
 ---

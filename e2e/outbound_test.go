@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// externalPod is a server that the mesh does not know.
+// externalPod returns a server that the mesh does not know.
 func externalPod() pod { return pod{"external", "", "10.244.9.2", ""} }
 
 // meshSettings is a mesh configuration that a test changes while pilotd runs.

@@ -37,7 +37,7 @@ type tenant int
 func (n tenant) host() string { return fmt.Sprintf("app.tenant-%d.svc.cluster.local", int(n)) }
 func (n tenant) vip() string  { return fmt.Sprintf("10.96.2.%d", int(n)+1) }
 
-// service is the tenant's Service.
+// service returns the tenant's Service.
 func (n tenant) service() string {
 	return service(fmt.Sprintf("tenant-%d/app", int(n)), n.vip(), "app: app", "{name: http, port: 80}")
 }
@@ -87,7 +87,7 @@ func (w *world) visitor(p pod, protocol parts.Protocol) visitor {
 	return visitor{p.name, e, n.Client()}
 }
 
-// sees is nil if the tenant's route answers with that round.
+// sees returns nil if the tenant's route answers with that round.
 func (v visitor) sees(n tenant, round int) error {
 	a, err := parts.Ask(v.client, "http://"+n.vip()+":80/", n.host())
 	if err != nil {
@@ -99,8 +99,8 @@ func (v visitor) sees(n tenant, round int) error {
 	return nil
 }
 
-// refusals is how many answers about the routes of port 80 the Envoy has refused. (An answer counts for each of its
-// resources.)
+// refusals returns how many answers about the routes of port 80 the Envoy has refused. (An answer counts for each of
+// its resources.)
 func (v visitor) refusals() (int, error) {
 	stats, err := v.envoy.Stats(`rds\.80\.update_rejected$`)
 	if err != nil || len(stats) != 1 {
@@ -112,7 +112,7 @@ func (v visitor) refusals() (int, error) {
 	return 0, nil
 }
 
-// refusedByClients are the problems that clients have brought about.
+// refusedByClients returns the problems that clients have brought about.
 func refusedByClients(p *parts.Pilotd) (out []report.Standing, err error) {
 	page, err := p.Debug("/debug/rejectionsz")
 	if err != nil {
@@ -130,7 +130,7 @@ func refusedByClients(p *parts.Pilotd) (out []report.Standing, err error) {
 	return out, nil
 }
 
-// accused is nil if the bad tenant's VirtualService and nothing else is said to be refused, in the words of those
+// accused returns nil if the bad tenant's VirtualService and nothing else is said to be refused, in the words of those
 // clients.
 func accused(p *parts.Pilotd, clients ...visitor) error {
 	all, err := refusedByClients(p)
@@ -176,7 +176,7 @@ func (c visitors) each(f func(v visitor) error) error {
 	return nil
 }
 
-// refusals are how many answers each of them has refused.
+// refusals returns how many answers each of them has refused.
 func (c visitors) refusals(t *testing.T) (out []int) {
 	t.Helper()
 	for _, v := range c {

@@ -75,7 +75,7 @@ func (w *world) gateway(p pod, protocol parts.Protocol, xds string, from *testne
 	}}
 }
 
-// only is nil if n answers in a row come from nobody but those.
+// only returns nil if n answers in a row come from nobody but those.
 func (c caller) only(n int, names ...string) error {
 	counts, err := parts.Names(n, func() (parts.Answer, error) { return c.ask() })
 	if err != nil {
@@ -84,7 +84,7 @@ func (c caller) only(n int, names ...string) error {
 	return onlyFrom(counts, names...)
 }
 
-// onlyFrom is nil if every name of names was counted and nothing else was.
+// onlyFrom returns nil if every name of names was counted and nothing else was.
 func onlyFrom(counts map[string]int, names ...string) error {
 	for _, name := range names {
 		if counts[name] == 0 {

@@ -22,7 +22,7 @@ func leaves(n, size int) []*encodecache.Entry {
 	return out
 }
 
-// composite is one resource of n parts of size bytes, such as a route configuration.
+// composite returns one resource of n parts of size bytes, such as a route configuration.
 func composite(n, size int) *encodecache.Entry {
 	parts := make([]*encodecache.Fragment, n)
 	for i := range parts {

@@ -13,10 +13,10 @@ type Block struct {
 	runs   []*Run // that pieces are of
 }
 
-// Len is the number of encoded bytes.
+// Len returns the number of encoded bytes.
 func (b *Block) Len() int { return b.size }
 
-// NewSotWBlock is a run of resources of DiscoveryResponses.
+// NewSotWBlock returns a run of resources of DiscoveryResponses.
 func NewSotWBlock(entries iter.Seq[*Entry]) *Block {
 	g := &gather{}
 	for e := range entries {
@@ -28,7 +28,7 @@ func NewSotWBlock(entries iter.Seq[*Entry]) *Block {
 	return newBlock(g)
 }
 
-// NewDeltaBlock is a run of resources of DeltaDiscoveryResponses.
+// NewDeltaBlock returns a run of resources of DeltaDiscoveryResponses.
 func NewDeltaBlock(entries iter.Seq[*Entry]) *Block {
 	g := &gather{}
 	for e := range entries {
@@ -52,7 +52,7 @@ func newBlock(g *gather) *Block {
 	return b
 }
 
-// Runs are what the block's bytes are in part, and has in common with others.
+// Runs returns what the block's bytes are in part, and has in common with others.
 func (b *Block) Runs() []*Run { return b.runs }
 
 // addBlocks appends blocks, whose size does not count in g.total.
@@ -78,7 +78,7 @@ func (g *gather) addBlocks(blocks []*Block) {
 	}
 }
 
-// SotWBlocks is a DiscoveryResponse with the resources of blocks, in their order.
+// SotWBlocks returns a DiscoveryResponse with the resources of blocks, in their order.
 func (a *Assembler) SotWBlocks(h Header, blocks []*Block) *Response {
 	tail := a.tail(false)
 	g := &gather{total: h.size() + len(tail)}
@@ -91,7 +91,8 @@ func (a *Assembler) SotWBlocks(h Header, blocks []*Block) *Response {
 	return r
 }
 
-// DeltaBlocks is a DeltaDiscoveryResponse with the resources of blocks, in their order, and the names of what is gone.
+// DeltaBlocks returns a DeltaDiscoveryResponse with the resources of blocks, in their order, and the names of what is
+// gone.
 func (a *Assembler) DeltaBlocks(h Header, blocks []*Block, removed []string) *Response {
 	tail := a.tail(true)
 	g := &gather{total: h.size() + len(tail)}
@@ -111,7 +112,7 @@ func (a *Assembler) DeltaBlocks(h Header, blocks []*Block, removed []string) *Re
 	return r
 }
 
-// tail is what ends each response.
+// tail returns what ends each response.
 func (a *Assembler) tail(delta bool) []byte {
 	switch {
 	case a == nil:

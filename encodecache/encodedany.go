@@ -15,7 +15,7 @@ type EncodedAny struct {
 	Len int
 }
 
-// EncodedAny is the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two
+// EncodedAny returns the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two
 // callers at the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and
 // a small one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when
 // asked, and so is that of an Entry in runs, which copies nothing.
@@ -44,7 +44,7 @@ const keepFrom = 16 << 10
 // kept reports whether a EncodedAny is worth its memory.
 func (e *Entry) kept() bool { return e.leaf == nil && e.runs == nil && e.Size() >= keepFrom }
 
-// anyLen is the length of the resource's Any.
+// anyLen returns the length of the resource's Any.
 func (e *Entry) anyLen() int {
 	n := sizeStr(e.typeURL)
 	if e.Size() > 0 {

@@ -44,12 +44,12 @@ type Content struct {
 	Parts iter.Seq[*Fragment]
 }
 
-// NewLeaf is the resource whose whole message is f.
+// NewLeaf returns the resource whose whole message is f.
 func NewLeaf(typeURL, name string, f *Fragment) *Entry {
 	return &Entry{typeURL: typeURL, name: name, version: f.sum, size: len(f.bytes), leaf: f}
 }
 
-// NewComposite is the resource whose message is header followed by parts, which must yield the same Fragments each
+// NewComposite returns the resource whose message is header followed by parts, which must yield the same Fragments each
 // time; it walks them once for version and size.
 func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragment]) *Entry {
 	all := func(yield func(*Fragment) bool) {
@@ -71,7 +71,7 @@ func NewAbsent(typeURL, name string) *Entry {
 // Absent reports whether the Entry only stands for a resource that is left out.
 func (e *Entry) Absent() bool { return e.absent }
 
-// VersionOf is the content version of the message that parts make up, and its size in bytes.
+// VersionOf returns the content version of the message that parts make up, and its size in bytes.
 func VersionOf(parts iter.Seq[*Fragment]) (version Sum, size int) {
 	version = Join(func(yield func(Sum) bool) {
 		for f := range parts {
@@ -84,13 +84,13 @@ func VersionOf(parts iter.Seq[*Fragment]) (version Sum, size int) {
 	return version, size
 }
 
-// Name is the resource's name.
+// Name returns the resource's name.
 func (e *Entry) Name() string { return e.name }
 
-// TypeURL is the type of the resource.
+// TypeURL returns the type of the resource.
 func (e *Entry) TypeURL() string { return e.typeURL }
 
-// Size is the length of the encoded message, without its Any.
+// Size returns the length of the encoded message, without its Any.
 func (e *Entry) Size() int { return e.size }
 
 // Origin returns the Key that a Table made the Entry from. It is nil for an Entry that was put together elsewhere: its
@@ -105,7 +105,7 @@ func (e *Entry) Parts() iter.Seq[*Fragment] {
 	return e.parts
 }
 
-// Message is the encoded message in one piece, for dumps: it is copied.
+// Message returns the encoded message in one piece, for dumps: it is copied.
 func (e *Entry) Message() []byte {
 	out := make([]byte, 0, e.Size())
 	for f := range e.Parts() {
@@ -114,10 +114,10 @@ func (e *Entry) Message() []byte {
 	return out
 }
 
-// Sum is the content version.
+// Sum returns the content version.
 func (e *Entry) Sum() Sum { return e.version }
 
-// Version is the content version as the protocol carries it: 22 characters.
+// Version returns the content version as the protocol carries it: 22 characters.
 func (e *Entry) Version() string { return e.Sum().String() }
 
 // versionLen is the length of Version.
@@ -132,7 +132,7 @@ func (s Sum) String() string {
 
 func (s Sum) encode(to []byte) { base64.RawURLEncoding.Encode(to, s[:]) }
 
-// Join is the hash of a sequence of hashes.
+// Join returns the hash of a sequence of hashes.
 func Join(sums iter.Seq[Sum]) Sum {
 	h := sha256.New()
 	for s := range sums {

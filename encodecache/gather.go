@@ -89,7 +89,7 @@ func (g *gather) flush() {
 	g.joint = g.joint[len(g.joint):]
 }
 
-// done are the pieces.
+// done returns the pieces.
 func (g *gather) done() [][]byte {
 	g.flush()
 	return g.pieces
@@ -106,7 +106,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return append(b, byte(v))
 }
 
-// sizeField is the size of a length-delimited field (number below 16) whose content has n bytes.
+// sizeField returns the size of a length-delimited field (number below 16) whose content has n bytes.
 func sizeField(n int) int {
 	size := 2 + n
 	for v := n; v >= 0x80; v >>= 7 {
@@ -115,7 +115,7 @@ func sizeField(n int) int {
 	return size
 }
 
-// sizeStr is the size of a string field, which is left out when empty.
+// sizeStr returns the size of a string field, which is left out when empty.
 func sizeStr(s string) int {
 	if s == "" {
 		return 0

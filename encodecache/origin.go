@@ -4,7 +4,7 @@ package encodecache
 // the Key, so that there is no second copy of it.
 type origin struct{ of any }
 
-// key is the Key; nil if there is none.
+// key returns the Key; nil if there is none.
 func (o origin) key() any {
 	if s, ok := o.of.(keyed); ok {
 		return s.keyOf()

@@ -67,13 +67,13 @@ type Response struct {
 // system_version_info in Delta.
 type Header struct{ TypeURL, Version, Nonce string }
 
-// size is how many bytes the fields of the header take at most.
+// size returns how many bytes the fields of the header take at most.
 func (h Header) size() int { return len(h.TypeURL) + len(h.Version) + len(h.Nonce) + 3*maxTag }
 
-// AssembleSotW is a DiscoveryResponse with entries, in their order.
+// AssembleSotW returns a DiscoveryResponse with entries, in their order.
 func AssembleSotW(h Header, entries []*Entry) *Response { return (*Assembler)(nil).SotW(h, entries) }
 
-// AssembleDelta is a DeltaDiscoveryResponse with entries, in their order, and the names of what is gone.
+// AssembleDelta returns a DeltaDiscoveryResponse with entries, in their order, and the names of what is gone.
 func AssembleDelta(h Header, entries []*Entry, removed []string) *Response {
 	return (*Assembler)(nil).Delta(h, entries, removed)
 }
@@ -170,16 +170,16 @@ func joinPieces(pieces mem.BufferSlice) (out mem.BufferSlice) {
 	return out
 }
 
-// Nonce is the nonce that the response carries.
+// Nonce returns the nonce that the response carries.
 func (r *Response) Nonce() string { return r.nonce }
 
-// Len is the length of the encoded message.
+// Len returns the length of the encoded message.
 func (r *Response) Len() int { return r.size }
 
-// Pieces is the number of buffers.
+// Pieces returns the number of buffers.
 func (r *Response) Pieces() int { return len(r.pieces) }
 
-// Buffers are the bytes of the message, shared and never to be written. Freeing them does nothing.
+// Buffers returns the bytes of the message, shared and never to be written. Freeing them does nothing.
 func (r *Response) Buffers() mem.BufferSlice { return r.pieces }
 
 // Tracked is Buffers for one send, whose end its sender wants to know: sent.Put is called once, when grpc has written

@@ -33,8 +33,8 @@ func marshal(t testing.TB, m proto.Message) []byte {
 	return b
 }
 
-// resource is a route configuration as a composite of one Fragment for each virtual host, and as the Any that it should
-// become.
+// resource returns a route configuration as a composite of one Fragment for each virtual host, and as the Any that it
+// should become.
 func resource(t testing.TB, name string, hostSizes ...int) (*encodecache.Entry, *anypb.Any) {
 	whole := &routev3.RouteConfiguration{Name: name}
 	header := encodecache.NewFragment(marshal(t, whole))

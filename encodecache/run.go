@@ -29,7 +29,7 @@ func NewRun(fragments iter.Seq[*Fragment]) *Run {
 	return r
 }
 
-// Len is the number of bytes.
+// Len returns the number of bytes.
 func (r *Run) Len() int { return r.size }
 
 // Shared reports whether the run was gathered more than once: it is worth keeping.

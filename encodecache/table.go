@@ -26,10 +26,10 @@ func NewFragment(b []byte) *Fragment {
 	return &Fragment{bytes: b, sum: Sum(h[:16])}
 }
 
-// Bytes are the encoded fields; read only.
+// Bytes returns the encoded fields; read only.
 func (f *Fragment) Bytes() []byte { return f.bytes }
 
-// Sum is the hash of the bytes.
+// Sum returns the hash of the bytes.
 func (f *Fragment) Sum() Sum { return f.sum }
 
 // Origin returns the Key that a Table made the Fragment from, or what NewFragmentFrom was given. It is nil for all
@@ -72,7 +72,7 @@ func NewTable[K comparable, V any](fill func(K) *V) *Table[K, V] {
 	return &Table[K, V]{fill: fill, slots: xsync.NewMapOf[K, *slot[K, V]]()}
 }
 
-// Get is the value of k, made now if nobody holds it yet.
+// Get returns the value of k, made now if nobody holds it yet.
 func (t *Table[K, V]) Get(k K) *V {
 	for {
 		s, _ := t.slots.LoadOrCompute(k, func() *slot[K, V] { return &slot[K, V]{key: k} })
@@ -82,7 +82,7 @@ func (t *Table[K, V]) Get(k K) *V {
 	}
 }
 
-// getFrom is the value out of a slot, or nil if the slot left the table before it could be locked.
+// getFrom returns the value out of a slot, or nil if the slot left the table before it could be locked.
 func (t *Table[K, V]) getFrom(s *slot[K, V]) *V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (t *Table[K, V]) drop(s *slot[K, V]) {
 	})
 }
 
-// Len is the number of Keys that are held now. Collected values leave after a garbage collection.
+// Len returns the number of Keys that are held now. Collected values leave after a garbage collection.
 func (t *Table[K, V]) Len() int { return t.slots.Size() }
 
-// Fills is the number of values made so far.
+// Fills returns the number of values made so far.
 func (t *Table[K, V]) Fills() uint64 { return t.fills.Load() }

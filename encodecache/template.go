@@ -104,7 +104,7 @@ func cutField(content []byte, placeholders []Placeholder) (c cut, ok bool) {
 	return cut{inner: inner, text: noText}, len(inner) > 1
 }
 
-// behind are the placeholders in the fields num of message b, with their paths from there on.
+// behind returns the placeholders in the fields num of message b, with their paths from there on.
 func behind(b []byte, placeholders []Placeholder, num int) (out []Placeholder) {
 	for _, h := range placeholders {
 		if s := h.Path[0]; s.Field == num && (s.Any == "" || bytes.HasPrefix(b, anyHead(s.Any))) {
@@ -114,21 +114,22 @@ func behind(b []byte, placeholders []Placeholder, num int) (out []Placeholder) {
 	return out
 }
 
-// anyHead is how an Any of a type begins.
+// anyHead returns how an Any of a type begins.
 func anyHead(typeURL string) []byte {
 	return append(appendVarint([]byte{anyTypeURL<<3 | 2}, uint64(len(typeURL))), typeURL...)
 }
 
-// Fill is the Fragment with these texts in the placeholders, made anew. key is what its Origin will be; it may be nil.
+// Fill returns the Fragment with these texts in the placeholders, made anew. key is what its Origin will be; it may be
+// nil.
 func (s *Template) Fill(texts []string, key any) *Fragment {
 	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts),
 		from: origin{key}}
 }
 
-// Len is the number of bytes with these texts.
+// Len returns the number of bytes with these texts.
 func (s *Template) Len(texts []string) int { return filled(s.cuts, texts) }
 
-// Sum is the hash of the content with these texts: of the encoded fields, and of the texts in their placeholders.
+// Sum returns the hash of the content with these texts: of the encoded fields, and of the texts in their placeholders.
 func (s *Template) Sum(texts []string) Sum {
 	b := slices.Clone(s.sum[:])
 	for _, i := range s.uses {

@@ -19,8 +19,8 @@ import (
 
 const assignmentURL = xdstype.EndpointURL
 
-// filled is a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps a
-// text of its own.
+// filled returns a message with the texts a and b at several depths, in repeated fields and within an Any; other keeps
+// a text of its own.
 func filled(a, b string, localities int, other string) []byte {
 	c := &clusterpb.Cluster{Name: a, AltStatName: other,
 		LoadAssignment: &endpointpb.ClusterLoadAssignment{ClusterName: a}}

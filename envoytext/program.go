@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// programSize is the number of instructions that RE2 makes of an expression: what Envoy compares with its limit. RE2
-// compiles an expression as Go does, and then flattens the program: an alternative becomes a list of the instructions
-// that it can begin with, and each list that is reached from several places is kept once. The start and the end of the
-// text, and a literal right after the start, are no instructions.
+// programSize returns the number of instructions that RE2 makes of an expression: what Envoy compares with its limit.
+// RE2 compiles an expression as Go does, and then flattens the program: an alternative becomes a list of the
+// instructions that it can begin with, and each list that is reached from several places is kept once. The start and
+// the end of the text, and a literal right after the start, are no instructions.
 //
 // The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. steps is
 // how many instructions programSize looked at; beyond maxSteps it gives up, and size means nothing.
@@ -176,7 +176,7 @@ func (f *flattening) dominate(root uint32) {
 	}
 }
 
-// length is the number of instructions in the list of a root.
+// length returns the number of instructions in the list of a root.
 func (f *flattening) length(root uint32) int {
 	n := 0
 	f.walk(root, func(id uint32) bool {
@@ -195,7 +195,7 @@ func (f *flattening) length(root uint32) int {
 	return n
 }
 
-// ranges is the number of ranges of bytes that an instruction takes.
+// ranges returns the number of ranges of bytes that an instruction takes.
 func ranges(in *syntax.Inst) int {
 	const last = 0xff
 	switch {

@@ -49,8 +49,8 @@ func (m *Meter) Regex(expression string, size int) error {
 	return err
 }
 
-// Size is the number of instructions of the RE2 program that Envoy makes of expression. The error says why there is
-// none, or that it is too much work to tell.
+// Size returns the number of instructions of the RE2 program that Envoy makes of expression. The error says why there
+// is none, or that it is too much work to tell.
 func (m *Meter) Size(expression string) (int, error) {
 	if m.steps >= maxObjectSteps {
 		return 0, errors.New("it and the expressions before it are too complex together")
@@ -116,8 +116,8 @@ func parse(expression string) (*syntax.Regexp, error) {
 	return parsed, err
 }
 
-// escapes are the pieces of an expression that begin with a backslash, with literal stretches between \Q and \E as one
-// piece.
+// escapes returns the pieces of an expression that begin with a backslash, with literal stretches between \Q and \E as
+// one piece.
 func escapes(expression string) [][]int {
 	return regexp.MustCompile(`(?s)\\Q.*?(?:\\E|$)|\\[pP]\{[^}]*\}|\\.`).FindAllStringIndex(expression, -1)
 }
@@ -171,7 +171,7 @@ func classNames(expression string) error {
 	return nil
 }
 
-// quoted is a text in back quotes, cut where it is long.
+// quoted returns a text in back quotes, cut where it is long.
 func quoted(s string) string {
 	const longest = 64
 	if len(s) > longest {

@@ -42,7 +42,7 @@ func (l Labels) each() iter.Seq2[string, string] {
 	}
 }
 
-// Unpack are the labels as a set.
+// Unpack returns the labels as a set.
 func (l Labels) Unpack() value.Labels { return maps.Collect(l.each()) }
 
 // Contains reports whether every pair of selector is in l. An empty selector selects everything.

@@ -43,7 +43,7 @@ func (k metadataKey) String() string {
 		"GENERATOR", "INTERCEPTION_MODE", "HTTP10", "UNPRIVILEGED_POD", "DNS_CAPTURE"}[k]
 }
 
-// Metadata are the keys of a node's metadata that Accept reads. A receiver of nodes need not decode the others.
+// Metadata returns the keys of a node's metadata that Accept reads. A receiver of nodes need not decode the others.
 func Metadata() (out []string) {
 	for k := range metadataKey(numKeys) {
 		out = append(out, k.String())
@@ -51,10 +51,10 @@ func Metadata() (out []string) {
 	return out
 }
 
-// Extensions are the types of a node's extensions that Accept looks for.
+// Extensions returns the types of a node's extensions that Accept looks for.
 func Extensions() []string { return slices.Sorted(maps.Keys(value.ExtensionTypes())) }
 
-// text is the string under a key of the metadata; empty if there is none.
+// text returns the string under a key of the metadata; empty if there is none.
 func text(md map[string]*structpb.Value, k metadataKey) string {
 	return md[k.String()].GetStringValue()
 }

@@ -89,7 +89,7 @@ func (p *Proxy) prove(peer Peer) error {
 	return nil
 }
 
-// addresses are the comma-separated addresses of INSTANCE_IPS, or else the one in the node id.
+// addresses returns the comma-separated addresses of INSTANCE_IPS, or else the one in the node id.
 func addresses(instanceIPs, inID string) (out []string) {
 	for a := range strings.SplitSeq(instanceIPs, ",") {
 		if a = strings.TrimSpace(a); a != "" {
@@ -102,7 +102,7 @@ func addresses(instanceIPs, inID string) (out []string) {
 	return out
 }
 
-// traits are the capabilities and modes of a proxy. kind is the first part of the node id.
+// traits returns the capabilities and modes of a proxy. kind is the first part of the node id.
 func traits(n *corev3.Node, kind string, addresses []string) (t value.Traits, err error) {
 	md := n.GetMetadata().GetFields()
 	if t.IPv4, t.IPv6 = value.Families(addresses); !t.IPv4 && !t.IPv6 {
@@ -145,8 +145,8 @@ func interception(mode string) value.Interception {
 	return value.Redirect
 }
 
-// filters are the filters that the proxy was built with: a filter counts when the type of its configuration is among
-// the types of an extension. A node that lists no extension is taken for Istio's proxy.
+// filters returns the filters that the proxy was built with: a filter counts when the type of its configuration is
+// among the types of an extension. A node that lists no extension is taken for Istio's proxy.
 func filters(n *corev3.Node) value.Filters {
 	if len(n.GetExtensions()) == 0 {
 		return value.AllFilters
@@ -161,7 +161,7 @@ func filters(n *corev3.Node) value.Filters {
 	return f
 }
 
-// labels are the pairs of the LABELS in the metadata.
+// labels returns the pairs of the LABELS in the metadata.
 func labels(v *structpb.Value) value.Labels {
 	out := value.Labels{}
 	for k, l := range v.GetStructValue().GetFields() {

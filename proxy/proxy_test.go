@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// node is a Node with texts as its metadata, and extensions by the types of their configuration.
+// node returns a Node with texts as its metadata, and extensions by the types of their configuration.
 func node(id string, metadata map[string]string, extensions ...string) *corev3.Node {
 	n := &corev3.Node{Id: id, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{}}}
 	for k, v := range metadata {

@@ -180,7 +180,7 @@ func kindOf(p Problem) value.Kind {
 	return p.Key.Kind
 }
 
-// All are the Problems that stand now, in a stable order: by source, object, file, field and reason.
+// All returns the Problems that stand now, in a stable order: by source, object, file, field and reason.
 func (r *Registry) All() []Standing {
 	r.mu.Lock()
 	out := make([]Standing, 0, len(r.subjects)+len(r.refused))
@@ -208,7 +208,7 @@ func compare(a, b Problem) int {
 	)
 }
 
-// Counts are the numbers of Problems that stand, by kind and cause.
+// Counts returns the numbers of Problems that stand, by kind and cause.
 func (r *Registry) Counts() map[Count]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -251,7 +251,7 @@ func (r *Registry) write(lines []line) {
 	}
 }
 
-// messageOf is what the log says of a cause.
+// messageOf returns what the log says of a cause.
 func messageOf(c Cause) string {
 	switch c {
 	case Invalid, Unreadable:

@@ -15,11 +15,11 @@ type clock struct {
 
 func newClock(read func() time.Time) clock { return clock{read, read()} }
 
-// now is the time by this clock. Readings of time.Now know what time has passed between them, whatever the machine's
-// clock was set to.
+// now returns the time by this clock. Readings of time.Now know what time has passed between them, whatever the
+// machine's clock was set to.
 func (c clock) now() time.Time { return c.start.Add(c.read().Sub(c.start)) }
 
-// wall is what the machine's clock, as it is set now, says of a time by this clock. It is for people alone.
+// wall returns what the machine's clock, as it is set now, says of a time by this clock. It is for people alone.
 func (c clock) wall(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -27,7 +27,7 @@ func (c clock) wall(t time.Time) time.Time {
 	return c.read().Round(0).Add(t.Sub(c.now()))
 }
 
-// told is a Status with its times as the machine's clock says them.
+// told returns a Status with its times as the machine's clock says them.
 func (c clock) told(st ads.Status) ads.Status {
 	st.Sent.Time, st.Acked.Time, st.Refused.Time = c.wall(st.Sent.Time), c.wall(st.Acked.Time), c.wall(st.Refused.Time)
 	return st

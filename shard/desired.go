@@ -92,7 +92,7 @@ func (l *changeLog) add(services map[value.ServiceKey]struct{}) {
 	l.changes = append(l.changes, services)
 }
 
-// after are the services that changed after seq; not complete when the log does not reach back so far.
+// after returns the services that changed after seq; not complete when the log does not reach back so far.
 func (l *changeLog) after(seq uint64) (services map[value.ServiceKey]struct{}, complete bool) {
 	n := l.seq - seq
 	if n > uint64(len(l.changes)) {

@@ -252,7 +252,7 @@ func (s *Shards) doubt(node string, e ads.Effect) {
 	}
 }
 
-// response is the assembled form of a Batch; those who are sent the same Batch in a round share it.
+// response returns the assembled form of a Batch; those who are sent the same Batch in a round share it.
 func (w *worker) response(b *ads.Batch) *encodecache.Response {
 	r, ok := w.responses[b]
 	if !ok {
@@ -275,7 +275,7 @@ func (w *worker) response(b *ads.Batch) *encodecache.Response {
 	return r
 }
 
-// liveSubscription is what a client subscribes to of the type that is made from endpoints.
+// liveSubscription returns what a client subscribes to of the type that is made from endpoints.
 func (w *worker) liveSubscription(m *client) ads.Subscription {
 	typ := w.shards.opts.Types.FromEndpoints()
 	if typ == xdstype.None {

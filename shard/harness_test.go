@@ -107,7 +107,7 @@ func (f *fleet) join(a *plan.Assignment, _ *snapshot.EndpointTable) *encodecache
 	return f.entry(xdstype.EndpointURL, a.Name, f.endpoints[a.Service])
 }
 
-// entry is a resource with that text; equal ones are one pointer. The caller holds mu, or is alone.
+// entry returns a resource with that text; equal ones are one pointer. The caller holds mu, or is alone.
 func (f *fleet) entry(url, name, text string) *encodecache.Entry {
 	key := url + " " + name + "=" + text
 	if f.entries[key] == nil {
@@ -218,7 +218,7 @@ func (s *fakeStream) setBacklog(b bool) {
 	s.backlog = b
 }
 
-// holds is how many responses it has that were not taken.
+// holds returns how many responses it has that were not taken.
 func (s *fakeStream) holds() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *fakeStream) endpoints(names ...string) *fakeStream {
 	return s.ask(ads.Request{TypeURL: xdstype.EndpointURL, Subscribe: s.fleet.shards.opts.Names.Of(names)})
 }
 
-// take is what has come since the last call, each response as "CDS a=1 b=1 -gone", and ACKs it.
+// take returns what has come since the last call, each response as "CDS a=1 b=1 -gone", and ACKs it.
 func (s *fakeStream) take() string { return s.read(true) }
 
 // read is take; ack tells whether to ACK.
@@ -276,7 +276,7 @@ func (s *fakeStream) read(ack bool) string {
 	return strings.Join(out, "; ")
 }
 
-// show is a Delta response as text.
+// show returns a Delta response as text.
 func show(t *testing.T, url string, r *encodecache.Response) string {
 	var m discoveryv3.DeltaDiscoveryResponse
 	if err := proto.Unmarshal(r.Buffers().Materialize(), &m); err != nil {

@@ -85,8 +85,8 @@ func (s *Shards) Waiting() []Waiting {
 	return out
 }
 
-// Underway are the bytes of answers to proxies that connect that they have not shown to have read, and how many there
-// may be before others wait.
+// Underway returns the bytes of answers to proxies that connect that they have not shown to have read, and how many
+// there may be before others wait.
 func (s *Shards) Underway() (bytes, limit int) { return s.budget.Underway() }
 
 // each has f called on every worker's goroutine, and reports whether all have done so.

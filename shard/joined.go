@@ -44,7 +44,7 @@ func newJoinedTable() joinedTable {
 			func(_ string, a *plan.Assignment) value.ServiceKey { return a.Service })}
 }
 
-// find is the joined of those assignments, or nil, and their identity.
+// find returns the joined of those assignments, or nil, and their identity.
 func (t *joinedTable) find(assignments chunked.Map[*plan.Assignment]) (*joined, uint64) {
 	identity := assignments.Identity(t.seed)
 	for _, j := range t.by[identity] {
@@ -81,7 +81,7 @@ func (t *joinedTable) release(j *joined) {
 	}
 }
 
-// joinedOf is the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the
+// joinedOf returns the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the
 // table.
 func (w *worker) joinedOf(set *plan.ResourceSet, prev *desired) *joined {
 	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
@@ -143,7 +143,7 @@ func (j *joined) covers(name string) bool {
 	return false
 }
 
-// cover is the resources, with those that sub asks for among them.
+// cover returns the resources, with those that sub asks for among them.
 func (j *joined) cover(sub ads.Subscription) *ads.Resources {
 	j.catchUp()
 	if _, ok := j.asked[sub.Names]; j.all || ok && !sub.All || sub.None() {

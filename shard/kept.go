@@ -107,7 +107,7 @@ func (k *kept) forget() {
 	}
 }
 
-// held is how many bytes are kept now.
+// held returns how many bytes are kept now.
 func (k *kept) held() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

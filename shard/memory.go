@@ -79,7 +79,7 @@ func (s *Shards) MemoryRead(m Memory) {
 	s.gate.Ration(short)
 }
 
-// allowed is how many bytes of runs may be kept, of which there are held now.
+// allowed returns how many bytes of runs may be kept, of which there are held now.
 func allowed(m Memory, held int64) int64 {
 	if m.Limit <= 0 {
 		return mostKept

@@ -214,7 +214,7 @@ func TestTightMemoryLetsGoOfAllThatOnlySavesTime(t *testing.T) {
 	})
 }
 
-// bigRoute is a resource whose EncodedAny is kept.
+// bigRoute returns a resource whose EncodedAny is kept.
 func bigRoute() *encodecache.Entry {
 	parts := []*encodecache.Fragment{encodecache.NewFragment(make([]byte, 20<<10))}
 	return encodecache.NewComposite(xdstype.RouteURL, "big", encodecache.NewFragment(nil), slices.Values(parts))

@@ -41,7 +41,7 @@ func (o Offence) Resource() string {
 	return name + ", " + o.Row.Parts.Noun + " " + o.Part
 }
 
-// refusalOf is an Effect of a client as it is told.
+// refusalOf returns an Effect of a client as it is told.
 func (s *Shards) refusalOf(p *proxy.Proxy, e ads.Effect) Refusal {
 	return Refusal{Proxy: p, Type: e.Type, Names: e.Names, Offences: s.offencesOf(e.Offences), Message: e.Message}
 }

@@ -287,5 +287,5 @@ func (s *Shards) EndpointsChanged(t *snapshot.EndpointTable, services []value.Se
 	}
 }
 
-// nonce is the number of the next response.
+// nonce returns the number of the next response.
 func (s *Shards) nonce() uint64 { return s.nonces.Add(1) }

@@ -26,7 +26,7 @@ type Stats struct {
 	Rounds, ConfigTakes, EndpointTakes uint64
 }
 
-// Stats are the counts of each shard.
+// Stats returns the counts of each shard.
 func (s *Shards) Stats() []Stats {
 	out := make([]Stats, len(s.workers))
 	for i, w := range s.workers {
@@ -55,8 +55,8 @@ func (s *Shards) Counts() Counts {
 	return Counts{Classes: len(s.spreads), Runs: s.blocks.Len(), Doubts: len(s.doubts.byNode)}
 }
 
-// Planning is how many proxies wait until the planner may be asked for them.
+// Planning returns how many proxies wait until the planner may be asked for them.
 func (s *Shards) Planning() int { return s.gate.Len() }
 
-// Streams is the number of streams that are attached, placed or not.
+// Streams returns the number of streams that are attached, placed or not.
 func (s *Shards) Streams() int { return s.clients.Size() }

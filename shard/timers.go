@@ -36,7 +36,7 @@ func (t timers) pop(now time.Time) *client {
 	return t.queue.Take()
 }
 
-// next is when the next member is due; zero for never.
+// next returns when the next member is due; zero for never.
 func (t timers) next() time.Time {
 	if t.queue.Len() == 0 {
 		return time.Time{}

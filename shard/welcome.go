@@ -54,7 +54,7 @@ func (w *worker) unqueue(m *client) {
 	m.first, m.waiter = nil, nil
 }
 
-// firstPriority is what is known of a stream by its first request alone.
+// firstPriority returns what is known of a stream by its first request alone.
 func firstPriority(r *ads.Request) admission.Priority {
 	if r.Version == "" && r.Initial == nil {
 		return admission.NewProxy

@@ -24,7 +24,7 @@ type door struct {
 	order   []string // who has been answered; guarded by the fleet's mu
 }
 
-// answered is the order until now.
+// answered returns the order until now.
 func (d *door) answered() []string {
 	synctest.Wait()
 	d.mu.Lock()
@@ -42,7 +42,7 @@ func withDoor(t *testing.T, f func(*door)) {
 	})
 }
 
-// has are the versions of a client that has those clusters, "name=text …".
+// has returns the versions of a client that has those clusters, "name=text …".
 func (f *fleet) has(clusters string) *ads.Versions {
 	out := map[string]string{}
 	for _, c := range strings.Fields(clusters) {
@@ -63,7 +63,7 @@ func (f *fleet) attach(node string, initial *ads.Versions) *fakeStream {
 	return s
 }
 
-// comes is a client that reads nothing and is planned for.
+// comes returns a client that reads nothing and is planned for.
 func (d *door) comes(node string, initial *ads.Versions) *fakeStream {
 	s := d.attach(node, initial)
 	s.backlog = true
@@ -336,7 +336,7 @@ func TestEncodedRunsAreLetGo(t *testing.T) {
 	}
 }
 
-// underwayOf is how many bytes are under way.
+// underwayOf returns how many bytes are under way.
 func underwayOf(f *fleet) int {
 	bytes, _ := f.shards.Underway()
 	return bytes

@@ -160,7 +160,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// next is when the worker has something to do if nothing comes; zero for never.
+// next returns when the worker has something to do if nothing comes; zero for never.
 func (w *worker) next() time.Time {
 	next := w.timers.next()
 	if at := w.silentAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -266,7 +266,7 @@ func (w *worker) handleTimers() {
 
 func (w *worker) now() time.Time { return w.shards.clock.now() }
 
-// entry is the resource of an assignment for the newest endpoints.
+// entry returns the resource of an assignment for the newest endpoints.
 func (w *worker) entry(a *plan.Assignment) *encodecache.Entry {
 	return w.shards.opts.join.entry(a, w.endpoints)
 }

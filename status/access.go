@@ -70,7 +70,7 @@ func (a Access) refuse(r *http.Request) string {
 	return ""
 }
 
-// bearer is the token that a request brings.
+// bearer returns the token that a request brings.
 func bearer(r *http.Request) (token string, ok bool) {
 	kind, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), found && strings.EqualFold(kind, "Bearer")
@@ -87,7 +87,7 @@ func (a Access) knows(given string) bool {
 	return known
 }
 
-// inFile is the secret in the token file; empty when there is none.
+// inFile returns the secret in the token file; empty when there is none.
 func (a Access) inFile() string {
 	if a.TokenFile == "" {
 		return ""

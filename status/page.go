@@ -59,7 +59,8 @@ func (t turns) page(page Page) http.Handler {
 	})
 }
 
-// make is a page's content in JSON, or the status with which it fails. It ends the turn, also when the page panics.
+// make returns a page's content in JSON, or the status with which it fails. It ends the turn, also when the page
+// panics.
 func (t turns) make(page Page, r *http.Request) (content []byte, status int, err error) {
 	defer t.leave()
 	value, err := page(r)

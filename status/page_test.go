@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ask is what a client on this machine is answered.
+// ask returns what a client on this machine is answered.
 func ask(h http.Handler, path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:40000", "localhost:8080"

@@ -36,7 +36,7 @@ type registryPort struct {
 	Protocol string `json:"protocol"`
 }
 
-// Registry is the page of all services in a View: /debug/registryz.
+// Registry returns the page of all services in a View: /debug/registryz.
 func Registry(view func() *snapshot.View) Page {
 	return func(*http.Request) (any, error) {
 		out := []registryService{}
@@ -89,8 +89,8 @@ type endpoint struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 }
 
-// Endpoints is the page of all endpoints in a View, by service and port: /debug/endpointz. The parameter "host" limits
-// it to one host.
+// Endpoints returns the page of all endpoints in a View, by service and port: /debug/endpointz. The parameter "host"
+// limits it to one host.
 func Endpoints(view func() *snapshot.View) Page {
 	return func(r *http.Request) (any, error) {
 		v, host := view(), strings.ToLower(r.FormValue("host"))
@@ -122,7 +122,7 @@ func endpointsOf(set *snapshot.EndpointSet, port string) (out []endpoint) {
 	return out
 }
 
-// identityOf is who serves an endpoint; empty where nobody said.
+// identityOf returns who serves an endpoint; empty where nobody said.
 func identityOf(e *value.Endpoint) (id value.Identity) {
 	if e.Identity != (unique.Handle[value.Identity]{}) {
 		id = e.Identity.Value()

@@ -17,7 +17,7 @@ type nobody struct{}
 
 func (nobody) Publish(*snapshot.View, *snapshot.Delta) {}
 
-// everything is a View with a service of every resolution, registry and protocol, each with an endpoint of every
+// everything returns a View with a service of every resolution, registry and protocol, each with an endpoint of every
 // health, one that nobody is known of, and one past the last health.
 func everything() (*snapshot.View, int) {
 	protocols := []value.Protocol{"", value.HTTP, value.HTTP2, value.GRPC, value.GRPCWeb, value.HTTPS, value.TCP,

@@ -112,7 +112,7 @@ func (g *fileGraph) use(s source) {
 	}
 }
 
-// importName is the name that a file has for a package: its own, or the last part of the path.
+// importName returns the name that a file has for a package: its own, or the last part of the path.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
@@ -120,7 +120,7 @@ func importName(spec *ast.ImportSpec) string {
 	return path.Base(strings.Trim(spec.Path.Value, `"`))
 }
 
-// arrows are the files that each file leads to.
+// arrows returns the files that each file leads to.
 func (g *fileGraph) arrows() map[string][]string {
 	out := map[string][]string{}
 	for file := range g.names {

@@ -15,7 +15,7 @@ type room struct {
 	may []string // directories with all that is below, or "=dir" for that package alone
 }
 
-// rooms is the layout that docs/architecture.md draws. Imports point one way.
+// rooms returns the layout that docs/architecture.md draws. Imports point one way.
 func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
@@ -63,7 +63,7 @@ const (
 	istioFilters = "istio.io/api/envoy"
 )
 
-// neutral are the directories that know nothing of the API that users write objects in.
+// neutral returns the directories that know nothing of the API that users write objects in.
 func neutral() []string {
 	return []string{"encodecache", "gen", "proxy", "report", "shard", "snapshot", "status", "xdstype"}
 }
@@ -115,12 +115,12 @@ func allowed(dir, target string) bool {
 	return false
 }
 
-// withinAny tells whether dir is one of the roots or below one.
+// withinAny reports whether dir is one of the roots or below one.
 func withinAny(dir string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) })
 }
 
-// within tells whether dir is root or below it.
+// within reports whether dir is root or below it.
 func within(dir, root string) bool {
 	return dir == root || strings.HasPrefix(dir, root+"/")
 }

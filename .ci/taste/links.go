@@ -68,7 +68,7 @@ func reaches(root fs.FS, page, link string) bool {
 	return false
 }
 
-// anchor is the name that a heading has in links: its letters and digits in lower case, with hyphens between words.
+// anchor returns the name that a heading has in links: its letters and digits in lower case, with hyphens between words.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

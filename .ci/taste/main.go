@@ -50,12 +50,12 @@ func (s source) dir() string {
 	return "."
 }
 
-// at is a finding at a node.
+// at returns a finding at a node.
 func (s source) at(n ast.Node, format string, args ...any) string {
 	return fmt.Sprintf("%s:%d: %s", s.path, s.fset.Position(n.Pos()).Line, fmt.Sprintf(format, args...))
 }
 
-// lines is how many lines a node takes.
+// lines returns how many lines a node takes.
 func (s source) lines(n ast.Node) int {
 	return s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1
 }

@@ -60,7 +60,7 @@ func (d declared) addMembers(name string, kind ast.Expr) {
 	}
 }
 
-// receiver is the name of the type that a method belongs to.
+// receiver returns the name of the type that a method belongs to.
 func receiver(f *ast.FuncDecl) string {
 	kind := f.Recv.List[0].Type
 	for {

@@ -42,7 +42,7 @@ func (p pages) comments(s source) (findings []string) {
 	return findings
 }
 
-// missing are the pages that a text in a file of a directory names and that are not there.
+// missing returns the pages that a text in a file of a directory names and that are not there.
 func (p pages) missing(dir, text string) (out []string) {
 	// Addresses on the web are not looked up.
 	text = regexp.MustCompile(`https?://\S+`).ReplaceAllString(text, "")

@@ -39,7 +39,7 @@ func embedded(gen *ast.GenDecl) bool {
 	return gen.Doc != nil && strings.HasPrefix(gen.Doc.List[len(gen.Doc.List)-1].Text, "//go:embed")
 }
 
-// errorOrMetric tells whether a value is made by package errors, fmt.Errorf or
+// errorOrMetric reports whether a value is made by package errors, fmt.Errorf or
 // prometheus.
 func errorOrMetric(value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
@@ -53,13 +53,13 @@ func errorOrMetric(value ast.Expr) bool {
 	return strings.HasPrefix(calledAs(call), "prometheus.New") || strings.HasPrefix(calledAs(call), "promauto.")
 }
 
-// testFlag tells whether a value is a command-line flag of a test, such as -update.
+// testFlag reports whether a value is a command-line flag of a test, such as -update.
 func testFlag(s source, value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	return ok && s.test && strings.HasPrefix(calledAs(call), "flag.")
 }
 
-// calledAs is the called function as the source names it, such as "time.Now".
+// calledAs returns the called function as the source names it, such as "time.Now".
 func calledAs(call *ast.CallExpr) string {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -153,7 +153,7 @@ func testingT(kind ast.Expr) bool {
 	return pkg != nil && (pkg.Name == "testing" || pkg.Name == "rapid")
 }
 
-// flatSwitch tells whether a function is one dispatch, which may be as long as it has
+// flatSwitch reports whether a function is one dispatch, which may be as long as it has
 // cases.
 func flatSwitch(f *ast.FuncDecl) bool {
 	for _, stmt := range f.Body.List {
@@ -165,7 +165,7 @@ func flatSwitch(f *ast.FuncDecl) bool {
 	return false
 }
 
-// tableTest tells whether a function is a test, whose length is its table's.
+// tableTest reports whether a function is a test, whose length is its table's.
 func tableTest(s source, f *ast.FuncDecl) bool {
 	return s.test && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Benchmark"))
 }
@@ -208,7 +208,7 @@ func undocumented(s source, d *ast.GenDecl) []string {
 	return findings
 }
 
-// saidByInterface tells whether a method is one whose meaning everybody knows.
+// saidByInterface reports whether a method is one whose meaning everybody knows.
 func saidByInterface(d *ast.FuncDecl) bool {
 	return d.Recv != nil && (d.Name.Name == "String" || d.Name.Name == "Error" || d.Name.Name == "Unwrap")
 }

@@ -83,8 +83,8 @@ func encoded(m proto.Message) []byte {
 	return b
 }
 
-// node is a node of client i with the longest id and the most metadata that are taken, of a class of its own for each n
-// but 0.
+// node returns a node of client i with the longest id and the most metadata that are taken, of a class of its own for
+// each n but 0.
 func (r *hostileRequests) node(i, n int) *corev3.Node {
 	md, err := structpb.NewStruct(map[string]any{
 		"NAMESPACE": fmt.Sprintf("hostile-%d-%d", i, n), "CLUSTER_ID": strings.Repeat("c", 250),
@@ -141,7 +141,7 @@ func (r *hostileRequests) versions(i int) [][][]byte {
 	return [][][]byte{{encoded(first), r.initial}, {encoded(refusal)}}
 }
 
-// two are two requests of a new client.
+// two returns two requests of a new client.
 func (r *hostileRequests) two(i, n int) [][][]byte {
 	return append(r.clusters(i, n),
 		[][]byte{encoded(&discoveryv3.DiscoveryRequest{TypeUrl: xdstype.ListenerURL})})

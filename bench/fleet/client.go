@@ -27,7 +27,7 @@ func newClient(f *Fleet, conn net.Conn, subs []encodedSubscription, delta bool) 
 	return &client{fleet: f, conn: conn, subs: subs, delta: delta}
 }
 
-// run is the client's life; node is its encoded node.
+// run returns the client's life; node is its encoded node.
 func (c *client) run(node []byte) (err error) {
 	streams := wire.NewConn(c.conn, wire.Header{Authority: "bench"}, c.fleet.buffers)
 	if c.stream, err = streams.Open(c.delta, c); err != nil {
@@ -112,7 +112,7 @@ func appendField(b []byte, num protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
 }
 
-// first is the request that subscribes, in parts: the names are the same for all clients.
+// first returns the request that subscribes, in parts: the names are the same for all clients.
 func (s *encodedSubscription) first(node []byte, delta bool) [][]byte {
 	if delta {
 		return [][]byte{appendField(appendField(nil, deltaNode, node), deltaType, []byte(s.url)), s.names}

@@ -103,7 +103,7 @@ func (f *Fleet) tell() {
 	}
 }
 
-// Responses is the number of responses that all clients have got, and their bytes.
+// Responses returns the number of responses that all clients have got, and their bytes.
 func (f *Fleet) Responses() (n, bytes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

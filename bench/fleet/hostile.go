@@ -131,7 +131,7 @@ type attack struct {
 // role is what a hostile client does with a connection; it returns when that has ended.
 type role func(a *attack)
 
-// roles are all roles. Client i has the one at i modulo their number.
+// roles returns all roles. Client i has the one at i modulo their number.
 func roles() []role {
 	stay := func(*attack, *wire.Conn, *wire.Stream) bool { return true }
 	return []role{

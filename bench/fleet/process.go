@@ -92,8 +92,8 @@ func (r *Remote) Await(n int) error {
 	return nil
 }
 
-// Reached is when the clients had what was awaited last, by their own clock: it does not count how long this process
-// took to hear of it.
+// Reached returns when the clients had what was awaited last, by their own clock: it does not count how long this
+// process took to hear of it.
 func (r *Remote) Reached() time.Time { return r.at }
 
 // Close ends the process.
@@ -104,7 +104,7 @@ func (r *Remote) Close() error {
 	return err
 }
 
-// Processors is how many processors the process kept busy, on average over its life. The caller closes it first.
+// Processors returns how many processors the process kept busy, on average over its life. The caller closes it first.
 func (r *Remote) Processors() float64 {
 	used := r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
 	return used.Seconds() / r.lived.Seconds()
@@ -176,7 +176,7 @@ func (p Plan) start() (clients, error) {
 		Node: func(i int) *corev3.Node { return nodes[i] }})
 }
 
-// nodesOf are the nodes of the clients of p.
+// nodesOf returns the nodes of the clients of p.
 func nodesOf(p Plan) ([]*corev3.Node, error) {
 	all := &corev3.Node{}
 	if len(p.Node) > 0 {

@@ -13,7 +13,7 @@ type Transport struct {
 	Dial func() (net.Conn, error)
 }
 
-// Memory is a transport within the process.
+// Memory returns a transport within the process.
 func Memory() Transport {
 	l := bufconn.Listen(64 << 10)
 	return Transport{Listener: l, Dial: l.Dial}
@@ -22,7 +22,7 @@ func Memory() Transport {
 // Loopback is TCP on 127.0.0.1.
 func Loopback() (Transport, error) { return listen("tcp", "127.0.0.1:0") }
 
-// Unix is a socket in dir.
+// Unix returns a socket in dir.
 func Unix(dir string) (Transport, error) { return listen("unix", filepath.Join(dir, "xds")) }
 
 func listen(network, address string) (Transport, error) {

@@ -12,16 +12,16 @@ const Source = "mesh"
 // Shape is the size and kind of a mesh.
 type Shape = mesh.Shape
 
-// Usual is the shape that docs/benchmarks.md measures: services × 2 pods over ten namespaces.
+// Usual returns the shape that docs/benchmarks.md measures: services × 2 pods over ten namespaces.
 func Usual(services int) Shape { return mesh.Usual(services) }
 
 // Mesh makes the events of a Shape. Immutable.
 type Mesh struct{ *mesh.Mesh }
 
-// New is the mesh of a shape.
+// New returns the mesh of a shape.
 func New(s Shape) *Mesh { return &Mesh{mesh.New(s)} }
 
-// Events are all objects of the mesh.
+// Events returns all objects of the mesh.
 func (m *Mesh) Events() []ingest.Event {
 	out := []ingest.Event{{Source: Source, Key: value.ObjectKey{Kind: value.KindMeshConfig, Namespace: "istio-system",
 		Name: "istio"}, Object: "rootNamespace: istio-system\n"}}
@@ -31,15 +31,15 @@ func (m *Mesh) Events() []ingest.Event {
 	return out
 }
 
-// EndpointChange is the n-th change of one endpoint: a pod of the first service stops being ready, or is again.
+// EndpointChange returns the n-th change of one endpoint: a pod of the first service stops being ready, or is again.
 func (m *Mesh) EndpointChange(n int) []ingest.Event {
 	return []ingest.Event{event(m.Slice(0, n%2 == 1))}
 }
 
-// RouteChange is the n-th edit of the first service's VirtualService: its weights.
+// RouteChange returns the n-th edit of the first service's VirtualService: its weights.
 func (m *Mesh) RouteChange(n int) []ingest.Event { return []ingest.Event{event(m.Route(0, n+1))} }
 
-// event is an object as the source sends it.
+// event returns an object as the source sends it.
 func event(o mesh.Object) ingest.Event {
 	kind := o.GetObjectKind().GroupVersionKind().GroupKind()
 	key := value.ObjectKey{Kind: value.KindOf(kind.Group, kind.Kind), Namespace: o.GetNamespace(), Name: o.GetName()}

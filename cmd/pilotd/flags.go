@@ -174,7 +174,7 @@ func (o *options) kubernetes() bool {
 	return slices.ContainsFunc(o.registries, func(r string) bool { return strings.EqualFold(r, "Kubernetes") })
 }
 
-// debugAccess is who may read the debug pages.
+// debugAccess returns who may read the debug pages.
 func (o *options) debugAccess() status.Access {
 	return status.Access{Token: o.debugToken, TokenFile: o.debugTokenFile, Anywhere: o.debugAnywhere}
 }
@@ -231,7 +231,7 @@ func discoveryCommand() *cobra.Command {
 	return cmd
 }
 
-// unknownFlags are the names in args that f does not define.
+// unknownFlags returns the names in args that f does not define.
 func unknownFlags(f *pflag.FlagSet, args []string) (out []string) {
 	for _, a := range args {
 		name, long := strings.CutPrefix(a, "--")

@@ -28,7 +28,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.got.Write(p)
 }
 
-// lines are the lines that were written, decoded.
+// lines returns the lines that were written, decoded.
 func (g *gate) lines(t *testing.T) (out []map[string]any) {
 	t.Helper()
 	g.mu.Lock()

@@ -66,7 +66,7 @@ func (q *logQueue) signal() {
 	}
 }
 
-// Dropped is how many lines were dropped so far.
+// Dropped returns how many lines were dropped so far.
 func (q *logQueue) Dropped() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

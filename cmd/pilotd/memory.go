@@ -47,7 +47,7 @@ func readMemory() memoryGiven {
 	return g
 }
 
-// limitOf is what a provider says; zero when it has no limit, or cannot be read, which is no reason not to serve.
+// limitOf returns what a provider says; zero when it has no limit, or cannot be read, which is no reason not to serve.
 func limitOf(p memlimit.Provider) int64 {
 	n, err := p()
 	if err != nil || n > math.MaxInt64 {
@@ -74,9 +74,9 @@ func (g memoryGiven) now() memoryGiven {
 	return g
 }
 
-// limits are those that follow. The cgroup's limit is where the kernel ends the process; GOMEMLIMIT, where it stands
-// alone, is taken for the limit of the whole process too, as the charts of istiod set it. The collector stays below
-// either by room for its overrun and for the pages of files. A GOMEMLIMIT that asks for less is obeyed as it is.
+// limits returns those that follow. The cgroup's limit is where the kernel ends the process; GOMEMLIMIT, where it
+// stands alone, is taken for the limit of the whole process too, as the charts of istiod set it. The collector stays
+// below either by room for its overrun and for the pages of files. A GOMEMLIMIT that asks for less is obeyed as it is.
 // Without any limit the collector is told nothing.
 func (g memoryGiven) limits() memoryLimits {
 	room := func(all int64) int64 { return max(all-all/overrunShare-g.pages-overrunPages, all/2) }
@@ -102,8 +102,8 @@ func (l memoryLimits) tell() {
 	}
 }
 
-// filePages are the bytes of files, the program's own first of all, that a process has in memory: the third number of a
-// file like /proc/self/statm.
+// filePages returns the bytes of files, the program's own first of all, that a process has in memory: the third number
+// of a file like /proc/self/statm.
 func filePages(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -155,8 +155,8 @@ func notify(ctx context.Context, collected chan<- struct{}) {
 // sentinel is an object with a pointer, which the runtime allocates by itself and not as a part of another one.
 type sentinel struct{ _ *sentinel }
 
-// liveMemory are the bytes that the last collection found in use, with what the runtime needs besides: stacks and its
-// own tables.
+// liveMemory returns the bytes that the last collection found in use, with what the runtime needs besides: stacks and
+// its own tables.
 func liveMemory() int64 {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
@@ -175,7 +175,7 @@ func liveMemory() int64 {
 	return int64(min(live, math.MaxInt64))
 }
 
-// openFiles is how many file descriptors this process may have; zero is unknown.
+// openFiles returns how many file descriptors this process may have; zero is unknown.
 func openFiles() uint64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
@@ -184,8 +184,8 @@ func openFiles() uint64 {
 	return l.Cur
 }
 
-// tcpMemory is how many bytes of memory the kernel lets TCP have before it begins to be sparing; zero is unknown. The
-// file has three numbers of pages, of which that is the first.
+// tcpMemory returns how many bytes of memory the kernel lets TCP have before it begins to be sparing; zero is unknown.
+// The file has three numbers of pages, of which that is the first.
 func tcpMemory(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {

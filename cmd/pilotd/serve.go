@@ -159,8 +159,8 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 // lateSink is a Store that is made after the sources that write to it: their names are among its settings.
 type lateSink struct{ *ingest.Store }
 
-// newSources are the sources that the flags name, the most important first: where two hold the same object, the first
-// one's counts.
+// newSources returns the sources that the flags name, the most important first: where two hold the same object, the
+// first one's counts.
 func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) ([]source, error) {
 	log = log.With(scopeKey, "ingest")
 	var out []source

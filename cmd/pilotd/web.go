@@ -52,7 +52,7 @@ func listenHTTP(o *options, pages http.Handler, log *slog.Logger) ([]*webServer,
 	return out, nil
 }
 
-// newPageServer is the HTTP server of one address.
+// newPageServer returns the HTTP server of one address.
 func newPageServer(pages http.Handler, log *slog.Logger) *http.Server {
 	crowd := &crowd{most: pageConnections, order: list.New(), places: map[net.Conn]*list.Element{}}
 	return &http.Server{

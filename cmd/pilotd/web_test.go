@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// servePages is a page server on a listener in memory, until the test ends.
+// servePages returns a page server on a listener in memory, until the test ends.
 func servePages(t *testing.T) func() net.Conn {
 	t.Helper()
 	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })

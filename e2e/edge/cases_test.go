@@ -97,7 +97,7 @@ func (w *world) replay(t *testing.T, cases []edge.Case) {
 	}
 }
 
-// says is nil if pilotd says of a case's objects what it must.
+// says returns nil if pilotd says of a case's objects what it must.
 func says(c edge.Case, named map[value.ObjectKey]complaint) error {
 	if c.Admitted {
 		for _, o := range c.Objects {
@@ -124,7 +124,7 @@ func says(c edge.Case, named map[value.ObjectKey]complaint) error {
 	return fmt.Errorf("%s is on /debug/rejectionsz, but not with its field %s: %s", c.Names, c.Field, reasons)
 }
 
-// mentioned tells whether an object is named, perhaps beside another one of which the same thing was made.
+// mentioned reports whether an object is named, perhaps beside another one of which the same thing was made.
 func mentioned(key value.ObjectKey, named map[value.ObjectKey]complaint) bool {
 	for of, c := range named {
 		if of == key || strings.Contains(c.lines, key.String()) {

@@ -39,7 +39,7 @@ func Kinds() []Kind {
 	}
 }
 
-// KindNamed is the kind that pages call by that name, or nothing.
+// KindNamed returns the kind that pages call by that name, or nothing.
 func KindNamed(name string) value.Kind {
 	for _, k := range append(Kinds(), MeshKind()) {
 		if k.Name.String() == name {
@@ -49,7 +49,7 @@ func KindNamed(name string) value.Kind {
 	return ""
 }
 
-// MeshKind is the mesh configuration, which the operator writes and no tenant. What a Maker makes of it has the
+// MeshKind returns the mesh configuration, which the operator writes and no tenant. What a Maker makes of it has the
 // configuration as its spec.
 func MeshKind() Kind {
 	s := newReader().message((&meshconfig.MeshConfig{}).ProtoReflect().Descriptor())

@@ -101,7 +101,7 @@ func (m *Maker) Next(slot int) Object {
 	return o
 }
 
-// template is a valid object, if there is one that has the message already in which the path ends.
+// template returns a valid object, if there is one that has the message already in which the path ends.
 func (m *Maker) template(k *kindState, path Path) Object {
 	fitting := k.templates
 	for n := len(path) - 1; n > 1; n-- {
@@ -120,7 +120,7 @@ func (m *Maker) template(k *kindState, path Path) Object {
 	return Object{Tree: fillIn(copyTree(o.Tree), m.slot).(Tree)}
 }
 
-// has tells whether something in the tree is at that path.
+// has reports whether something in the tree is at that path.
 func has(v any, path Path) bool {
 	if len(path) == 0 {
 		return true
@@ -179,7 +179,7 @@ func (m *Maker) mutate(o *Object, k *kindState, path Path) {
 	o.Tree = m.put(o.Tree, k.Shape, way{left: path}, v).(Tree)
 }
 
-// usualOf is a message that is valid alone.
+// usualOf returns a message that is valid alone.
 func (m *Maker) usualOf(s *Shape) any {
 	if t, ok := m.usual[s.Type]; ok {
 		return fillIn(copyTree(t), m.slot)
@@ -195,7 +195,7 @@ func (m *Maker) valueOf(s *Shape, path Path) any {
 	return m.edge(s, path)
 }
 
-// edge is an edge value of a field.
+// edge returns an edge value of a field.
 func (m *Maker) edge(s *Shape, path Path) any {
 	at := path.String()
 	all, ok := m.edges[at]
@@ -206,7 +206,7 @@ func (m *Maker) edge(s *Shape, path Path) any {
 	return copyTree(all[m.rnd.IntN(len(all))])
 }
 
-// several is a list of one element, of twins, or of very many.
+// several returns a list of one element, of twins, or of very many.
 func (m *Maker) several(s *Shape, path Path) any {
 	one := m.valueOf(s.Elem, path.with("[]"))
 	switch m.rnd.IntN(4) {
@@ -231,7 +231,7 @@ func (m *Maker) several(s *Shape, path Path) any {
 	return many
 }
 
-// entries is a map of one entry, of some, or of very many.
+// entries returns a map of one entry, of some, or of very many.
 func (m *Maker) entries(s *Shape, path Path) any {
 	n := []int{1, 1, 3, 1100}[m.rnd.IntN(4)]
 	out := make(Tree)
@@ -303,8 +303,8 @@ func (m *Maker) put(tree any, s *Shape, w way, v any) any {
 	return t
 }
 
-// excluded are the fields of a message that cannot stand beside that one, where the message's description does not say
-// so.
+// excluded returns the fields of a message that cannot stand beside that one, where the message's description does not
+// say so.
 func excluded(message, field string) []string {
 	switch message + " " + field {
 	case "istio.networking.v1alpha3.HTTPRoute redirect", "istio.networking.v1alpha3.HTTPRoute directResponse":

@@ -84,7 +84,7 @@ func lateGateway() parts.Workload {
 	return w
 }
 
-// baseMesh is all of the mesh but the good tenant's route and what is generated.
+// baseMesh returns all of the mesh but the good tenant's route and what is generated.
 func baseMesh() string {
 	var b strings.Builder
 	for _, ns := range []string{"istio-system", "good", "h0", "h1"} {
@@ -165,7 +165,7 @@ spec:
 `, goodAge, hostileAge, publicHost, strings.Join(names, ", "))
 }
 
-// goodRoute is the good tenant's route; its answers carry the round, so that an edit is seen to arrive.
+// goodRoute returns the good tenant's route; its answers carry the round, so that an edit is seen to arrive.
 func goodRoute(round int) string {
 	return fmt.Sprintf(`
 apiVersion: networking.istio.io/v1

@@ -43,7 +43,7 @@ func (o Object) Key() value.ObjectKey {
 	return value.ObjectKey{Kind: value.KindOf(group, kind), Namespace: namespace, Name: name}
 }
 
-// JSON is the object's text, as a file holds it.
+// JSON returns the object's text, as a file holds it.
 func (o Object) JSON() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -55,7 +55,7 @@ func (o Object) JSON() []byte {
 	return bytes.ReplaceAll(b.Bytes(), []byte(badUTF8), []byte{0xff})
 }
 
-// YAML is the object for people to read.
+// YAML returns the object for people to read.
 func (o Object) YAML() string {
 	out, err := yaml.JSONToYAML(o.JSON())
 	if err != nil {
@@ -84,7 +84,7 @@ func readDocuments(text []byte) ([]Object, error) {
 	return out, nil
 }
 
-// copyTree is a deep copy of a part of a tree.
+// copyTree returns a deep copy of a part of a tree.
 func copyTree(v any) any {
 	switch v := v.(type) {
 	case Tree:

@@ -22,7 +22,7 @@ func newReader() *reader {
 	return &reader{messages: make(map[protoreflect.FullName]*Shape), types: make(map[reflect.Type]*Shape)}
 }
 
-// istio is the shape of an Istio object with that spec. Its status is left out: pilotd reads none.
+// istio returns the shape of an Istio object with that spec. Its status is left out: pilotd reads none.
 func (r *reader) istio(spec proto.Message) *Shape {
 	return &Shape{Type: "object", Fields: []Field{
 		{Name: "metadata", Shape: metadata()},
@@ -96,7 +96,7 @@ func (r *reader) protoValue(f protoreflect.FieldDescriptor) *Shape {
 	return &Shape{Form: Integer}
 }
 
-// wellKnown is the shape of a message that has a JSON form of its own, nil for any other.
+// wellKnown returns the shape of a message that has a JSON form of its own, nil for any other.
 func wellKnown(name protoreflect.FullName) *Shape {
 	switch name {
 	case "google.protobuf.Duration":
@@ -123,7 +123,7 @@ func wellKnown(name protoreflect.FullName) *Shape {
 	return nil
 }
 
-// kubernetes is the shape of a Kubernetes object; o points to an empty one.
+// kubernetes returns the shape of a Kubernetes object; o points to an empty one.
 func (r *reader) kubernetes(o any) *Shape {
 	s := r.structure(reflect.TypeOf(o).Elem())
 	fields := []Field{{Name: "metadata", Shape: metadata()}}

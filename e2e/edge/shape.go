@@ -113,7 +113,7 @@ func (p Path) with(step string) Path {
 	return append(p[:len(p):len(p)], step)
 }
 
-// at is the shape that path leads to, nil if there is none, and the oneof group of its last step.
+// at returns the shape that path leads to, nil if there is none, and the oneof group of its last step.
 func (s *Shape) at(path Path) *Shape {
 	for _, step := range path {
 		if s == nil {

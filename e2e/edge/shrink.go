@@ -77,7 +77,7 @@ func cuts(v any, way []any) []cut {
 	return append(here, below...)
 }
 
-// fixed tells whether an object is nothing without that part.
+// fixed reports whether an object is nothing without that part.
 func fixed(way []any) bool {
 	switch way[0] {
 	case "apiVersion", "kind":

@@ -81,7 +81,7 @@ type class struct {
 	values []any
 }
 
-// texts are the edge values of a string: those of its class twice as often as those of all strings.
+// texts returns the edge values of a string: those of its class twice as often as those of all strings.
 func texts(at Path) []any {
 	if at[len(at)-1] == "caCrl" {
 		return list("") // Whether a proxy has a file, only the proxy can judge: testdata/machine.txtar has the case.
@@ -211,7 +211,7 @@ func classes() []class {
 	}
 }
 
-// mapKey is a key for a map at that path: one that something reads, or any text.
+// mapKey returns a key for a map at that path: one that something reads, or any text.
 func mapKey(rnd *rand.Rand, at Path) string {
 	name := at[len(at)-1]
 	switch {

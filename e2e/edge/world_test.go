@@ -204,7 +204,7 @@ func (w *world) faults() []string {
 	return problems
 }
 
-// panicked is what pilotd logged of a panic since the last call, whether it caught it or not.
+// panicked returns what pilotd logged of a panic since the last call, whether it caught it or not.
 func (w *world) panicked() string {
 	log := w.pilotd.LogTail(1 << 28)
 	fresh := log[min(w.logged, len(log)):]
@@ -237,7 +237,7 @@ func (w *world) arrived() error {
 	return nil
 }
 
-// seen is nil if the good tenant answers that way with the round, where answers say it.
+// seen returns nil if the good tenant answers that way with the round, where answers say it.
 func (w *world) seen(p probe) error {
 	got, err := p.ask()
 	if err == nil && got != "" && got != fmt.Sprint(w.round) {
@@ -323,8 +323,8 @@ func (w *world) refused() []string {
 	return out
 }
 
-// why is what an entry of Envoy's log says of a refusal, without the resource that some errors repeat. Empty for other
-// entries.
+// why returns what an entry of Envoy's log says of a refusal, without the resource that some errors repeat. Empty for
+// other entries.
 func why(entry string) string {
 	at := strings.Index(entry, " rejected: ")
 	if at < 0 {
@@ -346,7 +346,7 @@ type complaint struct {
 	lines   string // "field: reason", where the reason may begin with a field of what is left out, a line for each
 }
 
-// complaints are the objects of which pilotd says that something is wrong with them.
+// complaints returns the objects of which pilotd says that something is wrong with them.
 func (w *world) complaints() map[value.ObjectKey]complaint {
 	w.t.Helper()
 	page, err := w.pilotd.Debug("/debug/rejectionsz")

@@ -14,7 +14,7 @@ type Workload struct {
 	Cluster string
 }
 
-// nodeID is the id that agents give to their proxies.
+// nodeID returns the id that agents give to their proxies.
 func (w Workload) nodeID(kind string) string {
 	return fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.IP, w.Name, w.Namespace, w.Namespace)
 }
@@ -33,7 +33,7 @@ func (w Workload) metadata() map[string]any {
 // tree is a JSON object.
 type tree = map[string]any
 
-// bootstrap is an Envoy's own configuration: where pilotd and the agent's secrets are,
+// bootstrap returns an Envoy's own configuration: where pilotd and the agent's secrets are,
 // and nothing of the mesh.
 func bootstrap(s EnvoySpec, secrets net.Addr) (tree, error) {
 	ads, err := staticCluster("xds-grpc", s.XDS)
@@ -68,7 +68,7 @@ func bootstrap(s EnvoySpec, secrets net.Addr) (tree, error) {
 	}, nil
 }
 
-// staticCluster is an HTTP/2 cluster with one numeric address.
+// staticCluster returns an HTTP/2 cluster with one numeric address.
 func staticCluster(name, addr string) (tree, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

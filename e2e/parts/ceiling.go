@@ -42,7 +42,7 @@ type cgroupPlace struct {
 	v1  bool
 }
 
-// memoryCgroups are the cgroup of this process and those above it, of version 2 and version 1, the nearest first.
+// memoryCgroups returns the cgroup of this process and those above it, of version 2 and version 1, the nearest first.
 func memoryCgroups() (out []cgroupPlace) {
 	own := map[bool]string{}
 	for line := range strings.Lines(readText("/proc/self/cgroup")) {
@@ -112,7 +112,7 @@ func (c *Ceiling) write(name, text string) error {
 	return os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o644)
 }
 
-// command is a program that runs under the limit from its first instruction.
+// command returns a program that runs under the limit from its first instruction.
 func (c *Ceiling) command(path string, args ...string) *exec.Cmd {
 	if c.dir == "" {
 		cmd := exec.Command(path, args...)
@@ -123,7 +123,7 @@ func (c *Ceiling) command(path string, args ...string) *exec.Cmd {
 	return exec.Command("/bin/sh", append(in, args...)...)
 }
 
-// Killed is how many programs the kernel has killed for going beyond the limit.
+// Killed returns how many programs the kernel has killed for going beyond the limit.
 func (c *Ceiling) Killed() int {
 	file := "memory.events"
 	if c.v1 {
@@ -135,8 +135,8 @@ func (c *Ceiling) Killed() int {
 	return int(number(readText(filepath.Join(c.dir, file)), "oom_kill"))
 }
 
-// Peak is the most memory, in bytes, that the kernel has counted for the cgroup; zero where there is none or it does
-// not tell.
+// Peak returns the most memory, in bytes, that the kernel has counted for the cgroup; zero where there is none or it
+// does not tell.
 func (c *Ceiling) Peak() int64 {
 	file := "memory.peak"
 	if c.v1 {
@@ -146,7 +146,7 @@ func (c *Ceiling) Peak() int64 {
 	return n
 }
 
-// readText is what a file holds; nothing if it cannot be read.
+// readText returns what a file holds; nothing if it cannot be read.
 func readText(name string) string {
 	b, _ := os.ReadFile(name)
 	return string(b)

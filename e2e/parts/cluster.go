@@ -31,7 +31,7 @@ type Cluster struct {
 	mapping *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// NewCluster is the API server with Istio's CRDs in it.
+// NewCluster returns the API server with Istio's CRDs in it.
 func NewCluster(t testing.TB, api *APIServer) *Cluster {
 	t.Helper()
 	c := NewBareCluster(t, api)
@@ -39,7 +39,7 @@ func NewCluster(t testing.TB, api *APIServer) *Cluster {
 	return c
 }
 
-// NewBareCluster is the API server as it is, which knows no Istio.
+// NewBareCluster returns the API server as it is, which knows no Istio.
 func NewBareCluster(t testing.TB, api *APIServer) *Cluster {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", api.Kubeconfig)

@@ -123,7 +123,7 @@ func (e *Envoy) Stats(expression string) (map[string]int, error) {
 	return stats, nil
 }
 
-// NothingRefused is an error if the Envoy has refused any answer so far.
+// NothingRefused returns an error if the Envoy has refused any answer so far.
 func (e *Envoy) NothingRefused() error {
 	stats, err := e.Stats(`update_rejected$`)
 	if err != nil {
@@ -165,7 +165,7 @@ func (e *Envoy) Warming() ([]string, error) {
 	return names, nil
 }
 
-// Extensions is what this Envoy says in Node.extensions: what it is built with.
+// Extensions returns what this Envoy says in Node.extensions: what it is built with.
 func (e *Envoy) Extensions() ([]*corepb.Extension, error) {
 	page, err := e.Admin("/config_dump?mask=bootstrap.node.extensions")
 	if err != nil {

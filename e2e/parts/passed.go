@@ -46,7 +46,7 @@ func (p Passed) String() string {
 		p.Removed)
 }
 
-// short is the last part of a type URL.
+// short returns the last part of a type URL.
 func short(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '.')+1:] }
 
 func passedSotW(r *discoverypb.DiscoveryResponse) Passed {

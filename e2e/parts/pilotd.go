@@ -86,7 +86,7 @@ func (p *Pilotd) SetMeshConfig(text string) {
 	}
 }
 
-// Address is where pilotd serves xDS.
+// Address returns where pilotd serves xDS.
 func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xdsPort) }
 
 // Start starts the process (again) and waits until it is ready.
@@ -112,7 +112,8 @@ func (p *Pilotd) Kill() { p.process.Kill() }
 // Alive is nil while the process runs that was started last.
 func (p *Pilotd) Alive() error { return p.process.Alive() }
 
-// PeakMemory is the most memory, in bytes, that the process has had resident, with pages of files and what it shares.
+// PeakMemory returns the most memory, in bytes, that the process has had resident, with pages of files and what it
+// shares.
 func (p *Pilotd) PeakMemory() int64 {
 	p.t.Helper()
 	peak := number(readText(fmt.Sprintf("/proc/%d/status", p.process.cmd.Process.Pid)), "VmHWM:") << 10

@@ -91,7 +91,7 @@ func (s *SDS) StreamSecrets(stream secretpb.SecretDiscoveryService_StreamSecrets
 	}
 }
 
-// secret is the secret of that name, packed.
+// secret returns the secret of that name, packed.
 func (s *SDS) secret(name string) (*anypb.Any, error) {
 	of := name
 	switch {

@@ -94,7 +94,7 @@ func (t *Tap) Break() {
 	}
 }
 
-// Streams is the number of streams so far; the next one has this number.
+// Streams returns the number of streams so far; the next one has this number.
 func (t *Tap) Streams() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -51,7 +51,7 @@ func fill(t testing.TB, etcd string, m *mesh.Mesh) (podBytes int) {
 	return all / max(pods, 1)
 }
 
-// stored is an object in the form and at the place in which kube-apiserver keeps it:
+// stored returns an object in the form and at the place in which kube-apiserver keeps it:
 // Kubernetes's own in protobuf, those of CRDs in JSON.
 func stored(t testing.TB, o meta.Object) record {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-// shape is a mesh of services with pods each; a tenth of the services has a
+// shape returns a mesh of services with pods each; a tenth of the services has a
 // VirtualService, a tenth a DestinationRule.
 func shape(services, pods int) mesh.Shape {
 	return mesh.Shape{Seed: 1, Namespaces: 100, Services: services, Pods: pods, TCP: 0.1, VirtualServices: 0.1,

@@ -103,7 +103,7 @@ func (p *pilotd) ready() <-chan time.Duration {
 	return ready
 }
 
-// usage is what the process has used up to now.
+// usage returns what the process has used up to now.
 func (p *pilotd) usage() measure.Process {
 	p.t.Helper()
 	u, err := measure.Read(p.cmd.Process.Pid)

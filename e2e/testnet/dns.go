@@ -74,7 +74,7 @@ func serveDNS(c net.PacketConn) {
 	}
 }
 
-// noSuchName is the answer to a query that its name does not exist.
+// noSuchName returns the answer to a query that its name does not exist.
 func noSuchName(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	header, err := p.Start(query)

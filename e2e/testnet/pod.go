@@ -165,7 +165,7 @@ func markSocket(_, _ string, raw syscall.RawConn) error {
 	return err
 }
 
-// Client is an HTTP client of an application in the pod; each request has a
+// Client returns an HTTP client of an application in the pod; each request has a
 // connection of its own.
 func (p *Pod) Client() *http.Client {
 	return &http.Client{

@@ -272,7 +272,7 @@ func TestASourceThatAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// untilLast is a client that leaves when it has the text last.
+// untilLast returns a client that leaves when it has the text last.
 func untilLast(ctx context.Context, c discoveryv3.AggregatedDiscoveryServiceClient, node, last string) error {
 	stream, err := c.DeltaAggregatedResources(ctx)
 	if err != nil {

@@ -116,7 +116,7 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 	return faultOf(first), false
 }
 
-// faultOf is an error of the library. Some name their field at the start of the detail, some there only.
+// faultOf returns an error of the library. Some name their field at the start of the detail, some there only.
 func faultOf(e *field.Error) Fault {
 	at, detail := e.Field, e.Detail
 	if m := regexp.MustCompile(`(?s)^"([^"]*)" (.*)$`).FindStringSubmatch(detail); m != nil &&
@@ -126,7 +126,7 @@ func faultOf(e *field.Error) Fault {
 	return Fault{path(at), reason(e, strings.TrimPrefix(detail, at+" in body "))}
 }
 
-// path is a field's path as the rest of pilotd writes it: an entry of a map is behind a dot.
+// path returns a field's path as the rest of pilotd writes it: an entry of a map is behind a dot.
 func path(p string) string {
 	return regexp.MustCompile(`\[([^\]\d][^\]]*)\]`).ReplaceAllString(p, ".$1")
 }

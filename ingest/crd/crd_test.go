@@ -64,7 +64,7 @@ func TestSchemasAreIstios(t *testing.T) {
 	}
 }
 
-// schemaOf is the schema of all versions of a kind, without descriptions.
+// schemaOf returns the schema of all versions of a kind, without descriptions.
 func schemaOf(t *testing.T, d *apiv1.CustomResourceDefinition) any {
 	var first []byte
 	for _, v := range d.Spec.Versions {

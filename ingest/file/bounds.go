@@ -25,7 +25,7 @@ const (
 	maxDepth = 64
 )
 
-// fault is the problem of a text whose reading panicked. It is to be called by the function that recovered.
+// fault returns the problem of a text whose reading panicked. It is to be called by the function that recovered.
 func fault(cause any) *problem {
 	const most = 2000
 	stack := strings.Join(strings.Fields(string(debug.Stack())), " ")

@@ -121,7 +121,7 @@ func (s *Source) report(paths map[string]struct{}) {
 	}
 }
 
-// problems are what is wrong with a path.
+// problems returns what is wrong with a path.
 func (s *Source) problems(path string) (out []problem) {
 	if err, ok := s.failed[path]; ok {
 		out = append(out, problem{path: path, reason: fmt.Sprintf("cannot be read: %v", err)})

@@ -44,7 +44,7 @@ func (l definitions) remove(file *content, objects []object) {
 	}
 }
 
-// winner is the definition that counts.
+// winner returns the definition that counts.
 func (l definitions) winner(key value.ObjectKey) (definition, bool) {
 	all := l[key]
 	if len(all) == 0 {
@@ -53,7 +53,7 @@ func (l definitions) winner(key value.ObjectKey) (definition, bool) {
 	return slices.MinFunc(all, definition.compare), true
 }
 
-// problems are what is wrong with a file: what its content says, and objects that an earlier definition wins.
+// problems returns what is wrong with a file: what its content says, and objects that an earlier definition wins.
 func (l definitions) problems(file *content) []problem {
 	out := slices.Clone(file.problems)
 	if !file.gone.IsZero() {

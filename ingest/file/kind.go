@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// specOf is the message in an object of Istio's; nil in others.
+// specOf returns the message in an object of Istio's; nil in others.
 func specOf(k *ingest.Kind, o ingest.Object) ingest.Message {
 	if k.Spec == nil {
 		return nil

@@ -13,7 +13,7 @@ type lines struct {
 	root *yaml.Node
 }
 
-// at is the line of the field at path, from 0; of the nearest field around it where it is not there.
+// at returns the line of the field at path, from 0; of the nearest field around it where it is not there.
 func (l *lines) at(path string) int {
 	if path == "" {
 		return 0

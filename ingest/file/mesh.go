@@ -40,7 +40,7 @@ func NewMesh(path string, sink ingest.Sink, log *slog.Logger) *Mesh {
 	return &Mesh{path: filepath.Clean(path), sink: sink, log: log.With("source", path)}
 }
 
-// Name is the name that the source's events carry.
+// Name returns the name that the source's events carry.
 func (m *Mesh) Name() string { return m.path }
 
 // Waiting says what Synced waits for; nothing once it was told. It may be called by any goroutine.

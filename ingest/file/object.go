@@ -22,9 +22,9 @@ type object struct {
 	line  int
 }
 
-// aged is what sources hand over: the object, which without a creation time is as old as its file's place in path order
-// says, so that of two that are in conflict the one in the earlier file counts as the older. Objects of one file have
-// one age.
+// aged returns what sources hand over: the object, which without a creation time is as old as its file's place in path
+// order says, so that of two that are in conflict the one in the earlier file counts as the older. Objects of one file
+// have one age.
 func (o object) aged(age int64) any {
 	m, ok := o.typed.(interface {
 		metav1.Object
@@ -69,5 +69,5 @@ func position(path string, line int) string {
 
 func equalProblems(a, b []problem) bool { return slices.Equal(a, b) }
 
-// sortedKeys are the keys of m in their order.
+// sortedKeys returns the keys of m in their order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -25,7 +25,7 @@ func parseText(path, text string) *parser {
 	return p
 }
 
-// told is a reading in lines that a reader can review: objects with their line, then problems.
+// told returns a reading in lines that a reader can review: objects with their line, then problems.
 func told(p *parser) string {
 	var b strings.Builder
 	for _, o := range p.objects {

@@ -141,7 +141,7 @@ func (h *history) edit() []string {
 	return []string{path}
 }
 
-// text is the content of a file: some objects, perhaps one that does not decode, perhaps no YAML.
+// text returns the content of a file: some objects, perhaps one that does not decode, perhaps no YAML.
 func (h *history) text() string {
 	var docs []string
 	for range h.random.IntN(4) {
@@ -176,8 +176,8 @@ func (h *history) compare(when string) {
 	}
 }
 
-// state is what the sink has: each object with the file that it is of and its rank by age, and what is refused. A line
-// may be of before the object moved in its file.
+// state returns what the sink has: each object with the file that it is of and its rank by age, and what is refused. A
+// line may be of before the object moved in its file.
 func (o *observed) state() (out []string) {
 	now := o.Now()
 	ages := map[int64]bool{}

@@ -54,7 +54,7 @@ func add(t *testing.T, path, text string) {
 	}
 }
 
-// counts are how many objects were in force after each Apply.
+// counts returns how many objects were in force after each Apply.
 func counts(told *sinktest.Told) (out []int) {
 	n := 0
 	for _, events := range told.Applies {

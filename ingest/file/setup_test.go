@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// host is the first host of a VirtualService in force, or "".
+// host returns the first host of a VirtualService in force, or "".
 func host(told *sinktest.Told, name string) string {
 	if v, ok := told.Objects[virtualService(name)].Object.(*networking.VirtualService); ok && len(v.Spec.Hosts) > 0 {
 		return v.Spec.Hosts[0]
@@ -25,7 +25,7 @@ func host(told *sinktest.Told, name string) string {
 	return ""
 }
 
-// hosts is the condition that a VirtualService in force has that host.
+// hosts returns the condition that a VirtualService in force has that host.
 func hosts(name, want string) func(*sinktest.Told) bool {
 	return func(told *sinktest.Told) bool { return host(told, name) == want }
 }
@@ -69,7 +69,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// vs is a VirtualService that routes host to itself.
+// vs returns a VirtualService that routes host to itself.
 func vs(name, host string) string {
 	return `apiVersion: networking.istio.io/v1
 kind: VirtualService

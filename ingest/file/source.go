@@ -90,7 +90,7 @@ func New(o Options) *Source {
 	}
 }
 
-// Name is the name that the source's events carry.
+// Name returns the name that the source's events carry.
 func (s *Source) Name() string { return s.dir }
 
 // Waiting says what Synced waits for; nothing once it was told. It may be called by any goroutine.
@@ -216,7 +216,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// realDir is the directory in which the file behind path really lies.
+// realDir returns the directory in which the file behind path really lies.
 func realDir(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

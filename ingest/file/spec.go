@@ -118,7 +118,7 @@ type child struct {
 	path    string
 }
 
-// children are the messages in the value of a field: itself, or the elements of a list or map; none for scalars.
+// children returns the messages in the value of a field: itself, or the elements of a list or map; none for scalars.
 func children(f protoreflect.FieldDescriptor, v any, path string) []child {
 	var found []child
 	switch {

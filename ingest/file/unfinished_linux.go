@@ -24,7 +24,7 @@ func leased(f *os.File, read func()) (writing, known bool) {
 	return false, true
 }
 
-// changedAt is when a file was last written, renamed, or given other times or rights.
+// changedAt returns when a file was last written, renamed, or given other times or rights.
 func changedAt(info fs.FileInfo) time.Time {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(s.Ctim.Unix())

@@ -19,7 +19,7 @@ type noBuilder struct{}
 // Apply drops a batch.
 func (noBuilder) Apply(*snapshot.Delta) {}
 
-// fromStore is the field that the Store refuses of an object, or "".
+// fromStore returns the field that the Store refuses of an object, or "".
 func fromStore(key value.ObjectKey, object any) string {
 	s := ingest.NewStore(noBuilder{}, ingest.Settings{Log: slog.New(slog.DiscardHandler)}, "x")
 	s.Apply([]ingest.Event{{Source: "x", Key: key, Object: object}})
@@ -29,7 +29,7 @@ func fromStore(key value.ObjectKey, object any) string {
 	return ""
 }
 
-// fromDirectory is the field of a text that is refused when a directory has it, or "".
+// fromDirectory returns the field of a text that is refused when a directory has it, or "".
 func fromDirectory(t *testing.T, text string) string {
 	p := parseText("a.yaml", text)
 	if len(p.problems) > 0 {
@@ -41,8 +41,8 @@ func fromDirectory(t *testing.T, text string) string {
 	return fromStore(p.objects[0].key, p.objects[0].typed)
 }
 
-// fromAPIServer is the field that is refused when the object is put into an API server that has Istio's CRDs: by the
-// server, or by the Store.
+// fromAPIServer returns the field that is refused when the object is put into an API server that has Istio's CRDs: by
+// the server, or by the Store.
 func fromAPIServer(t *testing.T, kind value.Kind, text string) string {
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {

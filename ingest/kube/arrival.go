@@ -40,7 +40,7 @@ type arrivals struct {
 	Items []*arrival
 }
 
-// DeepCopyObject is what makes it a list to client-go.
+// DeepCopyObject returns what makes it a list to client-go.
 func (l *arrivals) DeepCopyObject() runtime.Object {
 	c := *l
 	return &c // Nobody writes the items.

@@ -78,7 +78,7 @@ func (c *clients) add(gv schema.GroupVersion, cfg *rest.Config, transport *http.
 	return nil
 }
 
-// config is the server's address and the credentials, with the limits of the options.
+// config returns the server's address and the credentials, with the limits of the options.
 func config(o Options) (*rest.Config, error) {
 	cfg := o.Config
 	if cfg == nil {

@@ -37,7 +37,7 @@ type crds struct {
 	ended   bool              // the source ends: nothing is started any more
 }
 
-// crdKind is the kind of CRDs. Without it custom kinds are asked for one by one.
+// crdKind returns the kind of CRDs. Without it custom kinds are asked for one by one.
 func crdKind(s scope) kind {
 	return kind{source: s.source, cluster: s.cluster,
 		Kind: &ingest.Kind{Name: "CustomResourceDefinition.apiextensions.k8s.io"}, resource: crdResource,

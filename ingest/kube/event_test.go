@@ -44,13 +44,13 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// detached is a source without a server.
+// detached returns a source without a server.
 func detached(sink ingest.Sink) *Source {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	return &Source{sink: sink, log: log, scope: newScope(Options{}), outbox: newOutbox(log, 0)}
 }
 
-// endpointSlices is the kind of EndpointSlices.
+// endpointSlices returns the kind of EndpointSlices.
 func endpointSlices(t testing.TB) kind {
 	return builtinKind(t, value.KindEndpointSlice)
 }

@@ -165,7 +165,7 @@ func refusal(code int, reason string) http.HandlerFunc {
 	}
 }
 
-// request is the last request for a path; nil when there was none.
+// request returns the last request for a path; nil when there was none.
 func (f *fakeAPI) request(path string) *http.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,8 +248,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stream(w, r, events)
 }
 
-// page is the part of a list that a request asks for, and the mark of the next; as a real server, it cuts lists of the
-// newest state alone. Called under mu.
+// page returns the part of a list that a request asks for, and the mark of the next; as a real server, it cuts lists of
+// the newest state alone. Called under mu.
 func (f *fakeAPI) page(q url.Values, all []object) (part []object, next string) {
 	from, _ := strconv.Atoi(q.Get("continue"))
 	limit, _ := strconv.Atoi(q.Get("limit"))
@@ -302,13 +302,13 @@ func kindAt(path string) (kind, apiVersion string) {
 	return kind, apiVersion
 }
 
-// crd is the metadata of a CRD of Istio's.
+// crd returns the metadata of a CRD of Istio's.
 func crd(resource string) string {
 	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"` + resource +
 		`.networking.istio.io"}}`
 }
 
-// vs is a VirtualService of one host, in a version of the group.
+// vs returns a VirtualService of one host, in a version of the group.
 func vs(version, name, host string) string {
 	return `{"kind":"VirtualService","apiVersion":"networking.istio.io/` + version +
 		`","metadata":{"namespace":"default","name":"` + name + `",

@@ -55,7 +55,7 @@ func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 // CloseIdleConnections passes on what http.Client asks for.
 func (t impatient) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// WrappedRoundTripper is the transport below.
+// WrappedRoundTripper returns the transport below.
 func (t impatient) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // answer is a response's body that may not be silent for long.

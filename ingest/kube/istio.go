@@ -20,7 +20,7 @@ type unread struct {
 	Status          json.RawMessage `json:"status,omitempty"`
 }
 
-// DeepCopyObject is what makes it an object to client-go.
+// DeepCopyObject returns what makes it an object to client-go.
 func (u *unread) DeepCopyObject() runtime.Object {
 	c := *u
 	u.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
@@ -34,7 +34,7 @@ type unreadList struct {
 	Items         []unread `json:"items"`
 }
 
-// DeepCopyObject is what makes it a list to client-go.
+// DeepCopyObject returns what makes it a list to client-go.
 func (l *unreadList) DeepCopyObject() runtime.Object {
 	c := *l
 	c.Items = make([]unread, len(l.Items))
@@ -59,7 +59,7 @@ func customCodecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// decoder is the read of a kind of Istio's.
+// decoder returns the read of a kind of Istio's.
 func decoder(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	return func(o any) (any, *ingest.Rejection) {
 		u, ok := o.(*unread)

@@ -74,7 +74,7 @@ status:
 	}
 }
 
-// arrived is what is kept of a Pod.
+// arrived returns what is kept of a Pod.
 func arrived(t *testing.T, p *core.Pod) *arrival {
 	t.Helper()
 	a, err := builtinKind(t, value.KindPod).arrive(p, detached(nil))

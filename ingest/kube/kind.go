@@ -39,8 +39,9 @@ type scope struct {
 	meshElsewhere                  bool
 }
 
-// mesh is the need of the mesh configuration. Without it the defaults would be in force, which may let through what it
-// forbids: so it is waited for, unless it has another source, or rights in its namespace are not to be expected.
+// mesh returns the need of the mesh configuration. Without it the defaults would be in force, which may let through
+// what it forbids: so it is waited for, unless it has another source, or rights in its namespace are not to be
+// expected.
 func (s scope) mesh() need {
 	excused := s.meshElsewhere || s.namespace != "" && s.namespace != s.root
 	return need{optional: excused, excused: excused,
@@ -59,8 +60,8 @@ func newScope(o Options) scope {
 	return s
 }
 
-// kindsOf are the kinds that a source reads: those that every server has, and by the name of their CRD those that are
-// there only with one.
+// kindsOf returns the kinds that a source reads: those that every server has, and by the name of their CRD those that
+// are there only with one.
 func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	custom = map[string]kind{}
 	all := ingest.Kinds()
@@ -86,7 +87,7 @@ func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	return builtin, custom
 }
 
-// limited is a kind that every server has, limited to the objects that the scope allows.
+// limited returns a kind that every server has, limited to the objects that the scope allows.
 func (s scope) limited(k kind) kind {
 	switch {
 	case k.Name == value.KindNamespace && s.namespace != "":
@@ -98,7 +99,7 @@ func (s scope) limited(k kind) kind {
 	return k
 }
 
-// key is the key of an object of this kind.
+// key returns the key of an object of this kind.
 func (k kind) key(m meta.Object) value.ObjectKey {
 	key := k.Key(m.GetNamespace(), m.GetName())
 	key.Cluster = k.cluster
@@ -111,9 +112,9 @@ const page = 500
 // maxPages is how many pages a list may have: two million objects.
 const maxPages = 4000
 
-// requests are how a reflector lists and watches the kind. A list is what servers are asked for that have no stream of
-// what there is. It comes in pages, of which each is cut down before the next is asked for: a server gives pages of the
-// newest state alone.
+// requests returns how a reflector lists and watches the kind. A list is what servers are asked for that have no stream
+// of what there is. It comes in pages, of which each is cut down before the next is asked for: a server gives pages of
+// the newest state alone.
 func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
@@ -150,7 +151,7 @@ func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, 
 	return list, follow
 }
 
-// keeper is the read of a kind that every server has, for one reflector.
+// keeper returns the read of a kind that every server has, for one reflector.
 func keeper(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	var s ingest.Stripper
 	return func(o any) (any, *ingest.Rejection) {

@@ -67,12 +67,12 @@ func (m fieldMask) nested(out, field []byte) ([]byte, error) {
 	return out, nil
 }
 
-// metaFields are those that ingest.KeepMeta keeps, without annotations, and the owners.
+// metaFields returns those that ingest.KeepMeta keeps, without annotations, and the owners.
 func metaFields() fieldMask {
 	return fieldMask{1: nil, 2: nil, 3: nil, 6: nil, 7: nil, 8: nil, 9: nil, 11: nil, 13: nil}
 }
 
-// podFields are those that ingest.Stripper reads of a Pod.
+// podFields returns those that ingest.Stripper reads of a Pod.
 func podFields() fieldMask {
 	return fieldMask{
 		1: metaFields(),
@@ -83,7 +83,7 @@ func podFields() fieldMask {
 	}
 }
 
-// sliceFields are those that ingest.Stripper reads of an EndpointSlice.
+// sliceFields returns those that ingest.Stripper reads of an EndpointSlice.
 func sliceFields() fieldMask {
 	// endpoints (addresses, conditions, targetRef), ports, addressType
 	return fieldMask{1: metaFields(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}
@@ -101,7 +101,7 @@ type pod struct {
 	core.Pod `json:",inline"`
 }
 
-// Unmarshal is what the decoder of protobuf calls.
+// Unmarshal returns what the decoder of protobuf calls.
 func (p *pod) Unmarshal(message []byte) (err error) {
 	defer sound(&err)
 	kept, err := podFields().keep(make([]byte, 0, len(message)/2), message)
@@ -120,7 +120,7 @@ type slice struct {
 	discovery.EndpointSlice `json:",inline"`
 }
 
-// Unmarshal is what the decoder of protobuf calls.
+// Unmarshal returns what the decoder of protobuf calls.
 func (s *slice) Unmarshal(message []byte) (err error) {
 	defer sound(&err)
 	kept, err := sliceFields().keep(make([]byte, 0, len(message)), message)
@@ -134,7 +134,7 @@ func (s *slice) Unmarshal(message []byte) (err error) {
 	return s.EndpointSlice.Unmarshal(message)
 }
 
-// whole is the object that the decoder of protobuf or JSON read.
+// whole returns the object that the decoder of protobuf or JSON read.
 func whole(o any) any {
 	switch o := o.(type) {
 	case *pod:

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// kept is what the Store keeps of an object.
+// kept returns what the Store keeps of an object.
 func kept(k value.Kind, o any) any { return ingest.NewKindTable()[k].Strip(new(ingest.Stripper), o) }
 
 // Whatever a Pod or an EndpointSlice has, what is kept of the masked one is what is kept of the whole.
@@ -151,7 +151,7 @@ func drawSlice(t *rapid.T) *discovery.EndpointSlice {
 	return s
 }
 
-// usualPod is a pod with as much in it as a real one has.
+// usualPod returns a pod with as much in it as a real one has.
 func usualPod() *core.Pod {
 	now := meta.NewTime(time.Unix(1_700_000_000, 0))
 	p := &core.Pod{ObjectMeta: meta.ObjectMeta{
@@ -193,7 +193,7 @@ func usualPod() *core.Pod {
 	return p
 }
 
-// usualSlice is a slice of n endpoints.
+// usualSlice returns a slice of n endpoints.
 func usualSlice(n int) *discovery.EndpointSlice {
 	yes, node, zone := true, "node-1", "zone-1"
 	s := &discovery.EndpointSlice{AddressType: discovery.AddressTypeIPv4, ObjectMeta: meta.ObjectMeta{

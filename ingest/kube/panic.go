@@ -41,7 +41,7 @@ func (s *Source) panicked(unit string, cause any) error {
 	return fmt.Errorf("a fault of pilotd: panic: %v", cause)
 }
 
-// Panics is how many faults were contained.
+// Panics returns how many faults were contained.
 func (s *Source) Panics() int {
 	s.panics.mu.Lock()
 	defer s.panics.mu.Unlock()

@@ -90,7 +90,7 @@ func (r *reading) overdue(now, others time.Time, grace time.Duration) bool {
 	return now.Sub(last) >= grace || now.Sub(from) >= maxGraces*grace
 }
 
-// rejection is the report of failures.
+// rejection returns the report of failures.
 func (r *reading) rejection() *ingest.Rejection {
 	reason := "cannot be read: " + r.reason
 	if r.optional {
@@ -112,7 +112,7 @@ func (r *reading) text(resource string, now time.Time) string {
 		now.Sub(r.since).Round(time.Second), why)
 }
 
-// reasonOf is an error's text in one line of limited length.
+// reasonOf returns an error's text in one line of limited length.
 func reasonOf(err error) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
 	if len(text) > maxReason {

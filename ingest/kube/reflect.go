@@ -18,8 +18,8 @@ import (
 // steady is how long a kind has to be read for its next failure to count as the first.
 const steady = time.Minute
 
-// backoff is how a reader waits between attempts: soon at first, for most outages are short, and never longer than a
-// few seconds.
+// backoff returns how a reader waits between attempts: soon at first, for most outages are short, and never longer than
+// a few seconds.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 5 * time.Second,
 		Steps: math.MaxInt32}

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// ofKind is what is said of a kind that cannot be read.
+// ofKind returns what is said of a kind that cannot be read.
 func ofKind(told *sinktest.Told, k value.Kind) string {
 	for _, r := range told.Rejected[value.ObjectKey{Kind: k}.String()] {
 		if r.Cause == report.Unavailable {

@@ -17,7 +17,7 @@ import (
 // SourceName is the name of the source of pilotd's own cluster in events.
 const SourceName = "kube"
 
-// sourceName is the name of a source: that of another cluster has the cluster's id in it.
+// sourceName returns the name of a source: that of another cluster has the cluster's id in it.
 func sourceName(o Options) string {
 	if o.Cluster == "" {
 		return SourceName
@@ -79,7 +79,7 @@ func New(o Options) (*Source, error) {
 		nil
 }
 
-// Name is the name that the source's events carry.
+// Name returns the name that the source's events carry.
 func (s *Source) Name() string { return s.scope.source }
 
 // Waiting says of each resource that Synced waits for since when, and why.

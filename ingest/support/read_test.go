@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// reads are what the code reads: "package.Type.Field" of fields and of getters, and "package.Type" of the types that
-// stand for one field of a oneof.
+// reads returns what the code reads: "package.Type.Field" of fields and of getters, and "package.Type" of the types
+// that stand for one field of a oneof.
 func reads(t *testing.T) map[string]bool {
 	t.Helper()
 	const module = "github.com/pilotd/pilotd/"
@@ -56,7 +56,7 @@ func checks(file string) bool {
 	return name == "check.go" || name == "mesh.go" || strings.HasSuffix(name, "_check.go")
 }
 
-// fieldOwners are the names of the structs in which fields stand.
+// fieldOwners returns the names of the structs in which fields stand.
 func fieldOwners(imports []*types.Package) map[*types.Var]string {
 	owners := map[*types.Var]string{}
 	for _, p := range imports {
@@ -82,7 +82,7 @@ func typeName(typ types.Type) string {
 	return ""
 }
 
-// goNames are the names under which the code may read a field of a message.
+// goNames returns the names under which the code may read a field of a message.
 func goNames(t *testing.T, message string, f protoreflect.FieldDescriptor) []string {
 	m, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(message))
 	if err != nil {

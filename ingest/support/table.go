@@ -53,7 +53,7 @@ type Section struct {
 	entries map[string]Entry
 }
 
-// Entry is what is said of name; false if nothing is.
+// Entry returns what is said of name; false if nothing is.
 func (s *Section) Entry(name string) (Entry, bool) {
 	if s == nil {
 		return Entry{}, false
@@ -91,7 +91,7 @@ func (t *Table) Sections() iter.Seq[*Section] {
 	}
 }
 
-// section is the one of a type; nil if there is none.
+// section returns the one of a type; nil if there is none.
 func (t *Table) section(kind, name string) *Section { return t.byName[kind+" "+name] }
 
 // parse reads a table. An error names the line.

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// roots are the messages that users write.
+// roots returns the messages that users write.
 func roots() []proto.Message {
 	return []proto.Message{
 		&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.ServiceEntry{},
@@ -27,7 +27,7 @@ func roots() []proto.Message {
 	}
 }
 
-// structs are the objects of Kubernetes's that are read.
+// structs returns the objects of Kubernetes's that are read.
 func structs() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[corev1.Service](), reflect.TypeFor[discovery.EndpointSlice](), reflect.TypeFor[corev1.Pod](),

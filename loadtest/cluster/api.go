@@ -82,7 +82,7 @@ func connect(o Options) (*api, error) {
 	return a, err
 }
 
-// of is how to ask for objects of a kind.
+// of returns how to ask for objects of a kind.
 func (a *api) of(k kind, namespace string) metadata.ResourceInterface {
 	r := a.metadata.Resource(k.gvr())
 	if k.cluster {
@@ -123,7 +123,8 @@ func (a *api) put(ctx context.Context, k kind, o mesh.Object, before string) (ve
 	return "", describe(k, o, err)
 }
 
-// transient tells whether an error is one of a server that may do better later. What was asked for may have been done.
+// transient reports whether an error is one of a server that may do better later. What was asked for may have been
+// done.
 func transient(err error) bool {
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) ||
@@ -168,7 +169,7 @@ func finish(ctx context.Context, r *rest.Request) (string, error) {
 // errForeign says that an object is not ours.
 var errForeign = errors.New("is there, and was not made by a load test")
 
-// present is the version of an object that is there. It must be ours. It is empty when the object went meanwhile.
+// present returns the version of an object that is there. It must be ours. It is empty when the object went meanwhile.
 func (a *api) present(ctx context.Context, k kind, o mesh.Object) (string, error) {
 	got, err := a.of(k, o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

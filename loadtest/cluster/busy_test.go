@@ -47,7 +47,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// scripted is how a server of those answers is spoken to.
+// scripted returns how a server of those answers is spoken to.
 func scripted(t *testing.T, answers ...answer) (*api, *script) {
 	t.Helper()
 	s := &script{answers: answers}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// application is the container that a pod is for.
+// application returns the container that a pod is for.
 func application(app string) corev1.Container {
 	return corev1.Container{
 		Name: app, Image: "registry.example.com/" + app + ":1.0", ImagePullPolicy: corev1.PullIfNotPresent,
@@ -22,7 +22,7 @@ func application(app string) corev1.Container {
 	}
 }
 
-// proxy is the container of a sidecar, or of a gateway.
+// proxy returns the container of a sidecar, or of a gateway.
 func proxy(o *corev1.Pod, kind string) corev1.Container {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name,
@@ -64,7 +64,7 @@ func proxy(o *corev1.Pod, kind string) corev1.Container {
 	}
 }
 
-// redirection is the container that lets the proxy have the traffic.
+// redirection returns the container that lets the proxy have the traffic.
 func redirection() corev1.Container {
 	user, no := int64(0), false
 	return corev1.Container{

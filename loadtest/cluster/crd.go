@@ -125,7 +125,7 @@ func (a *api) served(ctx context.Context) error {
 	return nil
 }
 
-// definitions are those of a file, as far as they are of kinds that are written, or ones of our own.
+// definitions returns those of a file, as far as they are of kinds that are written, or ones of our own.
 func definitions(file string) ([]*unstructured.Unstructured, error) {
 	if file == "" {
 		return ownDefinitions(), nil

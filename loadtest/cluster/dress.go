@@ -49,7 +49,7 @@ func dressNode(o *corev1.Node) {
 	}
 }
 
-// start is when everything began.
+// start returns when everything began.
 func start() metav1.Time { return metav1.Unix(1_700_000_000, 0) }
 
 // dressPod makes a pod what the injection of a proxy, the scheduler and a kubelet make of it.

@@ -24,7 +24,7 @@ type kind struct {
 
 func (k kind) gvr() schema.GroupVersionResource { return k.group.WithResource(k.resource) }
 
-// defined is the name of the definition that a kind needs; empty for one that every server has.
+// defined returns the name of the definition that a kind needs; empty for one that every server has.
 func (k kind) defined() string {
 	if k.group != networkingv1.SchemeGroupVersion {
 		return ""
@@ -32,7 +32,7 @@ func (k kind) defined() string {
 	return k.resource + "." + k.group.Group
 }
 
-// kinds are all that are written, in the order in which they are made.
+// kinds returns all that are written, in the order in which they are made.
 func kinds() []kind {
 	core, istio := corev1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	return []kind{

@@ -94,7 +94,7 @@ func (s *syncer) watched(ctx context.Context, tell func(Progress), act func(cont
 	}
 }
 
-// objects are those of a mesh, as they are in a cluster.
+// objects yields those of a mesh, as they are in a cluster.
 func objects(m *mesh.Mesh, s mesh.Shape) iter.Seq[mesh.Object] {
 	return func(yield func(mesh.Object) bool) {
 		if !yield(dress(&corev1.Namespace{TypeMeta: typeMeta("Namespace"),

@@ -66,7 +66,7 @@ func (w *world) open() *Cluster {
 	return c
 }
 
-// there are the names of all that load tests made, by kind.
+// there returns the names of all that load tests made, by kind.
 func (w *world) there() map[string][]string {
 	w.t.Helper()
 	found, err := w.api.inventory(w.t.Context(), label)
@@ -85,7 +85,7 @@ func named(found inventory) map[string][]string {
 	return out
 }
 
-// want are the names of all that a shape is made of.
+// want returns the names of all that a shape is made of.
 func want(s mesh.Shape) map[string][]string {
 	found := inventory{"ConfigMap": {{homeNamespace, shapeName}: {}}}
 	for o := range objects(mesh.New(s), s) {
@@ -112,7 +112,7 @@ func (w *world) holds(s mesh.Shape) {
 	}
 }
 
-// pods are all pods of the mesh.
+// pods returns all pods of the mesh.
 func (w *world) pods() map[string]*corev1.Pod {
 	w.t.Helper()
 	var list corev1.PodList
@@ -125,7 +125,7 @@ func (w *world) pods() map[string]*corev1.Pod {
 	return out
 }
 
-// endpoints are all addresses in EndpointSlices.
+// endpoints returns all addresses in EndpointSlices.
 func (w *world) endpoints() (out []string) {
 	w.t.Helper()
 	var list discoveryv1.EndpointSliceList
@@ -139,7 +139,7 @@ func (w *world) endpoints() (out []string) {
 	return out
 }
 
-// text is an object of Istio's as JSON, or why there is none.
+// text returns an object of Istio's as JSON, or why there is none.
 func (w *world) text(resource, namespace, name string) string {
 	b, err := w.api.raw.Get().AbsPath("/apis/networking.istio.io/v1/namespaces", namespace, resource,
 		name).Do(w.t.Context()).Raw()
@@ -149,7 +149,7 @@ func (w *world) text(resource, namespace, name string) string {
 	return string(b)
 }
 
-// soon is a context that ends before anybody would wait for what does not come.
+// soon returns a context that ends before anybody would wait for what does not come.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	t.Cleanup(cancel)

@@ -92,7 +92,7 @@ func newDirectory(path string, s mesh.Shape) *Directory {
 	return d
 }
 
-// file is where objects are that nobody edits.
+// file returns where objects are that nobody edits.
 func file(o mesh.Object) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return ns + ".yaml"
@@ -100,7 +100,7 @@ func file(o mesh.Object) string {
 	return "cluster.yaml"
 }
 
-// liveFile is where an object is that is edited.
+// liveFile returns where an object is that is edited.
 func liveFile(o mesh.Object) string {
 	kind := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind)
 	return filepath.Join(liveDir, fmt.Sprintf("%s-%s-%s.yaml", kind, o.GetNamespace(), o.GetName()))

@@ -17,7 +17,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// contents are the files of a directory.
+// contents returns the files of a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

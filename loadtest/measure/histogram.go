@@ -66,10 +66,10 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.total += o.total
 }
 
-// Total is how many there are.
+// Total returns how many there are.
 func (h *Histogram) Total() int { return h.total }
 
-// rank is the duration that a share of the others does not exceed.
+// rank returns the duration that a share of the others does not exceed.
 func (h *Histogram) rank(share float64) time.Duration {
 	want := int64(share*float64(h.total-1)+0.5) + 1
 	switch {
@@ -86,7 +86,7 @@ func (h *Histogram) rank(share float64) time.Duration {
 	return h.most
 }
 
-// Latency are the ranks.
+// Latency returns the ranks.
 func (h *Histogram) Latency() Latency {
 	if h.total == 0 {
 		return Latency{}
@@ -94,7 +94,7 @@ func (h *Histogram) Latency() Latency {
 	return Latency{Samples: h.total, First: h.least, Median: h.rank(0.5), P99: h.rank(0.99), Last: h.most}
 }
 
-// Percentiles are all 101, from the first to the last; nil of nothing.
+// Percentiles returns all 101, from the first to the last; nil of nothing.
 func (h *Histogram) Percentiles() []time.Duration {
 	if h.total == 0 {
 		return nil

@@ -15,7 +15,7 @@ type Latency struct {
 	Last    time.Duration `json:"lastNanoseconds"`
 }
 
-// Typical is the median of each rank over several measurements of the same thing.
+// Typical returns the median of each rank over several measurements of the same thing.
 func Typical(of []Latency) Latency {
 	middle := func(rank func(Latency) time.Duration) time.Duration {
 		if len(of) == 0 {
@@ -45,7 +45,7 @@ func (l Latency) String() string {
 		Short(l.Last))
 }
 
-// Short is a duration with three digits or so.
+// Short returns a duration with three digits or so.
 func Short(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:

@@ -15,12 +15,12 @@ import (
 // Source says how a server's process is.
 type Source func(ctx context.Context) (Process, error)
 
-// Local is the source of a process on this machine.
+// Local returns the source of a process on this machine.
 func Local(pid int) Source {
 	return func(context.Context) (Process, error) { return Read(pid) }
 }
 
-// Metrics is the source of a process that says of itself, at an address, what Prometheus's clients say of all
+// Metrics returns the source of a process that says of itself, at an address, what Prometheus's clients say of all
 // processes.
 func Metrics(url string) Source {
 	return func(ctx context.Context) (Process, error) {
@@ -72,7 +72,7 @@ func exposed(r io.Reader) (Process, error) {
 		Heap: int64(found["go_memstats_heap_inuse_bytes"])}, lines.Err()
 }
 
-// Sum is the source of several processes together.
+// Sum returns the source of several processes together.
 func Sum(sources []Source) Source {
 	return func(ctx context.Context) (sum Process, err error) {
 		for _, s := range sources {

@@ -58,22 +58,22 @@ func (c *Change) marked() { c.Mark = len(c.Writes) - 1 }
 // maxLanes is how many services are edited while a test runs, at most.
 const maxLanes = 50
 
-// Lanes is how many services can be edited: the first ones.
+// Lanes returns how many services can be edited: the first ones.
 func (m *Mesh) Lanes() int { return min(maxLanes, m.services()) }
 
-// Replicas is how many pods a lane has before any edit.
+// Replicas returns how many pods a lane has before any edit.
 func (m *Mesh) Replicas(service int) int { return m.replicas(service) }
 
-// Unrouted is the service whose VirtualService AddRoute makes; -1 if there is none.
+// Unrouted returns the service whose VirtualService AddRoute makes; -1 if there is none.
 func (m *Mesh) Unrouted() int { return m.unrouted() }
 
-// ServiceOf is the service that workload i is of.
+// ServiceOf returns the service that workload i is of.
 func (m *Mesh) ServiceOf(i int) int {
 	s, _ := m.servicePod(i)
 	return s
 }
 
-// unrouted is the first service without a VirtualService; -1 if every one has.
+// unrouted returns the first service without a VirtualService; -1 if every one has.
 func (m *Mesh) unrouted() int {
 	for s := range m.services() {
 		if !m.routed(s) {

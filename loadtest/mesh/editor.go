@@ -27,10 +27,10 @@ type Editor struct {
 // NewEditor makes an Editor of a mesh that nobody has edited yet.
 func NewEditor(m *Mesh, w Writer) *Editor { return &Editor{mesh: m, writer: w, live: m.Live()} }
 
-// Mesh is the mesh before any edit.
+// Mesh returns the mesh before any edit.
 func (e *Editor) Mesh() *Mesh { return e.mesh }
 
-// Lanes is how many services can be edited: the first ones.
+// Lanes returns how many services can be edited: the first ones.
 func (e *Editor) Lanes() int { return e.mesh.Lanes() }
 
 // Reset forgets all edits. The caller has undone them where the objects are.
@@ -78,7 +78,7 @@ func (e *Editor) Scale(service, pods, n int) (time.Time, error) {
 	return e.Edit(Edit{Kind: Scale, Service: service, Pods: pods, Number: n})
 }
 
-// Successor is the node of the sidecar in the pod that Replace(i, n) makes.
+// Successor returns the node of the sidecar in the pod that Replace(i, n) makes.
 func (e *Editor) Successor(i, n int) *corev3.Node {
 	s, pod := e.mesh.servicePod(i)
 	return e.mesh.sidecarNode(s, instance{pod: pod, number: n, marked: true})

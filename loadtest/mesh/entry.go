@@ -44,8 +44,8 @@ func (m *Mesh) externalObjects(yield func(Object) bool) bool {
 	return true
 }
 
-// external is the i-th service outside the mesh: those that are found by name come first, then those with endpoints,
-// then those with workloads.
+// external returns the i-th service outside the mesh: those that are found by name come first, then those with
+// endpoints, then those with workloads.
 func (m *Mesh) external(i int) *networkingv1.ServiceEntry {
 	name := fmt.Sprintf("external-%05d", i)
 	o := &networkingv1.ServiceEntry{TypeMeta: networking("ServiceEntry"),
@@ -69,7 +69,7 @@ func (m *Mesh) external(i int) *networkingv1.ServiceEntry {
 	return o
 }
 
-// externalWorkload is the n-th workload of the i-th service outside the mesh.
+// externalWorkload returns the n-th workload of the i-th service outside the mesh.
 func (m *Mesh) externalWorkload(i, n int) *networkingv1.WorkloadEntry {
 	app := fmt.Sprintf("external-%05d", i)
 	o := &networkingv1.WorkloadEntry{TypeMeta: networking("WorkloadEntry"),

@@ -13,10 +13,10 @@ import (
 // gatewayNamespace is where gateways run.
 const gatewayNamespace = "gateways"
 
-// Gateways is how many gateways there are: the pods of all their deployments.
+// Gateways returns how many gateways there are: the pods of all their deployments.
 func (m *Mesh) Gateways() int { return m.Gateway.Deployments * m.Gateway.Pods }
 
-// GatewayNode is what gateway i says of itself.
+// GatewayNode returns what gateway i says of itself.
 func (m *Mesh) GatewayNode(i int) *corev3.Node {
 	w := m.gatewayWorkload(i)
 	return w.node("router", nil)
@@ -24,7 +24,7 @@ func (m *Mesh) GatewayNode(i int) *corev3.Node {
 
 func gatewayName(deployment int) string { return fmt.Sprintf("gateway-%02d", deployment) }
 
-// gatewayNames are all Gateways, as VirtualServices name them.
+// gatewayNames returns all Gateways, as VirtualServices name them.
 func (m *Mesh) gatewayNames() (out []string) {
 	for d := range m.Gateway.Deployments {
 		out = append(out, gatewayNamespace+"/"+gatewayName(d))
@@ -32,7 +32,7 @@ func (m *Mesh) gatewayNames() (out []string) {
 	return out
 }
 
-// gatewayWorkload is the i-th gateway. Consecutive ones are of different deployments.
+// gatewayWorkload returns the i-th gateway. Consecutive ones are of different deployments.
 func (m *Mesh) gatewayWorkload(i int) workload {
 	n := m.Workloads() + i
 	w := workload{namespace: gatewayNamespace, app: gatewayName(i % m.Gateway.Deployments), version: version(0),
@@ -103,7 +103,7 @@ func (m *Mesh) gateway(d int) *networkingv1.Gateway {
 	return o
 }
 
-// gatewayRoutes is the VirtualService of the h-th host: its part of the routes, each to some service.
+// gatewayRoutes returns the VirtualService of the h-th host: its part of the routes, each to some service.
 func (m *Mesh) gatewayRoutes(h int) *networkingv1.VirtualService {
 	r := m.random(gatewayRoutes, h)
 	name := fmt.Sprintf("host-%05d", h)

@@ -25,7 +25,7 @@ type liveService struct {
 	endpoint int // the number of the endpoint that has no pod; 0 if there is none
 }
 
-// Live is the mesh as it is before any edit.
+// Live returns the mesh as it is before any edit.
 func (m *Mesh) Live() *Live {
 	l := &Live{mesh: m, services: make([]liveService, m.Lanes())}
 	for s := range l.services {
@@ -34,10 +34,10 @@ func (m *Mesh) Live() *Live {
 	return l
 }
 
-// Replicas is how many pods a lane has now.
+// Replicas returns how many pods a lane has now.
 func (l *Live) Replicas(service int) int { return len(l.services[service].pods) }
 
-// Objects are all objects that edits may have changed, as they are now.
+// Objects yields all objects that edits may have changed, as they are now.
 func (l *Live) Objects() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
 		var c Change
@@ -174,7 +174,7 @@ func (l *Live) endpoints(c *Change, service, from int) {
 	}
 }
 
-// slice is an EndpointSlice of a lane as it is now. The endpoint without a pod is in the last one.
+// slice returns an EndpointSlice of a lane as it is now. The endpoint without a pod is in the last one.
 func (l *Live) slice(service, chunk int) *discoveryv1.EndpointSlice {
 	s := &l.services[service]
 	o := l.mesh.slice(service, chunk, s.pods)

@@ -58,7 +58,7 @@ func apply(t *testing.T, there map[string][]byte, c Change) {
 	}
 }
 
-// says tells whether an edit of a service of so many pods says its number.
+// says reports whether an edit of a service of so many pods says its number.
 func says(e Edit, before int) bool {
 	return e.Kind != RemoveRoute && (e.Kind != Scale || e.Pods > before)
 }

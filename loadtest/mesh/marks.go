@@ -11,8 +11,8 @@ const (
 	LastMark = 156*156 - 1
 )
 
-// Address is the address that says n. All are equally long, so that one can stand for another in encoded bytes.
+// Address returns the address that says n. All are equally long, so that one can stand for another in encoded bytes.
 func Address(n int) string { return fmt.Sprintf("%s%d.%d", EndpointMark, 100+n/156, 100+n%156) }
 
-// Path is the path that says n; all are equally long.
+// Path returns the path that says n; all are equally long.
 func Path(n int) string { return fmt.Sprintf("%s%05d/", RouteMark, n) }

@@ -8,7 +8,7 @@ import (
 // Mesh makes the objects of a Shape. Immutable.
 type Mesh struct{ Shape }
 
-// New is the mesh of a shape.
+// New returns the mesh of a shape.
 func New(s Shape) *Mesh { return &Mesh{s} }
 
 // Numbers that tell random choices apart.
@@ -23,7 +23,7 @@ const (
 	gatewayRoutes
 )
 
-// random is a source of numbers for one choice; what tells choices apart.
+// random returns a source of numbers for one choice; what tells choices apart.
 func (m *Mesh) random(what uint64, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(m.Seed, what<<32|uint64(i)))
 }
@@ -42,17 +42,17 @@ func (m *Mesh) routed(s int) bool { return s == 0 || m.chance(virtualService, s,
 
 func (m *Mesh) ruled(s int) bool { return m.chance(destinationRule, s, m.DestinationRules) }
 
-// Size is the number of services of workloads.
+// Size returns the number of services of workloads.
 func (m *Mesh) Size() int { return m.services() }
 
-// services is how many there are. The large ones come first, then the ordinary ones, then the headless ones.
+// services returns how many there are. The large ones come first, then the ordinary ones, then the headless ones.
 func (m *Mesh) services() int { return m.Large.Services + m.Services + m.Headless.Services }
 
 func (m *Mesh) large(s int) bool { return s < m.Large.Services }
 
 func (m *Mesh) headless(s int) bool { return s >= m.Large.Services+m.Services }
 
-// replicas is how many pods service s has before any edit.
+// replicas returns how many pods service s has before any edit.
 func (m *Mesh) replicas(s int) int {
 	switch {
 	case m.large(s):
@@ -63,12 +63,12 @@ func (m *Mesh) replicas(s int) int {
 	return m.Pods
 }
 
-// Workloads is the number of workloads that are no gateways.
+// Workloads returns the number of workloads that are no gateways.
 func (m *Mesh) Workloads() int {
 	return m.Services*m.Pods + m.Large.Services*m.Large.Pods + m.Headless.Services*m.Headless.Pods
 }
 
-// servicePod is the service of workload i, and which of its pods it is. Workloads of ordinary services come first;
+// servicePod returns the service of workload i, and which of its pods it is. Workloads of ordinary services come first;
 // consecutive ones are of different services.
 func (m *Mesh) servicePod(i int) (service, pod int) {
 	if i < m.Services*m.Pods {
@@ -81,7 +81,8 @@ func (m *Mesh) servicePod(i int) (service, pod int) {
 	return m.Large.Services + m.Services + i%m.Headless.Services, i / m.Headless.Services
 }
 
-// workload is the number of a pod of service s. Pods beyond the service's replicas have numbers beyond all workloads.
+// workload returns the number of a pod of service s. Pods beyond the service's replicas have numbers beyond all
+// workloads.
 func (m *Mesh) workload(s, pod int) int {
 	large := m.Services * m.Pods
 	switch {
@@ -107,7 +108,7 @@ func (m *Mesh) service(s int) string {
 	return fmt.Sprintf("service-%05d", s-m.Large.Services)
 }
 
-// Host is the host name of service s.
+// Host returns the host name of service s.
 func (m *Mesh) Host(s int) string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local", m.service(s), m.namespace(s))
 }
@@ -115,7 +116,7 @@ func (m *Mesh) Host(s int) string {
 // version of a pod: pods have them in turn.
 func version(pod int) string { return fmt.Sprintf("v%d", 1+pod%2) }
 
-// address is the i-th address of pods.
+// address returns the i-th address of pods.
 func address(i int) string { return fmt.Sprintf("10.%d.%d.%d", 1+i/(250*250), i/250%250, 1+i%250) }
 
 // maxAddresses is how many there are.

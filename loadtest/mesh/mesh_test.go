@@ -20,7 +20,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// named is a mesh of a shape that must exist.
+// named returns a mesh of a shape that must exist.
 func named(t *testing.T, name string) *Mesh {
 	t.Helper()
 	s, err := Named(name)

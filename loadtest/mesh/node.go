@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Node is what the sidecar of workload i says of itself.
+// Node returns what the sidecar of workload i says of itself.
 func (m *Mesh) Node(i int) *corev3.Node {
 	s, pod := m.servicePod(i)
 	return m.sidecarNode(s, instance{pod: pod})
@@ -24,7 +24,7 @@ func (m *Mesh) sidecarNode(s int, p instance) *corev3.Node {
 	return n
 }
 
-// node is what a proxy of a kind says of itself, beside what others say.
+// node returns what a proxy of a kind says of itself, beside what others say.
 func (w *workload) node(kind string, own map[string]any) *corev3.Node {
 	labels := map[string]any{}
 	for k, v := range w.labels() {

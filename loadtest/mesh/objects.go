@@ -14,8 +14,8 @@ type Object interface {
 	runtime.Object
 }
 
-// Objects are all objects of the mesh: those without a namespace first, then services with their endpoints, routes and
-// rules, then pods, then all others.
+// Objects yields all objects of the mesh: those without a namespace first, then services with their endpoints, routes
+// and rules, then pods, then all others.
 func (m *Mesh) Objects() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
 		_ = m.clusterObjects(yield) && m.serviceObjects(yield) && m.workloadObjects(yield) && m.gatewayObjects(yield) &&
@@ -83,7 +83,7 @@ func (m *Mesh) workloadObjects(yield func(Object) bool) bool {
 	return true
 }
 
-// workloadObject is a pod, or what stands for it in a mesh without Kubernetes.
+// workloadObject returns a pod, or what stands for it in a mesh without Kubernetes.
 func (m *Mesh) workloadObject(s int, p instance) Object {
 	if m.Entries {
 		w := m.at(s, p)
@@ -98,7 +98,7 @@ func networking(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: "networking.istio.io/v1", Kind: kind}
 }
 
-// created is the moment, in seconds, in which everything of service s was made.
+// created returns the moment, in seconds, in which everything of service s was made.
 func (m *Mesh) created(s int) int64 { return 1_700_000_000 + int64(s) }
 
 func meta(namespace, name string, created int64) metav1.ObjectMeta {

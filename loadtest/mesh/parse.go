@@ -37,7 +37,7 @@ type shapeReader struct {
 	says  map[string]string
 }
 
-// problem is what is wrong with a value that was read, or was not there.
+// problem returns what is wrong with a value that was read, or was not there.
 func (r *shapeReader) problem(p problem) error {
 	if line, ok := r.lines[p.field]; ok {
 		return fmt.Errorf("%s:%d: %s is %s: expected %s", r.file, line, p.field, r.says[p.field], p.expected)

@@ -17,7 +17,7 @@ type instance struct {
 	marked bool // the address says the number
 }
 
-// instances are the pods of service s before any edit.
+// instances returns the pods of service s before any edit.
 func (m *Mesh) instances(s int) []instance {
 	out := make([]instance, m.replicas(s))
 	for i := range out {
@@ -40,15 +40,15 @@ func (m *Mesh) hash(i, edit int) string {
 	return fmt.Sprintf("%010x", rand.New(rand.NewPCG(m.Seed, uint64(edit)<<40|templateHash<<32|uint64(i))).Uint64()>>24)
 }
 
-// podName is the name that a Deployment gives a pod.
+// podName returns the name that a Deployment gives a pod.
 func (w *workload) podName() string {
 	return fmt.Sprintf("%s-%s-%04x", w.deployment(), w.hash, w.number&0xffff)
 }
 
-// deployment is what runs the workload.
+// deployment returns what runs the workload.
 func (w *workload) deployment() string { return w.app + "-" + w.version }
 
-// at is the workload that a pod of service s is.
+// at returns the workload that a pod of service s is.
 func (m *Mesh) at(s int, p instance) workload {
 	i := m.workload(s, p.pod)
 	w := workload{namespace: m.namespace(s), app: m.service(s), version: version(p.pod), address: address(i),
@@ -73,7 +73,7 @@ func (w *workload) labels() map[string]string {
 	return labels
 }
 
-// Pod is the pod of workload i before any edit.
+// Pod returns the pod of workload i before any edit.
 func (m *Mesh) Pod(i int) *corev1.Pod {
 	s, pod := m.servicePod(i)
 	return m.pod(s, instance{pod: pod})
@@ -93,7 +93,7 @@ func (w *workload) pod(created int64) *corev1.Pod {
 	return o
 }
 
-// entry is the workload in a mesh without Kubernetes.
+// entry returns the workload in a mesh without Kubernetes.
 func (w *workload) entry(created int64) *networkingv1.WorkloadEntry {
 	o := &networkingv1.WorkloadEntry{TypeMeta: networking("WorkloadEntry"),
 		ObjectMeta: meta(w.namespace, w.name, created)}
@@ -106,17 +106,17 @@ func (w *workload) entry(created int64) *networkingv1.WorkloadEntry {
 // sliceSize is how many endpoints Kubernetes puts into an EndpointSlice.
 const sliceSize = 100
 
-// chunks is how many EndpointSlices n endpoints take; a service without endpoints has one too.
+// chunks returns how many EndpointSlices n endpoints take; a service without endpoints has one too.
 func chunks(n int) int { return max(1, (n+sliceSize-1)/sliceSize) }
 
-// Slice is the EndpointSlice of a service s of at most 100 pods, of which the last is ready or not.
+// Slice returns the EndpointSlice of a service s of at most 100 pods, of which the last is ready or not.
 func (m *Mesh) Slice(s int, ready bool) *discoveryv1.EndpointSlice {
 	o := m.Slices(s)[0]
 	o.Endpoints[len(o.Endpoints)-1].Conditions.Ready = &ready
 	return o
 }
 
-// Slices are the EndpointSlices of service s before any edit, as Kubernetes cuts them.
+// Slices returns the EndpointSlices of service s before any edit, as Kubernetes cuts them.
 func (m *Mesh) Slices(s int) []*discoveryv1.EndpointSlice {
 	pods := m.instances(s)
 	out := make([]*discoveryv1.EndpointSlice, chunks(len(pods)))
@@ -126,7 +126,7 @@ func (m *Mesh) Slices(s int) []*discoveryv1.EndpointSlice {
 	return out
 }
 
-// slice is the chunk-th EndpointSlice of service s with those pods.
+// slice returns the chunk-th EndpointSlice of service s with those pods.
 func (m *Mesh) slice(s, chunk int, pods []instance) *discoveryv1.EndpointSlice {
 	o := m.emptySlice(s, chunk)
 	for _, p := range pods[chunk*sliceSize : min((chunk+1)*sliceSize, len(pods))] {
@@ -156,7 +156,7 @@ func (w *workload) endpoint() discoveryv1.Endpoint {
 	return out
 }
 
-// endpoint is a ready endpoint without a pod.
+// endpoint returns a ready endpoint without a pod.
 func endpoint(address string) discoveryv1.Endpoint {
 	ready := true
 	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}

@@ -13,7 +13,7 @@ func (m *Mesh) destination(s int) *meshv1.Destination {
 	return &meshv1.Destination{Host: m.Host(s), Port: &meshv1.PortSelector{Number: 80}}
 }
 
-// prefixed is a route for paths that begin so.
+// prefixed returns a route for paths that begin so.
 func prefixed(prefix string, to ...*meshv1.HTTPRouteDestination) *meshv1.HTTPRoute {
 	return &meshv1.HTTPRoute{
 		Match: []*meshv1.HTTPMatchRequest{{Uri: &meshv1.StringMatch{MatchType: &meshv1.StringMatch_Prefix{Prefix: prefix}}}},
@@ -21,7 +21,7 @@ func prefixed(prefix string, to ...*meshv1.HTTPRouteDestination) *meshv1.HTTPRou
 	}
 }
 
-// Route is the VirtualService of service s in its n-th edition: a path that goes to the service of that name, and
+// Route returns the VirtualService of service s in its n-th edition: a path that goes to the service of that name, and
 // weights. That of the first service is the gateways' too.
 func (m *Mesh) Route(s, n int) *networkingv1.VirtualService {
 	o := &networkingv1.VirtualService{TypeMeta: networking("VirtualService"),
@@ -53,8 +53,8 @@ func (m *Mesh) expose(s int, v *meshv1.VirtualService) {
 	}
 }
 
-// markedRoute is the VirtualService of the first service after edit n: with one more route, whose path says n. 0 is
-// none.
+// markedRoute returns the VirtualService of the first service after edit n: with one more route, whose path says n. 0
+// is none.
 func (m *Mesh) markedRoute(n int) *networkingv1.VirtualService {
 	o := m.Route(0, 0)
 	if n > 0 {
@@ -63,7 +63,7 @@ func (m *Mesh) markedRoute(n int) *networkingv1.VirtualService {
 	return o
 }
 
-// addedRoute is the VirtualService that AddRoute makes.
+// addedRoute returns the VirtualService that AddRoute makes.
 func (m *Mesh) addedRoute(n int) *networkingv1.VirtualService {
 	s := m.unrouted()
 	o := m.Route(s, 0)
@@ -73,12 +73,12 @@ func (m *Mesh) addedRoute(n int) *networkingv1.VirtualService {
 	return o
 }
 
-// saying is a route whose path says n.
+// saying returns a route whose path says n.
 func (m *Mesh) saying(s, n int) *meshv1.HTTPRoute {
 	return prefixed(Path(n), &meshv1.HTTPRouteDestination{Destination: m.destination(s)})
 }
 
-// rule is the DestinationRule of service s.
+// rule returns the DestinationRule of service s.
 func (m *Mesh) rule(s int) *networkingv1.DestinationRule {
 	o := &networkingv1.DestinationRule{TypeMeta: networking("DestinationRule"),
 		ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}

@@ -16,7 +16,7 @@ const (
 	grpcPort = 7070
 )
 
-// ports are those of service s.
+// ports returns those of service s.
 func (m *Mesh) ports(s int) []corev1.ServicePort {
 	out := []corev1.ServicePort{servicePort("http", 80, httpPort)}
 	if m.tcp(s) {
@@ -45,13 +45,13 @@ func (m *Mesh) serviceObject(s int) *corev1.Service {
 	return o
 }
 
-// clusterIP is the i-th address of services.
+// clusterIP returns the i-th address of services.
 func clusterIP(i int) string { return fmt.Sprintf("172.%d.%d.%d", 16+i/(250*250), i/250%250, 1+i%250) }
 
 // maxClusterIPs is how many there are: 172.16.0.0/12.
 const maxClusterIPs = 16 * 250 * 250
 
-// newSlice is an EndpointSlice without endpoints.
+// newSlice returns an EndpointSlice without endpoints.
 func newSlice(o metav1.ObjectMeta, service string) *discoveryv1.EndpointSlice {
 	o.Labels = map[string]string{discoveryv1.LabelServiceName: service}
 	return &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1",

@@ -68,7 +68,7 @@ type ServiceEntries struct {
 	Endpoints int `json:"endpoints,omitempty"`
 }
 
-// Usual is the shape that docs/benchmarks.md measures: services × 2 pods over ten namespaces.
+// Usual returns the shape that docs/benchmarks.md measures: services × 2 pods over ten namespaces.
 func Usual(services int) Shape {
 	return Shape{Seed: 1, Namespaces: 10, Services: services, Pods: 2, TCP: 0.1, VirtualServices: 0.2,
 		DestinationRules: 0.2}

@@ -12,7 +12,7 @@ import (
 //go:embed shapes/*.yaml
 var shapes embed.FS
 
-// Find is the shape of that name, or that of a file of the user's.
+// Find returns the shape of that name, or that of a file of the user's.
 func Find(name string) (Shape, error) {
 	s, err := Named(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +28,7 @@ func Find(name string) (Shape, error) {
 	return Parse(name, text)
 }
 
-// Named is the shape of a file in shapes.
+// Named returns the shape of a file in shapes.
 func Named(name string) (Shape, error) {
 	text, err := shapes.ReadFile("shapes/" + name + ".yaml")
 	if err != nil {
@@ -37,7 +37,7 @@ func Named(name string) (Shape, error) {
 	return Parse(name+".yaml", text)
 }
 
-// Names are the shapes that there are.
+// Names returns the shapes that there are.
 func Names() (out []string) {
 	files, err := shapes.ReadDir("shapes")
 	if err != nil {

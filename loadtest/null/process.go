@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Serve is a null server on l that plays a recording. It returns when in ends.
+// Serve returns a null server on l that plays a recording. It returns when in ends.
 func Serve(l net.Listener, r *Recording, in io.Reader, options ...grpc.ServerOption) error {
 	s := New(r.Opening, options...)
 	served := make(chan error, 1)
@@ -83,7 +83,7 @@ func Spawn(r *Recording, file string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// PID is its number.
+// PID returns its number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Close ends it.
@@ -98,7 +98,7 @@ func (p *Process) Endpoint(_, n int) (time.Time, error) { return p.tell("endpoin
 // Route makes change n.
 func (p *Process) Route(n int) (time.Time, error) { return p.tell("route", n) }
 
-// Lanes is how many services can be changed.
+// Lanes returns how many services can be changed.
 func (p *Process) Lanes() int { return 1 }
 
 // Restore does nothing: nothing is kept.

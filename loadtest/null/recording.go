@@ -118,7 +118,7 @@ func (r *recorder) add(b []byte) {
 	}
 }
 
-// take are the messages since the last take.
+// take returns the messages since the last take.
 func (r *recorder) take() (out [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Credentials are those of a server with TLS: a key of the kind that control planes use, and a certificate that nobody
-// vouches for.
+// Credentials returns those of a server with TLS: a key of the kind that control planes use, and a certificate that
+// nobody vouches for.
 func Credentials() (grpc.ServerOption, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

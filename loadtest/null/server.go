@@ -51,10 +51,10 @@ func New(opening map[string][]byte, options ...grpc.ServerOption) *Server {
 	return s
 }
 
-// GRPC is the grpc server, for the caller to serve and stop.
+// GRPC returns the grpc server, for the caller to serve and stop.
 func (s *Server) GRPC() *grpc.Server { return s.grpc }
 
-// serve is the handler of a stream, and its reader.
+// serve returns the handler of a stream, and its reader.
 func (s *Server) serve(ss grpc.ServerStream) error {
 	st := &stream{ServerStream: ss, unanswered: len(s.opening)}
 	r := new(request)
@@ -100,7 +100,7 @@ func (s *Server) tell() {
 	}
 }
 
-// Requests is the number of requests read so far.
+// Requests returns the number of requests read so far.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,7 +53,7 @@ func (a axis) ticks() []float64 {
 	}
 }
 
-// label is a value as people read it.
+// label returns a value as people read it.
 func (a axis) label(v float64) string {
 	switch {
 	case v == 0:

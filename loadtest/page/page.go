@@ -39,7 +39,7 @@ func draw(plots []plot) (out []template.HTML) {
 	return out
 }
 
-// latencies are the distributions of those phases that have one.
+// latencies returns the distributions of those phases that have one.
 func latencies(r *scenario.Report) (out []plot) {
 	for i := range r.Phases {
 		p := &r.Phases[i]
@@ -59,7 +59,7 @@ func latencies(r *scenario.Report) (out []plot) {
 	return out
 }
 
-// stale is the staleness by second of those phases whose changes did not wait for each other.
+// stale returns the staleness by second of those phases whose changes did not wait for each other.
 func stale(r *scenario.Report) (out []plot) {
 	ranks := []struct {
 		name string
@@ -90,7 +90,7 @@ func stale(r *scenario.Report) (out []plot) {
 	return out
 }
 
-// times is what was seen every second.
+// times returns what was seen every second.
 func times(r *scenario.Report) (out []plot) {
 	if len(r.Samples) < 2 {
 		return nil
@@ -132,7 +132,7 @@ func times(r *scenario.Report) (out []plot) {
 	return out
 }
 
-// bands are the phases over time.
+// bands returns the phases over time.
 func bands(r *scenario.Report) (out []band) {
 	for i, s := range r.Samples {
 		if n := len(out); n == 0 || out[n-1].name != s.Phase {

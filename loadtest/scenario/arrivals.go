@@ -61,14 +61,14 @@ func (a *arrivals) all() <-chan struct{} {
 	return done
 }
 
-// count is how many are missing.
+// count returns how many are missing.
 func (a *arrivals) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.left
 }
 
-// first is the first client that is missing; 0 if none is.
+// first returns the first client that is missing; 0 if none is.
 func (a *arrivals) first() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

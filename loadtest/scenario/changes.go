@@ -127,7 +127,7 @@ func (r *run) routes(ctx context.Context, p *Phase) error {
 	return typical(p, nil)
 }
 
-// lanes are the services that churn changes.
+// lanes returns the services that churn changes.
 func (r *run) lanes() (out []int) {
 	for lane := range r.Edits.Lanes() {
 		out = append(out, lane)

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Fleet are the options of a fleet of these clients: of the mesh's workloads, then of its gateways, then of its
+// Fleet returns the options of a fleet of these clients: of the mesh's workloads, then of its gateways, then of its
 // workloads again without proxies. Beyond the mesh's own they repeat.
 func (c *Clients) Fleet(m *mesh.Mesh, targets []wire.Endpoint) sidecar.Options {
 	return sidecar.Options{Clients: c.Total(), PerConnection: c.PerConnection, Targets: len(targets),
@@ -66,7 +66,7 @@ func (c *Clients) spec(m *mesh.Mesh, i int) (s sidecar.Spec, err error) {
 	return s, err
 }
 
-// listeners are those that the proxyless client of workload i asks for: of its own service, and of others in its
+// listeners returns those that the proxyless client of workload i asks for: of its own service, and of others in its
 // namespace, which it sees whatever the mesh's Sidecars of namespaces say; those of workloads let in their own service
 // alone.
 func (c *Clients) listeners(m *mesh.Mesh, i int) (out []string) {

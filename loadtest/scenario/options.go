@@ -53,5 +53,5 @@ type Clients struct {
 	Delta bool
 }
 
-// Total is how many there are.
+// Total returns how many there are.
 func (c *Clients) Total() int { return c.Sidecars + c.Gateways + c.Proxyless }

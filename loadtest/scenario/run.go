@@ -194,7 +194,7 @@ func (r *run) measure(ctx context.Context, name string, act func(*Phase) error) 
 	return err
 }
 
-// server is the state of the server's process; all zero if it is not known or gone.
+// server returns the state of the server's process; all zero if it is not known or gone.
 func (r *run) server(ctx context.Context) (p measure.Process) {
 	r.mu.Lock()
 	source := r.source
@@ -205,7 +205,7 @@ func (r *run) server(ctx context.Context) (p measure.Process) {
 	return p
 }
 
-// own is the state of the load test itself.
+// own returns the state of the load test itself.
 func (r *run) own() measure.Process {
 	p, _ := measure.Read(os.Getpid())
 	return p

@@ -17,7 +17,7 @@ type scenario struct {
 	trouble bool
 }
 
-// scenarios are all, by name.
+// scenarios returns all, by name.
 func scenarios() map[string]scenario {
 	return map[string]scenario{
 		"endpoint":  {run: (*run).endpoint, needs: needsEdits},
@@ -37,7 +37,7 @@ func scenarios() map[string]scenario {
 	}
 }
 
-// Names are the scenarios that there are.
+// Names returns the scenarios that there are.
 func Names() []string { return slices.Sorted(maps.Keys(scenarios())) }
 
 func list(names []string) string {

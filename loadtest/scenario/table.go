@@ -43,13 +43,13 @@ func (r *Report) Write(w io.Writer) error {
 	return t.Flush()
 }
 
-// PhaseColumns are the heads of PhaseRows.
+// PhaseColumns returns the heads of PhaseRows.
 func PhaseColumns() []string {
 	return []string{"phase", "changes", "clients", "first", "median", "p99", "last", "messages", "bytes", "useless",
 		"server CPU", "memory", "peak", "own CPU", "own memory"}
 }
 
-// PhaseRows are the figures of each phase.
+// PhaseRows returns the figures of each phase.
 func (r *Report) PhaseRows() (out [][]string) {
 	for i := range r.Phases {
 		p := &r.Phases[i]
@@ -66,12 +66,12 @@ func (r *Report) PhaseRows() (out [][]string) {
 	return out
 }
 
-// TypeColumns are the heads of TypeRows.
+// TypeColumns returns the heads of TypeRows.
 func TypeColumns() []string {
 	return []string{"phase", "type", "messages", "resources", "bytes", "useless", "of bytes", "refused"}
 }
 
-// TypeRows are the figures of each phase and type.
+// TypeRows returns the figures of each phase and type.
 func (r *Report) TypeRows() (out [][]string) {
 	for _, p := range r.Phases {
 		for _, name := range typeNames() {
@@ -85,7 +85,7 @@ func (r *Report) TypeRows() (out [][]string) {
 	return out
 }
 
-// Remarks are what is wrong, or to be known, in sentences.
+// Remarks returns what is wrong, or to be known, in sentences.
 func (r *Report) Remarks() (out []string) {
 	for _, p := range r.Phases {
 		if p.Missing > 0 {
@@ -111,7 +111,7 @@ func signed(bytes float64) string {
 	return Size(int64(bytes))
 }
 
-// typeNames are the types as reports name them; the last is what no client asked for.
+// typeNames returns the types as reports name them; the last is what no client asked for.
 func typeNames() (out []string) {
 	for _, row := range xdstype.Standard().Rows() {
 		out = append(out, row.Short)
@@ -119,7 +119,7 @@ func typeNames() (out []string) {
 	return append(out, "other")
 }
 
-// Size is a number of bytes as people read it.
+// Size returns a number of bytes as people read it.
 func Size(n int64) string {
 	switch f := float64(n); {
 	case n >= 10<<30:

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// mark is what change n of a run says: the numbers begin again when they end.
+// mark returns what change n of a run says: the numbers begin again when they end.
 func mark(n int) int { return 1 + (n-1)%mesh.LastMark }
 
 // tracker knows which client has which change. Changes of one type are numbered; they concern lanes objects in turn, so
@@ -103,7 +103,7 @@ func (t *tracker) received(client int, at time.Time, r *sidecar.Receipt) {
 	}
 }
 
-// number is the latest change of the series that has a mark; less than 1 if none has. The caller holds mu.
+// number returns the latest change of the series that has a mark; less than 1 if none has. The caller holds mu.
 func (t *tracker) number(m int) int {
 	latest := len(t.written)
 	if latest == 0 {
@@ -147,7 +147,7 @@ func (t *tracker) reached(missing int) <-chan struct{} {
 	return done
 }
 
-// next is the latency since the last next, and how many pairs of client and change are missing.
+// next returns the latency since the last next, and how many pairs of client and change are missing.
 func (t *tracker) next() (l measure.Latency, missing int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,7 +157,7 @@ func (t *tracker) next() (l measure.Latency, missing int) {
 	return l, t.missing
 }
 
-// histogram are all latencies of the series.
+// histogram returns all latencies of the series.
 func (t *tracker) histogram() *measure.Histogram {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -177,7 +177,7 @@ func (r *run) rolling(ctx context.Context, p *Phase) error {
 	return typical(p, nil)
 }
 
-// workload is the n-th to be replaced: those of services that can be edited, in order.
+// workload returns the n-th to be replaced: those of services that can be edited, in order.
 func (r *run) workload(n int) (int, error) {
 	for i := range r.Mesh.Workloads() {
 		if r.Mesh.ServiceOf(i) >= r.Edits.Lanes() {

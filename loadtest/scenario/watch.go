@@ -49,8 +49,8 @@ func (r *run) takeSample(ctx context.Context, at time.Time) {
 // enough is how many samples tell a slope: those of a minute.
 const enough = 60
 
-// growth is how fast memory grows in a phase, in bytes a second: the slope of the line through the second half of its
-// samples.
+// growth returns how fast memory grows in a phase, in bytes a second: the slope of the line through the second half of
+// its samples.
 func growth(samples []Sample, phase string) float64 {
 	end := len(samples)
 	begin := end

@@ -94,7 +94,7 @@ func (w *world) StreamAggregatedResources(
 	}
 }
 
-// response is what there is of a type. The caller holds mu.
+// response returns what there is of a type. The caller holds mu.
 func (w *world) response(url string) *discoveryv3.DiscoveryResponse {
 	out := &discoveryv3.DiscoveryResponse{TypeUrl: url, Nonce: "1", VersionInfo: "1"}
 	add := func(m proto.Message) {
@@ -174,7 +174,7 @@ func (w *world) Lanes() int { return 2 }
 
 func (w *world) Restore() error { return nil }
 
-// options are those of a run on the world.
+// options returns those of a run on the world.
 func (w *world) options(target wire.Endpoint, clients int, scenarios ...string) scenario.Options {
 	return scenario.Options{Targets: []wire.Endpoint{target}, Clients: scenario.Clients{Sidecars: clients},
 		Mesh: w.mesh, Edits: w,

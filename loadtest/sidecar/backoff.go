@@ -16,7 +16,7 @@ const (
 	grpcJitter           = 0.2
 )
 
-// next is the wait after one more failure; random is from 0 to 1.
+// next returns the wait after one more failure; random is from 0 to 1.
 func (b *backoff) next(k Kind, random float64) time.Duration {
 	n := float64(b.failures)
 	b.failures++

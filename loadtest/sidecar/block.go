@@ -117,8 +117,8 @@ func (g *big) recognise(front []byte) bool {
 	return n >= 0
 }
 
-// header is the text that b begins with, if it is in the field of a number, and what it takes; less than 0 if it is
-// not.
+// header returns the text that b begins with, if it is in the field of a number, and what it takes; less than 0 if it
+// is not.
 func header(b []byte, want protowire.Number) ([]byte, int) {
 	num, kind, n := protowire.ConsumeTag(b)
 	if n < 0 || num != want || kind != protowire.BytesType {
@@ -173,7 +173,7 @@ func (g *big) hash(b []byte) {
 	}
 }
 
-// done is the resource.
+// done returns the resource.
 func (g *big) done() (*Resource, error) {
 	if g.whole != nil {
 		return g.table.resource(g.whole, g.form)
@@ -195,7 +195,7 @@ func (g *big) done() (*Resource, error) {
 	return g.table.add(d, g.resource), nil
 }
 
-// block are the marks in all blocks so far, if they are known.
+// block returns the marks in all blocks so far, if they are known.
 func (t *Table) block(chain uint64) ([]int, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -79,7 +79,7 @@ type Receipt struct {
 	Refused bool
 }
 
-// NewClient is a client that has nothing.
+// NewClient returns a client that has nothing.
 func NewClient(t *Table, s Spec) *Client {
 	s.Delta = s.Delta && s.Kind != Proxyless
 	c := &Client{table: t, spec: s}
@@ -92,14 +92,14 @@ func NewClient(t *Table, s Spec) *Client {
 	return c
 }
 
-// form is how the client reads resources.
+// form returns how the client reads resources.
 func (c *Client) form() form { return form{delta: c.spec.Delta, deep: c.spec.Kind == Proxyless} }
 
 // Refuse lets the client refuse the next response of a type, unless it is the first of a stream.
 func (c *Client) Refuse(t xdstype.Type) { c.refuse[t] = true }
 
-// Begin is what the client sends first on a stream: all that it subscribed to before, with what it has. While clusters
-// wait for their endpoints it does not ask for clusters.
+// Begin returns what the client sends first on a stream: all that it subscribed to before, with what it has. While
+// clusters wait for their endpoints it does not ask for clusters.
 func (c *Client) Begin() []Request {
 	c.held, c.ready, c.back = nil, false, c.back || c.ready
 	if c.spec.Kind == Proxyless {
@@ -140,7 +140,7 @@ func (c *Client) request(t xdstype.Type) Request {
 	return r
 }
 
-// answer is an ACK, or the refusal of a response.
+// answer returns an ACK, or the refusal of a response.
 func (c *Client) answer(t xdstype.Type, refusal string) Request {
 	s := &c.types[t]
 	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta, version: s.version, nonce: s.nonce, refusal: refusal}
@@ -200,7 +200,7 @@ func (c *Client) judge(receipt *Receipt, ch *change, root bool) {
 	}
 }
 
-// follow is what a response of a type that the client knows leads to.
+// follow returns what a response of a type that the client knows leads to.
 func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
 	if c.spec.Kind == Proxyless {
 		return append([]Request{c.answer(r.Type, "")}, c.resolve(r.Type)...)
@@ -267,7 +267,7 @@ func subtract(from, others []uint32) (out []uint32) {
 	return out
 }
 
-// within is those of sorted numbers that are among others, each once.
+// within returns those of sorted numbers that are among others, each once.
 func within(list, others []uint32) (out []uint32) {
 	for i, n := range list {
 		if _, ok := slices.BinarySearch(others, n); ok && (i == 0 || list[i-1] != n) {

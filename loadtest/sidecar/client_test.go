@@ -178,7 +178,7 @@ type answer struct {
 	resources []proto.Message
 }
 
-// message is a response as gRPC sends it.
+// message returns a response as gRPC sends it.
 func message(t testing.TB, of xdstype.Type, delta bool, a answer) []byte {
 	t.Helper()
 	var m proto.Message

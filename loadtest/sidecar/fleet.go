@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// Counts are what all clients have got so far, by type.
+// Counts returns what all clients have got so far, by type.
 func (f *Fleet) Counts() (out [xdstype.NumStandard + 1]Count) {
 	for i := range f.counts {
 		c := &f.counts[i]
@@ -106,13 +106,13 @@ func (f *Fleet) Counts() (out [xdstype.NumStandard + 1]Count) {
 	return out
 }
 
-// Resources is how many different resources the clients have now.
+// Resources returns how many different resources the clients have now.
 func (f *Fleet) Resources() int { return f.table.Len() }
 
-// Streams is how many streams are open now.
+// Streams returns how many streams are open now.
 func (f *Fleet) Streams() int { return int(f.streams.Load()) }
 
-// Destinations are those that client i asks for now.
+// Destinations returns those that client i asks for now.
 func (f *Fleet) Destinations(i int) Destinations {
 	m := f.members[i]
 	m.mu.Lock()
@@ -128,11 +128,11 @@ func (f *Fleet) Lacks(i int) string {
 	return m.client.Lacks()
 }
 
-// Connection is the number of the connection that client i uses: those with the same number stall, slow down and leave
-// together.
+// Connection returns the number of the connection that client i uses: those with the same number stall, slow down and
+// leave together.
 func (f *Fleet) Connection(i int) int { return i / f.options.PerConnection }
 
-// Target is the server that client i is with, or tries.
+// Target returns the server that client i is with, or tries.
 func (f *Fleet) Target(i int) int { return int(f.members[i].link.target.Load()) % f.options.Targets }
 
 // Close ends all clients.
@@ -197,7 +197,7 @@ func (f *Fleet) received(i int, r *Receipt) {
 	}
 }
 
-// Since is what came after before was counted.
+// Since returns what came after before was counted.
 func (c Count) Since(before Count) Count {
 	return Count{c.Messages - before.Messages, c.Bytes - before.Bytes, c.Resources - before.Resources,
 		c.Useless - before.Useless, c.UselessBytes - before.UselessBytes, c.Refused - before.Refused}

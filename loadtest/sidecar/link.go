@@ -126,7 +126,7 @@ func (l *link) changed() {
 	l.wake = make(chan struct{})
 }
 
-// session is one connection, from its beginning to its end.
+// session returns one connection, from its beginning to its end.
 func (l *link) session() error {
 	conn, header, err := l.dial()
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *link) session() error {
 	return err
 }
 
-// current is the connection of the moment.
+// current returns the connection of the moment.
 func (l *link) current() (io.Closer, *wire.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,7 +33,7 @@ type change struct {
 	lost []int
 }
 
-// replace is the set of what came, in place of prev. It sorts what came.
+// replace returns the set of what came, in place of prev. It sorts what came.
 func (t *Table) replace(prev *set, got []*Resource) change {
 	got = sorted(got)
 	var c change
@@ -128,7 +128,7 @@ func merge(old, got []*Resource, left []uint32) []*Resource {
 	return append(out, got...)
 }
 
-// set is the set of a sum.
+// set returns the set of a sum.
 func (t *Table) set(sum uint64, list func() []*Resource) *set {
 	if sum == 0 {
 		return t.none
@@ -161,7 +161,7 @@ func sorted(list []*Resource) []*Resource {
 	return out
 }
 
-// only is what of the set is in n.
+// only returns what of the set is in n.
 func (t *Table) only(s *set, n *names) *set {
 	keep := func(r *Resource) bool {
 		_, ok := slices.BinarySearch(n.numbers, r.number)
@@ -187,7 +187,7 @@ type names struct {
 
 const requestNames, requestUnsubscribe = 3, 4
 
-// uses is the list of names that the resources of a set use; nil if there are none.
+// uses returns the list of names that the resources of a set use; nil if there are none.
 func (t *Table) uses(s *set) *names {
 	s.naming.Do(func() {
 		var list []string
@@ -207,7 +207,7 @@ func (t *Table) uses(s *set) *names {
 	return s.named
 }
 
-// names is the list of different names of a type.
+// names returns the list of different names of a type.
 func (t *Table) names(of xdstype.Type, list []string) *names {
 	var h maphash.Hash
 	h.SetSeed(t.seed)

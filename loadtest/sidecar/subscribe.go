@@ -31,7 +31,7 @@ func (c *Client) subscribe(t xdstype.Type, n *names, repeat bool) []Request {
 	return []Request{c.answer(t, "")}
 }
 
-// difference is the request of the incremental protocol that makes n of old.
+// difference returns the request of the incremental protocol that makes n of old.
 func (c *Client) difference(t xdstype.Type, old, n *names) []Request {
 	s := &c.types[t]
 	r := Request{Type: t, url: t.URL(), delta: true}
@@ -54,7 +54,7 @@ func (c *Client) difference(t xdstype.Type, old, n *names) []Request {
 	return []Request{r}
 }
 
-// without are the names that another list of the same type lacks.
+// without returns the names that another list of the same type lacks.
 func (n *names) without(other *names) (out []string) {
 	lacks := map[string]bool{}
 	for _, name := range n.list {
@@ -106,7 +106,7 @@ func (c *Client) Lacks() string {
 	return strings.Join(out, ", ")
 }
 
-// beyond are the names that no resource of a set has.
+// beyond returns the names that no resource of a set has.
 func (n *names) beyond(s *set) (out []string) {
 	has := map[string]bool{}
 	for _, r := range s.list {
@@ -123,7 +123,7 @@ func (n *names) beyond(s *set) (out []string) {
 // Destinations are what the client has endpoints of. They may be used by other goroutines.
 type Destinations struct{ names *names }
 
-// Destinations are those that it asks for now.
+// Destinations returns those that it asks for now.
 func (c *Client) Destinations() Destinations { return Destinations{c.types[xdstype.Endpoint].names} }
 
 // Of reports whether endpoint resources of a host are among them, whose names, as Istio makes them, end with the host:

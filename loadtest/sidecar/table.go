@@ -47,7 +47,7 @@ type typedName struct {
 	name string
 }
 
-// NewTable is an empty table.
+// NewTable returns an empty table.
 func NewTable(m Marks) *Table {
 	return &Table{seed: maphash.MakeSeed(), marks: m, none: &set{}, resources: map[digest]weak.Pointer[Resource]{},
 		sets:  map[uint64]weak.Pointer[set]{},
@@ -55,15 +55,15 @@ func NewTable(m Marks) *Table {
 		buffers: sync.Pool{New: func() any { return new([bigSize]byte) }}}
 }
 
-// Len is the number of different resources that clients have, and those that have just been superseded.
+// Len returns the number of different resources that clients have, and those that have just been superseded.
 func (t *Table) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.resources)
 }
 
-// resource is the one that b says: an Any, or a Resource of the incremental protocol. nil is one of a type that is not
-// known.
+// resource returns the one that b says: an Any, or a Resource of the incremental protocol. nil is one of a type that is
+// not known.
 func (t *Table) resource(b []byte, f form) (*Resource, error) {
 	message, version := b, []byte(nil)
 	if f.delta {
@@ -84,7 +84,7 @@ func (t *Table) resource(b []byte, f form) (*Resource, error) {
 	return t.add(d, r), nil
 }
 
-// known is the resource of a digest, if some client has it.
+// known returns the resource of a digest, if some client has it.
 func (t *Table) known(d digest) *Resource {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -117,7 +117,7 @@ func drop[K comparable, V any](t *Table, m map[K]weak.Pointer[V], key K) {
 	}
 }
 
-// intern is the one that is kept for a key; build makes it.
+// intern returns the one that is kept for a key; build makes it.
 func intern[V any](t *Table, m map[uint64]weak.Pointer[V], key uint64, build func() *V) *V {
 	t.mu.RLock()
 	v := m[key].Value()
@@ -146,7 +146,7 @@ func (t *Table) number(of xdstype.Type, name string) uint32 {
 	return n
 }
 
-// numbered are the numbers of those names that resources have had.
+// numbered returns the numbers of those names that resources have had.
 func (t *Table) numbered(of xdstype.Type, list []string) (out []uint32) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

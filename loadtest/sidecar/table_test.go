@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// made is a resource as the table makes it of bytes.
+// made returns a resource as the table makes it of bytes.
 func made(t testing.TB, table *Table, name, text string) *Resource {
 	a := wrap(t, endpoints(name, text))
 	b, err := proto.Marshal(a)

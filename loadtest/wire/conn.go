@@ -168,7 +168,7 @@ func (s *Stream) resume() {
 	}
 }
 
-// room is how many bytes of requests may still be queued before a Flush: what does not fit is not copied yet. The
+// room returns how many bytes of requests may still be queued before a Flush: what does not fit is not copied yet. The
 // caller holds mu.
 func (c *Conn) room() int {
 	if c.out == nil {

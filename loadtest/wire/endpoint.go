@@ -38,7 +38,7 @@ type Secrets struct {
 	Insecure bool
 }
 
-// At is the plain endpoint of a target: host:port, or unix:PATH.
+// At returns the plain endpoint of a target: host:port, or unix:PATH.
 func At(target string) Endpoint {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok {
 		if p, ok := strings.CutPrefix(path, "//"); ok {
@@ -49,7 +49,7 @@ func At(target string) Endpoint {
 	return Endpoint{Network: "tcp", Address: target, Authority: target}
 }
 
-// Secure is the endpoint with TLS.
+// Secure returns the endpoint with TLS.
 func (e Endpoint) Secure(s Secrets) (Endpoint, error) {
 	// asked for
 	config := &tls.Config{ServerName: s.ServerName, InsecureSkipVerify: s.Insecure, NextProtos: []string{"h2"},
@@ -109,7 +109,7 @@ func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// Header is what streams to the endpoint say.
+// Header returns what streams to the endpoint say.
 func (e *Endpoint) Header() (Header, error) {
 	h := Header{Authority: e.Authority, Secure: e.TLS != nil}
 	if e.TokenFile != "" {

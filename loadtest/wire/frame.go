@@ -70,7 +70,7 @@ func appendOpening(b []byte, stream uint32, fields [][2]string) ([]byte, error) 
 	return append(b, block.String()...), nil
 }
 
-// content is the payload of a frame without padding and priority.
+// content returns the payload of a frame without padding and priority.
 func content(h frameHeader, b []byte) ([]byte, error) {
 	pad := 0
 	if h.flags.Has(http2.FlagHeadersPadded) {

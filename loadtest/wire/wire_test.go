@@ -351,7 +351,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// certify is a certificate that vouches for itself, and the files of it and of its key.
+// certify returns a certificate that vouches for itself, and the files of it and of its key.
 func certify(t *testing.T) (tls.Certificate, [2]string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -141,7 +141,7 @@ func (b *Budget) next() {
 	}
 }
 
-// first is the waiting worker with the earliest Turn, or -1. The caller holds mu.
+// first returns the waiting worker with the earliest Turn, or -1. The caller holds mu.
 func (b *Budget) first() int {
 	first := -1
 	for w, t := range b.waiting {

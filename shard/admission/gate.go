@@ -99,7 +99,7 @@ func (g *Gate) Ration(short bool) {
 	g.pass()
 }
 
-// limit is how many clients the planner may be asked for now. The caller holds mu.
+// limit returns how many clients the planner may be asked for now. The caller holds mu.
 func (g *Gate) limit() int {
 	if g.short {
 		return 1
@@ -143,7 +143,7 @@ func (g *Gate) Waiting() []*Waiter[Client] {
 	return slices.Collect(g.line.All())
 }
 
-// Len is how many wait.
+// Len returns how many wait.
 func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

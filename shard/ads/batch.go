@@ -70,7 +70,7 @@ func (b *Batch) undone(have *Resources, accepted had, undo []chunked.Edit[*encod
 	return c
 }
 
-// about is the items.
+// about returns the items.
 func (b *Batch) about() []item {
 	if b.whole != nil {
 		b.items, b.whole = b.whole.items(), nil

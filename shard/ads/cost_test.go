@@ -87,7 +87,7 @@ func benchRefuse(b *testing.B, named bool) {
 	b.ReportMetric(float64(nacks)/float64(b.N), "NACKs")
 }
 
-// errorsOf is what Envoy says when it refuses all of a response of clusters.
+// errorsOf returns what Envoy says when it refuses all of a response of clusters.
 func errorsOf(b *Batch) string {
 	var errors []string
 	for _, e := range b.Entries {

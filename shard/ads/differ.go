@@ -62,7 +62,7 @@ func (b *Differ) Turn() {
 	b.unions, b.batches, b.gaps = map[[2]*Names]*Names{}, map[wholeKey]*Batch{}, map[gap]*Batch{}
 }
 
-// union is the names of both, worked out once in a pass.
+// union returns the names of both, worked out once in a pass.
 func (b *Differ) union(x, y *Names) *Names {
 	if x == nil || y == nil || x == y {
 		return b.table.Union(x, y)
@@ -119,7 +119,7 @@ func (a *answer) mentions(names *Names) bool {
 	return a.mentioned.in(func() []item { return a.items }, names)
 }
 
-// ask is the answer to q, which the pass may know already.
+// ask returns the answer to q, which the pass may know already.
 func (b *Differ) ask(q question) *answer {
 	if a, ok := b.answers[q]; ok {
 		return a
@@ -207,7 +207,7 @@ func (b *Differ) change(q question, it item, f func(it item, gone bool)) {
 	}
 }
 
-// lookup is what a client with that subscription gets for name: the resource, its fallback, or nil.
+// lookup returns what a client with that subscription gets for name: the resource, its fallback, or nil.
 func (b *Differ) lookup(k kind, sub Subscription, c *Resources, name string) *encodecache.Entry {
 	if e := c.get(name); e != nil || !k.fallback || c == nil || !sub.Names.Contains(name) {
 		return e
@@ -247,7 +247,7 @@ func compareItem(it item, name string) int {
 	return 0
 }
 
-// response is the response of an answer that has something to say.
+// response returns the response of an answer that has something to say.
 func (b *Differ) response(q question, a *answer) *Batch {
 	if a.batch != nil {
 		return a.batch
@@ -282,7 +282,7 @@ func (b *Differ) finish(out *Batch, sum digest) *Batch {
 	return out
 }
 
-// all is everything of c that sub asks for.
+// all returns everything of c that sub asks for.
 func (b *Differ) all(k kind, sub Subscription, c *Resources) []*encodecache.Entry {
 	var out []*encodecache.Entry
 	if sub.All {

@@ -92,7 +92,7 @@ func (t *turn) firstDelta(typ xdstype.Type, goal *Resources) {
 	}
 }
 
-// nothing is the response without resources, one for all that are to get it in this pass. Its digest is that of no
+// nothing returns the response without resources, one for all that are to get it in this pass. Its digest is that of no
 // resources.
 func (b *Differ) nothing(k kind) *Batch {
 	key := question{kind: k, keep: true}
@@ -104,7 +104,7 @@ func (b *Differ) nothing(k kind) *Batch {
 	return a.batch
 }
 
-// reconcile is what a Delta client lacks that says what it has; nil when nothing.
+// reconcile returns what a Delta client lacks that says what it has; nil when nothing.
 func (t *turn) reconcile(typ xdstype.Type, goal *Resources) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -129,8 +129,8 @@ type gap struct {
 	believe     bool
 }
 
-// fill is the response that brings a client with those versions to all of w; nil when it has that. The names that it
-// has are not what it subscribes to; those that no longer exist are removed.
+// fill returns the response that brings a client with those versions to all of w; nil when it has that. The names that
+// it has are not what it subscribes to; those that no longer exist are removed.
 func (b *Differ) fill(g gap, w *whole, has map[string]string) *Batch {
 	out := &Batch{TypeURL: g.kind.row.URL, Delta: true}
 	for _, e := range w.entries {

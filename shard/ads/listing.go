@@ -23,7 +23,7 @@ func (l *listing) add(bytes int, hashes spelling) {
 	l.spelling[1] += hashes[1]
 }
 
-// newListing is a listing of count names, none of which has been added.
+// newListing returns a listing of count names, none of which has been added.
 func newListing(count int) listing { return listing{spelling: spelling{uint64(count), 1}} }
 
 // list reads raw, a run of names, without decoding it.
@@ -58,8 +58,8 @@ func yield(n int) {
 	}
 }
 
-// decode are the names in raw, which list has read: each a copy, for a set that keeps one name must not keep all of the
-// request.
+// decode returns the names in raw, which list has read: each a copy, for a set that keeps one name must not keep all of
+// the request.
 func (l *listing) decode(raw []byte) []string {
 	names := make([]string, 0, l.count)
 	for at := 0; at < len(raw); {
@@ -72,7 +72,7 @@ func (l *listing) decode(raw []byte) []string {
 	return names
 }
 
-// listed is the spelling of names as a list.
+// listed returns the spelling of names as a list.
 func (t *NamesTable) listed(names []string) spelling {
 	l := newListing(len(names))
 	for _, name := range names {

@@ -88,7 +88,7 @@ func (c *refuser) run(t *testing.T) {
 	t.Fatal("it does not end")
 }
 
-// answer is an ACK, or a NACK if the response has anything bad.
+// answer returns an ACK, or a NACK if the response has anything bad.
 func (c *refuser) answer(b *Batch) *Request {
 	r := &Request{Delta: c.delta, TypeURL: xdstype.ClusterURL, Nonce: b.Nonce, Version: b.Version}
 	for _, e := range b.Entries {

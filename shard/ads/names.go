@@ -39,7 +39,7 @@ type Names struct {
 	admitted atomic.Bool
 }
 
-// fresh is how many bytes it takes that are not there for others anyway.
+// fresh returns how many bytes it takes that are not there for others anyway.
 func (n *Names) fresh() int {
 	if n == nil || n.admitted.Load() {
 		return 0
@@ -71,7 +71,7 @@ func (n *Names) Map() chunked.Map[struct{}] {
 	return n.set
 }
 
-// Len is the number of names.
+// Len returns the number of names.
 func (n *Names) Len() int {
 	if n == nil {
 		return 0
@@ -82,7 +82,7 @@ func (n *Names) Len() int {
 // nameCost is what a name in a set costs besides its text.
 const nameCost = 32
 
-// Bytes is how much memory the set takes.
+// Bytes returns how much memory the set takes.
 func (n *Names) Bytes() int {
 	if n == nil {
 		return 0
@@ -149,7 +149,7 @@ func NewNamesTable() *NamesTable {
 	}
 }
 
-// Intern is the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its
+// Intern returns the set in raw, a run of length-delimited fields (tag, length, name) as a request carries its
 // resource_names; whichever field number they have. A run that was seen before is recognised by its hash, and names
 // that were seen before in another order by the sum of theirs; neither is decoded. A large set that is not there yet
 // and has no room is refused before it is decoded: who is refused costs little, and comes again. Nothing of raw is
@@ -181,8 +181,8 @@ func (t *NamesTable) Intern(raw []byte) (*Names, error) {
 	return n, nil
 }
 
-// Of is the set of names, in any order and with repeats. A list that was seen before, in whatever order, is recognised
-// by the sum of its names' hashes.
+// Of returns the set of names, in any order and with repeats. A list that was seen before, in whatever order, is
+// recognised by the sum of its names' hashes.
 func (t *NamesTable) Of(names []string) *Names {
 	if len(names) == 0 {
 		return nil
@@ -210,7 +210,7 @@ func (t *NamesTable) Edit(n *Names, add, remove []string) *Names {
 	return t.edit(n.set, add, remove)
 }
 
-// Union is the names of a and b.
+// Union returns the names of a and b.
 func (t *NamesTable) Union(a, b *Names) *Names {
 	switch {
 	case a == b || b == nil:
@@ -223,7 +223,7 @@ func (t *NamesTable) Union(a, b *Names) *Names {
 	return t.Edit(a, slices.Collect(b.All()), nil)
 }
 
-// Minus is the names of a that are not in b.
+// Minus returns the names of a that are not in b.
 func (t *NamesTable) Minus(a, b *Names) *Names {
 	if a == b || a == nil {
 		return nil
@@ -283,7 +283,7 @@ func joinSums(sums []chunked.Sum) chunked.Sum {
 	return chunked.Sum(h.Sum(out[:0])[:16])
 }
 
-// spelled is the set that is known to be encoded so, or nil.
+// spelled returns the set that is known to be encoded so, or nil.
 func (t *NamesTable) spelled(sp spelling) *Names {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -342,7 +342,7 @@ func (t *NamesTable) remove(slot *namesSlot) {
 // SetLimit bounds the bytes of all that clients name. Beyond it a stream may name a little: see Session.
 func (t *NamesTable) SetLimit(bytes int) { t.limit.Store(int64(bytes)) }
 
-// Bytes is how many bytes the names have that all clients of the table subscribe to.
+// Bytes returns how many bytes the names have that all clients of the table subscribe to.
 func (t *NamesTable) Bytes() int { return int(t.held.Load()) }
 
 // hasRoom reports whether so many bytes more are within the limit.
@@ -351,7 +351,7 @@ func (t *NamesTable) hasRoom(bytes int) bool {
 	return limit <= 0 || t.held.Load()+int64(bytes) <= limit
 }
 
-// Len is the number of sets that are held now. Collected sets leave after a garbage collection.
+// Len returns the number of sets that are held now. Collected sets leave after a garbage collection.
 func (t *NamesTable) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

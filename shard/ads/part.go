@@ -65,7 +65,8 @@ func (k kind) parted() bool {
 // named is the Key of a Fragment that knows which part of its resource it is: a value.Origin.
 type named interface{ Part() string }
 
-// partName is the name of a Fragment that is no header: what its Key says, or what stands in its bytes, or its content.
+// partName returns the name of a Fragment that is no header: what its Key says, or what stands in its bytes, or its
+// content.
 func partName(row *xdstype.Row, f *encodecache.Fragment) string {
 	if key, ok := f.Origin().(named); ok {
 		if name := key.Part(); name != "" {

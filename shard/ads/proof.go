@@ -65,7 +65,7 @@ func (t *turn) overdue() {
 	}
 }
 
-// smallest is the name of the smallest resource of c that sub asks for; nil when there is none.
+// smallest returns the name of the smallest resource of c that sub asks for; nil when there is none.
 func (b *Differ) smallest(k kind, sub Subscription, c *Resources) *Names {
 	w := b.whole(k, sub, c)
 	if w.least == nil && len(w.entries) > 0 {
@@ -80,7 +80,7 @@ func (b *Differ) smallest(k kind, sub Subscription, c *Resources) *Names {
 	return w.least
 }
 
-// size is how many bytes the resources have.
+// size returns how many bytes the resources have.
 func (w *whole) size() (n int) {
 	for _, e := range w.entries {
 		n += e.Size()

@@ -160,7 +160,7 @@ func drawText(t *rapid.T, bad bool) string {
 	return text
 }
 
-// drawParts is the text of a composite resource, with up to six parts. The header is always good.
+// drawParts returns the text of a composite resource, with up to six parts. The header is always good.
 func drawParts(t *rapid.T, bad bool) string {
 	out := fmt.Sprint("h", rapid.IntRange(0, 1).Draw(t, "header"))
 	for i := range rapid.IntRange(1, 6).Draw(t, "parts") {
@@ -177,7 +177,7 @@ func drawSet(t *rapid.T, prefix string) map[string]bool {
 	return out
 }
 
-// drawResourceSet is a change of some resources of the last world.
+// drawResourceSet returns a change of some resources of the last world.
 func drawResourceSet(t *rapid.T, m *mesh, last *desiredMesh, bad bool) *desiredMesh {
 	sections := map[xdstype.Type]Section{}
 	for typ := range xdstype.Type(numTypes) {

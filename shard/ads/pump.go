@@ -22,7 +22,7 @@ func (t *turn) pump() {
 	t.removals()
 }
 
-// upstream is the Desired that a type may be brought to now.
+// upstream returns the Desired that a type may be brought to now.
 func (s *Session) upstream(typ xdstype.Type) Desired {
 	for lead := s.row(typ).Follows; lead != xdstype.None; lead = s.row(lead).Follows {
 		if at := s.types[lead].at; at != nil && !s.late(lead) {
@@ -71,7 +71,7 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 	}
 }
 
-// goal is what the client should have of a type: what is desired, without what it refused.
+// goal returns what the client should have of a type: what is desired, without what it refused.
 func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 	st := &t.types[typ]
 	resources := desired.Resources(typ, st.sub)

@@ -178,7 +178,7 @@ func (b *Differ) mask(k kind, c *Resources, h *Quarantine, before view) view {
 	return v
 }
 
-// remask is what has changed since the view before: of the Resources, and of what is held back.
+// remask returns what has changed since the view before: of the Resources, and of what is held back.
 func remask(k kind, c *Resources, h *Quarantine, before view) (edits []chunked.Edit[*encodecache.Entry]) {
 	edit := func(name string) {
 		e := c.get(name)

@@ -115,7 +115,7 @@ func (s *Session) Status(t xdstype.Type) Status {
 	return out
 }
 
-// Subscription is what the client asks for of a type.
+// Subscription returns what the client asks for of a type.
 func (s *Session) Subscription(t xdstype.Type) Subscription { return s.types[t].sub }
 
 // Has yields what the client was sent of a type and has not been told to drop, by name: what it has, once it has ACKed

@@ -169,7 +169,7 @@ func (s *suspect) culprit(typ xdstype.Type) Culprit {
 	return Culprit{Type: typ, Name: s.name, Part: s.part, Sum: s.refused}
 }
 
-// offence is a suspect as it is reported.
+// offence returns a suspect as it is reported.
 func (s *suspect) offence(typ xdstype.Type) Offence {
 	return Offence{Culprit: s.culprit(typ), Origins: s.origins}
 }
@@ -209,8 +209,8 @@ func (t *turn) correct(typ xdstype.Type, batch *Batch) {
 	st.force = t.differ.union(st.force, batch.every(t.differ.table))
 }
 
-// suspects are the resources of a response that may be the reason why it was refused; of one that is searched already,
-// the parts. explained tells that something else in it, which was sent before it was found, is the reason.
+// suspects returns the resources of a response that may be the reason why it was refused; of one that is searched
+// already, the parts. explained tells that something else in it, which was sent before it was found, is the reason.
 func (t *turn) suspects(typ xdstype.Type, f flight) (out []*suspect, explained bool) {
 	st := &t.types[typ]
 	for _, it := range f.batch.about() {

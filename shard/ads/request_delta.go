@@ -37,7 +37,7 @@ func (t *turn) subscribed(sub Subscription, r *Request) Subscription {
 	return sub
 }
 
-// proper are the names but the wildcard.
+// proper returns the names but the wildcard.
 func (t *NamesTable) proper(n *Names) *Names {
 	if !n.Contains(wildcard) {
 		return n

@@ -49,8 +49,8 @@ func (t *turn) watch(typ xdstype.Type, r *Request) {
 	}
 }
 
-// listed is what a list of names subscribes to: an empty one to all, of a type that allows that, while the stream never
-// named any; one with the wildcard among them to all in any case.
+// listed returns what a list of names subscribes to: an empty one to all, of a type that allows that, while the stream
+// never named any; one with the wildcard among them to all in any case.
 func (t *turn) listed(typ xdstype.Type, names *Names) Subscription {
 	if names == nil {
 		return Subscription{All: !t.types[typ].named && t.row(typ).Wildcard}
@@ -99,7 +99,7 @@ func (t *turn) resum(typ xdstype.Type, old Subscription) {
 	}
 }
 
-// sumOf is the digest of what the client has, from nothing.
+// sumOf returns the digest of what the client has, from nothing.
 func (t *turn) sumOf(typ xdstype.Type) digest {
 	st := &t.types[typ]
 	if t.opts.Delta {

@@ -19,7 +19,7 @@ type Resources struct {
 	Section Section
 }
 
-// get is the resource of that name, or nil.
+// get returns the resource of that name, or nil.
 func (c *Resources) get(name string) *encodecache.Entry {
 	if c == nil {
 		return nil
@@ -83,7 +83,7 @@ func digestOfSum(s chunked.Sum) digest {
 	return digest{binary.LittleEndian.Uint64(s[:8]), binary.LittleEndian.Uint64(s[8:])}
 }
 
-// digestOfSection is the digest of all members of s.
+// digestOfSection returns the digest of all members of s.
 func digestOfSection(s Section) digest {
 	member := func(_ string, e *encodecache.Entry) chunked.Sum { return digestOf(e).sum() }
 	plus := func(sums []chunked.Sum) chunked.Sum {
@@ -96,12 +96,12 @@ func digestOfSection(s Section) digest {
 	return digestOfSum(s.Digest(member, plus))
 }
 
-// version is the version_info of a State-of-the-World response that leaves its client with this set.
+// version returns the version_info of a State-of-the-World response that leaves its client with this set.
 func (d digest) version() string {
 	return encodecache.Sum(d.sum()).String()
 }
 
-// digestOf is the hash of one member; of nil, none.
+// digestOf returns the hash of one member; of nil, none.
 func digestOf(e *encodecache.Entry) digest {
 	if e == nil {
 		return digest{}

@@ -100,7 +100,7 @@ type had struct {
 	sub       Subscription
 }
 
-// get is the client's resource of that name, or nil.
+// get returns the client's resource of that name, or nil.
 func (h had) get(name string) *encodecache.Entry {
 	if !h.sub.Has(name) {
 		return nil
@@ -243,7 +243,7 @@ func (s *Session) Stalled(now time.Time) {
 	}
 }
 
-// Deadline is when Tick is to be called next; zero for never.
+// Deadline returns when Tick is to be called next; zero for never.
 func (s *Session) Deadline() time.Time {
 	var next time.Time
 	consider := func(at time.Time) {

@@ -128,7 +128,7 @@ func (r *refusal) flush(b *Differ) {
 	}
 }
 
-// heldOf is what is held back of one resource; nil for nothing.
+// heldOf returns what is held back of one resource; nil for nothing.
 func heldOf(units []*suspect) *held {
 	h := &held{}
 	for _, s := range units {
@@ -149,7 +149,7 @@ func heldOf(units []*suspect) *held {
 	return h.digested()
 }
 
-// held is what is held back now.
+// held returns what is held back now.
 func (r *refusal) held() *Quarantine {
 	if r == nil {
 		return nil
@@ -157,7 +157,7 @@ func (r *refusal) held() *Quarantine {
 	return r.holds
 }
 
-// refusedNames are the names of the resources that something of is held back for good.
+// refusedNames returns the names of the resources that something of is held back for good.
 func (r *refusal) refusedNames() []string {
 	if r == nil {
 		return nil

@@ -222,7 +222,7 @@ func (r *script) answer(verb string, args []string) {
 	r.say(r.session.Receive(r.now, r.differ, &req))
 }
 
-// culprits are the resources of an Effect, with the part that is meant.
+// culprits returns the resources of an Effect, with the part that is meant.
 func culprits(e Effect) string {
 	var out []string
 	for _, o := range e.Offences {

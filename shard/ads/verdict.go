@@ -71,7 +71,7 @@ func (v *verdict) alive() bool { return v.fragment.Value() != nil || v.entry.Val
 // NewVerdicts makes an empty table. A process needs one.
 func NewVerdicts() *Verdicts { return &Verdicts{byResource: map[resource]map[Culprit]*verdict{}} }
 
-// Len is the number of verdicts.
+// Len returns the number of verdicts.
 func (v *Verdicts) Len() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -37,7 +37,7 @@ const (
 	entryVersion = 2
 )
 
-// Versions are those in raw, a run of length-delimited fields (tag, length, entry) as a request carries its
+// Versions returns those in raw, a run of length-delimited fields (tag, length, entry) as a request carries its
 // initial_resource_versions. raw is copied. Nil when there are none.
 func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 	if len(raw) == 0 {
@@ -60,7 +60,7 @@ func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 	return v, nil
 }
 
-// VersionsOf are those of a map from name to version, which it keeps.
+// VersionsOf returns those of a map from name to version, which it keeps.
 func (t *NamesTable) VersionsOf(byName map[string]string) *Versions {
 	if len(byName) == 0 {
 		return nil
@@ -96,8 +96,8 @@ func eachPair(raw []byte, f func(name, version []byte)) error {
 	return nil
 }
 
-// pairOf are key and value of an entry of a map of strings. What is missing is empty, and of what comes twice the last
-// counts.
+// pairOf returns key and value of an entry of a map of strings. What is missing is empty, and of what comes twice the
+// last counts.
 func pairOf(entry []byte) (name, version []byte, err error) {
 	for at := 0; at < len(entry); {
 		num, kind, n := protowire.ConsumeTag(entry[at:])
@@ -136,7 +136,7 @@ func (t *NamesTable) fingerprintOf(pair []byte) fingerprint {
 	return fingerprint{maphash.Bytes(t.seeds[0], pair), maphash.Bytes(t.seeds[1], pair)}
 }
 
-// Len is the number of names.
+// Len returns the number of names.
 func (v *Versions) Len() int {
 	if v == nil {
 		return 0
@@ -144,7 +144,7 @@ func (v *Versions) Len() int {
 	return v.n
 }
 
-// All are the versions by name.
+// All returns the versions by name.
 func (v *Versions) All() map[string]string {
 	if v == nil {
 		return nil
@@ -171,7 +171,7 @@ func (v *Versions) forget(items []item) {
 	}
 }
 
-// fingerprintOfWhole is the fingerprint of a client that has all of w.
+// fingerprintOfWhole returns the fingerprint of a client that has all of w.
 func (b *Differ) fingerprintOfWhole(w *whole) fingerprint {
 	if w.fingerprinted {
 		return w.fingerprint

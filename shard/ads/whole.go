@@ -54,7 +54,7 @@ func (b *Differ) whole(k kind, sub Subscription, c *Resources) *whole {
 // mentions reports whether any of it may name one of names.
 func (w *whole) mentions(names *Names) bool { return w.mentioned.in(w.items, names) }
 
-// items is what a response is about that sends all this.
+// items returns what a response is about that sends all this.
 func (w *whole) items() []item {
 	items := make([]item, 0, len(w.entries)+len(w.removed))
 	for _, e := range w.entries {
@@ -80,7 +80,7 @@ func (w *whole) digest() (d digest) {
 	return d
 }
 
-// wholeBatch is the response for a client that has nothing; those who ask in one pass share it.
+// wholeBatch returns the response for a client that has nothing; those who ask in one pass share it.
 func (b *Differ) wholeBatch(k kind, sub Subscription, c *Resources) *Batch {
 	key := wholeKey{k, sub, c}
 	batch, ok := b.batches[key]
@@ -111,7 +111,7 @@ type digestKey struct {
 	of   *Resources
 }
 
-// digest is the digest of c over sub, from nothing.
+// digest returns the digest of c over sub, from nothing.
 func (b *Differ) digest(k kind, sub Subscription, c *Resources) digest {
 	if c == nil || sub.None() {
 		return digest{}

@@ -25,7 +25,7 @@ func (t *desiredMesh) Resources(typ xdstype.Type, _ Subscription) *Resources { r
 
 func newMesh() *mesh { return &mesh{entries: map[string]*encodecache.Entry{}} }
 
-// entry is a resource; equal ones are one pointer.
+// entry returns a resource; equal ones are one pointer.
 func (m *mesh) entry(typ xdstype.Type, name, text string) *encodecache.Entry {
 	key := typ.URL() + " " + name + "=" + text
 	e, ok := m.entries[key]
@@ -40,7 +40,7 @@ func (m *mesh) entry(typ xdstype.Type, name, text string) *encodecache.Entry {
 	return e
 }
 
-// composite is a resource of parts, "header|part:text|part:text".
+// composite returns a resource of parts, "header|part:text|part:text".
 func composite(typ xdstype.Type, name, text string) *encodecache.Entry {
 	words := strings.Split(text, "|")
 	header := encodecache.NewFragment(bytesField(headerText, name+"="+words[0]))
@@ -51,7 +51,7 @@ func composite(typ xdstype.Type, name, text string) *encodecache.Entry {
 	return encodecache.NewComposite(typ.URL(), name, header, slices.Values(parts))
 }
 
-// testPart is a virtual host or a filter chain, "name:text".
+// testPart returns a virtual host or a filter chain, "name:text".
 func testPart(typ xdstype.Type, word string) *encodecache.Fragment {
 	name, text, _ := strings.Cut(word, ":")
 	parts := xdstype.Standard().Row(typ).Parts
@@ -66,7 +66,7 @@ func bytesField(number protowire.Number, text string) []byte {
 	return protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), text)
 }
 
-// partsText is the text of a composite resource.
+// partsText returns the text of a composite resource.
 func partsText(e *encodecache.Entry) string {
 	var out []string
 	for f := range e.Parts() {
@@ -85,7 +85,7 @@ func partsText(e *encodecache.Entry) string {
 	return strings.Join(out, "|")
 }
 
-// textOf is the text of a resource.
+// textOf returns the text of a resource.
 func textOf(e *encodecache.Entry) string {
 	for f := range e.Parts() {
 		if _, ok := fieldOf(f.Bytes(), headerText); ok {
@@ -100,7 +100,7 @@ func textOf(e *encodecache.Entry) string {
 	return text
 }
 
-// section is the resources in words, each "name=text".
+// section returns the resources in words, each "name=text".
 func (m *mesh) section(typ xdstype.Type, words []string) Section {
 	var s Section
 	for _, w := range words {
@@ -110,7 +110,7 @@ func (m *mesh) section(typ xdstype.Type, words []string) Section {
 	return s
 }
 
-// desired is a new Desired: the last one with the sections that are given replaced.
+// desired returns a new Desired: the last one with the sections that are given replaced.
 func (m *mesh) desired(sections map[xdstype.Type]Section) *desiredMesh {
 	next := &desiredMesh{}
 	for typ := range next.resources {
@@ -146,14 +146,14 @@ func (m *mesh) endpoints(name, text string) {
 	}
 }
 
-// typeOf is the type of a short name.
+// typeOf returns the type of a short name.
 func typeOf(short string) (xdstype.Type, bool) {
 	rows := xdstype.Standard().Rows()
 	i := slices.IndexFunc(rows, func(r xdstype.Row) bool { return r.Short == short })
 	return xdstype.Type(max(i, 0)), i >= 0
 }
 
-// describe is a response in one line. aliases names versions in the order of their appearance.
+// describe returns a response in one line. aliases names versions in the order of their appearance.
 func describe(b *Batch, aliases *aliases) string {
 	var s strings.Builder
 	if t, ok := xdstype.Of(b.TypeURL); ok {
@@ -189,7 +189,7 @@ func (a *aliases) of(version string) string {
 	return fmt.Sprintf("v%d", i+1)
 }
 
-// version is the version that an alias stands for.
+// version returns the version that an alias stands for.
 func (a *aliases) version(alias string) string {
 	var i int
 	if _, err := fmt.Sscanf(alias, "v%d", &i); err != nil || i < 1 || i > len(a.seen) {

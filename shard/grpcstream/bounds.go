@@ -48,7 +48,7 @@ const (
 	NumReasons = 10
 )
 
-// String is the reason's name.
+// String returns the reason's name.
 func (r Reason) String() string {
 	return [NumReasons]string{"streams", "connections", "request", "field", "node", "subscription", "held", "shed",
 		"deadline", "identity"}[r]
@@ -60,10 +60,10 @@ type refusal struct {
 	status *status.Status
 }
 
-// Error is the status as text.
+// Error returns the status as text.
 func (r *refusal) Error() string { return r.status.Err().Error() }
 
-// GRPCStatus is what the client is told.
+// GRPCStatus returns what the client is told.
 func (r *refusal) GRPCStatus() *status.Status { return r.status }
 
 // exceeded refuses n things of which there may be limit.
@@ -76,7 +76,7 @@ func tooLong(reason Reason, what string, n, limit int) error {
 	return &refusal{reason, status.Newf(codes.InvalidArgument, "%s has %d bytes, the limit is %d", what, n, limit)}
 }
 
-// reasonOf is the reason of an error that ended a stream; false when it is no limit.
+// reasonOf returns the reason of an error that ended a stream; false when it is no limit.
 func reasonOf(err error) (Reason, bool) {
 	var r *refusal
 	switch {
@@ -90,7 +90,7 @@ func reasonOf(err error) (Reason, bool) {
 	return 0, false
 }
 
-// namesError is an error of the names table as a status. Other errors it returns as they are.
+// namesError returns an error of the names table as a status. Other errors it returns as they are.
 func namesError(err error) error {
 	var long *ads.LongNameError
 	if errors.As(err, &long) {
@@ -102,7 +102,7 @@ func namesError(err error) error {
 	return err
 }
 
-// bounded is the text of a field, copied, which may have limit bytes.
+// bounded returns the text of a field, copied, which may have limit bytes.
 func (r *region) bounded(message []byte, what string, limit int) (string, error) {
 	b, err := r.text(message)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *region) bounded(message []byte, what string, limit int) (string, error)
 	return string(b), nil
 }
 
-// cut is a copy of the first limit bytes of b, and less where a character would be cut in two.
+// cut returns a copy of the first limit bytes of b, and less where a character would be cut in two.
 func cut(b []byte, limit int) string {
 	if len(b) > limit {
 		for limit > 0 && !utf8.RuneStart(b[limit]) {

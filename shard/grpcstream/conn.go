@@ -17,7 +17,7 @@ type connCredentials struct {
 	idle *idleConnections // nil for no bound
 }
 
-// ServerHandshake is the inner one's, with the connection put beside what it says about the client.
+// ServerHandshake returns the inner one's, with the connection put beside what it says about the client.
 func (c connCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	here := &connection{conn: raw}
 	c.idle.add(here)
@@ -49,7 +49,7 @@ type connection struct {
 	streams atomic.Int32 // that are open
 }
 
-// connectionOf is the connection of a stream's context; nil if it came over none that this server accepted.
+// connectionOf returns the connection of a stream's context; nil if it came over none that this server accepted.
 func connectionOf(ctx context.Context) *connection {
 	if p, ok := peer.FromContext(ctx); ok {
 		if c, ok := p.AuthInfo.(ConnInfo); ok {
@@ -79,7 +79,7 @@ func (s *Server) departs(c *connection) {
 	}
 }
 
-// GetCommonAuthInfo is the inner one's, which grpc asks for the security level.
+// GetCommonAuthInfo returns the inner one's, which grpc asks for the security level.
 func (c ConnInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
 	if i, ok := c.AuthInfo.(interface {
 		GetCommonAuthInfo() credentials.CommonAuthInfo
@@ -89,8 +89,8 @@ func (c ConnInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
 	return credentials.CommonAuthInfo{}
 }
 
-// PeerInfo is what the transport credentials of a server of this package say about the client of ctx; nil if there are
-// none.
+// PeerInfo returns what the transport credentials of a server of this package say about the client of ctx; nil if there
+// are none.
 func PeerInfo(ctx context.Context) credentials.AuthInfo {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

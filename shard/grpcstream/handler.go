@@ -51,7 +51,7 @@ func errDraining() error {
 	return status.Error(codes.Unavailable, "the server is shutting down: connect again")
 }
 
-// handler is the handler of streams of one protocol, and their reader.
+// handler returns the handler of streams of one protocol, and their reader.
 //
 // An idle stream waits here, and the runtime gives back half of a stack that is less than a quarter full: grpc's frames
 // leave a few hundred bytes below a quarter of 16 KiB. So the loop keeps nothing on its stack, and what needs some is
@@ -80,7 +80,7 @@ func (in *reading) close(err *error) {
 	*err = in.end(*err)
 }
 
-// errFault is the status of a stream that ended for a fault of the server.
+// errFault returns the status of a stream that ended for a fault of the server.
 func errFault() error { return status.Error(codes.Internal, "a fault of the server: connect again") }
 
 // panicked tells of a panic that was caught, with the stack of the goroutine that is recovering from it.
@@ -148,7 +148,7 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	return nil
 }
 
-// authenticate is what the client of a stream has proven.
+// authenticate returns what the client of a stream has proven.
 func (s *Server) authenticate(ctx context.Context) (proxy.Peer, error) {
 	if s.options.Authenticate == nil {
 		return proxy.Peer{}, nil
@@ -160,7 +160,7 @@ func (s *Server) authenticate(ctx context.Context) (proxy.Peer, error) {
 	return peer, nil
 }
 
-// take is the request that has been received; an idle stream keeps nothing.
+// take returns the request that has been received; an idle stream keeps nothing.
 func (in *reading) take() ads.Request {
 	r := in.request
 	in.request = ads.Request{}
@@ -178,7 +178,7 @@ func (in *reading) pass() error {
 	return in.err
 }
 
-// end is the end of a stream for the reason err; its result is the status.
+// end returns the end of a stream for the reason err; its result is the status.
 func (in *reading) end(err error) error {
 	s, cause := in.server, err
 	if in.stream != nil {

@@ -70,7 +70,7 @@ func (r *recorder) Detach(id uint64) {
 	r.events <- event{what: "detach", id: id}
 }
 
-// next is the next event, which must be of this kind.
+// next returns the next event, which must be of this kind.
 func (r *recorder) next(t testing.TB, what string) event {
 	t.Helper()
 	e := <-r.events
@@ -127,7 +127,7 @@ func start(t testing.TB, o Options, more ...grpc.ServerOption) *house {
 	return h
 }
 
-// conn is a connection of its own.
+// conn returns a connection of its own.
 func (h *house) conn(t testing.TB, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	more = append([]grpc.DialOption{
@@ -140,7 +140,7 @@ func (h *house) conn(t testing.TB, more ...grpc.DialOption) *grpc.ClientConn {
 	return conn
 }
 
-// dial is a client of the generated stubs.
+// dial returns a client of the generated stubs.
 func (h *house) dial(t testing.TB, more ...grpc.DialOption) discoveryv3.AggregatedDiscoveryServiceClient {
 	t.Helper()
 	return discoveryv3.NewAggregatedDiscoveryServiceClient(h.conn(t, more...))
@@ -167,17 +167,17 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// nodeOf is the node of proxy i.
+// nodeOf returns the node of proxy i.
 func nodeOf(i int) *corev3.Node {
 	return &corev3.Node{Id: fmt.Sprintf("sidecar~10.0.0.%d~pod-%d.ns~ns.svc", i, i)}
 }
 
-// leaf is a resource of size bytes.
+// leaf returns a resource of size bytes.
 func leaf(name string, size int) *encodecache.Entry {
 	return encodecache.NewLeaf(xdstype.ClusterURL, name, encodecache.NewFragment(make([]byte, size)))
 }
 
-// pieces is a response that has more than n pieces.
+// pieces returns a response that has more than n pieces.
 func pieces(nonce string, n int) *encodecache.Response {
 	entries := make([]*encodecache.Entry, n)
 	for i := range entries {

@@ -33,8 +33,8 @@ const (
 // maxDepth is how deep a value of the metadata may be nested.
 const maxDepth = 32
 
-// decode is the node in raw, of which nothing is kept. Extensions that are not asked for appear as one that is empty,
-// for it means something whether a node lists any.
+// decode returns the node in raw, of which nothing is kept. Extensions that are not asked for appear as one that is
+// empty, for it means something whether a node lists any.
 func (d *nodeDecoder) decode(raw []byte) (*corev3.Node, error) {
 	n := new(corev3.Node)
 	values := map[string][]byte{}

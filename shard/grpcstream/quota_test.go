@@ -76,7 +76,7 @@ func (c *rawClient) data(t *testing.T, n int) {
 	}
 }
 
-// sized is a response of exactly n bytes with grpc's header.
+// sized returns a response of exactly n bytes with grpc's header.
 func sized(n int) *encodecache.Response {
 	r := response("1", n-200)
 	for pad := n - 200; r.Len()+headerLen != n; {
@@ -86,7 +86,7 @@ func sized(n int) *encodecache.Response {
 	return r
 }
 
-// attachRaw is a client that reads nothing, and its stream on the server.
+// attachRaw returns a client that reads nothing, and its stream on the server.
 func attachRaw(t *testing.T, h *house) (*rawClient, *stream) {
 	c := openRaw(t, h, &discoveryv3.DiscoveryRequest{Node: nodeOf(1), TypeUrl: xdstype.ClusterURL})
 	return c, h.backend.next(t, "attach").stream.(*stream)

@@ -24,8 +24,8 @@ type messageReader interface {
 	RecvCompress() string
 }
 
-// messagesOf is the messageReader of a stream; nil if it has none, or if an interceptor has put a stream of its own
-// around it, which may want to see what is received.
+// messagesOf returns the messageReader of a stream; nil if it has none, or if an interceptor has put a stream of its
+// own around it, which may want to see what is received.
 func messagesOf(ss grpc.ServerStream) messageReader {
 	if reflect.TypeOf(ss).String() != "*grpc.serverStream" {
 		return nil
@@ -105,8 +105,8 @@ func (in *reading) body(ctx context.Context) error {
 	return in.server.codec.Unmarshal(data, &in.incoming)
 }
 
-// broken is an error of grpc's stream as a status, which nobody reads: the client is gone, or the stream was closed
-// with another.
+// broken returns an error of grpc's stream as a status, which nobody reads: the client is gone, or the stream was
+// closed with another.
 func broken(err error) error {
 	if _, ok := status.FromError(err); ok || err == io.EOF {
 		return err

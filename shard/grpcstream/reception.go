@@ -123,7 +123,7 @@ func (r *reception) forget(i int) {
 	r.waits.Add(-1)
 }
 
-// bytes is how many bytes of large requests have a place.
+// bytes returns how many bytes of large requests have a place.
 func (r *reception) bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -127,7 +127,7 @@ func (s *scanner) subscriptions(req *ads.Request, r *regions, b []byte) (err err
 	return namesError(err)
 }
 
-// namesOf are the names of a State-of-the-World request for url. It keeps the number of names that this stream
+// namesOf returns the names of a State-of-the-World request for url. It keeps the number of names that this stream
 // subscribes to.
 func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, error) {
 	last := s.last(url)
@@ -159,7 +159,7 @@ func (s *scanner) namesOf(url string, r *region, message []byte) (*ads.Names, er
 	return now.names, nil
 }
 
-// last is what was asked for of url. Of a type beyond maxTypes, and of the empty one, nothing is kept.
+// last returns what was asked for of url. Of a type beyond maxTypes, and of the empty one, nothing is kept.
 func (s *scanner) last(url string) *subscribed {
 	for i := range s.types {
 		if s.types[i].url == url {
@@ -172,7 +172,7 @@ func (s *scanner) last(url string) *subscribed {
 // maxTypes bounds the types that are remembered for one stream; there are far fewer.
 const maxTypes = 32
 
-// typeOf is the type URL, as the same string each time.
+// typeOf returns the type URL, as the same string each time.
 func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 	b, err := r.text(message)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *scanner) typeOf(r *region, message []byte) (string, error) {
 	return url, nil
 }
 
-// nodeOf is the node if this is the stream's first; else nil. A client is who it said that it is.
+// nodeOf returns the node if this is the stream's first; else nil. A client is who it said that it is.
 func (s *scanner) nodeOf(r *region, message []byte) (*corev3.Node, error) {
 	if !r.present || s.hasNode {
 		return nil, nil
@@ -216,7 +216,8 @@ const (
 	statusMessage = 2
 )
 
-// errorOf is the google.rpc.Status in raw: its code, and its message as far as maxErrorText. Details are passed over.
+// errorOf returns the google.rpc.Status in raw: its code, and its message as far as maxErrorText. Details are passed
+// over.
 func errorOf(raw []byte) (*statuspb.Status, error) {
 	out := new(statuspb.Status)
 	for at := 0; at < len(raw); {

@@ -22,7 +22,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// decoded is what the standard decoder makes of a request, in the form that scan gives.
+// decoded returns what the standard decoder makes of a request, in the form that scan gives.
 func decoded(table *ads.NamesTable, delta bool, b []byte) (ads.Request, error) {
 	if delta {
 		var m discoveryv3.DeltaDiscoveryRequest

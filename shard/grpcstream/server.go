@@ -118,8 +118,8 @@ func (s *Server) GRPC(creds credentials.TransportCredentials, more ...grpc.Serve
 	return g
 }
 
-// ServerOptions are the options of the transport, for this server and for what it is measured against. What is not here
-// is grpc's default, which is best: shared write buffers and pooled reads.
+// ServerOptions returns the options of the transport, for this server and for what it is measured against. What is not
+// here is grpc's default, which is best: shared write buffers and pooled reads.
 //
 // The windows are fixed: those that grow with the connection let one stream that nobody reads hold 16 MiB. A request
 // that is larger than the window gets as much as it needs when it is read.
@@ -158,11 +158,11 @@ const (
 	connectionWindow = 1 << 20
 )
 
-// Streams is the number of open streams.
+// Streams returns the number of open streams.
 func (s *Server) Streams() int { return int(s.open.Load()) }
 
-// Unwritten are the bytes of responses that are not written to their streams' connections yet. Most of them are shared
-// by many streams.
+// Unwritten returns the bytes of responses that are not written to their streams' connections yet. Most of them are
+// shared by many streams.
 func (s *Server) Unwritten() (n int) {
 	s.streams.Range(func(_ uint64, st *stream) bool {
 		n += int(st.owed.Load())
@@ -189,7 +189,7 @@ type stats struct {
 	refused                              [NumReasons]atomic.Uint64
 }
 
-// Stats are the counts so far.
+// Stats returns the counts so far.
 func (s *Server) Stats() Stats {
 	c := &s.stats
 	out := Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(),

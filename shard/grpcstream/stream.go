@@ -55,7 +55,7 @@ type stream struct {
 	err     error                   // why, for the handler
 }
 
-// ID is the number of the stream, never used again in this process.
+// ID returns the number of the stream, never used again in this process.
 func (s *stream) ID() uint64 { return s.id }
 
 // Done is closed when the stream has ended: by its client, with its connection, or by Close.
@@ -157,7 +157,7 @@ func (s *stream) end(err error) {
 	}
 }
 
-// statusOf is the status that tells err. A client that half-closes is content.
+// statusOf returns the status that tells err. A client that half-closes is content.
 func statusOf(err error) *status.Status {
 	if err == nil || errors.Is(err, io.EOF) {
 		return status.New(codes.OK, "")

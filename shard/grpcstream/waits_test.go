@@ -27,7 +27,7 @@ type deafPlanner struct{}
 func (deafPlanner) Attach(uint64, *proxy.Proxy) {}
 func (deafPlanner) Detach(uint64)               {}
 
-// newUndecided is a server whose shards decide about no request, as their planner is busy.
+// newUndecided returns a server whose shards decide about no request, as their planner is busy.
 func newUndecided(t *testing.T, o Options) (*house, *shard.Shards) {
 	shards := shard.New(shard.Options{Workers: 1, Planner: deafPlanner{}, Now: time.Now, After: time.After})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -26,7 +26,7 @@ const (
 	numFields
 )
 
-// sotwField are the numbers of envoy.service.discovery.v3.DiscoveryRequest.
+// sotwField returns the numbers of envoy.service.discovery.v3.DiscoveryRequest.
 func sotwField(n protowire.Number) field {
 	switch n {
 	case 1:
@@ -45,7 +45,7 @@ func sotwField(n protowire.Number) field {
 	return unknown
 }
 
-// deltaField are the numbers of envoy.service.discovery.v3.DeltaDiscoveryRequest.
+// deltaField returns the numbers of envoy.service.discovery.v3.DeltaDiscoveryRequest.
 func deltaField(n protowire.Number) field {
 	switch n {
 	case 1:
@@ -93,10 +93,10 @@ func (r *region) add(start, end int, content []byte) {
 	r.count++
 }
 
-// size is the number of bytes of all occurrences, with their tags.
+// size returns the number of bytes of all occurrences, with their tags.
 func (r *region) size() int { return r.bytes + r.end - r.start }
 
-// run are all occurrences with their tags, without anything between them: a part of message, or in room.
+// run returns all occurrences with their tags, without anything between them: a part of message, or in room.
 func (r *region) run(message []byte, room *[]byte) []byte {
 	if len(r.earlier) == 0 {
 		return message[r.start:r.end]
@@ -109,8 +109,8 @@ func (r *region) run(message []byte, room *[]byte) []byte {
 	return *room
 }
 
-// merged is the content of a message field: that of all occurrences one after the other, which is how protobuf merges
-// them.
+// merged returns the content of a message field: that of all occurrences one after the other, which is how protobuf
+// merges them.
 func (r *region) merged(message []byte) []byte {
 	if r.count <= 1 {
 		return r.last
@@ -190,7 +190,7 @@ func eachContent(run []byte, f func([]byte) error) error {
 	return nil
 }
 
-// text is the content of a string field, checked: the last occurrence counts, but all must be UTF-8.
+// text returns the content of a string field, checked: the last occurrence counts, but all must be UTF-8.
 func (r *region) text(message []byte) ([]byte, error) {
 	if r.count > 1 {
 		if err := eachContent(r.run(message, new([]byte)), checkText); err != nil {

@@ -23,7 +23,7 @@ func (e *Edits[V]) Put(key string, v V) {
 // Apply is m after the edits.
 func (e Edits[V]) Apply(m Map[V]) Map[V] { return m.Apply(e.List()) }
 
-// List is the edits one by one, in no order; nil if there are none.
+// List returns the edits one by one, in no order; nil if there are none.
 func (e Edits[V]) List() (list []Edit[V]) {
 	if len(e) == 0 {
 		return nil

@@ -109,7 +109,7 @@ func (x *Index[K, V, O]) Items(k K) iter.Seq[Item[V]] {
 	}
 }
 
-// Missing is how many items of m are in no Map that was added.
+// Missing returns how many items of m are in no Map that was added.
 func (x *Index[K, V, O]) Missing(m Map[V]) (n int) {
 	for c := range m.Chunks() {
 		if _, ok := x.chunks[c]; !ok {
@@ -119,5 +119,5 @@ func (x *Index[K, V, O]) Missing(m Map[V]) (n int) {
 	return n
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (x *Index[K, V, O]) Len() int { return len(x.byKey) }

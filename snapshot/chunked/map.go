@@ -94,7 +94,7 @@ func New[V comparable](items []Item[V]) Map[V] {
 	return Map[V]{}.Apply(edits)
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (m Map[V]) Len() int {
 	if m.root == nil {
 		return 0
@@ -102,7 +102,7 @@ func (m Map[V]) Len() int {
 	return m.root.n
 }
 
-// groups are those of the Map, in order.
+// groups returns those of the Map, in order.
 func (m Map[V]) groups() []*group[V] {
 	if m.root == nil {
 		return nil
@@ -110,7 +110,7 @@ func (m Map[V]) groups() []*group[V] {
 	return m.root.groups
 }
 
-// newMap is the Map of groups.
+// newMap returns the Map of groups.
 func newMap[V comparable](groups []*group[V]) Map[V] {
 	if len(groups) == 0 {
 		return Map[V]{}
@@ -122,7 +122,7 @@ func newMap[V comparable](groups []*group[V]) Map[V] {
 	return Map[V]{r}
 }
 
-// Get is the value of key.
+// Get returns the value of key.
 func (m Map[V]) Get(key string) (V, bool) {
 	var zero V
 	groups := m.groups()
@@ -139,17 +139,17 @@ func (m Map[V]) Get(key string) (V, bool) {
 	return zero, false
 }
 
-// findGroup is the index of the first group that does not come before the one of a first byte.
+// findGroup returns the index of the first group that does not come before the one of a first byte.
 func findGroup[V comparable](groups []*group[V], first string) int {
 	return sort.Search(len(groups), func(i int) bool { return groups[i].initial() >= first })
 }
 
-// find is the index of the chunk that key falls into: the first whose last key is not before it.
+// find returns the index of the chunk that key falls into: the first whose last key is not before it.
 func find[V comparable](chunks []*Chunk[V], key string) int {
 	return sort.Search(len(chunks), func(i int) bool { return chunks[i].last() >= key })
 }
 
-// initial is the first byte of a key.
+// initial returns the first byte of a key.
 func initial(key string) string { return key[:min(1, len(key))] }
 
 func (g *group[V]) initial() string { return initial(g.chunks[0].items[0].Key) }
@@ -186,7 +186,7 @@ func (m Map[V]) Chunks() iter.Seq[*Chunk[V]] {
 	}
 }
 
-// Items are the items of the run, in order; read only.
+// Items returns the items of the run, in order; read only.
 func (c *Chunk[V]) Items() []Item[V] { return c.items }
 
 // From yields the items whose key is start or after it, in order.
@@ -213,7 +213,7 @@ func (m Map[V]) Same(o Map[V]) bool {
 		})
 }
 
-// Identity is a hash of which chunks the Map has. Maps that are the Same have the same, others as good as never.
+// Identity returns a hash of which chunks the Map has. Maps that are the Same have the same, others as good as never.
 func (m Map[V]) Identity(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -229,8 +229,8 @@ func (m Map[V]) Set(key string, v V) Map[V] { return m.Apply([]Edit[V]{{Key: key
 // Delete is m without key; m itself if it has none.
 func (m Map[V]) Delete(key string) Map[V] { return m.Apply([]Edit[V]{{Key: key, Delete: true}}) }
 
-// Digest is the digest of the whole content. item digests one item, join a sequence of digests; each chunk is digested
-// once in its life, so one Map type must always be digested with the same functions.
+// Digest returns the digest of the whole content. item digests one item, join a sequence of digests; each chunk is
+// digested once in its life, so one Map type must always be digested with the same functions.
 func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum {
 	var sums []Sum
 	for c := range m.Chunks() {
@@ -249,7 +249,7 @@ func (m Map[V]) Digest(item func(key string, v V) Sum, join func([]Sum) Sum) Sum
 	return join(sums)
 }
 
-// Weigh is the sum of weigh over all items; each chunk is weighed once in its life, so one Map type must always be
+// Weigh returns the sum of weigh over all items; each chunk is weighed once in its life, so one Map type must always be
 // weighed by the same function.
 func (m Map[V]) Weigh(weigh func(key string, v V) int) int {
 	total := 0

@@ -195,7 +195,7 @@ func TestOwnCosts(t *testing.T) {
 	}
 }
 
-// allocated is the live heap.
+// allocated returns the live heap.
 func allocated() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -12,8 +12,8 @@ type Measure struct {
 	Weight int
 }
 
-// Measure is what the items of m come to. Each chunk and each group is measured once in its life, so one Map type must
-// always be measured by the same function, and is not digested by another one.
+// Measure returns what the items of m come to. Each chunk and each group is measured once in its life, so one Map type
+// must always be measured by the same function, and is not digested by another one.
 func (m Map[V]) Measure(item func(key string, v V) Measure) Measure {
 	var total Measure
 	for _, g := range m.groups() {
@@ -46,7 +46,7 @@ func (c *Chunk[V]) measured(item func(string, V) Measure) Measure {
 	return total
 }
 
-// Plus is the measure of a and b together.
+// Plus returns the measure of a and b together.
 func (a Measure) Plus(b Measure) Measure {
 	return Measure{a.Sum.combine(b.Sum, bits.Add64), a.Weight + b.Weight}
 }

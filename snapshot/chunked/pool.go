@@ -64,7 +64,7 @@ func (p *Pool[V]) shareGroup(g *group[V]) *group[V] {
 	return next
 }
 
-// share is the chunk that stands for all those that equal c: one that is known, or c itself from now on.
+// share returns the chunk that stands for all those that equal c: one that is known, or c itself from now on.
 func (p *Pool[V]) share(c *Chunk[V]) *Chunk[V] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,8 @@ func (p *Pool[V]) share(c *Chunk[V]) *Chunk[V] {
 	return c
 }
 
-// Len is the number of chunks that are known and that a Map holds. What nobody holds leaves after a garbage collection.
+// Len returns the number of chunks that are known and that a Map holds. What nobody holds leaves after a garbage
+// collection.
 func (p *Pool[V]) Len() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

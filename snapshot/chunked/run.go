@@ -87,9 +87,9 @@ func (c *cutter[V]) leaf(lo, hi int) {
 	c.out = append(c.out, &Chunk[V]{items: items, natural: c.natural && hi == c.n})
 }
 
-// had are the chunks of the items from lo to hi if they were a part of a run before too, and nothing has changed in it.
-// A part is all keys of a run that are equal before the bit in which they differ: so those that came before and after
-// it in the run must not be equal up to there.
+// had returns the chunks of the items from lo to hi if they were a part of a run before too, and nothing has changed in
+// it. A part is all keys of a run that are equal before the bit in which they differ: so those that came before and
+// after it in the run must not be equal up to there.
 func (c *cutter[V]) had(lo, hi, differs int) ([]*Chunk[V], bool) {
 	first, last := c.find(lo), c.find(hi-1)
 	a, b := &c.segments[first], &c.segments[last]
@@ -106,18 +106,19 @@ func (c *cutter[V]) had(lo, hi, differs int) ([]*Chunk[V], bool) {
 	return c.old[a.at : b.at+1], true
 }
 
-// find is the segment that has item i.
+// find returns the segment that has item i.
 func (c *cutter[V]) find(i int) int {
 	return sort.Search(len(c.segments), func(s int) bool { return c.segments[s].start+len(c.segments[s].items) > i })
 }
 
-// key is the key of item i.
+// key returns the key of item i.
 func (c *cutter[V]) key(i int) string {
 	s := &c.segments[c.find(i)]
 	return s.items[i-s.start].Key
 }
 
-// differ is the first bit in which two keys differ. Each byte has nine: the first tells that the key has not ended.
+// differ returns the first bit in which two keys differ. Each byte has nine: the first tells that the key has not
+// ended.
 func differ(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {

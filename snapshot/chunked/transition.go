@@ -51,7 +51,7 @@ func NewTransition[V comparable](old, now Map[V]) *Transition[V] {
 	return t
 }
 
-// group is the group of a first byte, or nil.
+// group returns the group of a first byte, or nil.
 func (m Map[V]) group(first string) *group[V] {
 	groups := m.groups()
 	if at := findGroup(groups, first); at < len(groups) && groups[at].initial() == first {
@@ -60,7 +60,7 @@ func (m Map[V]) group(first string) *group[V] {
 	return nil
 }
 
-// Edits are the differences, by key; read only.
+// Edits returns the differences, by key; read only.
 func (t *Transition[V]) Edits() []Edit[V] { return t.edits }
 
 // Empty reports whether nothing differs.
@@ -96,7 +96,7 @@ func (g *groupTransition[V]) findRuns() {
 	}
 }
 
-// runEnd is the first place at which both lists have come to the end of a run at the same key, or their ends.
+// runEnd returns the first place at which both lists have come to the end of a run at the same key, or their ends.
 func runEnd[V comparable](old, now []*Chunk[V]) (i, j int) {
 	if len(old) == 0 || len(now) == 0 { // at the end of the lists
 		return len(old), len(now)
@@ -202,7 +202,7 @@ func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 	return next
 }
 
-// in is where chunks, from at on, have the replaced ones, and whether the new ones may stand there instead.
+// in returns where chunks, from at on, have the replaced ones, and whether the new ones may stand there instead.
 func (r *runTransition[V]) in(chunks []*Chunk[V], at int) (from int, ok bool) {
 	switch {
 	case len(r.old) > 0:

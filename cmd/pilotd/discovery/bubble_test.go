@@ -59,8 +59,8 @@ func (r *running) leave(c *client) {
 	}
 }
 
-// workload is the i-th sidecar of a namespace. None of them is an endpoint of anything, and nothing reads how their
-// labels differ.
+// workload returns the i-th sidecar of a namespace. None of them is an endpoint of anything, and nothing reads how
+// their labels differ.
 func workload(namespace string, i int) *corev3.Node {
 	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "CLUSTER_ID": "Kubernetes",
 		"LABELS": map[string]any{"app": "client", "own": fmt.Sprint(i)}})
@@ -68,7 +68,7 @@ func workload(namespace string, i int) *corev3.Node {
 		namespace), Metadata: md}
 }
 
-// router is a gateway that the sample mesh's Gateway selects.
+// router returns a gateway that the sample mesh's Gateway selects.
 func router() *corev3.Node {
 	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": "istio-system", "CLUSTER_ID": "Kubernetes",
 		"LABELS": map[string]any{"app": "gateway"}})

@@ -256,7 +256,7 @@ func (c *client) follow(typeURL string) []ads.Request {
 		Unsubscribe: table.Minus(had, wants)}}
 }
 
-// content is a copy of what the client has: type and name to bytes.
+// content returns a copy of what the client has: type and name to bytes.
 func (c *client) content() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,7 +269,7 @@ func (c *client) content() map[string]string {
 	return out
 }
 
-// complaints are what was wrong with what the client got until now, when it is at rest: every request is answered.
+// complaints returns what was wrong with what the client got until now, when it is at rest: every request is answered.
 func (c *client) complaints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

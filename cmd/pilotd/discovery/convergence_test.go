@@ -75,7 +75,7 @@ func startRun(t testing.TB) *running {
 	return runServer(t, s)
 }
 
-// nodeOf is the i-th of a few proxies: sidecars in two namespaces, one that nobody knows, upstream Envoys, and a
+// nodeOf returns the i-th of a few proxies: sidecars in two namespaces, one that nobody knows, upstream Envoys, and a
 // gateway.
 func nodeOf(i int) *corev3.Node {
 	kind, ns, app := "sidecar", []string{"shop", "team-b"}[i%2], []string{"web", "cart", "db"}[i%3]
@@ -222,7 +222,7 @@ func difference(got, want map[string]string) string {
 	return ""
 }
 
-// readable is a resource as text.
+// readable returns a resource as text.
 func readable(key, b string) string {
 	kind, _, _ := strings.Cut(key, " ")
 	m := map[string]proto.Message{"Cluster": &clusterv3.Cluster{},

@@ -50,7 +50,7 @@ func TestNothingDangles(t *testing.T) {
 	})
 }
 
-// numbered is a service that listens on a TCP port too.
+// numbered returns a service that listens on a TCP port too.
 func numbered(i int) ingest.Event {
 	return service(fmt.Sprint("svc-", i), fmt.Sprint("10.97.0.", i+1), 9000)
 }

@@ -118,7 +118,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// identifier is what clients are told of this process, in the form that istioctl reads.
+// identifier returns what clients are told of this process, in the form that istioctl reads.
 func identifier(o Options) string {
 	b, _ := json.Marshal(map[string]any{"Component": "pilotd", "ID": o.Instance,
 		"Info": map[string]string{"version": o.Build}})

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// configDump is what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not been
-// told to drop, as an envoy.admin.v3.ConfigDump; with endpoints if the parameter include_eds is there.
+// configDump returns what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not
+// been told to drop, as an envoy.admin.v3.ConfigDump; with endpoints if the parameter include_eds is there.
 func (s *Server) configDump(r *http.Request) (any, error) {
 	id := r.FormValue("proxyID")
 	if id == "" {
@@ -57,7 +57,7 @@ func (s *Server) configDump(r *http.Request) (any, error) {
 	return json.RawMessage(b), err
 }
 
-// dumpOf is the part of a dump for one type.
+// dumpOf returns the part of a dump for one type.
 func dumpOf(t xdstype.Type, ts shard.TypeStatus) (proto.Message, error) {
 	at := timestamppb.New(ts.Sent.Time)
 	clusters, listeners := &adminv3.ClustersConfigDump{VersionInfo: ts.Sent.Version},
@@ -90,7 +90,7 @@ func dumpOf(t xdstype.Type, ts shard.TypeStatus) (proto.Message, error) {
 		xdstype.Endpoint: endpoints}[t], nil
 }
 
-// unframed is the Any that a client was sent.
+// unframed returns the Any that a client was sent.
 func unframed(e *encodecache.Entry) (*anypb.Any, error) {
 	var b []byte
 	for _, p := range e.EncodedAny().Pieces {

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// edgeHost is one of a few hosts that Gateways and VirtualServices bound to them meet at.
+// edgeHost returns one of a few hosts that Gateways and VirtualServices bound to them meet at.
 func (g generator) edgeHost() string {
 	return oneOf(g, "*", "web.example.com", "api.example.com", "*.example.com", "deep.api.example.com")
 }
 
-// gateway is one with a few servers, which conflict as chance makes them.
+// gateway returns one with a few servers, which conflict as chance makes them.
 func (g generator) gateway(m *metav1.ObjectMeta) any {
 	m.Name = oneOf(g, "front", "back")
 	out := &networkingv1.Gateway{ObjectMeta: *m,

@@ -26,7 +26,7 @@ func (g generator) namespace() string { return oneOf(g, "shop", "team-b", "istio
 
 func (g generator) app() string { return oneOf(g, "web", "cart", "db") }
 
-// event is a change of a random object: mostly an edit or an addition, sometimes a deletion.
+// event returns a change of a random object: mostly an edit or an addition, sometimes a deletion.
 func (g generator) event() ingest.Event {
 	kind := oneOf(g, value.KindService, value.KindService, value.KindPod, value.KindPod, value.KindPod,
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,

@@ -15,24 +15,24 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// put is the event of an object that is there now.
+// put returns the event of an object that is there now.
 func put(kind value.Kind, o metav1.Object) ingest.Event {
 	return ingest.Event{Source: "test", Key: value.ObjectKey{Kind: kind, Namespace: o.GetNamespace(),
 		Name: o.GetName()}, Object: o}
 }
 
-// gone is the event of an object that is deleted.
+// gone returns the event of an object that is deleted.
 func gone(e ingest.Event) ingest.Event { return ingest.Event{Source: e.Source, Key: e.Key} }
 
 func inShop(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 
-// hostOf is the host name of a service in the namespace shop.
+// hostOf returns the host name of a service in the namespace shop.
 func hostOf(name string) string { return name + ".shop.svc.cluster.local" }
 
-// clusterOf is the cluster of a service's first port.
+// clusterOf returns the cluster of a service's first port.
 func clusterOf(name string) string { return "outbound|80||" + hostOf(name) }
 
-// service is a Service in the namespace shop: HTTP on port 80, and TCP on the others.
+// service returns a Service in the namespace shop: HTTP on port 80, and TCP on the others.
 func service(name, ip string, others ...int32) ingest.Event {
 	s := &corev1.Service{ObjectMeta: inShop(name), Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": name}, ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
@@ -43,7 +43,7 @@ func service(name, ip string, others ...int32) ingest.Event {
 	return put(value.KindService, s)
 }
 
-// pod is a running Pod of a service.
+// pod returns a running Pod of a service.
 func pod(name, app, ip string) ingest.Event {
 	p := &corev1.Pod{ObjectMeta: inShop(name), Spec: corev1.PodSpec{NodeName: "n1", ServiceAccountName: app},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}}}
@@ -51,7 +51,7 @@ func pod(name, app, ip string) ingest.Event {
 	return put(value.KindPod, p)
 }
 
-// slice is the EndpointSlice of a service, with all that port 80 and 9000 of it need.
+// slice returns the EndpointSlice of a service, with all that port 80 and 9000 of it need.
 func slice(name string, addresses ...string) ingest.Event {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: inShop(name + "-1"), AddressType: discoveryv1.AddressTypeIPv4}
 	s.Labels = map[string]string{"kubernetes.io/service-name": name}
@@ -78,7 +78,7 @@ func virtualService(name, host string, to ...string) ingest.Event {
 		Spec: meshv1.VirtualService{Hosts: []string{host}, Http: []*meshv1.HTTPRoute{r}}})
 }
 
-// rule is a DestinationRule with two subsets.
+// rule returns a DestinationRule with two subsets.
 func rule(name, host string, policy *meshv1.TrafficPolicy) ingest.Event {
 	return put(value.KindDestinationRule, &networkingv1.DestinationRule{ObjectMeta: inShop(name),
 		Spec: meshv1.DestinationRule{Host: host, TrafficPolicy: policy, Subsets: []*meshv1.Subset{
@@ -87,7 +87,8 @@ func rule(name, host string, policy *meshv1.TrafficPolicy) ingest.Event {
 		}}})
 }
 
-// idle is a policy that clusters (the time to connect) and TCP listeners (the idle time) show, both of so many seconds.
+// idle returns a policy that clusters (the time to connect) and TCP listeners (the idle time) show, both of so many
+// seconds.
 func idle(seconds int) *meshv1.TrafficPolicy {
 	return &meshv1.TrafficPolicy{ConnectionPool: &meshv1.ConnectionPoolSettings{
 		Tcp: &meshv1.ConnectionPoolSettings_TCPSettings{
@@ -95,7 +96,7 @@ func idle(seconds int) *meshv1.TrafficPolicy {
 			IdleTimeout:    durationpb.New(time.Duration(seconds) * time.Second)}}}
 }
 
-// gateway is a Gateway with one HTTP server for all hosts.
+// gateway returns a Gateway with one HTTP server for all hosts.
 func gateway() ingest.Event {
 	return put(value.KindGateway,
 		&networkingv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "istio-system", Name: "front"},

@@ -11,8 +11,8 @@ import (
 // shortSum is how many characters of a content version tell two of them apart for people.
 const shortSum = 8
 
-// problemOf is an offence as the registry of problems has it: of the object that says most of what was refused. Its
-// content is named, so that a next version of it that is refused too is another problem.
+// problemOf returns an offence as the registry of problems has it: of the object that says most of what was refused.
+// Its content is named, so that a next version of it that is refused too is another problem.
 func problemOf(o shard.Offence) report.Problem {
 	p := report.Problem{Resource: o.Resource(), Cause: report.ClientRefused}
 	p.Reason = fmt.Sprintf("a client refused what was made of it (content %s); it is held back from those that refuse it",

@@ -48,7 +48,7 @@ func TestOrderOfResponses(t *testing.T) {
 	})
 }
 
-// warming is a client that ACKs clusters when they are warm.
+// warming returns a client that ACKs clusters when they are warm.
 func (r *running) warming(n *corev3.Node, delta bool) *client {
 	r.t.Helper()
 	r.nextID++
@@ -63,7 +63,7 @@ func (r *running) warming(n *corev3.Node, delta bool) *client {
 	return c
 }
 
-// keysOf are the names of what the client has of a type.
+// keysOf returns the names of what the client has of a type.
 func keysOf(c *client, kind string) map[string]bool {
 	out := map[string]bool{}
 	for k := range c.content() {

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/status"
 )
 
-// Pages are the debug pages of this server.
+// Pages returns the debug pages of this server.
 func (s *Server) Pages() map[string]status.Page {
 	return map[string]status.Page{
 		"syncz":       s.syncz,

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// again is a client like c, on another server: it has what c has, and says so. warming is that its last stream broke
-// while a cluster warmed.
+// again returns a client like c, on another server: it has what c has, and says so. warming is that its last stream
+// broke while a cluster warmed.
 func (r *running) again(c *client, warming bool) *client {
 	r.t.Helper()
 	r.nextID++
@@ -50,7 +50,7 @@ func (r *running) again(c *client, warming bool) *client {
 	return next
 }
 
-// firstRequest is what the client says of a type when it connects again.
+// firstRequest returns what the client says of a type when it connects again.
 func (c *client) firstRequest(url string) ads.Request {
 	q := ads.Request{Delta: c.delta, TypeURL: url}
 	if !c.delta {

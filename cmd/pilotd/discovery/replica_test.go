@@ -104,7 +104,7 @@ func TestProcessesAgree(t *testing.T) {
 	}
 }
 
-// versions are those of everything that one proxy of each kind is told, by protocol, proxy, type and name: of each
+// versions returns those of everything that one proxy of each kind is told, by protocol, proxy, type and name: of each
 // resource the Delta version and a hash of the bytes, of each type the State-of-the-World version.
 func (r *running) versions() map[string]string {
 	out := map[string]string{}

@@ -48,7 +48,7 @@ func deltaResponse(r *discoveryv3.DeltaDiscoveryResponse, b []byte) response {
 	return out
 }
 
-// String is the response in a line: "EDS outbound|80||web.shop.svc.cluster.local".
+// String returns the response in a line: "EDS outbound|80||web.shop.svc.cluster.local".
 func (r response) String() string {
 	t, _ := xdstype.Of(r.url)
 	out := append([]string{t.String()}, r.names...)
@@ -61,7 +61,7 @@ func (r response) String() string {
 // has reports whether the response carries the resource.
 func (r response) has(name string) bool { return slices.Contains(r.names, name) }
 
-// kindOf is the last part of a type URL.
+// kindOf returns the last part of a type URL.
 func kindOf(url string) string { return url[strings.LastIndexByte(url, '.')+1:] }
 
 func resourceName(m proto.Message) string {
@@ -78,7 +78,7 @@ func resourceName(m proto.Message) string {
 	panic(fmt.Sprintf("%T", m))
 }
 
-// dependencies are the EDS names of a cluster, or the RDS names of a listener.
+// dependencies returns the EDS names of a cluster, or the RDS names of a listener.
 func dependencies(typeURL, b string) []string {
 	if typeURL == xdstype.ClusterURL {
 		m := &clusterv3.Cluster{}

@@ -60,7 +60,7 @@ func (r *running) responsesMade() (sent, assembled uint64) {
 	return sent, assembled
 }
 
-// marks are how many responses each client has got.
+// marks returns how many responses each client has got.
 func (r *running) marks() map[uint64]int {
 	out := map[uint64]int{}
 	for _, c := range r.clients {

@@ -7,7 +7,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// mayAsk is what the client says now: all of it, or nothing while it is slow.
+// mayAsk returns what the client says now: all of it, or nothing while it is slow.
 func (c *client) mayAsk(requests []ads.Request) []ads.Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,14 +98,14 @@ func (c *client) resume() {
 	}
 }
 
-// responses are those that came after the first n.
+// responses returns those that came after the first n.
 func (c *client) responses(n int) []response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.got[n:])
 }
 
-// count is the number of responses so far.
+// count returns the number of responses so far.
 func (c *client) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,7 +62,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// replacement is the i-th pod of its service in place of the one before.
+// replacement returns the i-th pod of its service in place of the one before.
 func replacement(i int) []ingest.Event {
 	app := []string{"web", "cart"}[i%2]
 	address := func(i int) string {
@@ -80,7 +80,7 @@ func sum(m map[string]int) (n int) {
 	return n
 }
 
-// liveBytes is what is in use after collections.
+// liveBytes returns what is in use after collections.
 func liveBytes() int {
 	for range 3 {
 		runtime.GC()

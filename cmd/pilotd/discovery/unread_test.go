@@ -14,8 +14,8 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// rewritten is an object as its controllers write it over and over: nothing that is used differs. edit may be nil, and
-// reports whether it concerns the object.
+// rewritten returns an object as its controllers write it over and over: nothing that is used differs. edit may be nil,
+// and reports whether it concerns the object.
 func rewritten(e ingest.Event, edit func(metav1.Object) bool) (ingest.Event, bool) {
 	o, ok := e.Object.(runtime.Object)
 	if !ok {

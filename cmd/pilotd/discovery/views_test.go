@@ -23,7 +23,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// edition is a mesh whose clusters, endpoints, listeners and routes all say the same number: that of the View. The
+// edition returns a mesh whose clusters, endpoints, listeners and routes all say the same number: that of the View. The
 // subset v1 has one endpoint in even editions, and another in odd ones.
 func edition(n int) []ingest.Event {
 	route := virtualService("web", "web", hostOf("cart"))
@@ -34,7 +34,7 @@ func edition(n int) []ingest.Event {
 		"10.60.0.0", "10.60.0.1")}
 }
 
-// half is the endpoint of the subset v1 in editions of one parity.
+// half returns the endpoint of the subset v1 in editions of one parity.
 func half(parity int) ingest.Event {
 	e := pod(fmt.Sprint("pod-10.60.0.", parity), "cart", fmt.Sprint("10.60.0.", parity))
 	e.Object.(*corev1.Pod).Labels["half"] = fmt.Sprint(parity)
@@ -89,7 +89,7 @@ func editionOf(t *testing.T, c *client, url string) int {
 	return 0
 }
 
-// addresses are those of all endpoints.
+// addresses returns those of all endpoints.
 func addresses(m *endpointv3.ClusterLoadAssignment) (out []string) {
 	for _, l := range m.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
@@ -162,7 +162,7 @@ func watchEditions(t *testing.T, c *client) func(url string) {
 	}
 }
 
-// halfOf is the parity of the endpoints that the client has of the subset v1.
+// halfOf returns the parity of the endpoints that the client has of the subset v1.
 func halfOf(t *testing.T, c *client) (parity int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

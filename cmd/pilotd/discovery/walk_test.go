@@ -18,7 +18,7 @@ import (
 	"github.com/pilotd/pilotd/status"
 )
 
-// oddMesh is what sampleMesh lacks: every resolution and protocol, endpoints of every health, and objects that are
+// oddMesh returns what sampleMesh lacks: every resolution and protocol, endpoints of every health, and objects that are
 // refused.
 func oddMesh() []ingest.Event {
 	var out []ingest.Event
