@@ -48,7 +48,7 @@ STORM_NAMESPACES ?= 10
 all: build
 
 build:
-	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./examples/run ./loadtest
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./cmd/pilotctl ./examples/run ./loadtest
 
 run: build $(ENVOY)
 	@exec $(SAMPLE) -pilotd $(PILOTD) -envoy $(ENVOY) -logs $(CACHE)/run

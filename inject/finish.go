@@ -25,7 +25,7 @@ func (i *injection) finish() error {
 	if n, ok := i.env[envNetwork]; ok {
 		i.pod.Labels[label.TopologyNetwork.Name] = n
 	}
-	text, err := statusOf(&i.injected.Spec, i.settings.Revision)
+	text, err := i.status()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"strings"
 
 	"istio.io/api/annotation"
@@ -17,7 +18,7 @@ func proxyImage(chart *overlay.Values, image *networking.ProxyImage, annotations
 		kind = k
 	}
 	g := &chart.Global
-	return g.Hub + "/" + overlay.FirstOf(g.Proxy.Image, "proxyv2") + ":" + tagOf(string(g.Tag), kind)
+	return g.Hub + "/" + cmp.Or(g.Proxy.Image, "proxyv2") + ":" + tagOf(string(g.Tag), kind)
 }
 
 // tagOf is a tag with an image type, which replaces the one that is there.

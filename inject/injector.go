@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,7 +99,7 @@ type injection struct {
 // Inject injects a pod, or says why it does not. An error is about the pod: it names the annotation or the template.
 func (in *Injector) Inject(req Request) (Result, error) {
 	original := req.Pod.DeepCopy()
-	original.Namespace = overlay.FirstOf(original.Namespace, req.Namespace)
+	original.Namespace = cmp.Or(original.Namespace, req.Namespace)
 	warnings, reason := in.decide(original)
 	if reason != "" {
 		return Result{Pod: req.Pod, Skipped: reason, Warnings: warnings}, nil
@@ -147,25 +148,37 @@ func (i *injection) describe() error {
 
 // overlay runs the templates that the pod asks for and merges what they make, each onto the one before.
 func (i *injection) overlay() error {
+	names := i.templates()
 	alone := map[string]any{}
 	whole, err := toMap(i.original)
 	if err != nil {
 		return err
 	}
-	for _, name := range i.templates() {
-		over, err := i.run(name)
+	for _, name := range names {
+		over, typed, err := i.run(name)
 		if err != nil {
 			return err
 		}
 		if whole, err = i.merge(whole, over); err != nil {
 			return fmt.Errorf("template %s cannot be merged onto the pod: %w", name, err)
 		}
+		if len(names) == 1 && typed != nil {
+			i.injected = typed
+			continue
+		}
 		if alone, err = i.merge(alone, over); err != nil {
 			return fmt.Errorf("template %s cannot be merged onto those before it: %w", name, err)
 		}
 	}
-	if i.injected, err = fromMap(alone); err != nil {
-		return err
+	if i.injected == nil {
+		if i.injected, err = fromMap(alone); err != nil {
+			return err
+		}
+	}
+	if spec := &i.injected.Spec; find(spec.InitContainers, overlay.ProxyContainer) != nil {
+		// A template that goes through all containers means the proxy that becomes a native sidecar by another one.
+		spec.Containers = slices.DeleteFunc(spec.Containers,
+			func(c corev1.Container) bool { return c.Name == overlay.ProxyContainer })
 	}
 	i.pod, err = fromMap(whole)
 	return err
@@ -186,22 +199,23 @@ func (i *injection) templates() []string {
 	return i.settings.Config.resolve(i.settings.Config.DefaultTemplates)
 }
 
-// run makes the overlay of one template.
-func (i *injection) run(name string) (map[string]any, error) {
+// run makes the overlay of one template: as a map, and where it is a built-in one as it made it.
+func (i *injection) run(name string) (map[string]any, *corev1.Pod, error) {
 	if custom := i.custom[name]; custom != nil {
-		return custom.Execute(&i.data)
+		over, err := custom.Execute(&i.data)
+		return over, nil, err
 	}
 	builtin := overlay.Builtin(name)
 	if builtin == nil {
-		return nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.templateNames(), ", "))
+		return nil, nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.templateNames(), ", "))
 	}
 	pod, err := builtin(&i.data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	over, err := toMap(pod)
 	prune(over)
-	return over, err
+	return over, pod, err
 }
 
 func (in *Injector) templateNames() []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -47,13 +48,36 @@ func (i *injection) uninjected() (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p := find(own.InitContainers, overlay.ProxyContainer); p != nil && p.RestartPolicy == nil {
+		// The user had it among the containers: as an init container it would have had to say that it goes on running.
+		own.Containers = append(own.Containers, *p)
+		own.InitContainers = slices.DeleteFunc(own.InitContainers,
+			func(c corev1.Container) bool { return c.Name == overlay.ProxyContainer })
+	}
 	pod.Spec.Containers = restored(pod.Spec.Containers, i.before.Containers, own.Containers)
 	pod.Spec.InitContainers = restored(pod.Spec.InitContainers, i.before.InitContainers, own.InitContainers)
+	if v := variable(proxyOf(i.original), envApplications); v != nil {
+		sortLike(pod.Spec.Containers, strings.Split(v.Value, ","))
+	}
 	delete(pod.Annotations, annotation.SidecarStatus.Name)
 	if merged(pod, i.statusPort()) {
 		clearScraping(pod.Annotations)
 	}
 	return pod, nil
+}
+
+// envApplications has the names of the pod's containers but the proxy's, in their order before they were injected.
+const envApplications = "ISTIO_META_APP_CONTAINERS"
+
+// sortLike sorts containers by names; others go to the end.
+func sortLike(of []corev1.Container, names []string) {
+	place := func(c corev1.Container) int {
+		if n := slices.Index(names, c.Name); n >= 0 {
+			return n
+		}
+		return len(names)
+	}
+	slices.SortStableFunc(of, func(a, b corev1.Container) int { return place(a) - place(b) })
 }
 
 // restored are containers with those that were injected as the user had them, or without them.
@@ -77,44 +101,72 @@ func restored(now []corev1.Container, injected []string, own []corev1.Container)
 // restoreUsers lays the user's own containers over the injected ones of their names: what the user says stands. It
 // writes them down, for a later injection meets them mixed with what this one put in.
 func (i *injection) restoreUsers() error {
+	if err := i.clash(); err != nil {
+		return err
+	}
 	own, err := i.remembered()
 	if err != nil {
 		return err
 	}
-	if i.before == nil {
-		own = i.overridden()
-	}
+	found := i.overridden(own)
 	i.dropStale(own)
-	if len(own.Containers)+len(own.InitContainers) > 0 {
-		if i.pod, err = i.mergeContainers(i.pod, own); err != nil {
+	over := containers{slices.Concat(withoutProbes(own.Containers), found.Containers),
+		slices.Concat(withoutProbes(own.InitContainers), found.InitContainers)}
+	if len(over.Containers)+len(over.InitContainers) > 0 {
+		if i.pod, err = i.mergeContainers(i.pod, over); err != nil {
 			return fmt.Errorf("the pod's own containers cannot be merged over the injected ones: %w", err)
 		}
-		if i.before == nil {
-			text, err := json.Marshal(own)
-			if err != nil {
-				return err
-			}
-			setAnnotation(i.pod, annotation.ProxyOverrides.Name, string(text))
-		}
 	}
-	i.adjustCapture(own)
+	if len(found.Containers)+len(found.InitContainers) > 0 {
+		text, err := json.Marshal(containers{slices.Concat(own.Containers, found.Containers),
+			slices.Concat(own.InitContainers, found.InitContainers)})
+		if err != nil {
+			return err
+		}
+		setAnnotation(i.pod, annotation.ProxyOverrides.Name, string(text))
+	}
+	i.adjustCapture(over)
 	return nil
 }
 
-// overridden are the user's containers that templates put in, too.
-func (i *injection) overridden() containers {
+// users is the pod's own container of an injected name in a list; nil where it is one that was injected before.
+func (i *injection) users(in []corev1.Container, name string) *corev1.Container {
+	if b := i.before; b != nil && (slices.Contains(b.Containers, name) || slices.Contains(b.InitContainers, name)) {
+		return nil
+	}
+	return find(in, name)
+}
+
+// clash refuses a pod that has a container of an injected name in the other of its two lists: names are unique in a
+// pod. A proxy among the containers is no clash, for it moves to where a native sidecar is.
+func (i *injection) clash() error {
+	for _, c := range i.injected.Spec.InitContainers {
+		if c.Name != overlay.ProxyContainer && i.users(i.original.Spec.Containers, c.Name) != nil {
+			return fmt.Errorf("container %s has the name of an init container that is injected", c.Name)
+		}
+	}
+	for _, c := range i.injected.Spec.Containers {
+		if i.users(i.original.Spec.InitContainers, c.Name) != nil {
+			return fmt.Errorf("init container %s has the name of a container that is injected", c.Name)
+		}
+	}
+	return nil
+}
+
+// overridden are the user's containers that templates put in, too, but for those that are known already.
+func (i *injection) overridden(known containers) containers {
 	var out containers
 	for _, c := range i.injected.Spec.Containers {
-		if user := find(i.original.Spec.Containers, c.Name); user != nil {
+		if user := i.users(i.original.Spec.Containers, c.Name); user != nil && find(known.Containers, c.Name) == nil {
 			out.Containers = append(out.Containers, withoutAuto(user))
 		}
 	}
 	for _, c := range i.injected.Spec.InitContainers {
-		user := find(i.original.Spec.InitContainers, c.Name)
+		user := i.users(i.original.Spec.InitContainers, c.Name)
 		if user == nil {
-			user = find(i.original.Spec.Containers, c.Name) // a proxy that becomes a native sidecar
+			user = i.users(i.original.Spec.Containers, c.Name) // a proxy that becomes a native sidecar
 		}
-		if user != nil {
+		if user != nil && find(known.InitContainers, c.Name) == nil {
 			out.InitContainers = append(out.InitContainers, withoutAuto(user))
 		}
 	}
@@ -125,6 +177,18 @@ func withoutAuto(c *corev1.Container) corev1.Container {
 	out := *c.DeepCopy()
 	if out.Image == imageAuto {
 		out.Image = ""
+	}
+	return out
+}
+
+// withoutProbes leaves out the probes and hooks of containers that an earlier injection has sent to the agent.
+func withoutProbes(of []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for _, c := range of {
+		if c.Name != overlay.ProxyContainer {
+			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle = nil, nil, nil, nil
+		}
+		out = append(out, c)
 	}
 	return out
 }
@@ -142,9 +206,13 @@ func (i *injection) dropStale(own containers) {
 	})
 }
 
-// stale tells whether a container was injected before, is not any more, and is not the user's.
+// stale tells whether one of the mesh's own containers was injected before, is not any more, and is not the user's.
 func stale(name string, before []string, now, own []corev1.Container) bool {
-	return slices.Contains(before, name) && find(now, name) == nil && find(own, name) == nil
+	switch name {
+	case overlay.ProxyContainer, "istio-init", "istio-validation":
+		return slices.Contains(before, name) && find(now, name) == nil && find(own, name) == nil
+	}
+	return false
 }
 
 // adjustCapture lets the user whom the user's own proxy container runs as pass the rules uncaptured.

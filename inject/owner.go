@@ -1,13 +1,12 @@
 package inject
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/pilotd/pilotd/inject/overlay"
 )
 
 // ownerOf tells which workload a pod belongs to, as far as the pod says: its controller, or that one's own owner where
@@ -20,7 +19,7 @@ func ownerOf(pod *corev1.Pod) Workload {
 		return w
 	}
 	w.Type = metav1.TypeMeta{Kind: owner.Kind, APIVersion: owner.APIVersion}
-	w.Name.Name = overlay.FirstOf(owner.Name, pod.Name)
+	w.Name.Name = cmp.Or(owner.Name, pod.Name)
 	switch owner.Kind {
 	case "ReplicaSet":
 		if name, ok := trimHash(owner.Name, pod.Labels["pod-template-hash"]); ok {

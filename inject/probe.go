@@ -152,6 +152,9 @@ func (r *rewriting) container(c *corev1.Container) {
 // as it is: it runs a command, asks the agent, or names a port that the container does not have.
 func (r *rewriting) take(path string, asked prober, ports map[string]int32) *corev1.HTTPGetAction {
 	get := &corev1.HTTPGetAction{}
+	if h := asked.HTTPGet; h != nil && h.Path == path && (asked.TCPSocket != nil || asked.GRPC != nil) {
+		asked.HTTPGet = nil // of an earlier injection; a template has put its own probe beside it again
+	}
 	switch {
 	case asked.HTTPGet != nil:
 		asked.HTTPGet = asked.HTTPGet.DeepCopy()

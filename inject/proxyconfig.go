@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,8 +16,6 @@ import (
 	"istio.io/api/annotation"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1beta1"
-
-	"github.com/pilotd/pilotd/inject/overlay"
 )
 
 // ProxyConfig is a ProxyConfig object.
@@ -54,7 +53,7 @@ func (in *Injector) proxyConfigAt(rank int, pod *corev1.Pod) *ProxyConfig {
 		fits := false
 		switch rank {
 		case 0:
-			fits = o.Namespace == overlay.FirstOf(in.settings.Mesh.GetRootNamespace(), "istio-system") && len(selects) == 0
+			fits = o.Namespace == cmp.Or(in.settings.Mesh.GetRootNamespace(), "istio-system") && len(selects) == 0
 		case 1:
 			fits = o.Namespace == pod.Namespace && len(selects) == 0
 		default:

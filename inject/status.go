@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"istio.io/api/annotation"
 )
 
@@ -31,9 +29,10 @@ func (i *injection) readStatus() error {
 	return nil
 }
 
-// statusOf says what templates have put into a pod.
-func statusOf(spec *corev1.PodSpec, revision string) (string, error) {
-	s := status{Revision: revision}
+// status says what templates have put into a pod. Names that were there before stand in the order that they had.
+func (i *injection) status() (string, error) {
+	spec := &i.injected.Spec
+	s := status{Revision: i.settings.Revision}
 	for _, c := range spec.InitContainers {
 		s.InitContainers = append(s.InitContainers, c.Name)
 	}
@@ -45,6 +44,11 @@ func statusOf(spec *corev1.PodSpec, revision string) (string, error) {
 	}
 	for _, p := range spec.ImagePullSecrets {
 		s.ImagePullSecrets = append(s.ImagePullSecrets, p.Name)
+	}
+	if was := i.before; was != nil {
+		itself := func(name string) string { return name }
+		keep(s.InitContainers, was.InitContainers, itself)
+		keep(s.Containers, was.Containers, itself)
 	}
 	text, err := json.Marshal(s)
 	return string(text), err

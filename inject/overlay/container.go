@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -28,7 +29,7 @@ func (d *Data) captureImage() string {
 	if i := d.annotation(annotation.SidecarProxyImage.Name, g.ProxyInit.Image); strings.Contains(i, "/") {
 		return i
 	}
-	return g.Hub + "/" + FirstOf(g.ProxyInit.Image, "proxyv2") + ":" + string(g.Tag)
+	return g.Hub + "/" + cmp.Or(g.ProxyInit.Image, "proxyv2") + ":" + string(g.Tag)
 }
 
 // resources are those of the annotations if there is any, else those of the values.

@@ -63,13 +63,3 @@ func (d *Data) applications() []string {
 	}
 	return out
 }
-
-// FirstOf is the first text that is not empty.
-func FirstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}

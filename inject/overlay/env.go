@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -87,7 +88,7 @@ func (e *environment) memory() {
 }
 
 func (e *environment) place() {
-	e.value("ISTIO_META_CLUSTER_ID", FirstOf(e.data.Chart.Global.MultiCluster.ClusterName, "Kubernetes"))
+	e.value("ISTIO_META_CLUSTER_ID", cmp.Or(e.data.Chart.Global.MultiCluster.ClusterName, "Kubernetes"))
 	e.field("ISTIO_META_NODE_NAME", "spec.nodeName")
 }
 
@@ -97,11 +98,11 @@ func (e *environment) workload() {
 	e.ifAny("ISTIO_META_NETWORK", d.Chart.Global.Network)
 	e.ifAny(
 		"ISTIO_META_WORKLOAD_NAME",
-		FirstOf(d.ObjectMeta.Labels[label.ServiceWorkloadName.Name], d.DeploymentMeta.Name),
+		cmp.Or(d.ObjectMeta.Labels[label.ServiceWorkloadName.Name], d.DeploymentMeta.Name),
 	)
 	if d.TypeMeta.APIVersion != "" && d.DeploymentMeta.Name != "" {
 		e.value("ISTIO_META_OWNER", fmt.Sprintf("kubernetes://apis/%s/namespaces/%s/%ss/%s", d.TypeMeta.APIVersion,
-			FirstOf(d.DeploymentMeta.Namespace, "default"), strings.ToLower(d.TypeMeta.Kind), d.DeploymentMeta.Name))
+			cmp.Or(d.DeploymentMeta.Namespace, "default"), strings.ToLower(d.TypeMeta.Kind), d.DeploymentMeta.Name))
 	}
 	if d.has(annotation.SidecarBootstrapOverride.Name) {
 		e.value("ISTIO_BOOTSTRAP_OVERRIDE", "/etc/istio/custom-bootstrap/custom_bootstrap.json")
@@ -109,8 +110,8 @@ func (e *environment) workload() {
 }
 
 func (e *environment) trust() {
-	domain := FirstOf(e.data.MeshConfig.GetTrustDomain(), e.data.Chart.Global.TrustDomain)
-	e.ifAny("ISTIO_META_MESH_ID", FirstOf(e.data.Chart.Global.MeshID, domain))
+	domain := cmp.Or(e.data.MeshConfig.GetTrustDomain(), e.data.Chart.Global.TrustDomain)
+	e.ifAny("ISTIO_META_MESH_ID", cmp.Or(e.data.Chart.Global.MeshID, domain))
 	e.ifAny("TRUST_DOMAIN", domain)
 }
 

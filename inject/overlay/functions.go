@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,7 +30,7 @@ func istioFunctions(around Surroundings) template.FuncMap {
 			}
 			return fmt.Sprint(otherwise)
 		},
-		"env": func(name, otherwise string) string { return FirstOf(around.Env[name], otherwise) },
+		"env": func(name, otherwise string) string { return cmp.Or(around.Env[name], otherwise) },
 		"isset": func(m map[string]string, key string) bool {
 			_, ok := m[key]
 			return ok

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"strings"
 
 	"istio.io/api/annotation"
@@ -15,17 +16,17 @@ const (
 // canonical are the labels that name the workload's canonical service and its revision.
 func (d *Data) canonical() map[string]string {
 	l := d.ObjectMeta.Labels
-	name := FirstOf(l[label.ServiceCanonicalName.Name], l["app.kubernetes.io/name"], l["app"], d.DeploymentMeta.Name)
+	name := cmp.Or(l[label.ServiceCanonicalName.Name], l["app.kubernetes.io/name"], l["app"], d.DeploymentMeta.Name)
 	return map[string]string{
 		label.ServiceCanonicalName.Name: strings.TrimSuffix(name[:min(63, len(name))], "-"),
-		label.ServiceCanonicalRevision.Name: FirstOf(l[label.ServiceCanonicalRevision.Name],
+		label.ServiceCanonicalRevision.Name: cmp.Or(l[label.ServiceCanonicalRevision.Name],
 			l["app.kubernetes.io/version"], l["version"], "latest"),
 	}
 }
 
 // annotations say which revision has injected the pod, and which container kubectl means where none is named.
 func (d *Data) annotations() map[string]string {
-	out := map[string]string{annotation.IoIstioRev.Name: FirstOf(d.Revision, "default")}
+	out := map[string]string{annotation.IoIstioRev.Name: cmp.Or(d.Revision, "default")}
 	if apps := d.applications(); len(apps) > 0 {
 		for _, name := range []string{defaultLogsContainer, defaultContainer} {
 			if !d.has(name) {

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -18,9 +19,9 @@ func sidecar(d *Data) (*corev1.Pod, error) {
 	}
 	pod := &corev1.Pod{}
 	pod.Labels = d.canonical()
-	pod.Labels[label.SecurityTlsMode.Name] = FirstOf(d.ObjectMeta.Labels[label.SecurityTlsMode.Name], "istio")
+	pod.Labels[label.SecurityTlsMode.Name] = cmp.Or(d.ObjectMeta.Labels[label.SecurityTlsMode.Name], "istio")
 	if d.ProxyConfig.GetProxyMetadata()["ISTIO_META_ENABLE_HBONE"] == "true" {
-		pod.Labels[tunnelLabel] = FirstOf(d.ObjectMeta.Labels[tunnelLabel], "http")
+		pod.Labels[tunnelLabel] = cmp.Or(d.ObjectMeta.Labels[tunnelLabel], "http")
 	}
 	pod.Annotations = d.annotations()
 	d.captureAnnotations(pod.Annotations)
@@ -108,7 +109,7 @@ func (d *Data) sidecarEnv() ([]corev1.EnvVar, error) {
 	e.value("ISTIO_META_APP_CONTAINERS", strings.Join(d.applications(), ","))
 	e.memory()
 	e.place()
-	e.value("ISTIO_META_INTERCEPTION_MODE", FirstOf(d.annotation(annotation.SidecarInterceptionMode.Name, ""),
+	e.value("ISTIO_META_INTERCEPTION_MODE", cmp.Or(d.annotation(annotation.SidecarInterceptionMode.Name, ""),
 		d.ProxyConfig.GetInterceptionMode().String()))
 	e.workload()
 	e.trust()

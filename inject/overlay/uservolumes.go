@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,14 +17,14 @@ import (
 // UserVolumes reads annotation sidecar.istio.io/userVolume: a JSON list of volumes, or an object of them by name.
 func UserVolumes(text string) ([]corev1.Volume, error) {
 	return named(text, func(v *corev1.Volume, name string) {
-		v.Name = FirstOf(v.Name, name)
+		v.Name = cmp.Or(v.Name, name)
 	})
 }
 
 // UserVolumeMounts reads annotation sidecar.istio.io/userVolumeMount, likewise.
 func UserVolumeMounts(text string) ([]corev1.VolumeMount, error) {
 	return named(text, func(m *corev1.VolumeMount, name string) {
-		m.Name = FirstOf(m.Name, name)
+		m.Name = cmp.Or(m.Name, name)
 	})
 }
 

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	_ "embed" // of the default values
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -143,19 +144,42 @@ func (s *Scalar) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ReadValues reads the chart's values, JSON or YAML: as a map for templates, and as what the built-in templates read of
-// it. Keys that only other parts of a chart read are left alone.
+// defaults are the values where an installation says nothing.
+//
+//go:embed defaults.yaml
+var defaults []byte
+
+// ReadValues reads the chart's values, JSON or YAML, over the defaults: as a map for templates, and as what the
+// built-in templates read of it. Keys that only other parts of a chart read are left alone.
 func ReadValues(text string) (map[string]any, *Values, error) {
-	asJSON, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		return nil, nil, fmt.Errorf("values: expected JSON or YAML: %w", err)
+	all, given, typed := map[string]any{}, map[string]any{}, &Values{}
+	if err := yaml.Unmarshal(defaults, &all); err != nil {
+		return nil, nil, fmt.Errorf("default values: %w", err)
 	}
-	all, typed := map[string]any{}, &Values{}
-	if err := json.Unmarshal(asJSON, &all); err != nil {
-		return nil, nil, fmt.Errorf("values: expected an object: %w", err)
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+		return nil, nil, fmt.Errorf("values: expected an object as JSON or YAML: %w", err)
+	}
+	layValues(all, given)
+	asJSON, err := json.Marshal(all)
+	if err != nil {
+		return nil, nil, fmt.Errorf("values: %w", err)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(asJSON, typed); err != nil {
 		return nil, nil, fmt.Errorf("values: %w", err)
 	}
 	return all, typed, nil
+}
+
+// layValues lays values over others as Helm does: objects key by key, all else as a whole. Resources are a whole, for
+// an installation that wants none says so by an empty object.
+func layValues(onto, over map[string]any) {
+	for k, v := range over {
+		base, ok1 := onto[k].(map[string]any)
+		inner, ok2 := v.(map[string]any)
+		if ok1 && ok2 && k != "resources" {
+			layValues(base, inner)
+		} else {
+			onto[k] = v
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"istio.io/api/annotation"
@@ -118,7 +119,7 @@ func (d *Data) mountedVolume() []corev1.Volume {
 	if !d.Chart.Global.MountMtlsCerts {
 		return nil
 	}
-	return []corev1.Volume{secret(mountedCerts, "istio."+FirstOf(d.Spec.ServiceAccountName, "default"))}
+	return []corev1.Volume{secret(mountedCerts, "istio."+cmp.Or(d.Spec.ServiceAccountName, "default"))}
 }
 
 func (d *Data) bootstrapMount() []corev1.VolumeMount {
