@@ -17,6 +17,8 @@ type InboundChainsKey struct {
 	// Mode is what the port asks of its clients, Policy the object that says so; zero if none does.
 	Mode   value.MTLSMode
 	Policy value.ObjectKey
+	// Access says which requests and connections the port takes.
+	Access AccessKey
 
 	// Bind and Target name the chains; Target is the workload's own port. Undeclared are those of a port that nobody
 	// declares, or with Target 0 of all such ports.
@@ -138,11 +140,12 @@ func InboundBlackhole(port int, filters value.Filters) *listenerpb.FilterChain {
 }
 
 func inboundFilters(k InboundChainsKey, http bool) []*listenerpb.Filter {
-	chain := filterChain{filters: k.Filters, meetsPeers: true}
+	chain := filterChain{filters: k.Filters, meetsPeers: true, access: k.Access}
 	if http {
 		chain.http = HTTPConnectionManager(HTTPConnectionManagerKey{
-			Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, StatPrefix: k.names().httpStat(),
-			GRPCWeb: k.Protocol == value.GRPCWeb, HTTP2: k.Protocol.IsHTTP2(),
+			Mesh: k.Mesh, Class: SidecarInbound, Filters: k.Filters, HTTP10: k.HTTP10, Access: k.Access,
+			StatPrefix: k.names().httpStat(),
+			GRPCWeb:    k.Protocol == value.GRPCWeb, HTTP2: k.Protocol.IsHTTP2(),
 		})
 		chain.http.RouteSpecifier = inboundRoutes(k)
 	} else {

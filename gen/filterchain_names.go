@@ -17,6 +17,8 @@ type InboundNames struct {
 	Undeclared             bool
 	// Policy is the object that says what the port asks of its clients.
 	Policy value.ObjectKey
+	// Access are the objects that say which requests the port takes.
+	Access value.Sequence[*value.AuthorizationPolicy]
 	// Sidecar and Defined are the objects that they come from, of which one is set.
 	Sidecar value.Meta
 	Defined value.ObjectKey
@@ -36,7 +38,8 @@ const (
 func (k InboundChainsKey) names() InboundNames {
 	return InboundNames{
 		Bind: k.Bind, Host: k.Host, StatPrefix: k.StatPrefix, Target: int32(k.Target), Port: int32(k.Port),
-		Undeclared: k.Undeclared || k.Target == 0, Policy: k.Policy, Sidecar: k.Sidecar, Defined: k.Defined,
+		Undeclared: k.Undeclared || k.Target == 0, Policy: k.Policy,
+		Access: k.Access.Policies, Sidecar: k.Sidecar, Defined: k.Defined,
 	}
 }
 

@@ -33,6 +33,8 @@ type HTTPConnectionManagerKey struct {
 	Filters value.Filters
 	// HTTP10 accepts HTTP/1.0.
 	HTTP10 bool
+	// Access says which requests are taken.
+	Access AccessKey
 	// DynamicDNS lets the proxy resolve the hosts of requests that are routed to AllowAnyDynamicDNSCluster.
 	DynamicDNS DynamicDNS
 	// GRPCWeb translates gRPC-Web, HTTP2 sets the HTTP/2 options; both stand for the port's declared protocol.

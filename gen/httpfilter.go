@@ -25,6 +25,10 @@ func httpFilterList() []filterRow[HTTPConnectionManagerKey] {
 
 		// The policies of a workload stand here, before anything changes the request: authorization by outside servers,
 		// JWT authentication, authorization; WebAssembly before, between or after them as its phase says.
+		accessHTTP(value.CustomAction),
+		accessHTTP(value.AuditAction),
+		accessHTTP(value.DenyAction),
+		accessHTTP(value.AllowAction),
 
 		{name: "envoy.filters.http.grpc_web", config: grpcWeb,
 			applies: func(k HTTPConnectionManagerKey) bool { return k.GRPCWeb }},

@@ -18,7 +18,8 @@ import (
 // keys are all types of this package that a table finds something by, and those that Keys are made of.
 func keys() []reflect.Type {
 	return []reflect.Type{
-		reflect.TypeFor[gen.APIListenerKey](), reflect.TypeFor[gen.BlackholeKey](), reflect.TypeFor[gen.CatchAllKey](),
+		reflect.TypeFor[gen.AccessKey](), reflect.TypeFor[gen.APIListenerKey](), reflect.TypeFor[gen.BlackholeKey](),
+		reflect.TypeFor[gen.CatchAllKey](),
 		reflect.TypeFor[gen.ChainKey](), reflect.TypeFor[gen.ChainList](), reflect.TypeFor[gen.ClusterKey](),
 		reflect.TypeFor[gen.DestinationLink](), reflect.TypeFor[gen.EndpointKey](),
 		reflect.TypeFor[gen.EndpointMetadataKey](), reflect.TypeFor[gen.GatewayChainKey](),

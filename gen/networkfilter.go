@@ -16,6 +16,8 @@ type filterChain struct {
 	filters value.Filters
 	// meetsPeers: the client may be a proxy of the mesh, which says at the beginning of a connection who it is.
 	meetsPeers bool
+	// access says which connections are taken, in a chain of bytes.
+	access AccessKey
 	// http serves HTTP; nil in a chain of bytes.
 	http *hcmpb.HttpConnectionManager
 	// tcp is what a chain of bytes forwards to.
@@ -32,6 +34,10 @@ func networkFilterList() []filterRow[filterChain] {
 
 		// The policies and the telemetry of a workload for chains of bytes stand here; in HTTP chains they are HTTP
 		// filters.
+		accessTCP(value.CustomAction),
+		accessTCP(value.AuditAction),
+		accessTCP(value.DenyAction),
+		accessTCP(value.AllowAction),
 
 		{name: "envoy.filters.network.mongo_proxy",
 			applies: func(c filterChain) bool { return bytes(c) && c.tcp.Protocol == value.Mongo },

@@ -161,9 +161,10 @@ func (k InboundChainsKey) Part() string {
 	return "virtualInbound"
 }
 
-// Objects are the Sidecar object or what defines the service, the policy, and the mesh's configuration.
+// Objects are the Sidecar object or what defines the service, the policies, and the mesh's configuration.
 func (k InboundChainsKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), one(k.Policy), ofPart(k.Mesh))
+	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), one(k.Policy), k.Access.Objects(),
+		ofPart(k.Mesh))
 }
 
 // Part is the name of the chains.

@@ -179,18 +179,22 @@ func EncodeInboundRest(k InboundChainsKey) ([]byte, []Fault) {
 	if k.Own != 0 {
 		chains = append([]*listenerpb.FilterChain{InboundBlackhole(k.Own, k.Filters)}, chains...)
 	}
-	return sealChains(chains)
+	return sealChains(chains, k.Access)
 }
 
 // EncodeInboundChains encodes the chains of a declared port as fields of a listener.
-func EncodeInboundChains(k InboundChainsKey) ([]byte, []Fault) { return sealChains(InboundChains(k)) }
+func EncodeInboundChains(k InboundChainsKey) ([]byte, []Fault) {
+	return sealChains(InboundChains(k), k.Access)
+}
 
-func sealChains(chains []*listenerpb.FilterChain) ([]byte, []Fault) {
+// sealChains encodes chains. Policies that break a rule are still in them, as what refuses more than they say.
+func sealChains(chains []*listenerpb.FilterChain, access AccessKey) ([]byte, []Fault) {
 	var list []check.Fault
 	for i, c := range chains {
 		list = append(append(list, check.FilterChain(c)...), check.Overlap(chains[:i], c)...)
 	}
-	return sealed(InboundChainFields(chains), list)
+	b, found := sealed(InboundChainFields(chains), list)
+	return b, append(found, access.Faults()...)
 }
 
 // EncodeGatewayHeader encodes a gateway's listener without its filter chains.

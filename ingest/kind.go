@@ -58,6 +58,9 @@ type Kind struct {
 	same  func(before, next any) bool
 	// check says why an object, as the Store keeps it, cannot come into force.
 	check func(object any, limits limits) *problem
+	// instead is the object that stands for one that check refused while no earlier version of it is in force, where
+	// nothing in its place would let traffic through that the user means to stop; nil for none. The function may be nil.
+	instead func(object any) any
 	// message is what the table of fields speaks of in an object, and the path of that.
 	message func(object any) (m proto.Message, path string)
 	// put brings an object into force; nil takes it away.

@@ -116,7 +116,11 @@ spec: {egress: [{hosts: ["./*"]}]}
 ---
 kind: PeerAuthentication
 metadata: {name: x, namespace: a}
-spec: {mtls: {mode: STRICT}}`))
+spec: {mtls: {mode: STRICT}}
+---
+kind: AuthorizationPolicy
+metadata: {name: x, namespace: a}
+spec: {}`))
 	for key, v := range k.state.objects {
 		if v.Object() != key || v.Kind() != key.Kind {
 			t.Errorf("%v has a value of %s that names %v", key, v.Kind(), v.Object())

@@ -71,6 +71,8 @@ func showObject(v value.Value) string {
 			mode = fmt.Sprint(*v.Mode)
 		}
 		return showLabels(v.Labels) + mode
+	case *value.AuthorizationPolicy:
+		return showModel(*v)
 	}
 	panic(fmt.Sprintf("no text for %T", v))
 }

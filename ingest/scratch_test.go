@@ -122,7 +122,7 @@ func drawEvent(t *rapid.T) Event {
 		value.KindNamespace, value.KindNode, value.KindPod, value.KindPod, value.KindService, value.KindService,
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindServiceEntry, value.KindWorkloadEntry,
 		value.KindVirtualService, value.KindDestinationRule, value.KindGateway, value.KindSidecar,
-		value.KindPeerAuthentication, value.KindMeshConfig,
+		value.KindPeerAuthentication, value.KindAuthorizationPolicy, value.KindMeshConfig,
 	}).Draw(t, "kind")
 	e := Event{Source: rapid.SampledFrom([]string{"kube", "kube", "dir", "late"}).Draw(t, "source"),
 		Key: value.ObjectKey{Kind: kind}}
@@ -207,6 +207,17 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		out := &clientsec.PeerAuthentication{ObjectMeta: m}
 		out.Spec.Mtls = &security.PeerAuthentication_MutualTLS{
 			Mode: security.PeerAuthentication_MutualTLS_Mode(rapid.IntRange(0, 3).Draw(t, "mode"))}
+		if selector := labelSets().Draw(t, "selector"); len(selector) > 0 {
+			out.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: selector}
+		}
+		return out
+	}
+	if kind == value.KindAuthorizationPolicy {
+		out := &clientsec.AuthorizationPolicy{ObjectMeta: m}
+		out.Spec.Action = security.AuthorizationPolicy_Action(rapid.IntRange(0, 3).Draw(t, "action"))
+		if rapid.Bool().Draw(t, "rules") { // without any, some are refused
+			out.Spec.Rules = []*security.Rule{{}}
+		}
 		if selector := labelSets().Draw(t, "selector"); len(selector) > 0 {
 			out.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: selector}
 		}

@@ -26,7 +26,7 @@ func TestWhatIsNotServedIsReported(t *testing.T) {
 	k := newKeeper()
 	reports := report.New(report.Options{Log: testLog(t)})
 	s := NewStore(k, Settings{Reports: reports}, "dir")
-	policy := value.ObjectKey{Kind: value.KindOf("security.istio.io", "AuthorizationPolicy"), Namespace: "shop", Name: "deny"}
+	policy := value.ObjectKey{Kind: value.KindOf("extensions.istio.io", "WasmPlugin"), Namespace: "shop", Name: "deny"}
 	s.Apply([]Event{{Source: "dir", Key: policy, Object: NotServed{}, Where: "a.yaml:1"}})
 	s.Apply([]Event{{Source: "dir", Key: value.ObjectKey{Kind: value.KindMeshConfig},
 		Object: "accessLogFile: /dev/stdout"}})
@@ -40,10 +40,10 @@ kind: Namespace
 metadata: {name: shop, labels: {istio.io/dataplane-mode: ambient}}
 `))
 	s.Synced("dir")
-	want := `AuthorizationPolicy shop/deny  security=true
-DestinationRule shop/d spec.trafficPolicy.tunnel security=false
+	want := `DestinationRule shop/d spec.trafficPolicy.tunnel security=false
 MeshConfig  accessLogFile security=false
-Namespace shop metadata.labels[istio.io/dataplane-mode] security=false`
+Namespace shop metadata.labels[istio.io/dataplane-mode] security=false
+WasmPlugin shop/deny  security=true`
 	if got := told(reports); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

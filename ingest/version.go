@@ -15,6 +15,8 @@ type version struct {
 	name   objectName // differs between versions of the mesh configuration only
 	// good is the last object that was accepted, nil if none ever was.
 	good any
+	// instead is in force while no source has a good version.
+	instead any
 	// unserved is what good sets without effect.
 	unserved []report.Problem
 	// refused says why the newest object is not the good one; nil if it is.
@@ -29,6 +31,11 @@ func (v versions) inForce() any {
 	for i := range v {
 		if v[i].good != nil {
 			return v[i].good
+		}
+	}
+	for i := range v {
+		if v[i].instead != nil {
+			return v[i].instead
 		}
 	}
 	return nil
@@ -71,8 +78,12 @@ func (s *Store) version(held versions, e Event) versions {
 		held[i].refused = nil
 	} else if p := k.admit(e.Key, e.Object, limits{s.settings.RegexSize}); p != nil {
 		held[i].refused = s.refuse(e, *p)
+		if k != nil && k.instead != nil {
+			held[i].instead = k.instead(e.Object)
+		}
 	} else {
 		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.unserved(k, e)
+		held[i].instead = nil
 	}
 	s.standing(was, held[i].refused)
 	return held

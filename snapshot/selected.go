@@ -14,6 +14,8 @@ import (
 type selectedIndex struct {
 	sidecars chunked.Map[*value.Sidecar] // namespace, "label=value" or "" for all workloads, age
 	services chunked.Map[*value.Service] // namespace, "label=value" or "" for those of other registries, host
+	// namespace, "label=value" or "" for all workloads, age
+	authorization chunked.Map[*value.AuthorizationPolicy]
 }
 
 func (x selectedIndex) with(d *Delta) selectedIndex {
@@ -40,7 +42,59 @@ func (x selectedIndex) with(d *Delta) selectedIndex {
 		put(c.Old, true)
 		put(c.New, false)
 	}
-	return selectedIndex{x.sidecars.Apply(sidecars), x.services.Apply(services)}
+	return selectedIndex{x.sidecars.Apply(sidecars), x.services.Apply(services),
+		x.authorization.Apply(policyEdits[*value.AuthorizationPolicy](d))}
+}
+
+// policy is a policy of what workloads take.
+type policy interface {
+	comparable
+	value.Value
+	Age() value.Meta
+	// Choice is a selector that all workloads have which the policy selects; Selects is the whole of it, for those of its
+	// own namespace and of others.
+	Choice() value.Labels
+	Selects(labels value.Labels, own bool) bool
+}
+
+// policyEdits are the edits that d means for the policies of a kind.
+func policyEdits[P policy](d *Delta) (edits editList[P]) {
+	var none P
+	for _, c := range Of[P](d.Objects) {
+		if old := c.Old; old != none {
+			edits.remove(key(old.Age().Namespace, anyLabel(old.Choice()), age(old.Age())))
+		}
+		if p := c.New; p != none {
+			edits.set(key(p.Age().Namespace, anyLabel(p.Choice()), age(p.Age())), p, false)
+		}
+	}
+	return edits
+}
+
+// policiesFor are the policies of a kind for a workload: those of the root namespace first, then those of its own, each
+// the oldest first.
+func policiesFor[P policy](s *Snapshot, m chunked.Map[P], namespace string, labels value.Labels) (out []P) {
+	for _, ns := range []string{s.Mesh.RootNamespace, namespace} {
+		first := len(out)
+		for _, all := range []iter.Seq[P]{under(m, key(ns, "")), selected(m, ns, labels, P.Choice)} {
+			for p := range all {
+				if p.Selects(labels, ns == namespace) {
+					out = append(out, p)
+				}
+			}
+		}
+		slices.SortFunc(out[first:], func(a, b P) int { return value.CompareAge(a.Age(), b.Age()) })
+		if namespace == s.Mesh.RootNamespace {
+			break
+		}
+	}
+	return out
+}
+
+// AuthorizationFor are the AuthorizationPolicies for a workload with labels in a namespace: those of the root namespace
+// first, then those of its own, each the oldest first.
+func (s *Snapshot) AuthorizationFor(namespace string, labels value.Labels) []*value.AuthorizationPolicy {
+	return policiesFor(s, s.selected.authorization, namespace, labels)
 }
 
 // anyLabel is one label of a selector, always the same; empty if it has none.

@@ -14,6 +14,10 @@ func choice(v value.Value) (selector value.Labels, ok bool) {
 		if v != nil {
 			return v.Labels, true
 		}
+	case *value.AuthorizationPolicy:
+		if v != nil {
+			return v.Choice(), true
+		}
 	}
 	return nil, false
 }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +71,8 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 	if m := own.Peers; m.Mode != value.Permissive || m.Ports != "" {
 		fmt.Fprintf(&id, " mtls=%d %s", m.Mode, m.Ports)
 	}
+	own.Authorization = value.SequenceOf(v.Snapshot.AuthorizationFor(p.Namespace, labels))
+	id.WriteString(policiesID(own))
 	for _, t := range own.Targets {
 		fmt.Fprintf(&id, " %s:%d:%d", t.Service.ServiceKey, t.Port.Number, t.Number)
 	}
@@ -80,6 +84,20 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 		fmt.Fprintf(&id, " @%s", strings.Join(p.Addresses, ","))
 	}
 	return own, id.String()
+}
+
+// policiesID tells the policies of a workload from those of others: by their names, for policies are what they are for
+// all whom they select. There may be many, so that it is a sum over them.
+func policiesID(own *inbound.Facts) string {
+	if own.Authorization.Empty() {
+		return ""
+	}
+	var names strings.Builder
+	for p := range own.Authorization.All() {
+		fmt.Fprintf(&names, "%s\n", p.Object())
+	}
+	sum := sha256.Sum256([]byte(names.String()))
+	return " policies=" + hex.EncodeToString(sum[:16])
 }
 
 // tlsModeLabel is the label by which a workload says what its endpoints speak.

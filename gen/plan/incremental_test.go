@@ -164,7 +164,7 @@ func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		return value.ObjectKey{Kind: kind, Namespace: ns, Name: meta.Name}
 	}
 	switch pick(t, "kind", "service", "service", "virtualservice", "virtualservice", "rule", "gateway", "sidecar",
-		"peers", "peers", "endpoints", "workload", "mesh") {
+		"peers", "peers", "authorization", "authorization", "endpoints", "workload", "mesh") {
 	case "service":
 		k := value.ServiceKey{Host: host(t), Namespace: ns}
 		b.Services[k] = nil
@@ -195,6 +195,11 @@ func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		b.Objects[object(value.KindPeerAuthentication)] = nil
 		if !gone {
 			b.Objects[object(value.KindPeerAuthentication)] = randomPeers(t, meta)
+		}
+	case "authorization":
+		b.Objects[object(value.KindAuthorizationPolicy)] = nil
+		if !gone {
+			b.Objects[object(value.KindAuthorizationPolicy)] = randomAuthorization(t, meta)
 		}
 	case "endpoints":
 		k := value.ServiceKey{Host: host(t), Namespace: ns}

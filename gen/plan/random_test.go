@@ -221,6 +221,22 @@ func randomPeers(t *rapid.T, meta value.Meta) *value.PeerAuthentication {
 	return out
 }
 
+func randomAuthorization(t *rapid.T, meta value.Meta) *value.AuthorizationPolicy {
+	out := &value.AuthorizationPolicy{Meta: meta, DryRun: rapid.Bool().Draw(t, "dry run"),
+		Action: value.AuthorizationAction(rapid.IntRange(0, 3).Draw(t, "action")),
+		Rules: []value.AuthorizationRule{{Sources: [][]value.AccessCondition{{}}, Operations: [][]value.AccessCondition{{{
+			Attribute: value.DestinationPort, Values: []string{pick(t, "port", "80", "7000")}}}}}}}
+	switch pick(t, "target", "all", "workload", "gateway", "elsewhere") {
+	case "workload":
+		out.Labels = value.Labels{"app": pick(t, "app", "one", "two")}
+	case "gateway":
+		out.Gateways = []string{"x"}
+	case "elsewhere":
+		out.Elsewhere = true
+	}
+	return out
+}
+
 func selector(t *rapid.T) *typev1beta1.WorkloadSelector {
 	return &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": pick(t, "app", "one", "two")}}
 }

@@ -352,11 +352,12 @@ func (cs *classState) give(w *ResourceSet, sets map[*Class]*ResourceSet) {
 	cs.set = w
 }
 
-// refreshOwn renews the ResourceSet of a client's class if the values behind its own ports are others now, while they
-// are the same ports.
+// refreshOwn renews the ResourceSet of a client's class if the values behind its own ports, or its policies, are others
+// now, while they are the same ports and policies by name.
 func (p *Planner) refreshOwn(c *client, sets map[*Class]*ResourceSet) {
 	own, id := ownOf(p.current, c.proxy)
-	if id != c.class.id || slices.Equal(own.Targets, c.class.own.Targets) {
+	if id != c.class.id || slices.Equal(own.Targets, c.class.own.Targets) &&
+		own.Authorization == c.class.own.Authorization {
 		return // it moves to another class, or another member of the class has renewed it
 	}
 	c.class.own = own

@@ -42,10 +42,17 @@ func newSectionPools() sectionPools {
 // Faults is what is left out now. Anyone may call it.
 func (t *Tables) Faults() checked.Count { return t.faults.Count() }
 
+// LimitRegex sets the largest RE2 program of a regular expression that upstream Envoys take, in place of
+// envoytext.UpstreamRegexSize. It must be called before the Tables are used.
+func (t *Tables) LimitRegex(size int) {
+	t.Tables.LimitRegex(size)
+	t.inbound.LimitRegex(size)
+}
+
 // NewTables makes empty Tables.
 func NewTables() *Tables {
 	f := checked.NewFaults()
-	return &Tables{
+	t := &Tables{
 		Tables:   outbound.NewTables(f),
 		faults:   f,
 		trims:    scope.NewTrims(),
@@ -54,4 +61,6 @@ func NewTables() *Tables {
 		sources:  newSources(f),
 		sections: newSectionPools(),
 	}
+	t.inbound.LimitRegex(t.RegexSize)
+	return t
 }

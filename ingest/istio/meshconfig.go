@@ -11,6 +11,7 @@ import (
 func Mesh(in *meshconfig.MeshConfig, domain, cluster string) *value.Mesh {
 	connections := &value.ConnectionSettings{ConnectTimeout: duration(in.GetConnectTimeout()),
 		Keepalive: keepalive(in.GetTcpKeepalive())}
+	domains := append([]string{in.GetTrustDomain()}, in.GetTrustDomainAliases()...)
 	return &value.Mesh{
 		DomainSuffix: domain, ClusterID: cluster, RootNamespace: in.GetRootNamespace(),
 		OutboundPort: int(in.GetProxyListenPort()), InboundPort: int(in.GetProxyInboundListenPort()),
@@ -25,10 +26,11 @@ func Mesh(in *meshconfig.MeshConfig, domain, cluster string) *value.Mesh {
 		Connections: connections,
 		Clusters:    clusters(in, connections, domain),
 		Peers: &value.PeerSettings{
-			TrustDomains: append([]string{in.GetTrustDomain()}, in.GetTrustDomainAliases()...),
+			TrustDomains: domains,
 			TLS13:        in.GetMeshMTLS().GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3,
 		},
 		Servers: servers(in.GetTlsDefaults()),
+		Access:  &value.AccessSettings{TrustDomains: domains},
 	}
 }
 

@@ -23,6 +23,7 @@ func roots() []proto.Message {
 	return []proto.Message{
 		&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.ServiceEntry{},
 		&networking.WorkloadEntry{}, &networking.Sidecar{}, &security.PeerAuthentication{},
+		&security.AuthorizationPolicy{},
 		&meshconfig.MeshConfig{},
 	}
 }

@@ -40,9 +40,9 @@ func TestUnservedFindsWhatIsSet(t *testing.T) {
 			"spec.resolution false"},
 		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DNS}, "spec"), ""},
 		{table.Unserved(&meshconfig.MeshConfig{AccessLogFile: "/dev/stdout"}, ""), "accessLogFile false"},
-		{table.UnservedMeta(map[string]string{"istio.io/dry-run": "true", "other": "x"},
+		{table.UnservedMeta(map[string]string{"istio.io/workloadController": "x", "other": "x"},
 			map[string]string{"istio.io/dataplane-mode": "ambient"}),
-			"metadata.annotations[istio.io/dry-run] true, metadata.labels[istio.io/dataplane-mode] false"},
+			"metadata.annotations[istio.io/workloadController] false, metadata.labels[istio.io/dataplane-mode] false"},
 	} {
 		if got := shown(c.found); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -21,6 +21,7 @@ func TestEqualReadsEveryField(t *testing.T) {
 	everyField(t, Gateway{}, (*Gateway).Equal)
 	everyField(t, Sidecar{}, (*Sidecar).Equal)
 	everyField(t, PeerAuthentication{}, (*PeerAuthentication).Equal)
+	everyField(t, AuthorizationPolicy{}, (*AuthorizationPolicy).Equal)
 	everyField(t, Visibility{}, func(a, b *Visibility) bool { return a.Equal(*b) })
 }
 

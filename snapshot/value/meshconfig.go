@@ -34,6 +34,7 @@ type Mesh struct {
 	Clusters    *ClusterSettings
 	Peers       *PeerSettings
 	Servers     *ServerSettings
+	Access      *AccessSettings
 }
 
 // Object is the key of the mesh's configuration: there is one.
@@ -49,6 +50,7 @@ func (m *Mesh) Keep(old *Mesh) {
 	keep(&m.Clusters, old.Clusters)
 	keep(&m.Peers, old.Peers)
 	keep(&m.Servers, old.Servers)
+	keep(&m.Access, old.Access)
 }
 
 // Locality says how localities share traffic where no policy does; the empty setting where the mesh says nothing.
@@ -189,6 +191,12 @@ type PeerSettings struct {
 type ServerSettings struct {
 	TLSSettings
 	MinVersion TLSVersion
+}
+
+// AccessSettings are what AuthorizationPolicies mean by what they name.
+type AccessSettings struct {
+	// TrustDomains are the names of the mesh's own trust domain: a client's name in one of them stands for that in all.
+	TrustDomains []string
 }
 
 // TLSVersion is a version of TLS.

@@ -32,7 +32,8 @@ func (g generator) event() ingest.Event {
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,
 		value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindVirtualService,
 		value.KindDestinationRule, value.KindGateway,
-		value.KindSidecar, value.KindPeerAuthentication, value.KindNode, value.KindNamespace, value.KindMeshConfig)
+		value.KindSidecar, value.KindPeerAuthentication, value.KindAuthorizationPolicy, value.KindNode, value.KindNamespace,
+		value.KindMeshConfig)
 	m := metav1.ObjectMeta{Namespace: g.namespace(), Name: g.app(), CreationTimestamp: metav1.Unix(int64(g.IntN(4)), 0)}
 	e := ingest.Event{Source: "test"}
 	object := g.object(kind, &m)
@@ -74,6 +75,8 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 		return s
 	case value.KindPeerAuthentication:
 		return g.peers(m)
+	case value.KindAuthorizationPolicy:
+		return g.authorization(m)
 	case value.KindNode:
 		m.Namespace, m.Name = "", oneOf(g, "n1", "n2")
 		m.Labels = map[string]string{"topology.kubernetes.io/region": "r1", "topology.kubernetes.io/zone": oneOf(g,
@@ -96,6 +99,19 @@ func (g generator) peers(m *metav1.ObjectMeta) any {
 	if g.IntN(2) == 0 {
 		p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": g.app()}}
 		p.Spec.PortLevelMtls = map[uint32]*securityv1.PeerAuthentication_MutualTLS{oneOf[uint32](g, 80, 7000, 9000): mode()}
+	}
+	return p
+}
+
+func (g generator) authorization(m *metav1.ObjectMeta) any {
+	p := &clientsec.AuthorizationPolicy{ObjectMeta: *m, Spec: securityv1.AuthorizationPolicy{
+		Action: securityv1.AuthorizationPolicy_Action(g.IntN(4))}}
+	if g.IntN(4) > 0 { // without rules some are refused
+		p.Spec.Rules = []*securityv1.Rule{{To: []*securityv1.Rule_To{{Operation: &securityv1.Operation{
+			Ports: []string{oneOf(g, "80", "7000", "x")}}}}}}
+	}
+	if g.IntN(2) == 0 {
+		p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": g.app()}}
 	}
 	return p
 }

@@ -19,7 +19,7 @@ type port struct {
 // Part is the name of the chains.
 func (p *port) Part() string { return p.names.Part() }
 
-// Objects are the one that declares the port, the policy for its clients, and the mesh's configuration.
+// Objects are the one that declares the port, the policies for its clients, and the mesh's configuration.
 func (p *port) Objects() []value.ObjectKey {
 	var out []value.ObjectKey
 	if p.names.Sidecar != (value.Meta{}) {
@@ -30,6 +30,9 @@ func (p *port) Objects() []value.ObjectKey {
 	}
 	if p.names.Policy != (value.ObjectKey{}) {
 		out = append(out, p.names.Policy)
+	}
+	for policy := range p.names.Access.All() {
+		out = append(out, policy.Object())
 	}
 	return append(out, (*value.Mesh)(nil).Object())
 }
@@ -50,10 +53,23 @@ func (t *Tables) chains(declared []gen.InboundChainsKey) []port {
 // of declared ports begin with it.
 func (m *maker) portKey(number int) gen.InboundChainsKey {
 	return gen.InboundChainsKey{
-		Mode: m.facts.Peers.At(number), Policy: m.facts.Peers.From, Target: number,
+		Mode: m.facts.Peers.At(number), Policy: m.facts.Peers.From, Target: number, Access: m.access(),
 		Mesh: m.n.Mesh.HTTP, Peers: m.n.Mesh.Peers, Filters: m.facts.Traits.Filters, HTTP10: m.facts.Traits.HTTP10,
 		Protocol: value.Auto, StatPrefix: m.stats(&value.Service{}, &value.Port{Name: gen.VirtualInboundName}),
 	}
+}
+
+// access says which requests and connections the workload takes.
+func (m *maker) access() gen.AccessKey {
+	k := gen.AccessKey{Policies: m.facts.Authorization}
+	if k.Policies.Empty() {
+		return k
+	}
+	k.Settings = m.n.Mesh.Access
+	if m.facts.Traits.Upstream() {
+		k.RegexSize = m.tables.regexSize
+	}
+	return k
 }
 
 // undeclared are the Keys for connections to ports that nobody declares: for all of them, and for those of which a

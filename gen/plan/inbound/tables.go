@@ -18,6 +18,8 @@ type Tables struct {
 	ports   checked.Table[gen.InboundChainsKey, encodecache.Template]
 	// servers are the listeners of gRPC servers.
 	servers checked.Table[gen.ServerListenerKey, encodecache.Entry]
+	// regexSize is the largest RE2 program that upstream Envoys take. Immutable once the Tables are used.
+	regexSize int
 }
 
 // NewTables makes empty Tables.
@@ -30,6 +32,10 @@ func NewTables(f *checked.Faults) Tables {
 		servers:  checked.Leaves(f, "listener", xdstype.ListenerURL, gen.EncodeServerListener),
 	}
 }
+
+// LimitRegex sets the largest RE2 program of a regular expression that upstream Envoys take. It must be called before
+// the Tables are used.
+func (t *Tables) LimitRegex(size int) { t.regexSize = size }
 
 // Sizes are how many Keys each table holds, by the table.
 func (t *Tables) Sizes() map[string]int {

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pilotd/pilotd/snapshot/snapshottest"
+	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/xdstype"
+)
+
+// authorizationOf is a policy for one app, or for all where i is negative, in a namespace.
+func authorizationOf(namespace, name string, i int) *value.AuthorizationPolicy {
+	p := &value.AuthorizationPolicy{Meta: value.Meta{Namespace: namespace, Name: name}, Action: value.DenyAction}
+	if i >= 0 {
+		p.Labels = value.Labels{"app": fmt.Sprint("app-", i)}
+	}
+	return p
+}
+
+func (m *policed) authorize(policies ...*value.AuthorizationPolicy) {
+	b := &snapshottest.Batch{Objects: map[value.ObjectKey]value.Value{}}
+	for _, p := range policies {
+		b.Objects[p.Object()] = p
+	}
+	snapshottest.Apply(m.builder, b)
+	m.settle()
+}
+
+// authorized are the proxies whose virtualInbound names a policy.
+func (m *policed) authorized(name string) (out []int) {
+	for id, set := range m.sets() {
+		e, ok := set.Sections.Of(xdstype.Listener).Get("virtualInbound")
+		if ok && strings.Contains(string(e.Message()), name) {
+			out = append(out, int(id))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestAuthorizationReachesWhomItSelects: a policy is for its workloads alone, that of the root namespace for those of
+// all namespaces; an edit gives other resources to those whom it selects, and to nobody else.
+func TestAuthorizationReachesWhomItSelects(t *testing.T) {
+	m := newPoliced(t, 6)
+	root := testMesh(0).RootNamespace
+	elsewhere := authorizationOf("shop", "elsewhere", -1)
+	elsewhere.Elsewhere = true
+	m.authorize(authorizationOf("shop", "one", 2), authorizationOf(root, "picked", 3), elsewhere,
+		authorizationOf("other", "foreign", -1))
+	for name, want := range map[string][]int{"policy[one]": {2}, "policy[picked]": {3}, "policy[elsewhere]": nil,
+		"policy[foreign]": nil} {
+		if got := m.authorized(name); !slices.Equal(got, want) {
+			t.Errorf("%s is in the listeners of %v, want %v", name, got, want)
+		}
+	}
+	before, bases := m.sets(), m.planner.Counts().Bases
+	edited := authorizationOf("shop", "one", 2)
+	edited.Action = value.AllowAction
+	m.authorize(edited)
+	for id, set := range m.sets() {
+		if (set != before[id]) != (id == 2) {
+			t.Errorf("an edit of a policy for 2: the resources of %d differ: %v", id, set != before[id])
+		}
+	}
+	m.authorize(authorizationOf(root, "all", -1))
+	if got := m.authorized("policy[all]"); len(got) != 6 {
+		t.Errorf("a policy of the root namespace is in the listeners of %v", got)
+	}
+	if got := m.planner.Counts().Bases; got != bases {
+		t.Errorf("%d bases became %d", bases, got)
+	}
+}
+
+// TestAuthorizationSplitsNothingOutbound is invariant I15 for AuthorizationPolicies.
+func TestAuthorizationSplitsNothingOutbound(t *testing.T) {
+	const n = 300
+	m := newPoliced(t, n)
+	before := m.planner.Counts()
+	var all []*value.AuthorizationPolicy
+	for i := range n {
+		all = append(all, authorizationOf("shop", fmt.Sprint("p", i), i))
+	}
+	m.authorize(all...)
+	if after := m.planner.Counts(); after.Bases != before.Bases || after.Classes != n {
+		t.Errorf("%d bases and %d classes became %d and %d", before.Bases, before.Classes, after.Bases, after.Classes)
+	}
+}

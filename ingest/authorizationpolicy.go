@@ -1,0 +1,66 @@
+package ingest
+
+import (
+	"strconv"
+
+	security "istio.io/api/security/v1beta1"
+	clientsec "istio.io/client-go/pkg/apis/security/v1"
+
+	"github.com/pilotd/pilotd/ingest/istio"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func authorizationPolicyKind() Kind {
+	k := custom(Kind{Name: value.KindAuthorizationPolicy, Plural: "authorizationpolicies",
+		Versions: []string{"v1", "v1beta1"}},
+		func(o *clientsec.AuthorizationPolicy) Message { return &o.Spec }, checkAuthorizationPolicy)
+	k.Loss = "nothing is denied, whatever objects of this kind say"
+	k.instead = closedAuthorizationPolicy
+	return valued(k, (*joiner).authorizationPolicy)
+}
+
+// dryRunAnnotation makes a policy one that is tried only.
+const dryRunAnnotation = "istio.io/dry-run"
+
+// authorizationPolicy reports the targets that are no workloads of pilotd.
+func (j *joiner) authorizationPolicy(key value.ObjectKey,
+	o *clientsec.AuthorizationPolicy) *value.AuthorizationPolicy {
+	out := istio.Authorization(&o.Spec, o.Namespace)
+	out.Meta = metaOf(key, o.ObjectMeta)
+	out.DryRun, _ = strconv.ParseBool(o.Annotations[dryRunAnnotation])
+	j.unservedTargets(key, &o.Spec)
+	return out
+}
+
+// unservedTargets reports the targets of a policy that are no Gateways.
+func (j *joiner) unservedTargets(key value.ObjectKey, policy istio.Targeted) {
+	for i, r := range istio.References(policy) {
+		if !istio.IsGateway(r) {
+			j.unresolved.add(key, item("spec.targetRefs", i)+".kind",
+				"is not served: the policy has no effect for a "+r.GetKind())
+		}
+	}
+}
+
+// closedAuthorizationPolicy stands for an object that was refused and has no earlier version: it refuses at least what
+// the object may mean to refuse. One that allows allows nothing; one that denies, or lets somebody else decide, denies
+// everything.
+func closedAuthorizationPolicy(object any) any {
+	o, p := typed[clientsec.AuthorizationPolicy](object)
+	if p != nil {
+		return nil
+	}
+	closed := o.DeepCopy()
+	closed.Spec.ActionDetail, closed.Annotations = nil, nil
+	switch closed.Spec.Rules = nil; closed.Spec.Action {
+	case security.AuthorizationPolicy_AUDIT:
+		return nil
+	case security.AuthorizationPolicy_ALLOW:
+	default:
+		closed.Spec.Action, closed.Spec.Rules = security.AuthorizationPolicy_DENY, []*security.Rule{{}}
+	}
+	if c := (&check{}); c.targets(&closed.Spec).first != nil {
+		closed.Spec.Selector, closed.Spec.TargetRef, closed.Spec.TargetRefs = nil, nil, nil
+	}
+	return closed
+}

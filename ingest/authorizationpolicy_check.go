@@ -1,0 +1,189 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	security "istio.io/api/security/v1beta1"
+	clientsec "istio.io/client-go/pkg/apis/security/v1"
+
+	"github.com/pilotd/pilotd/ingest/istio"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
+	c, spec := &check{}, &o.Spec
+	c.targets(spec)
+	if text, ok := o.Annotations[dryRunAnnotation]; ok {
+		_, err := strconv.ParseBool(text)
+		c.that(err == nil, member("metadata.annotations", dryRunAnnotation), "expected true or false, got %q", text)
+	}
+	_, known := security.AuthorizationPolicy_Action_name[int32(spec.GetAction())]
+	c.that(known, "spec.action", "expected ALLOW, DENY, AUDIT or CUSTOM, got %d", spec.GetAction())
+	outside := spec.GetAction() == security.AuthorizationPolicy_CUSTOM
+	c.that(!outside || spec.GetProvider().GetName() != "", "spec.provider.name",
+		"expected the name of an extension provider, which action CUSTOM asks")
+	c.that(outside || spec.GetProvider() == nil, "spec.provider", "expected none, it is for action CUSTOM only")
+	idle := spec.GetAction() == security.AuthorizationPolicy_DENY || outside
+	c.that(!idle || len(spec.GetRules()) > 0, "spec.rules", "expected at least one: without any, nothing is matched")
+	for i, r := range spec.GetRules() {
+		c.authorizationRule(item("spec.rules", i), r)
+	}
+	return c.first
+}
+
+// targets checks for which workloads a policy is.
+func (c *check) targets(policy istio.Targeted) *check {
+	c.policySelector("spec.selector.matchLabels", policy.GetSelector().GetMatchLabels())
+	ways := 0
+	for _, is := range []bool{policy.GetSelector() != nil, policy.GetTargetRef() != nil, len(policy.GetTargetRefs()) > 0} {
+		if is {
+			ways++
+		}
+	}
+	c.that(ways <= 1, "spec.targetRefs", "expected one of selector, targetRef and targetRefs")
+	for i, r := range istio.References(policy) {
+		at := item("spec.targetRefs", i)
+		c.that(r.GetName() != "", at+".name", "expected a name")
+		c.that(r.GetKind() != "", at+".kind", "expected a kind")
+		c.that(r.GetNamespace() == "", at+".namespace", "expected none, targets are in the policy's own namespace")
+	}
+	return c
+}
+
+func (c *check) authorizationRule(at string, r *security.Rule) {
+	c.that(r != nil, at, "expected a rule")
+	c.that(r.GetFrom() == nil || len(r.GetFrom()) > 0, at+".from", "expected at least one source")
+	c.that(r.GetTo() == nil || len(r.GetTo()) > 0, at+".to", "expected at least one operation")
+	for i, f := range r.GetFrom() {
+		c.accessSource(item(at+".from", i)+".source", f.GetSource())
+	}
+	for i, t := range r.GetTo() {
+		c.accessOperation(item(at+".to", i)+".operation", t.GetOperation())
+	}
+	for i, w := range r.GetWhen() {
+		c.accessCondition(item(at+".when", i), w)
+	}
+}
+
+// listed is a list of values of an attribute, by the name of its field.
+type listed struct {
+	name      string
+	attribute value.AccessAttribute
+	values    []string
+}
+
+func (c *check) accessSource(at string, s *security.Source) {
+	c.lists(at,
+		listed{"principals", value.SourcePrincipal, s.GetPrincipals()},
+		listed{"notPrincipals", value.SourcePrincipal, s.GetNotPrincipals()},
+		listed{"requestPrincipals", value.RequestPrincipal, s.GetRequestPrincipals()},
+		listed{"notRequestPrincipals", value.RequestPrincipal, s.GetNotRequestPrincipals()},
+		listed{"serviceAccounts", value.SourceServiceAccount, s.GetServiceAccounts()},
+		listed{"notServiceAccounts", value.SourceServiceAccount, s.GetNotServiceAccounts()},
+		listed{"trustDomains", value.SourceTrustDomain, s.GetTrustDomains()},
+		listed{"notTrustDomains", value.SourceTrustDomain, s.GetNotTrustDomains()},
+		listed{"namespaces", value.SourceNamespace, s.GetNamespaces()},
+		listed{"notNamespaces", value.SourceNamespace, s.GetNotNamespaces()},
+		listed{"ipBlocks", value.SourceIP, s.GetIpBlocks()},
+		listed{"notIpBlocks", value.SourceIP, s.GetNotIpBlocks()},
+		listed{"remoteIpBlocks", value.RemoteIP, s.GetRemoteIpBlocks()},
+		listed{"notRemoteIpBlocks", value.RemoteIP, s.GetNotRemoteIpBlocks()})
+	c.that(len(s.GetServiceAccounts())+len(s.GetNotServiceAccounts()) == 0 ||
+		len(s.GetPrincipals())+len(s.GetNotPrincipals())+len(s.GetNamespaces())+len(s.GetNotNamespaces()) == 0,
+		at+".serviceAccounts", "expected neither principals nor namespaces beside it")
+}
+
+func (c *check) accessOperation(at string, o *security.Operation) {
+	c.lists(at,
+		listed{"hosts", value.RequestHost, o.GetHosts()},
+		listed{"notHosts", value.RequestHost, o.GetNotHosts()},
+		listed{"methods", value.RequestMethod, o.GetMethods()},
+		listed{"notMethods", value.RequestMethod, o.GetNotMethods()},
+		listed{"paths", value.RequestPath, o.GetPaths()},
+		listed{"notPaths", value.RequestPath, o.GetNotPaths()},
+		listed{"ports", value.DestinationPort, o.GetPorts()},
+		listed{"notPorts", value.DestinationPort, o.GetNotPorts()})
+}
+
+func (c *check) accessCondition(at string, w *security.Condition) {
+	what, _, ok := istio.Condition(w.GetKey())
+	c.that(ok, at+".key", "expected an attribute that conditions are about, got %q", w.GetKey())
+	c.that(len(w.GetValues())+len(w.GetNotValues()) > 0, at+".values", "expected values or notValues")
+	if ok {
+		if what.Attribute == value.RequestHeader {
+			c.header(at+".key", what.Path[0])
+		}
+		c.accessValues(at+".values", what.Attribute, w.GetValues())
+		c.accessValues(at+".notValues", what.Attribute, w.GetNotValues())
+	}
+}
+
+// lists checks the lists of a source or an operation, of which one must say something.
+func (c *check) lists(at string, all ...listed) {
+	c.that(slices.ContainsFunc(all, func(l listed) bool { return len(l.values) > 0 }), at,
+		"expected at least one field, for without any everything is meant")
+	for _, l := range all {
+		c.accessValues(at+"."+l.name, l.attribute, l.values)
+	}
+}
+
+// longestIdentity is the longest value that becomes a part of a regular expression: any proxy takes those that come of
+// it whose limit is that of Istio's bootstrap.
+const longestIdentity = 1024
+
+func (c *check) accessValues(at string, a value.AccessAttribute, values []string) {
+	for i, v := range values {
+		field := item(at, i)
+		c.that(v != "", field, "expected a value, got an empty one")
+		c.line(field, v)
+		switch a {
+		case value.SourceIP, value.RemoteIP, value.DestinationIP:
+			c.subnet(field, v)
+		case value.DestinationPort:
+			_, err := strconv.ParseUint(v, 10, 16)
+			c.that(err == nil, field, "expected a port up to 65535, got %q", v)
+		case value.RequestPath:
+			if value.IsPathTemplate(v) {
+				c.pathTemplate(field, v)
+			}
+		case value.SourceServiceAccount:
+			c.that(strings.Count(v, "/") <= 1 && !strings.Contains(v, "*") && !strings.HasPrefix(v, "/") &&
+				!strings.HasSuffix(v, "/"), field, "expected name or namespace/name without wildcards, got %q", v)
+			c.identity(field, v)
+		case value.SourcePrincipal, value.SourceNamespace, value.SourceTrustDomain:
+			c.identity(field, v)
+		}
+	}
+}
+
+// identity takes what becomes a regular expression that is not too large.
+func (c *check) identity(field, v string) {
+	c.that(len(v) <= longestIdentity, field, "expected at most %d characters, got %d", longestIdentity, len(v))
+}
+
+// pathTemplate takes what Envoy takes as a template of paths, with {*} for a segment and {**} for the rest of a path.
+func (c *check) pathTemplate(field, v string) {
+	problem := ""
+	rest, segments := strings.CutPrefix(v, "/")
+	if !segments {
+		problem = "a slash in front"
+	}
+	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	for i, p := range parts {
+		switch {
+		case p == "{**}":
+			if slices.ContainsFunc(parts[i+1:], func(s string) bool { return strings.Contains(s, "{") }) {
+				problem = "{**} behind all others"
+			}
+		case p == "{*}":
+		case p == "" || strings.Trim(p, templateCharacters) != "":
+			problem = fmt.Sprintf("segments that are {*}, {**} or of letters, digits and -._~%%!$&'()+,;:@, got %q", p)
+		}
+	}
+	c.that(problem == "", field, "expected a template with %s", problem)
+}
+
+const templateCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()+,;:@"

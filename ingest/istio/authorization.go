@@ -1,0 +1,201 @@
+package istio
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// Authorization is what an AuthorizationPolicy in a namespace says, but for its Meta and for what annotations say.
+func Authorization(in *security.AuthorizationPolicy, namespace string) *value.AuthorizationPolicy {
+	out := &value.AuthorizationPolicy{Provider: in.GetProvider().GetName(), PolicyTarget: Target(in)}
+	switch in.GetAction() {
+	case security.AuthorizationPolicy_DENY:
+		out.Action = value.DenyAction
+	case security.AuthorizationPolicy_AUDIT:
+		out.Action = value.AuditAction
+	case security.AuthorizationPolicy_CUSTOM:
+		out.Action = value.CustomAction
+	}
+	for _, r := range in.GetRules() {
+		out.Rules = append(out.Rules, authorizationRule(r, namespace))
+	}
+	return out
+}
+
+// Targeted is a policy that says for which workloads it is.
+type Targeted interface {
+	GetSelector() *typev1beta1.WorkloadSelector
+	GetTargetRef() *typev1beta1.PolicyTargetReference
+	GetTargetRefs() []*typev1beta1.PolicyTargetReference
+}
+
+// Target says for which workloads a policy is. One with references is for nobody else, also where none of them is to a
+// Gateway.
+func Target(in Targeted) value.PolicyTarget {
+	out := value.PolicyTarget{Labels: maps.Clone(in.GetSelector().GetMatchLabels())}
+	for _, r := range References(in) {
+		if IsGateway(r) {
+			out.Gateways = append(out.Gateways, r.GetName())
+		} else {
+			out.Elsewhere = true
+		}
+	}
+	return out
+}
+
+// IsGateway reports whether a target is a Gateway of the Gateway API.
+func IsGateway(r *typev1beta1.PolicyTargetReference) bool {
+	return r.GetKind() == "Gateway" && r.GetGroup() == "gateway.networking.k8s.io"
+}
+
+// References are what a policy names as its targets.
+func References(in Targeted) []*typev1beta1.PolicyTargetReference {
+	if in.GetTargetRef() != nil {
+		return append(slices.Clone(in.GetTargetRefs()), in.GetTargetRef())
+	}
+	return in.GetTargetRefs()
+}
+
+// conditionKey is an attribute by which the conditions of a rule are called.
+type conditionKey struct {
+	attribute value.AccessAttribute
+	// operation: it belongs to what is asked for, not to who asks.
+	operation bool
+	// path is how its key goes on: in brackets behind it, several times or once.
+	path, nested bool
+}
+
+// conditionKeys are the keys of conditions; those that go on end where their path begins.
+func conditionKeys() map[string]conditionKey {
+	return map[string]conditionKey{
+		"source.ip":              {attribute: value.SourceIP},
+		"remote.ip":              {attribute: value.RemoteIP},
+		"source.namespace":       {attribute: value.SourceNamespace},
+		"source.serviceAccount":  {attribute: value.SourceServiceAccount},
+		"source.trustDomain":     {attribute: value.SourceTrustDomain},
+		"source.principal":       {attribute: value.SourcePrincipal},
+		"request.auth.principal": {attribute: value.RequestPrincipal},
+		"request.auth.audiences": {attribute: value.RequestAudience},
+		"request.auth.presenter": {attribute: value.RequestPresenter},
+		"request.auth.claims":    {attribute: value.RequestClaim, path: true, nested: true},
+		"request.headers":        {attribute: value.RequestHeader, path: true},
+		"destination.ip":         {attribute: value.DestinationIP, operation: true},
+		"destination.port":       {attribute: value.DestinationPort, operation: true},
+		"connection.sni":         {attribute: value.ConnectionSNI, operation: true},
+	}
+}
+
+const filterKey = "experimental."
+
+// Condition is the attribute that a condition's key names. ok is false if it names none.
+func Condition(key string) (c value.AccessCondition, operation, ok bool) {
+	name, rest, bracket := strings.Cut(key, "[")
+	if strings.HasPrefix(name, filterKey+"envoy.filters.") {
+		inner, closed := strings.CutSuffix(rest, "]")
+		return value.AccessCondition{Attribute: value.FilterMetadata, Path: []string{strings.TrimPrefix(name, filterKey),
+			inner}}, true, bracket && closed && inner != "" && len(name) > len(filterKey+"envoy.filters.")
+	}
+	k, known := conditionKeys()[name]
+	if !known || k.path != bracket {
+		return c, false, false
+	}
+	c.Attribute = k.attribute
+	if !k.path {
+		return c, k.operation, true
+	}
+	inner, closed := strings.CutSuffix(rest, "]")
+	if c.Path = []string{inner}; k.nested {
+		c.Path = strings.Split(inner, "][")
+	}
+	return c, k.operation, closed && !slices.Contains(c.Path, "") && !slices.ContainsFunc(c.Path,
+		func(s string) bool { return strings.ContainsAny(s, "[]") })
+}
+
+// authorizationRule has the conditions in the order in which istiod has them: those of a source or an operation first,
+// then the others.
+func authorizationRule(in *security.Rule, namespace string) (out value.AuthorizationRule) {
+	var sources, operations []value.AccessCondition
+	for _, w := range in.GetWhen() {
+		c, operation, ok := Condition(w.GetKey())
+		if !ok {
+			continue // The door lets no such rule in.
+		}
+		c.Values, c.NotValues = list(w.GetValues()), list(w.GetNotValues())
+		if c.Attribute == value.SourceServiceAccount {
+			c.Values, c.NotValues = accounts(c.Values, namespace), accounts(c.NotValues, namespace)
+		}
+		if operation {
+			operations = append(operations, c)
+		} else {
+			sources = append(sources, c)
+		}
+	}
+	for _, f := range in.GetFrom() {
+		out.Sources = append(out.Sources, slices.Concat(source(f.GetSource(), namespace), sources))
+	}
+	for _, t := range in.GetTo() {
+		out.Operations = append(out.Operations, slices.Concat(operation(t.GetOperation()), operations))
+	}
+	if len(out.Sources) == 0 {
+		out.Sources = [][]value.AccessCondition{sources}
+	}
+	if len(out.Operations) == 0 {
+		out.Operations = [][]value.AccessCondition{operations}
+	}
+	return out
+}
+
+func source(s *security.Source, namespace string) []value.AccessCondition {
+	return conditions(
+		value.AccessCondition{Attribute: value.SourcePrincipal, Values: s.GetPrincipals(),
+			NotValues: s.GetNotPrincipals()},
+		value.AccessCondition{Attribute: value.RequestPrincipal, Values: s.GetRequestPrincipals(),
+			NotValues: s.GetNotRequestPrincipals()},
+		value.AccessCondition{Attribute: value.SourceServiceAccount, Values: accounts(s.GetServiceAccounts(), namespace),
+			NotValues: accounts(s.GetNotServiceAccounts(), namespace)},
+		value.AccessCondition{Attribute: value.SourceTrustDomain, Values: s.GetTrustDomains(),
+			NotValues: s.GetNotTrustDomains()},
+		value.AccessCondition{Attribute: value.SourceNamespace, Values: s.GetNamespaces(),
+			NotValues: s.GetNotNamespaces()},
+		value.AccessCondition{Attribute: value.RemoteIP, Values: s.GetRemoteIpBlocks(),
+			NotValues: s.GetNotRemoteIpBlocks()},
+		value.AccessCondition{Attribute: value.SourceIP, Values: s.GetIpBlocks(), NotValues: s.GetNotIpBlocks()},
+	)
+}
+
+func operation(o *security.Operation) []value.AccessCondition {
+	return conditions(
+		value.AccessCondition{Attribute: value.RequestHost, Values: o.GetHosts(), NotValues: o.GetNotHosts()},
+		value.AccessCondition{Attribute: value.RequestMethod, Values: o.GetMethods(), NotValues: o.GetNotMethods()},
+		value.AccessCondition{Attribute: value.RequestPath, Values: o.GetPaths(), NotValues: o.GetNotPaths()},
+		value.AccessCondition{Attribute: value.DestinationPort, Values: o.GetPorts(), NotValues: o.GetNotPorts()},
+	)
+}
+
+// conditions are those of all that say something.
+func conditions(all ...value.AccessCondition) (out []value.AccessCondition) {
+	for _, c := range all {
+		if len(c.Values)+len(c.NotValues) > 0 {
+			c.Values, c.NotValues = list(c.Values), list(c.NotValues)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// accounts are service accounts with their namespaces, which is that of the policy where they name none.
+func accounts(in []string, namespace string) (out []string) {
+	for _, a := range in {
+		if !strings.Contains(a, "/") {
+			a = namespace + "/" + a
+		}
+		out = append(out, a)
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+package value
+
+import (
+	"regexp"
+	"strings"
+)
+
+// SPIFFE begins the names in certificates of workloads.
+const SPIFFE = "spiffe://"
+
+// IdentityRegex is the regular expression that matches the SPIFFE names which a value of an attribute of a client's
+// identity means. A "*" stands for anything, of namespaces wherever it stands.
+func IdentityRegex(a AccessAttribute, v string) string {
+	switch a {
+	case SourceNamespace:
+		return ".*/ns/" + strings.ReplaceAll(regexp.QuoteMeta(v), `\*`, ".*") + "/.*"
+	case SourceServiceAccount:
+		namespace, name, _ := strings.Cut(v, "/")
+		return SPIFFE + ".+/ns/" + regexp.QuoteMeta(namespace) + "/(.+/|)sa/" + regexp.QuoteMeta(name) + "(/.+)?"
+	case SourceTrustDomain:
+		if v == "*" {
+			return SPIFFE + "[^/]+/.*"
+		}
+		return SPIFFE + strings.ReplaceAll(regexp.QuoteMeta(v), `\*`, "[^/]*") + "/.*"
+	}
+	if v == "*" {
+		return ".+"
+	}
+	return SPIFFE + ".*" + regexp.QuoteMeta(strings.TrimPrefix(v, "*"))
+}
+
+// IsPathTemplate reports whether a value of RequestPath is a template.
+func IsPathTemplate(v string) bool { return strings.Contains(v, "{*}") || strings.Contains(v, "{**}") }
+
+// PathTemplate is a template as Envoy writes it.
+func PathTemplate(v string) string {
+	return strings.NewReplacer("{*}", "*", "{**}", "**").Replace(v)
+}
