@@ -16,6 +16,7 @@ import (
 // TestReachIsAllThatIsSeen holds what a scope finds by its imports against what it sees of a walk over the whole mesh,
 // after random changes.
 func TestReachIsAllThatIsSeen(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMesh(t)
 		defer m.stop()

@@ -52,8 +52,8 @@ type Chunk[V comparable] struct {
 	// weight is one more than what Weigh found, 0 before.
 	weight  atomic.Int64
 	measure atomic.Pointer[Measure]
-	// pooled is set once a Pool gives this chunk to Maps that have an equal one.
-	pooled atomic.Bool
+	// pooled is set once a Pool gives this chunk to Maps that have an equal one, common once it has done so.
+	pooled, common atomic.Bool
 }
 
 // Sum is a content digest.

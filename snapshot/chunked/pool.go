@@ -1,6 +1,7 @@
 package chunked
 
 import (
+	"hash/maphash"
 	"slices"
 	"sync"
 	"weak"
@@ -12,22 +13,21 @@ import (
 //
 // A Pool keeps no chunk alive. It is safe for concurrent use.
 type Pool[V comparable] struct {
+	seed maphash.Seed
+
 	mu sync.Mutex
 	// Guarded by mu.
-	known map[string][]weak.Pointer[Chunk[V]] // by the last key of a chunk: those found lately come first
-	swept int                                 // how many keys were known after the last sweep
+	known map[uint64]weak.Pointer[Chunk[V]] // by the hash of their items
+	swept int                               // how many were known after the last sweep
 }
 
 // NewPool makes an empty Pool.
-func NewPool[V comparable]() *Pool[V] { return &Pool[V]{known: map[string][]weak.Pointer[Chunk[V]]{}} }
+func NewPool[V comparable]() *Pool[V] {
+	return &Pool[V]{seed: maphash.MakeSeed(), known: map[uint64]weak.Pointer[Chunk[V]]{}}
+}
 
-const (
-	// alike is how many chunks with the same last key a Pool tells apart; it forgets the one that was not found for the
-	// longest time.
-	alike = 32
-	// leastSwept is how many keys a Pool may have before it looks for those whose chunks are gone.
-	leastSwept = 64
-)
+// leastSwept is how many chunks a Pool may have known before it looks for those that are gone.
+const leastSwept = 64
 
 // Share returns m with every chunk replaced by an equal one that an earlier Map has, where there is one; m itself if
 // there is none. Its cost is that of the chunks that the Pool has not seen yet: what m has from its predecessor is
@@ -64,52 +64,54 @@ func (p *Pool[V]) shareGroup(g *group[V]) *group[V] {
 	return next
 }
 
-// share returns the chunk that stands for all those that equal c: one that is known, or c itself from now on.
+// share is the chunk that stands for all those that equal c: one that is known, or c itself from now on. Of two chunks
+// whose items differ and have one hash, the second is known to nobody.
 func (p *Pool[V]) share(c *Chunk[V]) *Chunk[V] {
+	h := p.hash(c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.known[c.last()]
-	for i, w := range known {
-		if k := w.Value(); k != nil && slices.Equal(k.items, c.items) {
-			copy(known[1:i+1], known[:i])
-			known[0] = w
+	if k := p.known[h].Value(); k != nil {
+		if k == c {
+			return c
+		}
+		if slices.Equal(k.items, c.items) {
+			k.common.Store(true)
 			return k
 		}
+		return c
 	}
 	c.pooled.Store(true)
-	known = slices.DeleteFunc(known, gone[V])
-	if len(known) == alike {
-		known = known[:alike-1]
-	}
-	p.known[c.last()] = slices.Insert(known, 0, weak.Make(c))
+	p.known[h] = weak.Make(c)
 	if len(p.known) > 2*p.swept+leastSwept {
 		p.sweep()
 	}
 	return c
 }
 
-// Len returns the number of chunks that are known and that a Map holds. What nobody holds leaves after a garbage
-// collection.
-func (p *Pool[V]) Len() (n int) {
+func (p *Pool[V]) hash(c *Chunk[V]) uint64 {
+	var h maphash.Hash
+	h.SetSeed(p.seed)
+	for i := range c.items {
+		_, _ = h.WriteString(c.items[i].Key)
+		maphash.WriteComparable(&h, c.items[i].Value)
+	}
+	return h.Sum64()
+}
+
+// Len is the number of chunks that are known and that a Map holds. What nobody holds leaves after a garbage collection.
+func (p *Pool[V]) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweep()
-	for _, known := range p.known {
-		n += len(known)
-	}
-	return n
+	return len(p.known)
 }
 
 // sweep forgets the chunks that are gone. The caller holds mu.
 func (p *Pool[V]) sweep() {
-	for key, known := range p.known {
-		if known = slices.DeleteFunc(known, gone[V]); len(known) == 0 {
-			delete(p.known, key)
-		} else {
-			p.known[key] = known
+	for h, w := range p.known {
+		if w.Value() == nil {
+			delete(p.known, h)
 		}
 	}
 	p.swept = len(p.known)
 }
-
-func gone[V comparable](w weak.Pointer[Chunk[V]]) bool { return w.Value() == nil }

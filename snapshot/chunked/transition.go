@@ -172,7 +172,10 @@ func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 		return g.now
 	}
 	if had == nil || g.old == nil || g.now == nil {
-		return had.edited(g.edits)
+		if next := had.edited(g.edits); next != had {
+			return g.adopt(next)
+		}
+		return had
 	}
 	next := &group[V]{chunks: make([]*Chunk[V], 0, len(had.chunks)+2), n: had.n}
 	rest, at := []Edit[V](nil), 0
@@ -193,7 +196,7 @@ func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 	}
 	next.chunks = append(next.chunks, had.chunks[at:]...)
 	if len(rest) > 0 {
-		return next.edited(rest)
+		return g.adopt(next.edited(rest))
 	}
 	if total != nil {
 		sum := total.Plus(grown)
@@ -202,7 +205,21 @@ func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 	return next
 }
 
-// in returns where chunks, from at on, have the replaced ones, and whether the new ones may stand there instead.
+// adopt is next, which is new and may be nil, with the chunks of the second Map where they are equal.
+func (g *groupTransition[V]) adopt(next *group[V]) *group[V] {
+	if next == nil || g.now == nil {
+		return next
+	}
+	for i, c := range next.chunks {
+		at := find(g.now.chunks, c.last())
+		if at < len(g.now.chunks) && g.now.chunks[at] != c && slices.Equal(g.now.chunks[at].items, c.items) {
+			next.chunks[i] = g.now.chunks[at]
+		}
+	}
+	return next
+}
+
+// in is where chunks, from at on, have the replaced ones, and whether the new ones may stand there instead.
 func (r *runTransition[V]) in(chunks []*Chunk[V], at int) (from int, ok bool) {
 	switch {
 	case len(r.old) > 0:

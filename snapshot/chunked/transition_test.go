@@ -54,6 +54,13 @@ func TestTransitionIsTheEdits(t *testing.T) {
 		}) {
 			t.Fatal("the chunks are not those of the content")
 		}
+		for _, c := range chunksOf(got) {
+			if !slices.Contains(chunksOf(m), c) && slices.ContainsFunc(chunksOf(now), func(o *Chunk[int]) bool {
+				return c != o && slices.Equal(c.items, o.items)
+			}) {
+				t.Fatalf("a new chunk from %s on is one of its own, though the second Map has the same", c.items[0].Key)
+			}
+		}
 		if got.Measure(measureOf) != New(itemsOf(want)).Measure(measureOf) {
 			t.Fatal("the measure is not that of the content")
 		}

@@ -26,6 +26,7 @@ import (
 // listeners and routes of routers are those that they would have from nothing, and those that the plain function in
 // scratch_test.go gives them.
 func TestRoutersEqualScratch(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine()
 		for _, f := range []scope.Facts{
