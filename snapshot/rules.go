@@ -194,8 +194,9 @@ func (s *Snapshot) RulesAbout(host string) iter.Seq2[string, Rules] {
 }
 
 // Select is the rule that applies to a client: of those that its namespace may see, the first whose selector (which
-// only counts in the client's own namespace) is in labels, else the last without one. nil if there is none.
-func (r Rules) Select(client string, labels value.Labels) (last *value.DestinationRule) {
+// only counts in the client's own namespace) has reports to be in its labels, else the last without one. nil if there
+// is none.
+func (r Rules) Select(client string, has func(selector value.Labels) bool) (last *value.DestinationRule) {
 	for _, d := range r {
 		if !d.Export.VisibleTo(client) {
 			continue
@@ -203,7 +204,7 @@ func (r Rules) Select(client string, labels value.Labels) (last *value.Destinati
 		switch sel := d.Selector(); {
 		case sel == nil:
 			last = d
-		case d.Namespace == client && labels.Contains(sel):
+		case d.Namespace == client && has(sel):
 			return d
 		}
 	}

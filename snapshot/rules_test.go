@@ -36,7 +36,7 @@ func rule(text string) *value.DestinationRule {
 // subsets are those of the rule under which a client calls books.shop.example.
 func subsets(s *snapshot.Snapshot, client string, labels value.Labels) string {
 	d := s.RulesFor(client, &value.Service{ServiceKey: value.ServiceKey{Host: "books.shop.example",
-		Namespace: "shop"}}).Select(client, labels)
+		Namespace: "shop"}}).Select(client, labels.Contains)
 	if d == nil {
 		return ""
 	}

@@ -24,8 +24,8 @@ type base struct {
 	clusters, listeners, routes Section
 	assignments                 chunked.Map[*Assignment]
 	groups                      chunked.Map[*assignmentGroup]
-	// hosts are the virtual hosts of each shared HTTP port, by port.
-	hosts chunked.Map[*portHosts]
+	// hosts are the virtual hosts of each shared HTTP port.
+	hosts portList
 	// router is what the listeners and routes of a router are made of; nil for others.
 	router *gateway.Router
 	// parts are what each of the Tables' sources has made.

@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"fmt"
-	"iter"
-	"strconv"
-	"strings"
+	"cmp"
+	"slices"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
@@ -12,9 +10,6 @@ import (
 	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
-
-// portHosts are the virtual hosts of one port's route configuration.
-type portHosts struct{ hosts outbound.VirtualHosts }
 
 // moveSniffed replaces the route configurations that services have of their own.
 func (t *Tables) moveSniffed(m *move) {
@@ -31,28 +26,27 @@ func (t *Tables) moveSniffed(m *move) {
 
 // moveRoutes replaces the virtual hosts of the touched hosts, and the route configurations of the ports in which one
 // changed.
-func (t *Tables) moveRoutes(m *move) chunked.Map[*portHosts] {
-	out := m.from.hosts
-	for port := range m.touch.EachRoutePort(m.from.routePorts(), m.n) {
-		k := portName(port)
-		had, ok := out.Get(k)
-		serves := ok
+func (t *Tables) moveRoutes(m *move) portList {
+	var edits []portEdit
+	for port := range m.touch.EachRoutePort(m.from.hosts.ports, m.n) {
+		had := m.from.hosts.get(port)
+		serves := had != nil
 		if m.touch.Services() {
 			m.to.Begin(scope.Unit{Kind: scope.OfServed, Port: port})
 			serves = m.to.ServesHTTP(m.n, port)
 		}
 		switch {
 		case serves:
-			next := t.hostsOn(m.to.OnPort(m.n, port, m.touch.Memo), m.touch, had)
-			if ok && next.Same(had.hosts) && !m.touch.All {
+			next := &portHosts{port: port, hosts: t.hostsOn(m.to.OnPort(m.n, port, m.touch.Memo), m.touch, had)}
+			if had != nil && next.hosts.Same(had.hosts) && !m.touch.All {
 				continue
 			}
-			out = out.Set(k, &portHosts{next})
-			r := t.RouteConfiguration(m.n, m.to, port, next)
-			section.Put(&m.edits.routes, r)
-		case ok:
-			out = out.Delete(k)
-			m.edits.routes.Drop(strconv.Itoa(port))
+			next.ends = t.RouteEnds(m.n, m.to, next.name())
+			edits = append(edits, portEdit{port, next})
+			section.Put(&m.edits.routes, t.compose(next))
+		case had != nil:
+			edits = append(edits, portEdit{port: port})
+			m.edits.routes.Drop(had.name())
 			for host := range had.hosts.All() {
 				m.to.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: port})
 			}
@@ -61,14 +55,14 @@ func (t *Tables) moveRoutes(m *move) chunked.Map[*portHosts] {
 			m.to.MeetAll(scope.Unit{Kind: scope.OfServed, Port: port})
 		}
 	}
-	return out
+	slices.SortFunc(edits, func(a, b portEdit) int { return cmp.Compare(a.port, b.port) })
+	return m.from.hosts.edited(edits)
 }
 
-// portName is the key of a port in a Map.
-func portName(port int) string { return fmt.Sprintf("%05d", port) }
-
-// routeName is the name of the route configuration of the port with a key.
-func routeName(key string) string { return strings.TrimLeft(key, "0") }
+// compose is the route configuration of a port.
+func (t *Tables) compose(h *portHosts) *encodecache.Entry {
+	return t.Routes.Compose(h.name(), h.ends, h.hosts)
+}
 
 // hostsOn are the virtual hosts of a port, which had others, or none (nil) if it was not served.
 func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) outbound.VirtualHosts {
@@ -78,22 +72,16 @@ func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts
 	} else if !touch.All {
 		touch = scope.Everything(v.Memo, v.Scope)
 	}
+	return t.sections.hosts.Share(hosts.Apply(t.hostEdits(v, touch)))
+}
+
+// hostEdits are what the virtual hosts of touched hosts are now on a port.
+func (t *Tables) hostEdits(v scope.PortView, touch *scope.Affected) []chunked.Edit[*encodecache.Fragment] {
 	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(touch.Routes))
 	for host := range touch.EachRouteHost(v.Snapshot, v.Port) {
 		v.Scope.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: v.Port})
 		f := t.VirtualHostOf(v, host)
 		list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f, Delete: f == nil})
 	}
-	return t.sections.hosts.Share(hosts.Apply(list))
-}
-
-// routePorts yields the shared HTTP ports that have a route configuration.
-func (b *base) routePorts() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for k := range b.hosts.All() {
-			if p, err := strconv.Atoi(k); err == nil && !yield(p) {
-				return
-			}
-		}
-	}
+	return list
 }

@@ -8,20 +8,6 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 )
 
-// forgetLack takes that back once a base is gone that was the last one of such proxies.
-func (p *Planner) forgetLack(gone *scope.Facts) {
-	n := p.current.Snapshot
-	if !outbound.LacksDynamicDNS(n, gone) {
-		return
-	}
-	for f := range p.bases {
-		if outbound.LacksDynamicDNS(n, &f) {
-			return
-		}
-	}
-	outbound.Served(p.tables.faults)
-}
-
 // moveDynamic replaces virtualOutbound where it depends on services, and a touched one may change it.
 func (t *Tables) moveDynamic(m *move) {
 	if m.touch.Virtual {

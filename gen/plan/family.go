@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pilotd/pilotd/encodecache"
@@ -48,12 +49,12 @@ type familyStep struct {
 	hosts       []portStep
 }
 
-// portStep is what a change makes of the virtual hosts of a port. is is nil where the port is not served any more.
+// portStep is what a change makes of the virtual hosts of a port. was is nil where the port was not served before, is
+// where it is not any more.
 type portStep struct {
-	key, name string
-	was, is   *portHosts
-	hosts     *chunked.Transition[*encodecache.Fragment] // nil if the port was not served before
-	ends      [2]*encodecache.Fragment
+	port    int
+	was, is *portHosts
+	hosts   *chunked.Transition[*encodecache.Fragment] // nil unless the port was and is served
 }
 
 // newFamily is the family of a default scope, but for its outsider.
@@ -117,16 +118,21 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 		assignments: chunked.NewTransition(was.assignments, is.assignments),
 		groups:      chunked.NewTransition(was.groups, is.groups),
 	}
-	for _, e := range chunked.NewTransition(was.hosts, is.hosts).Edits() {
-		p := portStep{key: e.Key, name: routeName(e.Key), is: e.Value}
-		if p.is != nil {
-			p.ends = t.RouteEnds(is.snap, is.scope, p.name)
+	for _, old := range was.hosts {
+		if now := is.hosts.get(old.port); now != old {
+			p := portStep{port: old.port, was: old, is: now}
+			if now != nil {
+				p.hosts = chunked.NewTransition(old.hosts, now.hosts)
+			}
+			s.hosts = append(s.hosts, p)
 		}
-		if p.was, _ = was.hosts.Get(e.Key); p.was != nil && p.is != nil {
-			p.hosts = chunked.NewTransition(p.was.hosts, p.is.hosts)
-		}
-		s.hosts = append(s.hosts, p)
 	}
+	for _, now := range is.hosts {
+		if was.hosts.get(now.port) == nil {
+			s.hosts = append(s.hosts, portStep{port: now.port, is: now})
+		}
+	}
+	slices.SortFunc(s.hosts, func(a, b portStep) int { return cmp.Compare(a.port, b.port) })
 	return s
 }
 
@@ -140,23 +146,22 @@ func (s *familyStep) empty() bool {
 func (s *familyStep) follow(b *base) *base {
 	next := &base{scope: b.scope, snap: s.is.snap, router: b.router,
 		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
-		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups), hosts: b.hosts,
+		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups),
 		parts: s.tables.sources.follow(b.parts, s.was.parts, s.is.parts)}
-	var hosts []chunked.Edit[*portHosts]
+	hosts := make([]portEdit, 0, len(s.hosts))
 	var routes []chunked.Edit[*encodecache.Entry]
 	for i := range s.hosts {
 		p := &s.hosts[i]
-		had, _ := b.hosts.Get(p.key)
+		had := b.hosts.get(p.port)
 		if had == p.was || p.hosts == nil {
-			hosts = append(hosts, chunked.Edit[*portHosts]{Key: p.key, Value: p.is, Delete: p.is == nil})
+			hosts = append(hosts, portEdit{p.port, p.is})
 			continue
 		}
-		now := &portHosts{p.hosts.Of(had.hosts)}
-		hosts = append(hosts, chunked.Edit[*portHosts]{Key: p.key, Value: now})
-		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: p.name,
-			Value: s.tables.Routes.Compose(p.name, p.ends, now.hosts)})
+		now := &portHosts{port: p.port, ends: p.is.ends, hosts: p.hosts.Of(had.hosts)}
+		hosts = append(hosts, portEdit{p.port, now})
+		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: now.name(), Value: s.tables.compose(now)})
 	}
-	next.hosts = next.hosts.Apply(hosts)
+	next.hosts = b.hosts.edited(hosts)
 	if len(routes) == 0 {
 		next.routes = s.routes.Of(b.routes)
 	} else {

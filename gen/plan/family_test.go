@@ -16,6 +16,7 @@ import (
 // and brought from change to change with it, is what it has if it is made by itself from nothing. Proxies of all kinds
 // stand in namespaces that own services and rules, to which some are exported, and that have nothing.
 func TestMembersEqualScratch(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMesh(t)
 		defer m.stop()
@@ -25,17 +26,19 @@ func TestMembersEqualScratch(t *testing.T) {
 			}
 		}
 		late := []string{"d", "e"}
-		t.Repeat(map[string]func(*rapid.T){"": m.check, "batch": m.batch, "comes": func(t *rapid.T) {
+		t.Repeat(map[string]func(*rapid.T){"": m.checkSome, "batch": m.batch, "comes": func(t *rapid.T) {
 			if len(late) > 0 {
 				m.attach(late[0], rapid.IntRange(0, 2).Draw(t, "kind"))
 				late = late[1:]
 			}
 		}})
+		m.check(t)
 	})
 }
 
 // TestMembersShareChunks: whatever happened, what a namespace has in common with the outsider are the same chunks.
 func TestMembersShareChunks(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMesh(t)
 		defer m.stop()
@@ -47,11 +50,14 @@ func TestMembersShareChunks(t *testing.T) {
 }
 
 // attach connects a proxy of one of three kinds.
-func (m *meshMachine) attach(namespace string, kind int) {
+func (m *meshMachine) attach(namespace string, kind int) { m.attachApp(namespace, "one", kind) }
+
+// attachApp is attach for a workload of an app.
+func (m *meshMachine) attachApp(namespace, app string, kind int) {
 	m.nextID++
 	p := &proxy.Proxy{ID: fmt.Sprint("p", m.nextID), Namespace: namespace,
 		Addresses: []string{fmt.Sprint("10.0.0.", m.nextID)}, ClusterID: "Kubernetes",
-		Labels: proxy.PackLabels(value.Labels{"app": "one"})}
+		Labels: proxy.PackLabels(value.Labels{"app": app})}
 	p.Traits.IPv4, p.Traits.Filters = true, value.AllFilters
 	switch kind {
 	case 1:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -15,11 +16,12 @@ type interest struct {
 	byHost      map[string]map[*baseState]struct{} // "host" of imports that name one
 	byNamespace map[string]map[*baseState]struct{} // "namespace" of imports with a pattern
 	wide        map[*baseState]struct{}            // default scopes, routers, imports of patterns in every namespace
+	searches    uint64                             // how often it was asked whom a change concerns
 }
 
 func newInterest() interest {
 	return interest{map[*baseState]struct{}{}, map[string]map[*baseState]struct{}{},
-		map[string]map[*baseState]struct{}{}, map[*baseState]struct{}{}}
+		map[string]map[*baseState]struct{}{}, map[*baseState]struct{}{}, 0}
 }
 
 // listings calls f with each set that a base belongs to. It reports whether the base belongs to the wide ones.
@@ -60,46 +62,73 @@ func (x *interest) remove(bs *baseState) {
 	})
 }
 
-// in are the bases that touch may concern.
-func (x *interest) in(touch *scope.Affected, old, n *snapshot.Snapshot) map[*baseState]struct{} {
+// in are the bases that touch may concern, each once.
+func (x *interest) in(touch *scope.Affected, old, n *snapshot.Snapshot) []*baseState {
+	x.searches++
+	c := &concerned{search: x.searches, seen: map[string]struct{}{}}
 	if touch.All {
-		return x.all
+		c.add(x.all)
+		return c.bases
 	}
-	out := map[*baseState]struct{}{}
-	add := func(m map[*baseState]struct{}) {
-		for bs := range m {
-			out[bs] = struct{}{}
-		}
-	}
-	add(x.wide)
+	c.add(x.wide)
 	for h := range touch.Routes {
-		add(x.byHost[h])
+		c.under(x.byHost, "host", h)
 		for _, s := range []*snapshot.Snapshot{old, n} {
 			for svc := range s.ServicesOfHost(h) {
-				add(x.byNamespace[svc.Namespace])
+				c.under(x.byNamespace, "namespace", svc.Namespace)
 			}
 			for vs := range s.VirtualServicesOfHost(h) {
-				add(x.byNamespace[vs.Namespace])
+				c.under(x.byNamespace, "namespace", vs.Namespace)
 			}
 			for vs := range s.VirtualServicesTo(h) {
-				x.callers(vs, add)
+				c.callers(x, vs)
 			}
 		}
 		if strings.HasPrefix(h, "*") {
-			for host, m := range x.byHost {
+			for host := range x.byHost {
 				if value.HostMatches(h, host) {
-					add(m)
+					c.under(x.byHost, "host", host)
 				}
 			}
 		}
 	}
-	return out
+	return c.bases
+}
+
+// concerned collects bases. Each set is looked through once, however many of the things that changed lead to it.
+type concerned struct {
+	search uint64
+	bases  []*baseState // those that the search has found
+	seen   map[string]struct{}
+}
+
+func (c *concerned) add(set map[*baseState]struct{}) {
+	c.bases = slices.Grow(c.bases, len(set))
+	for bs := range set {
+		if bs.found != c.search {
+			bs.found = c.search
+			c.bases = append(c.bases, bs)
+		}
+	}
+}
+
+// under adds the bases that stand under a key of one kind.
+func (c *concerned) under(sets map[string]map[*baseState]struct{}, kind, key string) {
+	set := sets[key]
+	if len(set) == 0 {
+		return
+	}
+	if _, ok := c.seen[kind+" "+key]; ok {
+		return
+	}
+	c.seen[kind+" "+key] = struct{}{}
+	c.add(set)
 }
 
 // callers adds the bases that import a VirtualService by one of its hosts or by its namespace.
-func (x *interest) callers(vs *value.VirtualService, add func(map[*baseState]struct{})) {
-	add(x.byNamespace[vs.Namespace])
+func (c *concerned) callers(x *interest, vs *value.VirtualService) {
+	c.under(x.byNamespace, "namespace", vs.Namespace)
 	for _, h := range vs.Hosts {
-		add(x.byHost[h])
+		c.under(x.byHost, "host", h)
 	}
 }

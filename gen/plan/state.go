@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/gen/plan/inbound"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/proxy"
@@ -64,6 +65,7 @@ type baseState struct {
 	facts   scope.Facts
 	classes map[string]*classState // by id
 	broken  bool                   // its last computation panicked: base is an older one
+	found   uint64                 // the last search of interest that found it
 }
 
 func newState() state {
@@ -214,6 +216,20 @@ func (p *Planner) sweep() {
 	p.emptied = nil
 }
 
+// forgetLack takes that back once a base is gone that was the last one of such proxies.
+func (p *Planner) forgetLack(gone *scope.Facts) {
+	n := p.current.Snapshot
+	if !outbound.LacksDynamicDNS(n, gone) {
+		return
+	}
+	for f := range p.bases {
+		if outbound.LacksDynamicDNS(n, &f) {
+			return
+		}
+	}
+	outbound.Served(p.tables.faults)
+}
+
 // advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that,
 // and moves the clients whose facts changed.
 func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, classes int) {
@@ -231,9 +247,7 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 		p.known = touch.Memo
 		c := &change{v, touch, objectsIn(&d.Delta), sets}
 		bases = p.advanceFamilies(c) + len(concerned)
-		for bs := range concerned {
-			p.advanceBase(bs, c)
-		}
+		p.advanceConcerned(concerned, prev.Snapshot, c)
 		sets = c.sets
 	}
 	moved := p.inDoubt(prev, v, d)
@@ -260,14 +274,51 @@ type change struct {
 
 // touch is what a change touches, and the bases of no family that it may concern: all, if finding out panics.
 func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected,
-	concerned map[*baseState]struct{}) {
+	concerned []*baseState) {
 	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
 		touch = scope.AffectedBy(prev.Snapshot, v.Snapshot, d)
 		concerned = p.interest.in(touch, prev.Snapshot, v.Snapshot)
 	}) {
 		return touch, concerned
 	}
-	return &scope.Affected{All: true}, p.interest.all
+	return &scope.Affected{All: true}, slices.Collect(maps.Keys(p.interest.all))
+}
+
+// advanceConcerned brings bases of no family to what changed.
+func (p *Planner) advanceConcerned(bases []*baseState, old *snapshot.Snapshot, c *change) {
+	s := p.tables.newHostsStep(c.touch, old, c.view.Snapshot)
+	if s != nil && len(c.sets) == 0 {
+		c.sets = make(map[*Class]*ResourceSet, len(bases)) // nearly all of them get another one
+	}
+	for len(bases) > 0 {
+		if bases = bases[p.advanceAll(s, bases, c):]; len(bases) > 0 {
+			p.advanceBase(bases[0], c)
+			bases = bases[1:]
+		}
+	}
+}
+
+// advanceAll brings bases to the step, up to the first for which it is not, or for which that panics.
+func (p *Planner) advanceAll(s *hostsStep, bases []*baseState, c *change) (next int) {
+	defer func() {
+		if r := recover(); r != nil {
+			bases[next].broken = true // it is made from nothing, and what panics there is told
+		}
+	}()
+	for next = 0; next < len(bases) && s != nil && bases[next].hasHosts(); next++ {
+		bs := bases[next]
+		p.tables.faults.Enter(bs)
+		old := bs.base
+		bs.base = s.advance(old)
+		p.advanceClasses(bs, c, old, false)
+	}
+	return next
+}
+
+// hasHosts reports whether a hostsStep can bring the base to a change: it is one of a Sidecar or a default scope.
+func (bs *baseState) hasHosts() bool {
+	sc := bs.base.scope
+	return !bs.broken && bs.family == nil && sc.Parts == nil && sc.Traits.Type != value.Router
 }
 
 // inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.

@@ -43,7 +43,7 @@ func (m *maker) targetKey(t workload.Target) (gen.InboundClusterKey, gen.Inbound
 	k := gen.InboundClusterKey{Mesh: m.n.Mesh.Connections, Protocol: t.Port.Protocol, IPv4: m.facts.Traits.IPv4}
 	// Selectors choose clients; what a rule says to servers is said to all.
 	if m.sees(t.Service.Host) {
-		if r := m.n.RulesFor(m.facts.Namespace, t.Service).Select(m.facts.Namespace, nil); r != nil &&
+		if r := m.n.RulesFor(m.facts.Namespace, t.Service).Select(m.facts.Namespace, value.Labels(nil).Contains); r != nil &&
 			r.Policy != nil {
 			k.Rule, k.Port = r, t.Port.Number
 		}

@@ -141,7 +141,7 @@ func (v View) prefixes(subnets []string, c ServicePort) string {
 
 // applies reports whether a match is for the scope's clients and a port.
 func (v View) applies(m *value.StreamMatch, port int) bool {
-	return (len(m.Gateways) == 0 || slices.Contains(m.Gateways, "mesh")) && v.sc.Labels.Contains(m.Labels) &&
+	return (len(m.Gateways) == 0 || slices.Contains(m.Gateways, "mesh")) && v.sc.HasLabels(m.Labels) &&
 		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || v.sc.In(m.Namespace))
 }
 

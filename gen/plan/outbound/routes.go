@@ -168,7 +168,7 @@ func (t *routeTables) Compose(name string, ends [2]*encodecache.Fragment, hosts 
 	if len(header.Bytes()) == 0 {
 		return encodecache.NewAbsent(xdstype.RouteURL, name)
 	}
-	m := hosts.Measure(measureFragment).Plus(measureFragment("", header)).Plus(measureFragment("", last))
+	m := hosts.Measure(MeasureFragment).Plus(MeasureFragment("", header)).Plus(MeasureFragment("", last))
 	p := &routeParts{t, header, last, hosts}
 	return encodecache.NewEntry(xdstype.RouteURL, name,
 		encodecache.Content{Version: encodecache.Sum(m.Sum), Size: m.Weight, Parts: p.fragments}).InRuns(p.runs)
@@ -225,7 +225,8 @@ func (p *routeParts) fragments(yield func(*encodecache.Fragment) bool) {
 	yield(p.last)
 }
 
-func measureFragment(_ string, f *encodecache.Fragment) chunked.Measure {
+// MeasureFragment is what a virtual host adds to the measure of those of a route configuration.
+func MeasureFragment(_ string, f *encodecache.Fragment) chunked.Measure {
 	return chunked.Measure{Sum: chunked.Sum(f.Sum()), Weight: len(f.Bytes())}
 }
 

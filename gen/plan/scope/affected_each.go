@@ -19,6 +19,17 @@ func Everything(k *Memo, sc *Scope) *Affected {
 	return t
 }
 
+// OnlyRoutes reports whether nothing but virtual hosts of ports that are served before and after may differ.
+func (t *Affected) OnlyRoutes() bool {
+	return !t.All && len(t.Hosts) == 0 && !t.served && !t.Virtual && t.Memo != nil
+}
+
+// OnRoutePort reports whether the route configuration of a port that is served may differ.
+func (t *Affected) OnRoutePort(port int) bool {
+	_, ok := t.routePorts[port]
+	return ok || t.Wide
+}
+
 // Services reports whether the services that a scope sees may differ.
 func (t *Affected) Services() bool { return t.All || len(t.Hosts) > 0 || t.served }
 

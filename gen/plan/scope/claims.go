@@ -183,7 +183,7 @@ func (sc *Scope) Verdicts(vs *value.VirtualService, port int, gateway string) (r
 		routed = routed || h.Leads() && len(h.Matches) == 0
 		for _, m := range h.Matches {
 			from := len(m.Gateways) > 0 && slices.Contains(m.Gateways, gateway) ||
-				len(m.Gateways) == 0 && sc.Labels.Contains(m.Labels) &&
+				len(m.Gateways) == 0 && sc.HasLabels(m.Labels) &&
 					(m.Namespace == "" || sc.In(m.Namespace))
 			verdict := byte('0')
 			if !from {

@@ -160,11 +160,11 @@ func (sc *Scope) Inside(to *Scope, k *Memo) *Affected {
 
 // AtEach notes every namespace with a service on a port.
 func (sc *Scope) AtEach(n *snapshot.Snapshot, port int) {
-	if sc.insiders == nil {
+	if !sc.noted() {
 		return
 	}
 	for svc := range n.ServicesOnPort(port) {
-		sc.insiders.note(svc.Namespace)
+		sc.note(svc.Namespace)
 	}
 }
 
@@ -175,19 +175,30 @@ func (sc *Scope) Begin(u Unit) {
 	}
 }
 
-// In reports whether the scope is of that namespace.
-func (sc *Scope) In(namespace string) bool {
+// note is that the answer to something is another one in a namespace than elsewhere.
+func (sc *Scope) note(namespace string) {
 	if sc.insiders != nil {
 		sc.insiders.note(namespace)
 	}
+	if sc.asked != nil {
+		sc.ask(question{about: ofPlace, namespace: namespace})
+	}
+}
+
+// noted reports whether somebody wants to know what is asked of the scope.
+func (sc *Scope) noted() bool { return sc.insiders != nil || sc.asked != nil }
+
+// In reports whether the scope is of that namespace.
+func (sc *Scope) In(namespace string) bool {
+	sc.note(namespace)
 	return sc.Namespace == namespace
 }
 
 // Sees reports whether what is exported so is for the scope's namespace.
 func (sc *Scope) Sees(v value.Visibility) bool {
-	if sc.insiders != nil && !v.Public {
+	if !v.Public && sc.noted() {
 		for _, ns := range v.Namespaces {
-			sc.insiders.note(ns)
+			sc.note(ns)
 		}
 	}
 	return v.VisibleTo(sc.Namespace)
@@ -201,11 +212,11 @@ func (sc *Scope) rules(n *snapshot.Snapshot, svc *value.Service) snapshot.Rules 
 
 // noteRules notes the namespaces that have rules for a service, and those to which one is exported.
 func (sc *Scope) noteRules(n *snapshot.Snapshot, svc *value.Service) {
-	if sc.insiders == nil {
+	if !sc.noted() {
 		return
 	}
 	for ns, exported := range n.RulesAbout(svc.Host) {
-		sc.insiders.note(ns)
+		sc.note(ns)
 		for _, r := range exported {
 			sc.Sees(r.Export)
 		}
@@ -214,9 +225,9 @@ func (sc *Scope) noteRules(n *snapshot.Snapshot, svc *value.Service) {
 
 // namesakes are the hosts that a name without dots is short for.
 func (sc *Scope) namesakes(n *snapshot.Snapshot, short string) []string {
-	if sc.insiders != nil {
+	if sc.noted() {
 		for _, host := range namesakes(n, short) {
-			sc.insiders.note(namespaceOf(n, host))
+			sc.note(namespaceOf(n, host))
 		}
 	}
 	return []string{short + "." + sc.Namespace + ".svc." + n.Mesh.DomainSuffix}

@@ -143,5 +143,5 @@ func (v PortView) RuleOf(svc *value.Service) *value.DestinationRule {
 		rules = v.Snapshot.RulesFor(v.Scope.Namespace, svc)
 		v.Memo.rules[k] = rules
 	}
-	return rules.Select(v.Scope.Namespace, v.Scope.Labels)
+	return rules.Select(v.Scope.Namespace, v.Scope.HasLabels)
 }

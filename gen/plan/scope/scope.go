@@ -44,6 +44,7 @@ type Scope struct {
 	listener *value.EgressListener
 	trims    *Trims
 	insiders *insiders // of an outsider's scope while its resources are made; else nil
+	asked    *inquiry  // what is asked while something is made for scopes that answer alike; else nil
 }
 
 // hostImport is one "namespace/host" of a Sidecar's egress.
@@ -85,6 +86,43 @@ func (sc *Scope) take(hosts []string) {
 	}
 }
 
+// ask is the answer to a question, which is noted where somebody wants to know.
+func (sc *Scope) ask(q question) bool {
+	yes := sc.answer(&q)
+	if sc.asked != nil {
+		sc.asked.note(q, yes)
+	}
+	return yes
+}
+
+// answer is the answer to a question, which is not noted.
+func (sc *Scope) answer(q *question) bool {
+	switch q.about {
+	case ofPlace:
+		return sc.Namespace == q.namespace
+	case ofImport:
+		return sc.imported(q.namespace, q.host)
+	case ofExclusion:
+		return sc.excludes(q.namespace, q.host)
+	case ofAlias:
+		return sc.namesAlias(q.namespace, q.host, q.alias)
+	case ofLabel:
+		got, ok := sc.Labels[q.host]
+		return ok && got == q.alias
+	}
+	return sc.imports == nil
+}
+
+// HasLabels reports whether the scope's proxies have all of labels.
+func (sc *Scope) HasLabels(labels value.Labels) bool {
+	if sc.asked != nil {
+		for _, k := range slices.Sorted(maps.Keys(labels)) {
+			sc.ask(question{about: ofLabel, host: k, alias: labels[k]})
+		}
+	}
+	return sc.Labels.Contains(labels)
+}
+
 // Imports yields the namespace and the host of each import; either may be a pattern.
 func (sc *Scope) Imports() iter.Seq2[string, string] {
 	return func(yield func(namespace, host string) bool) {
@@ -97,13 +135,25 @@ func (sc *Scope) Imports() iter.Seq2[string, string] {
 }
 
 // Wide reports whether the scope is the default one: everything that is exported to the proxy's namespace.
-func (sc *Scope) Wide() bool { return sc.imports == nil }
+func (sc *Scope) Wide() bool {
+	if sc.asked != nil {
+		return sc.ask(question{about: ofWidth})
+	}
+	return sc.imports == nil
+}
 
 // Imported reports whether an import names host in namespace ns and no exclusion does. host may be a pattern, which a
 // wider or an equal pattern imports, and which a narrower one touches; only a pattern that covers all of it excludes
 // it.
 func (sc *Scope) Imported(ns, host string) bool {
-	return sc.imports == nil || !sc.excluded(ns, host) && slices.ContainsFunc(sc.imports, func(i hostImport) bool {
+	if sc.asked != nil {
+		return sc.ask(question{about: ofImport, namespace: ns, host: host})
+	}
+	return sc.imported(ns, host)
+}
+
+func (sc *Scope) imported(ns, host string) bool {
+	return sc.imports == nil || !sc.excludes(ns, host) && slices.ContainsFunc(sc.imports, func(i hostImport) bool {
 		return i.in(ns) && (value.HostMatches(i.host, host) || strings.HasPrefix(host, "*") &&
 			value.HostMatches(host, i.host))
 	})
@@ -112,25 +162,32 @@ func (sc *Scope) Imported(ns, host string) bool {
 // importsAlias reports whether the imports by which the scope has svc name another host for it too: those of svc's
 // namespace if one of them names svc, else those of all.
 func (sc *Scope) importsAlias(svc *value.Service, alias string) bool {
+	return sc.ask(question{about: ofAlias, namespace: svc.Namespace, host: svc.Host, alias: alias})
+}
+
+func (sc *Scope) namesAlias(by, host, alias string) bool {
 	if sc.imports == nil {
 		return true
 	}
-	by, named := svc.Namespace, func(namespace, host string) bool {
+	named := func(namespace, host string) bool {
 		return slices.ContainsFunc(sc.imports, func(i hostImport) bool {
-			return i.namespace == namespace &&
-				value.HostMatches(i.host, host)
+			return i.namespace == namespace && value.HostMatches(i.host, host)
 		})
 	}
-	if !named(by, svc.Host) {
+	if !named(by, host) {
 		by = "*"
 	}
 	return named(by, alias)
 }
 
+// excluded reports whether an exclusion names host in namespace ns.
 func (sc *Scope) excluded(ns, host string) bool {
+	return sc.ask(question{about: ofExclusion, namespace: ns, host: host})
+}
+
+func (sc *Scope) excludes(ns, host string) bool {
 	return slices.ContainsFunc(sc.exclude, func(i hostImport) bool {
-		return i.in(ns) &&
-			value.HostMatches(i.host, host)
+		return i.in(ns) && value.HostMatches(i.host, host)
 	})
 }
 
@@ -182,7 +239,7 @@ func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	for vs := range n.VirtualServicesTo(host) {
 		if sc.SeesVirtualService(vs) && slices.Contains(vs.Gateways, "mesh") {
 			found = true
-			p, whole := destinationPorts(vs, host, sc.Namespace)
+			p, whole := sc.destinationPorts(vs, host)
 			ports, all = append(ports, p...), all || whole
 		}
 	}
@@ -249,7 +306,7 @@ func (sc *Scope) each(n *snapshot.Snapshot, candidates iter.Seq[*value.Service])
 
 // Rule is the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
 func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.DestinationRule {
-	return sc.rules(n, svc).Select(sc.Namespace, sc.Labels)
+	return sc.rules(n, svc).Select(sc.Namespace, sc.HasLabels)
 }
 
 // SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one

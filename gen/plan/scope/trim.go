@@ -47,9 +47,8 @@ func trimmed(k trimKey) *value.Service {
 	return &out
 }
 
-// destinationPorts are the ports at which vs routes to host for clients of a namespace; whole, if a destination names
-// none.
-func destinationPorts(vs *value.VirtualService, host, client string) (ports []int, whole bool) {
+// destinationPorts are the ports at which vs routes to host for the scope's proxies; whole, if a destination names none.
+func (sc *Scope) destinationPorts(vs *value.VirtualService, host string) (ports []int, whole bool) {
 	add := func(d value.Destination) {
 		switch {
 		case d.Host != host:
@@ -61,7 +60,7 @@ func destinationPorts(vs *value.VirtualService, host, client string) (ports []in
 	}
 	for _, r := range vs.HTTP {
 		if len(r.Matches) > 0 && !slices.ContainsFunc(r.Matches, func(m *value.HTTPMatch) bool {
-			return m.Namespace == "" || m.Namespace == client
+			return m.Namespace == "" || sc.In(m.Namespace)
 		}) {
 			continue
 		}

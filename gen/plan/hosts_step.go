@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
+	"github.com/pilotd/pilotd/snapshot"
+	"github.com/pilotd/pilotd/snapshot/chunked"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// hostsStep is what a change that concerns virtual hosts alone makes of scopes that are no differences from others,
+// such as those of Sidecars. It is worked out once for all that answer alike, and what some of them hold as one chunk
+// becomes one chunk.
+//
+// Owned by the config goroutine, while the change is planned.
+type hostsStep struct {
+	tables *Tables
+	touch  *scope.Affected
+	old, n *snapshot.Snapshot
+	kinds  map[value.Traits]*kindStep
+	kind   value.Traits // the one that was asked for last, and what is made for it
+	last   *kindStep
+}
+
+// kindStep is a hostsStep for proxies with the same Traits.
+type kindStep struct {
+	ports   map[int]*scope.Alike[*chunked.Patch[*encodecache.Fragment]]
+	sniffed scope.Alike[section.Edits]
+}
+
+// newHostsStep is the step of a change; nil if it concerns more than virtual hosts.
+func (t *Tables) newHostsStep(touch *scope.Affected, old, n *snapshot.Snapshot) *hostsStep {
+	if !touch.OnlyRoutes() {
+		return nil
+	}
+	return &hostsStep{tables: t, touch: touch, old: old, n: n, kinds: map[value.Traits]*kindStep{}}
+}
+
+// of is what is made for proxies with the same Traits.
+func (s *hostsStep) of(k value.Traits) *kindStep {
+	if s.last != nil && s.kind == k {
+		return s.last
+	}
+	out := s.kinds[k]
+	if out == nil {
+		out = &kindStep{ports: map[int]*scope.Alike[*chunked.Patch[*encodecache.Fragment]]{}}
+		s.kinds[k] = out
+	}
+	s.kind, s.last = k, out
+	return out
+}
+
+// advance is b brought to the Snapshot of the step; b itself if nothing changes.
+func (s *hostsStep) advance(b *base) *base {
+	kind := s.of(b.scope.Traits)
+	var hosts []portEdit
+	var routes []chunked.Edit[*encodecache.Entry]
+	for _, had := range b.hosts {
+		if !s.touch.OnRoutePort(had.port) {
+			continue
+		}
+		next := s.patch(kind, b.scope, had.port).Of(had.hosts)
+		if next == had.hosts {
+			continue
+		}
+		now := &portHosts{port: had.port, ends: had.ends, hosts: next}
+		hosts = append(hosts, portEdit{had.port, now})
+		r := s.tables.compose(now)
+		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: r.Name(), Value: r, Delete: r.Absent()})
+	}
+	sniffed := kind.sniffed.Get(b.scope, s.sniffed)
+	if len(routes)+len(sniffed) == 0 {
+		return b
+	}
+	next := *b
+	next.snap = s.n
+	next.hosts = b.hosts.edited(hosts)
+	next.routes = b.routes.Apply(append(routes, sniffed.List()...))
+	if next.routes == b.routes {
+		return b
+	}
+	next.parts = s.tables.moveParts(&move{from: b, to: b.scope, n: s.n, touch: s.touch})
+	return &next
+}
+
+// patch is what becomes of the virtual hosts of a port.
+func (s *hostsStep) patch(k *kindStep, sc *scope.Scope, port int) *chunked.Patch[*encodecache.Fragment] {
+	made := k.ports[port]
+	if made == nil {
+		made = &scope.Alike[*chunked.Patch[*encodecache.Fragment]]{}
+		k.ports[port] = made
+	}
+	return made.Get(sc, func(sc *scope.Scope) *chunked.Patch[*encodecache.Fragment] {
+		list := s.tables.hostEdits(sc.OnPort(s.n, port, s.touch.Memo), s.touch)
+		return chunked.NewPatch(list, s.tables.sections.hosts, outbound.MeasureFragment)
+	})
+}
+
+// sniffed are the route configurations that services have of their own.
+func (s *hostsStep) sniffed(sc *scope.Scope) (out section.Edits) {
+	for host := range s.touch.EachSniffed(sc, s.old, s.n) {
+		for _, r := range s.tables.SniffedRoutes(s.old, sc, host) {
+			out.Drop(r.Name())
+		}
+		for _, r := range s.tables.SniffedRoutes(s.n, sc, host) {
+			section.Put(&out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/gen/plan/outbound"
+)
+
+// portHosts are the virtual hosts of one port's route configuration. Immutable.
+type portHosts struct {
+	port  int
+	ends  [2]*encodecache.Fragment // what the route configuration has before and after them
+	hosts outbound.VirtualHosts
+}
+
+// name is the name of the port's route configuration.
+func (h *portHosts) name() string { return strconv.Itoa(h.port) }
+
+// portList is a list of shared HTTP ports, by number: few, so that it is copied as a whole. Immutable.
+type portList []*portHosts
+
+// portEdit replaces what a port has; now is nil where it is not served any more.
+type portEdit struct {
+	port int
+	now  *portHosts
+}
+
+// get is what a port has; nil if it is not served.
+func (l portList) get(port int) *portHosts {
+	at, ok := l.find(port)
+	if !ok {
+		return nil
+	}
+	return l[at]
+}
+
+func (l portList) find(port int) (int, bool) {
+	return slices.BinarySearchFunc(l, port, func(h *portHosts, port int) int { return cmp.Compare(h.port, port) })
+}
+
+// edited is l with edits, which are sorted by port; l itself if there are none.
+func (l portList) edited(edits []portEdit) portList {
+	if len(edits) == 0 {
+		return l
+	}
+	out := make(portList, 0, len(l)+len(edits))
+	for _, e := range edits {
+		at, ok := l.find(e.port)
+		out, l = append(out, l[:at]...), l[at:]
+		if ok {
+			l = l[1:]
+		}
+		if e.now != nil {
+			out = append(out, e.now)
+		}
+	}
+	return append(out, l...)
+}
+
+// ports yields the ports.
+func (l portList) ports(yield func(int) bool) {
+	for _, h := range l {
+		if !yield(h.port) {
+			return
+		}
+	}
+}
