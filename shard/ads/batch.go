@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Batch is the content of one response. The Sessions that are sent the same Batch are sent the same bytes, nonce
-// included. Immutable but for what is worked out on demand, which the worker that owns the Differ does.
+// Batch is the content of one response. Sessions that get the same Batch send the same bytes, nonce included. It is
+// immutable but for what is worked out on demand; the worker that owns the Differ does that.
 type Batch struct {
 	TypeURL string
 	Delta   bool
@@ -18,18 +18,20 @@ type Batch struct {
 	// Version is the version_info; State-of-the-World only.
 	Version string
 	Entries []*encodecache.Entry
-	// Section, unless it is empty, is what the Entries are all of: its chunks are shared with other Batches.
+	// Section has the same resources as Entries, in chunks that are shared with other Batches. It is empty where the
+	// Entries are not a whole Section.
 	Section Section
 	// Removed are the removed_resources; Delta only.
 	Removed []string
 
-	// label is what those who were sent the response keep of it.
+	// label is what a Session remembers of the response once it is sent.
 	label *label
-	// items are what the response changes or repeats on purpose; the Entries of a complete one hold more. Those of a
-	// whole are worked out on demand: see about.
+	// items are the resources that the response changes, or repeats on purpose. A response that must be complete has more
+	// Entries than items. Where whole is set they are worked out on demand: see about.
 	items []item
 	whole *whole
-	// changed are the names among items that exist, added those that the client did not have; worked out on demand.
+	// changed are the names of the items that exist, added those of them that the client did not have. Both are worked out
+	// on demand.
 	changed, added *Names
 	named          bool
 	// all are the names of the items; worked out on demand.
@@ -45,7 +47,8 @@ type undoKey struct {
 	accepted had
 }
 
-// item is one resource that a Batch is about: what the client had (nil: nothing, or unknown) and gets (nil: it goes).
+// item is one resource that a Batch is about: what the client had (nil: nothing, or it is not known) and what it gets
+// (nil: the resource is removed).
 type item struct {
 	name     string
 	old, new *encodecache.Entry
@@ -55,8 +58,8 @@ type item struct {
 
 func (it item) exists() bool { return it.new != nil }
 
-// undone is have with what the response changed put back as accepted has it; all that were at the same state get the
-// same pointer.
+// undone returns have with undo applied: what the response changed is as accepted has it. Callers at the same state get
+// the same pointer.
 func (b *Batch) undone(have *Resources, accepted had, undo []chunked.Edit[*encodecache.Entry]) *Resources {
 	key := undoKey{have, accepted}
 	if c, ok := b.undos[key]; ok {
@@ -70,7 +73,7 @@ func (b *Batch) undone(have *Resources, accepted had, undo []chunked.Edit[*encod
 	return c
 }
 
-// about returns the items.
+// about returns the items, and works them out if nobody has asked before.
 func (b *Batch) about() []item {
 	if b.whole != nil {
 		b.items, b.whole = b.whole.items(), nil
@@ -78,7 +81,7 @@ func (b *Batch) about() []item {
 	return b.items
 }
 
-// sameContent reports whether a client that has a need not be sent b.
+// sameContent reports whether a client that has a already has what b says.
 func sameContent(a, b *encodecache.Entry) bool {
 	return a == b || a != nil && b != nil && a.Sum() == b.Sum()
 }
@@ -123,7 +126,7 @@ func (b *Batch) entry(name string) *encodecache.Entry {
 	return b.Entries[i]
 }
 
-// mentioned remembers the last answer of mention about one thing.
+// mentioned remembers the last answer of mention.
 type mentioned struct {
 	of  *Names
 	yes bool
@@ -136,11 +139,11 @@ func (m *mentioned) in(items func() []item, names *Names) bool {
 	return m.yes
 }
 
-// mentionBudget is how many bytes mention searches before it assumes the worst.
+// mentionBudget is how many bytes mention searches. After that it answers true, which only costs a wait.
 const mentionBudget = 4 << 20
 
-// mention reports whether one of items may contain one of names. The names of a protobuf message stand in its bytes as
-// they are.
+// mention reports whether one of items may contain one of names. It searches the encoded bytes, in which a protobuf
+// message has its strings as they are.
 func mention(items []item, names *Names) bool {
 	budget := mentionBudget
 	for _, it := range items {

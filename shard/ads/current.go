@@ -1,8 +1,8 @@
 package ads
 
-// Current reports whether a client proves by the first request of its stream to have what is desired: all clusters, or
-// all listeners, at their versions. One that asks for endpoints or routes first has something that waits for them
-// (protocol.md 1).
+// Current reports whether the first request of a stream proves that the client has what is desired: all clusters, or
+// all listeners, at their versions. A client that asks for endpoints or routes first has something that waits for them
+// (protocol.md 1), so it proves nothing.
 func (b *Differ) Current(r *Request, desired Desired) bool {
 	typ, served := b.rows.Of(r.TypeURL)
 	if !served || !b.rows.Row(typ).Complete || r.Names != nil || r.Subscribe != nil && !r.Subscribe.Contains(wildcard) {

@@ -51,7 +51,7 @@ func NewDiffer(rows *xdstype.Table, table *NamesTable, verdicts *Verdicts, nonce
 	return b
 }
 
-// Turn ends a pass: what is asked from now on gets new nonces.
+// Turn ends a pass. Responses that are asked for from now on get new nonces.
 func (b *Differ) Turn() {
 	clear(b.effects[:cap(b.effects)])
 	if b.answers != nil && len(b.answers)+len(b.digests)+len(b.empties)+len(b.unions)+len(b.batches)+len(b.gaps) == 0 {
@@ -76,14 +76,14 @@ func (b *Differ) union(x, y *Names) *Names {
 	return u
 }
 
-// question is everything that determines an answer.
+// question is all that an answer depends on. It is a key: equal questions of one pass get the same answer.
 type question struct {
 	kind     kind
 	sub      Subscription
 	from, to *Resources
-	// force are names to send whatever the client has.
+	// force are names of resources to send whatever the client has.
 	force *Names
-	// skip are those that leave some resources to the client: nothing is said about these.
+	// skip has the resources of which the client keeps a version that is not known here: no response mentions these.
 	skip *Quarantine
 	// keep leaves what is gone with the client, for now.
 	keep bool
@@ -91,24 +91,24 @@ type question struct {
 	sum digest
 }
 
-// kind is the type and manner of a response.
+// kind is the type of a response, the variant of the protocol, and the sort of client.
 type kind struct {
 	row   *xdstype.Row
 	delta bool
-	// fallback gives names that do not exist an empty resource.
+	// fallback tells that a name that does not exist is answered with an empty resource.
 	fallback bool
 	// sidecar tells that the client is one.
 	sidecar bool
 }
 
-// answer is what a client is to be sent, and where that leaves it.
+// answer is what a client is to be sent, and what it has afterwards.
 type answer struct {
 	to  *Resources
 	sum digest
 	// kept reports that to has something that is no longer desired.
 	kept bool
-	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first
-	// client may have it.
+	// items are what is to be sent; none when there is nothing to say. batch is the response, made when the first client
+	// may be sent it.
 	items []item
 	batch *Batch
 	mentioned
@@ -119,7 +119,7 @@ func (a *answer) mentions(names *Names) bool {
 	return a.mentioned.in(func() []item { return a.items }, names)
 }
 
-// ask returns the answer to q, which the pass may know already.
+// ask returns the answer to q. It is worked out once in a pass.
 func (b *Differ) ask(q question) *answer {
 	if a, ok := b.answers[q]; ok {
 		return a
@@ -140,7 +140,7 @@ func (b *Differ) work(q question) *answer {
 		if q.skip.leaves(it.name) {
 			return
 		}
-		if q.keep && gone && !q.force.Contains(it.name) { // what is forced, the client may not have
+		if q.keep && gone && !q.force.Contains(it.name) { // the client may not have what is forced
 			kept = append(kept, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: it.old})
 			return
 		}
@@ -160,7 +160,7 @@ func (b *Differ) work(q question) *answer {
 	}
 	a.items = b.forced(q, items)
 	if !q.kind.delta && !q.kind.row.Complete && !slices.ContainsFunc(a.items, item.exists) {
-		a.items = nil // a response in part cannot say that something is gone
+		a.items = nil // where responses need not be complete, absence says nothing
 	}
 	return a
 }

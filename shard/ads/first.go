@@ -8,8 +8,8 @@ import (
 
 // firstAnswer answers the first request of a type. What the client proves to have by its versions is not sent again,
 // with the exceptions of protocol.md 1, 2 and 6: a client in doubt, endpoints that a warming cluster waits for, and the
-// first response of the stream. False is that it may not be sent yet: routes that are new to a client with routes in
-// use wait for new clusters as ever (protocol.md 11).
+// first response of the stream. It returns false if the answer must wait: routes that are new to a client with routes
+// in use wait for new clusters, as always (protocol.md 11).
 func (t *turn) firstAnswer(typ xdstype.Type, goal *Resources) bool {
 	st := &t.types[typ]
 	if t.row(typ).Mentions != xdstype.None && t.renews(typ, goal) &&
@@ -36,9 +36,10 @@ func (t *turn) renews(typ xdstype.Type, goal *Resources) bool {
 	return st.version != "" && st.version != t.differ.whole(t.kind(typ), st.sub, goal).sum.version()
 }
 
-// firstSotW answers a State-of-the-World request. A version proves that the client accepted these names at these
-// versions, not that it has kept them: one that unsubscribes forgets, keeps the version, and may subscribe again on a
-// later stream. That is told from a client that connects again by what it answered on this stream before: nothing.
+// firstSotW answers a State-of-the-World request. A version proves that the client once accepted these names at these
+// versions, not that it still has them: a client that unsubscribes drops the resources, keeps the version, and may
+// subscribe again. A client that has just connected again is known by this: it has not answered anything on this
+// stream.
 func (t *turn) firstSotW(typ xdstype.Type, goal *Resources) {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -53,15 +54,15 @@ func (t *turn) firstSotW(typ xdstype.Type, goal *Resources) {
 		t.to(typ, goal, false) // the endpoints of clusters that have just changed, or the proof
 		return
 	}
-	batch := t.differ.wholeBatch(k, st.sub, goal) // also when nothing of these names exists: the answer tells so
+	batch := t.differ.wholeBatch(k, st.sub, goal) // also when none of these names exists: an empty answer says so
 	t.send(typ, batch, goal, sum)
 	if !knows {
 		t.followWhole(typ, batch)
 	}
 }
 
-// firstDelta answers a Delta request. A client that has nothing and asks for all there is gets a response without
-// resources where there are none (protocol.md 13): it would wait for the first one.
+// firstDelta answers a Delta request. A client that has nothing and asks for everything gets an empty response where
+// there are no resources (protocol.md 13), for it waits for a first one.
 func (t *turn) firstDelta(typ xdstype.Type, goal *Resources) {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -92,8 +93,7 @@ func (t *turn) firstDelta(typ xdstype.Type, goal *Resources) {
 	}
 }
 
-// nothing returns the response without resources, one for all that are to get it in this pass. Its digest is that of no
-// resources.
+// nothing returns the response without resources, the same for all that get it in this pass.
 func (b *Differ) nothing(k kind) *Batch {
 	key := question{kind: k, keep: true}
 	a, ok := b.answers[key]
@@ -104,7 +104,8 @@ func (b *Differ) nothing(k kind) *Batch {
 	return a.batch
 }
 
-// reconcile returns what a Delta client lacks that says what it has; nil when nothing.
+// reconcile returns the response with what a Delta client lacks by its own account (its initial_resource_versions); nil
+// if it lacks nothing.
 func (t *turn) reconcile(typ xdstype.Type, goal *Resources) *Batch {
 	st := &t.types[typ]
 	k := t.kind(typ)
@@ -121,7 +122,7 @@ func (t *turn) reconcile(typ xdstype.Type, goal *Resources) *Batch {
 	return batch
 }
 
-// gap is what a Delta client that comes back has and should have: those with equal ones share the response.
+// gap is what a Delta client that comes back has, and what it should have. Clients with the same gap share a response.
 type gap struct {
 	wholeKey
 	fingerprint fingerprint
@@ -129,8 +130,8 @@ type gap struct {
 	believe     bool
 }
 
-// fill returns the response that brings a client with those versions to all of w; nil when it has that. The names that
-// it has are not what it subscribes to; those that no longer exist are removed.
+// fill returns the response that brings a client with the versions in has to all of w; nil if it has all of it. has may
+// name resources that the client does not subscribe to; of these, the response removes those that no longer exist.
 func (b *Differ) fill(g gap, w *whole, has map[string]string) *Batch {
 	out := &Batch{TypeURL: g.kind.row.URL, Delta: true}
 	for _, e := range w.entries {

@@ -6,23 +6,24 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// A stream that ends without any response counts as failed, and its client waits longer before each next one
-// (protocol.md 2). So a client that has everything is sent something that it has: with Delta an empty response; with
-// State-of-the-World, where a root is complete and an empty one takes everything away, the smallest resource of a type
-// that may be answered in part.
+// To a client, a stream that ends without any response has failed, and it waits longer before it tries again
+// (protocol.md 2). So a client that has everything is still sent something. With Delta this is an empty response. With
+// State-of-the-World an empty response for clusters or listeners would remove them all; there it is the smallest
+// resource of a type whose responses need not be complete.
 
 // ProofWait is how long a State-of-the-World stream may go without a response while its client has all that it asked
-// for: for that long another type may be asked for, or change. Clients ask for all types at once when they connect
-// again, but requests queue in a storm.
+// for. In that time the client may ask for another type, or something may change, which makes the extra response
+// unnecessary. Clients ask for all types at once when they connect again, but requests queue in a storm.
 const ProofWait = 5 * time.Second
 
-// proves reports whether a client that has all of a type need not be sent that again, and sees to it that its stream
-// has a response: the smallest resource of a type that may be answered in part, or in the end of a root. A root that is
-// asked for by name, or what does not exist, is small, and is sent at once.
+// proves reports whether a client that has all of a type need not be sent that again. It makes sure that the stream
+// gets some response: the smallest resource of a type whose responses need not be complete, or, when ProofWait is over,
+// a root type in full. Roots that are asked for by name, or do not exist, are small: they are sent at once, and proves
+// returns false.
 //
-// So only a client whose roots are wildcards is kept waiting. What it asks for late on a stream, and has a version of,
-// it asks for because of a response: then it has answered one. A client with names asks when its application does, and
-// may have dropped what its version tells.
+// So only a client that subscribes to all clusters and listeners waits. What such a client asks for later on the stream
+// it asks for because of a response that it has answered. A client that subscribes by name asks when its application
+// does, and may have dropped what its version stands for.
 func (t *turn) proves(typ xdstype.Type, goal *Resources) bool {
 	st := &t.types[typ]
 	switch {
@@ -41,7 +42,7 @@ func (t *turn) proves(typ xdstype.Type, goal *Resources) bool {
 	return least != nil
 }
 
-// overdue sends the smaller of the roots, in full, to a client that has not got anything else by now.
+// overdue sends the smaller of the root types, in full, to a client that has been sent nothing else until now.
 func (t *turn) overdue() {
 	if t.proveBy.IsZero() || t.now.Before(t.proveBy) {
 		return

@@ -32,8 +32,8 @@ func (s *Session) upstream(typ xdstype.Type) Desired {
 	return s.desired
 }
 
-// late reports whether a type holds back its followers for longer than order may cost. One that becomes warm gets its
-// credit back by time instead.
+// late reports whether a type has held back the types that follow it for as long as it may. Types that clients ACK only
+// when they are warm are never late: they get their credit back by time instead.
 func (s *Session) late(typ xdstype.Type) bool {
 	st := &s.types[typ]
 	return !s.warms(typ) && st.waiting && st.blocked && !s.now.Before(st.newest().since.Add(CreditWait))
@@ -53,7 +53,7 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 	}
 	goal := t.goal(typ, desired)
 	if t.row(typ).OnDemand && goal.section().Len() == 0 {
-		st.at = desired // nothing is made yet, or what is made was refused: the client keeps what it has
+		st.at = desired // nothing is made yet, or the client refused what was made: it keeps what it has
 		return
 	}
 	if st.first {
@@ -84,8 +84,8 @@ func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 	return r.view.is
 }
 
-// to sends what brings a type to goal; keep leaves with the client what goal has no more. False is that it may not be
-// sent yet.
+// to sends what a type lacks of goal. With keep the client keeps what goal no longer has. It returns false if this must
+// wait.
 func (t *turn) to(typ xdstype.Type, goal *Resources, keep bool) bool {
 	st := &t.types[typ]
 	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(),
@@ -106,7 +106,7 @@ func (t *turn) to(typ xdstype.Type, goal *Resources, keep bool) bool {
 	return true
 }
 
-// send sends batch, which leaves the client with to.
+// send sends batch. The client then has to.
 func (t *turn) send(typ xdstype.Type, batch *Batch, to *Resources, sum digest) {
 	st := &t.types[typ]
 	st.have, st.sum, st.force, st.blocked = to, sum, nil, false
@@ -121,9 +121,9 @@ func (t *turn) send(typ xdstype.Type, batch *Batch, to *Resources, sum digest) {
 	t.emit(Effect{Kind: Send, Type: typ, TypeURL: batch.TypeURL, Batch: batch})
 }
 
-// follow has the endpoints of the clusters that batch changes sent after it: Envoy warms a changed cluster until they
-// come, and does not ask (protocol.md 9). A client that has not asked for EDS yet gets them in full when it does. Of
-// types that nothing warms, nothing follows.
+// follow marks the endpoints of the clusters that batch changes, so that they are sent after it: Envoy keeps a changed
+// cluster warming until they come, and does not ask for them (protocol.md 9). A client that has not asked for EDS yet
+// gets them in full when it does. It does nothing for types whose resources do not warm.
 func (t *turn) follow(typ xdstype.Type, batch *Batch) {
 	warmer := t.rows.WarmedBy(typ)
 	if warmer == xdstype.None {
@@ -134,7 +134,7 @@ func (t *turn) follow(typ xdstype.Type, batch *Batch) {
 	eds.force = t.differ.union(eds.force, changed)
 }
 
-// followWhole is follow after a first CDS response that may change every cluster.
+// followWhole does what follow does after a first CDS response, which may change every cluster.
 func (t *turn) followWhole(typ xdstype.Type, batch *Batch) {
 	warmer := t.rows.WarmedBy(typ)
 	if warmer == xdstype.None {
@@ -147,8 +147,8 @@ func (t *turn) followWhole(typ xdstype.Type, batch *Batch) {
 	t.follow(typ, batch)
 }
 
-// warming reports whether routes name a cluster that was new in a CDS response that is not ACKed yet. The wait is
-// bounded. Resources of a type that mentions no other are never held back.
+// warming reports whether routes may name a cluster that was new in a CDS response which is not ACKed yet: then they
+// wait, for CreditWait at most. Types that name no other type never wait.
 func (t *turn) warming(typ xdstype.Type, routes interface{ mentions(*Names) bool }) bool {
 	named := t.row(typ).Mentions
 	if named == xdstype.None {
@@ -165,9 +165,9 @@ func (t *turn) warming(typ xdstype.Type, routes interface{ mentions(*Names) bool
 	return false
 }
 
-// removals takes away what was kept, when all that replaces it is in place or the wait is over: first clusters, then,
-// when the client has had time to unsubscribe from what belonged to them, the rest. Listeners that go are taken away at
-// once: another one may have the address.
+// removals sends the removals that were put off, once all that replaces them is in place or RemovalWait is over:
+// clusters first; then, when the client has had time to unsubscribe from what belonged to these, the other types.
+// Listeners are never put off, for a new one may have the same address.
 func (t *turn) removals() {
 	if !t.keeps() {
 		t.removeBy = time.Time{}
@@ -202,8 +202,8 @@ func (s *Session) keeps() bool {
 	return false
 }
 
-// settled reports whether the client has accepted all that is desired but the removals. CDS need not be ACKed:
-// the ACK may wait for secrets.
+// settled reports whether the client has accepted all that is desired but the removals. It does not wait for the ACK of
+// CDS, which may depend on secrets.
 func (s *Session) settled() bool {
 	for typ := range s.types {
 		st := &s.types[typ]

@@ -10,9 +10,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// Quarantine are what a client is not sent for now, by resource: what it refused, and what is to be tried later. A
-// Differ interns them, so that clients that refuse the same share what follows. Immutable but for the memory of mask;
-// nil is none.
+// Quarantine is what a client is not sent for now: resources and parts that it refused, and those that are to be tried
+// later. A Differ interns Quarantines, so that clients which refuse the same share what follows from it. It is
+// immutable but for the memory of mask; nil holds back nothing.
 type Quarantine struct {
 	set quarantined
 	sum chunked.Sum
@@ -29,14 +29,15 @@ type masked struct{ of, is weak.Pointer[Resources] }
 
 // held is what is held back of one resource. Immutable.
 type held struct {
-	// parts are held back one by one: the content that is refused, and what the client has instead, or nothing.
+	// parts are held back one by one. Each has the content that is refused, and what the client has instead, if anything.
 	parts map[string]heldPart
-	// like is the resource that the client accepted last; it is sent when the parts come to the same.
+	// like is the resource that the client accepted last. Where what is left has the same content, like is used, so that
+	// the client sees no change.
 	like *encodecache.Entry
 
-	// whole tells that the resource is held back when it has, but for its parts, the content refused. good is what the
-	// client has instead; leave tells that it keeps what it has, which is not known here: then it counts as having
-	// nothing, and nothing is said about it.
+	// whole tells that the resource is held back while it has, apart from parts, the content refused. good is what the
+	// client has instead. leave tells that the client keeps what it has, which is not known here: it then counts as having
+	// nothing, and no response mentions the resource.
 	whole, leave bool
 	refused      encodecache.Sum
 	good         *encodecache.Entry
@@ -100,7 +101,7 @@ func (h *held) without(k kind, e *encodecache.Entry) *encodecache.Entry {
 	})
 }
 
-// leaves reports whether nothing is to be said about a resource.
+// leaves reports whether no response may mention a resource.
 func (h *Quarantine) leaves(name string) bool {
 	if h == nil {
 		return false
@@ -109,12 +110,12 @@ func (h *Quarantine) leaves(name string) bool {
 	return ok && it.leave
 }
 
-// quarantines interns Quarantine.
+// quarantines interns Quarantines by their content. Its pointers are weak.
 type quarantines map[chunked.Sum]weak.Pointer[Quarantine]
 
 const quarantinesSlack = 64
 
-// quarantine interns a set. What it costs depends on how much of the set is new.
+// quarantine interns a set. It costs what is new of the set.
 func (b *Differ) quarantine(set quarantined) *Quarantine {
 	if set.Len() == 0 {
 		return nil
@@ -149,8 +150,8 @@ type view struct {
 // maxMasks bounds how many answers of mask one Quarantine remembers.
 const maxMasks = 4
 
-// mask returns c as a client with those Quarantine should have it. before is the last such view of the same client:
-// what differs is worked out from there. Clients with the same c and Quarantine get the same pointer.
+// mask returns the view of c of a client with the Quarantine h. It starts from before, the last view of the same
+// client, and works out what differs. Clients with the same c and h get the same pointer.
 func (b *Differ) mask(k kind, c *Resources, h *Quarantine, before view) view {
 	if h == nil || c == nil {
 		return view{c, h, c}

@@ -9,26 +9,26 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// record is what is told about one type of a stream to people. Every stream has one of each type: it is small, and what
-// most do not need it points to.
+// record is what debug pages say about one type of one stream. There are many of them, so that it is small and points
+// to what most do not need.
 type record struct {
 	sentLast, ackedLast stamp
 	responses           int
 	refusals            *refusals // nil until the first
 }
 
-// refusals are what is told about what was refused.
+// refusals is what debug pages say about what the client refused.
 type refusals struct {
 	last    stamp // none when nothing is held back any more
 	message string
 	count   int
 }
 
-// label is what a response is known by, shared by all that were sent it.
+// label names a response on debug pages. All Sessions that were sent the response share it.
 type label struct{ nonce, version string }
 
-// stamp is a response and when something was said of it, in nanoseconds of Unix time by the clock of the caller,
-// which must not jump. Its label is nil for none.
+// stamp is a response, and when it was sent, ACKed or refused: nanoseconds of Unix time by the caller's clock, which
+// must not jump. A stamp without a label stands for no response.
 type stamp struct {
 	label *label
 	at    int64
@@ -50,7 +50,7 @@ func (s stamp) mark() Mark {
 // maxRecorded is how much of an error is kept.
 const maxRecorded = 4 << 10
 
-// nonce is that of the newest response; empty before the first.
+// nonce returns the nonce of the newest response; empty before the first.
 func (r *record) nonce() string {
 	if r.sentLast.label == nil {
 		return ""
@@ -63,7 +63,7 @@ func (r *record) sent(b *Batch, now time.Time) {
 	r.responses++
 }
 
-// acked notes an ACK; whole is that nothing of the type is held back any more.
+// acked notes an ACK. whole tells that nothing of the type is held back any more.
 func (r *record) acked(b *Batch, now time.Time, whole bool) {
 	r.ackedLast = stamp{b.label, now.UnixNano()}
 	if whole && r.refusals != nil {
@@ -76,11 +76,12 @@ func (r *record) refused(b *Batch, now time.Time, message string) {
 		r.refusals = &refusals{}
 	}
 	r.refusals.last = stamp{b.label, now.UnixNano()}
-	r.refusals.message = strings.Clone(message[:min(len(message), maxRecorded)]) // a part of it would keep all of it
+	// a substring would keep the whole message in memory
+	r.refusals.message = strings.Clone(message[:min(len(message), maxRecorded)])
 	r.refusals.count++
 }
 
-// Status is what is to be told about one type of a Session.
+// Status is what debug pages say about one type of a Session.
 type Status struct {
 	// Watched is whether the client asked for the type.
 	Watched bool
@@ -92,15 +93,15 @@ type Status struct {
 	Sent, Acked, Refused Mark
 	// Error is why Refused was refused.
 	Error string
-	// Held are resources that the client refused and is not sent again until they change.
+	// Held are the names of resources that the client refused. It is not sent them again until they change.
 	Held []string
-	// Responses and Refusals count.
+	// Responses and Refusals are how many there were on this stream.
 	Responses, Refusals int
-	// Waiting is that a response is not answered yet, Pending that something waits for that.
+	// Waiting tells that the client has not answered a response yet, Pending that something waits for its answer.
 	Waiting, Pending bool
 }
 
-// Status tells about one type.
+// Status returns the Status of one type.
 func (s *Session) Status(t xdstype.Type) Status {
 	st := &s.types[t]
 	out := Status{
@@ -118,8 +119,8 @@ func (s *Session) Status(t xdstype.Type) Status {
 // Subscription returns what the client asks for of a type.
 func (s *Session) Subscription(t xdstype.Type) Subscription { return s.types[t].sub }
 
-// Has yields what the client was sent of a type and has not been told to drop, by name: what it has, once it has ACKed
-// all.
+// Has yields, by name, what the client was sent of a type and not told to drop: what it has once it has ACKed
+// everything.
 func (s *Session) Has(b *Differ, t xdstype.Type) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
 		st := &s.types[t]

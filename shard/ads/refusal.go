@@ -25,10 +25,10 @@ const maxRefusals = 64
 // back until its content changes or is gone, whatever else changes in the resource.
 type refusal struct {
 	// Owned by the worker goroutine.
-	units  map[string][]*suspect // that are not acquitted, by resource
+	units  map[string][]*suspect // suspects that are not acquitted, by resource
 	count  int                   // of units,
 	paid   int                   // and how many of them the Verdicts know of
-	dirty  map[string]struct{}   // resources whose units have changed since set was brought along
+	dirty  map[string]struct{}   // resources whose units have changed since set was brought up to date
 	set    quarantined
 	holds  *Quarantine
 	view   view
@@ -36,17 +36,18 @@ type refusal struct {
 	sub    Subscription // and with which subscription
 	groups []*group     // to be tried, the next at the end
 	trial  []*suspect   // being tried
-	split  bool         // trial is one half of a bad group, of which the other is the last in groups
-	asOf   uint64       // how many responses had been sent when the trial was chosen
+	split  bool         // trial is one half of a bad group; the other half is the last of groups
+	asOf   uint64       // how many responses there had been when the trial was chosen
 	streak int          // refusals since the last ACK
 
-	left    []string   // resources that were left to the client, until something is said about them
-	hearsay []*suspect // held back because of what others say, and not tried here
-	own     bool       // something else was found here since
+	// resources of which the client keeps a version that is not known here, until a response mentions them
+	left    []string
+	hearsay []*suspect // held back because of what other Sessions found, and not tried here
+	own     bool       // since then this Session has found something else
 	message string     // the client's last
 }
 
-// group are suspects that are not decided about; bad is that one of them at least is to blame.
+// group is a number of suspects that are not decided about. bad tells that at least one of them is to blame.
 type group struct {
 	items []*suspect
 	bad   bool
@@ -84,8 +85,8 @@ type suspect struct {
 	origins []any // of one that is noted
 }
 
-// refused is a NACK of f. The response is corrected: what was bad goes back to the last good version, or away; all else
-// of it is sent again, so that the ACK of the correction makes the client's versions true.
+// refused takes the NACK of f. It corrects the response: what is bad goes back to the last good version, or away; all
+// else is sent again, so that after the ACK of the correction the client has what its versions say.
 func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	st := &t.types[typ]
 	st.log.refused(f.batch, t.now, message)
@@ -102,7 +103,7 @@ func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	suspects, explained := t.suspects(typ, f)
 	if r.count+len(suspects) > maxOwnSuspects || !t.differ.verdicts.room(len(suspects)) {
 		t.emit(Effect{Kind: Refused, Type: typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: r.message})
-		return // there is no room for a search: only a change is sent
+		return // there is no room for a search: the client is sent something only when it changes
 	}
 	t.report(typ, f.batch, t.attribute(typ, f, suspects, explained), r.message)
 	if r.streak <= maxRefusals {
@@ -110,8 +111,8 @@ func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	}
 }
 
-// attribute decides what a refusal says about suspects. explained tells that something was in the response that has
-// been found since. It returns what is found to be bad.
+// attribute decides what a refusal says about suspects. explained tells that the response had something that was found
+// to be bad since. It returns what it finds to be bad.
 func (t *turn) attribute(typ xdstype.Type, f flight, suspects []*suspect, explained bool) []*suspect {
 	r := t.types[typ].refusal
 	if r.streak >= maxRefusals {
@@ -122,7 +123,7 @@ func (t *turn) attribute(typ xdstype.Type, f flight, suspects []*suspect, explai
 		groups = []*group{{items: suspects, bad: true}}
 	}
 	var known []*suspect
-	if !r.searching() { // else what others say is being tried, or did not help
+	if !r.searching() { // else what other Sessions found is being tried, or did not help
 		known = t.known(typ, groups, byText)
 	}
 	switch {

@@ -10,7 +10,7 @@ import (
 
 func (r *refusal) searching() bool { return len(r.trial) > 0 || len(r.groups) > 0 }
 
-// enter has the suspects of a group wait.
+// enter makes the suspects of a group wait for their trial: they are held back.
 func (r *refusal) enter(g *group) {
 	for _, s := range g.items {
 		if !s.listed {
@@ -23,7 +23,7 @@ func (r *refusal) enter(g *group) {
 	}
 }
 
-// push has groups tried next, the last one first.
+// push puts groups next in line, the last of them first.
 func (r *refusal) push(groups ...*group) {
 	for _, g := range groups {
 		if len(g.items) > 0 {
@@ -40,14 +40,14 @@ func (r *refusal) suspend() {
 	r.push(&group{items: trial})
 }
 
-// search goes on to the next trial, and reports what is found to be bad on the way.
+// search goes on to the next trial, and reports what it finds to be bad on the way.
 func (t *turn) search(typ xdstype.Type) {
 	if bad := t.next(typ); len(bad) > 0 {
 		t.report(typ, nil, bad, t.types[typ].refusal.message)
 	}
 }
 
-// next goes on to the next trial. It returns what is found to be bad on the way.
+// next goes on to the next trial. It returns what it finds to be bad on the way.
 func (t *turn) next(typ xdstype.Type) (bad []*suspect) {
 	st := &t.types[typ]
 	r := st.refusal
@@ -66,7 +66,7 @@ func (t *turn) next(typ xdstype.Type) (bad []*suspect) {
 	return bad
 }
 
-// choose takes the next group for trial, half of it if it is known to be bad.
+// choose takes the next group for trial, or half of it if the group is known to be bad.
 func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
 	r := t.types[typ].refusal
 	r.trial, r.split = nil, false
@@ -83,7 +83,7 @@ func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
 		case len(g.items) == 1:
 			s := g.items[0]
 			if parts, held := r.divide(t.kind(typ), s); (held || len(parts) > 0) && !t.indivisible(typ, s) {
-				t.acquit(typ, s, true) // its parts stand for it
+				t.acquit(typ, s, true) // its parts are suspects instead
 				if s.leave {
 					r.left = append(r.left, s.name)
 				}
@@ -102,13 +102,14 @@ func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
 	return bad
 }
 
-// indivisible reports whether nothing of use would be left of a resource without what is suspected, while the client
-// has an older one: it keeps that.
+// indivisible reports whether nothing useful would be left of a resource without what is suspected while the client has
+// an older version: then the client keeps that.
 func (t *turn) indivisible(typ xdstype.Type, s *suspect) bool {
 	return s.leave && t.row(typ).Parts.Needed && len(fragmentsOf(t.kind(typ), s.entry)) == 2
 }
 
-// refresh takes out who is not there any more: then it may be that none of the others is to blame.
+// refresh takes out suspects that are gone. The group then is no longer known to be bad, for none of the others may be
+// to blame.
 func (g *group) refresh() {
 	n := len(g.items)
 	g.items = slices.DeleteFunc(slices.Clone(g.items), func(s *suspect) bool { return s.in != g || s.state != waits })
@@ -132,7 +133,7 @@ func (t *turn) condemn(typ xdstype.Type, s *suspect) {
 	}
 }
 
-// giveUp holds back all that is not decided about. It is no verdict: nobody else is told.
+// giveUp holds back all suspects that are not decided about. It adds no verdict, so that no other Session learns of it.
 func (t *turn) giveUp(typ xdstype.Type, suspects []*suspect) []*suspect {
 	r := t.types[typ].refusal
 	r.suspend()
@@ -169,7 +170,7 @@ func (t *turn) retry(typ xdstype.Type, f flight) {
 	}
 }
 
-// conclude is what the ACK of f says about the trial.
+// conclude decides what the ACK of f says about the trial.
 func (t *turn) conclude(typ xdstype.Type, f flight) {
 	r := t.types[typ].refusal
 	whole := f.has(t.kind(typ), r.trial)
@@ -180,11 +181,11 @@ func (t *turn) conclude(typ xdstype.Type, f flight) {
 	}
 	if n := len(r.groups); r.split && whole && n > 0 && !slices.ContainsFunc(r.groups[n-1].items,
 		func(s *suspect) bool { return s.state != waits }) {
-		r.groups[n-1].bad = true // this half is good, so the other is not
+		r.groups[n-1].bad = true // this half is good, so that the other one is bad
 	}
 }
 
-// idle goes on with a search that nothing is on its way for: what is to be tried cannot be sent as things are. It
+// idle goes on with a search for which no response is on its way, because what is to be tried cannot be sent now. It
 // reports whether it did.
 func (t *turn) idle(typ xdstype.Type) bool {
 	st := &t.types[typ]
@@ -197,7 +198,7 @@ func (t *turn) idle(typ xdstype.Type) bool {
 	return true
 }
 
-// has reports whether the response left its client with all of trial as it was suspected: they may have changed since.
+// has reports whether the response had all of trial with the content that is suspected, which may have changed since.
 func (f *flight) has(k kind, trial []*suspect) bool {
 	sums := map[string]map[string]part{}
 	for _, s := range trial {
@@ -226,8 +227,9 @@ func (f *flight) has(k kind, trial []*suspect) bool {
 	return true
 }
 
-// doubtHearsay tries what is held back because of others alone, when the search is over. It need not be tried if it
-// explains the refusal: there was one thing known to be bad in the response, and the response without it was accepted.
+// doubtHearsay tries what is held back only because of what other Sessions found, once the search is over. One thing
+// need not be tried: if it was all that was known to be bad in the response, and the client accepted the response
+// without it, it explains the refusal.
 func (t *turn) doubtHearsay(typ xdstype.Type) {
 	r := t.types[typ].refusal
 	again := slices.DeleteFunc(r.hearsay, func(s *suspect) bool { return s.state != condemned })
@@ -243,7 +245,7 @@ func (t *turn) doubtHearsay(typ xdstype.Type) {
 	t.search(typ)
 }
 
-// unsay takes back a verdict that is to be tried.
+// unsay takes back what this Session said about s, which is to be tried.
 func (t *turn) unsay(typ xdstype.Type, s *suspect) {
 	if s.mine {
 		t.own--

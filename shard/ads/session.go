@@ -15,30 +15,31 @@ var (
 	ErrAllTooManyBytes = errors.New("the subscriptions of all streams have too many bytes of names")
 )
 
-// The bounds of the waits that order asks for.
+// Responses wait for each other to keep the order of protocol.md. These are the longest waits.
 const (
-	// CreditWait is how long an un-ACKed CDS response holds back the next one, and RDS that names its new clusters.
+	// CreditWait is how long a CDS response that is not ACKed holds back the next one, and routes that name its new
+	// clusters.
 	CreditWait = time.Second
-	// RemovalWait is how long removals wait for the ACKs of what was sent before them.
+	// RemovalWait is how long removals wait for the ACKs of what was sent before.
 	RemovalWait = 2 * time.Second
 )
 
 // Options are the facts about a stream that its Session depends on.
 type Options struct {
 	Delta bool
-	// Sidecar tells that the client is a sidecar: see xdstype.Row for what it gets otherwise than others.
+	// Sidecar tells that the client is a sidecar. xdstype.Row says what is different for sidecars.
 	Sidecar bool
 	// MaxNames limits the names of a type's subscription; 0 is no limit.
 	MaxNames int
 	// MaxNameBytes limits the memory of the subscriptions of all types; 0 is no limit.
 	MaxNameBytes int
-	// Doubt are the types of which this client's versions are not to be believed: it refused something on an earlier
-	// stream.
+	// Doubt are the types of which the Session does not believe the client's versions, because it refused something on an
+	// earlier stream.
 	Doubt xdstype.Set
 }
 
-// Session is the protocol state of one stream. Its methods are called by one goroutine at a time; each returns what is
-// to be done, in order, in a slice that is valid until the next call with the same Differ.
+// Session is the protocol state of one stream. One goroutine at a time may call its methods. Each returns what the
+// caller must do, in order, in a slice that is valid until the next call with the same Differ.
 type Session struct {
 	// Immutable after New.
 	opts Options
@@ -48,12 +49,12 @@ type Session struct {
 	desired  Desired   // nil until the first ResourceSet
 	types    []state   // by type
 	sends    uint64    // responses so far
-	read     uint64    // up to which of them the client has ACKed or refused one
+	read     uint64    // the last of them that the client has ACKed or refused
 	answered bool      // the client has ACKed or refused one of them
 	now      time.Time // of the last call
-	removeBy time.Time // when what is kept goes in any case; zero while nothing is kept
-	proveBy  time.Time // when the stream's first response goes in any case; zero while nothing is owed
-	own      int       // verdicts that are there because of this Session
+	removeBy time.Time // when removals are sent at the latest; zero while none are put off
+	proveBy  time.Time // when the stream's first response is sent at the latest; zero while none is owed
+	own      int       // how many verdicts there are because of this Session
 }
 
 // state is a Session's knowledge of one type.
@@ -61,11 +62,11 @@ type state struct {
 	// What the client asked for.
 	watched bool // it has sent a request of this type
 	first   bool // its first request is not answered yet
-	named   bool // it has named resources of this type, State-of-the-World: an empty list is no wildcard any more
-	full    bool // EDS: it is answered in full, whatever versions it reports
+	named   bool // it has named resources of this type (State-of-the-World): an empty list is no wildcard any more
+	full    bool // EDS: it gets a full answer, whatever versions it reports
 	sub     Subscription
 	version string    // its version_info when it came
-	initial *Versions // its initial_resource_versions: of what it has not accepted here yet
+	initial *Versions // its initial_resource_versions, of what it has not been sent on this stream
 
 	// What it should have and has.
 	at    Desired    // what have was taken from
@@ -73,12 +74,12 @@ type state struct {
 	sum   digest     // of have over sub; State-of-the-World only
 	kept  bool       // have has something that is no longer desired
 	force *Names     // to be sent whatever it has
-	doubt bool       // its versions are not to be believed
+	doubt bool       // the Session does not believe its versions
 
 	// What is under way.
 	flights []flight // un-ACKed responses, oldest first
 	waiting bool     // the newest of them has the credit
-	blocked bool     // something is to be sent and may not be yet
+	blocked bool     // there is something to send that must wait
 
 	// What it accepted and refused.
 	accepted had      // as of its last ACK
@@ -86,7 +87,7 @@ type state struct {
 	log      record
 }
 
-// flight is a response that is neither ACKed nor refused.
+// flight is a response that the client has neither ACKed nor refused yet.
 type flight struct {
 	batch *Batch
 	to    had
@@ -94,7 +95,7 @@ type flight struct {
 	since time.Time
 }
 
-// had is what a client has of a subscription: of names beyond it, nothing.
+// had is what a client has: of resources, those that sub names.
 type had struct {
 	resources *Resources
 	sub       Subscription
@@ -108,11 +109,11 @@ func (h had) get(name string) *encodecache.Entry {
 	return h.resources.get(name)
 }
 
-// maxFlights bounds the un-ACKed responses of a type that are remembered. More than one there are of CDS only.
+// maxFlights bounds the unanswered responses that a Session remembers of a type. Only CDS has more than one.
 const maxFlights = 8
 
-// New returns the Session of a stream that begins. It serves the types of the Differ, which every later call is given
-// too.
+// New returns the Session of a new stream. It serves the types of the Differ; the caller passes the same Differ to
+// every later call.
 func New(b *Differ, o Options) *Session {
 	s := &Session{opts: o, rows: b.rows, types: make([]state, b.rows.Len())}
 	for t := range s.types {
@@ -134,20 +135,20 @@ type EffectKind uint8
 const (
 	// Send asks to send Batch.
 	Send EffectKind = iota
-	// Refused reports that the client refused the Names of a response, with Message: Parts are what of each, Offences
-	// what is shared with other Sessions. There are none while it is not known what was bad.
+	// Refused reports that the client refused a response: Message is its error, Names are the resources that are bad,
+	// Parts what is bad of each, and Offences what other Sessions learn. They are empty while it is not known what is bad.
 	Refused
 	// Healed reports Offences that no Session holds back any more.
 	Healed
-	// Expired reports a request about a response that is not the last one.
+	// Expired reports a request with the nonce of a response that is not the last one.
 	Expired
 	// Unserved reports a request for a type that is not served.
 	Unserved
-	// Wanted reports the first request for a Type that is made on demand.
+	// Wanted reports the first request for a Type that is planned on demand.
 	Wanted
-	// Doubtful reports that the client's versions of Type are not to be believed, also on a new stream.
+	// Doubtful reports that nobody should believe the client's versions of Type, not even on its next stream.
 	Doubtful
-	// Certain reports that they are again.
+	// Certain takes Doubtful back.
 	Certain
 	// Exceeded asks to end the stream: Err tells why.
 	Exceeded
@@ -167,7 +168,7 @@ type Effect struct {
 	Offences []Offence
 }
 
-// turn is one call of a Session: what it may ask, and what it asks for.
+// turn is one call of a Session: what it may use, and the Effects so far.
 type turn struct {
 	*Session
 	differ *Differ
@@ -186,7 +187,7 @@ func (t *turn) effects() []Effect {
 
 func (t *turn) emit(e Effect) { t.out = append(t.out, e) }
 
-// Receive is told of a request.
+// Receive takes a request of the client.
 func (s *Session) Receive(now time.Time, b *Differ, r *Request) []Effect {
 	t := s.turn(now, b)
 	typ, served := s.rows.Of(r.TypeURL)
@@ -219,7 +220,7 @@ func (s *Session) Refresh(now time.Time, b *Differ) []Effect {
 	return t.effects()
 }
 
-// Tick is told the time. It is to be called at Deadline.
+// Tick tells the Session the time. The caller calls it at Deadline.
 func (s *Session) Tick(now time.Time, b *Differ) []Effect {
 	t := s.turn(now, b)
 	for typ := range s.types {
@@ -233,8 +234,7 @@ func (s *Session) Tick(now time.Time, b *Differ) []Effect {
 	return t.effects()
 }
 
-// Stalled is told that the newest responses have not left the process: the time until the next CDS response may go
-// counts from now.
+// Stalled tells the Session that its newest responses have not left the process yet: CreditWait begins anew.
 func (s *Session) Stalled(now time.Time) {
 	for typ := range s.types {
 		if st := &s.types[typ]; st.waiting && s.warms(xdstype.Type(typ)) {
@@ -251,7 +251,7 @@ func (s *Session) Deadline() time.Time {
 			next = at
 		}
 	}
-	var credit time.Time // when a type that becomes warm gets its credit back by time; it may be past
+	var credit time.Time // when a type that warms gets its credit back by time; it may be past
 	for typ := range s.types {
 		st := &s.types[typ]
 		if named := s.row(xdstype.Type(typ)).Mentions; st.blocked && named != xdstype.None {
@@ -278,7 +278,8 @@ func (s *Session) Deadline() time.Time {
 	return next
 }
 
-// End is told that the stream has ended. It returns what no Session holds back any more.
+// End tells the Session that its stream has ended. It returns what no Session holds back any more. Nothing may be
+// called after it.
 func (s *Session) End(b *Differ) []Effect {
 	t := s.turn(s.now, b)
 	for i := range s.types {
@@ -304,8 +305,9 @@ func (s *Session) End(b *Differ) []Effect {
 
 func (st *state) newest() *flight { return &st.flights[len(st.flights)-1] }
 
-// unserved answers a request for a type that nobody serves: with nothing, but that Delta names do not exist. There is
-// no error: an agent passes on types that only others know.
+// unserved answers a request for a type that is not served. There is no error, for agents pass on requests for types
+// that only other servers know: State-of-the-World gets no answer, and Delta gets the answer that the names do not
+// exist.
 func (t *turn) unserved(r *Request) {
 	t.emit(Effect{Kind: Unserved, TypeURL: r.TypeURL})
 	if !r.Delta {
@@ -323,8 +325,8 @@ func (t *turn) unserved(r *Request) {
 	}
 }
 
-// Unread reports whether a response has been sent that may not have reached the client: none that was sent after it has
-// been answered.
+// Unread reports whether a response may not have reached the client: neither it nor one that was sent after it has been
+// answered.
 func (s *Session) Unread() bool {
 	for t := range s.types {
 		if st := &s.types[t]; len(st.flights) > 0 && st.newest().seq > s.read {

@@ -11,8 +11,8 @@ import (
 
 // This file keeps what is held back in step with what the client should have.
 
-// settle works out what is held back of content. What has changed since it was refused is tried like anything else;
-// what is not subscribed to any more is forgotten.
+// settle works out what of resources is held back now. What has changed since the client refused it is sent again; what
+// the client no longer subscribes to is forgotten.
 func (t *turn) settle(typ xdstype.Type, resources *Resources) {
 	st := &t.types[typ]
 	r := st.refusal
@@ -29,7 +29,7 @@ func (t *turn) settle(typ xdstype.Type, resources *Resources) {
 	case r.seen != resources:
 		resources.section().Diff(r.seen.section(), func(c chunked.Change[*encodecache.Entry]) { look(c.Key) })
 	}
-	for name := range r.dirty { // it may have been refused when it was there no more
+	for name := range r.dirty { // the client may refuse what is gone by now
 		look(name)
 	}
 	r.seen, r.sub = resources, st.sub
@@ -63,7 +63,8 @@ func (t *turn) settleOne(typ xdstype.Type, name string, resources *Resources) (h
 	return healed
 }
 
-// standing returns what tells whether a version of a resource has what is suspected; e is nil for no version.
+// standing returns a function that reports whether e, a version of a resource, still has what a suspect is suspected
+// of; e is nil where the resource is gone.
 func (r *refusal) standing(k kind, name string, e *encodecache.Entry) func(*suspect) bool {
 	if e == nil {
 		return func(*suspect) bool { return false }
@@ -85,8 +86,8 @@ func (r *refusal) standing(k kind, name string, e *encodecache.Entry) func(*susp
 	}
 }
 
-// acquit ends the suspicion of s; gone tells that its content is not there any more. It returns it if no client holds
-// it back any more.
+// acquit ends the suspicion of s. gone tells that its content no longer exists. It returns s as an Offence if no client
+// holds it back any more.
 func (t *turn) acquit(typ xdstype.Type, s *suspect, gone bool) (healed []Offence) {
 	r := t.types[typ].refusal
 	s.state = acquitted
@@ -101,7 +102,7 @@ func (t *turn) acquit(typ xdstype.Type, s *suspect, gone bool) (healed []Offence
 	return healed
 }
 
-// flush brings what is held back along with the suspects.
+// flush brings the Quarantine up to date with the states of the suspects.
 func (r *refusal) flush(b *Differ) {
 	if len(r.dirty) == 0 {
 		return
@@ -157,7 +158,7 @@ func (r *refusal) held() *Quarantine {
 	return r.holds
 }
 
-// refusedNames returns the names of the resources that something of is held back for good.
+// refusedNames returns the names of the resources of which something is held back until it changes.
 func (r *refusal) refusedNames() []string {
 	if r == nil {
 		return nil

@@ -8,12 +8,12 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Culprit is what a client refused: a resource, or one part of it, with one content.
+// Culprit is something that a client refused: a resource, or one part of it, with a certain content.
 type Culprit struct {
 	Type xdstype.Type
 	Name string
-	// Part is the name of the part, a virtual host or a filter chain; empty for the whole resource or for what all its
-	// parts need.
+	// Part is the name of the part: a virtual host or a filter chain. It is empty for the whole resource, and for what all
+	// its parts need.
 	Part string
 	// Sum is the content that is refused.
 	Sum encodecache.Sum
@@ -22,7 +22,7 @@ type Culprit struct {
 // Offence is a Culprit, and what it was made from.
 type Offence struct {
 	Culprit
-	// Origins are the Keys of its Fragments, of those that have one.
+	// Origins are the Keys of its Fragments, as far as they have any.
 	Origins []any
 }
 
@@ -37,12 +37,13 @@ const (
 	maxOwnSuspects = 1 << 14
 )
 
-// Verdicts are what clients have refused, known to all Sessions of a process. A Session asks for them only about a
-// response that its own client has just refused: then what others have found saves it the search. What one client says
-// changes nothing for any other.
+// Verdicts are what the clients of a process have refused. A Session looks here only after its own client has refused a
+// response: what others have found then saves it the search. So what one client says never changes what another is
+// sent.
 //
 // A verdict stays while a Session holds the content back. After that it leaves when the content has changed, or when
-// another one needs its room. It is safe for concurrent use; no method blocks for longer than a few map accesses.
+// another verdict needs its room. Verdicts are safe for concurrent use; no method blocks for longer than a few map
+// accesses.
 type Verdicts struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -78,8 +79,8 @@ func (v *Verdicts) Len() int {
 	return v.n
 }
 
-// reach notes that a Session holds a Culprit back from now on. mine tells that it is known because of this Session
-// alone; may whether the Session may bring new ones. It reports false when there is no room for it.
+// reach notes that a Session holds a Culprit back from now on. may tells that the Session may add a new verdict. mine
+// reports that no other Session knew the Culprit; ok is false when there is no room for it.
 func (v *Verdicts) reach(c Culprit, e *encodecache.Entry, f *encodecache.Fragment, may bool) (mine, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -109,8 +110,8 @@ func (v *Verdicts) reach(c Culprit, e *encodecache.Entry, f *encodecache.Fragmen
 	return mine, true
 }
 
-// release notes that a Session does not hold a Culprit back any more. settled tells that its content has changed or
-// gone there. It reports whether no Session holds it back now.
+// release notes that a Session no longer holds a Culprit back. settled tells that the content has changed or gone. It
+// reports whether no Session holds the Culprit back now.
 func (v *Verdicts) release(c Culprit, settled bool) (last bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -129,7 +130,7 @@ func (v *Verdicts) release(c Culprit, settled bool) (last bool) {
 	return true
 }
 
-// forget removes one that no Session holds back. The caller holds mu.
+// forget removes a verdict that no Session holds back. The caller holds mu.
 func (v *Verdicts) forget(of resource, c Culprit) {
 	delete(v.byResource[of], c)
 	if len(v.byResource[of]) == 0 {
@@ -139,7 +140,7 @@ func (v *Verdicts) forget(of resource, c Culprit) {
 	v.idle--
 }
 
-// known returns what has been refused of a resource, in all versions of it.
+// known returns what has been refused of a resource, in any version of it.
 func (v *Verdicts) known(typ xdstype.Type, name string) (out []Culprit) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -149,7 +150,8 @@ func (v *Verdicts) known(typ xdstype.Type, name string) (out []Culprit) {
 	return out
 }
 
-// sweep makes room: it forgets one that no Session holds back. The caller holds mu.
+// sweep makes room: it forgets a verdict that no Session holds back. It reports false if there is none. The caller
+// holds mu.
 func (v *Verdicts) sweep() bool {
 	if v.idle == 0 {
 		return false

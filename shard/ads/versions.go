@@ -13,8 +13,8 @@ import (
 )
 
 // Versions are initial_resource_versions: what a Delta client has of a type from an earlier stream. Most clients that
-// come back have exactly what they should have, and the fingerprint of what they report tells that; the names are
-// decoded for the others alone.
+// come back have exactly what they should have, which the fingerprint of what they report shows; the names are decoded
+// only for the others.
 type Versions struct {
 	// Immutable.
 	fingerprint fingerprint
@@ -25,8 +25,9 @@ type Versions struct {
 	byName map[string]string // nil until then
 }
 
-// fingerprint is a hash of a set of (name, version), whatever its order (each Envoy has one of its own): the sum of the
-// members' hashes, keyed by the seeds of a table, so that nobody can claim another's set with other names.
+// fingerprint is a hash of a set of (name, version) that does not depend on their order, for each Envoy has an order of
+// its own: the sum of the members' hashes. The hashes are keyed by the seeds of a table, so that no client can find
+// another set with the same fingerprint.
 type fingerprint [2]uint64
 
 func (c fingerprint) plus(o fingerprint) fingerprint { return fingerprint{c[0] + o[0], c[1] + o[1]} }
@@ -38,7 +39,7 @@ const (
 )
 
 // Versions returns those in raw, a run of length-delimited fields (tag, length, entry) as a request carries its
-// initial_resource_versions. raw is copied. Nil when there are none.
+// initial_resource_versions. It copies raw, and returns nil when there are none.
 func (t *NamesTable) Versions(raw []byte) (*Versions, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -72,7 +73,7 @@ func (t *NamesTable) VersionsOf(byName map[string]string) *Versions {
 	return v
 }
 
-// eachPair calls f with each entry of raw; what it is given is part of raw.
+// eachPair calls f with each entry of raw. The arguments are parts of raw.
 func eachPair(raw []byte, f func(name, version []byte)) error {
 	for at := 0; at < len(raw); {
 		_, kind, n := protowire.ConsumeTag(raw[at:])
@@ -96,8 +97,8 @@ func eachPair(raw []byte, f func(name, version []byte)) error {
 	return nil
 }
 
-// pairOf returns key and value of an entry of a map of strings. What is missing is empty, and of what comes twice the
-// last counts.
+// pairOf returns key and value of an entry of a map of strings. A missing field is empty; if a field comes twice, the
+// last one counts.
 func pairOf(entry []byte) (name, version []byte, err error) {
 	for at := 0; at < len(entry); {
 		num, kind, n := protowire.ConsumeTag(entry[at:])
@@ -126,7 +127,7 @@ func pairOf(entry []byte) (name, version []byte, err error) {
 	return name, version, nil
 }
 
-// appendPair appends the form of a pair that is hashed.
+// appendPair appends a pair in the form in which it is hashed.
 func appendPair(b, name, version []byte) []byte {
 	b = protowire.AppendVarint(b, uint64(len(name)))
 	return append(append(b, name...), version...)
@@ -151,20 +152,20 @@ func (v *Versions) All() map[string]string {
 	}
 	if v.byName == nil {
 		v.byName = make(map[string]string, v.n)
-		// One string that all names are parts of. It was read before: there is no error.
+		// raw was read once before, so that there is no error.
 		_ = eachPair(v.raw, func(name, version []byte) { v.byName[string(name)] = string(version) })
 		v.raw = nil
 	}
 	return v.byName
 }
 
-// has reports whether name is among them.
+// has reports whether there is a version of name.
 func (v *Versions) has(name string) bool {
 	_, ok := v.All()[name]
 	return ok
 }
 
-// forget takes out what the client has been sent meanwhile.
+// forget takes out the resources of items, which the client has been sent meanwhile.
 func (v *Versions) forget(items []item) {
 	for _, it := range items {
 		delete(v.All(), it.name)
@@ -188,7 +189,8 @@ func (b *Differ) fingerprintOfWhole(w *whole) fingerprint {
 // maxFingerprints bounds the chunks of which a Differ remembers the fingerprints.
 const maxFingerprints = 1 << 14
 
-// fingerprintOfSection is that of all members of s. Its chunks are in the Sections of many classes.
+// fingerprintOfSection returns the fingerprint of all members of s. It remembers that of each chunk, for many classes
+// have the same chunks.
 func (b *Differ) fingerprintOfSection(s Section) (sum fingerprint) {
 	if len(b.fingerprints) > maxFingerprints {
 		clear(b.fingerprints)

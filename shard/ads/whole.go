@@ -20,8 +20,8 @@ type wholeKey struct {
 	of   *Resources
 }
 
-// maxWholes bounds how many of them a Differ remembers of each type. Unlike answers they outlive the pass: clients that
-// connect one after the other ask for the same.
+// maxWholes bounds how many wholes a Differ remembers of each type. Unlike answers they outlive the pass, for clients
+// that connect one after the other ask for the same.
 const maxWholes = 32
 
 func (b *Differ) whole(k kind, sub Subscription, c *Resources) *whole {
@@ -54,7 +54,7 @@ func (b *Differ) whole(k kind, sub Subscription, c *Resources) *whole {
 // mentions reports whether any of it may name one of names.
 func (w *whole) mentions(names *Names) bool { return w.mentioned.in(w.items, names) }
 
-// items returns what a response is about that sends all this.
+// items returns the items of a response that sends all this.
 func (w *whole) items() []item {
 	items := make([]item, 0, len(w.entries)+len(w.removed))
 	for _, e := range w.entries {
@@ -69,7 +69,8 @@ func (w *whole) items() []item {
 // none reports whether a response that sends all this says nothing.
 func (w *whole) none() bool { return len(w.entries)+len(w.removed) == 0 }
 
-// digest is that of the entries; of a section, the digests of its chunks are known to all that share them.
+// digest returns the digest of the entries. For a section it adds up the digests of the chunks, which all that share
+// them have.
 func (w *whole) digest() (d digest) {
 	if w.section.Len() > 0 {
 		return digestOfSection(w.section)
@@ -80,7 +81,7 @@ func (w *whole) digest() (d digest) {
 	return d
 }
 
-// wholeBatch returns the response for a client that has nothing; those who ask in one pass share it.
+// wholeBatch returns the response for a client that has nothing. All that ask in one pass share it.
 func (b *Differ) wholeBatch(k kind, sub Subscription, c *Resources) *Batch {
 	key := wholeKey{k, sub, c}
 	batch, ok := b.batches[key]
@@ -111,7 +112,7 @@ type digestKey struct {
 	of   *Resources
 }
 
-// digest returns the digest of c over sub, from nothing.
+// digest computes the digest of what c has of sub.
 func (b *Differ) digest(k kind, sub Subscription, c *Resources) digest {
 	if c == nil || sub.None() {
 		return digest{}
