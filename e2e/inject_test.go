@@ -1,0 +1,219 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/inject"
+	"github.com/pilotd/pilotd/inject/admission"
+)
+
+// TestWebhook has an API server ask the webhook about each of the recorded pods. What it stores is what istiod's
+// injector would have had it store: the recorded result, sent to the same API server past the webhook, comes out equal.
+func TestWebhook(t *testing.T) {
+	c := parts.NewBareCluster(t, parts.StartAPIServer(t))
+	hook := httptest.NewTLSServer(newWebhook(t))
+	t.Cleanup(hook.Close)
+	c.Apply(injectedNamespace + webhookConfiguration(hook))
+	pods := podClient(t, c)
+	files, err := filepath.Glob("../inject/testdata/pods/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no pods", err)
+	}
+	parts.Eventually(t, "the webhook is asked", func() error {
+		created, err := create(pods.Namespace("shop"), []byte(plainPod))
+		if err == nil && len(created.Spec.Containers) != 2 {
+			err = fmt.Errorf("the pod has %d containers", len(created.Spec.Containers))
+		}
+		return err
+	})
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := create(pods.Namespace("shop"), archive.Files[0].Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorded := strings.ReplaceAll(string(archive.Files[1].Data), "namespace: shop", "namespace: past")
+			want, err := create(pods.Namespace("past"), []byte(recorded))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(withoutDefaults(t, want), withoutDefaults(t, got)); d != "" {
+				t.Errorf("-recorded +injected\n%s", d)
+			}
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		_, err := create(pods.Namespace("shop"), []byte(strings.Replace(plainPod, "labels: {",
+			`annotations: {sidecar.istio.io/proxyCPU: lots}, labels: {`, 1)))
+		if err == nil || !strings.Contains(err.Error(), `annotation sidecar.istio.io/proxyCPU="lots": expected a quantity`) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+const injectedNamespace = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {istio-injection: enabled}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: past}
+`
+
+const plainPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: first, namespace: shop, labels: {app: web}}
+spec: {containers: [{name: app, image: a}]}
+`
+
+func newWebhook(t *testing.T) http.Handler {
+	values, err := os.ReadFile("../inject/testdata/values.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../inject/testdata/mesh.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mesh, err := ingest.ParseMesh(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := inject.New(inject.Settings{Values: string(values), Mesh: mesh,
+		DefaultProxy: ingest.DefaultMesh().GetDefaultConfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admission.New(admission.Options{Injector: func() *inject.Injector { return in }, Now: time.Now,
+		Log: slog.Default()})
+}
+
+// webhookConfiguration has the API server ask hook about pods of labelled namespaces, once more where another webhook
+// changes them afterwards. The second one is the same webhook, so that each pod is injected twice at least.
+func webhookConfiguration(hook *httptest.Server) string {
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: hook.Certificate().Raw}))
+	entry := func(name string) string {
+		return fmt.Sprintf(`
+- name: %s.example.com
+  clientConfig: {url: "%s/inject", caBundle: %s}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  namespaceSelector: {matchLabels: {istio-injection: enabled}}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  reinvocationPolicy: IfNeeded`, name, hook.URL, ca)
+	}
+	return `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: injector}
+webhooks:` + entry("first") + entry("second") + "\n"
+}
+
+func podClient(t *testing.T, c *parts.Cluster) dynamic.NamespaceableResourceInterface {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Sources().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+}
+
+// create has the API server go through all of a creation but for storing the pod. It has no plugin that gives pods
+// their service account.
+func create(in dynamic.ResourceInterface, text []byte) (*corev1.Pod, error) {
+	object := map[string]any{}
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		return nil, err
+	}
+	spec := object["spec"].(map[string]any)
+	if spec["serviceAccountName"] == nil {
+		spec["serviceAccountName"] = "default"
+	}
+	if spec["dnsPolicy"] == "None" {
+		spec["dnsConfig"] = map[string]any{"nameservers": []any{"192.0.2.53"}} // it is invalid without
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	stored, err := in.Create(ctx, &unstructured.Unstructured{Object: object},
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{}
+	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, pod)
+}
+
+// withoutDefaults is a pod without what differs for another reason than injection: who created it when and where. The
+// recorded injections saw pods before the API server had filled in defaults; texts that quote the pod are compared
+// by what they have in common.
+func withoutDefaults(t *testing.T, pod *corev1.Pod) map[string]any {
+	pod.ObjectMeta = metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}
+	_, own := pod.Annotations["proxy.istio.io/overrides"]
+	if own {
+		pod.Annotations["proxy.istio.io/overrides"] = "as the pod was"
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for n := range list {
+			if own { // defaults of the user's own container are the user's
+				list[n].ImagePullPolicy, list[n].Resources.Requests = "", nil
+			}
+			for m := range list[n].Env {
+				v := &list[n].Env[m]
+				switch v.Name {
+				case "ISTIO_META_OWNER":
+					v.Value = strings.ReplaceAll(v.Value, "/past/", "/shop/")
+				case "ISTIO_META_POD_PORTS":
+					v.Value = strings.ReplaceAll(v.Value, `,"protocol":"TCP"`, "")
+				case "ISTIO_KUBE_APP_PROBERS":
+					v.Value = strings.NewReplacer(`,"timeoutSeconds":1`, "", `,"scheme":"HTTP"`, "").Replace(v.Value)
+				}
+			}
+		}
+	}
+	text, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
