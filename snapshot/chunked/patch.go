@@ -24,11 +24,15 @@ func (p *Patch[V]) Of(m Map[V]) Map[V] {
 		if at == len(groups) {
 			return p.pool.Share(m.Apply(p.edits))
 		}
-		next, n := p.group(groups[at], rest)
+		had := groups[at]
+		if out != nil {
+			had = out[at] // edits of a chunk before may have replaced it
+		}
+		next, n := p.group(had, rest)
 		if n == 0 {
 			return p.pool.Share(m.Apply(p.edits))
 		}
-		if rest = rest[n:]; next == groups[at] {
+		if rest = rest[n:]; next == had {
 			continue
 		}
 		if out == nil {
