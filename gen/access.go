@@ -16,20 +16,11 @@ import (
 // AccessKey is what the filters are made from by which a workload takes some requests and connections and refuses
 // others. The zero AccessKey makes none. Comparable.
 type AccessKey struct {
-	// Policies are the AuthorizationPolicies in force, the first to look at first.
-	Policies value.Sequence[*value.AuthorizationPolicy]
+	Policies value.Policies
 	// Settings are the mesh's; they are nil where there are no policies.
 	Settings *value.AccessSettings
 	// RegexSize is the largest RE2 program of a regular expression that the proxy takes; 0: the door has seen to it.
 	RegexSize int
-}
-
-// Objects are the policies.
-func (k AccessKey) Objects() (out []value.ObjectKey) {
-	for p := range k.Policies.All() {
-		out = append(out, p.Object())
-	}
-	return out
 }
 
 // Names of filters of Envoy that hold rules.
@@ -50,7 +41,7 @@ type ruleSet struct{ rules, shadow *rbacpb.RBAC }
 
 // has reports whether any policy has that action.
 func (k AccessKey) has(a value.AuthorizationAction) bool {
-	for p := range k.Policies.All() {
+	for p := range k.Policies.Authorization.All() {
 		if p.Action == a {
 			return true
 		}
@@ -60,7 +51,7 @@ func (k AccessKey) has(a value.AuthorizationAction) bool {
 
 // rules are those of the policies of an action, in a chain of bytes or of HTTP.
 func (k AccessKey) rules(a value.AuthorizationAction, bytes bool) (out ruleSet) {
-	for p := range k.Policies.All() {
+	for p := range k.Policies.Authorization.All() {
 		if p.Action != a {
 			continue
 		}
@@ -150,7 +141,7 @@ func (k AccessKey) policy(p *value.AuthorizationPolicy, bytes bool) map[string]*
 // Faults is what is wrong with those policies of which Envoy would refuse something, so that they refuse more than they
 // say.
 func (k AccessKey) Faults() (out []Fault) {
-	for p := range k.Policies.All() {
+	for p := range k.Policies.Authorization.All() {
 		for i, rule := range p.Rules {
 			m := accessMaker{key: k}
 			for _, f := range m.faults(m.rule(rule)) {

@@ -32,7 +32,7 @@ func policiesOf(t testing.TB, specs ...string) (out []*value.AuthorizationPolicy
 
 // accessOf is the Key of policies in a mesh with an alias.
 func accessOf(policies []*value.AuthorizationPolicy) gen.AccessKey {
-	return gen.AccessKey{Policies: value.SequenceOf(policies),
+	return gen.AccessKey{Policies: value.Policies{Authorization: value.SequenceOf(policies)},
 		Settings: &value.AccessSettings{TrustDomains: []string{"cluster.local", "old.domain"}}}
 }
 

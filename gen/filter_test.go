@@ -19,8 +19,10 @@ func TestFiltersNeedWhatNodesListThemBy(t *testing.T) {
 	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "").HTTP
 	for _, class := range []ListenerClass{SidecarOutbound, SidecarInbound, GatewayListener, ProxylessClient,
 		ProxylessServer} {
+		tokens := &value.RequestAuthentication{Rules: []value.TokenRule{{Issuer: "x"}}}
 		checkRows(t, httpFilterList(), HTTPConnectionManagerKey{Mesh: mesh, Class: class,
-			DynamicDNS: DynamicDNS{Served: true}})
+			DynamicDNS: DynamicDNS{Served: true}, Access: AccessKey{Policies: value.Policies{
+				Tokens: value.SequenceOf([]*value.RequestAuthentication{tokens})}}})
 	}
 	checkRows(t, networkFilterList(), filterChain{meetsPeers: true, tcp: tcpTo("x"),
 		http: HTTPConnectionManager(HTTPConnectionManagerKey{Mesh: mesh, StatPrefix: "x", RouteName: "x"})})

@@ -18,7 +18,7 @@ type InboundNames struct {
 	// Policy is the object that says what the port asks of its clients.
 	Policy value.ObjectKey
 	// Access are the objects that say which requests the port takes.
-	Access value.Sequence[*value.AuthorizationPolicy]
+	Access value.Policies
 	// Sidecar and Defined are the objects that they come from, of which one is set.
 	Sidecar value.Meta
 	Defined value.ObjectKey

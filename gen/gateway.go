@@ -72,6 +72,9 @@ type GatewayChainKey struct {
 
 	// TCP is what a chain of bytes forwards to.
 	TCP TCPProxyKey
+
+	// Access says which requests and connections the gateway takes.
+	Access AccessKey
 }
 
 // MaxSharers is how many of the Gateways that share a chain are blamed for it at most.
@@ -89,13 +92,13 @@ func GatewayChain(k GatewayChainKey) *listenerpb.FilterChain {
 			serverTLS(k.TLS, k.Servers, k.RouteName == ""))
 	}
 	if k.RouteName == "" {
-		out.Filters = networkFilters(filterChain{filters: k.Filters, tcp: k.TCP,
+		out.Filters = networkFilters(filterChain{filters: k.Filters, tcp: k.TCP, access: k.Access,
 			meetsPeers: k.TLS != nil && k.TLS.Mode == value.MeshTLS})
 		return out
 	}
 	m := HTTPConnectionManager(HTTPConnectionManagerKey{
 		Mesh: k.Mesh, Class: GatewayListener, Filters: k.Filters, HTTP10: k.HTTP10, GRPCWeb: k.GRPCWeb,
-		StatPrefix: k.StatPrefix, RouteName: k.RouteName,
+		StatPrefix: k.StatPrefix, RouteName: k.RouteName, Access: k.Access,
 	})
 	setTopology(m, k.Mesh)
 	if k.ServerName != "" {

@@ -163,7 +163,7 @@ func (k InboundChainsKey) Part() string {
 
 // Objects are the Sidecar object or what defines the service, the policies, and the mesh's configuration.
 func (k InboundChainsKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), one(k.Policy), k.Access.Objects(),
+	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), one(k.Policy), k.Access.Policies.Objects(),
 		ofPart(k.Mesh))
 }
 
@@ -190,7 +190,7 @@ func (k GatewayChainKey) Part() string {
 // configuration.
 func (k GatewayChainKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), k.sharers(),
-		ofPart(k.Mesh), ofPart(k.Servers))
+		k.Access.Policies.Objects(), ofPart(k.Mesh), ofPart(k.Servers))
 }
 
 // sharers are the Gateways that share the chain.

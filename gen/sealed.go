@@ -215,5 +215,5 @@ func EncodeGatewayChain(k GatewayChainKey) ([]byte, []Fault) {
 			}
 		}
 	}
-	return b, list
+	return b, append(list, k.Access.Faults()...)
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 	clientsec "istio.io/client-go/pkg/apis/security/v1"
 
 	"github.com/pilotd/pilotd/ingest/istio"
@@ -28,13 +29,13 @@ func (j *joiner) authorizationPolicy(key value.ObjectKey,
 	out := istio.Authorization(&o.Spec, o.Namespace)
 	out.Meta = metaOf(key, o.ObjectMeta)
 	out.DryRun, _ = strconv.ParseBool(o.Annotations[dryRunAnnotation])
-	j.unservedTargets(key, &o.Spec)
+	j.unservedTargets(key, istio.References(o.Spec.GetTargetRef(), o.Spec.GetTargetRefs()))
 	return out
 }
 
 // unservedTargets reports the targets of a policy that are no Gateways.
-func (j *joiner) unservedTargets(key value.ObjectKey, policy istio.Targeted) {
-	for i, r := range istio.References(policy) {
+func (j *joiner) unservedTargets(key value.ObjectKey, references []*typev1beta1.PolicyTargetReference) {
+	for i, r := range references {
 		if !istio.IsGateway(r) {
 			j.unresolved.add(key, item("spec.targetRefs", i)+".kind",
 				"is not served: the policy has no effect for a "+r.GetKind())

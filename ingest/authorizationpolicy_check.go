@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 	clientsec "istio.io/client-go/pkg/apis/security/v1"
 
 	"github.com/pilotd/pilotd/ingest/istio"
@@ -34,8 +35,15 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 	return c.first
 }
 
+// targeted is a policy that says for which workloads it is.
+type targeted interface {
+	GetSelector() *typev1beta1.WorkloadSelector
+	GetTargetRef() *typev1beta1.PolicyTargetReference
+	GetTargetRefs() []*typev1beta1.PolicyTargetReference
+}
+
 // targets checks for which workloads a policy is.
-func (c *check) targets(policy istio.Targeted) *check {
+func (c *check) targets(policy targeted) *check {
 	c.policySelector("spec.selector.matchLabels", policy.GetSelector().GetMatchLabels())
 	ways := 0
 	for _, is := range []bool{policy.GetSelector() != nil, policy.GetTargetRef() != nil, len(policy.GetTargetRefs()) > 0} {
@@ -44,7 +52,7 @@ func (c *check) targets(policy istio.Targeted) *check {
 		}
 	}
 	c.that(ways <= 1, "spec.targetRefs", "expected one of selector, targetRef and targetRefs")
-	for i, r := range istio.References(policy) {
+	for i, r := range istio.References(policy.GetTargetRef(), policy.GetTargetRefs()) {
 		at := item("spec.targetRefs", i)
 		c.that(r.GetName() != "", at+".name", "expected a name")
 		c.that(r.GetKind() != "", at+".kind", "expected a kind")

@@ -120,6 +120,10 @@ spec: {mtls: {mode: STRICT}}
 ---
 kind: AuthorizationPolicy
 metadata: {name: x, namespace: a}
+spec: {}
+---
+kind: RequestAuthentication
+metadata: {name: x, namespace: a}
 spec: {}`))
 	for key, v := range k.state.objects {
 		if v.Object() != key || v.Kind() != key.Kind {

@@ -9,7 +9,7 @@ func servedKinds() []Kind {
 	return []Kind{
 		namespaceKind(), nodeKind(), podKind(), serviceKind(), sliceKind(), meshKind(), serviceEntryKind(),
 		workloadEntryKind(), virtualServiceKind(), destinationRuleKind(), gatewayKind(), sidecarKind(),
-		peerAuthenticationKind(), authorizationPolicyKind(),
+		peerAuthenticationKind(), authorizationPolicyKind(), requestAuthenticationKind(),
 	}
 }
 
@@ -24,7 +24,6 @@ func unservedKinds() (out []Kind) {
 		group, name, plural, reason string
 		security                    bool
 	}{
-		{istio, "security.istio.io", "RequestAuthentication", "requestauthentications", "tokens are not checked", true},
 		{istio, "networking.istio.io", "EnvoyFilter", "envoyfilters", "nothing is patched by it", false},
 		{istio, "networking.istio.io", "ProxyConfig", "proxyconfigs", "the mesh's defaultConfig holds for all proxies",
 			false},

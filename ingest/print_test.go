@@ -73,6 +73,8 @@ func showObject(v value.Value) string {
 		return showLabels(v.Labels) + mode
 	case *value.AuthorizationPolicy:
 		return showModel(*v)
+	case *value.RequestAuthentication:
+		return showModel(*v)
 	}
 	panic(fmt.Sprintf("no text for %T", v))
 }

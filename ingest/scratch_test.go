@@ -122,7 +122,8 @@ func drawEvent(t *rapid.T) Event {
 		value.KindNamespace, value.KindNode, value.KindPod, value.KindPod, value.KindService, value.KindService,
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindServiceEntry, value.KindWorkloadEntry,
 		value.KindVirtualService, value.KindDestinationRule, value.KindGateway, value.KindSidecar,
-		value.KindPeerAuthentication, value.KindAuthorizationPolicy, value.KindMeshConfig,
+		value.KindPeerAuthentication, value.KindAuthorizationPolicy, value.KindRequestAuthentication,
+		value.KindMeshConfig,
 	}).Draw(t, "kind")
 	e := Event{Source: rapid.SampledFrom([]string{"kube", "kube", "dir", "late"}).Draw(t, "source"),
 		Key: value.ObjectKey{Kind: kind}}
@@ -210,6 +211,11 @@ func drawObject(t *rapid.T, kind value.Kind, m metav1.ObjectMeta) any {
 		if selector := labelSets().Draw(t, "selector"); len(selector) > 0 {
 			out.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: selector}
 		}
+		return out
+	}
+	if kind == value.KindRequestAuthentication {
+		out := &clientsec.RequestAuthentication{ObjectMeta: m}
+		out.Spec.JwtRules = []*security.JWTRule{{Issuer: rapid.SampledFrom([]string{"", "i", "j"}).Draw(t, "issuer")}}
 		return out
 	}
 	if kind == value.KindAuthorizationPolicy {

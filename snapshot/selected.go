@@ -16,6 +16,7 @@ type selectedIndex struct {
 	services chunked.Map[*value.Service] // namespace, "label=value" or "" for those of other registries, host
 	// namespace, "label=value" or "" for all workloads, age
 	authorization chunked.Map[*value.AuthorizationPolicy]
+	tokens        chunked.Map[*value.RequestAuthentication] // as authorization
 }
 
 func (x selectedIndex) with(d *Delta) selectedIndex {
@@ -43,7 +44,8 @@ func (x selectedIndex) with(d *Delta) selectedIndex {
 		put(c.New, false)
 	}
 	return selectedIndex{x.sidecars.Apply(sidecars), x.services.Apply(services),
-		x.authorization.Apply(policyEdits[*value.AuthorizationPolicy](d))}
+		x.authorization.Apply(policyEdits[*value.AuthorizationPolicy](d)),
+		x.tokens.Apply(policyEdits[*value.RequestAuthentication](d))}
 }
 
 // policy is a policy of what workloads take.
@@ -91,10 +93,12 @@ func policiesFor[P policy](s *Snapshot, m chunked.Map[P], namespace string, labe
 	return out
 }
 
-// AuthorizationFor are the AuthorizationPolicies for a workload with labels in a namespace: those of the root namespace
-// first, then those of its own, each the oldest first.
-func (s *Snapshot) AuthorizationFor(namespace string, labels value.Labels) []*value.AuthorizationPolicy {
-	return policiesFor(s, s.selected.authorization, namespace, labels)
+// PoliciesFor are what a workload with labels in a namespace asks of requests and connections.
+func (s *Snapshot) PoliciesFor(namespace string, labels value.Labels) value.Policies {
+	return value.Policies{
+		Authorization: value.SequenceOf(policiesFor(s, s.selected.authorization, namespace, labels)),
+		Tokens:        value.SequenceOf(policiesFor(s, s.selected.tokens, namespace, labels)),
+	}
 }
 
 // anyLabel is one label of a selector, always the same; empty if it has none.

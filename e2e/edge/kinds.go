@@ -32,6 +32,7 @@ func Kinds() []Kind {
 		{value.KindSidecar, istio, r.istio(&networking.Sidecar{}), 2},
 		{value.KindPeerAuthentication, "security.istio.io/v1", r.istio(&security.PeerAuthentication{}), 2},
 		{value.KindAuthorizationPolicy, "security.istio.io/v1", r.istio(&security.AuthorizationPolicy{}), 4},
+		{value.KindRequestAuthentication, "security.istio.io/v1", r.istio(&security.RequestAuthentication{}), 2},
 		{value.KindService, core, r.kubernetes(&corev1.Service{}), 4},
 		{value.KindEndpointSlice, "discovery.k8s.io/v1", r.kubernetes(&discoveryv1.EndpointSlice{}), 3},
 		{value.KindPod, core, r.kubernetes(&corev1.Pod{}), 3},

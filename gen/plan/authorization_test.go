@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
@@ -86,5 +87,44 @@ func TestAuthorizationSplitsNothingOutbound(t *testing.T) {
 	m.authorize(all...)
 	if after := m.planner.Counts(); after.Bases != before.Bases || after.Classes != n {
 		t.Errorf("%d bases and %d classes became %d and %d", before.Bases, before.Classes, after.Bases, after.Classes)
+	}
+}
+
+// TestPoliciesReachGateways: the policies that select a router, by its labels or as a Gateway's, are in its listeners;
+// an edit of one is, too.
+func TestPoliciesReachGateways(t *testing.T) {
+	m := newPoliced(t, 1)
+	gw := &value.Gateway{Meta: value.Meta{Namespace: "shop", Name: "gw"}, GatewaySettings: value.GatewaySettings{
+		Servers: []*value.Server{{Hosts: []value.ServerHost{{Namespace: "*", Host: "a.example"}},
+			Port: value.ListenerPort{Number: 80, Name: "http", Protocol: value.HTTP}}}}}
+	snapshottest.Apply(m.builder, &snapshottest.Batch{Gateways: map[value.ObjectKey]*value.Gateway{gw.Object(): gw}})
+	p := &proxy.Proxy{ID: "edge", Namespace: "shop", Addresses: []string{"10.9.9.9"}, ClusterID: "Kubernetes",
+		Labels: proxy.PackLabels(value.Labels{"app": "edge", value.GatewayNameLabel: "named"})}
+	p.Traits.IPv4, p.Traits.Type = true, value.Router
+	m.planner.Attach(100, p)
+	picked, named, other := authorizationOf("shop", "picked", -1), authorizationOf("shop", "named", -1),
+		authorizationOf("shop", "other", 0)
+	picked.Labels, named.Gateways = value.Labels{"app": "edge"}, []string{"named"}
+	m.authorize(picked, named, other)
+	has := func(text string) bool {
+		e, ok := m.sets()[100].Sections.Of(xdstype.Listener).Get("0.0.0.0_80")
+		return ok && strings.Contains(string(e.Message()), text)
+	}
+	if !has("policy[picked]") || !has("policy[named]") || has("policy[other]") {
+		t.Errorf("in the listener: picked %v, named %v, other %v", has("policy[picked]"), has("policy[named]"),
+			has("policy[other]"))
+	}
+	edited := *picked
+	edited.Rules = []value.AuthorizationRule{{Sources: [][]value.AccessCondition{{}},
+		Operations: [][]value.AccessCondition{{{Attribute: value.RequestPath, Values: []string{"/edited"}}}}}}
+	m.authorize(&edited)
+	if !has("/edited") {
+		t.Error("an edit is not in the listener")
+	}
+	b := &snapshottest.Batch{Objects: map[value.ObjectKey]value.Value{edited.Object(): nil}}
+	snapshottest.Apply(m.builder, b)
+	m.settle()
+	if has("policy[picked]") || !has("policy[named]") {
+		t.Error("a policy that is gone is in the listener")
 	}
 }

@@ -18,6 +18,10 @@ func choice(v value.Value) (selector value.Labels, ok bool) {
 		if v != nil {
 			return v.Choice(), true
 		}
+	case *value.RequestAuthentication:
+		if v != nil {
+			return v.Choice(), true
+		}
 	}
 	return nil, false
 }

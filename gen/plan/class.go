@@ -43,7 +43,7 @@ func factsOf(v *snapshot.View, p *proxy.Proxy) (scope.Facts, value.Labels) {
 	if p.Traits.Type != value.Router {
 		f.Sidecar = w.Sidecar(labels)
 	} else {
-		f.OwnPorts = gateway.OwnPorts(w)
+		f.OwnPorts, f.Policies = gateway.OwnPorts(w), n.PoliciesFor(p.Namespace, labels)
 	}
 	if n.LocalityMatters() {
 		f.Locality = locality
@@ -71,8 +71,8 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 	if m := own.Peers; m.Mode != value.Permissive || m.Ports != "" {
 		fmt.Fprintf(&id, " mtls=%d %s", m.Mode, m.Ports)
 	}
-	own.Authorization = value.SequenceOf(v.Snapshot.AuthorizationFor(p.Namespace, labels))
-	id.WriteString(policiesID(own))
+	own.Policies = v.Snapshot.PoliciesFor(p.Namespace, labels)
+	id.WriteString(policiesID(own.Policies))
 	for _, t := range own.Targets {
 		fmt.Fprintf(&id, " %s:%d:%d", t.Service.ServiceKey, t.Port.Number, t.Number)
 	}
@@ -88,13 +88,13 @@ func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 
 // policiesID tells the policies of a workload from those of others: by their names, for policies are what they are for
 // all whom they select. There may be many, so that it is a sum over them.
-func policiesID(own *inbound.Facts) string {
-	if own.Authorization.Empty() {
+func policiesID(p value.Policies) string {
+	if p.Empty() {
 		return ""
 	}
 	var names strings.Builder
-	for p := range own.Authorization.All() {
-		fmt.Fprintf(&names, "%s\n", p.Object())
+	for _, o := range p.Objects() {
+		fmt.Fprintf(&names, "%s\n", o)
 	}
 	sum := sha256.Sum256([]byte(names.String()))
 	return " policies=" + hex.EncodeToString(sum[:16])

@@ -167,7 +167,7 @@ func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		return value.ObjectKey{Kind: kind, Namespace: ns, Name: meta.Name}
 	}
 	switch pick(t, "kind", "service", "service", "virtualservice", "virtualservice", "rule", "gateway", "sidecar",
-		"peers", "peers", "authorization", "authorization", "endpoints", "workload", "mesh") {
+		"peers", "peers", "authorization", "authorization", "tokens", "endpoints", "workload", "mesh") {
 	case "service":
 		k := value.ServiceKey{Host: host(t), Namespace: ns}
 		b.Services[k] = nil
@@ -198,6 +198,12 @@ func (m *meshMachine) change(t *rapid.T, b *snapshottest.Batch) {
 		b.Objects[object(value.KindPeerAuthentication)] = nil
 		if !gone {
 			b.Objects[object(value.KindPeerAuthentication)] = randomPeers(t, meta)
+		}
+	case "tokens":
+		b.Objects[object(value.KindRequestAuthentication)] = nil
+		if !gone {
+			b.Objects[object(value.KindRequestAuthentication)] = &value.RequestAuthentication{Meta: meta,
+				Rules: []value.TokenRule{{Issuer: pick(t, "issuer", "i", "j")}}}
 		}
 	case "authorization":
 		b.Objects[object(value.KindAuthorizationPolicy)] = nil

@@ -408,7 +408,7 @@ func (cs *classState) give(w *ResourceSet, sets map[*Class]*ResourceSet) {
 func (p *Planner) refreshOwn(c *client, sets map[*Class]*ResourceSet) {
 	own, id := ownOf(p.current, c.proxy)
 	if id != c.class.id || slices.Equal(own.Targets, c.class.own.Targets) &&
-		own.Authorization == c.class.own.Authorization {
+		own.Policies == c.class.own.Policies {
 		return // it moves to another class, or another member of the class has renewed it
 	}
 	c.class.own = own

@@ -13,7 +13,8 @@ import (
 
 // Authorization is what an AuthorizationPolicy in a namespace says, but for its Meta and for what annotations say.
 func Authorization(in *security.AuthorizationPolicy, namespace string) *value.AuthorizationPolicy {
-	out := &value.AuthorizationPolicy{Provider: in.GetProvider().GetName(), PolicyTarget: Target(in)}
+	out := &value.AuthorizationPolicy{Provider: in.GetProvider().GetName(),
+		PolicyTarget: Target(in.GetSelector(), References(in.GetTargetRef(), in.GetTargetRefs()))}
 	switch in.GetAction() {
 	case security.AuthorizationPolicy_DENY:
 		out.Action = value.DenyAction
@@ -28,18 +29,12 @@ func Authorization(in *security.AuthorizationPolicy, namespace string) *value.Au
 	return out
 }
 
-// Targeted is a policy that says for which workloads it is.
-type Targeted interface {
-	GetSelector() *typev1beta1.WorkloadSelector
-	GetTargetRef() *typev1beta1.PolicyTargetReference
-	GetTargetRefs() []*typev1beta1.PolicyTargetReference
-}
-
 // Target says for which workloads a policy is. One with references is for nobody else, also where none of them is to a
 // Gateway.
-func Target(in Targeted) value.PolicyTarget {
-	out := value.PolicyTarget{Labels: maps.Clone(in.GetSelector().GetMatchLabels())}
-	for _, r := range References(in) {
+func Target(selector *typev1beta1.WorkloadSelector,
+	references []*typev1beta1.PolicyTargetReference) value.PolicyTarget {
+	out := value.PolicyTarget{Labels: maps.Clone(selector.GetMatchLabels())}
+	for _, r := range references {
 		if IsGateway(r) {
 			out.Gateways = append(out.Gateways, r.GetName())
 		} else {
@@ -54,12 +49,13 @@ func IsGateway(r *typev1beta1.PolicyTargetReference) bool {
 	return r.GetKind() == "Gateway" && r.GetGroup() == "gateway.networking.k8s.io"
 }
 
-// References are what a policy names as its targets.
-func References(in Targeted) []*typev1beta1.PolicyTargetReference {
-	if in.GetTargetRef() != nil {
-		return append(slices.Clone(in.GetTargetRefs()), in.GetTargetRef())
+// References are what a policy names as its targets: the one and the others, each of which may be missing.
+func References(one *typev1beta1.PolicyTargetReference,
+	others []*typev1beta1.PolicyTargetReference) []*typev1beta1.PolicyTargetReference {
+	if one != nil {
+		return append(slices.Clone(others), one)
 	}
-	return in.GetTargetRefs()
+	return others
 }
 
 // conditionKey is an attribute by which the conditions of a rule are called.

@@ -23,7 +23,7 @@ func roots() []proto.Message {
 	return []proto.Message{
 		&networking.VirtualService{}, &networking.DestinationRule{}, &networking.Gateway{}, &networking.ServiceEntry{},
 		&networking.WorkloadEntry{}, &networking.Sidecar{}, &security.PeerAuthentication{},
-		&security.AuthorizationPolicy{},
+		&security.AuthorizationPolicy{}, &security.RequestAuthentication{},
 		&meshconfig.MeshConfig{},
 	}
 }

@@ -22,6 +22,7 @@ func TestEqualReadsEveryField(t *testing.T) {
 	everyField(t, Sidecar{}, (*Sidecar).Equal)
 	everyField(t, PeerAuthentication{}, (*PeerAuthentication).Equal)
 	everyField(t, AuthorizationPolicy{}, (*AuthorizationPolicy).Equal)
+	everyField(t, RequestAuthentication{}, (*RequestAuthentication).Equal)
 	everyField(t, Visibility{}, func(a, b *Visibility) bool { return a.Equal(*b) })
 }
 

@@ -32,7 +32,8 @@ func (g generator) event() ingest.Event {
 		value.KindEndpointSlice, value.KindEndpointSlice, value.KindEndpointSlice,
 		value.KindServiceEntry, value.KindWorkloadEntry, value.KindVirtualService, value.KindVirtualService,
 		value.KindDestinationRule, value.KindGateway,
-		value.KindSidecar, value.KindPeerAuthentication, value.KindAuthorizationPolicy, value.KindNode, value.KindNamespace,
+		value.KindSidecar, value.KindPeerAuthentication, value.KindAuthorizationPolicy, value.KindRequestAuthentication,
+		value.KindNode, value.KindNamespace,
 		value.KindMeshConfig)
 	m := metav1.ObjectMeta{Namespace: g.namespace(), Name: g.app(), CreationTimestamp: metav1.Unix(int64(g.IntN(4)), 0)}
 	e := ingest.Event{Source: "test"}
@@ -75,6 +76,13 @@ func (g generator) object(kind value.Kind, m *metav1.ObjectMeta) any {
 		return s
 	case value.KindPeerAuthentication:
 		return g.peers(m)
+	case value.KindRequestAuthentication:
+		p := &clientsec.RequestAuthentication{ObjectMeta: *m, Spec: securityv1.RequestAuthentication{
+			JwtRules: []*securityv1.JWTRule{{Issuer: g.app()}}}}
+		if g.IntN(2) == 0 {
+			p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": g.app()}}
+		}
+		return p
 	case value.KindAuthorizationPolicy:
 		return g.authorization(m)
 	case value.KindNode:

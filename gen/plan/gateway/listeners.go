@@ -8,6 +8,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
+	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -27,6 +28,7 @@ const openUnit = "open"
 func serverUnits(s *server) string { return indexKey("server", s.rank) }
 
 func (s *step) unit(key string, k gen.GatewayChainKey, serverNames ...string) *chainUnit {
+	k.Access = accessOf(s.outbound, s.n, s.sc)
 	f := s.tables.chains.Get(k)
 	kind, sum := openChain, f.Sum()
 	if k.ServerNames != "" || k.TLS != nil {
@@ -34,6 +36,19 @@ func (s *step) unit(key string, k gen.GatewayChainKey, serverNames ...string) *c
 	}
 	return &chainUnit{key: key, fragment: f, chain: indexKey(kind, k.ServerNames, hex.EncodeToString(sum[:])),
 		serverNames: serverNames}
+}
+
+// accessOf says which requests and connections a router takes.
+func accessOf(calls *outbound.Tables, n *snapshot.Snapshot, sc *scope.Scope) gen.AccessKey {
+	k := gen.AccessKey{Policies: sc.Policies}
+	if k.Policies.Empty() {
+		return k
+	}
+	k.Settings = n.Mesh.Access
+	if sc.Traits.Upstream() {
+		k.RegexSize = calls.RegexSize
+	}
+	return k
 }
 
 func (s *step) editListener(at bindPort) *listenerEdit {

@@ -234,6 +234,7 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	}
 	var parts []*encodecache.Fragment
 	for _, c := range chains {
+		c.Access = accessOf(g.outbound, g.n, g.sc)
 		if f := g.tables.chains.Get(c); len(f.Bytes()) > 0 { // else it is left out
 			k.TLS = k.TLS || c.ServerNames != "" || c.TLS != nil
 			parts = append(parts, f)

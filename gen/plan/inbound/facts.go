@@ -18,8 +18,8 @@ type Facts struct {
 	Targets []workload.Target
 	// Peers are what the workload asks of its clients.
 	Peers value.PeerModes
-	// Authorization are the AuthorizationPolicies in force for the workload.
-	Authorization value.Sequence[*value.AuthorizationPolicy]
+	// Policies are what the workload asks of the requests and connections that it gets.
+	Policies value.Policies
 	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, or
 	// real ports (interception mode NONE). They are nil otherwise, so that workloads may have equal Facts.
 	Addresses []string

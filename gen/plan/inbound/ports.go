@@ -31,10 +31,7 @@ func (p *port) Objects() []value.ObjectKey {
 	if p.names.Policy != (value.ObjectKey{}) {
 		out = append(out, p.names.Policy)
 	}
-	for policy := range p.names.Access.All() {
-		out = append(out, policy.Object())
-	}
-	return append(out, (*value.Mesh)(nil).Object())
+	return append(append(out, p.names.Access.Objects()...), (*value.Mesh)(nil).Object())
 }
 
 // chains are the filter chains of declared ports. A port whose chains are left out has none.
@@ -61,7 +58,7 @@ func (m *maker) portKey(number int) gen.InboundChainsKey {
 
 // access says which requests and connections the workload takes.
 func (m *maker) access() gen.AccessKey {
-	k := gen.AccessKey{Policies: m.facts.Authorization}
+	k := gen.AccessKey{Policies: m.facts.Policies}
 	if k.Policies.Empty() {
 		return k
 	}

@@ -23,6 +23,8 @@ type Facts struct {
 	Network   string
 	// OwnPorts are the ports of a router's services for which it listens at others of its own; see gateway.OwnPorts.
 	OwnPorts string
+	// Policies are what a router asks of the requests and connections that it gets; none of others.
+	Policies value.Policies
 	// Locality and Node are set only where endpoints depend on them.
 	Locality value.Locality
 	Node     string
