@@ -6,15 +6,15 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// blockKey is a run of resources in one kind of response. Clients of different classes have most runs in common, so
-// that the response of one is assembled out of what was encoded for another.
+// blockKey names a run of resources in one variant of the protocol. Clients of different classes have most runs in
+// common, so that the response for one is assembled from what was encoded for another.
 type blockKey struct {
 	chunk *chunked.Chunk[*encodecache.Entry]
 	delta bool
 }
 
-// newBlocks makes the table of encoded runs. One lives while a response that holds it has not been sent to all, and
-// while it is kept.
+// newBlocks makes the table of encoded runs. A run lives while a response that has it is on its way, and while it is
+// kept.
 func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	return encodecache.NewTable(func(k blockKey) *encodecache.Block {
 		entries := func(yield func(*encodecache.Entry) bool) {
@@ -31,11 +31,13 @@ func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	})
 }
 
-// leastKept are the resources of a run that is worth keeping: what a client has of its own nobody else asks for.
+// leastKept is how many resources a run must have to be worth keeping. Shorter ones are what a client has for itself,
+// and nobody else asks for these.
 const leastKept = 8
 
-// blocksOf returns the encoded runs of a Batch that is all of a section. Those of clients that connect are kept for the
-// next one, as far as memory allows, until no other has come for a grace or there is a new ResourceSet.
+// blocksOf returns the encoded runs of a Batch that is all of a section. Runs for clients that connect are kept for
+// those that come next, as far as memory allows, until no other client has come for a while or there is a new
+// ResourceSet.
 func (w *worker) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
 	s := w.shards
 	for c := range b.Section.Chunks() {

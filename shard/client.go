@@ -20,7 +20,7 @@ type client struct {
 	source Planner
 	proxy  *proxy.Proxy
 	room   chan struct{}   // holds a token while a request is undecided
-	done   <-chan struct{} // closed when the stream has ended; nil if it does not tell
+	done   <-chan struct{} // closed when the stream has ended; nil if the stream has no such channel
 	came   time.Time
 
 	// Owned by the Shards' gate and budget.
@@ -42,19 +42,19 @@ type client struct {
 	gone     bool
 	session  *ads.Session
 	entered  bool                       // its first request has been answered
-	doubted  bool                       // its versions are not to be believed
+	doubted  bool                       // the Session does not believe its versions
 	priority admission.Priority         // when it came
 	waiter   *admission.Waiter[*client] // in the worker's line of those that connect; nil when not
-	first    *ads.Request               // a type's first, while it stands there
+	first    *ads.Request               // a type's first, while the client waits there
 	group    *classGroup
 	cohort   *cohort
 	since    time.Time // of the oldest change that has not all been sent
 	due      time.Time // when the timer is set for
-	limit    time.Time // when what it owes is forgiven; zero for never
+	limit    time.Time // when its Debt ends in any case; zero for never
 	timer    prioqueue.Position
 }
 
-// mail is what has come for a client: of each kind the newest.
+// mail is what has come for a client and the worker has not taken yet: of each sort the newest.
 type mail struct {
 	request  *ads.Request
 	assigned *assignment
@@ -84,7 +84,7 @@ func (m *client) Attach() { m.source.Attach(m.id, m.proxy) }
 // Detach tells the planner that the client has left.
 func (m *client) Detach() { m.source.Detach(m.id) }
 
-// want tells the planner that the client has asked for a type that is made on demand.
+// want tells the planner that the client has asked for a type that is planned on demand.
 func (m *client) want(t xdstype.Type) {
 	if d, ok := m.source.(Demand); ok {
 		d.Want(m.id, t)
@@ -117,7 +117,7 @@ func (m *client) postTo(home *worker, leave func(*mail)) {
 	}
 }
 
-// collect takes what has come.
+// collect takes the mail. The worker calls it.
 func (m *client) collect() mail {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 
 // Fault is a panic that was caught. What it was about is left out; everything else goes on.
 type Fault struct {
-	// Proxy is whose stream has been ended for it; nil when no stream has been.
+	// Proxy is the proxy whose stream ended because of it; nil when no stream did.
 	Proxy *proxy.Proxy
-	// Doing says what was being done.
+	// Doing says what pilotd was doing.
 	Doing string
-	// Value is what the panic said, Stack where.
+	// Value is the value of the panic, Stack where it happened.
 	Value string
 	Stack []byte
 }
 
-// contain runs f and reports whether it returned. A panic in it is counted, and no more.
+// contain runs f and reports whether it returned. A panic in f is reported, and has no other effect.
 func (w *worker) contain(doing string, f func()) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -47,7 +47,7 @@ func (w *worker) guard(m *client, doing string, f func()) {
 	f()
 }
 
-// fault tells of a panic, with the stack of the goroutine that is recovering from it.
+// fault reports a panic, with the stack of the goroutine that is recovering from it.
 func (w *worker) fault(m *client, doing string, v any) {
 	f := Fault{Doing: doing, Value: fmt.Sprint(v), Stack: debug.Stack()}
 	if m != nil {
@@ -62,7 +62,7 @@ func (w *worker) quarantine(m *client) {
 	m.gone = true
 	m.stream.Close(status.Error(codes.Internal, "a fault of the server: connect again"))
 	w.drop(m)
-	select { // the reader must not wait for the request that it was
+	select { // the reader must not wait for a request that nobody handles any more
 	case <-m.room:
 	default:
 	}
@@ -70,7 +70,7 @@ func (w *worker) quarantine(m *client) {
 	w.differ.Forget()
 }
 
-// tryEntry is entry, or had if that panics: the assignment stays at what it was.
+// tryEntry calls entry. If that panics it returns had: the assignment stays what it was.
 func (w *worker) tryEntry(a *plan.Assignment, had *encodecache.Entry) (e *encodecache.Entry) {
 	if !w.contain("the endpoints of "+a.Name, func() { e = w.entry(a) }) {
 		return had

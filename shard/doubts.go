@@ -6,11 +6,11 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// maxDoubts bounds how many nodes are remembered, some two megabytes.
+// maxDoubts bounds how many nodes are remembered. They take some two megabytes.
 const maxDoubts = 1 << 16
 
-// doubts are the types of which the versions that a node reports are not to be believed, also when it has left and
-// comes back. Of the node it keeps a hash of the id, with a key that nobody can know. Guarded by the Shards' mu.
+// doubts are the types of which nobody believes the versions that a node reports, also after it has left and comes
+// back. They keep a hash of the node's id, with a secret key. Guarded by the Shards' mu.
 type doubts struct {
 	seed   maphash.Seed
 	byNode map[uint64]xdstype.Set

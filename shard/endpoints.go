@@ -29,7 +29,7 @@ func (l *lateEndpoints) add(e plan.Endpoints) {
 	l.table = e.Table
 }
 
-// lookAtEndpoints handles the endpoint slot if it has something.
+// lookAtEndpoints handles the endpoint changes that have come, if any.
 func (w *worker) lookAtEndpoints() {
 	if w.withheld || !w.endpointsCame.Load() {
 		return
@@ -44,17 +44,17 @@ func (w *worker) lookAtEndpoints() {
 	w.contain("changed endpoints", func() { w.handleEndpoints(t, services, at) })
 }
 
-// sweepEvery is after how many endpoint changes all Sessions are brought along, also those that none concerned, so that
-// none holds on to old endpoints.
+// sweepEvery is after how many endpoint changes all Sessions are refreshed, also those that no change concerned, so
+// that none keeps old endpoints in memory.
 const sweepEvery = 64
 
-// handleEndpoints takes a change of endpoints.
+// handleEndpoints takes a change of endpoints and tells the members that it concerns.
 func (w *worker) handleEndpoints(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}, at time.Time) {
 	w.learn(t, services)
 	w.tellOfEndpoints(services, at)
 }
 
-// learn takes the endpoints of services, and tells nobody.
+// learn notes that the endpoints of services have changed, without telling any member.
 func (w *worker) learn(t *snapshot.EndpointTable, services map[value.ServiceKey]struct{}) {
 	if w.endpoints == nil || t.Revision > w.endpoints.Revision {
 		w.endpoints = t

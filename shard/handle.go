@@ -13,8 +13,8 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// handleMail does what came for a client. A client that is gone is dropped whatever else came, or comes after that: an
-// assignment that was under way, or a request whose reader must not wait for ever.
+// handleMail handles what came for a client. If the stream has ended the client is dropped, whatever else came or comes
+// later, such as an assignment; a request is still taken, for its reader must not wait for ever.
 func (w *worker) handleMail(m *client, in mail) {
 	if m.gone = m.gone || in.gone; m.gone {
 		w.drop(m)
@@ -134,7 +134,7 @@ func (w *worker) leaveCohort(m *client) {
 	m.cohort = nil
 }
 
-// muster puts a client into the cohort of its subscription.
+// muster puts a client into the Cohort of its subscription.
 func (w *worker) muster(m *client) {
 	if m.group == nil {
 		return
@@ -155,14 +155,14 @@ func (w *worker) muster(m *client) {
 	m.cohort = c
 }
 
-// handleResourceSet brings the class group of a class to a new ResourceSet. It came at the time at.
+// handleResourceSet brings the class group of a class to a new ResourceSet. at is when it came.
 func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at time.Time) {
 	c := w.byClass[class]
 	if c == nil || set.Revision < c.desired.set.Revision || set == c.desired.set {
 		return
 	}
 	if !w.contain("the desired of a class", func() { w.setDesired(c, set) }) {
-		return // it stays at what it had
+		return // the group stays at what it had
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
@@ -172,7 +172,7 @@ func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at 
 	}
 }
 
-// carryOut does what a Session asks for. at is when the change came that it follows from; zero for none.
+// carryOut carries out the Effects of a Session. at is when the change came that they follow from; zero for none.
 func (w *worker) carryOut(m *client, effects []ads.Effect, at time.Time) {
 	metrics := &w.shards.opts.Metrics
 	sent := false
@@ -209,7 +209,7 @@ func (w *worker) carryOut(m *client, effects []ads.Effect, at time.Time) {
 	w.setTimer(m)
 }
 
-// setTimer has the worker look at a client when its Session asks for it, or when what it owes is forgiven.
+// setTimer makes the worker look at a client at its Session's Deadline, or when its Debt ends.
 func (w *worker) setTimer(m *client) {
 	at := m.session.Deadline()
 	if !m.limit.IsZero() && (at.IsZero() || m.limit.Before(at)) {
@@ -218,8 +218,8 @@ func (w *worker) setTimer(m *client) {
 	w.timers.set(m, at)
 }
 
-// send sends a response. What answers a type that is not served has no credit to wait for: a client that does not read
-// gets none.
+// send sends a response. The answer for a type that is not served waits for no ACK; a client that does not read is not
+// sent it.
 func (w *worker) send(m *client, e ads.Effect, at time.Time) {
 	_, served := w.shards.opts.Types.Of(e.TypeURL)
 	if !served && m.backlogged() {
@@ -241,7 +241,7 @@ func (w *worker) sinceChange(at time.Time) time.Duration {
 	return w.now().Sub(at)
 }
 
-// doubt notes that a node's versions are not to be believed, or are again.
+// doubt notes that a node's versions are not to be believed, or that they are again.
 func (s *Shards) doubt(node string, e ads.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (s *Shards) doubt(node string, e ads.Effect) {
 	}
 }
 
-// response returns the assembled form of a Batch; those who are sent the same Batch in a round share it.
+// response returns the assembled form of a Batch. Clients that are sent the same Batch in a round share it.
 func (w *worker) response(b *ads.Batch) *encodecache.Response {
 	r, ok := w.responses[b]
 	if !ok {

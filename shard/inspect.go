@@ -13,7 +13,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Client is what is to be told about one stream.
+// Client is what debug pages say about one stream.
 type Client struct {
 	ID    uint64
 	Proxy *proxy.Proxy
@@ -25,18 +25,18 @@ type Client struct {
 	Types    map[xdstype.Type]TypeStatus
 }
 
-// TypeStatus is what is to be told about one type of a stream.
+// TypeStatus is what debug pages say about one type of a stream.
 type TypeStatus struct {
 	ads.Status
 	// Entries are the resources that the client was sent and has not been told to drop, by name. Only Client fills it.
 	Entries []*encodecache.Entry
 }
 
-// Clients tells about all streams that have a place, without Entries, in the order of their proxies' ids.
+// Clients describes all streams that have a shard, without Entries, in the order of their proxies' ids.
 func (s *Shards) Clients() []Client { return s.inspect(func(*client) bool { return true }, false) }
 
-// Find tells about the streams of one proxy, named by its id or by "name.namespace", with Entries: what was really
-// sent.
+// Find describes the streams of one proxy, which is named by its id or by "name.namespace", with Entries: what was
+// really sent.
 func (s *Shards) Find(proxyID string) []Client {
 	return s.inspect(func(m *client) bool {
 		return m.proxy.ID == proxyID || m.proxy.Name+"."+m.proxy.Namespace == proxyID
@@ -46,15 +46,15 @@ func (s *Shards) Find(proxyID string) []Client {
 // Waiting is a proxy that has connected and waits for an answer.
 type Waiting struct {
 	Proxy *proxy.Proxy
-	// Priority is how much it needs it, Planned whether it is known already what it should have. Since is when it
-	// connected.
+	// Priority is how much it needs its answer, Planned whether the planner has told what it should have, and Since when
+	// it connected.
 	Priority admission.Priority
 	Planned  bool
 	Since    time.Time
 	turn     admission.Turn
 }
 
-// Waiting tells about all proxies that wait for an answer, the one that is to be answered next first.
+// Waiting describes all proxies that wait for an answer, the one that is next first.
 func (s *Shards) Waiting() []Waiting {
 	var mu sync.Mutex
 	var out []Waiting
@@ -89,7 +89,7 @@ func (s *Shards) Waiting() []Waiting {
 // there may be before others wait.
 func (s *Shards) Underway() (bytes, limit int) { return s.budget.Underway() }
 
-// each has f called on every worker's goroutine, and reports whether all have done so.
+// each calls f on every worker's goroutine, and reports whether all have returned from it.
 func (s *Shards) each(f func(*worker)) bool {
 	done := make(chan struct{}, len(s.workers))
 	for _, w := range s.workers {
@@ -108,7 +108,7 @@ func (s *Shards) each(f func(*worker)) bool {
 	return true
 }
 
-// inspect asks every worker about its members.
+// inspect collects descriptions of members from every worker.
 func (s *Shards) inspect(want func(*client) bool, entries bool) []Client {
 	var mu sync.Mutex
 	var out []Client
@@ -133,7 +133,7 @@ func (s *Shards) inspect(want func(*client) bool, entries bool) []Client {
 	return out
 }
 
-// tell runs on the worker goroutine.
+// tell describes a member. It runs on the worker goroutine.
 func (w *worker) tell(want func(*client) bool, entries bool) []Client {
 	var out []Client
 	for c := range w.groups {

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// joined are the endpoint resources of a ResourceSet, joined with the newest EndpointTable: those that anybody asked
-// for. ResourceSets with the same assignments share it. Owned by the worker goroutine.
+// joined has the endpoint resources of a ResourceSet, made from the newest EndpointTable, as far as anybody has asked
+// for them. ResourceSets with the same assignments share it. Owned by the worker goroutine.
 type joined struct {
 	worker  *worker
 	set     *plan.ResourceSet // one that has these assignments
@@ -21,7 +21,7 @@ type joined struct {
 	// asked are the subscriptions that content covers, forgotten when they are too many; all that it covers everything.
 	asked map[*ads.Names]struct{}
 	all   bool
-	// users are the groups that have it, and identity is that of its ResourceSet's assignments, in the worker's joins.
+	// users is how many class groups have it, and identity its key in the worker's joins: the identity of the assignments.
 	users    int
 	identity uint64
 }
@@ -66,7 +66,7 @@ func (t *joinedTable) retain(j *joined) {
 	}
 }
 
-// release counts one less. What no class group has is forgotten.
+// release counts one class group less. A joined that no class group has is forgotten.
 func (t *joinedTable) release(j *joined) {
 	if j == nil {
 		return
@@ -81,8 +81,8 @@ func (t *joinedTable) release(j *joined) {
 	}
 }
 
-// joinedOf returns the joined of a ResourceSet's assignments; it takes over what prev had. The caller retains it in the
-// table.
+// joinedOf returns the joined of a ResourceSet's assignments. A new one takes over what prev has. The caller retains it
+// in the table.
 func (w *worker) joinedOf(set *plan.ResourceSet, prev *desired) *joined {
 	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
 		return prev.endpoints
@@ -118,7 +118,7 @@ func (w *worker) joinedOf(set *plan.ResourceSet, prev *desired) *joined {
 	return j
 }
 
-// edited is c with edits. It shares what it can with the Resources of other ResourceSets.
+// edited returns c with edits. It shares what it can with the Resources of other ResourceSets.
 func (w *worker) edited(c *ads.Resources, edits []chunked.Edit[*encodecache.Entry]) *ads.Resources {
 	section := w.shards.sections.Share(c.Section.Apply(edits))
 	if section.Same(c.Section) {
@@ -177,7 +177,7 @@ func (j *joined) cover(sub ads.Subscription) *ads.Resources {
 	return j.content
 }
 
-// catchUp works in the endpoint changes since the last call.
+// catchUp applies the endpoint changes since the last call.
 func (j *joined) catchUp() {
 	if j.seq == j.worker.log.seq {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// kept are the encoded runs that are kept for clients that connect next, those of all workers in one budget of bytes.
-// The run that was used least recently leaves first. Safe for concurrent use.
+// kept holds the encoded runs that are kept for clients that connect next. All workers share one budget of bytes; the
+// run that was used least recently leaves first. Safe for concurrent use.
 type kept struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -60,8 +60,8 @@ func (k *kept) keep(key any, b encodedRun) {
 	k.shrink()
 }
 
-// keepRuns keeps the runs that a block has in common with others: what a single namespace has of its own is made again
-// for the next one that comes from there.
+// keepRuns keeps the runs that a block shares with others. What a single namespace has for itself is made again for the
+// next client that comes from there.
 func (k *kept) keepRuns(b *encodecache.Block) {
 	for _, r := range b.Runs() {
 		if r.Shared() && r.Len() >= leastShared && k.use(r) == nil {
@@ -70,10 +70,10 @@ func (k *kept) keepRuns(b *encodecache.Block) {
 	}
 }
 
-// leastShared are the bytes of a run that is worth keeping.
+// leastShared is how many bytes a run must have to be worth keeping.
 const leastShared = 4 << 10
 
-// allow sets how many bytes may be kept, and lets go of what is beyond that. It reports whether something had to go.
+// allow sets how many bytes may be kept, and drops what is beyond that. It reports whether it dropped anything.
 func (k *kept) allow(most int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,8 +85,7 @@ func (k *kept) allow(most int64) bool {
 	return true
 }
 
-// shrink lets go of the runs that were not used for the longest time, until the rest is within the budget. The caller
-// holds mu.
+// shrink drops the runs that were used least recently until the rest fits the budget. The caller holds mu.
 func (k *kept) shrink() {
 	for k.bytes > k.most {
 		e := k.order.Back()
@@ -97,7 +96,7 @@ func (k *kept) shrink() {
 	}
 }
 
-// forget lets go of all runs: nobody will ask for them.
+// forget drops all runs, because nobody will ask for them.
 func (k *kept) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

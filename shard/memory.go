@@ -15,17 +15,17 @@ import (
 //	60%         nothing is kept: runs, EncodedAnys of resources and what the Differs remember are let go of
 //	75%         proxies that connect are planned for and answered one at a time, until less than 70% is live
 //
-// A fifth of what the collector manages can be free space between what is live, so that it has no room any more well
+// Up to a fifth of the collector's memory can be free space between live objects, so that it runs out of room well
 // below 100%.
 //
 // The endpoint lane, acknowledgements and new ResourceSets never wait for memory.
 const (
-	// keepBelow is the share, in percent, of the limit below which something is kept that only saves time: the
-	// collector then has room to work at its usual pace.
+	// keepBelow is the share of the limit, in percent, below which things are kept that only save time: the collector then
+	// has room to work at its usual pace.
 	keepBelow = 60
-	// shortFrom and shortUntil are the shares from which, and until which, proxies that connect wait for each other.
+	// Proxies that connect wait for each other from the share shortFrom on, until the share falls below shortUntil.
 	shortFrom, shortUntil = 75, 70
-	// keptShare is the part of the limit that kept runs may have, and mostKept the most that is of use.
+	// Kept runs may take a keptShare-th of the limit, and never more than mostKept, for more is of no use.
 	keptShare = 8
 	mostKept  = 256 << 20
 )
@@ -46,12 +46,12 @@ type memory struct {
 	last     Memory
 	tight    bool   // nothing is kept
 	short    bool   // proxies that connect wait for each other
-	gaveWay  uint64 // how often something was let go of, ever
+	gaveWay  uint64 // how often something was dropped, ever
 	shortage uint64 // how often memory got short, ever
 }
 
-// MemoryRead takes a reading, made after a collection, and decides by it what is kept and how many proxies that connect
-// are answered at once. Anyone may call it; it does not block.
+// MemoryRead takes a reading that was made after a collection, and decides by it what is kept and how many proxies that
+// connect are answered at once. Any goroutine may call it; it does not block.
 func (s *Shards) MemoryRead(m Memory) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Shards) MemoryRead(m Memory) {
 	s.gate.Ration(short)
 }
 
-// allowed returns how many bytes of runs may be kept, of which there are held now.
+// allowed returns how many bytes of runs may be kept; held are kept now.
 func allowed(m Memory, held int64) int64 {
 	if m.Limit <= 0 {
 		return mostKept
@@ -88,7 +88,7 @@ func allowed(m Memory, held int64) int64 {
 	return max(0, min(m.Limit/100*keepBelow-others, m.Limit/keptShare, mostKept))
 }
 
-// giveWay lets go of what a worker has that only saves time. It runs on the worker goroutine.
+// giveWay drops what a worker has that only saves time. It runs on the worker goroutine.
 func (w *worker) giveWay() {
 	w.differ.Forget()
 	seen := map[*ads.Resources]struct{}{}
@@ -118,19 +118,19 @@ func dropAllEncoded(s plan.Section) {
 	}
 }
 
-// MemoryStats tells what the last reading was and what followed from it.
+// MemoryStats is the last reading, and what followed from it.
 type MemoryStats struct {
 	Memory
 	// Kept are the bytes of encoded runs that are kept for clients that connect, and KeptLimit is how many there may be
 	// now.
 	Kept, KeptLimit int64
-	// GaveWay counts how often something was let go of for lack of memory, Gone the runs among it, and Shortages how
-	// often proxies that connect began to wait for each other. Short tells whether they do now.
+	// GaveWay counts how often something was dropped for lack of memory, Gone the runs among it, and Shortages how often
+	// proxies that connect began to wait for each other. Short tells whether they do so now.
 	GaveWay, Gone, Shortages uint64
 	Short                    bool
 }
 
-// MemoryStats tells how memory stands.
+// MemoryStats returns the last reading, and what followed from it.
 func (s *Shards) MemoryStats() MemoryStats {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

@@ -16,8 +16,8 @@ type Refusal struct {
 	Type  xdstype.Type
 	// Names are the resources that it is attributed to; empty while it is not known which.
 	Names []string
-	// Offences are what is held back for it, of what is shared by all clients: that of one client that refuses without
-	// end is not.
+	// Offences are what is held back because of it and is known to all clients. What is held back from one client that
+	// refuses without end is not among them.
 	Offences []Offence
 	// Message is the client's, at most 4 KiB of it.
 	Message string
@@ -28,7 +28,8 @@ type Offence struct {
 	ads.Culprit
 	// Row is that of the type.
 	Row *xdstype.Row
-	// Objects are those that say most of it first. There may be none: what other fragments hold is traced in vain.
+	// Objects are the objects that it was made from, those that say most of it first. There are none for fragments that
+	// were made from no object.
 	Objects []value.ObjectKey
 }
 
@@ -41,7 +42,7 @@ func (o Offence) Resource() string {
 	return name + ", " + o.Row.Parts.Noun + " " + o.Part
 }
 
-// refusalOf returns an Effect of a client as it is told.
+// refusalOf returns the Refusal that an Effect of a client reports.
 func (s *Shards) refusalOf(p *proxy.Proxy, e ads.Effect) Refusal {
 	return Refusal{Proxy: p, Type: e.Type, Names: e.Names, Offences: s.offencesOf(e.Offences), Message: e.Message}
 }

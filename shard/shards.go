@@ -32,12 +32,12 @@ type Options struct {
 	Workers int
 	// Types are the types that are served; nil is the standard ones.
 	Types *xdstype.Table
-	// Planner is told of the proxies.
+	// Planner computes what each proxy should have. The Shards tell it which proxies there are.
 	Planner Planner
-	// Endpoints returns an EndpointTable that is at least as new as any ResourceSet that has been given, asked for when
-	// a proxy comes before any endpoint has changed; nil is an empty table.
+	// Endpoints returns an EndpointTable that is at least as new as any ResourceSet so far. It is called when a proxy
+	// comes before any endpoint has changed; nil stands for an empty table.
 	Endpoints func() *snapshot.EndpointTable
-	// Names interns subscriptions; the table of the streams' scanners.
+	// Names interns subscriptions. It must be the table that the streams' scanners use.
 	Names *ads.NamesTable
 	// Assembler makes the responses; nil makes them without a control plane's name.
 	Assembler *encodecache.Assembler
@@ -47,11 +47,11 @@ type Options struct {
 	MaxNameBytes int
 	// Planning is how many proxies the planner is asked for at once; 0 is 16 for each core. The others wait their turn.
 	Planning int
-	// Underway bounds the bytes of answers to proxies that connect that they have not shown to have read; 0 is 256 MiB.
-	// Who connects then waits.
+	// Underway bounds the bytes of answers to proxies that connect which these have not shown to have read; 0 is 256 MiB.
+	// Beyond it, proxies that connect wait.
 	Underway int
-	// Unanswered is how long a client may leave a response of endpoints, listeners or routes unanswered while another
-	// one waits for that; 0 is for ever.
+	// Unanswered is how long a client may leave a response of endpoints, listeners or routes unanswered while the next one
+	// waits for the answer; 0 is for ever.
 	Unanswered time.Duration
 	// Now and After are the clock.
 	Now   func() time.Time
@@ -59,13 +59,14 @@ type Options struct {
 
 	Metrics Metrics
 
-	// join is how endpoints become resources; tests have ResourceSets of their own.
+	// join makes resources from endpoints. Tests replace it, for they have ResourceSets of their own.
 	join join
-	// sabotage is called before what may panic; tests panic in it. id is the stream's, or zero.
+	// sabotage is for tests, which panic in it: it is called before code whose panics are contained. id is the stream's,
+	// or zero.
 	sabotage func(doing string, id uint64)
 }
 
-// join is how a ResourceSet's assignments become resources.
+// join makes resources from a ResourceSet's assignments.
 type join struct {
 	assignmentsOf func(*plan.ResourceSet, value.ServiceKey) []*plan.Assignment
 	entry         func(*plan.Assignment, *snapshot.EndpointTable) *encodecache.Entry
@@ -82,7 +83,7 @@ type Shards struct {
 	blocks  *encodecache.Table[blockKey, encodecache.Block]
 	gate    *admission.Gate
 	budget  *admission.Budget
-	// verdicts are what clients have refused.
+	// verdicts has what clients have refused.
 	verdicts *ads.Verdicts
 	kept     kept
 	memory   memory
@@ -97,13 +98,13 @@ type Shards struct {
 	doubts  doubts
 }
 
-// spread is where the members of a class are.
+// spread says on which workers the members of a class are.
 type spread struct {
 	total int
 	on    []int // by worker
 }
 
-// spill is how many members of a class a shard takes before the next one does.
+// spill is how many members of a class a shard takes before the next shard does.
 const spill = 256
 
 // New makes Shards that work once Run is called.
@@ -143,7 +144,7 @@ func New(o Options) *Shards {
 	return s
 }
 
-// Run runs the workers; it returns when ctx has ended and they have.
+// Run runs the workers until ctx ends, and returns when they have ended too.
 func (s *Shards) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, w := range s.workers {
@@ -153,8 +154,8 @@ func (s *Shards) Run(ctx context.Context) {
 	close(s.stopped)
 }
 
-// Attach begins a stream with its first request. Its answer comes when it is the proxy's turn: see package
-// admission. The planner may answer before Attach returns.
+// Attach begins a stream with its first request. The answer comes when it is the proxy's turn: see package admission.
+// The planner may answer before Attach returns.
 func (s *Shards) Attach(st Stream, p *proxy.Proxy, first ads.Request) error {
 	select {
 	case <-s.stopped:
@@ -201,7 +202,7 @@ func (s *Shards) Detach(id uint64) {
 	m.left = true
 }
 
-// Assigned implements plan.Sink: it places a proxy, or moves it to another class.
+// Assigned implements plan.Sink: it gives a proxy its shard, or moves it to another class.
 func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
 	m, ok := s.clients.Load(id)
 	if !ok {

@@ -9,12 +9,12 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// A client that has read a response, or has it in its buffers, and does not answer it, gets nothing more of that type:
-// it grows stale, and nobody knows. Envoy answers endpoints, listeners and routes as soon as it has read them; so after
-// a while that is taken for a client that is stuck, and its stream ends. Clusters are another matter: their answer
-// waits until they are warm, for ever if a secret never comes (protocol.md 7), and holds nothing back for long.
+// A client that does not answer a response gets nothing more of that type: it becomes stale, and nobody notices. Envoy
+// answers endpoints, listeners and routes as soon as it has read them. So a client that does not answer these for a
+// while is taken to be stuck, and its stream ends. Clusters are different: Envoy answers when they are warm, which is
+// never if a secret does not come (protocol.md 7); but an unanswered response of clusters holds nothing back for long.
 
-// endSilent ends the streams of clients that have not answered for too long, while something waits for that.
+// endSilent ends the streams of clients that have not answered for too long while something waits for their answer.
 func (w *worker) endSilent() {
 	limit, now, types := w.shards.opts.Unanswered, w.now(), w.shards.opts.Types
 	switch {

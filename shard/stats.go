@@ -2,7 +2,7 @@ package shard
 
 import "sync/atomic"
 
-// stats are what a worker counts, read by others.
+// stats are what a worker counts. Other goroutines read them.
 type stats struct {
 	classes, cohorts, members atomic.Int64
 	connecting                atomic.Int64
@@ -20,7 +20,8 @@ type Stats struct {
 	// Connecting are the members that wait for their turn to be answered for the first time, or for the first time of a
 	// type.
 	Connecting int
-	// Sent counts responses for each client, Assembled those that were made: Sent/Assembled clients share one.
+	// Sent counts responses, once for each client that they go to. Assembled counts those that were assembled: on average
+	// Sent/Assembled clients share one.
 	Sent, Assembled uint64
 	// Rounds counts the worker's rounds; ConfigTakes and EndpointTakes how often it took something from each lane.
 	Rounds, ConfigTakes, EndpointTakes uint64
@@ -44,8 +45,8 @@ func (s *Shards) Stats() []Stats {
 	return out
 }
 
-// Counts is how much all shards have of: classes that somebody is of, encoded runs of resources, and nodes whose
-// versions are not to be believed. Runs leave after a garbage collection.
+// Counts is how many classes with members, encoded runs of resources, and nodes whose versions are not believed all
+// shards have. Runs leave after a garbage collection.
 type Counts struct{ Classes, Runs, Doubts int }
 
 // Counts counts what the shards have now.

@@ -9,9 +9,9 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Stream is where the responses of one client go. Its methods are called by the worker goroutine and never block.
+// Stream is where the responses of one client go. The worker goroutine calls its methods, which must never block.
 type Stream interface {
-	// ID is never used again in this process.
+	// ID identifies the stream. It is never used again in this process.
 	ID() uint64
 	// Send sends r after all that was sent before.
 	Send(typeURL string, r *encodecache.Response)
@@ -19,60 +19,61 @@ type Stream interface {
 	Close(err error)
 }
 
-// Backlogged is what a Stream may implement besides: a response that has not left the process does not get its credit
-// back by time.
+// A Stream may implement Backlogged too. While a response has not left the process, time does not bring its credit
+// back.
 type Backlogged interface {
 	// Backlogged reports whether something that was given to Send has not been written yet.
 	Backlogged() bool
 }
 
-// Ended is what a Stream may implement besides: what waits for the stream waits no longer than it lasts.
+// A Stream may implement Ended too. What waits for the stream then waits no longer than the stream lasts.
 type Ended interface {
-	// Done is closed when the stream has ended, whoever ended it.
+	// Done returns a channel that is closed when the stream has ended, whoever ended it.
 	Done() <-chan struct{}
 }
 
-// Planner computes what proxies should have, and answers through the plan.Sink that the Shards are.
+// Planner computes what proxies should have. It answers by calling the Shards, which are its plan.Sink.
 type Planner interface {
-	// Attach asks for the class and ResourceSet of p, told by Assigned until Detach.
+	// Attach asks for the class and ResourceSet of p. The planner tells them, and each change of them, by Assigned until
+	// Detach.
 	Attach(id uint64, p *proxy.Proxy)
 	// Detach ends that.
 	Detach(id uint64)
 }
 
-// Demand is what a Planner may implement besides: it makes the resources of a type only while clients ask for them.
+// A Planner may implement Demand too, to make the resources of a type only while clients ask for them.
 type Demand interface {
 	// Want tells that a client has asked for a type whose resources are made on demand. It counts until Detach.
 	Want(id uint64, t xdstype.Type)
 }
 
-// Metrics are told what happens, by the worker goroutines. Each may be nil.
+// Metrics are functions that the worker goroutines call when something happens. Each may be nil.
 type Metrics struct {
-	// Sent is told of each response for each client: its size, and the time since the change that it is for; negative
-	// for one that answers a request.
+	// Sent is called for each response to each client, with its size and the time since the change that it is for; the
+	// time is negative if the response answers a request.
 	Sent func(t xdstype.Type, bytes int, since time.Duration)
-	// Converged is told when the last response for a change goes to a client, and how long after the change.
+	// Converged is called when the last response for a change goes to a client, with the time since the change.
 	Converged func(since time.Duration)
-	// Queued is told how long a change waited for its shard.
+	// Queued is called with the time that a change waited for its shard.
 	Queued func(lane Lane, waited time.Duration)
-	// Expired is told of requests with the nonce of an older response, Unserved of those for types that nobody serves.
+	// Expired is called for requests with the nonce of an older response, Unserved for those for types that are not
+	// served.
 	Expired  func(t xdstype.Type)
 	Unserved func(typeURL string)
-	// Admitted is told when a proxy that connects gets its first answer, and how long it has waited for it.
+	// Admitted is called when a proxy that connects gets its first answer, with the time that it has waited.
 	Admitted func(p admission.Priority, waited time.Duration)
-	// Unanswered is told of streams that end because their client has not answered a response.
+	// Unanswered is called for streams that end because their client has not answered a response.
 	Unanswered func(t xdstype.Type)
-	// Refused is told of refusals, and again when a search after one ends. It must not block, or log: a worker calls
-	// it.
+	// Refused is called for each refusal, and again when the search after one ends. It must neither block nor log.
 	Refused func(r Refusal)
-	// Panicked is told of each panic that was caught. It must not block either.
+	// Panicked is called for each panic that was caught. It must not block either.
 	Panicked func(f Fault)
-	// Healed is told of Offences that no client is kept from any more: their content has changed or is gone, or the
-	// clients that refused it are. It must not block either.
+	// Healed is called with Offences that are held back from no client any more, because their content has changed or is
+	// gone, or the clients that refused it are gone. It must not block either.
 	Healed func(offences []Offence)
 }
 
-// Lane is one of the two ways on which changes come.
+// Lane is one of the two ways by which changes come.
 type Lane uint8
 
 // The lanes.
@@ -88,7 +89,7 @@ func (l Lane) String() string {
 	return "config"
 }
 
-// filled is m with functions that do nothing where it has none.
+// filled returns m with functions that do nothing in place of nil.
 func (m Metrics) filled() Metrics {
 	if m.Sent == nil {
 		m.Sent = func(xdstype.Type, int, time.Duration) {}

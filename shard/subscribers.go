@@ -5,22 +5,22 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// subscribers are the cohorts of a worker by what they subscribe to, so that a change is held against each subscription
-// once, however many classes there are, and finds those that it concerns by the names of resources. Owned by the worker
+// subscribers indexes the Cohorts of a worker by the names that they subscribe to. So a change finds whom it concerns
+// by the names of resources, and looks at each subscription once, however many classes there are. Owned by the worker
 // goroutine.
 type subscribers struct {
 	bySub  map[ads.Subscription]*subscription
 	byName *chunked.Index[string, struct{}, *subscription]
 	toAll  map[*subscription]struct{} // those with a wildcard
-	// rest are those that the index has no room for: each is asked whether it has a name.
+	// rest are the subscriptions for which the index has no room. Each is searched for a name.
 	rest map[*subscription]struct{}
 }
 
 // maxIndexed bounds the names in the index of a worker, for clients may name whatever they like: it takes some 130
-// bytes for each. What is named together by many counts once.
+// bytes for each. A subscription that many have counts once.
 const maxIndexed = 48 << 10
 
-// subscription is one set of names, or the wildcard, and who subscribes to it.
+// subscription is one set of names, or the wildcard, with the Cohorts that subscribe to it.
 type subscription struct {
 	sub     ads.Subscription
 	cohorts map[*cohort]struct{}
@@ -67,7 +67,7 @@ func (s *subscribers) remove(c *cohort) {
 	}
 }
 
-// to adds to found the subscriptions that have a name, but for the wildcards.
+// to adds to found the subscriptions that have a name, but not the wildcards.
 func (s *subscribers) to(name string, found map[*subscription]struct{}) {
 	for of := range s.byName.Owners(name) {
 		found[of] = struct{}{}

@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/prioqueue"
 )
 
-// timers are the members whose Sessions want to be told the time, the earliest first. Owned by the worker goroutine.
+// timers are the members with a Deadline, the earliest first. Owned by the worker goroutine.
 type timers struct{ queue *prioqueue.Queue[*client] }
 
 func newTimers() timers {
@@ -14,7 +14,7 @@ func newTimers() timers {
 		func(m *client) *prioqueue.Position { return &m.timer })}
 }
 
-// set makes m due at the time at; never when zero.
+// set makes m due at the time at, or never if at is zero.
 func (t timers) set(m *client, at time.Time) {
 	switch {
 	case at.IsZero():

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Budget bounds the bytes of answers to clients that connect, from when they are given to streams until the client
-// shows that it has read them (it answers, or asks for the next type) or has had its time: written is not enough, for
-// what fills the sockets of thousands of clients is the kernel's memory, and where that ends connections break. Workers
-// that find it used up wait; the one with the earliest Turn goes on first. While memory is short it is used up by a
-// single client.
+// Budget bounds the bytes of answers that are on their way to clients that connect. Bytes count from when they are
+// given to a stream until the client shows that it has read them (it answers, or asks for the next type), or until its
+// time is up. That they are written is not enough: what thousands of clients have not read lies in sockets, which is
+// memory of the kernel, and when that runs out connections break. A worker that finds the Budget used up waits; the one
+// with the earliest Turn goes on first. While memory is short, a single client uses it up.
 //
 // Safe for concurrent use. No method blocks.
 type Budget struct {
@@ -21,19 +21,19 @@ type Budget struct {
 	limit   int
 	used    int
 	short   bool   // memory is short: one client at a time
-	granted int    // workers that may answer a client and have not said yet what it was given
+	granted int    // workers that may answer a client and have not called Answered yet
 	waiting []Turn // of each worker; zero when it does not wait
 }
 
-// Debt is what one client was given that counts in a Budget.
+// Debt is what one client was given and still counts in a Budget.
 type Debt struct {
-	// owes is set while bytes is not zero, so that looking costs no lock.
+	// owes is set while bytes is not zero, so that Owes needs no lock.
 	owes atomic.Bool
 	// Guarded by the Budget's mu.
 	bytes int
 }
 
-// Owes reports whether there is any.
+// Owes reports whether the client has a debt.
 func (d *Debt) Owes() bool { return d.owes.Load() }
 
 // NewBudget makes a Budget of so many bytes. wake wakes each of the workers.
@@ -73,7 +73,7 @@ func (b *Budget) Answered() {
 	b.next()
 }
 
-// Withdraw notes that a worker has nobody to answer any more.
+// Withdraw tells the Budget that a worker has nobody to answer any more.
 func (b *Budget) Withdraw(worker int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,8 +90,8 @@ func (b *Budget) Full() bool {
 	return !b.open()
 }
 
-// open reports whether another client may be answered. While memory is short one is, once those before it have what
-// they were given: somebody always goes on. The caller holds mu.
+// open reports whether another client may be answered. While memory is short this is so only once the clients before it
+// have read what they were given; one may always go on. The caller holds mu.
 func (b *Budget) open() bool {
 	if b.short {
 		return b.used == 0 && b.granted == 0
@@ -99,7 +99,7 @@ func (b *Budget) open() bool {
 	return b.used < b.limit
 }
 
-// Ration has clients answered one at a time, or no longer.
+// Ration turns the answering of one client at a time on or off.
 func (b *Budget) Ration(short bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *Budget) Spend(d *Debt, n int) {
 	b.used += n
 }
 
-// Settle notes that a client has what it was given, or has had its time.
+// Settle notes that a client has read what it was given, or that its time is up.
 func (b *Budget) Settle(d *Debt) {
 	if !d.owes.Load() {
 		return

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Client is one that connects, as the Gate sees it.
+// Client is a client that connects, as the Gate sees it.
 type Client interface {
 	// Attach asks the planner for what the client should have. The planner may answer before Attach returns.
 	Attach()
@@ -15,8 +15,8 @@ type Client interface {
 	AtGate() *AtGate
 }
 
-// AtGate is what the Gate keeps of a Client. The zero value is that of one that has not come yet. Guarded by the Gate's
-// mu.
+// AtGate is what the Gate keeps of a Client. The zero value is for a client that has not come yet. Guarded by the
+// Gate's mu.
 type AtGate struct {
 	waiter   *Waiter[Client] // while it waits
 	asked    bool            // the planner is asked for it and has not answered
@@ -24,20 +24,20 @@ type AtGate struct {
 	left     bool
 }
 
-// Gate is where clients wait until the planner is asked for them: a few at a time, so that a change of configuration
-// never waits behind a crowd that connects, and the one that needs most goes first. Safe for concurrent use. No method
-// blocks, unless a Client's Attach does.
+// Gate lets a few clients at a time through to the planner, those that need it most first, so that a change of
+// configuration never waits behind a crowd that connects. Safe for concurrent use. No method blocks, unless a Client's
+// Attach does.
 type Gate struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	line    *Line[Client]
-	most    int  // that the planner is asked for at once
+	most    int  // how many clients the planner may be asked for at once
 	asked   int  // clients that the planner is asked for and has not answered
 	short   bool // memory is short: one client at a time
-	passing bool // somebody lets clients through, and will see what has changed
+	passing bool // pass runs, and will see what has changed
 }
 
-// NewGate makes a Gate that has the planner asked for at most so many clients at once.
+// NewGate makes a Gate that asks the planner for at most that many clients at once.
 func NewGate(most int) *Gate { return &Gate{line: NewLine[Client](), most: most} }
 
 // SetLimit changes how many clients the planner is asked for at once.
@@ -48,7 +48,7 @@ func (g *Gate) SetLimit(most int) {
 	g.pass()
 }
 
-// Join has a client attached when its turn comes, perhaps before Join returns.
+// Join puts a client in line. The Gate attaches it when its turn comes, perhaps before Join returns.
 func (g *Gate) Join(c Client, t Turn, p Priority) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +65,7 @@ func (g *Gate) Answered(c Client) {
 	g.answered(c.AtGate())
 }
 
-// Leave forgets a client: it is detached, or taken out of the line.
+// Leave forgets a client: it detaches it, or takes it out of the line.
 func (g *Gate) Leave(c Client) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,11 +78,11 @@ func (g *Gate) Leave(c Client) {
 	}
 	if at.attached {
 		g.unlocked(c.Detach)
-	} // else it is being attached, and detached after that
+	} // else it is being attached, and pass detaches it after that
 	g.answered(at)
 }
 
-// answered takes a client from those that the planner is asked for. The caller holds mu.
+// answered takes a client out of those for which the planner has not answered. The caller holds mu.
 func (g *Gate) answered(at *AtGate) {
 	if at.asked {
 		at.asked = false
@@ -91,7 +91,7 @@ func (g *Gate) answered(at *AtGate) {
 	}
 }
 
-// Ration has clients attached one at a time, or no longer.
+// Ration turns the attaching of one client at a time on or off.
 func (g *Gate) Ration(short bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,9 +107,9 @@ func (g *Gate) limit() int {
 	return g.most
 }
 
-// pass lets through as many as the planner may be asked for. The caller holds mu, which is released while a client is
-// attached: a planner that answers at once calls Answered from within Attach. One caller passes at a time, so that such
-// answers do not nest, and clients are attached in the order of their turns.
+// pass lets through as many clients as the planner may be asked for. The caller holds mu; pass releases it while it
+// attaches a client: a planner that answers at once calls Answered from within Attach. One caller passes at a time, so
+// that such answers do not nest, and clients are attached in the order of their turns.
 func (g *Gate) pass() {
 	if g.passing {
 		return
@@ -136,14 +136,14 @@ func (g *Gate) unlocked(f func()) {
 	f()
 }
 
-// Waiting returns those that wait, in no order that means anything.
+// Waiting returns the clients that wait, in no particular order.
 func (g *Gate) Waiting() []*Waiter[Client] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Collect(g.line.All())
 }
 
-// Len returns how many wait.
+// Len returns how many clients wait.
 func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

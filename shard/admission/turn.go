@@ -9,18 +9,18 @@ import (
 // Priority says how much a client that connects needs its answers.
 type Priority uint8
 
-// The priorities, the highest first.
+// The priorities, from the highest to the lowest.
 const (
 	// NewProxy has nothing: it serves no traffic.
 	NewProxy Priority = iota
-	// StaleProxy has something else than it should have.
+	// StaleProxy has a configuration, but not the one that it should have.
 	StaleProxy
-	// ReturningProxy has something; whether it is what it should have is known when it has been planned for.
+	// ReturningProxy has a configuration; whether it is the right one is known when the planner has answered.
 	ReturningProxy
-	// CurrentProxy has what it should have.
+	// CurrentProxy has the configuration that it should have.
 	CurrentProxy
 
-	// Priorities is how many there are.
+	// Priorities is the number of priorities.
 	Priorities = 4
 )
 
@@ -28,15 +28,15 @@ func (p Priority) String() string {
 	return [Priorities]string{"new", "stale", "returning", "current"}[p]
 }
 
-// handicap is by how much later than it did a client counts as having come. So what needs more goes first, and nobody
-// waits for those who come more than five seconds after it, whatever they need.
+// handicap is added to the time at which a client came, by its priority. So those that need more go first, and yet
+// nobody waits for a client that comes more than five seconds later, whatever that needs.
 func (p Priority) handicap() time.Duration {
 	return [Priorities]time.Duration{NewProxy: 0, StaleProxy: time.Second, ReturningProxy: 2 * time.Second,
 		CurrentProxy: 5 * time.Second}[p]
 }
 
-// Turn is where a client stands in the order of all that connect. Turns of different clients are never equal. The zero
-// Turn is nobody's.
+// Turn is the position of a client in the order of all that connect. No two clients have equal Turns. The zero Turn is
+// nobody's.
 type Turn struct {
 	since time.Time // with the handicap
 	id    uint64

@@ -39,8 +39,8 @@ const (
 	ReasonField                      // a field of a request is too long
 	ReasonNode                       // the node is too large, or is not understood
 	ReasonSubscription               // too many names, or bytes of names
-	ReasonHeld                       // too much waits for the stream
-	ReasonShed                       // too much waits for all streams, and the client does not read
+	ReasonHeld                       // too many bytes wait to be written to the stream
+	ReasonShed                       // too many bytes wait for all streams, and this client does not read
 	ReasonDeadline                   // a request did not come in time
 	ReasonIdentity                   // the client has not proven who it is, or claims to be somebody else
 
@@ -63,15 +63,15 @@ type refusal struct {
 // Error returns the status as text.
 func (r *refusal) Error() string { return r.status.Err().Error() }
 
-// GRPCStatus returns what the client is told.
+// GRPCStatus returns the status that the client gets.
 func (r *refusal) GRPCStatus() *status.Status { return r.status }
 
-// exceeded refuses n things of which there may be limit.
+// exceeded returns the refusal of n things where limit are allowed.
 func exceeded(reason Reason, what string, n, limit int) error {
 	return &refusal{reason, status.Newf(codes.ResourceExhausted, "too many %s: %d, the limit is %d", what, n, limit)}
 }
 
-// tooLong refuses a field of n bytes of which it may have limit.
+// tooLong returns the refusal of a field of n bytes where limit are allowed.
 func tooLong(reason Reason, what string, n, limit int) error {
 	return &refusal{reason, status.Newf(codes.InvalidArgument, "%s has %d bytes, the limit is %d", what, n, limit)}
 }
@@ -102,7 +102,7 @@ func namesError(err error) error {
 	return err
 }
 
-// bounded returns the text of a field, copied, which may have limit bytes.
+// bounded returns a copy of the text of a field, or an error if it has more than limit bytes.
 func (r *region) bounded(message []byte, what string, limit int) (string, error) {
 	b, err := r.text(message)
 	if err != nil {

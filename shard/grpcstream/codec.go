@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 )
 
-// codec sends responses as they lie and scans requests; every other message takes the standard encoding.
+// codec sends responses without copying them and scans requests. It leaves every other message to the standard codec.
 type codec struct {
 	encoding.CodecV2 // the standard one
 	// scratch has *[]byte for requests that grpc read in parts. grpc's own pool clears what it gives: a megabyte for
@@ -31,8 +31,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal reads v out of data. It never fails for a request: what is wrong is for the stream's reader to say, which
-// has the better code.
+// Unmarshal reads v from data. It never fails for a request: the stream's reader reports what is wrong, with a better
+// code than grpc would.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	in, ok := v.(*incoming)
 	if !ok {

@@ -46,7 +46,7 @@ type connection struct {
 	// Immutable.
 	conn net.Conn
 
-	streams atomic.Int32 // that are open
+	streams atomic.Int32 // how many are open
 }
 
 // connectionOf returns the connection of a stream's context; nil if it came over none that this server accepted.
@@ -59,7 +59,7 @@ func connectionOf(ctx context.Context) *connection {
 	return nil
 }
 
-// arrives counts the connection of a stream, with its first one.
+// arrives counts a stream of the connection. With the first one the connection is idle no longer.
 func (s *Server) arrives(c *connection) error {
 	if c == nil || c.streams.Add(1) > 1 {
 		return nil
@@ -71,7 +71,7 @@ func (s *Server) arrives(c *connection) error {
 	return nil
 }
 
-// departs takes it back.
+// departs undoes arrives.
 func (s *Server) departs(c *connection) {
 	if c != nil && c.streams.Add(-1) == 0 {
 		s.connections.Add(-1)

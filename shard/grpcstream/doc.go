@@ -1,11 +1,11 @@
 // Package grpcstream is the aggregated discovery service: it turns gRPC streams into requests for the shards, and
-// responses of the shards into bytes on streams. It knows nothing of what is asked for or sent.
+// responses of the shards into bytes on streams. It does not look at what the requests and responses are about.
 //
 //	client ──► reader (the handler) ── scan ──► Backend.Attach, Receive, Detach      may block: only this client waits
 //	client ◄── grpc ◄─┬─ worker: Stream.Send, while grpc takes it without blocking
 //	                  └─ writer goroutine, while there is a queue                    one of the two at any time
 //
-// Requests are scanned, not decoded: see scanner. Responses are sent as they lie: see codec and encodecache.Response.
+// Requests are scanned, not decoded: see scanner. Responses are not copied: see codec and encodecache.Response.
 //
 // # Who sends
 //

@@ -16,14 +16,14 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// Backend is told what clients ask for; it is the Shards. Its methods are called by the stream's reader, one after the
-// other, and may block: then only this client waits.
+// Backend takes what clients ask for; shard.Shards is one. A stream's reader calls its methods, one after the other.
+// They may block: then only this client waits.
 type Backend interface {
-	// Attach begins a stream with its first request. After an error, the stream's status, there is no Detach.
+	// Attach begins a stream with its first request. An error becomes the stream's status, and Detach is not called then.
 	Attach(s shard.Stream, p *proxy.Proxy, first ads.Request) error
 	// Receive takes a further request.
 	Receive(id uint64, r ads.Request)
-	// Detach ends the stream; it sends nothing any more.
+	// Detach ends the stream. Nothing is sent on it any more.
 	Detach(id uint64)
 }
 
@@ -83,7 +83,7 @@ func (in *reading) close(err *error) {
 // errFault returns the status of a stream that ended for a fault of the server.
 func errFault() error { return status.Error(codes.Internal, "a fault of the server: connect again") }
 
-// panicked tells of a panic that was caught, with the stack of the goroutine that is recovering from it.
+// panicked reports a panic that was caught, with the stack of the goroutine that is recovering from it.
 func (s *Server) panicked(doing string, v any) {
 	if f := s.options.Panicked; f != nil {
 		f(shard.Fault{Doing: doing, Value: fmt.Sprint(v), Stack: debug.Stack()})
@@ -94,14 +94,14 @@ func (s *Server) panicked(doing string, v any) {
 type reading struct {
 	incoming
 	server   *Server
-	stream   *stream // nil for one too many
+	stream   *stream // nil if there were too many streams
 	conn     *connection
 	attached bool
-	messages messageReader // nil if grpc's stream is none
+	messages messageReader // nil if grpc's stream does not implement it
 	header   [5]byte       // of the request that is being received
 }
 
-// begin takes a stream up to its first request. After an error, too, end is to be called.
+// begin accepts a stream and receives its first request. The caller calls end afterwards, also after an error.
 func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	s := in.server
 	if n := s.open.Add(1); n > int64(s.limits.Streams) {
@@ -140,7 +140,7 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	if err != nil {
 		return invalid(err)
 	}
-	first.Node = nil // what is needed of it is in client
+	first.Node = nil // client has what is needed of it
 	if err := s.backend.Attach(st, client, first); err != nil {
 		return err
 	}
@@ -160,14 +160,14 @@ func (s *Server) authenticate(ctx context.Context) (proxy.Peer, error) {
 	return peer, nil
 }
 
-// take returns the request that has been received; an idle stream keeps nothing.
+// take returns the request that has been received, and drops it from the stream, so that an idle stream keeps nothing.
 func (in *reading) take() ads.Request {
 	r := in.request
 	in.request = ads.Request{}
 	return r
 }
 
-// pass hands on the request that has been received. The error is the stream's status.
+// pass gives the request that has been received to the Backend. An error becomes the stream's status.
 //
 //go:noinline
 func (in *reading) pass() error {
@@ -207,7 +207,7 @@ func sendPlain(ctx context.Context) error {
 	return grpc.SetSendCompressor(ctx, encoding.Identity)
 }
 
-// invalid is err as a status.
+// invalid returns err as a status.
 func invalid(err error) error {
 	if errors.Is(err, proxy.ErrClaim) {
 		return &refusal{ReasonIdentity, status.New(codes.PermissionDenied, err.Error())}
