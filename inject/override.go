@@ -109,9 +109,10 @@ func (i *injection) restoreUsers() error {
 		return err
 	}
 	found := i.overridden(own)
-	i.dropStale(own)
-	over := containers{slices.Concat(withoutProbes(own.Containers), found.Containers),
-		slices.Concat(withoutProbes(own.InitContainers), found.InitContainers)}
+	placed := i.placed(own)
+	i.dropStale(placed)
+	over := containers{slices.Concat(withoutProbes(placed.Containers), found.Containers),
+		slices.Concat(withoutProbes(placed.InitContainers), found.InitContainers)}
 	if len(over.Containers)+len(over.InitContainers) > 0 {
 		if i.pod, err = i.mergeContainers(i.pod, over); err != nil {
 			return fmt.Errorf("the pod's own containers cannot be merged over the injected ones: %w", err)
@@ -127,6 +128,25 @@ func (i *injection) restoreUsers() error {
 	}
 	i.adjustCapture(over)
 	return nil
+}
+
+// placed has the user's own proxy in the list in which this injection puts the proxy.
+func (i *injection) placed(own containers) containers {
+	isProxy := func(c corev1.Container) bool { return c.Name == overlay.ProxyContainer }
+	all := slices.Concat(own.Containers, own.InitContainers)
+	at := slices.IndexFunc(all, isProxy)
+	if at < 0 {
+		return own
+	}
+	out := containers{slices.DeleteFunc(slices.Clone(own.Containers), isProxy),
+		slices.DeleteFunc(slices.Clone(own.InitContainers), isProxy)}
+	if proxy := all[at]; find(i.injected.Spec.InitContainers, overlay.ProxyContainer) != nil {
+		out.InitContainers = append(out.InitContainers, proxy)
+	} else {
+		proxy.RestartPolicy = nil
+		out.Containers = append(out.Containers, proxy)
+	}
+	return out
 }
 
 // users is the pod's own container of an injected name in a list; nil where it is one that was injected before.

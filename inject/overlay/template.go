@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -63,9 +64,14 @@ func (t *Template) Execute(d *Data) (map[string]any, error) {
 	return out, nil
 }
 
-// functions are what templates may call: Istio's, and those of sprig that give the same result each time.
+// functions are what templates may call: Istio's, and those of sprig that give the same result each time. Those that
+// make keys and salts do not.
 func functions(around Surroundings) template.FuncMap {
 	out := sprig.HermeticTxtFuncMap()
+	maps.DeleteFunc(out, func(name string, _ any) bool { return strings.HasPrefix(name, "gen") })
+	for _, name := range []string{"bcrypt", "htpasswd", "encryptAES", "derivePassword"} {
+		delete(out, name)
+	}
 	maps.Copy(out, istioFunctions(around))
 	return out
 }
