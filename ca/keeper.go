@@ -53,6 +53,16 @@ func (k *Keeper) Take(m Material) error {
 	return nil
 }
 
+// SelfSigned is the material of the authority in force if it is self-signed, as those are that are made here. It has
+// the key: it is for whoever stores it.
+func (k *Keeper) SelfSigned() (Material, bool) {
+	a := k.Authority()
+	if a == nil || a.cert.CheckSignatureFrom(a.cert) != nil {
+		return Material{}, false
+	}
+	return a.material, true
+}
+
 // Fail notes why there is no material to take.
 func (k *Keeper) Fail(err error) {
 	k.mu.Lock()

@@ -95,15 +95,22 @@ func (s *Service) Outcomes() (out [NumOutcomes]uint64) {
 	return out
 }
 
-// Register adds the service to a grpc server.
+// Register adds the service to a grpc server. use is told of each call while it lasts; its error ends the call.
 //
 // It is described as a stream, which is the same on the wire: so a caller is known, and has its turn, before what it
 // sends is read.
-func (s *Service) Register(g *grpc.Server) {
+func (s *Service) Register(g *grpc.Server, use func(context.Context) (end func(), err error)) {
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "istio.v1.auth.IstioCertificateService", HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{StreamName: "CreateCertificate", ServerStreams: true, ClientStreams: true,
-			Handler: func(_ any, ss grpc.ServerStream) error { return s.call(ss) }}},
+			Handler: func(_ any, ss grpc.ServerStream) error {
+				end, err := use(ss.Context())
+				if err != nil {
+					return err
+				}
+				defer end()
+				return s.call(ss)
+			}}},
 		Metadata: "security/v1alpha1/ca.proto",
 	}, s)
 }

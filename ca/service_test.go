@@ -39,7 +39,7 @@ func serveCA(t testing.TB, o ServiceOptions) (*Service, *grpc.ClientConn) {
 	}
 	o.Now, o.Life, o.MaxLife = time.Now, 10*time.Minute, time.Hour
 	s, g, lis, done := NewService(o), grpc.NewServer(), bufconn.Listen(1<<20), make(chan struct{})
-	s.Register(g)
+	s.Register(g, func(context.Context) (func(), error) { return func() {}, nil })
 	go func() {
 		defer close(done)
 		if err := g.Serve(lis); err != nil {

@@ -45,9 +45,9 @@ type options struct {
 	droppedLines                        func() int // of the log
 	ctrlzPort                           int
 	networksConfig, profile             string
-	tlsCertFile, tlsKeyFile, caCertFile string
-	tlsMinVersion                       string
-	tlsCipherSuites, clusterAliases     []string
+	clusterAliases                      []string
+
+	secureOptions
 }
 
 func (o *options) register(f *pflag.FlagSet) {
@@ -72,8 +72,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.kindGrace, "kindGrace", 20*time.Second,
 		"how long kinds that pilotd can do without (nodes, namespaces, Istio's) and cannot read keep it from being ready, once it has all others")
 
-	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text; none when empty")
-	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS over TLS; not served by this build")
+	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text, where nobody proves who he is; none when empty")
+	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS and certificates over TLS; none when empty, or when there is neither --tlsCertFile nor a certificate authority")
 	f.StringVar(&o.httpAddr, "httpAddr", ":8080", "address for /ready and /debug; none when empty")
 	f.StringVar(&o.httpsAddr, "httpsAddr", ":15017", "address for webhooks; not served by this build")
 	f.StringVar(&o.monitoringAddr, "monitoringAddr", ":15014",
@@ -81,6 +81,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, without a token")
 	f.StringVar(&o.debugTokenFile, "debugTokenFile", "",
 		"file with a secret that opens /debug to its bearer from everywhere (or the secret itself in PILOTD_DEBUG_TOKEN); without it /debug answers only to 127.0.0.1 and ::1")
+
+	o.secureOptions.register(f)
 
 	f.IntVar(&o.maxRegexSize, "maxRegexSize", envoytext.IstioRegexSize,
 		"largest RE2 program of a regular expression; objects with a larger one are refused. The default is what Istio's bootstrap sets as re2.max_program_size.error_level")
@@ -115,11 +117,6 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.ctrlzPort, "ctrlz_port", 9876, "accepted, without effect")
 	f.StringVar(&o.networksConfig, "networksConfig", "", "accepted, without effect")
 	f.StringVar(&o.profile, "profile", "", "accepted, without effect")
-	f.StringVar(&o.tlsCertFile, "tlsCertFile", "", "accepted, without effect")
-	f.StringVar(&o.tlsKeyFile, "tlsKeyFile", "", "accepted, without effect")
-	f.StringVar(&o.caCertFile, "caCertFile", "", "accepted, without effect")
-	f.StringVar(&o.tlsMinVersion, "tls-min-version", "", "accepted, without effect")
-	f.StringSliceVar(&o.tlsCipherSuites, "tls-cipher-suites", nil, "accepted, without effect")
 	f.StringSliceVar(&o.clusterAliases, "clusterAliases", nil, "accepted, without effect")
 }
 
@@ -144,6 +141,9 @@ func (o *options) environment() error {
 			return fmt.Errorf("environment variable %s=%q: want a duration such as 100ms", name, v)
 		}
 		*to = d
+	}
+	if err := o.secureOptions.environment(); err != nil {
+		return err
 	}
 	if o.debounceAfter > 0 && o.debounceMax == 0 {
 		o.debounceMax = 10 * time.Second
@@ -191,7 +191,7 @@ func (o *options) check() error {
 	if o.shards < 1 {
 		return fmt.Errorf("--shards=%d: want at least 1", o.shards)
 	}
-	return nil
+	return o.secureOptions.check()
 }
 
 func discoveryCommand() *cobra.Command {

@@ -9,15 +9,18 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
+	"github.com/pilotd/pilotd/cmd/pilotd/secure"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/ingest/file"
 	"github.com/pilotd/pilotd/ingest/kube"
+	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/grpcstream"
 	"github.com/pilotd/pilotd/status"
 )
@@ -48,7 +51,10 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	memory := given.limits()
 	memory.tell()
 	o.limit(ownResources(memory.all))
-	server := discovery.New(discoveryOptions(o, log, names))
+	server, security, err := newServers(o, log, names)
+	if err != nil {
+		return err
+	}
 	_, underway := server.Shards.Underway()
 	server.Metrics.Counter("pilotd_log_lines_dropped_total",
 		"Lines of the log that were dropped, because they came faster than they could be written.",
@@ -57,20 +63,19 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 		"streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll",
 		o.maxBytesHeldInAll)
 	late.Store = server.Store
-	xds, err := listen("--grpcAddr", o.grpcAddr)
+	ports, err := listenGRPC(o, server, security, log)
 	if err != nil {
 		return err
 	}
-	pages := status.Handler(server.Metrics, status.Pages{Ready: func() (bool, string) { return ready(server, sources) },
+	pages := status.Handler(server.Metrics, status.Pages{
+		Ready: func() (bool, string) { return ready(server, sources, ports.waiting()) },
 		Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
 	web, err := listenHTTP(o, pages, log)
 	if err != nil {
 		return err
 	}
-	for flag, addr := range map[string]string{"--secureGRPCAddr": o.secureGRPCAddr, "--httpsAddr": o.httpsAddr} {
-		if addr != "" {
-			log.Debug("not served by this build", "flag", flag, "address", addr)
-		}
+	if o.httpsAddr != "" {
+		log.Debug("not served by this build", "flag", "--httpsAddr", "address", o.httpsAddr)
 	}
 
 	// Planning and reading go on while streams drain; all of it ends with work.
@@ -85,9 +90,9 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, s := range sources {
 		group.Go(func() error { return s.Run(work) })
 	}
-	if xds != nil {
-		g := server.Streams.GRPC(nil)
-		group.Go(func() error { return g.Serve(xds) })
+	group.Go(func() error { return security.Run(work) })
+	for _, p := range ports {
+		group.Go(p.serve)
 	}
 	for _, w := range web {
 		group.Go(func() error { return w.run() })
@@ -113,11 +118,26 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	return group.Wait()
 }
 
-// ready reports whether proxies are answered, and if not, what of which source is waited for.
-func ready(server *discovery.Server, sources []source) (bool, string) {
+// newServers are the discovery service, and what proves and certifies the identities of its clients.
+func newServers(o *options, log *slog.Logger, sources []string) (*discovery.Server, *secure.Server, error) {
+	var security *secure.Server
+	settings := discoveryOptions(o, log, sources)
+	settings.Authenticate = func(ctx context.Context) (proxy.Peer, error) { return security.Peer(ctx) }
+	server := discovery.New(settings)
+	var err error
+	security, err = newSecure(o, server, log)
+	return server, security, err
+}
+
+// ready reports whether proxies are answered on every port, of which some wait for something, and if not, what of which
+// source is waited for.
+func ready(server *discovery.Server, sources []source, waiting string) (bool, string) {
 	ok, missing := server.Ready()
+	if waiting != "" {
+		missing = strings.TrimPrefix(missing+"\n"+waiting, "\n")
+	}
 	if ok {
-		return true, ""
+		return waiting == "", missing
 	}
 	for _, s := range sources {
 		for _, w := range s.Waiting() {
@@ -168,10 +188,7 @@ func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) (
 		out = append(out, file.NewMesh(o.meshConfig, sink, log))
 	}
 	if o.kubernetes() {
-		k, err := kube.New(kube.Options{
-			Kubeconfig: o.kubeconfig, Namespace: o.watchNamespace, RootNamespace: o.namespace, Revision: o.revision,
-			QPS: o.kubeQPS, Burst: o.kubeBurst, Sink: sink, Log: log, MeshElsewhere: meshFile, Grace: o.kindGrace,
-		})
+		k, err := kube.New(kubeOptions(o, sink, log, meshFile))
 		if err != nil {
 			return nil, err
 		}
@@ -181,6 +198,13 @@ func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) (
 		out = append(out, file.New(file.Options{Dir: o.configDir, Sink: sink, RootNamespace: o.namespace, Log: log}))
 	}
 	return out, nil
+}
+
+func kubeOptions(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) kube.Options {
+	return kube.Options{
+		Kubeconfig: o.kubeconfig, Namespace: o.watchNamespace, RootNamespace: o.namespace, Revision: o.revision,
+		QPS: o.kubeQPS, Burst: o.kubeBurst, Sink: sink, Log: log, MeshElsewhere: meshFile, Grace: o.kindGrace,
+	}
 }
 
 func listen(flag, addr string) (net.Listener, error) {

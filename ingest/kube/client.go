@@ -27,7 +27,7 @@ func (c *clients) close() { c.http.CloseIdleConnections() }
 func (c *clients) of(gv schema.GroupVersion) rest.Interface { return c.rest[gv] }
 
 func newClients(o Options) (*clients, error) {
-	cfg, err := config(o)
+	cfg, err := RESTConfig(o)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (c *clients) add(gv schema.GroupVersion, cfg *rest.Config, transport *http.
 	return nil
 }
 
-// config returns the server's address and the credentials, with the limits of the options.
-func config(o Options) (*rest.Config, error) {
+// RESTConfig returns the server's address and the credentials, with the limits of the options.
+func RESTConfig(o Options) (*rest.Config, error) {
 	cfg := o.Config
 	if cfg == nil {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()

@@ -67,7 +67,7 @@ func TestRealServer(t *testing.T) {
 	api := parts.StartAPIServer(t)
 	cluster := parts.NewBareCluster(t, api)
 	cluster.Apply(world)
-	cfg, err := config(Options{Kubeconfig: api.Kubeconfig})
+	cfg, err := RESTConfig(Options{Kubeconfig: api.Kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestRealServerGivesOnlySomeRights(t *testing.T) {
 	cluster.Apply(world + "---\n" + rights + "---\n" + strings.ReplaceAll(realVS("x", "x.com"), "namespace: default",
 		"namespace: app"))
 	as := func(user string) *rest.Config {
-		cfg, err := config(Options{Kubeconfig: api.Kubeconfig})
+		cfg, err := RESTConfig(Options{Kubeconfig: api.Kubeconfig})
 		if err != nil {
 			t.Fatal(err)
 		}

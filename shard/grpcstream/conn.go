@@ -79,6 +79,17 @@ func (s *Server) departs(c *connection) {
 	}
 }
 
+// Use notes that a call of another service uses the connection of ctx until end is called: it counts as one with
+// streams, and is not closed for having none.
+func (s *Server) Use(ctx context.Context) (end func(), err error) {
+	c := connectionOf(ctx)
+	if err := s.arrives(c); err != nil {
+		s.departs(c)
+		return nil, err
+	}
+	return func() { s.departs(c) }, nil
+}
+
 // GetCommonAuthInfo returns the inner one's, which grpc asks for the security level.
 func (c ConnInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
 	if i, ok := c.AuthInfo.(interface {

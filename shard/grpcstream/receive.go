@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // messageReader is what grpc's own stream is besides its public interface: it reads a message in two steps. Between
@@ -32,6 +33,29 @@ func messagesOf(ss grpc.ServerStream) messageReader {
 	}
 	m, _ := grpc.ServerTransportStreamFromContext(ss.Context()).(messageReader)
 	return m
+}
+
+// Receive reads a request of at most limit bytes, uncompressed, into m, from a stream of another service on a server of
+// this package: a larger one is refused before it has come.
+func Receive(ss grpc.ServerStream, limit int, m proto.Message) error {
+	from := messagesOf(ss)
+	if from == nil {
+		return ss.RecvMsg(m)
+	}
+	var header [headerLen]byte
+	if err := from.ReadMessageHeader(header[:]); err != nil {
+		return broken(err)
+	}
+	n := binary.BigEndian.Uint32(header[1:])
+	if int64(n) > int64(limit) || header[0] != 0 {
+		return status.Errorf(codes.ResourceExhausted, "a request has %d bytes, the limit is %d, uncompressed", n, limit)
+	}
+	data, err := from.Read(int(n))
+	if err != nil {
+		return broken(err)
+	}
+	defer data.Free()
+	return proto.Unmarshal(data.Materialize(), m)
 }
 
 // await notes that a request is due from now on.

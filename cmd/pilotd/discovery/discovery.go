@@ -57,6 +57,8 @@ type Options struct {
 	Stuck, Drain time.Duration
 	// RequestTime is how long a client may take to send a request: see grpcstream.Options.
 	RequestTime time.Duration
+	// Authenticate finds out who clients are: see grpcstream.Options. Nil asks nobody.
+	Authenticate func(context.Context) (proxy.Peer, error)
 	// Log is the logger.
 	Log *slog.Logger
 	// Instance names this process to its clients (the pod's name), Build says which version it is.
@@ -107,8 +109,8 @@ func New(o Options) *Server {
 	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID,
 		RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
-		Accept: proxy.Accept, NodeMetadata: proxy.Metadata(), NodeExtensions: proxy.Extensions(),
-		Names: s.Names, Limits: o.Limits, Keepalive: o.Keepalive,
+		Accept: proxy.Accept, Authenticate: o.Authenticate, Names: s.Names,
+		NodeMetadata: proxy.Metadata(), NodeExtensions: proxy.Extensions(), Limits: o.Limits, Keepalive: o.Keepalive,
 		Enforcement: o.Enforcement,
 		Stuck:       o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain,
 		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
@@ -153,6 +155,14 @@ func (s *Server) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoin
 // EndpointsChanged gives changed endpoints to the shards.
 func (s *Server) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
 	s.Shards.EndpointsChanged(t, services)
+}
+
+// TrustDomains are the mesh's, its own first; none before the first View.
+func (s *Server) TrustDomains() []string {
+	if m := s.Builder.View().Snapshot.Mesh; m != nil {
+		return m.Peers.TrustDomains
+	}
+	return nil
 }
 
 // Ready reports whether the first View is built from every source, and if not, what is missing.

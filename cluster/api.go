@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotd/pilotd/identity/authn"
+)
+
+// API is an API server. Immutable; safe for concurrent use.
+type API struct {
+	core           coreclient.CoreV1Interface
+	authentication authenticationclient.AuthenticationV1Interface
+	// Leases are for package leader.
+	Leases coordinationclient.LeasesGetter
+}
+
+// New is the API server that cfg reaches. Its limit of requests does not count: those who ask here are bounded
+// themselves, and must not wait for those who read configuration.
+func New(cfg *rest.Config) (*API, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.RateLimiter = -1, nil
+	http, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	a := &API{}
+	if a.core, err = coreclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.authentication, err = authenticationclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.Leases, err = coordinationclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	return a, nil
+}
+
+// Review asks the server whose token it is. It implements authn.Reviewer.
+func (a *API) Review(ctx context.Context, token string, audiences []string) (authn.Review, error) {
+	r, err := a.authentication.TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}, metav1.CreateOptions{})
+	if err != nil {
+		return authn.Review{}, err
+	}
+	// A server that knows nothing of audiences names none of them, and has vouched for the token for itself only.
+	meant := slices.ContainsFunc(r.Status.Audiences, func(a string) bool { return slices.Contains(audiences, a) })
+	return authn.Review{Good: r.Status.Authenticated && meant, User: r.Status.User.Username}, nil
+}

@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pilotd/pilotd/ca"
+)
+
+// The Secrets that an authority may be in: pluggedSecret is somebody else's, ownSecret is made here.
+const (
+	pluggedSecret = "cacerts"
+	ownSecret     = "istio-ca-secret"
+	ownType       = "istio.io/ca-root"
+)
+
+// AuthorityOptions are the settings of an Authority.
+type AuthorityOptions struct {
+	// Namespace is where the Secrets are.
+	Namespace string
+	// Keeper is given the material.
+	Keeper *ca.Keeper
+	// Root says what a root is like that is made here.
+	Root func() ca.Root
+	// Now is the clock.
+	Now func() time.Time
+	// Log is the logger.
+	Log *slog.Logger
+}
+
+// Authority keeps the certificate authority of a mesh in a Secret: that which somebody has plugged in (cacerts), or
+// else one that is made here (istio-ca-secret). All replicas read it; whichever comes first makes it.
+type Authority struct {
+	// Immutable after NewAuthority.
+	api          *API
+	o            AuthorityOptions
+	wake         chan struct{}
+	plugged, own *watched
+
+	mu sync.Mutex
+	// Guarded by mu.
+	told string // the last problem that was logged
+}
+
+// NewAuthority makes an Authority. It does nothing before Run.
+func NewAuthority(api *API, o AuthorityOptions) *Authority {
+	a := &Authority{api: api, o: o, wake: make(chan struct{}, 1)}
+	wake := func() {
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+	}
+	a.plugged = api.watchSecret(o.Namespace, pluggedSecret, wake, a.unreadable)
+	a.own = api.watchSecret(o.Namespace, ownSecret, wake, a.unreadable)
+	return a
+}
+
+// unreadable notes that a Secret cannot be read.
+func (a *Authority) unreadable(err error) {
+	if !a.plugged.HasSynced() || !a.own.HasSynced() {
+		a.fail(fmt.Errorf("the Secrets %s and %s of namespace %s cannot be read: %w", pluggedSecret, ownSecret,
+			a.o.Namespace, err))
+	}
+}
+
+// fail notes a problem, and logs it unless it is the last one.
+func (a *Authority) fail(err error) {
+	a.o.Keeper.Fail(err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if text := err.Error(); text != a.told {
+		a.told = text
+		a.o.Log.Error("the certificate authority", "error", err)
+	}
+}
+
+// Run gives the Keeper the material, now and whenever it changes, until ctx ends.
+func (a *Authority) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { a.plugged.RunWithContext(ctx) })
+	all.Go(func() { a.own.RunWithContext(ctx) })
+	if !a.plugged.synced(ctx) || !a.own.synced(ctx) {
+		return
+	}
+	for {
+		again := (<-chan time.Time)(nil)
+		if err := a.take(ctx); err != nil {
+			a.fail(err)
+			again = time.After(retry)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.wake:
+		case <-again:
+		}
+	}
+}
+
+// take gives the Keeper what is in the Secrets now, and makes an authority if there is none.
+func (a *Authority) take(ctx context.Context) error {
+	for _, w := range []*watched{a.plugged, a.own} {
+		s := w.secret()
+		if s == nil {
+			continue
+		}
+		m, ok, err := ca.FromData(s.Data)
+		if err != nil {
+			return fmt.Errorf("Secret %s: %w", w.key, err)
+		}
+		if !ok {
+			continue
+		}
+		if err := a.o.Keeper.Take(m); err != nil {
+			return fmt.Errorf("Secret %s: %w", w.key, err)
+		}
+		return nil
+	}
+	return a.make(ctx)
+}
+
+// make writes an authority into the Secret. Its event brings it into force, as it does one that another replica has
+// written at the same moment. One that is in force already is written again: nobody trusts a new one.
+func (a *Authority) make(ctx context.Context) error {
+	m, ok := a.o.Keeper.SelfSigned()
+	if !ok && a.o.Keeper.Authority() != nil {
+		return errors.New("the authority that was plugged in is gone; it stays in force")
+	}
+	if !ok {
+		var err error
+		if m, err = ca.SelfSigned(a.o.Root(), a.o.Now()); err != nil {
+			return err
+		}
+	}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.o.Namespace, Name: ownSecret}, Type: ownType,
+		Data: m.Data()}
+	_, err := a.api.core.Secrets(a.o.Namespace).Create(ctx, s, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		// One without a key, or one whose event is on its way.
+		return fmt.Errorf("Secret %s/%s is there, and has no key yet", a.o.Namespace, ownSecret)
+	case err != nil:
+		return fmt.Errorf("Secret %s/%s cannot be made: %w", a.o.Namespace, ownSecret, err)
+	}
+	a.o.Log.Info("a certificate authority was made", "secret", a.o.Namespace+"/"+ownSecret)
+	return nil
+}
+
+// Renew renews the root that was made here when it is time for that, at each tick until ctx ends. It is for the leader.
+func (a *Authority) Renew(ctx context.Context, tick <-chan time.Time) {
+	for {
+		if err := a.renew(ctx); err != nil {
+			a.o.Log.Error("the root cannot be renewed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+	}
+}
+
+// renew writes the renewed root into the Secret if that still has the authority that is in force.
+func (a *Authority) renew(ctx context.Context) error {
+	before, ok := a.o.Keeper.SelfSigned()
+	if !ok || a.own.secret() == nil {
+		return nil
+	}
+	m, due, err := a.o.Keeper.Renew(a.o.Root(), a.o.Now())
+	if !due || err != nil {
+		return err
+	}
+	s := a.own.secret().DeepCopy()
+	if now, _, err := ca.FromData(s.Data); err != nil || !reflect.DeepEqual(now, before) {
+		return nil // another one is on its way, or in force from elsewhere
+	}
+	s.Data = m.Data()
+	if _, err := a.api.core.Secrets(a.o.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("Secret %s: %w", a.own.key, err)
+	}
+	a.o.Log.Info("the root was renewed", "secret", a.own.key)
+	return nil
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/encoding/protojson"
+	securityv1beta1 "istio.io/api/security/v1beta1"
+
+	"github.com/pilotd/pilotd/cluster"
+	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
+	"github.com/pilotd/pilotd/cmd/pilotd/secure"
+	"github.com/pilotd/pilotd/identity/authn"
+	"github.com/pilotd/pilotd/ingest/kube"
+)
+
+// secureOptions are the settings of who proves what, and of certificates.
+type secureOptions struct {
+	ca, caDir                           string
+	tlsCertFile, tlsKeyFile, caCertFile string
+	tlsMinVersion                       string
+	tlsCipherSuites                     []string
+	certLife, maxCertLife, rootLife     time.Duration
+	rootBits                            int
+	customHosts                         string
+	audiences                           []string
+	jwtRule                             string
+	unchecked                           bool
+}
+
+func (o *secureOptions) register(f *pflag.FlagSet) {
+	f.StringVar(&o.ca, "ca", "own",
+		"own: sign workloads' certificates, with the authority in --caDir, in Secret cacerts or istio-ca-secret; external: leave that to somebody else (ENABLE_CA_SERVER=false)")
+	f.StringVar(&o.caDir, "caDir", fromEnv("ROOT_CA_DIR", "./etc/cacerts"),
+		"directory with ca-cert.pem, ca-key.pem, root-cert.pem and cert-chain.pem, or tls.crt, tls.key and ca.crt, read again when they change; used if there is a key in it at the start (ROOT_CA_DIR)")
+	f.StringVar(&o.tlsCertFile, "tlsCertFile", "",
+		"file with the certificate of --secureGRPCAddr, read again when it changes; one of the certificate authority when empty")
+	f.StringVar(&o.tlsKeyFile, "tlsKeyFile", "", "file with the key to --tlsCertFile")
+	f.StringVar(&o.caCertFile, "caCertFile", "",
+		"file with roots of clients' certificates, besides those of the certificate authority")
+	f.StringVar(&o.tlsMinVersion, "tls-min-version", "", "lowest version of TLS: TLSv1_2 (when empty) or TLSv1_3")
+	f.StringSliceVar(&o.tlsCipherSuites, "tls-cipher-suites", nil,
+		"names of the cipher suites of TLS 1.2, such as TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; all good ones when empty")
+	f.DurationVar(&o.certLife, "workloadCertTTL", 24*time.Hour,
+		"life of a workload's certificate that does not ask for one (DEFAULT_WORKLOAD_CERT_TTL)")
+	f.DurationVar(&o.maxCertLife, "maxWorkloadCertTTL", 90*24*time.Hour,
+		"longest life that a workload may ask for (MAX_WORKLOAD_CERT_TTL)")
+}
+
+// environment reads the variables of istiod that say the same as flags, or have none.
+func (o *secureOptions) environment() error {
+	o.rootLife, o.rootBits = 10*365*24*time.Hour, 2048
+	for name, to := range map[string]*time.Duration{"DEFAULT_WORKLOAD_CERT_TTL": &o.certLife,
+		"MAX_WORKLOAD_CERT_TTL": &o.maxCertLife, "CITADEL_SELF_SIGNED_CA_CERT_TTL": &o.rootLife} {
+		if v := os.Getenv(name); v != "" {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				return fmt.Errorf("environment variable %s=%q: want a duration such as 24h", name, v)
+			}
+			*to = d
+		}
+	}
+	if v := os.Getenv("CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 2048 || n > 8192 {
+			return fmt.Errorf("environment variable CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE=%q: want 2048 to 8192", v)
+		}
+		o.rootBits = n
+	}
+	yes := map[string]bool{"ENABLE_CA_SERVER": true, "PILOT_ENABLE_XDS_IDENTITY_CHECK": true}
+	for name := range yes {
+		if v := os.Getenv(name); v != "" {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return fmt.Errorf("environment variable %s=%q: want true or false", name, v)
+			}
+			yes[name] = b
+		}
+	}
+	if !yes["ENABLE_CA_SERVER"] {
+		o.ca = "external"
+	}
+	o.unchecked = !yes["PILOT_ENABLE_XDS_IDENTITY_CHECK"]
+	o.audiences = strings.Split(fromEnv("TOKEN_AUDIENCES", "istio-ca"), ",")
+	o.customHosts, o.jwtRule = os.Getenv("ISTIOD_CUSTOM_HOST"), os.Getenv("JWT_RULE")
+	return nil
+}
+
+func (o *secureOptions) check() error {
+	switch {
+	case o.ca != "own" && o.ca != "external":
+		return fmt.Errorf("--ca=%s: want own or external", o.ca)
+	case (o.tlsCertFile == "") != (o.tlsKeyFile == ""):
+		return fmt.Errorf("--tlsCertFile and --tlsKeyFile: want both or neither")
+	case o.certLife <= 0 || o.maxCertLife < o.certLife:
+		return fmt.Errorf("--workloadCertTTL=%v: want more than 0 and at most --maxWorkloadCertTTL=%v", o.certLife,
+			o.maxCertLife)
+	}
+	if _, err := o.minVersion(); err != nil {
+		return err
+	}
+	_, err := o.ciphers()
+	return err
+}
+
+func (o *secureOptions) minVersion() (uint16, error) {
+	switch o.tlsMinVersion {
+	case "", "TLSv1_2", "TLS_AUTO":
+		return tls.VersionTLS12, nil
+	case "TLSv1_3":
+		return tls.VersionTLS13, nil
+	}
+	return 0, fmt.Errorf("--tls-min-version=%s: want TLSv1_2 or TLSv1_3", o.tlsMinVersion)
+}
+
+func (o *secureOptions) ciphers() (out []uint16, err error) {
+	for _, name := range o.tlsCipherSuites {
+		id := uint16(0)
+		for _, c := range tls.CipherSuites() {
+			if c.Name == name {
+				id = c.ID
+			}
+		}
+		if id == 0 {
+			return nil, fmt.Errorf("--tls-cipher-suites: %s is not known, or not good", name)
+		}
+		out = append(out, id)
+	}
+	return out, nil
+}
+
+// issuers are those whose tokens are checked here: the one that JWT_RULE describes, in the form of a JWTRule of
+// RequestAuthentication.
+func (o *secureOptions) issuers() ([]*authn.Issuer, error) {
+	if o.jwtRule == "" {
+		return nil, nil
+	}
+	r := &securityv1beta1.JWTRule{}
+	if err := protojson.Unmarshal([]byte(o.jwtRule), r); err != nil {
+		return nil, fmt.Errorf("environment variable JWT_RULE: %w", err)
+	}
+	if r.GetIssuer() == "" || len(r.GetAudiences()) == 0 || r.GetJwks() != "" {
+		return nil, fmt.Errorf("environment variable JWT_RULE: want an issuer and audiences; keys come from jwksUri or the issuer alone")
+	}
+	return []*authn.Issuer{authn.NewIssuer(r.GetIssuer(), r.GetJwksUri(), r.GetAudiences(), time.Now)}, nil
+}
+
+// hosts are the names that clients know pilotd by.
+func (o *options) hosts() (out []string) {
+	for name := range strings.SplitSeq(o.customHosts, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	services := []string{"istiod", "istiod-remote", "istio-pilot"}
+	if o.revision != "" && o.revision != "default" {
+		services = append(services, "istiod-"+o.revision)
+	}
+	for _, s := range services {
+		out = append(out, s+"."+o.namespace+".svc")
+	}
+	return out
+}
+
+// newSecure is what proves and certifies identities for a server.
+func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.Server, error) {
+	log = log.With(scopeKey, "security")
+	settings := secure.Options{
+		TrustDomains: server.TrustDomains, Namespace: o.namespace, ClusterID: o.clusterID, Holder: holder(),
+		External: o.ca == "external", CADir: o.caDir, CertFile: o.tlsCertFile, KeyFile: o.tlsKeyFile,
+		RootFile: o.caCertFile, Hosts: o.hosts(), Life: o.certLife, MaxLife: o.maxCertLife, RootLife: o.rootLife,
+		RootBits: o.rootBits, Signers: max(1, runtime.GOMAXPROCS(0)/2), Audiences: o.audiences, Unchecked: o.unchecked,
+		Now: time.Now, Every: secure.Ticker, Log: log,
+	}
+	var err error
+	settings.MinVersion, _ = o.minVersion() // checked before
+	settings.Ciphers, _ = o.ciphers()
+	if settings.Issuers, err = o.issuers(); err != nil {
+		return nil, err
+	}
+	if o.secureGRPCAddr == "" {
+		settings.External = true // nobody could ask
+	}
+	if o.kubernetes() && o.secureGRPCAddr != "" {
+		cfg, err := kube.RESTConfig(kubeOptions(o, nil, log, false))
+		if err != nil {
+			return nil, err
+		}
+		if settings.API, err = cluster.New(cfg); err != nil {
+			return nil, err
+		}
+		settings.Tokens = settings.API
+	}
+	if o.unchecked {
+		log.Warn("proxies may claim to be of any namespace and service account", "PILOT_ENABLE_XDS_IDENTITY_CHECK", false)
+	}
+	s, err := secure.New(settings)
+	if err == nil {
+		s.Metrics(server.Metrics)
+	}
+	return s, err
+}
+
+// holder names this replica among others.
+func holder() string {
+	host, _ := os.Hostname()
+	return cmp.Or(os.Getenv("POD_NAME"), host) + "_" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}
+
+// port is an address where the discovery service is served.
+type port struct {
+	listener net.Listener
+	server   *grpc.Server
+	// missing says what it waits for before clients are answered; nil for nothing.
+	missing func() string
+}
+
+func (p port) serve() error { return p.server.Serve(p.listener) }
+
+type ports []port
+
+// waiting is what the ports wait for.
+func (ps ports) waiting() string {
+	for _, p := range ps {
+		if p.missing != nil && p.missing() != "" {
+			return "--secureGRPCAddr: waiting for " + p.missing()
+		}
+	}
+	return ""
+}
+
+// listenGRPC opens the ports of the discovery service: the plain one, and the one with TLS if there is a certificate to
+// serve there.
+func listenGRPC(o *options, server *discovery.Server, s *secure.Server, log *slog.Logger) (out ports, err error) {
+	plain, err := listen("--grpcAddr", o.grpcAddr)
+	if err != nil {
+		return nil, err
+	}
+	if plain != nil {
+		log.Warn("xDS is served in plain text, to clients that prove nothing: whoever reaches the port may read all configuration but secrets",
+			"address", o.grpcAddr)
+		out = append(out, port{plain, server.Streams.GRPC(nil), nil})
+	}
+	if o.secureGRPCAddr == "" {
+		return out, nil
+	}
+	if !s.Serves() {
+		log.Info("not served: there is neither a serving certificate nor a certificate authority", "flag",
+			"--secureGRPCAddr", "address", o.secureGRPCAddr)
+		return out, nil
+	}
+	l, err := listen("--secureGRPCAddr", o.secureGRPCAddr)
+	if err != nil {
+		return nil, err
+	}
+	g := server.Streams.GRPC(credentials.NewTLS(s.TLS()))
+	s.Register(g, server.Streams)
+	return append(out, port{l, g, s.Waiting}), nil
+}

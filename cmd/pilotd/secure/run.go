@@ -1,0 +1,96 @@
+package secure
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pilotd/pilotd/ca"
+	"github.com/pilotd/pilotd/cluster"
+	"github.com/pilotd/pilotd/cluster/leader"
+	"github.com/pilotd/pilotd/identity/authn"
+	"github.com/pilotd/pilotd/status"
+)
+
+// Run keeps authority and certificates current until ctx ends, and does what only the leader does while this replica
+// leads.
+func (s *Server) Run(ctx context.Context) error {
+	o := s.options
+	var all sync.WaitGroup
+	defer all.Wait()
+	told := func(err error) { o.Log.Error("files are not taken", "error", err) }
+	if o.CertFile != "" {
+		all.Go(func() { s.serving.watch(ctx, o.Every(filesEvery), told) })
+	}
+	if s.files {
+		all.Go(func() { s.Keeper.WatchDir(ctx, o.CADir, o.Every(filesEvery), told) })
+	}
+	if s.secrets != nil {
+		all.Go(func() { s.secrets.Run(ctx) })
+	}
+	if s.service == nil || o.API == nil {
+		return nil
+	}
+	return leader.Run(ctx, leader.Options{Leases: o.API.Leases, Namespace: o.Namespace, Name: leaseName, Holder: o.Holder,
+		Log: o.Log}, s.lead)
+}
+
+// lead does what only one replica does, until ctx ends.
+func (s *Server) lead(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	if s.secrets != nil {
+		all.Go(func() { s.secrets.Renew(ctx, s.options.Every(renewEvery)) })
+	}
+	s.options.API.PublishRoots(ctx, cluster.Roots{Text: s.rootsText, Changed: s.rootsChanged, Log: s.options.Log})
+}
+
+// rootsText is all roots that workloads trust; empty while there is no authority.
+func (s *Server) rootsText() string {
+	if a := s.Keeper.Authority(); a != nil {
+		return a.Roots()
+	}
+	return ""
+}
+
+// Metrics registers what is counted here.
+func (s *Server) Metrics(m *status.Metrics) {
+	for r := range authn.Reason(authn.NumReasons) {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "pilotd_authentication_failures_total", Help: "Callers that were refused, by reason.",
+			ConstLabels: prometheus.Labels{"reason": r.String()},
+		}, func() float64 { return float64(s.refused[r].Load()) }))
+	}
+	if s.service == nil {
+		return
+	}
+	for c := range ca.Outcome(ca.NumOutcomes) {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "pilotd_certificate_requests_total", Help: "Requests for certificates, by how they ended.",
+			ConstLabels: prometheus.Labels{"outcome": c.String()},
+		}, func() float64 { return float64(s.service.Outcomes()[c]) }))
+	}
+	m.Counter("citadel_server_csr_count", "Requests for certificates.", func() (n float64) {
+		for _, c := range s.service.Outcomes() {
+			n += float64(c)
+		}
+		return n
+	})
+	m.Counter("citadel_server_success_cert_issuance_count", "Certificates that were issued.",
+		func() float64 { return float64(s.service.Outcomes()[ca.Issued]) })
+	m.Counter("citadel_server_authentication_failure_count", "Requests for certificates of callers that were refused.",
+		func() float64 { return float64(s.service.Outcomes()[ca.Unauthenticated]) })
+	m.Gauge("citadel_server_root_cert_expiry_timestamp",
+		"When the certificate authority cannot sign any more, in seconds since 1970; 0 while there is none.",
+		func() float64 {
+			if a := s.Keeper.Authority(); a != nil {
+				return float64(a.NotAfter().Unix())
+			}
+			return 0
+		})
+}
+
+// Ticker ticks every d, for Options.Every.
+func Ticker(d time.Duration) <-chan time.Time { return time.Tick(d) }
