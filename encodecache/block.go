@@ -55,13 +55,22 @@ func newBlock(g *gather) *Block {
 // Runs returns what the block's bytes are in part, and has in common with others.
 func (b *Block) Runs() []*Run { return b.runs }
 
+// copyBelow returns below which size pieces are copied into the responses that have the block. What is of runs was
+// joined when it was gathered, or is sent from where it lies.
+func (b *Block) copyBelow() int {
+	if len(b.runs) > 0 {
+		return lieFrom
+	}
+	return joinBelow
+}
+
 // addBlocks appends blocks, whose size does not count in g.total.
 func (g *gather) addBlocks(blocks []*Block) {
 	pieces := 0
 	for _, b := range blocks {
 		pieces += len(b.pieces)
 		for _, p := range b.pieces {
-			if len(p) < joinBelow {
+			if len(p) < b.copyBelow() {
 				g.total += len(p)
 			}
 		}
@@ -69,7 +78,7 @@ func (g *gather) addBlocks(blocks []*Block) {
 	g.pieces = slices.Grow(g.pieces, pieces+2)
 	for _, b := range blocks {
 		for _, p := range b.pieces {
-			if len(p) < joinBelow {
+			if len(p) < b.copyBelow() {
 				g.copy(p)
 			} else {
 				g.refer(p)

@@ -7,6 +7,8 @@ package encodecache
 const (
 	joinBelow = 512
 	copyBelow = 2 * joinBelow
+	// lieFrom is the size from which a piece that is sent once is left where it lies.
+	lieFrom = 128
 	// maxJoint is the room that a new joint has, if as much is to come.
 	maxJoint = 16 << 10
 )
@@ -31,6 +33,17 @@ type gather struct {
 func (g *gather) add(b []byte) {
 	if len(b) < joinBelow || len(b) < copyBelow && len(g.joint) > 0 {
 		g.copy(b)
+		return
+	}
+	g.n += len(b)
+	g.flush()
+	g.pieces = append(g.pieces, b)
+}
+
+// addAsItLies is add for pieces that nobody else will send: a copy of them would be there for them alone.
+func (g *gather) addAsItLies(b []byte) {
+	if len(b) < lieFrom {
+		g.add(b)
 		return
 	}
 	g.n += len(b)

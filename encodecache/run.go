@@ -3,30 +3,39 @@ package encodecache
 import (
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
 // Run is a sequence of Fragments that several resources have in common, such as some virtual hosts of
-// RouteConfigurations, with the bytes joined once: a resource that is sent refers to them and copies nothing. It lives
-// while somebody sends it or keeps it for those who come next.
+// RouteConfigurations. Its bytes are joined when it is gathered for the second time: a resource that is sent refers to
+// them and copies nothing. What is gathered once is sent from where it lies, for a copy would only take memory. It
+// lives while somebody sends it or keeps it for those who come next.
 type Run struct {
 	// Immutable after NewRun.
 	pieces [][]byte
 	size   int
 	// uses counts how often it was gathered.
 	uses atomic.Int32
+
+	once   sync.Once
+	joints [][]byte // pieces, joined; made once
 }
 
-// NewRun joins Fragments.
+// NewRun makes a Run of Fragments.
 func NewRun(fragments iter.Seq[*Fragment]) *Run {
 	r := &Run{}
-	var pieces [][]byte
 	for f := range fragments {
-		pieces = append(pieces, f.bytes)
+		r.pieces = append(r.pieces, f.bytes)
 		r.size += len(f.bytes)
 	}
-	r.pieces = joined(pieces)
 	return r
+}
+
+// joined returns the bytes in as few pieces as there may be.
+func (r *Run) joined() [][]byte {
+	r.once.Do(func() { r.joints = joined(r.pieces) })
+	return r.joints
 }
 
 // Len returns the number of bytes.
@@ -61,10 +70,15 @@ func (e *Entry) InRuns(runs iter.Seq[*Run]) *Entry {
 
 // addRun appends the bytes of a run.
 func (g *gather) addRun(r *Run) {
-	r.uses.Add(1)
 	g.runs = append(g.runs, r)
+	if r.uses.Add(1) > 1 {
+		for _, p := range r.joined() {
+			g.add(p)
+		}
+		return
+	}
 	for _, p := range r.pieces {
-		g.add(p)
+		g.addAsItLies(p)
 	}
 }
 

@@ -56,6 +56,40 @@ func TestRunsSendTheSame(t *testing.T) {
 	})
 }
 
+// TestRunIsJoinedForSeveral: what one response alone has is sent from where it lies; what another one has too is joined
+// once for all of them.
+func TestRunIsJoinedForSeveral(t *testing.T) {
+	var group []*Fragment
+	for range 40 {
+		group = append(group, NewFragment(make([]byte, 400)))
+	}
+	run := NewRun(slices.Values(group))
+	send := func() (pieces [][]byte) {
+		version, size := VersionOf(slices.Values(group))
+		e := NewEntry("t", "n", Content{Version: version, Size: size, Parts: slices.Values(group)})
+		e.InRuns(slices.Values([]*Run{run}))
+		r := (*Assembler)(nil).SotWBlocks(Header{TypeURL: "t", Version: "v", Nonce: "1"}, []*Block{NewSotWBlock(one(e))})
+		for _, b := range r.Buffers() {
+			if len(b.ReadOnlyData()) >= 400 {
+				pieces = append(pieces, b.ReadOnlyData())
+			}
+		}
+		return pieces
+	}
+	first, second, third := send(), send(), send()
+	if len(first) != len(group) {
+		t.Fatalf("%d pieces are sent the first time, want %d", len(first), len(group))
+	}
+	for i, p := range first {
+		if &p[0] != &group[i].Bytes()[0] {
+			t.Errorf("Fragment %d was copied for one response", i)
+		}
+	}
+	if len(second) != 1 || len(third) != 1 || &second[0][0] != &third[0][0] {
+		t.Errorf("%d and %d pieces are sent the second and the third time, want one, the same", len(second), len(third))
+	}
+}
+
 func one(e *Entry) iter.Seq[*Entry] { return slices.Values([]*Entry{e}) }
 
 // BenchmarkSendRuns is a response with a resource of 1,000 Fragments in 16 runs that others have sent already.
