@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -12,57 +11,27 @@ import (
 // Affected is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two
 // Snapshots for some scope. It is worked out once for each step and then asked by every base.
 type Affected struct {
-	// all: anything may differ. Then hosts and routes are nil, for those that there are, or what one explicit scope may
-	// see.
+	// All: anything may differ. Then Hosts and Routes are nil, which stands for those that there are, or what one explicit
+	// scope may see.
 	All bool
-	// hosts are those whose clusters and listeners may differ; routes those whose virtual hosts may, patterns of
+	// Hosts are those whose clusters and listeners may differ; Routes those whose virtual hosts may, patterns of
 	// VirtualServices included.
 	Hosts, Routes map[string]struct{}
-	// ports and routePorts are those of the services of hosts and of routes; sniffed those of routes with a service
+	// ports and routePorts are those of the services of Hosts and of Routes; sniffed those of Routes with a service
 	// that has a sniffed port.
 	ports, routePorts map[int]struct{}
 	sniffed           map[string]struct{}
-	// wide: a host of routes has no service in one of the Snapshots, so it may stand in the route configuration of any
+	// Wide: a host of Routes has no service in one of the Snapshots, so it may stand in the route configuration of any
 	// port.
 	Wide bool
 	// served: whether a port has a route configuration may differ, whatever hosts are touched.
 	served bool
-	// virtual: so may the listener of all intercepted connections.
+	// Virtual: so may the listener of all intercepted connections.
 	Virtual bool
-	// delta is what differs; nil if anything may.
+	// Delta is what differs; nil if anything may.
 	Delta *snapshot.Delta
-	// known is what was found out about the newer Snapshot; nil if anything may differ.
+	// Memo is what was found out about the newer Snapshot; nil if anything may differ.
 	Memo *Memo
-}
-
-// AffectedBy works out what d, the difference between old and n, touches.
-func AffectedBy(old, n *snapshot.Snapshot, d *snapshot.Delta) *Affected {
-	if d.All || old.Mesh == nil {
-		return &Affected{All: true}
-	}
-	s := &step{
-		Affected: Affected{Hosts: map[string]struct{}{}, Routes: map[string]struct{}{}, Delta: d, Memo: NewMemo(n)},
-		old:      old, n: n,
-		done: map[string]struct{}{}, seen: map[nearAt]struct{}{}, joined: map[joinedAt]struct{}{},
-	}
-	for k := range d.ServiceKeys() {
-		s.service(k)
-	}
-	for _, c := range snapshot.Of[*value.VirtualService](d.Objects) {
-		s.virtualService(c.Old, c.New)
-	}
-	for _, c := range snapshot.Of[*value.DestinationRule](d.Objects) {
-		s.rule(c.Old)
-		s.rule(c.New)
-	}
-	s.peers()
-	for h := range s.Routes {
-		if !hasService(old, h) || !hasService(n, h) {
-			s.Wide = true
-		}
-	}
-	s.findPorts(old, n)
-	return &s.Affected
 }
 
 // step collects what one Delta touches.
@@ -227,33 +196,6 @@ func (s *step) virtualService(old, now *value.VirtualService) {
 		for h := range snapshot.Destinations(vs) {
 			s.host(h)
 		}
-	}
-}
-
-// peers marks the services of namespaces whose workloads may have begun or ceased to take plain text alone. Nothing else
-// that PeerAuthentications say is for clients.
-func (s *step) peers() {
-	in := map[string]bool{}
-	for k := range snapshot.Of[*value.PeerAuthentication](s.Delta.Objects) {
-		in[k.Namespace] = true
-	}
-	if len(in) == 0 {
-		return
-	}
-	mark := func(services iter.Seq[*value.Service]) {
-		for svc := range services {
-			old, now := s.old.PeerPolicies(svc.Namespace), s.n.PeerPolicies(svc.Namespace)
-			if old != now && (old.Plain() || now.Plain()) {
-				s.host(svc.Host)
-			}
-		}
-	}
-	if in[s.n.Mesh.RootNamespace] {
-		mark(s.n.Services())
-		return
-	}
-	for namespace := range in {
-		mark(s.n.ServicesIn(namespace))
 	}
 }
 
