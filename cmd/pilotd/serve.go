@@ -97,8 +97,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, w := range web {
 		group.Go(func() error { return w.run() })
 	}
-	log.Info("pilotd is running", "version", build(), "xds", o.grpcAddr, "http", o.httpAddr, "monitoring",
-		o.monitoringAddr, "sources", names)
+	log.Info("pilotd is running", "version", build(), "xds", o.grpcAddr, "secure", o.secureGRPCAddr,
+		"http", o.httpAddr, "monitoring", o.monitoringAddr, "sources", names)
 
 	select {
 	case <-ctx.Done():

@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
 
 	"github.com/pilotd/pilotd/ca"
 	"github.com/pilotd/pilotd/cluster"
@@ -18,6 +20,7 @@ import (
 // leads.
 func (s *Server) Run(ctx context.Context) error {
 	o := s.options
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(o.Log.Handler())) // what client-go has to say
 	var all sync.WaitGroup
 	defer all.Wait()
 	told := func(err error) { o.Log.Error("files are not taken", "error", err) }
