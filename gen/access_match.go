@@ -28,6 +28,11 @@ func orValue(list []*matcherpb.ValueMatcher) *matcherpb.ValueMatcher {
 		OrMatch: &matcherpb.OrMatcher{ValueMatchers: list}}}
 }
 
+// textOrList matches what m does, and lists that have such a member.
+func textOrList(m *matcherpb.ValueMatcher) *matcherpb.ValueMatcher {
+	return orValue([]*matcherpb.ValueMatcher{inList(m), m})
+}
+
 func stringValue(m *matcherpb.StringMatcher) *matcherpb.ValueMatcher {
 	return &matcherpb.ValueMatcher{MatchPattern: &matcherpb.ValueMatcher_StringMatch{StringMatch: m}}
 }

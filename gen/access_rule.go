@@ -309,9 +309,7 @@ func claim(path, values []string) *rbacpb.Principal {
 	for _, v := range values {
 		any = append(any, stringValue(affix(v)))
 	}
-	m := orValue(any)
-	return tokenPrincipal(&matcherpb.ValueMatcher{MatchPattern: &matcherpb.ValueMatcher_OrMatch{
-		OrMatch: &matcherpb.OrMatcher{ValueMatchers: []*matcherpb.ValueMatcher{inList(m), m}}}}, path...)
+	return tokenPrincipal(textOrList(orValue(any)), path...)
 }
 
 // tokenPrincipal matches a claim of the token that the request was authenticated by.

@@ -42,7 +42,7 @@ func routeMatch(in *value.HTTPMatch) *routepb.RouteMatch {
 		}
 	}
 	out.CaseSensitive = wrapperspb.Bool(!in.IgnoreCase)
-	out.Headers = headerMatchers(in)
+	out.Headers, out.DynamicMetadata = headerMatchers(in), claimMatchers(in)
 	for _, q := range in.Query {
 		out.QueryParameters = append(out.QueryParameters, queryMatcher(q))
 	}
@@ -54,9 +54,14 @@ func routeMatch(in *value.HTTPMatch) *routepb.RouteMatch {
 func headerMatchers(in *value.HTTPMatch) []*routepb.HeaderMatcher {
 	var out []*routepb.HeaderMatcher
 	for _, h := range in.Headers {
-		out = append(out, headerMatcher(h.Name, h.Match))
+		if value.RoutingClaim(h.Name) == nil {
+			out = append(out, headerMatcher(h.Name, h.Match))
+		}
 	}
 	for _, h := range in.WithoutHeaders {
+		if value.RoutingClaim(h.Name) != nil {
+			continue
+		}
 		m := headerMatcher(h.Name, h.Match)
 		m.InvertMatch = true
 		m.TreatMissingHeaderAsEmpty = h.Match.Kind != value.MatchPresent
@@ -72,6 +77,32 @@ func headerMatchers(in *value.HTTPMatch) []*routepb.HeaderMatcher {
 		}
 	}
 	return out
+}
+
+// claimMatchers are the matchers of claims of a request's token, which stand among the headers by names of their own.
+func claimMatchers(in *value.HTTPMatch) (out []*matcherpb.MetadataMatcher) {
+	add := func(list []value.NamedMatch, without bool) {
+		for _, h := range list {
+			path := value.RoutingClaim(h.Name)
+			if path == nil {
+				continue
+			}
+			m := metadataMatch(claimMatcher(h.Match), tokenFilter, append([]string{tokenPayload}, path...)...)
+			m.Invert = without
+			out = append(out, m)
+		}
+	}
+	add(in.Headers, false)
+	add(in.WithoutHeaders, true)
+	return out
+}
+
+// claimMatcher matches a claim that is as m says, or a list that has such a text.
+func claimMatcher(m value.StringMatch) *matcherpb.ValueMatcher {
+	if m.Kind == value.MatchPresent {
+		return &matcherpb.ValueMatcher{MatchPattern: &matcherpb.ValueMatcher_PresentMatch{PresentMatch: true}}
+	}
+	return textOrList(stringValue(stringMatcher(m)))
 }
 
 func headerMatcher(name string, in value.StringMatch) *routepb.HeaderMatcher {

@@ -12,6 +12,7 @@ import (
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 
 	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/snapshot/value"
 )
 
 // checkVirtualService refuses regular expressions whose program is larger than regexSize.
@@ -64,7 +65,7 @@ func (c *check) claims(spec *networking.VirtualService) {
 			for field, headers := range map[string]map[string]*networking.StringMatch{".headers": m.GetHeaders(),
 				".withoutHeaders": m.GetWithoutHeaders()} {
 				for _, name := range slices.Sorted(maps.Keys(headers)) {
-					c.that(!strings.HasPrefix(name, "@request.auth.claims"),
+					c.that(value.RoutingClaim(name) == nil,
 						member(item(item("spec.http", i)+".match", j)+field,
 							name), "expected a gateway in spec.gateways: only gateways route by claims")
 				}
@@ -177,8 +178,10 @@ func (c *check) httpMatch(at string, m *networking.HTTPMatchRequest) {
 
 func (c *check) headerMatches(at string, matches map[string]*networking.StringMatch) {
 	for _, name := range slices.Sorted(maps.Keys(matches)) {
-		if !strings.HasPrefix(name, "@request.auth.claims") {
+		if path := value.RoutingClaim(name); path == nil {
 			c.header(member(at, name), name)
+		} else {
+			c.that(!slices.Contains(path, ""), member(at, name), "expected a claim, got an empty part of its path")
 		}
 		c.match(member(at, name), matches[name])
 	}

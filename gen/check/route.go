@@ -93,6 +93,11 @@ func (f *faults) match(path string, m *routepb.RouteMatch) {
 		//lint:ignore SA1019 whoever still sets it is checked all the same
 		f.regex(at+".safe_regex_match", h.GetSafeRegexMatch())
 	}
+	for i, c := range m.GetDynamicMetadata() {
+		for _, one := range append(c.GetValue().GetOrMatch().GetValueMatchers(), c.GetValue()) {
+			f.matcher(fmt.Sprintf("%s.dynamic_metadata[%d].value", path, i), one.GetStringMatch())
+		}
+	}
 	for i, q := range m.GetQueryParameters() {
 		f.matcher(fmt.Sprintf("%s.query_parameters[%d].string_match", path, i), q.GetStringMatch())
 	}

@@ -29,6 +29,24 @@ func IdentityRegex(a AccessAttribute, v string) string {
 	return SPIFFE + ".*" + regexp.QuoteMeta(strings.TrimPrefix(v, "*"))
 }
 
+// RoutingClaim is the path to the claim of a token that the name of a header in a route's match stands for:
+// "@request.auth.claims.a.b" or "@request.auth.claims[a][b]". It is nil for other names.
+func RoutingClaim(name string) []string {
+	const prefix = "@request.auth.claims"
+	if len(name) <= len(prefix)+1 || !strings.EqualFold(name[:len(prefix)], prefix) {
+		return nil
+	}
+	rest := name[len(prefix):]
+	if inner, ok := strings.CutPrefix(rest, "."); ok {
+		return strings.Split(inner, ".")
+	}
+	inner, ok := strings.CutPrefix(rest, "[")
+	if inner, closed := strings.CutSuffix(inner, "]"); ok && closed {
+		return strings.Split(inner, "][")
+	}
+	return nil
+}
+
 // IsPathTemplate reports whether a value of RequestPath is a template.
 func IsPathTemplate(v string) bool { return strings.Contains(v, "{*}") || strings.Contains(v, "{**}") }
 
