@@ -55,8 +55,7 @@ func (s *hostsStep) of(k value.Traits) *kindStep {
 // advance is b brought to the Snapshot of the step; b itself if nothing changes.
 func (s *hostsStep) advance(b *base) *base {
 	kind := s.of(b.scope.Traits)
-	var hosts []portEdit
-	var routes []chunked.Edit[*encodecache.Entry]
+	hosts, routes := make([]portEdit, 0, 2), make([]chunked.Edit[*encodecache.Entry], 0, 2)
 	for _, had := range b.hosts {
 		if !s.touch.OnRoutePort(had.port) {
 			continue

@@ -38,6 +38,7 @@ type root[V comparable] struct {
 type group[V comparable] struct {
 	chunks []*Chunk[V]
 	n      int
+	own    Measure // what measure points to where it was known before anybody else had the group
 
 	measure atomic.Pointer[Measure]
 }
@@ -46,7 +47,8 @@ type group[V comparable] struct {
 type Chunk[V comparable] struct {
 	// Immutable after New and Apply.
 	items   []Item[V]
-	natural bool // the hash of the last key ends the chunk
+	natural bool    // the hash of the last key ends the chunk
+	own     Measure // what measure points to where it was known before anybody else had the chunk
 
 	sum atomic.Pointer[Sum]
 	// weight is one more than what Weigh found, 0 before.

@@ -61,8 +61,8 @@ func (p *Patch[V]) group(g *group[V], edits []Edit[V]) (next *group[V], n int) {
 	next.chunks[at] = now
 	if total := g.measure.Load(); total != nil {
 		if old := c.measure.Load(); old != nil {
-			sum := total.minus(*old).Plus(now.measured(p.item))
-			next.measure.Store(&sum)
+			next.own = total.minus(*old).Plus(now.measured(p.item))
+			next.measure.Store(&next.own)
 		}
 	}
 	return next, n
@@ -84,12 +84,12 @@ func (p *Patch[V]) chunk(c *Chunk[V], edits []Edit[V]) (next *Chunk[V], n int) {
 		return c, n
 	}
 	if old := c.measure.Load(); old != nil {
-		sum := *old
+		next.own = *old
 		for _, e := range edits[:n] {
 			i, _ := c.find(e.Key)
-			sum = sum.minus(p.item(e.Key, c.items[i].Value)).Plus(p.item(e.Key, e.Value))
+			next.own = next.own.minus(p.item(e.Key, c.items[i].Value)).Plus(p.item(e.Key, e.Value))
 		}
-		next.measure.Store(&sum)
+		next.measure.Store(&next.own)
 	}
 	if c.common.Load() {
 		next = p.pool.share(next)

@@ -199,8 +199,8 @@ func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 		return g.adopt(next.edited(rest))
 	}
 	if total != nil {
-		sum := total.Plus(grown)
-		next.measure.Store(&sum)
+		next.own = total.Plus(grown)
+		next.measure.Store(&next.own)
 	}
 	return next
 }
