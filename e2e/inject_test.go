@@ -180,8 +180,8 @@ func create(in dynamic.ResourceInterface, text []byte) (*corev1.Pod, error) {
 	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, pod)
 }
 
-// withoutDefaults is a pod without what differs for another reason than injection: who created it when and where. The
-// recorded injections saw pods before the API server had filled in defaults; texts that quote the pod are compared
+// withoutDefaults returns a pod without what differs for another reason than injection: who created it when and where.
+// The recorded injections saw pods before the API server had filled in defaults; texts that quote the pod are compared
 // by what they have in common.
 func withoutDefaults(t *testing.T, pod *corev1.Pod) map[string]any {
 	pod.ObjectMeta = metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}

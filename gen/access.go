@@ -49,7 +49,7 @@ func (k AccessKey) has(a value.AuthorizationAction) bool {
 	return false
 }
 
-// rules are those of the policies of an action, in a chain of bytes or of HTTP.
+// rules returns those of the policies of an action, in a chain of bytes or of HTTP.
 func (k AccessKey) rules(a value.AuthorizationAction, bytes bool) (out ruleSet) {
 	for p := range k.Policies.Authorization.All() {
 		if p.Action != a {
@@ -90,7 +90,7 @@ func (s ruleSet) prefix() string {
 	return ""
 }
 
-// accessHTTP is the filter for the policies of an action in HTTP connection managers.
+// accessHTTP returns the filter for the policies of an action in HTTP connection managers.
 func accessHTTP(a value.AuthorizationAction) filterRow[HTTPConnectionManagerKey] {
 	return filterRow[HTTPConnectionManagerKey]{name: httpRBAC,
 		applies: func(k HTTPConnectionManagerKey) bool { return k.Access.has(a) },
@@ -100,7 +100,7 @@ func accessHTTP(a value.AuthorizationAction) filterRow[HTTPConnectionManagerKey]
 		}}
 }
 
-// accessTCP is the filter for the policies of an action in chains of bytes.
+// accessTCP returns the filter for the policies of an action in chains of bytes.
 func accessTCP(a value.AuthorizationAction) filterRow[filterChain] {
 	return filterRow[filterChain]{name: tcpRBAC,
 		applies: func(c filterChain) bool { return c.http == nil && c.access.has(a) },
@@ -111,9 +111,9 @@ func accessTCP(a value.AuthorizationAction) filterRow[filterChain] {
 		}}
 }
 
-// policy is what becomes of the rules of a policy, by name. A rule of a policy that allows which asks for what a chain
-// of bytes has not allows nothing there; others are as if they did not ask. Where Envoy would refuse a rule, it allows
-// nothing, or applies to all.
+// policy returns what becomes of the rules of a policy, by name. A rule of a policy that allows which asks for what a
+// chain of bytes has not allows nothing there; others are as if they did not ask. Where Envoy would refuse a rule, it
+// allows nothing, or applies to all.
 func (k AccessKey) policy(p *value.AuthorizationPolicy, bytes bool) map[string]*rbacpb.Policy {
 	out := map[string]*rbacpb.Policy{}
 	name := func(i int) string {
@@ -138,8 +138,8 @@ func (k AccessKey) policy(p *value.AuthorizationPolicy, bytes bool) map[string]*
 	return out
 }
 
-// Faults is what is wrong with those policies of which Envoy would refuse something, so that they refuse more than they
-// say.
+// Faults returns what is wrong with those policies of which Envoy would refuse something, so that they refuse more than
+// they say.
 func (k AccessKey) Faults() (out []Fault) {
 	for p := range k.Policies.Authorization.All() {
 		for i, rule := range p.Rules {
@@ -153,7 +153,7 @@ func (k AccessKey) Faults() (out []Fault) {
 	return out
 }
 
-// faults are the rules of Envoy that a made rule breaks.
+// faults returns the rules of Envoy that a made rule breaks.
 func (m *accessMaker) faults(p *rbacpb.Policy) []check.Fault {
 	return append(check.Message(p), m.regexes...)
 }

@@ -75,7 +75,7 @@ func headerMatch(name, v string) *routepb.HeaderMatcher {
 		HeaderMatchSpecifier: &routepb.HeaderMatcher_StringMatch{StringMatch: affix(v)}}
 }
 
-// addressRange is an address or a range, which the door has seen to be one.
+// addressRange returns an address or a range, which the door has seen to be one.
 func addressRange(v string) *corev3.CidrRange {
 	p, err := netip.ParsePrefix(v)
 	if a, e := netip.ParseAddr(v); e == nil {

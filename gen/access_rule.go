@@ -282,8 +282,8 @@ func requestPrincipal(values []string) *rbacpb.Principal {
 	return orPrincipals(or)
 }
 
-// requestPrincipalMatch are the issuer and the subject that a principal asks for. The last slash parts them: issuers
-// are URLs. What is left open may be anything.
+// requestPrincipalMatch returns the issuer and the subject that a principal asks for. The last slash parts them:
+// issuers are URLs. What is left open may be anything.
 func requestPrincipalMatch(v string) (issuer, subject *matcherpb.StringMatcher) {
 	i := strings.LastIndex(v, "/")
 	switch {

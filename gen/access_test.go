@@ -30,13 +30,13 @@ func policiesOf(t testing.TB, specs ...string) (out []*value.AuthorizationPolicy
 	return out
 }
 
-// accessOf is the Key of policies in a mesh with an alias.
+// accessOf returns the Key of policies in a mesh with an alias.
 func accessOf(policies []*value.AuthorizationPolicy) gen.AccessKey {
 	return gen.AccessKey{Policies: value.Policies{Authorization: value.SequenceOf(policies)},
 		Settings: &value.AccessSettings{TrustDomains: []string{"cluster.local", "old.domain"}}}
 }
 
-// filtersFor are the chains of a port with policies: for HTTP or for bytes.
+// filtersFor returns the chains of a port with policies: for HTTP or for bytes.
 func filtersFor(t testing.TB, policies []*value.AuthorizationPolicy, p value.Protocol) *listenerpb.FilterChain {
 	t.Helper()
 	m := listenerMesh()
@@ -48,7 +48,7 @@ func filtersFor(t testing.TB, policies []*value.AuthorizationPolicy, p value.Pro
 	return gen.InboundChains(k)[0]
 }
 
-// httpManager is the HTTP connection manager of a chain.
+// httpManager returns the HTTP connection manager of a chain.
 func httpManager(t testing.TB, chain *listenerpb.FilterChain) *hcmpb.HttpConnectionManager {
 	t.Helper()
 	m := &hcmpb.HttpConnectionManager{}

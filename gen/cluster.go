@@ -46,18 +46,18 @@ type ClusterClient struct {
 	IPv6Only bool
 }
 
-// ClusterName is the name of an outbound cluster, and of the endpoint assignment that it asks for.
+// ClusterName returns the name of an outbound cluster, and of the endpoint assignment that it asks for.
 func ClusterName(port int, subset, host string) string {
 	return "outbound|" + strconv.Itoa(port) + "|" + subset + "|" + host
 }
 
-// clusterSNI is the server name that mutual TLS to a cluster asks for: its name in the characters that a server name
-// may have.
+// clusterSNI returns the server name that mutual TLS to a cluster asks for: its name in the characters that a server
+// name may have.
 func clusterSNI(port int, subset, host string) string {
 	return "outbound_." + strconv.Itoa(port) + "_." + subset + "_." + host
 }
 
-// Cluster is an outbound cluster. There must be one: see HasCluster.
+// Cluster returns an outbound cluster. There must be one: see HasCluster.
 func Cluster(k ClusterKey) *clusterpb.Cluster {
 	policy := PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number)
 	if k.Client.Type == value.Proxyless {
@@ -112,8 +112,8 @@ func ClusterAsks(k ClusterKey) bool {
 		!passthrough(PolicyOf(k.Mesh, k.Rule, k.Subset, k.Port.Number).Balancer)
 }
 
-// createdAs is the discovery type before the traffic policy of the cluster itself is looked at. A subset starts from
-// what the rule's policy made of the whole.
+// createdAs returns the discovery type before the traffic policy of the cluster itself is looked at. A subset starts
+// from what the rule's policy made of the whole.
 func (k ClusterKey) createdAs() clusterpb.Cluster_DiscoveryType {
 	if k.Subset != "" {
 		whole := PolicyOf(k.Mesh, k.Rule, "", k.Port.Number)
@@ -192,7 +192,7 @@ func edsConfig(name string) *clusterpb.Cluster_EdsClusterConfig {
 
 const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// done is the cluster, with its HTTP options packed.
+// done returns the cluster, with its HTTP options packed.
 func (b *clusterBuilder) done() *clusterpb.Cluster {
 	if b.http == nil {
 		return b.c

@@ -64,7 +64,7 @@ func (b *clusterBuilder) algorithm(lb *value.LoadBalancer) {
 	}
 }
 
-// slowStart is how new endpoints come into use, or nil for at once.
+// slowStart returns how new endpoints come into use, or nil for at once.
 func slowStart(w *value.Warmup) *clusterpb.Cluster_SlowStartConfig {
 	if w == nil {
 		return nil
@@ -123,7 +123,7 @@ func (b *clusterBuilder) outlier(o *value.OutlierDetection) {
 	b.c.OutlierDetection = out
 }
 
-// enforced is the percentage of ejections by a limit that are carried out: a limit of zero is off.
+// enforced returns the percentage of ejections by a limit that are carried out: a limit of zero is off.
 func enforced(limit value.Limit) *wrapperspb.UInt32Value {
 	if limit.N == 0 {
 		return wrapperspb.UInt32(0)

@@ -76,7 +76,7 @@ const (
 	ClusterTextAddress  // the encoded address of the application
 )
 
-// Texts are the texts that the names make.
+// Texts returns the texts that the names make.
 func (n InboundClusterNames) Texts() []string {
 	return []string{
 		ClusterTextName: InboundClusterName(int(n.Target)), ClusterTextStat: n.stat(),
@@ -88,10 +88,11 @@ func (n InboundClusterNames) stat() string {
 	return cmp.Or(n.Stat, InboundClusterName(int(n.Target))+";")
 }
 
-// InboundClusterName is the name of the cluster of a workload's port.
+// InboundClusterName returns the name of the cluster of a workload's port.
 func InboundClusterName(target int) string { return "inbound|" + strconv.Itoa(target) + "||" }
 
-// InboundClusterStat is the name that the mesh's pattern gives the statistics of a cluster; empty where it has none.
+// InboundClusterStat returns the name that the mesh's pattern gives the statistics of a cluster; empty where it has
+// none.
 func InboundClusterStat(m *value.Mesh, svc *value.Service, port *value.Port, target int) string {
 	if m.InboundStat != "" {
 		return statName(m.InboundStat, statOf{m.DomainSuffix, svc, port, "", target})
@@ -142,7 +143,7 @@ func (n InboundClusterNames) metadata() *corepb.Metadata {
 	return istioMetadata(fields)
 }
 
-// address is the application's.
+// address returns the application's.
 func (n InboundClusterNames) address() *corepb.Address {
 	if n.Default != nil {
 		return endpointAddress(n.Default.Host, n.Default.Port)
@@ -150,7 +151,7 @@ func (n InboundClusterNames) address() *corepb.Address {
 	return endpointAddress(Loopback(n.IPv4), uint32(n.Target))
 }
 
-// Loopback is the address of the loopback interface for a proxy with or without an IPv4 address.
+// Loopback returns the address of the loopback interface for a proxy with or without an IPv4 address.
 func Loopback(ipv4 bool) string {
 	if ipv4 {
 		return "127.0.0.1"
@@ -158,7 +159,7 @@ func Loopback(ipv4 bool) string {
 	return "::1"
 }
 
-// InboundLeads is where the clusters of the ports that services declare lead.
+// InboundLeads returns where the clusters of the ports that services declare lead.
 func InboundLeads(m *value.Mesh) InboundEndpoint {
 	if m.Loopback {
 		return ToLoopback

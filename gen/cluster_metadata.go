@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// istioMetadata is what telemetry and tools read of a cluster.
+// istioMetadata returns what telemetry and tools read of a cluster.
 func istioMetadata(fields map[string]*structpb.Value) *corepb.Metadata {
 	return &corepb.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": {Fields: fields}}}
 }
@@ -57,8 +57,8 @@ type statOf struct {
 	target  int
 }
 
-// statName is the name of statistics that the mesh's pattern gives; it ends in the delimiter that telemetry splits it
-// at.
+// statName returns the name of statistics that the mesh's pattern gives; it ends in the delimiter that telemetry splits
+// it at.
 func statName(pattern string, of statOf) string {
 	short := of.service.Host
 	if of.service.Registry == value.RegistryKubernetes {

@@ -2,8 +2,8 @@ package gen
 
 import "github.com/pilotd/pilotd/snapshot/value"
 
-// PolicyOf is what is in force for a port of a service, or of the subset of that name: the rule's policy, over it the
-// subset's, and in each of them a port's own settings in place of all others; below it the mesh's defaults.
+// PolicyOf returns what is in force for a port of a service, or of the subset of that name: the rule's policy, over it
+// the subset's, and in each of them a port's own settings in place of all others; below it the mesh's defaults.
 func PolicyOf(mesh *value.ClusterSettings, rule *value.DestinationRule, subset string, port int) value.TrafficPolicy {
 	p, _ := ownPolicy(rule, port)
 	if subset != "" {
@@ -57,8 +57,8 @@ func under(p, over value.TrafficPolicy, ofPort bool) value.TrafficPolicy {
 	return p
 }
 
-// endpointTLS is the TLS that decides which endpoints are marked as speaking mutual TLS: a port's own, else that of the
-// same rule or subset. Unlike the TLS of a cluster, a port takes it over from its rule, and a subset does not.
+// endpointTLS returns the TLS that decides which endpoints are marked as speaking mutual TLS: a port's own, else that
+// of the same rule or subset. Unlike the TLS of a cluster, a port takes it over from its rule, and a subset does not.
 func endpointTLS(rule *value.DestinationRule, subset string, port int) *value.ClientTLS {
 	if rule == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// options are the HTTP options, made if there are none yet.
+// options returns the HTTP options, made if there are none yet.
 func (b *clusterBuilder) options() *httppb.HttpProtocolOptions {
 	if b.http == nil {
 		b.http = &httppb.HttpProtocolOptions{}
@@ -37,7 +37,7 @@ func downstreamProtocol() *httppb.HttpProtocolOptions_UseDownstreamProtocolConfi
 			HttpProtocolOptions: &corepb.Http1ProtocolOptions{}, Http2ProtocolOptions: &corepb.Http2ProtocolOptions{}}}
 }
 
-// http2 are the HTTP/2 options of a cluster that speaks nothing else, or nil.
+// http2 returns the HTTP/2 options of a cluster that speaks nothing else, or nil.
 func (b *clusterBuilder) http2() *corepb.Http2ProtocolOptions {
 	return b.http.GetExplicitHttpConfig().GetHttp2ProtocolOptions()
 }
@@ -90,8 +90,8 @@ func (b *clusterBuilder) pool(mesh *value.ConnectionSettings, p value.TrafficPol
 	}
 }
 
-// thresholds are the circuit breakers. Envoy's own default of 3 retries is too few while pods come and go, so what is
-// not set is unlimited.
+// thresholds returns the circuit breakers. Envoy's own default of 3 retries is too few while pods come and go, so what
+// is not set is unlimited.
 func thresholds(s *value.ConnectionPool) *clusterpb.CircuitBreakers {
 	limit := func(n uint32) *wrapperspb.UInt32Value {
 		if n > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// proxylessCluster is an outbound cluster for a gRPC client without a proxy: nothing but what grpc's own xDS client
-// understands, which refuses a cluster with a policy that it does not know.
+// proxylessCluster returns an outbound cluster for a gRPC client without a proxy: nothing but what grpc's own xDS
+// client understands, which refuses a cluster with a policy that it does not know.
 func proxylessCluster(k ClusterKey, p value.TrafficPolicy) *clusterpb.Cluster {
 	b := &clusterBuilder{c: &clusterpb.Cluster{
 		Name:                 ClusterName(k.Port.Number, k.Subset, k.Service.Host),
@@ -41,7 +41,7 @@ func proxylessCluster(k ClusterKey, p value.TrafficPolicy) *clusterpb.Cluster {
 	return b.c
 }
 
-// proxylessName is the one name that a gRPC client resolves itself; nil if it is to ask for endpoints. It knows no
+// proxylessName returns the one name that a gRPC client resolves itself; nil if it is to ask for endpoints. It knows no
 // cluster of several names.
 func proxylessName(k ClusterKey) *EndpointKey {
 	all := k

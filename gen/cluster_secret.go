@@ -9,15 +9,16 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// workloadSecret is one of the two secrets that every workload's agent serves at the static cluster sds-grpc: its own
-// certificate ("default") and the roots that it trusts ("ROOTCA"). Listeners and clusters wait for it without a limit.
+// workloadSecret returns one of the two secrets that every workload's agent serves at the static cluster sds-grpc: its
+// own certificate ("default") and the roots that it trusts ("ROOTCA"). Listeners and clusters wait for it without a
+// limit.
 func workloadSecret(name string) *tlspb.SdsSecretConfig {
 	s := fileSecret(name)
 	s.SdsConfig.InitialFetchTimeout = &durationpb.Duration{}
 	return s
 }
 
-// fileSecret is a secret that the agent reads from the files that its name names.
+// fileSecret returns a secret that the agent reads from the files that its name names.
 func fileSecret(name string) *tlspb.SdsSecretConfig {
 	return &tlspb.SdsSecretConfig{Name: name, SdsConfig: &corepb.ConfigSource{
 		ConfigSourceSpecifier: &corepb.ConfigSource_ApiConfigSource{ApiConfigSource: &corepb.ApiConfigSource{

@@ -79,7 +79,7 @@ func inboundBind(ipv4 bool) *corepb.BindConfig {
 	return &corepb.BindConfig{SourceAddress: socketFrom(inboundBindIPv6)}
 }
 
-// socketFrom is an address with any port.
+// socketFrom returns an address with any port.
 func socketFrom(address string) *corepb.SocketAddress {
 	return &corepb.SocketAddress{Address: address, PortSpecifier: &corepb.SocketAddress_PortValue{PortValue: 0}}
 }

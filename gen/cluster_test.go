@@ -21,7 +21,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// clusterMesh is a mesh with the defaults that clusters read, and what the YAML text sets.
+// clusterMesh returns a mesh with the defaults that clusters read, and what the YAML text sets.
 func clusterMesh(t testing.TB, text string) *value.Mesh {
 	t.Helper()
 	m := &meshconfig.MeshConfig{
@@ -33,7 +33,7 @@ func clusterMesh(t testing.TB, text string) *value.Mesh {
 	return istio.Mesh(m, "cluster.local", "c1")
 }
 
-// clusterRule is a DestinationRule with that spec; nil for an empty one.
+// clusterRule returns a DestinationRule with that spec; nil for an empty one.
 func clusterRule(t testing.TB, text string) *value.DestinationRule {
 	t.Helper()
 	if text == "" {

@@ -59,7 +59,7 @@ func autoMutual(k ClusterKey) bool {
 	return k.Projection != nil && slices.Contains(k.Projection.MutualTLS, k.Port.Name)
 }
 
-// tlsContext is what tls means for the cluster; nil for plain text.
+// tlsContext returns what tls means for the cluster; nil for plain text.
 func (b *clusterBuilder) tlsContext(k ClusterKey, tls *value.ClientTLS) *tlspb.UpstreamTlsContext {
 	switch {
 	case tls == nil:
@@ -99,7 +99,7 @@ func (b *clusterBuilder) mutualContext(k ClusterKey, tls *value.ClientTLS) *tlsp
 	return &tlspb.UpstreamTlsContext{CommonTlsContext: common, Sni: sni}
 }
 
-// accounts are the identities that the endpoints of a service may have, under every name of the trust domain.
+// accounts returns the identities that the endpoints of a service may have, under every name of the trust domain.
 func accounts(k ClusterKey) []string {
 	var out []string
 	add := func(id string) {
@@ -204,7 +204,7 @@ func exactly(names []string) []*matcherpb.StringMatcher {
 	return out
 }
 
-// credential is a secret of the control plane, asked for on the stream that the cluster came by.
+// credential returns a secret of the control plane, asked for on the stream that the cluster came by.
 func credential(name string) *tlspb.SdsSecretConfig {
 	if !strings.Contains(name, "://") {
 		name = "kubernetes://" + name

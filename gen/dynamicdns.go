@@ -40,7 +40,7 @@ type DynamicDNS struct {
 // agentDNSPort is the port at which an agent that captures DNS answers queries.
 const agentDNSPort = 15053
 
-// cache is the setting of the cache of resolved names. The filter and the cluster share one cache by its name, and
+// cache returns the setting of the cache of resolved names. The filter and the cluster share one cache by its name, and
 // Envoy refuses a second setting under the same name for as long as the first is in use: nothing in it may change while
 // a proxy runs, so nothing comes from the configuration of the mesh.
 func (d DynamicDNS) cache() *dfppb.DnsCacheConfig {
@@ -60,7 +60,7 @@ func (d DynamicDNS) cache() *dfppb.DnsCacheConfig {
 	}
 }
 
-// filter is the configuration of the HTTP filter that resolves hosts.
+// filter returns the configuration of the HTTP filter that resolves hosts.
 func (d DynamicDNS) filter() *anypb.Any {
 	return anyOf(&dfpfilterpb.FilterConfig{
 		ImplementationSpecifier: &dfpfilterpb.FilterConfig_DnsCacheConfig{DnsCacheConfig: d.cache()}})

@@ -47,7 +47,7 @@ func (f *EndpointFilter) port(e *value.Endpoint) (uint32, bool) {
 	return 0, false
 }
 
-// Select is the endpoint's port at which the assignment has it; ok is false if it has not.
+// Select returns the endpoint's port at which the assignment has it; ok is false if it has not.
 func (f *EndpointFilter) Select(e *value.Endpoint) (port uint32, ok bool) {
 	if len(e.Addresses) == 0 {
 		return 0, false
@@ -96,8 +96,8 @@ type EndpointForm struct {
 	External, Name, Revision string
 }
 
-// EndpointFormOf is how the endpoints of a cluster are written: what its rule says of TLS counts before the policies of
-// the endpoints.
+// EndpointFormOf returns how the endpoints of a cluster are written: what its rule says of TLS counts before the
+// policies of the endpoints.
 func EndpointFormOf(k ClusterKey) EndpointForm {
 	tls, svc := endpointTLS(k.Rule, k.Subset, k.Port.Number), k.Service
 	f := EndpointForm{MutualTLS: tls == nil || meshTLS(tls)}
@@ -114,7 +114,7 @@ func EndpointFormOf(k ClusterKey) EndpointForm {
 	return f
 }
 
-// of is the form of one endpoint, which says for itself whether it is marked.
+// of returns the form of one endpoint, which says for itself whether it is marked.
 func (f EndpointForm) of(e EndpointKey) EndpointForm {
 	if f.Peers != nil && f.MutualTLS {
 		f.MutualTLS = f.Peers.Of(e.Endpoint.Labels).At(int(e.Port)) != value.Disabled
@@ -128,7 +128,7 @@ func KeepsDraining(svc *value.Service) bool {
 	return svc.Labels["istio.io/persistent-session"] != "" || svc.Labels["istio.io/persistent-session-header"] != ""
 }
 
-// EndpointFilterOf is the filter for a port and subset of a service, for a client on a node.
+// EndpointFilterOf returns the filter for a port and subset of a service, for a client on a node.
 func EndpointFilterOf(svc *value.Service, port string, subset value.Labels, node string) EndpointFilter {
 	f := EndpointFilter{Port: port, Subset: subset, Draining: KeepsDraining(svc)}
 	if svc.NodeLocal {
@@ -143,7 +143,7 @@ type EndpointKey struct {
 	Port     uint32
 }
 
-// LbEndpoint is an endpoint, without its metadata.
+// LbEndpoint returns an endpoint, without its metadata.
 func LbEndpoint(k EndpointKey) *endpointpb.LbEndpoint {
 	return &endpointpb.LbEndpoint{
 		HostIdentifier: &endpointpb.LbEndpoint_Endpoint{
@@ -186,8 +186,8 @@ const (
 	labelCanonicalRevision = "service.istio.io/canonical-revision"
 )
 
-// EndpointMetadata is what is said of an endpoint beside its address: which transport socket it takes, and its workload
-// for metrics.
+// EndpointMetadata returns what is said of an endpoint beside its address: which transport socket it takes, and its
+// workload for metrics.
 func EndpointMetadata(k EndpointMetadataKey) *corepb.Metadata {
 	id := &k.Identity
 	namespace, name, revision := id.Namespace, "", ""
@@ -214,7 +214,7 @@ func textStruct(k, v string) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{k: structpb.NewStringValue(v)}}
 }
 
-// canonical is the name and revision of a workload in metrics: by Istio's labels, else by usual ones, else its own
+// canonical returns the name and revision of a workload in metrics: by Istio's labels, else by usual ones, else its own
 // name.
 func canonical(id *value.Identity) (name, revision string) {
 	return cmp.Or(labelIn(id.LabelsKey, labelCanonicalName), labelIn(id.LabelsKey, "app.kubernetes.io/name"),
@@ -223,7 +223,7 @@ func canonical(id *value.Identity) (name, revision string) {
 			labelIn(id.LabelsKey, "version"))
 }
 
-// labelIn is a label out of a value.LabelsKey.
+// labelIn returns a label out of a value.LabelsKey.
 func labelIn(labels, k string) string {
 	for l := range strings.SplitSeq(labels, ",") {
 		if v, ok := strings.CutPrefix(l, k); ok && strings.HasPrefix(v, "=") {
@@ -233,7 +233,7 @@ func labelIn(labels, k string) string {
 	return ""
 }
 
-// LocalityHeader is the locality of a group with its weight and priority, to be followed by its endpoints.
+// LocalityHeader returns the locality of a group with its weight and priority, to be followed by its endpoints.
 func LocalityHeader(g LocalityGroup) *endpointpb.LocalityLbEndpoints {
 	return &endpointpb.LocalityLbEndpoints{
 		Locality: &corepb.Locality{Region: g.Locality.Region, Zone: g.Locality.Zone,
@@ -243,7 +243,7 @@ func LocalityHeader(g LocalityGroup) *endpointpb.LocalityLbEndpoints {
 	}
 }
 
-// AddWeight is the sum of two weights, or the greatest there is.
+// AddWeight returns the sum of two weights, or the greatest there is.
 func AddWeight(a, b uint32) uint32 {
 	if math.MaxUint32-b < a {
 		return math.MaxUint32
@@ -251,7 +251,7 @@ func AddWeight(a, b uint32) uint32 {
 	return a + b
 }
 
-// inlineEndpoints are the endpoints that the cluster k carries, with those labels.
+// inlineEndpoints returns the endpoints that the cluster k carries, with those labels.
 func inlineEndpoints(k ClusterKey, subset value.Labels) (out []EndpointKey) {
 	if k.Projection == nil {
 		return nil
@@ -266,7 +266,7 @@ func inlineEndpoints(k ClusterKey, subset value.Labels) (out []EndpointKey) {
 	return out
 }
 
-// inlineAssignment is the endpoints that the cluster k carries, by locality.
+// inlineAssignment returns the endpoints that the cluster k carries, by locality.
 func inlineAssignment(k ClusterKey) []*endpointpb.LocalityLbEndpoints {
 	form := EndpointFormOf(k)
 	members := map[value.Locality][]*endpointpb.LbEndpoint{}

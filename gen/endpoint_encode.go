@@ -17,12 +17,13 @@ const (
 	fieldEndpointMetadata    = 3 // of LbEndpoint: Metadata
 )
 
-// AssignmentName is the header of an endpoint assignment, encoded.
+// AssignmentName returns the header of an endpoint assignment, encoded.
 func AssignmentName(name string) []byte {
 	return Marshal(&endpointpb.ClusterLoadAssignment{ClusterName: name})
 }
 
-// LocalityField is the beginning of the field that holds a group: up to its endpoints, which follow in that many bytes.
+// LocalityField returns the beginning of the field that holds a group: up to its endpoints, which follow in that many
+// bytes.
 func LocalityField(g LocalityGroup, endpoints int) []byte {
 	header := Marshal(LocalityHeader(g))
 	b := protowire.AppendTag(nil, fieldAssignmentEndpoints, protowire.BytesType)
@@ -48,8 +49,8 @@ type metadataAt struct {
 	mutual   bool
 }
 
-// Encode is the endpoints as a run of fields of a locality. What they say of their workload is encoded once for each
-// workload.
+// Encode returns the endpoints as a run of fields of a locality. What they say of their workload is encoded once for
+// each workload.
 func (enc *EndpointEncoder) Encode(endpoints []EndpointKey) []byte {
 	var out []byte
 	for _, e := range endpoints {
@@ -61,7 +62,7 @@ func (enc *EndpointEncoder) Encode(endpoints []EndpointKey) []byte {
 	return out
 }
 
-// metadataOf is the encoded field of the metadata of a workload's endpoints of one form.
+// metadataOf returns the encoded field of the metadata of a workload's endpoints of one form.
 func (enc *EndpointEncoder) metadataOf(id unique.Handle[value.Identity], form EndpointForm) []byte {
 	at := metadataAt{id, form.MutualTLS}
 	if b, ok := enc.metadata[at]; ok {

@@ -28,7 +28,8 @@ type LocalityRule struct {
 	Failover bool
 }
 
-// LocalityRuleOf is the rule in force: the DestinationRule's, else the service's traffic distribution, else the mesh's.
+// LocalityRuleOf returns the rule in force: the DestinationRule's, else the service's traffic distribution, else the
+// mesh's.
 func LocalityRuleOf(mesh *value.ClusterSettings, svc *value.Service, p value.TrafficPolicy) LocalityRule {
 	failover := p.Outlier != nil
 	if p.Balancer != nil && p.Balancer.Locality != nil {
@@ -59,7 +60,7 @@ type ClientLocation struct {
 	Labels value.Labels
 }
 
-// label is a label of the client, or what its location says of it.
+// label returns a label of the client, or what its location says of it.
 func (p *ClientLocation) label(k string) string {
 	if v, ok := p.Labels[k]; ok {
 		return v
@@ -96,7 +97,7 @@ type Ordering struct {
 	Anywhere bool
 }
 
-// OrderingOf is how the endpoints of a service rank for a client at a place.
+// OrderingOf returns how the endpoints of a service rank for a client at a place.
 func OrderingOf(rule LocalityRule, at *ClientLocation) Ordering {
 	s := rule.Settings
 	switch {
@@ -150,7 +151,7 @@ type LocalityGroup struct {
 	LeftOut bool
 }
 
-// Score is how far from the client an endpoint is by its labels: 0 if it has them all.
+// Score returns how far from the client an endpoint is by its labels: 0 if it has them all.
 func (o Ordering) Score(e *value.Endpoint) int {
 	if o.Labels == "" {
 		return 0

@@ -48,7 +48,7 @@ func generate[K any](list []filterRow[K], has value.Filters, k K) (out []filter)
 	return out
 }
 
-// needs are the extensions that any filter of a list needs.
+// needs returns the extensions that any filter of a list needs.
 func needs[K any](list []filterRow[K]) (out value.Filters) {
 	for _, row := range list {
 		out |= row.needs
@@ -56,7 +56,7 @@ func needs[K any](list []filterRow[K]) (out value.Filters) {
 	return out
 }
 
-// HTTPFilters are the filters of an HTTP connection manager.
+// HTTPFilters returns the filters of an HTTP connection manager.
 func HTTPFilters(k HTTPConnectionManagerKey) (out []*hcmpb.HttpFilter) {
 	for _, f := range generate(httpFilterList(), k.Filters, k) {
 		out = append(out, &hcmpb.HttpFilter{Name: f.name, ConfigType: &hcmpb.HttpFilter_TypedConfig{TypedConfig: f.config}})
@@ -64,7 +64,7 @@ func HTTPFilters(k HTTPConnectionManagerKey) (out []*hcmpb.HttpFilter) {
 	return out
 }
 
-// networkFilters are the filters of a filter chain.
+// networkFilters returns the filters of a filter chain.
 func networkFilters(c filterChain) (out []*listenerpb.Filter) {
 	for _, f := range generate(networkFilterList(), c.filters, c) {
 		out = append(out, packFilter(f.name, f.config))
@@ -72,7 +72,7 @@ func networkFilters(c filterChain) (out []*listenerpb.Filter) {
 	return out
 }
 
-// upstreamFilters are the filters of a cluster.
+// upstreamFilters returns the filters of a cluster.
 func upstreamFilters(has value.Filters) (out []*clusterpb.Filter) {
 	for _, f := range generate(upstreamFilterList(), has, struct{}{}) {
 		out = append(out, &clusterpb.Filter{Name: f.name, TypedConfig: f.config})
@@ -80,11 +80,11 @@ func upstreamFilters(has value.Filters) (out []*clusterpb.Filter) {
 	return out
 }
 
-// TCPExtensions are the extensions that chains of bytes depend on. Keys of such chains hold no others, so that proxies
-// that differ in others share them.
+// TCPExtensions returns the extensions that chains of bytes depend on. Keys of such chains hold no others, so that
+// proxies that differ in others share them.
 func TCPExtensions() value.Filters { return needs(networkFilterList()) }
 
-// ClusterExtensions are the extensions that clusters depend on.
+// ClusterExtensions returns the extensions that clusters depend on.
 func ClusterExtensions() value.Filters { return needs(upstreamFilterList()) }
 
 func packFilter(name string, config *anypb.Any) *listenerpb.Filter {

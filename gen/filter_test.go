@@ -51,7 +51,7 @@ func checkRows[K any](t *testing.T, list []filterRow[K], k K) {
 	}
 }
 
-// configType is the type of a configuration, of a TypedStruct that of what it stands for.
+// configType returns the type of a configuration, of a TypedStruct that of what it stands for.
 func configType(t *testing.T, a *anypb.Any) string {
 	t.Helper()
 	typ := strings.TrimPrefix(a.GetTypeUrl(), typePrefix)

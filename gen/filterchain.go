@@ -67,7 +67,7 @@ func Prefixes(ranges []string) string {
 	return strings.Join(slices.Compact(out), ",")
 }
 
-// outboundMatch is the criteria of a chain; nil for one that takes all.
+// outboundMatch returns the criteria of a chain; nil for one that takes all.
 func outboundMatch(k ChainKey) *listenerpb.FilterChainMatch {
 	if k.MatchesAll() {
 		return nil
@@ -89,10 +89,10 @@ func outboundMatch(k ChainKey) *listenerpb.FilterChainMatch {
 	return m
 }
 
-// plaintextHTTP are the protocols that the HTTP inspector reports. HTTP/1.0 is not among them: it passes as bytes.
+// plaintextHTTP returns the protocols that the HTTP inspector reports. HTTP/1.0 is not among them: it passes as bytes.
 func plaintextHTTP() []string { return []string{"http/1.1", "h2c"} }
 
-// outboundChain is one chain of the listener of k.
+// outboundChain returns one chain of the listener of k.
 func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 	chain := &listenerpb.FilterChain{FilterChainMatch: outboundMatch(c),
 		TransportSocketConnectTimeout: ConnectTimeout()}
@@ -111,5 +111,5 @@ func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 	return chain
 }
 
-// ConnectTimeout is how long a client may take for its TLS handshake, in outbound and gateway chains.
+// ConnectTimeout returns how long a client may take for its TLS handshake, in outbound and gateway chains.
 func ConnectTimeout() *durationpb.Duration { return &durationpb.Duration{Seconds: 15} }

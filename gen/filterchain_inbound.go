@@ -57,7 +57,7 @@ func mtlsHTTP() []string { return []string{"istio-http/1.0", "istio-http/1.1", "
 func mtlsTCP() []string  { return []string{"istio-peer-exchange", "istio"} }
 func mtlsAny() []string  { return append(mtlsTCP(), mtlsHTTP()...) }
 
-// inboundMatches are the connections that the chains of k take, each with a chain of its own.
+// inboundMatches returns the connections that the chains of k take, each with a chain of its own.
 func inboundMatches(k InboundChainsKey) []inboundMatch {
 	switch {
 	case k.Protocol == value.Auto:
@@ -77,7 +77,7 @@ func inboundMatches(k InboundChainsKey) []inboundMatch {
 	return out
 }
 
-// sniffedMatches are the connections to a port of which nobody says what it speaks.
+// sniffedMatches returns the connections to a port of which nobody says what it speaks.
 func sniffedMatches(mode value.MTLSMode) []inboundMatch {
 	switch mode {
 	case value.Strict:
@@ -100,7 +100,7 @@ func sniffedMatches(mode value.MTLSMode) []inboundMatch {
 	}
 }
 
-// InboundChains are the filter chains of one port.
+// InboundChains returns the filter chains of one port.
 func InboundChains(k InboundChainsKey) []*listenerpb.FilterChain {
 	var out []*listenerpb.FilterChain
 	for _, m := range inboundMatches(k) {
@@ -125,12 +125,12 @@ func InboundChains(k InboundChainsKey) []*listenerpb.FilterChain {
 	return out
 }
 
-// InboundChainFields are the chains as encoded fields of a listener.
+// InboundChainFields returns the chains as encoded fields of a listener.
 func InboundChainFields(chains []*listenerpb.FilterChain) []byte {
 	return Marshal(&listenerpb.Listener{FilterChains: chains})
 }
 
-// InboundBlackhole is the chain for connections made to virtualInbound's own port, which would come back for ever.
+// InboundBlackhole returns the chain for connections made to virtualInbound's own port, which would come back for ever.
 func InboundBlackhole(port int, filters value.Filters) *listenerpb.FilterChain {
 	return &listenerpb.FilterChain{
 		Name:             "virtualInbound-blackhole",

@@ -43,8 +43,8 @@ func (k InboundChainsKey) names() InboundNames {
 	}
 }
 
-// Split is the Key of chains that differ from those of k, a declared port's, in their texts alone, the same for all
-// such, and the names that make the texts of k.
+// Split returns the Key of chains that differ from those of k, a declared port's, in their texts alone, the same for
+// all such, and the names that make the texts of k.
 func (k InboundChainsKey) Split() (shared InboundChainsKey, names InboundNames) {
 	shared, names = k, k.names()
 	shared.Target, shared.Port, shared.Host, shared.StatPrefix = 1, 1, "", ""
@@ -52,7 +52,7 @@ func (k InboundChainsKey) Split() (shared InboundChainsKey, names InboundNames) 
 	return shared, names
 }
 
-// Texts are the texts that the names make.
+// Texts returns the texts that the names make.
 func (n InboundNames) Texts() []string {
 	port := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(n.Target))
 	return []string{
@@ -72,7 +72,7 @@ func (n InboundNames) chain(http bool) string {
 	return "virtualInbound"
 }
 
-// cluster is where the chains forward to.
+// cluster returns where the chains forward to.
 func (n InboundNames) cluster() string {
 	if n.Undeclared {
 		return "InboundPassthroughCluster"

@@ -40,7 +40,7 @@ func mutualTLS(k InboundChainsKey, http bool) *corev3.TransportSocket {
 	}
 }
 
-// meshTLSParams are the protocol versions and ciphers of connections inside the mesh.
+// meshTLSParams returns the protocol versions and ciphers of connections inside the mesh.
 func meshTLSParams(s *value.PeerSettings) *tlspb.TlsParameters {
 	p := &tlspb.TlsParameters{
 		TlsMinimumProtocolVersion: tlspb.TlsParameters_TLSv1_2,

@@ -22,7 +22,7 @@ type GatewayListenerKey struct {
 	ProxyProtocol bool
 }
 
-// Name is the name of the listener.
+// Name returns the name of the listener.
 func (k GatewayListenerKey) Name() string { return ListenerName(k.Bind, k.Port) }
 
 // GatewayHeader makes the listener without its filter chains, which are further encoded fields.

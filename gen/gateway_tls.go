@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// serverTLS is how a gateway's server terminates TLS. bytes: what is in it is not HTTP.
+// serverTLS returns how a gateway's server terminates TLS. bytes: what is in it is not HTTP.
 func serverTLS(in *value.ServerTLS, mesh *value.ServerSettings, bytes bool) *tlspb.DownstreamTlsContext {
 	common := &tlspb.CommonTlsContext{AlpnProtocols: []string{"h2", "http/1.1"}}
 	own := in.Mode == value.MeshTLS
@@ -37,9 +37,9 @@ func serverTLS(in *value.ServerTLS, mesh *value.ServerSettings, bytes bool) *tls
 	return &tlspb.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
 }
 
-// serverSecrets are the secrets of the server's certificates and of the roots that it trusts: the workload's own, those
-// of credentials of the control plane (the first of which has the roots, unless another one is named for them), or
-// files, beside which a credential may have the roots. Without a root it is nil.
+// serverSecrets returns the secrets of the server's certificates and of the roots that it trusts: the workload's own,
+// those of credentials of the control plane (the first of which has the roots, unless another one is named for them),
+// or files, beside which a credential may have the roots. Without a root it is nil.
 func serverSecrets(in *value.ServerTLS) (certs []*tlspb.SdsSecretConfig, root *tlspb.SdsSecretConfig) {
 	if in.Mode == value.MeshTLS {
 		return []*tlspb.SdsSecretConfig{workloadSecret("default")}, workloadSecret("ROOTCA")
@@ -62,7 +62,7 @@ func serverSecrets(in *value.ServerTLS) (certs []*tlspb.SdsSecretConfig, root *t
 	return certs, root
 }
 
-// rootCredential is the secret with the roots that belong to a credential.
+// rootCredential returns the secret with the roots that belong to a credential.
 func rootCredential(name string) *tlspb.SdsSecretConfig {
 	return credential(strings.TrimSuffix(name, caSuffix) + caSuffix)
 }
@@ -70,8 +70,8 @@ func rootCredential(name string) *tlspb.SdsSecretConfig {
 // caSuffix ends the name of the secret with the roots that belong to a credential.
 const caSuffix = "-cacert"
 
-// serverParameters are the versions and ciphers of a server: its own before those of the mesh; nil where neither says
-// anything.
+// serverParameters returns the versions and ciphers of a server: its own before those of the mesh; nil where neither
+// says anything.
 func serverParameters(in *value.ServerTLS, mesh *value.ServerSettings) *tlspb.TlsParameters {
 	out := &tlspb.TlsParameters{
 		EcdhCurves: mesh.Curves, CipherSuites: mesh.Ciphers,

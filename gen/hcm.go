@@ -45,8 +45,8 @@ type HTTPConnectionManagerKey struct {
 	RouteName string
 }
 
-// HTTPConnectionManager is the filter that serves HTTP, for sidecars and gateways alike. Settings of one noun alone
-// (inline routes, trusted hops) are set by the caller on the result.
+// HTTPConnectionManager returns the filter that serves HTTP, for sidecars and gateways alike. Settings of one noun
+// alone (inline routes, trusted hops) are set by the caller on the result.
 func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionManager {
 	m := &hcmpb.HttpConnectionManager{
 		StatPrefix:                   k.StatPrefix + ";",
@@ -70,7 +70,7 @@ func HTTPConnectionManager(k HTTPConnectionManagerKey) *hcmpb.HttpConnectionMana
 	return m
 }
 
-// adsSource is the stream that the resource came by, waited for without limit.
+// adsSource returns the stream that the resource came by, waited for without limit.
 func adsSource() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -140,7 +140,7 @@ func forwardCert(f value.ForwardCert) hcmpb.HttpConnectionManager_ForwardClientC
 	return hcmpb.HttpConnectionManager_SANITIZE
 }
 
-// certDetails are the parts of the client's certificate that are told; whole is whether all of it is by default.
+// certDetails returns the parts of the client's certificate that are told; whole is whether all of it is by default.
 func certDetails(d value.CertDetails, whole bool) *hcmpb.HttpConnectionManager_SetCurrentClientCertDetails {
 	return &hcmpb.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(d.Subject.Or(true)),

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// httpFilterList is every HTTP filter, in the order in which requests pass.
+// httpFilterList returns every HTTP filter, in the order in which requests pass.
 func httpFilterList() []filterRow[HTTPConnectionManagerKey] {
 	proxied := func(k HTTPConnectionManagerKey) bool { return k.Class.proxied() }
 	return []filterRow[HTTPConnectionManagerKey]{
@@ -56,7 +56,7 @@ const (
 	corsFilter  = "envoy.filters.http.cors"
 )
 
-// fixed is the configuration of a filter that depends on nothing.
+// fixed returns the configuration of a filter that depends on nothing.
 func fixed(m proto.Message) func(HTTPConnectionManagerKey) *anypb.Any {
 	return func(HTTPConnectionManagerKey) *anypb.Any { return anyOf(m) }
 }

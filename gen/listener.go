@@ -47,10 +47,10 @@ const (
 	VirtualInboundName  = "virtualInbound"
 )
 
-// Name is the name of the listener.
+// Name returns the name of the listener.
 func (k OutboundListenerKey) Name() string { return ListenerName(k.Bind, k.Port) }
 
-// ListenerName is the name of the listener at an address and port.
+// ListenerName returns the name of the listener at an address and port.
 func ListenerName(bind string, port int) string { return bind + "_" + strconv.Itoa(port) }
 
 // OutboundListener makes an outbound listener.
@@ -99,7 +99,7 @@ func OutboundListener(k OutboundListenerKey) *listenerpb.Listener {
 	return l
 }
 
-// detectionTimeout is how long an inspector may wait for bytes of the client; 0 is without limit.
+// detectionTimeout returns how long an inspector may wait for bytes of the client; 0 is without limit.
 func detectionTimeout(d value.Duration) *durationpb.Duration {
 	return &durationpb.Duration{Seconds: d.Seconds, Nanos: d.Nanos}
 }
@@ -157,7 +157,7 @@ func VirtualOutbound(k VirtualOutboundKey) *listenerpb.Listener {
 	return l
 }
 
-// SocketAddress is a TCP address, or a "unix://" path with port 0.
+// SocketAddress returns a TCP address, or a "unix://" path with port 0.
 func SocketAddress(host string, port uint32) *corev3.Address {
 	if path, ok := strings.CutPrefix(host, "unix://"); ok {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}

@@ -152,7 +152,7 @@ func inspection(needs map[int][2]bool, order []int, i int, optIn bool) (out Insp
 	return out
 }
 
-// inboundRoutes is the one route of an inbound chain: everything to the workload.
+// inboundRoutes returns the one route of an inbound chain: everything to the workload.
 func inboundRoutes(k InboundChainsKey) *hcmpb.HttpConnectionManager_RouteConfig {
 	forever := durationpb.New(0)
 	action := &routepb.RouteAction{

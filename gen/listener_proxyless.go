@@ -53,7 +53,7 @@ type ServerListenerKey struct {
 	MutualTLS bool
 }
 
-// Name is the name by which a server asks for it.
+// Name returns the name by which a server asks for it.
 func (k ServerListenerKey) Name() string {
 	return "xds.istio.io/grpc/lds/inbound/" + net.JoinHostPort(k.Address, strconv.Itoa(k.Port))
 }

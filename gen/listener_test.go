@@ -30,7 +30,7 @@ func listenerMesh() *value.Mesh {
 	}, "cluster.local", "")
 }
 
-// chainList is a list of chains; tests need no interning.
+// chainList returns a list of chains; tests need no interning.
 func chainList(chains ...gen.ChainKey) (list *gen.ChainList) {
 	for i := len(chains) - 1; i >= 0; i-- {
 		list = &gen.ChainList{Chain: chains[i], Next: list}
@@ -56,7 +56,7 @@ func inbound(m *value.Mesh, filters value.Filters, ports ...gen.InboundChainsKey
 	return l
 }
 
-// listeners are one of each kind.
+// listeners returns one of each kind.
 func listeners() map[string]*listenerpb.Listener {
 	m := listenerMesh()
 	http := gen.ChainKey{RouteName: "80", Sniffed: true, GRPCWeb: true}

@@ -24,7 +24,7 @@ type filterChain struct {
 	tcp TCPProxyKey
 }
 
-// networkFilterList is every network filter, in the order in which connections pass. The last one ends the chain.
+// networkFilterList returns every network filter, in the order in which connections pass. The last one ends the chain.
 func networkFilterList() []filterRow[filterChain] {
 	bytes := func(c filterChain) bool { return c.http == nil }
 	return []filterRow[filterChain]{
@@ -52,7 +52,7 @@ func networkFilterList() []filterRow[filterChain] {
 	}
 }
 
-// upstreamFilterList is every filter of clusters.
+// upstreamFilterList returns every filter of clusters.
 func upstreamFilterList() []filterRow[struct{}] {
 	return []filterRow[struct{}]{
 		{name: peerMetadataName, needs: value.TCPMetadataExchange,
@@ -65,7 +65,7 @@ func tcpTo(cluster string) TCPProxyKey {
 	return TCPProxyKey{StatPrefix: cluster, Upstreams: Upstreams(cluster)}
 }
 
-// bytesTo are the filters of a chain that forwards everything to one cluster, for clients outside the mesh.
+// bytesTo returns the filters of a chain that forwards everything to one cluster, for clients outside the mesh.
 func bytesTo(cluster string) []*listenerpb.Filter {
 	return networkFilters(filterChain{tcp: tcpTo(cluster)})
 }

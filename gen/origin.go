@@ -26,7 +26,7 @@ func objects(lists ...[]value.ObjectKey) (out []value.ObjectKey) {
 
 func one(k value.ObjectKey) []value.ObjectKey { return []value.ObjectKey{k} }
 
-// ofKind is the object with a Meta; none for the zero Meta.
+// ofKind returns the object with a Meta; none for the zero Meta.
 func ofKind(m value.Meta, kind value.Kind) []value.ObjectKey {
 	if m == (value.Meta{}) {
 		return nil
@@ -34,10 +34,10 @@ func ofKind(m value.Meta, kind value.Kind) []value.ObjectKey {
 	return one(m.Object(kind))
 }
 
-// ofMesh is the mesh's configuration.
+// ofMesh returns the mesh's configuration.
 func ofMesh() []value.ObjectKey { return one((*value.Mesh)(nil).Object()) }
 
-// ofPart is the mesh's configuration where a Key holds a part of it.
+// ofPart returns the mesh's configuration where a Key holds a part of it.
 func ofPart[P any](part *P) []value.ObjectKey {
 	if part == nil {
 		return nil
@@ -45,26 +45,26 @@ func ofPart[P any](part *P) []value.ObjectKey {
 	return ofMesh()
 }
 
-// Part is the name of the cluster.
+// Part returns the name of the cluster.
 func (k ClusterKey) Part() string { return ClusterName(k.Port.Number, k.Subset, k.Service.Host) }
 
-// Objects are the DestinationRules and what defines the service.
+// Objects returns the DestinationRules and what defines the service.
 func (k ClusterKey) Objects() []value.ObjectKey {
 	return objects(k.Rule.Objects(), k.Service.Objects(), ofPart(k.Mesh))
 }
 
-// Objects are the mesh's configuration.
+// Objects returns the mesh's configuration.
 func (k StaticClusterKey) Objects() []value.ObjectKey { return ofPart(k.Mesh) }
 
 // Part is empty: the names are others' part.
 func (k InboundClusterKey) Part() string { return "" }
 
-// Objects are the DestinationRules and the Sidecar object that limit connections.
+// Objects returns the DestinationRules and the Sidecar object that limit connections.
 func (k InboundClusterKey) Objects() []value.ObjectKey {
 	return objects(k.Rule.Objects(), ofKind(k.Sidecar, value.KindSidecar), ofPart(k.Mesh))
 }
 
-// Objects are what defines the services at the port.
+// Objects returns what defines the services at the port.
 func (n *InboundClusterNames) Objects() (out []value.ObjectKey) {
 	for _, s := range n.Services {
 		out = objects(out, s.Objects())
@@ -72,10 +72,10 @@ func (n *InboundClusterNames) Objects() (out []value.ObjectKey) {
 	return out
 }
 
-// Part is the name of the virtual host.
+// Part returns the name of the virtual host.
 func (k VirtualHostKey) Part() string { return HostPort(k.Host, k.Port) }
 
-// Objects are the VirtualServices, the DestinationRules by which requests are hashed, and what defines the host.
+// Objects returns the VirtualServices, the DestinationRules by which requests are hashed, and what defines the host.
 func (k VirtualHostKey) Objects() []value.ObjectKey {
 	var rules, hashes []value.ObjectKey
 	add := func(r RoutesKey) {
@@ -102,19 +102,19 @@ func (k RouteConfigurationKey) Objects() []value.ObjectKey { return nil }
 // Part names the virtual host of all unknown hosts.
 func (k CatchAllKey) Part() string { return "*" }
 
-// Objects are the mesh's configuration.
+// Objects returns the mesh's configuration.
 func (k CatchAllKey) Objects() []value.ObjectKey { return ofMesh() }
 
-// Part is the name of the virtual host.
+// Part returns the name of the virtual host.
 func (k BlackholeKey) Part() string { return HostPort("blackhole", k.Port) }
 
 // Objects are none: no VirtualService has a part in it.
 func (k BlackholeKey) Objects() []value.ObjectKey { return nil }
 
-// Part is the name of the listener.
+// Part returns the name of the listener.
 func (k OutboundListenerKey) Part() string { return k.Name() }
 
-// Objects are those of the chains.
+// Objects returns those of the chains.
 func (k OutboundListenerKey) Objects() (out []value.ObjectKey) {
 	for c := k.Chains; c != nil; c = c.Next {
 		out = objects(out, c.Chain.Objects())
@@ -122,24 +122,24 @@ func (k OutboundListenerKey) Objects() (out []value.ObjectKey) {
 	return objects(out, ofPart(k.Mesh))
 }
 
-// Objects are the VirtualService that made the chain, and what defines its service.
+// Objects returns the VirtualService that made the chain, and what defines its service.
 func (k ChainKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Rule, value.KindVirtualService), one(k.Defined))
 }
 
-// Part is the name of the listener.
+// Part returns the name of the listener.
 func (k VirtualOutboundKey) Part() string { return VirtualOutboundName }
 
-// Objects are the mesh's configuration.
+// Objects returns the mesh's configuration.
 func (k VirtualOutboundKey) Objects() []value.ObjectKey { return ofMesh() }
 
-// Part is the name of the listener.
+// Part returns the name of the listener.
 func (k APIListenerKey) Part() string { return k.Name }
 
-// Objects are what defines the service.
+// Objects returns what defines the service.
 func (k APIListenerKey) Objects() []value.ObjectKey { return objects(one(k.Defined)) }
 
-// Part is the name of the listener.
+// Part returns the name of the listener.
 func (k ServerListenerKey) Part() string { return k.Name() }
 
 // Objects are none: only the workload's own port is in it.
@@ -148,7 +148,7 @@ func (k ServerListenerKey) Objects() []value.ObjectKey { return nil }
 // Part names the header.
 func (k InboundListenerKey) Part() string { return headerPart }
 
-// Objects are the Sidecar object that asks for the listener, and the mesh's configuration.
+// Objects returns the Sidecar object that asks for the listener, and the mesh's configuration.
 func (k InboundListenerKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Sidecar, value.KindSidecar), ofMesh())
 }
@@ -161,19 +161,19 @@ func (k InboundChainsKey) Part() string {
 	return "virtualInbound"
 }
 
-// Objects are the Sidecar object or what defines the service, the policies, and the mesh's configuration.
+// Objects returns the Sidecar object or what defines the service, the policies, and the mesh's configuration.
 func (k InboundChainsKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Sidecar, value.KindSidecar), one(k.Defined), one(k.Policy), k.Access.Policies.Objects(),
 		ofPart(k.Mesh))
 }
 
-// Part is the name of the chains.
+// Part returns the name of the chains.
 func (n *InboundNames) Part() string { return n.chain(true) }
 
 // Part names the header.
 func (k GatewayListenerKey) Part() string { return headerPart }
 
-// Objects are the mesh's configuration, where it says something of the listener.
+// Objects returns the mesh's configuration, where it says something of the listener.
 func (k GatewayListenerKey) Objects() []value.ObjectKey {
 	if k.ProxyProtocol {
 		return ofMesh()
@@ -181,19 +181,19 @@ func (k GatewayListenerKey) Objects() []value.ObjectKey {
 	return nil
 }
 
-// Part is what the chain takes and where it leads.
+// Part returns what the chain takes and where it leads.
 func (k GatewayChainKey) Part() string {
 	return cmp.Or(k.ServerNames, "*") + " " + cmp.Or(k.RouteName, k.TCP.StatPrefix)
 }
 
-// Objects are the VirtualService that the chain comes from, the Gateway or those that share it, and the mesh's
+// Objects returns the VirtualService that the chain comes from, the Gateway or those that share it, and the mesh's
 // configuration.
 func (k GatewayChainKey) Objects() []value.ObjectKey {
 	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), k.sharers(),
 		k.Access.Policies.Objects(), ofPart(k.Mesh), ofPart(k.Servers))
 }
 
-// sharers are the Gateways that share the chain.
+// sharers returns the Gateways that share the chain.
 func (k GatewayChainKey) sharers() (out []value.ObjectKey) {
 	for gateway := range strings.Lines(k.Sharers) {
 		namespace, name, _ := strings.Cut(strings.TrimSuffix(gateway, "\n"), "/")

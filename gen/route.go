@@ -49,7 +49,7 @@ type Destination struct {
 	Rule *value.DestinationRule
 }
 
-// find is what is known of host.
+// find returns what is known of host.
 func (l *DestinationLink) find(host string) Destination {
 	for ; l != nil; l = l.Next {
 		if l.Host == host {
@@ -62,7 +62,7 @@ func (l *DestinationLink) find(host string) Destination {
 // defaultRouteName is the name of the route that a service has without a VirtualService.
 const defaultRouteName = "default"
 
-// defaultRoute is the route of a service that no VirtualService speaks of.
+// defaultRoute returns the route of a service that no VirtualService speaks of.
 func defaultRoute(k VirtualHostKey) *routepb.Route {
 	action := &routepb.RouteAction{ClusterSpecifier: &routepb.RouteAction_Cluster{Cluster: ClusterName(k.Port, "",
 		k.Host)}}
@@ -77,7 +77,7 @@ func defaultRoute(k VirtualHostKey) *routepb.Route {
 	}
 }
 
-// routesOf are the routes of a VirtualService, up to the first that matches everything.
+// routesOf returns the routes of a VirtualService, up to the first that matches everything.
 func routesOf(k RoutesKey, mesh *value.RouteSettings) []*routepb.Route {
 	var out []*routepb.Route
 	n := 0 // matches so far
@@ -107,7 +107,8 @@ func routesOf(k RoutesKey, mesh *value.RouteSettings) []*routepb.Route {
 	return out
 }
 
-// routeOf is the route of one match of an HTTP route, or with nil of a route without matches; nil if it leads nowhere.
+// routeOf returns the route of one match of an HTTP route, or with nil of a route without matches; nil if it leads
+// nowhere.
 func routeOf(k RoutesKey, mesh *value.RouteSettings, h *value.HTTPRoute, m *value.HTTPMatch) *routepb.Route {
 	match := anyPath()
 	if m == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// forward is the action of a route that leads to clusters; nil if it leads to none. authority replaces the Host header,
-// unless the rewrite does.
+// forward returns the action of a route that leads to clusters; nil if it leads to none. authority replaces the Host
+// header, unless the rewrite does.
 func forward(k RoutesKey, mesh *value.RouteSettings, h *value.HTTPRoute, authority string) *routepb.RouteAction {
 	out := &routepb.RouteAction{RequestMirrorPolicies: mirrors(k, h)}
 	setTimeout(out, h.Timeout, k.Proxyless)
@@ -57,14 +57,14 @@ func setTimeout(a *routepb.RouteAction, d value.Duration, proxyless bool) {
 	a.MaxGrpcTimeout = timeout
 }
 
-// cluster is the name of the cluster of a destination. Whether there is such a cluster is not asked: requests to one
-// that is missing fail.
+// cluster returns the name of the cluster of a destination. Whether there is such a cluster is not asked: requests to
+// one that is missing fail.
 func (k RoutesKey) cluster(d value.Destination) string {
 	known := k.Destinations.find(d.Host)
 	return ClusterName(cmp.Or(d.Port, known.Port, k.Port), d.Subset, cmp.Or(known.Target, d.Host))
 }
 
-// parseCluster is the host and port of the name of an outbound cluster.
+// parseCluster returns the host and port of the name of an outbound cluster.
 func parseCluster(name string) (host, port string, ok bool) {
 	parts := strings.SplitN(name, "|", 4)
 	if len(parts) != 4 {
@@ -73,7 +73,7 @@ func parseCluster(name string) (host, port string, ok bool) {
 	return parts[3], parts[1], true
 }
 
-// weighted are the clusters of several destinations; those without weight are left out.
+// weighted returns the clusters of several destinations; those without weight are left out.
 func weighted(k RoutesKey, a *routepb.RouteAction,
 	routes []value.WeightedDestination) []*routepb.WeightedCluster_ClusterWeight {
 	var out []*routepb.WeightedCluster_ClusterWeight
@@ -105,7 +105,7 @@ func rewrite(a *routepb.RouteAction, in *value.Rewrite) {
 	}
 }
 
-// mirrors are the clusters that get copies of the requests.
+// mirrors returns the clusters that get copies of the requests.
 func mirrors(k RoutesKey, h *value.HTTPRoute) []*routepb.RouteAction_RequestMirrorPolicy {
 	var out []*routepb.RouteAction_RequestMirrorPolicy
 	for _, m := range h.Mirrors {
@@ -140,7 +140,7 @@ func duration(d value.Duration) *durationpb.Duration {
 	return &durationpb.Duration{Seconds: d.Seconds, Nanos: d.Nanos}
 }
 
-// redirect is the answer that sends the client elsewhere. port is the one that it called.
+// redirect returns the answer that sends the client elsewhere. port is the one that it called.
 func redirect(in *value.HTTPRedirect, port int, tls bool) *routepb.RedirectAction {
 	out := &routepb.RedirectAction{
 		HostRedirect:         in.Authority,

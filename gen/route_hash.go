@@ -31,7 +31,7 @@ func policyHashes(p *value.PortPolicies) bool {
 	return false
 }
 
-// hashOf is the hash of a policy, which may be nil; nil if there is none.
+// hashOf returns the hash of a policy, which may be nil; nil if there is none.
 func hashOf(p *value.TrafficPolicy) *value.ConsistentHash {
 	if p == nil || p.Balancer == nil {
 		return nil
@@ -39,13 +39,13 @@ func hashOf(p *value.TrafficPolicy) *value.ConsistentHash {
 	return p.Balancer.Hash
 }
 
-// ownHash is the hash of a policy but for ports.
+// ownHash returns the hash of a policy but for ports.
 func ownHash(p *value.PortPolicies) *value.ConsistentHash {
 	own := p.Own()
 	return hashOf(&own)
 }
 
-// serviceHash is the hash for requests to a port of a service itself.
+// serviceHash returns the hash for requests to a port of a service itself.
 func serviceHash(d *value.DestinationRule, port int) *value.ConsistentHash {
 	if d == nil {
 		return nil
@@ -56,8 +56,8 @@ func serviceHash(d *value.DestinationRule, port int) *value.ConsistentHash {
 	return ownHash(d.Policy)
 }
 
-// destinationHash is the hash for requests to a destination: its subset's before the rule's, and in each the port's,
-// where the destination names one, before the general one.
+// destinationHash returns the hash for requests to a destination: its subset's before the rule's, and in each the
+// port's, where the destination names one, before the general one.
 func destinationHash(r *value.DestinationRule, d value.Destination) *value.ConsistentHash {
 	if r == nil {
 		return nil

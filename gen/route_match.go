@@ -28,7 +28,7 @@ func matchesAll(m *routepb.RouteMatch) bool {
 	return all && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
 }
 
-// routeMatch is what a request must be like for a match. Who the client is was decided before.
+// routeMatch returns what a request must be like for a match. Who the client is was decided before.
 func routeMatch(in *value.HTTPMatch) *routepb.RouteMatch {
 	out := anyPath()
 	if p := in.Path; p != nil {
@@ -49,7 +49,7 @@ func routeMatch(in *value.HTTPMatch) *routepb.RouteMatch {
 	return out
 }
 
-// headerMatchers are the matchers of headers that must and that must not be there, by name, then those of method,
+// headerMatchers returns the matchers of headers that must and that must not be there, by name, then those of method,
 // authority and scheme.
 func headerMatchers(in *value.HTTPMatch) []*routepb.HeaderMatcher {
 	var out []*routepb.HeaderMatcher
@@ -123,7 +123,7 @@ func queryMatcher(in value.NamedMatch) *routepb.QueryParameterMatcher {
 		QueryParameterMatchSpecifier: &routepb.QueryParameterMatcher_StringMatch{StringMatch: stringMatcher(in.Match)}}
 }
 
-// stringMatcher is a condition on a text as Envoy has it; nil for any text.
+// stringMatcher returns a condition on a text as Envoy has it; nil for any text.
 func stringMatcher(in value.StringMatch) *matcherpb.StringMatcher {
 	switch in.Kind {
 	case value.MatchExact:

@@ -84,7 +84,7 @@ func retryConditions(in string) (conditions string, codes []uint32) {
 	return conditions, codes
 }
 
-// filterConfigs are the settings of HTTP filters for one route.
+// filterConfigs returns the settings of HTTP filters for one route.
 func filterConfigs(h *value.HTTPRoute, proxyless bool) map[string]*anypb.Any {
 	out := map[string]*anypb.Any{}
 	if h.Fault != nil {

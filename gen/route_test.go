@@ -63,7 +63,7 @@ func member(a *txtar.Archive, name string) *txtar.File {
 	return &a.Files[len(a.Files)-1]
 }
 
-// routesKey is the Key that a file describes.
+// routesKey returns the Key that a file describes.
 func routesKey(t testing.TB, a *txtar.Archive) gen.VirtualHostKey {
 	config := &meshconfig.MeshConfig{}
 	for _, f := range a.Files {
@@ -114,7 +114,7 @@ func routesKey(t testing.TB, a *txtar.Archive) gen.VirtualHostKey {
 	return k
 }
 
-// virtualHostJSON is the virtual host, valid, encoded alike every time, in JSON.
+// virtualHostJSON returns the virtual host, valid, encoded alike every time, in JSON.
 func virtualHostJSON(t testing.TB, k gen.VirtualHostKey) []byte {
 	t.Helper()
 	field, _ := gen.EncodeVirtualHost(k)

@@ -26,7 +26,8 @@ func faultsOf(list []check.Fault) (out []Fault) {
 	return out
 }
 
-// sealed is the encoded message where it broke no rule, also in what is packed in it; else no bytes, and what is wrong.
+// sealed returns the encoded message where it broke no rule, also in what is packed in it; else no bytes, and what is
+// wrong.
 func sealed(b []byte, list []check.Fault) ([]byte, []Fault) {
 	if list = append(list, check.Packed(b)...); len(list) > 0 {
 		return nil, faultsOf(list)

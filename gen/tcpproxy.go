@@ -56,7 +56,7 @@ type StatName struct {
 	Subset       string
 }
 
-// Of is the name that a pattern gives; otherwise, where there is none.
+// Of returns the name that a pattern gives; otherwise, where there is none.
 func (s StatName) Of(pattern, otherwise string) string {
 	if pattern == "" {
 		return otherwise

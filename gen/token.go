@@ -14,8 +14,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// tokens is the filter that checks tokens. A request without a token passes it; one with a token that is not valid does
-// not.
+// tokens returns the filter that checks tokens. A request without a token passes it; one with a token that is not valid
+// does not.
 func tokens(k HTTPConnectionManagerKey) *anypb.Any {
 	rules := tokenRules(k.Access.Policies)
 	out := &jwtpb.JwtAuthentication{Providers: map[string]*jwtpb.JwtProvider{}, BypassCorsPreflight: true}
@@ -41,7 +41,7 @@ func tokens(k HTTPConnectionManagerKey) *anypb.Any {
 	return anySorted(out)
 }
 
-// tokenRules are the rules of all policies, in the order of their issuers.
+// tokenRules returns the rules of all policies, in the order of their issuers.
 func tokenRules(p value.Policies) (rules []value.TokenRule) {
 	for tokens := range p.Tokens.All() {
 		rules = append(rules, tokens.Rules...)
@@ -70,7 +70,7 @@ func tokenProvider(r value.TokenRule, routing bool) *jwtpb.JwtProvider {
 	return p
 }
 
-// spaceDelimited are the usual claims that are lists with spaces between, and further ones.
+// spaceDelimited returns the usual claims that are lists with spaces between, and further ones.
 func spaceDelimited(more []string) []string {
 	out := []string{"scope", "permission"}
 	for _, c := range more {
@@ -79,9 +79,9 @@ func spaceDelimited(more []string) []string {
 	return out
 }
 
-// keysOf are the keys by which tokens are checked. Envoy takes no empty set, so that where none is known there stands a
-// key that signs nothing: a point of an elliptic curve of which nobody knows the secret, for its x is the SHA-256 of
-// "no key 1".
+// keysOf returns the keys by which tokens are checked. Envoy takes no empty set, so that where none is known there
+// stands a key that signs nothing: a point of an elliptic curve of which nobody knows the secret, for its x is the
+// SHA-256 of "no key 1".
 func keysOf(r value.TokenRule) string {
 	if r.Keys != "" {
 		return r.Keys

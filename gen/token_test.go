@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// tokenFilterOf is the filter for tokens that RequestAuthentications make; nil if there is none.
+// tokenFilterOf returns the filter for tokens that RequestAuthentications make; nil if there is none.
 func tokenFilterOf(t *testing.T, class value.Protocol, specs ...string) *jwtpb.JwtAuthentication {
 	t.Helper()
 	var list []*value.RequestAuthentication

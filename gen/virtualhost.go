@@ -70,8 +70,8 @@ func VirtualHost(k VirtualHostKey) *routepb.VirtualHost {
 	return out
 }
 
-// virtualHostField is the virtual host of k as an encoded field of its RouteConfiguration. That of a VirtualService may
-// hold maps of several entries, the default one never does.
+// virtualHostField returns the virtual host of k as an encoded field of its RouteConfiguration. That of a
+// VirtualService may hold maps of several entries, the default one never does.
 func virtualHostField(k VirtualHostKey, vh *routepb.VirtualHost) []byte {
 	m := &routepb.RouteConfiguration{VirtualHosts: []*routepb.VirtualHost{vh}}
 	if k.Routes.Service == nil && k.More == nil {
@@ -80,7 +80,7 @@ func virtualHostField(k VirtualHostKey, vh *routepb.VirtualHost) []byte {
 	return MarshalSorted(m)
 }
 
-// HostPort is the name of the virtual host of a host on a port.
+// HostPort returns the name of the virtual host of a host on a port.
 func HostPort(host string, port int) string { return Domain(host) + ":" + strconv.Itoa(port) }
 
 // Domain is host as it stands in a Host header: IPv6 addresses in brackets.

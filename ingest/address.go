@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// addressOf is an address as values hold it: each address has one text, however objects write it, and an IPv4 address
-// that is written as an IPv6 one is an IPv4 address. Two texts for one address would be two listeners on one socket, of
-// which Envoy refuses one. Other texts stay.
+// addressOf returns an address as values hold it: each address has one text, however objects write it, and an IPv4
+// address that is written as an IPv6 one is an IPv4 address. Two texts for one address would be two listeners on one
+// socket, of which Envoy refuses one. Other texts stay.
 func addressOf(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.Is4() { // Of an IPv4 address only one text parses.
@@ -23,8 +23,8 @@ func addressOf(s string) string {
 // netip6Length is the length of the longest IPv6 address without a zone.
 const netip6Length = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
 
-// subnetOf is a range of addresses as values hold it: by its first address and its length, or the address alone where
-// there is only one.
+// subnetOf returns a range of addresses as values hold it: by its first address and its length, or the address alone
+// where there is only one.
 func subnetOf(s string) string {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

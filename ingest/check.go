@@ -48,7 +48,7 @@ func short(s string, limit int) string {
 
 func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// member is the path of a map's entry. A key that would not stand alone in a path is quoted.
+// member returns the path of a map's entry. A key that would not stand alone in a path is quoted.
 func member(field, key string) string {
 	const longest = 64
 	if key != "" && len(key) <= longest &&

@@ -59,7 +59,7 @@ func faultOf(cause any, stack []byte) string {
 		where[:min(len(where), most)])
 }
 
-// definedBy is an object that a host comes from, to name it in reports.
+// definedBy returns an object that a host comes from, to name it in reports.
 func (j *joiner) definedBy(host value.ServiceKey) value.ObjectKey {
 	if keys := j.hosts[host]; len(keys) > 0 {
 		return keys[0]

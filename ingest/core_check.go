@@ -21,7 +21,7 @@ func isPort(s string) bool {
 // checkPod says what the Stripper found, because a trimmed Pod no longer shows where.
 func checkPod(o *Pod) *problem { return o.bad }
 
-// badPod is what a directory of YAML may have wrong in a Pod; an API server has looked before.
+// badPod returns what a directory of YAML may have wrong in a Pod; an API server has looked before.
 func badPod(o *corev1.Pod) *problem {
 	c := &check{}
 	for i := range o.Spec.Containers {

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// kindNamed is the kind of that name, which is served or not; of two groups that have it, Istio's.
+// kindNamed returns the kind of that name, which is served or not; of two groups that have it, Istio's.
 func kindNamed(t testing.TB, name string) *Kind {
 	t.Helper()
 	for i, all := 0, Kinds(); i < len(all); i++ {

@@ -40,7 +40,7 @@ func (j *joiner) putVirtualService(key value.ObjectKey, object any) {
 	j.putRule(key, object)
 }
 
-// delegatesOf are the keys of the delegates that the routes of an object name, each once; none if it is no
+// delegatesOf returns the keys of the delegates that the routes of an object name, each once; none if it is no
 // VirtualService.
 func delegatesOf(root value.ObjectKey, object any) (out []value.ObjectKey) {
 	o, ok := object.(*clientnet.VirtualService)
@@ -59,7 +59,7 @@ func delegatesOf(root value.ObjectKey, object any) (out []value.ObjectKey) {
 	return out
 }
 
-// resolve is the value of a VirtualService with the routes of its delegates; nil of a delegate.
+// resolve returns the value of a VirtualService with the routes of its delegates; nil of a delegate.
 func (j *joiner) resolve(key value.ObjectKey, o *clientnet.VirtualService) *value.VirtualService {
 	if isDelegate(o) {
 		return nil
@@ -98,8 +98,8 @@ func (j *joiner) include(root *value.VirtualService, spec *networking.VirtualSer
 	spec.Http = routes
 }
 
-// delegated are the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule of
-// its own, or is not exported to the root's namespace. It notes the delegate in the root.
+// delegated returns the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule
+// of its own, or is not exported to the root's namespace. It notes the delegate in the root.
 func (j *joiner) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute,
 	why string) {
 	key := root.Object()
@@ -151,7 +151,7 @@ func orElse[T any](field **T, other *T) {
 	}
 }
 
-// joinName is the name of what a delegate adds to the root's.
+// joinName returns the name of what a delegate adds to the root's.
 func joinName(root, part string) string {
 	if root == "" || part == "" {
 		return root + part
@@ -159,8 +159,8 @@ func joinName(root, part string) string {
 	return root + "-" + part
 }
 
-// joinMatches are the matches of a delegate's route within those of the root's: each of the delegate's with every one
-// of the root's that it is compatible with. It reports false where one of the delegate's is compatible with none.
+// joinMatches returns the matches of a delegate's route within those of the root's: each of the delegate's with every
+// one of the root's that it is compatible with. It reports false where one of the delegate's is compatible with none.
 func joinMatches(root, part []*networking.HTTPMatchRequest) ([]*networking.HTTPMatchRequest, bool) {
 	switch {
 	case len(root) == 0:
@@ -183,7 +183,7 @@ func joinMatches(root, part []*networking.HTTPMatchRequest) ([]*networking.HTTPM
 	return out, true
 }
 
-// joinMatch is a match that asks for what both ask for; where both say something, the delegate's part says more.
+// joinMatch returns a match that asks for what both ask for; where both say something, the delegate's part says more.
 func joinMatch(root, part *networking.HTTPMatchRequest) *networking.HTTPMatchRequest {
 	out := clone(part)
 	out.Name = joinName(root.Name, part.Name)

@@ -13,7 +13,7 @@ func comparePorts(a, b value.EndpointPort) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
 }
 
-// compareEndpoints is the canonical order: by address; of one address the healthiest first.
+// compareEndpoints returns the canonical order: by address; of one address the healthiest first.
 func compareEndpoints(a, b *value.Endpoint) int {
 	if a == b {
 		return 0
@@ -81,8 +81,8 @@ func keep(old, next []*value.Endpoint) []*value.Endpoint {
 	return next
 }
 
-// projection is what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there are
-// none.
+// projection returns what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there
+// are none.
 func (j *joiner) projection(host value.ServiceKey, endpoints []*value.Endpoint) *value.Projection {
 	svc := j.published.services[host]
 	if svc == nil || len(endpoints) == 0 {
@@ -104,7 +104,7 @@ func (j *joiner) projection(host value.ServiceKey, endpoints []*value.Endpoint) 
 	return p
 }
 
-// mutualTLS are the ports at which all endpoints speak mutual TLS.
+// mutualTLS returns the ports at which all endpoints speak mutual TLS.
 func mutualTLS(endpoints []*value.Endpoint) []string {
 	speak := map[string]bool{}
 	var last *value.Endpoint

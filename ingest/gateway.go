@@ -31,8 +31,8 @@ func (j *joiner) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gatew
 	return &value.Gateway{Meta: metaOf(key, o.ObjectMeta), GatewaySettings: istio.Gateway(spec)}
 }
 
-// cipherSuites are those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied from
-// servers that know more, and Envoy would refuse the whole listener.
+// cipherSuites returns those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied
+// from servers that know more, and Envoy would refuse the whole listener.
 func cipherSuites(list []string) []string {
 	var out []string
 	for _, s := range list {
@@ -43,7 +43,7 @@ func cipherSuites(list []string) []string {
 	return out
 }
 
-// knownCiphers are the suites up to TLS 1.2 that Envoy's library has. Those of TLS 1.3 cannot be chosen.
+// knownCiphers returns the suites up to TLS 1.2 that Envoy's library has. Those of TLS 1.3 cannot be chosen.
 func knownCiphers() []string {
 	return []string{
 		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",

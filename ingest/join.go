@@ -17,8 +17,8 @@ type joint struct {
 	clean bool
 }
 
-// sliceEndpoints are the endpoints of all slices of a Service: an address that is in several counts once for each port,
-// where it is healthiest.
+// sliceEndpoints returns the endpoints of all slices of a Service: an address that is in several counts once for each
+// port, where it is healthiest.
 func (j *joiner) sliceEndpoints(key objectName, svc *corev1.Service) []*value.Endpoint {
 	prev := j.joints[key]
 	if prev == nil {
@@ -52,8 +52,8 @@ func (j *joiner) sliceEndpoints(key objectName, svc *corev1.Service) []*value.En
 	return next.list
 }
 
-// staleEndpoints are the endpoints of all slices that changed or went, in canonical order: one that Kubernetes moved
-// from slice to slice stays the same endpoint.
+// staleEndpoints returns the endpoints of all slices that changed or went, in canonical order: one that Kubernetes
+// moved from slice to slice stays the same endpoint.
 func (j *joiner) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
 	lists := 0
 	for name, was := range prev.parts {

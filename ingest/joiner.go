@@ -25,7 +25,7 @@ func (n objectName) String() string {
 
 func nameOf(k value.ObjectKey) objectName { return objectName{spaceOf(k.Cluster, k.Namespace), k.Name} }
 
-// key is the key of the object of that kind.
+// key returns the key of the object of that kind.
 func (n objectName) key(kind value.Kind) value.ObjectKey {
 	return value.ObjectKey{Cluster: n.space.cluster(), Kind: kind, Namespace: n.space.name(), Name: n.name}
 }
@@ -41,7 +41,7 @@ func spaceOf(cluster, name string) space {
 	return space(cluster + "\x00" + name)
 }
 
-// cluster is the id of the cluster, empty for pilotd's own; name is the namespace or node.
+// cluster returns the id of the cluster, empty for pilotd's own; name is the namespace or node.
 func (s space) cluster() string {
 	if cluster, _, ok := strings.Cut(string(s), "\x00"); ok {
 		return cluster

@@ -89,7 +89,7 @@ type limits struct {
 	regexSize int
 }
 
-// APIName is the kind's name in the API: the kind field of its objects.
+// APIName returns the kind's name in the API: the kind field of its objects.
 func (k *Kind) APIName() string {
 	if k.Resource != "" {
 		return k.Resource
@@ -97,7 +97,7 @@ func (k *Kind) APIName() string {
 	return k.Name.Name()
 }
 
-// GroupVersions are the versions with the group, in the order of Versions.
+// GroupVersions returns the versions with the group, in the order of Versions.
 func (k *Kind) GroupVersions() (out []schema.GroupVersion) {
 	for _, v := range k.Versions {
 		out = append(out, schema.GroupVersion{Group: k.Name.Group(), Version: v})
@@ -105,13 +105,13 @@ func (k *Kind) GroupVersions() (out []schema.GroupVersion) {
 	return out
 }
 
-// CRD is the name of the kind's custom resource definition.
+// CRD returns the name of the kind's custom resource definition.
 func (k *Kind) CRD() string { return k.Plural + "." + k.Name.Group() }
 
 // MeshName is the name of the mesh configuration in keys: there is one.
 const MeshName = "mesh"
 
-// Key is the key of an object of this kind.
+// Key returns the key of an object of this kind.
 func (k *Kind) Key(namespace, name string) value.ObjectKey {
 	switch {
 	case k.Name == value.KindMeshConfig:
@@ -140,7 +140,7 @@ func (k *Kind) admit(key value.ObjectKey, object any, l limits) *problem {
 	return k.check(object, l)
 }
 
-// checked is a Kind.check that takes objects of type O, and refuses those for which check, if there is one, has a
+// checked returns a Kind.check that takes objects of type O, and refuses those for which check, if there is one, has a
 // reason.
 func checked[O any](check func(*O) *problem) func(any, limits) *problem {
 	return func(object any, _ limits) *problem {

@@ -2,7 +2,7 @@ package ingest
 
 import "github.com/pilotd/pilotd/snapshot/value"
 
-// Kinds are the descriptions of all kinds, those that are served first. Callers must not write them.
+// Kinds returns the descriptions of all kinds, those that are served first. Callers must not write them.
 func Kinds() []Kind { return append(servedKinds(), unservedKinds()...) }
 
 func servedKinds() []Kind {
@@ -13,8 +13,8 @@ func servedKinds() []Kind {
 	}
 }
 
-// unservedKinds are the kinds that are not served, of Istio's API and of the Gateway API. Their objects are looked for
-// by name alone, so that nobody waits in vain for what they ask.
+// unservedKinds returns the kinds that are not served, of Istio's API and of the Gateway API. Their objects are looked
+// for by name alone, so that nobody waits in vain for what they ask.
 func unservedKinds() (out []Kind) {
 	const noGateway = "pilotd does not read the Gateway API yet: it brings about no listener and no route"
 	istio := []string{"v1", "v1beta1", "v1alpha3", "v1alpha1"}

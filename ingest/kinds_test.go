@@ -70,7 +70,7 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "team-000", Name: name}
 }
 
-// sliceOf is a slice of n endpoints, one of which is ready or not.
+// sliceOf returns a slice of n endpoints, one of which is ready or not.
 func sliceOf(n int) func(int) metav1.Object {
 	return func(version int) metav1.Object {
 		s, ready := usualSlice(0, n), version > 0

@@ -14,10 +14,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// fresh is a text of its own, as a decoder makes it.
+// fresh returns a text of its own, as a decoder makes it.
 func fresh(format string, args ...any) string { return strings.Clone(fmt.Sprintf(format, args...)) }
 
-// usualPod is a pod with the labels of a real one, in memory of its own. i tells pods apart.
+// usualPod returns a pod with the labels of a real one, in memory of its own. i tells pods apart.
 func usualPod(i int) *corev1.Pod {
 	labels := map[string]string{}
 	for k, v := range map[string]string{
@@ -49,7 +49,7 @@ func usualPod(i int) *corev1.Pod {
 
 func usualAddress(i int) string { return fresh("10.%d.%d.%d", 1+i/62500, i/250%250, 1+i%250) }
 
-// usualSlice is the slice of service s, whose endpoints are n pods of usualPod from 3×s on.
+// usualSlice returns the slice of service s, whose endpoints are n pods of usualPod from 3×s on.
 func usualSlice(s, n int) *discovery.EndpointSlice {
 	port, number, ready := fresh("http"), int32(8080), true
 	o := &discovery.EndpointSlice{ObjectMeta: metav1.ObjectMeta{

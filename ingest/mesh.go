@@ -21,7 +21,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// meshKind is the mesh configuration: a text, which a ConfigMap has under the key meshKey.
+// meshKind returns the mesh configuration: a text, which a ConfigMap has under the key meshKey.
 func meshKind() Kind {
 	k := builtin[corev1.ConfigMap, corev1.ConfigMapList](Kind{Name: value.KindMeshConfig, Resource: "ConfigMap",
 		Plural: "configmaps"})
@@ -44,7 +44,7 @@ func meshKind() Kind {
 	return k
 }
 
-// DefaultMesh is the mesh configuration where nobody gives one.
+// DefaultMesh returns the mesh configuration where nobody gives one.
 func DefaultMesh() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		AccessLogEncoding:              meshconfig.MeshConfig_TEXT,
@@ -119,7 +119,7 @@ func (j *joiner) setMesh(config *meshconfig.MeshConfig) {
 	j.mesh, j.marks.mesh = next, true
 }
 
-// configOf is the mesh configuration that text, which was admitted, makes of the defaults.
+// configOf returns the mesh configuration that text, which was admitted, makes of the defaults.
 func configOf(text string) *meshconfig.MeshConfig {
 	config, p := parseMesh(text)
 	if p != nil {
@@ -219,8 +219,8 @@ func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.Fiel
 	return m.Fields().ByTextName(name)
 }
 
-// misfit is the first field of given, in the order of their names, that m does not have, or whose enum does not have
-// the value.
+// misfit returns the first field of given, in the order of their names, that m does not have, or whose enum does not
+// have the value.
 func misfit(m protoreflect.MessageDescriptor, given map[string]any, path string) *problem {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
@@ -266,7 +266,7 @@ func enumNames(e protoreflect.EnumDescriptor) string {
 	return strings.Join(out, ", ")
 }
 
-// oneLine is an error's text in one line, with plain spaces: protojson varies them on purpose.
+// oneLine returns an error's text in one line, with plain spaces: protojson varies them on purpose.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func clone[M proto.Message](m M) M { return proto.Clone(m).(M) }

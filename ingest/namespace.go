@@ -67,7 +67,7 @@ func distributionOf(ns *value.Namespace) string {
 	return ns.TrafficDistribution
 }
 
-// networkOf is the network that a namespace's label names.
+// networkOf returns the network that a namespace's label names.
 func networkOf(ns *value.Namespace) string {
 	if ns == nil {
 		return ""
@@ -75,7 +75,7 @@ func networkOf(ns *value.Namespace) string {
 	return ns.Labels[label.TopologyNetwork.Name]
 }
 
-// network is where an endpoint of a cluster is whose own labels do not tell: the network of the cluster's root
+// network returns where an endpoint of a cluster is whose own labels do not tell: the network of the cluster's root
 // namespace.
 func (j *joiner) network(cluster, own string) string {
 	if own != "" {

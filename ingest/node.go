@@ -47,7 +47,7 @@ func (j *joiner) putNode(name space, object any) {
 	}
 }
 
-// either is the label first, or second where there is no first.
+// either returns the label first, or second where there is no first.
 func either(labels map[string]string, first, second string) string {
 	if v := labels[first]; v != "" {
 		return v

@@ -40,7 +40,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// seconds is the creation time since the epoch, 0 if there is none.
+// seconds returns the creation time since the epoch, 0 if there is none.
 func seconds(m metav1.ObjectMeta) int64 {
 	if m.CreationTimestamp.IsZero() {
 		return 0

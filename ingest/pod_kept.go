@@ -102,8 +102,8 @@ func (t *Stripper) namedPorts(p *corev1.Pod) map[string]int {
 	return out
 }
 
-// workloadName is the name under which telemetry reports a pod: that of what made it, seen through the ReplicaSet or
-// Job in between.
+// workloadName returns the name under which telemetry reports a pod: that of what made it, seen through the ReplicaSet
+// or Job in between.
 func workloadName(p *corev1.Pod) string {
 	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
 		return name
@@ -127,7 +127,7 @@ func workloadName(p *corev1.Pod) string {
 	return cmp.Or(owner.Name, p.Name)
 }
 
-// cronJob is the name of the CronJob that a Job's name ends with a time of, or the Job's own.
+// cronJob returns the name of the CronJob that a Job's name ends with a time of, or the Job's own.
 func cronJob(job string) string {
 	i := strings.LastIndexByte(job, '-')
 	if i <= 0 {

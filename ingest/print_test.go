@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// lines is a Delta as text that a reader can review: one line for each change, sorted.
+// lines returns a Delta as text that a reader can review: one line for each change, sorted.
 func lines(d *snapshot.Delta) []string {
 	var out []string
 	if d.Mesh != nil {
@@ -95,7 +95,7 @@ func showVisibility(v value.Visibility) string {
 	return fmt.Sprintf("to=%v ", v.Namespaces)
 }
 
-// showModel is all that is set in a value, by the names of its fields.
+// showModel returns all that is set in a value, by the names of its fields.
 func showModel(v any) string {
 	return strings.ReplaceAll(fmt.Sprint(plain(reflect.ValueOf(v))), "map[", "[")
 }

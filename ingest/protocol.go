@@ -8,9 +8,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// servicePort is the protocol of a port of a Service: what appProtocol says, or the start of the name. Where neither
-// says anything, ports on which the server speaks first are TCP, because a proxy that waits for the client's first
-// bytes would wait for ever; others are sniffed.
+// servicePort returns the protocol of a port of a Service: what appProtocol says, or the start of the name. Where
+// neither says anything, ports on which the server speaks first are TCP, because a proxy that waits for the client's
+// first bytes would wait for ever; others are sniffed.
 func servicePort(p corev1.ServicePort) value.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return value.UDP

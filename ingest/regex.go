@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/envoytext"
 )
 
-// largestRegex is the number of instructions of the largest RE2 program of the regular expressions in a VirtualService;
-// 0 if it has none.
+// largestRegex returns the number of instructions of the largest RE2 program of the regular expressions in a
+// VirtualService; 0 if it has none.
 func largestRegex(spec *networking.VirtualService) (size int) {
 	var m envoytext.Meter
 	for _, r := range spec.GetHttp() {
@@ -21,7 +21,7 @@ func largestRegex(spec *networking.VirtualService) (size int) {
 	return size
 }
 
-// expressions are the regular expressions of a route.
+// expressions yields the regular expressions of a route.
 func expressions(r *networking.HTTPRoute) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		match := func(m *networking.StringMatch) bool { return m.GetRegex() == "" || yield(m.GetRegex()) }

@@ -49,7 +49,7 @@ func locationOf(r Rejection) location {
 	return location{r.Source, fileOf(r.Where)}
 }
 
-// fileOf is where without a trailing line number: "dir/a.yaml:12" is in "dir/a.yaml".
+// fileOf returns where without a trailing line number: "dir/a.yaml:12" is in "dir/a.yaml".
 func fileOf(where string) string {
 	i := strings.LastIndexByte(where, ':')
 	if i < 0 || i == len(where)-1 || strings.Trim(where[i+1:], "0123456789") != "" {

@@ -30,8 +30,8 @@ func (j *joiner) flushObject(key value.ObjectKey, d *snapshot.Delta) {
 	j.published.objects.put(&d.Objects, key, k.value(j, key), k.equal)
 }
 
-// defaultExport is the mesh's default for objects without exportTo: of its list only "." and "*" count; without either
-// it is rest.
+// defaultExport returns the mesh's default for objects without exportTo: of its list only "." and "*" count; without
+// either it is rest.
 func defaultExport(list []string, rest string) []string {
 	switch {
 	case len(list) == 0:

@@ -17,7 +17,7 @@ type labelPair struct {
 	label, value string
 }
 
-// pairOf is the pair under which a selector is kept: the smallest.
+// pairOf returns the pair under which a selector is kept: the smallest.
 func pairOf(namespace space, selector value.Labels) labelPair {
 	p := labelPair{space: namespace}
 	for k, v := range selector {
@@ -43,7 +43,7 @@ func (s selectors) remove(owner value.ObjectKey, selector value.Labels) {
 	}
 }
 
-// matching are the owners of selectors in namespace that labels satisfies.
+// matching yields the owners of selectors in namespace that labels satisfies.
 func (s selectors) matching(namespace space, labels value.Labels) iter.Seq[value.ObjectKey] {
 	return func(yield func(value.ObjectKey) bool) {
 		for owner := range s[labelPair{space: namespace}] {

@@ -24,7 +24,7 @@ func serviceKind() Kind {
 	return k
 }
 
-// kubernetesService is what a Service defines.
+// kubernetesService returns what a Service defines.
 func (j *joiner) kubernetesService(d *serviceSource, host value.ServiceKey) *value.Service {
 	s := d.service
 	out := &value.Service{
@@ -69,7 +69,7 @@ func (j *joiner) locate(s *corev1.Service, out *value.Service) {
 	}
 }
 
-// distribution is the object's own, or else its namespace's.
+// distribution returns the object's own, or else its namespace's.
 func (j *joiner) distribution(field *string, annotations map[string]string, namespace space) string {
 	if field != nil {
 		if d := distribution(*field); d != "" {
@@ -103,7 +103,7 @@ func targetNumber(p intstr.IntOrString) int {
 	return 0
 }
 
-// commaList is an annotation's list.
+// commaList returns an annotation's list.
 func commaList(s string) []string {
 	if s == "" {
 		return nil
@@ -121,7 +121,7 @@ const (
 	kubernetesAccounts = "alpha.istio.io/kubernetes-serviceaccounts"
 )
 
-// annotatedAccounts are the identities that a Service's annotations name.
+// annotatedAccounts returns the identities that a Service's annotations name.
 func (j *joiner) annotatedAccounts(s *corev1.Service) []string {
 	out := commaList(s.Annotations[canonicalAccounts])
 	for _, a := range commaList(s.Annotations[kubernetesAccounts]) {
@@ -131,7 +131,7 @@ func (j *joiner) annotatedAccounts(s *corev1.Service) []string {
 	return slices.Compact(out)
 }
 
-// kubernetesEndpoints are those of a Service's slices, and the WorkloadEntries that it selects.
+// kubernetesEndpoints returns those of a Service's slices, and the WorkloadEntries that it selects.
 func (j *joiner) kubernetesEndpoints(d *serviceSource) []*value.Endpoint {
 	if d.service.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil

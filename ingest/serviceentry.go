@@ -21,10 +21,10 @@ func serviceEntryKind() Kind {
 	return k
 }
 
-// hostName is a host as values hold it.
+// hostName returns a host as values hold it.
 func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
 
-// externalService is what a ServiceEntry defines for one of its hosts.
+// externalService returns what a ServiceEntry defines for one of its hosts.
 func (j *joiner) externalService(d *serviceSource, host value.ServiceKey) *value.Service {
 	e, spec := d.entry, &d.entry.Spec
 	out := &value.Service{
@@ -52,7 +52,7 @@ func entryPort(p *networking.ServicePort) *value.Port {
 		TargetPort: int(p.GetTargetPort())}
 }
 
-// entryAddresses are the addresses of a ServiceEntry, each once; a range of one address is that address.
+// entryAddresses returns the addresses of a ServiceEntry, each once; a range of one address is that address.
 func entryAddresses(spec *networking.ServiceEntry) []string {
 	var out []string
 	for _, a := range spec.GetAddresses() {
@@ -85,7 +85,7 @@ func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
 	return out
 }
 
-// externalEndpoints are the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it
+// externalEndpoints returns the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it
 // selects, or, where the name is to be resolved and there are none, the host itself. istiod counts them once for each
 // address of the entry, and so do we.
 func (j *joiner) externalEndpoints(d *serviceSource, host value.ServiceKey) []*value.Endpoint {
@@ -130,8 +130,8 @@ func selectable(r value.Resolution, address string) bool {
 	return err == nil || r == value.DNSLB || r == value.DNSRoundRobin
 }
 
-// memberEndpoint is the endpoint at a selected workload. A pod's port is that of the container port with the service
-// port's name, if there is one.
+// memberEndpoint returns the endpoint at a selected workload. A pod's port is that of the container port with the
+// service port's name, if there is one.
 func (j *joiner) memberEndpoint(member value.ObjectKey, ports []*value.Port,
 	target func(*value.Port) uint32) *value.Endpoint {
 	if member.Kind == value.KindWorkloadEntry {

@@ -32,7 +32,7 @@ func (d *serviceSource) member(key value.ObjectKey, in bool) {
 	}
 }
 
-// created is the object's age.
+// created returns the object's age.
 func (d *serviceSource) created() int64 {
 	if d.service != nil {
 		return seconds(d.service.ObjectMeta)
@@ -123,7 +123,7 @@ func (j *joiner) markServiceSource(key value.ObjectKey) {
 	}
 }
 
-// sourcesOf are those of a host, the first of which decides.
+// sourcesOf returns those of a host, the first of which decides.
 func (j *joiner) sourcesOf(host value.ServiceKey) []*serviceSource {
 	var out []*serviceSource
 	for _, key := range j.hosts[host] {
@@ -133,8 +133,8 @@ func (j *joiner) sourcesOf(host value.ServiceKey) []*serviceSource {
 	return out
 }
 
-// service is the service of a host: the first serviceSource's, with the ports and addresses that only later ones have
-// which are of its kind.
+// service returns the service of a host: the first serviceSource's, with the ports and addresses that only later ones
+// have which are of its kind.
 func (j *joiner) service(host value.ServiceKey) *value.Service {
 	var out *value.Service
 	for _, d := range j.sourcesOf(host) {
@@ -178,7 +178,7 @@ func (d *serviceSource) define(j *joiner, host value.ServiceKey) *value.Service 
 	return j.externalService(d, host)
 }
 
-// endpoints are what d gives to a host.
+// endpoints returns what d gives to a host.
 func (d *serviceSource) endpoints(j *joiner, host value.ServiceKey) []*value.Endpoint {
 	if d.service != nil {
 		return j.kubernetesEndpoints(d)

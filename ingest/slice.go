@@ -27,12 +27,12 @@ type slice struct {
 	valid bool
 }
 
-// owner is the Service whose endpoints the slice has.
+// owner returns the Service whose endpoints the slice has.
 func (s *slice) owner() objectName {
 	return objectName{spaceOf(s.cluster, s.service.namespace), s.service.name}
 }
 
-// podOf is the pod that an endpoint names.
+// podOf returns the pod that an endpoint names.
 func (s *slice) podOf(e *sliceEndpoint) objectName {
 	return objectName{spaceOf(s.cluster, e.pod.namespace), e.pod.name}
 }
@@ -76,7 +76,7 @@ func (j *joiner) sliceStale(name objectName) {
 	j.marks.sets.add(j.hostOf(s.owner()))
 }
 
-// hostOf is the host that a Kubernetes Service of that name defines.
+// hostOf returns the host that a Kubernetes Service of that name defines.
 func (j *joiner) hostOf(service objectName) value.ServiceKey {
 	namespace := service.space.name()
 	return value.ServiceKey{Host: service.name + "." + namespace + ".svc." + j.domain, Namespace: namespace}
@@ -114,7 +114,7 @@ func (j *joiner) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
 	return out
 }
 
-// behind is the pod behind an address of a slice; nil if it is not known (yet), or there is none.
+// behind returns the pod behind an address of a slice; nil if it is not known (yet), or there is none.
 func (j *joiner) behind(s *slice, e *sliceEndpoint, address string) *pod {
 	if e.pod != (localName{}) {
 		return j.pods[s.podOf(e)]
@@ -122,14 +122,14 @@ func (j *joiner) behind(s *slice, e *sliceEndpoint, address string) *pod {
 	return j.podAt(s.owner().space, address)
 }
 
-// nobody is where an endpoint of a cluster comes from that has no pod: it has no labels and speaks no mutual TLS.
+// nobody returns where an endpoint of a cluster comes from that has no pod: it has no labels and speaks no mutual TLS.
 func (j *joiner) nobody(cluster string) *origin {
 	o := j.origin(person{Identity: value.Identity{Cluster: cluster, TLSMode: tlsDisabled,
 		Network: j.network(cluster, "")}})
 	return &o
 }
 
-// podAt is the pod of a namespace that has an address.
+// podAt returns the pod of a namespace that has an address.
 func (j *joiner) podAt(namespace space, address string) *pod {
 	var best *pod
 	for _, name := range j.podsByAddress[address] {

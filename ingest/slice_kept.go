@@ -76,7 +76,7 @@ func (e sliceEndpoint) equal(o sliceEndpoint) bool {
 		slices.Equal(e.addresses, o.addresses)
 }
 
-// health is what clients should think of an endpoint of a Service, and whether it is served at all.
+// health returns what clients should think of an endpoint of a Service, and whether it is served at all.
 func (e *sliceEndpoint) health(svc *corev1.Service) (h value.Health, served bool) {
 	switch {
 	case e.ready:
@@ -94,7 +94,7 @@ func keepsSessions(svc *corev1.Service) bool {
 	return svc.Labels["istio.io/persistent-session"] != "" || svc.Labels["istio.io/persistent-session-header"] != ""
 }
 
-// endpointPorts are the ports of all endpoints in canonical order, without those that no cluster could be sent to.
+// endpointPorts returns the ports of all endpoints in canonical order, without those that no cluster could be sent to.
 func (s *Slice) endpointPorts() []value.EndpointPort {
 	var out []value.EndpointPort
 	for _, p := range s.ports {

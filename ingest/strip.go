@@ -50,7 +50,7 @@ func (k *Kind) Strip(s *Stripper, object any) any {
 	return k.strip(s, object)
 }
 
-// stripped is a Kind.strip that strips objects of type O.
+// stripped returns a Kind.strip that strips objects of type O.
 func stripped[O, S any](strip func(*Stripper, *O) *S) func(*Stripper, any) any {
 	return func(s *Stripper, object any) any {
 		if o, ok := object.(*O); ok && o != nil {
@@ -60,7 +60,7 @@ func stripped[O, S any](strip func(*Stripper, *O) *S) func(*Stripper, any) any {
 	}
 }
 
-// sameStripped is a Kind.same of objects that strip makes.
+// sameStripped returns a Kind.same of objects that strip makes.
 func sameStripped[S any](equal func(*S, *S) bool) func(before, next any) bool {
 	return func(before, next any) bool {
 		b, was := before.(*S)

@@ -11,7 +11,7 @@ import (
 // read. Such an object has no effect but a report.
 type NotServed struct{}
 
-// unserved is what the object of an Event, which was admitted, sets without effect.
+// unserved returns what the object of an Event, which was admitted, sets without effect.
 func (s *Store) unserved(k *Kind, e Event) (out []report.Problem) {
 	problem := report.Problem{Source: e.Source, Key: e.Key, Where: e.Where, Cause: report.NotServed}
 	if k == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// told are the reports of a Registry that something is not served.
+// told returns the reports of a Registry that something is not served.
 func told(r *report.Registry) string {
 	var out []string
 	for _, s := range r.All() {

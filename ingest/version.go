@@ -26,7 +26,7 @@ type version struct {
 // versions are those of one key, the most important source first.
 type versions []version
 
-// inForce is the object that counts, nil if none.
+// inForce returns the object that counts, nil if none.
 func (v versions) inForce() any {
 	for i := range v {
 		if v[i].good != nil {
@@ -41,7 +41,7 @@ func (v versions) inForce() any {
 	return nil
 }
 
-// inForceSource is the source of the object that counts.
+// inForceSource returns the source of the object that counts.
 func (v versions) inForceSource() string {
 	for i := range v {
 		if v[i].good != nil {
@@ -96,7 +96,7 @@ func (s *Store) rank(source string) int {
 	return len(s.order)
 }
 
-// Rejections are all objects and files that are not in force as they stand now, in a stable order.
+// Rejections returns all objects and files that are not in force as they stand now, in a stable order.
 func (s *Store) Rejections() []Rejection {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ func (j *joiner) qualify(host, namespace string) string {
 	return host + "." + namespace + ".svc." + j.domain
 }
 
-// qualified is a copy of what a VirtualService says with hosts, destinations and gateways qualified.
+// qualified returns a copy of what a VirtualService says with hosts, destinations and gateways qualified.
 func (j *joiner) qualified(o *clientnet.VirtualService) *networking.VirtualService {
 	spec, ns := clone(&o.Spec), o.Namespace
 	for i, h := range spec.Hosts {

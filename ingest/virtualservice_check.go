@@ -331,7 +331,7 @@ func (c *check) retries(at string, r *networking.HTTPRetry) {
 	}
 }
 
-// retryConditions are those that Envoy knows.
+// retryConditions returns those that Envoy knows.
 func retryConditions() []string {
 	return []string{
 		"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "retriable-4xx", "refused-stream",

@@ -28,7 +28,7 @@ func (o *origin) equal(p *origin) bool {
 		o.hostName == p.hostName && o.subDomain == p.subDomain && o.draining == p.draining
 }
 
-// endpoint is an endpoint of this origin; address, ports and health are the caller's.
+// endpoint returns an endpoint of this origin; address, ports and health are the caller's.
 func (o *origin) endpoint() *value.Endpoint {
 	return &value.Endpoint{
 		Identity: o.identity, Labels: o.labels, Locality: o.locality, Weight: 1,
@@ -81,14 +81,14 @@ func (j *joiner) origin(p person) origin {
 	}
 }
 
-// account is the SPIFFE identity of a service account, without its scheme.
+// account returns the SPIFFE identity of a service account, without its scheme.
 func (j *joiner) account(namespace, name string) string {
 	return j.config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
 }
 
-// workloadAt is the workload that has an address. Of several pods it is that of pilotd's own cluster, then the one that
-// is alive, then the one that does not share its node's address, then a ready one, then the youngest, then the first by
-// name; a WorkloadEntry only where there is no pod.
+// workloadAt returns the workload that has an address. Of several pods it is that of pilotd's own cluster, then the one
+// that is alive, then the one that does not share its node's address, then a ready one, then the youngest, then the
+// first by name; a WorkloadEntry only where there is no pod.
 func (j *joiner) workloadAt(address string) *value.Workload {
 	if names := j.podsByAddress[address]; len(names) > 0 {
 		return j.pods[slices.MinFunc(names, j.comparePods)].workload

@@ -113,7 +113,7 @@ func (j *joiner) entryOf(name objectName, e *clientnet.WorkloadEntry) *workloadE
 	return out
 }
 
-// entryName is the name under which telemetry reports the workload of a WorkloadEntry: that of its
+// entryName returns the name under which telemetry reports the workload of a WorkloadEntry: that of its
 // group, or what its label says.
 func entryName(e *clientnet.WorkloadEntry, labels value.Labels) string {
 	if group, ok := e.Annotations[annotation.IoIstioAutoRegistrationGroup.Name]; ok {
@@ -166,15 +166,15 @@ func (j *joiner) inline(name string, in space, e *networking.WorkloadEntry, labe
 	}
 }
 
-// serviceEndpoint is the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the ports;
-// see value.Port.EntryTarget.
+// serviceEndpoint returns the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the
+// ports; see value.Port.EntryTarget.
 func (e *workloadEntry) serviceEndpoint(ports []*value.Port) *value.Endpoint {
 	at := e.inline
 	at.ports = nil // which endpoint would look up by the service port's name alone
 	return at.endpoint(ports, func(p *value.Port) uint32 { return p.EntryTarget(e.ports) })
 }
 
-// endpoint is the endpoint at this address, or nil if it serves no port. target says where a service port is by
+// endpoint returns the endpoint at this address, or nil if it serves no port. target says where a service port is by
 // default: 0 for nowhere.
 func (i *inline) endpoint(ports []*value.Port, target func(*value.Port) uint32) *value.Endpoint {
 	out := i.origin.endpoint()

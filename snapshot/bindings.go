@@ -18,7 +18,7 @@ const (
 	TLSRoutes  RouteKind = "tls"
 )
 
-// RouteKinds are the kinds of routes that a VirtualService has.
+// RouteKinds returns the kinds of routes that a VirtualService has.
 func RouteKinds(vs *value.VirtualService) (out []RouteKind) {
 	if len(vs.HTTP) > 0 {
 		out = append(out, HTTPRoutes)
@@ -46,7 +46,8 @@ func BoundToSidecars(vs *value.VirtualService) bool {
 	return slices.Contains(vs.Gateways, sidecars)
 }
 
-// bindings are the keys without age under which a VirtualService is found by who asks for a gateway's routes to a host.
+// bindings yields the keys without age under which a VirtualService is found by who asks for a gateway's routes to a
+// host.
 func bindings(vs *value.VirtualService) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, g := range vs.Gateways {
@@ -64,9 +65,9 @@ func bindings(vs *value.VirtualService) iter.Seq[string] {
 	}
 }
 
-// Bucket is the one of the Patterns of whatever host falls under pattern under which an index holds it: pattern itself,
-// unless its wildcard stands for a part of a name (*shop.example.com), then the next wider one that stands for whole
-// ones.
+// Bucket returns the one of the Patterns of whatever host falls under pattern under which an index holds it: pattern
+// itself, unless its wildcard stands for a part of a name (*shop.example.com), then the next wider one that stands for
+// whole ones.
 func Bucket(pattern string) string {
 	if pattern == "*" || !strings.HasPrefix(pattern, "*") || strings.HasPrefix(pattern, "*.") {
 		return pattern

@@ -37,7 +37,7 @@ func NewBuilder(l Listener) *Builder {
 	return b
 }
 
-// View is the newest View. Before the first Delta with a Mesh it is empty and has none.
+// View returns the newest View. Before the first Delta with a Mesh it is empty and has none.
 func (b *Builder) View() *View { return b.view.Load() }
 
 // Apply publishes the View with the changes of d, whose old values are those of the View before. The caller must not
@@ -59,7 +59,7 @@ func (b *Builder) Apply(d *Delta) {
 	}
 }
 
-// with is the next Snapshot.
+// with returns the next Snapshot.
 func (s *Snapshot) with(d *Delta) *Snapshot {
 	next := *s
 	next.Revision++
@@ -93,7 +93,7 @@ func put[K, V comparable](m chunked.Map[V], changes Changes[K, V], name func(K) 
 	return m.Apply(edits)
 }
 
-// with is the next EndpointTable; t itself if the Delta has nothing for it.
+// with returns the next EndpointTable; t itself if the Delta has nothing for it.
 func (t *EndpointTable) with(d *Delta) *EndpointTable {
 	if len(d.Endpoints)+len(d.Workloads) == 0 {
 		return t

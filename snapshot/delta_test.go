@@ -13,7 +13,7 @@ import (
 // state is the services of a mesh; each value is there once, so that pointers tell values apart.
 type state map[value.ServiceKey]*value.Service
 
-// between is what differs between two states, by comparison.
+// between returns what differs between two states, by comparison.
 func between(a, b state) snapshot.Changes[value.ServiceKey, *value.Service] {
 	var out snapshot.Changes[value.ServiceKey, *value.Service]
 	for _, s := range []state{a, b} {

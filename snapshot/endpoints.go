@@ -30,19 +30,19 @@ func NewEndpointSet(endpoints []*value.Endpoint) *EndpointSet {
 	return &EndpointSet{Endpoints: endpoints}
 }
 
-// Set is the endpoints of a service, or nil.
+// Set returns the endpoints of a service, or nil.
 func (t *EndpointTable) Set(s value.ServiceKey) *EndpointSet {
 	set, _ := t.sets.Get(s.String())
 	return set
 }
 
-// Workload is the pod or WorkloadEntry at an address, or nil.
+// Workload returns the pod or WorkloadEntry at an address, or nil.
 func (t *EndpointTable) Workload(address string) *value.Workload {
 	w, _ := t.workloads.Get(address)
 	return w
 }
 
-// Moved are the addresses that one of two sets of a service has and the other has not, or has with other ports or
+// Moved returns the addresses that one of two sets of a service has and the other has not, or has with other ports or
 // labels. Either may be nil.
 func (s *EndpointSet) Moved(old *EndpointSet) []string {
 	a, b := old.All(), s.All()
@@ -73,7 +73,7 @@ func (s *EndpointSet) Moved(old *EndpointSet) []string {
 	return out
 }
 
-// All are the endpoints of a set, which may be nil.
+// All returns the endpoints of a set, which may be nil.
 func (s *EndpointSet) All() []*value.Endpoint {
 	if s == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 // objectIndex has the values of all configuration objects by kind, each kind by namespace, name and cluster. Immutable.
 type objectIndex map[value.Kind]chunked.Map[value.Value]
 
-// objectKey is the key in an objectIndex. Objects of pilotd's own cluster come before those of one name in others.
+// objectKey returns the key in an objectIndex. Objects of pilotd's own cluster come before those of one name in others.
 func objectKey(k value.ObjectKey) string {
 	if k.Cluster != "" {
 		return key(k.Namespace, k.Name, k.Cluster)

@@ -53,7 +53,7 @@ func (x peerIndex) with(d *Delta, s *Snapshot) peerIndex {
 	return next
 }
 
-// peersIn are the PeerAuthentications of a namespace, the oldest first.
+// peersIn returns the PeerAuthentications of a namespace, the oldest first.
 func (s *Snapshot) peersIn(namespace string) []*value.PeerAuthentication {
 	return slices.SortedFunc(In[*value.PeerAuthentication](s, namespace), func(a, b *value.PeerAuthentication) int {
 		if a.Older(b.Meta) {
@@ -71,7 +71,7 @@ func kept(old, mesh *value.PeerPolicies, policies []*value.PeerAuthentication) *
 	return old
 }
 
-// PeerPolicies are the PeerAuthentications in force in a namespace; nil if there are none.
+// PeerPolicies returns the PeerAuthentications in force in a namespace; nil if there are none.
 func (s *Snapshot) PeerPolicies(namespace string) *value.PeerPolicies {
 	if p, ok := s.peers.byNamespace.Get(namespace); ok {
 		return p

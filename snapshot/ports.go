@@ -32,7 +32,7 @@ type portIndex struct {
 	byMember chunked.Map[*value.Service]
 }
 
-// classOf is the class of a port of a service; 0 for none.
+// classOf returns the class of a port of a service; 0 for none.
 func classOf(s *value.Service, p *value.Port) PortClass {
 	switch {
 	case p.Protocol == value.UDP:
@@ -100,7 +100,7 @@ func (e *portEdits) members(prev, next *Snapshot, old, now *value.Service) {
 	}
 }
 
-// memberKeys are the keys in byMember of a service, which may be nil.
+// memberKeys yields the keys in byMember of a service, which may be nil.
 func (s *Snapshot) memberKeys(svc *value.Service) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if svc == nil || !svc.ByMember() {
@@ -144,7 +144,7 @@ func (s *Snapshot) ClaimsIn(namespace string, port int, c PortClass) iter.Seq[*v
 	return under(s.ports.byNamespace, key(namespace, portKey(port), string(rune(c))))
 }
 
-// ClassOn is the class of a service on a port; 0 for none.
+// ClassOn returns the class of a service on a port; 0 for none.
 func ClassOn(s *value.Service, port int) PortClass {
 	if p := s.PortByNumber(port); p != nil {
 		return classOf(s, p)

@@ -119,7 +119,7 @@ func covers(r, g *value.DestinationRule) bool {
 		!slices.ContainsFunc(less, func(e string) bool { return !slices.Contains(more, e) })
 }
 
-// exportTo is what a rule says of its visibility; one with a selector is for its own namespace whatever it says.
+// exportTo returns what a rule says of its visibility; one with a selector is for its own namespace whatever it says.
 func exportTo(r *value.DestinationRule) []string {
 	if r.Selector() != nil {
 		return []string{"."}
@@ -143,7 +143,7 @@ func mergeRule(first, second *value.DestinationRule) *value.DestinationRule {
 	return &out
 }
 
-// RulesFor are the DestinationRules in force for clients in a namespace that call a service: the client's own
+// RulesFor returns the DestinationRules in force for clients in a namespace that call a service: the client's own
 // namespace's first (in the root namespace, only those that are for it alone), then those that the service's namespace,
 // then those that the root namespace exports to the client; in each, those of the most specific host. Which of them
 // applies to a client is for its labels to say: see Select.
@@ -166,7 +166,7 @@ func (s *Snapshot) RulesFor(client string, svc *value.Service) Rules {
 	return nil
 }
 
-// rulesIn are those rules of a namespace, of the kind that list picks, that have the most specific host that covers
+// rulesIn returns those rules of a namespace, of the kind that list picks, that have the most specific host that covers
 // host.
 func (s *Snapshot) rulesIn(namespace, host string, list func(*RuleSet) Rules) Rules {
 	for p := range Patterns(host) {
@@ -193,9 +193,9 @@ func (s *Snapshot) RulesAbout(host string) iter.Seq2[string, Rules] {
 	}
 }
 
-// Select is the rule that applies to a client: of those that its namespace may see, the first whose selector (which
-// only counts in the client's own namespace) has reports to be in its labels, else the last without one. nil if there
-// is none.
+// Select returns the rule that applies to a client: of those that its namespace may see, the first whose selector
+// (which only counts in the client's own namespace) has reports to be in its labels, else the last without one. nil if
+// there is none.
 func (r Rules) Select(client string, has func(selector value.Labels) bool) (last *value.DestinationRule) {
 	for _, d := range r {
 		if !d.Export.VisibleTo(client) {
@@ -211,7 +211,7 @@ func (r Rules) Select(client string, has func(selector value.Labels) bool) (last
 	return last
 }
 
-// DestinationRule is the object of that namespace and name as the user wrote it, or nil.
+// DestinationRule returns the object of that namespace and name as the user wrote it, or nil.
 func (s *Snapshot) DestinationRule(namespace, name string) *value.DestinationRule {
 	return Get[*value.DestinationRule](s, namespace, name)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// rule is a DestinationRule with a subset of its own name: "namespace/name host exportTo,… label=value", the last two
-// optional ("-").
+// rule returns a DestinationRule with a subset of its own name: "namespace/name host exportTo,… label=value", the last
+// two optional ("-").
 func rule(text string) *value.DestinationRule {
 	f := append(strings.Fields(text), "-", "-")
 	ns, name, _ := strings.Cut(f[0], "/")
@@ -33,7 +33,7 @@ func rule(text string) *value.DestinationRule {
 		Export: export}
 }
 
-// subsets are those of the rule under which a client calls books.shop.example.
+// subsets returns those of the rule under which a client calls books.shop.example.
 func subsets(s *snapshot.Snapshot, client string, labels value.Labels) string {
 	d := s.RulesFor(client, &value.Service{ServiceKey: value.ServiceKey{Host: "books.shop.example",
 		Namespace: "shop"}}).Select(client, labels.Contains)

@@ -59,7 +59,7 @@ type policy interface {
 	Selects(labels value.Labels, own bool) bool
 }
 
-// policyEdits are the edits that d means for the policies of a kind.
+// policyEdits returns the edits that d means for the policies of a kind.
 func policyEdits[P policy](d *Delta) (edits editList[P]) {
 	var none P
 	for _, c := range Of[P](d.Objects) {
@@ -73,8 +73,8 @@ func policyEdits[P policy](d *Delta) (edits editList[P]) {
 	return edits
 }
 
-// policiesFor are the policies of a kind for a workload: those of the root namespace first, then those of its own, each
-// the oldest first.
+// policiesFor returns the policies of a kind for a workload: those of the root namespace first, then those of its own,
+// each the oldest first.
 func policiesFor[P policy](s *Snapshot, m chunked.Map[P], namespace string, labels value.Labels) (out []P) {
 	for _, ns := range []string{s.Mesh.RootNamespace, namespace} {
 		first := len(out)
@@ -93,7 +93,7 @@ func policiesFor[P policy](s *Snapshot, m chunked.Map[P], namespace string, labe
 	return out
 }
 
-// PoliciesFor are what a workload with labels in a namespace asks of requests and connections.
+// PoliciesFor returns what a workload with labels in a namespace asks of requests and connections.
 func (s *Snapshot) PoliciesFor(namespace string, labels value.Labels) value.Policies {
 	return value.Policies{
 		Authorization: value.SequenceOf(policiesFor(s, s.selected.authorization, namespace, labels)),
@@ -101,7 +101,7 @@ func (s *Snapshot) PoliciesFor(namespace string, labels value.Labels) value.Poli
 	}
 }
 
-// anyLabel is one label of a selector, always the same; empty if it has none.
+// anyLabel returns one label of a selector, always the same; empty if it has none.
 func anyLabel(selector value.Labels) string {
 	if len(selector) == 0 {
 		return ""

@@ -49,8 +49,8 @@ func count(m chunked.Map[int], add, remove []mention) chunked.Map[int] {
 	return m.Apply(edits)
 }
 
-// LabelsRead is the part of labels that any selector or setting reads for a proxy in namespace. Selectors of services
-// are not among them: which of those a proxy serves is a fact of its own.
+// LabelsRead returns the part of labels that any selector or setting reads for a proxy in namespace. Selectors of
+// services are not among them: which of those a proxy serves is a fact of its own.
 func (s *Snapshot) LabelsRead(namespace string, labels value.Labels) value.Labels {
 	out := value.Labels{}
 	for _, l := range s.Mesh.Locality().Priority {
@@ -187,7 +187,7 @@ func (x selectorIndex) with(d *Delta) selectorIndex {
 	return selectorIndex{count(x.mentions, add, remove)}
 }
 
-// mentions are the labels that an object, which may be nil, reads.
+// mentions returns the labels that an object, which may be nil, reads.
 func mentions(v value.Value) []mention {
 	switch v := v.(type) {
 	case *value.DestinationRule:

@@ -49,10 +49,10 @@ func under[V comparable](m chunked.Map[V], prefix string) iter.Seq[V] {
 	}
 }
 
-// Namespace is the namespace of that name, or nil.
+// Namespace returns the namespace of that name, or nil.
 func (s *Snapshot) Namespace(name string) *value.Namespace { return Get[*value.Namespace](s, "", name) }
 
-// Projection is what is known here of a service's endpoints; never nil.
+// Projection returns what is known here of a service's endpoints; never nil.
 func (s *Snapshot) Projection(k value.ServiceKey) *value.Projection {
 	if p := s.KnownProjection(k); p != nil {
 		return p
@@ -66,7 +66,7 @@ func (s *Snapshot) KnownProjection(k value.ServiceKey) *value.Projection {
 	return p
 }
 
-// Service is the service of that host in that namespace, or nil.
+// Service returns the service of that host in that namespace, or nil.
 func (s *Snapshot) Service(k value.ServiceKey) *value.Service {
 	svc, _ := s.services.byHost.Get(key(k.Host, k.Namespace))
 	return svc
@@ -137,7 +137,7 @@ func first[V comparable](m chunked.Map[V], start string) (string, bool) {
 // Gateways yields all Gateways by namespace and name.
 func (s *Snapshot) Gateways() iter.Seq[*value.Gateway] { return All[*value.Gateway](s) }
 
-// Gateway is the Gateway of that namespace and name, or nil.
+// Gateway returns the Gateway of that namespace and name, or nil.
 func (s *Snapshot) Gateway(namespace, name string) *value.Gateway {
 	return Get[*value.Gateway](s, namespace, name)
 }
@@ -157,7 +157,7 @@ func values[V comparable](m chunked.Map[V]) iter.Seq[V] {
 	}
 }
 
-// Counts are the numbers of objects by kind, for metrics; services are counted by host and namespace.
+// Counts returns the numbers of objects by kind, for metrics; services are counted by host and namespace.
 func (s *Snapshot) Counts() map[value.Kind]int {
 	out := map[value.Kind]int{value.KindService: s.services.byHost.Len()}
 	for kind, all := range s.objects {

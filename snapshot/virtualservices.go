@@ -19,7 +19,7 @@ type virtualIndex struct {
 	bound         chunked.Map[*value.VirtualService] // gateway but "mesh", kind of routes, bucket of a host, age
 }
 
-// age is a key part that sorts older objects first, and tells all apart.
+// age returns a key part that sorts older objects first, and tells all apart.
 func age(m value.Meta) string {
 	text := fmt.Sprintf("%012d%s%s%s%s", m.Created, sep, m.Name, sep, m.Namespace)
 	if m.Cluster != "" {
@@ -83,7 +83,7 @@ func Destinations(vs *value.VirtualService) iter.Seq[string] {
 	}
 }
 
-// VirtualService is the object of that namespace and name, or nil.
+// VirtualService returns the object of that namespace and name, or nil.
 func (s *Snapshot) VirtualService(namespace, name string) *value.VirtualService {
 	return Get[*value.VirtualService](s, namespace, name)
 }

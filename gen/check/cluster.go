@@ -19,7 +19,7 @@ const (
 	maxMaglev = 5000011
 )
 
-// Cluster are the rules that a cluster breaks.
+// Cluster returns the rules that a cluster breaks.
 func Cluster(c *clusterpb.Cluster) []Fault {
 	f := &faults{}
 	f.validate(c)
@@ -118,7 +118,7 @@ func (f *faults) outlier(o *clusterpb.OutlierDetection) {
 	}
 }
 
-// Endpoint are the rules that an endpoint breaks, of an assignment that the proxy asks for.
+// Endpoint returns the rules that an endpoint breaks, of an assignment that the proxy asks for.
 func Endpoint(e *endpointpb.LbEndpoint) []Fault {
 	f := &faults{}
 	f.validate(e)

@@ -59,8 +59,8 @@ const (
 	refusalEnd   = "\x00end\x00"
 )
 
-// Refusal is a type URL that stands in place of that of a packed message that breaks rules, so that Packed finds what
-// is wrong with it in anything that holds it. Empty if the message breaks none.
+// Refusal returns a type URL that stands in place of that of a packed message that breaks rules, so that Packed finds
+// what is wrong with it in anything that holds it. Empty if the message breaks none.
 func Refusal(m proto.Message) string {
 	list := Message(m)
 	if len(list) == 0 {
@@ -70,8 +70,8 @@ func Refusal(m proto.Message) string {
 	return refusalBegin + name + "\x00" + list[0].Path + "\x00" + list[0].Reason + refusalEnd
 }
 
-// Packed are the faults of the messages that are packed in an encoded one. Of several messages within each other the
-// innermost has the fault.
+// Packed returns the faults of the messages that are packed in an encoded one. Of several messages within each other
+// the innermost has the fault.
 func Packed(b []byte) (out []Fault) {
 	for {
 		i := bytes.LastIndex(b, []byte(refusalBegin))

@@ -8,8 +8,8 @@ import (
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 )
 
-// Listener are the rules that a listener breaks, but for those about its chains. It may have no chains, where they are
-// encoded for themselves.
+// Listener returns the rules that a listener breaks, but for those about its chains. It may have no chains, where they
+// are encoded for themselves.
 func Listener(l *listenerpb.Listener) []Fault {
 	f := &faults{}
 	f.validate(l)
@@ -21,7 +21,7 @@ func Listener(l *listenerpb.Listener) []Fault {
 	return f.list
 }
 
-// FilterChain are the rules that a filter chain breaks.
+// FilterChain returns the rules that a filter chain breaks.
 func FilterChain(c *listenerpb.FilterChain) []Fault {
 	f := &faults{}
 	f.validate(c)
@@ -62,7 +62,7 @@ func share(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// names are the server names of a match, which have no case.
+// names returns the server names of a match, which have no case.
 func names(m *listenerpb.FilterChainMatch) (out []string) {
 	for _, n := range m.GetServerNames() {
 		out = append(out, strings.ToLower(n))
@@ -77,7 +77,7 @@ func ranges(m *listenerpb.FilterChainMatch) (out []string) {
 	return out
 }
 
-// criteria is what a match asks for, in short.
+// criteria returns what a match asks for, in short.
 func criteria(m *listenerpb.FilterChainMatch) string {
 	out := strings.Join(slices.Concat(names(m), ranges(m), m.GetApplicationProtocols()), " ")
 	if out == "" {

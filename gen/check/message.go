@@ -51,7 +51,7 @@ func join(path, field string) string {
 	return path + "." + field
 }
 
-// snake is the name of a field as the API writes it, out of that of the Go type.
+// snake returns the name of a field as the API writes it, out of that of the Go type.
 func snake(s string) string {
 	out := make([]byte, 0, len(s)+4)
 	for i := 0; i < len(s); i++ {

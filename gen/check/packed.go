@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Message are the rules that a message of any type breaks: those that its type declares, and what else is known of
+// Message returns the rules that a message of any type breaks: those that its type declares, and what else is known of
 // types that are packed in others.
 func Message(m proto.Message) []Fault {
 	f := &faults{}

@@ -19,8 +19,8 @@ import (
 // maxBody is the largest body of a direct response that the route configurations allow which pilotd sends.
 const maxBody = 1 << 20
 
-// VirtualHost are the rules that a virtual host breaks. No RE2 program of its regular expressions may have more than
-// regexSize instructions; 0 sets no limit.
+// VirtualHost returns the rules that a virtual host breaks. No RE2 program of its regular expressions may have more
+// than regexSize instructions; 0 sets no limit.
 func VirtualHost(v *routepb.VirtualHost, regexSize int) []Fault {
 	f := &faults{regexSize: regexSize}
 	f.validate(v)

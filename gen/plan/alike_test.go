@@ -48,7 +48,7 @@ func TestAlikeIsWhatEachWouldHave(t *testing.T) {
 	})
 }
 
-// seenOf is all that virtual hosts of a host are made of in a scope.
+// seenOf returns all that virtual hosts of a host are made of in a scope.
 func seenOf(tables *Tables, n *snapshot.Snapshot, sc *scope.Scope, host string) string {
 	var out strings.Builder
 	if svc := sc.Service(n, host); svc != nil {

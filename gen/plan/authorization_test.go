@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// authorizationOf is a policy for one app, or for all where i is negative, in a namespace.
+// authorizationOf returns a policy for one app, or for all where i is negative, in a namespace.
 func authorizationOf(namespace, name string, i int) *value.AuthorizationPolicy {
 	p := &value.AuthorizationPolicy{Meta: value.Meta{Namespace: namespace, Name: name}, Action: value.DenyAction}
 	if i >= 0 {
@@ -30,7 +30,7 @@ func (m *policed) authorize(policies ...*value.AuthorizationPolicy) {
 	m.settle()
 }
 
-// authorized are the proxies whose virtualInbound names a policy.
+// authorized returns the proxies whose virtualInbound names a policy.
 func (m *policed) authorized(name string) (out []int) {
 	for id, set := range m.sets() {
 		e, ok := set.Sections.Of(xdstype.Listener).Get("virtualInbound")

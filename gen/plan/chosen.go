@@ -2,8 +2,8 @@ package plan
 
 import "github.com/pilotd/pilotd/snapshot/value"
 
-// choice is the selector of an object that decides something about the workloads of its namespace, or of all where it
-// is in the root namespace. ok is false for other objects. An empty selector chooses all.
+// choice returns the selector of an object that decides something about the workloads of its namespace, or of all where
+// it is in the root namespace. ok is false for other objects. An empty selector chooses all.
 func choice(v value.Value) (selector value.Labels, ok bool) {
 	switch v := v.(type) {
 	case *value.Sidecar:

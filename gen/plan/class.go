@@ -25,7 +25,7 @@ type Class struct {
 	Type value.NodeType
 }
 
-// factsOf are the Facts of a proxy under a View: what nothing reads is left out.
+// factsOf returns the Facts of a proxy under a View: what nothing reads is left out.
 func factsOf(v *snapshot.View, p *proxy.Proxy) (scope.Facts, value.Labels) {
 	n := v.Snapshot
 	locality, node := p.Locality, p.Node
@@ -54,7 +54,7 @@ func factsOf(v *snapshot.View, p *proxy.Proxy) (scope.Facts, value.Labels) {
 	return f, read
 }
 
-// ownOf is what the proxy's own configuration depends on, and the part of the class's identity that it makes.
+// ownOf returns what the proxy's own configuration depends on, and the part of the class's identity that it makes.
 func ownOf(v *snapshot.View, p *proxy.Proxy) (*inbound.Facts, string) {
 	own := &inbound.Facts{Traits: p.Traits, Namespace: p.Namespace}
 	if p.Traits.Type == value.Router {
@@ -103,7 +103,7 @@ func policiesID(p value.Policies) string {
 // tlsModeLabel is the label by which a workload says what its endpoints speak.
 const tlsModeLabel = "security.istio.io/tlsMode"
 
-// newClass is a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
+// newClass returns a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
 func newClass(f *scope.Facts, id string, serial int) (c Class, same string) {
 	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router",
 		value.Proxyless: "grpc"}[f.Traits.Type]

@@ -26,7 +26,7 @@ func booksKey() value.ServiceKey {
 	return value.ServiceKey{Host: "books.shop.svc.cluster.local", Namespace: "shop"}
 }
 
-// bookshop is a Snapshot with one service in namespace shop, and what change adds.
+// bookshop returns a Snapshot with one service in namespace shop, and what change adds.
 func bookshop(change func(*snapshottest.Batch)) *snapshot.Snapshot {
 	port := func(name string, n int, p value.Protocol) *value.Port {
 		return &value.Port{Name: name, Number: n, Protocol: p}

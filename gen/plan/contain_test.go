@@ -99,7 +99,7 @@ func (w *faultMesh) route(name, host string, route *networking.HTTPRoute) value.
 	return key
 }
 
-// hosts are the virtual hosts of port 80 that a proxy has, in order.
+// hosts returns the virtual hosts of port 80 that a proxy has, in order.
 func (w *faultMesh) hosts(id uint64) (out []string) {
 	set := w.sink.sets[w.sink.classes[id]]
 	if set == nil {
@@ -123,14 +123,14 @@ func (w *faultMesh) faults(k value.ObjectKey) []checked.Fault {
 	return slices.Clone(w.told[k])
 }
 
-// to is a route to a host.
+// to returns a route to a host.
 func to(host string) *networking.HTTPRoute {
 	return &networking.HTTPRoute{
 		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}},
 	}
 }
 
-// badRoute is one that Envoy refuses: it matches an empty regex.
+// badRoute returns one that Envoy refuses: it matches an empty regex.
 func badRoute(host string) *networking.HTTPRoute {
 	r := to(host)
 	r.Match = []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Regex{}}}}

@@ -15,7 +15,8 @@ func (s *state) counts() Counts {
 	return Counts{Clients: len(s.clients), Classes: s.classes, Bases: len(s.bases)}
 }
 
-// Sizes are how many Keys each table has, and how many chunks each pool of sections, by the name of the table or pool.
+// Sizes returns how many Keys each table has, and how many chunks each pool of sections, by the name of the table or
+// pool.
 func (t *Tables) Sizes() map[string]int {
 	out := map[string]int{
 		"trims":                t.trims.Len(),

@@ -25,8 +25,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// dynamicMesh is a mesh whose sidecars resolve the hosts of requests to unknown services, with web over HTTP at port 80
-// and db at port 5432.
+// dynamicMesh returns a mesh whose sidecars resolve the hosts of requests to unknown services, with web over HTTP at
+// port 80 and db at port 5432.
 func dynamicMesh() *snapshot.Builder {
 	mesh := testMesh(0)
 	mesh.Outbound.Mode = value.AllowAnyDynamicDNS
@@ -50,7 +50,7 @@ func dynamicFacts() scope.Facts {
 	return scope.Facts{Namespace: "shop", Traits: value.Traits{IPv4: true, Filters: value.AllFilters}}
 }
 
-// managers are the HTTP connection managers of a base's listeners, by the listener's name.
+// managers returns the HTTP connection managers of a base's listeners, by the listener's name.
 func managers(t *testing.T, b *base) map[string]*hcmpb.HttpConnectionManager {
 	t.Helper()
 	out := map[string]*hcmpb.HttpConnectionManager{}

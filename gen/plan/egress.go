@@ -14,7 +14,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// advanceParts is the base of a scope of parts at n.
+// advanceParts returns the base of a scope of parts at n.
 func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affected) *base {
 	k := touch.Memo
 	if k == nil || k.Snapshot != n {

@@ -14,9 +14,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// egressOf is what a Sidecar with that spec has outbound, by name: clusters, listeners, route configurations with the
-// hosts of their virtual hosts. There are web and db in shop, api in far, all with HTTP at port 80, and db with TCP at
-// port 5432.
+// egressOf returns what a Sidecar with that spec has outbound, by name: clusters, listeners, route configurations with
+// the hosts of their virtual hosts. There are web and db in shop, api in far, all with HTTP at port 80, and db with TCP
+// at port 5432.
 func egressOf(t *testing.T, spec string, interception value.Interception) (clusters, listeners, routes []string) {
 	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for i, host := range []string{"web.shop", "db.shop", "api.far"} {

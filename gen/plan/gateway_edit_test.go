@@ -109,7 +109,7 @@ func (m *routerMachine) putGateway(g *value.Gateway) {
 	)
 }
 
-// fills are how many virtual hosts, filter chains and clusters were encoded so far.
+// fills returns how many virtual hosts, filter chains and clusters were encoded so far.
 func (m *routerMachine) fills() [3]uint64 {
 	return [3]uint64{m.tables.Routes.Hosts.Fills(), m.chains,
 		m.tables.Clusters.Outbound.Fills()}

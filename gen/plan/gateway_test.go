@@ -15,8 +15,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// routerPorts are the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts. Its
-// services and what is at its address 10.0.0.1 are those of b.
+// routerPorts returns the numbers at which a router of namespace gw listens for a Gateway of port 80, and its Facts.
+// Its services and what is at its address 10.0.0.1 are those of b.
 func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f scope.Facts) {
 	b.Mesh = meshOf(t, "service x.a.svc.cluster.local a").Mesh
 	b.Gateways = map[value.ObjectKey]*value.Gateway{{Kind: value.KindGateway, Namespace: "gw", Name: "one"}: {
@@ -41,7 +41,7 @@ func routerPorts(t *testing.T, b *snapshottest.Batch) (got []int, f scope.Facts)
 	return got, f
 }
 
-// ownService is a service that a router serves at its port 80.
+// ownService returns a service that a router serves at its port 80.
 func ownService(name string, created int64, registry value.Registry, port value.Port) *value.Service {
 	svc := &value.Service{
 		ServiceKey: value.ServiceKey{Host: name, Namespace: "gw"}, Name: name, Created: created, Registry: registry,

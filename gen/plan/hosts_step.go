@@ -30,7 +30,7 @@ type kindStep struct {
 	sniffed scope.Alike[section.Edits]
 }
 
-// newHostsStep is the step of a change; nil if it concerns more than virtual hosts.
+// newHostsStep returns the step of a change; nil if it concerns more than virtual hosts.
 func (t *Tables) newHostsStep(touch *scope.Affected, old, n *snapshot.Snapshot) *hostsStep {
 	if !touch.OnlyRoutes() {
 		return nil
@@ -38,7 +38,7 @@ func (t *Tables) newHostsStep(touch *scope.Affected, old, n *snapshot.Snapshot) 
 	return &hostsStep{tables: t, touch: touch, old: old, n: n, kinds: map[value.Traits]*kindStep{}}
 }
 
-// of is what is made for proxies with the same Traits.
+// of returns what is made for proxies with the same Traits.
 func (s *hostsStep) of(k value.Traits) *kindStep {
 	if s.last != nil && s.kind == k {
 		return s.last
@@ -84,7 +84,7 @@ func (s *hostsStep) advance(b *base) *base {
 	return &next
 }
 
-// patch is what becomes of the virtual hosts of a port.
+// patch returns what becomes of the virtual hosts of a port.
 func (s *hostsStep) patch(k *kindStep, sc *scope.Scope, port int) *chunked.Patch[*encodecache.Fragment] {
 	made := k.ports[port]
 	if made == nil {
@@ -97,7 +97,7 @@ func (s *hostsStep) patch(k *kindStep, sc *scope.Scope, port int) *chunked.Patch
 	})
 }
 
-// sniffed are the route configurations that services have of their own.
+// sniffed returns the route configurations that services have of their own.
 func (s *hostsStep) sniffed(sc *scope.Scope) (out section.Edits) {
 	for host := range s.touch.EachSniffed(sc, s.old, s.n) {
 		for _, r := range s.tables.SniffedRoutes(s.old, sc, host) {

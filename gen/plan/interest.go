@@ -62,7 +62,7 @@ func (x *interest) remove(bs *baseState) {
 	})
 }
 
-// in are the bases that touch may concern, each once.
+// in returns the bases that touch may concern, each once.
 func (x *interest) in(touch *scope.Affected, old, n *snapshot.Snapshot) []*baseState {
 	x.searches++
 	c := &concerned{search: x.searches, seen: map[string]struct{}{}}

@@ -231,7 +231,7 @@ func serviceOf(t testing.TB, words []string) (*value.Service, *value.Projection)
 	return s, p
 }
 
-// listeners are all listeners of the sidecar, put together as a ResourceSet does.
+// listeners returns all listeners of the sidecar, put together as a ResourceSet does.
 func (w *listenerMesh) listeners() map[string]*encodecache.Entry {
 	out := map[string]*encodecache.Entry{}
 	put := func(entries []*encodecache.Entry) {

@@ -71,7 +71,7 @@ func (m *policed) apply(policies ...*value.PeerAuthentication) {
 	m.settle()
 }
 
-// policyOf is the policy of one app; of all for a negative one.
+// policyOf returns the policy of one app; of all for a negative one.
 func policyOf(i int, mode value.MTLSMode) *value.PeerAuthentication {
 	p := &value.PeerAuthentication{Meta: value.Meta{Namespace: "shop", Name: fmt.Sprint("p", i)}, Mode: &mode}
 	if i >= 0 {
@@ -80,7 +80,7 @@ func policyOf(i int, mode value.MTLSMode) *value.PeerAuthentication {
 	return p
 }
 
-// sets are the ResourceSets of the proxies, by number.
+// sets returns the ResourceSets of the proxies, by number.
 func (m *policed) sets() map[uint64]*ResourceSet {
 	out := map[uint64]*ResourceSet{}
 	for id, c := range m.sink.classes {

@@ -336,7 +336,7 @@ func (p *Planner) step() {
 	}
 }
 
-// Counts is how much the Planner had after its last step. Any goroutine may call it.
+// Counts returns how much the Planner had after its last step. Any goroutine may call it.
 func (p *Planner) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()

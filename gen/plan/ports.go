@@ -16,7 +16,7 @@ type portHosts struct {
 	hosts outbound.VirtualHosts
 }
 
-// name is the name of the port's route configuration.
+// name returns the name of the port's route configuration.
 func (h *portHosts) name() string { return strconv.Itoa(h.port) }
 
 // portList is a list of shared HTTP ports, by number: few, so that it is copied as a whole. Immutable.
@@ -28,7 +28,7 @@ type portEdit struct {
 	now  *portHosts
 }
 
-// get is what a port has; nil if it is not served.
+// get returns what a port has; nil if it is not served.
 func (l portList) get(port int) *portHosts {
 	at, ok := l.find(port)
 	if !ok {

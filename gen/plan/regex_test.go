@@ -21,7 +21,7 @@ import (
 // usualRegex is an expression as people write them, which an upstream Envoy refuses and Istio's proxy takes.
 const usualRegex = "/users/[0-9a-f-]{36}/.*"
 
-// regexRoute is a VirtualService in namespace a that matches an expression.
+// regexRoute returns a VirtualService in namespace a that matches an expression.
 func regexRoute(name, host, expression string, gateways ...string) (value.ObjectKey, *value.VirtualService) {
 	r := to("two.a.svc.cluster.local")
 	vs := &value.VirtualService{Meta: value.Meta{Namespace: "a", Name: name}, Export: value.Visibility{Public: true}}
@@ -40,7 +40,7 @@ func (w *faultMesh) put(key value.ObjectKey, vs *value.VirtualService) {
 	w.settle()
 }
 
-// parts are a proxy's virtual hosts of port 80, those that are left out too.
+// parts returns a proxy's virtual hosts of port 80, those that are left out too.
 func (w *faultMesh) parts(id uint64) map[string]*encodecache.Fragment {
 	out := map[string]*encodecache.Fragment{}
 	e, _ := w.sink.sets[w.sink.classes[id]].Sections.Of(xdstype.Route).Get("80")

@@ -50,7 +50,7 @@ type ResourceSet struct {
 	groups      chunked.Map[*assignmentGroup]
 }
 
-// AssignmentsOf are the endpoint assignments that the endpoints of a service go into.
+// AssignmentsOf returns the endpoint assignments that the endpoints of a service go into.
 func (w *ResourceSet) AssignmentsOf(s value.ServiceKey) []*Assignment {
 	if g, ok := w.groups.Get(s.String()); ok {
 		return g.members

@@ -104,7 +104,7 @@ func hostsFor(t *testing.T, n *snapshot.Snapshot, question []string) []byte {
 	return out.Bytes()
 }
 
-// listed are the virtual hosts of a route configuration, one a line, with their domains and what they lead to.
+// listed returns the virtual hosts of a route configuration, one a line, with their domains and what they lead to.
 func listed(t testing.TB, e *encodecache.Entry) string {
 	t.Helper()
 	rc := &routepb.RouteConfiguration{}

@@ -39,7 +39,7 @@ func newSectionPools() sectionPools {
 	}
 }
 
-// Faults is what is left out now. Anyone may call it.
+// Faults returns what is left out now. Anyone may call it.
 func (t *Tables) Faults() checked.Count { return t.faults.Count() }
 
 // LimitRegex sets the largest RE2 program of a regular expression that upstream Envoys take, in place of

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Authorization is what an AuthorizationPolicy in a namespace says, but for its Meta and for what annotations say.
+// Authorization returns what an AuthorizationPolicy in a namespace says, but for its Meta and for what annotations say.
 func Authorization(in *security.AuthorizationPolicy, namespace string) *value.AuthorizationPolicy {
 	out := &value.AuthorizationPolicy{Provider: in.GetProvider().GetName(),
 		PolicyTarget: Target(in.GetSelector(), References(in.GetTargetRef(), in.GetTargetRefs()))}
@@ -49,7 +49,7 @@ func IsGateway(r *typev1beta1.PolicyTargetReference) bool {
 	return r.GetKind() == "Gateway" && r.GetGroup() == "gateway.networking.k8s.io"
 }
 
-// References are what a policy names as its targets: the one and the others, each of which may be missing.
+// References returns what a policy names as its targets: the one and the others, each of which may be missing.
 func References(one *typev1beta1.PolicyTargetReference,
 	others []*typev1beta1.PolicyTargetReference) []*typev1beta1.PolicyTargetReference {
 	if one != nil {
@@ -67,7 +67,7 @@ type conditionKey struct {
 	path, nested bool
 }
 
-// conditionKeys are the keys of conditions; those that go on end where their path begins.
+// conditionKeys returns the keys of conditions; those that go on end where their path begins.
 func conditionKeys() map[string]conditionKey {
 	return map[string]conditionKey{
 		"source.ip":              {attribute: value.SourceIP},
@@ -89,7 +89,7 @@ func conditionKeys() map[string]conditionKey {
 
 const filterKey = "experimental."
 
-// Condition is the attribute that a condition's key names. ok is false if it names none.
+// Condition returns the attribute that a condition's key names. ok is false if it names none.
 func Condition(key string) (c value.AccessCondition, operation, ok bool) {
 	name, rest, bracket := strings.Cut(key, "[")
 	if strings.HasPrefix(name, filterKey+"envoy.filters.") {
@@ -174,7 +174,7 @@ func operation(o *security.Operation) []value.AccessCondition {
 	)
 }
 
-// conditions are those of all that say something.
+// conditions returns those of all that say something.
 func conditions(all ...value.AccessCondition) (out []value.AccessCondition) {
 	for _, c := range all {
 		if len(c.Values)+len(c.NotValues) > 0 {

@@ -25,7 +25,7 @@ func boolean(b *wrapperspb.BoolValue) value.OptionalBool {
 	return value.No
 }
 
-// millionths is a percentage as Envoy takes one that may be broken.
+// millionths returns a percentage as Envoy takes one that may be broken.
 func millionths(p *networking.Percent) value.Fraction {
 	return value.Fraction{Parts: uint32(p.GetValue() * 10000), Of: 1_000_000}
 }
@@ -40,7 +40,7 @@ func list(s []string) []string {
 	return s
 }
 
-// each is what f makes of each element, nil of none.
+// each returns what f makes of each element, nil of none.
 func each[A, B any](in []A, f func(A) B) []B {
 	if len(in) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func each[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// optional is what f makes of a message that may not be there.
+// optional returns what f makes of a message that may not be there.
 func optional[A, B any](in *A, f func(*A) B) *B {
 	if in == nil {
 		return nil

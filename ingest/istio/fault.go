@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// fault is what goes wrong on purpose; nil if nothing does.
+// fault returns what goes wrong on purpose; nil if nothing does.
 func fault(in *networking.HTTPFaultInjection) *value.Fault {
 	out := value.Fault{Delay: duration(in.GetDelay().GetFixedDelay())}
 	if d := in.GetDelay(); out.Delay.Set {
@@ -35,7 +35,7 @@ func fault(in *networking.HTTPFaultInjection) *value.Fault {
 	return &out
 }
 
-// grpcStatus is the number of a status that is given by name, as JSON has it.
+// grpcStatus returns the number of a status that is given by name, as JSON has it.
 func grpcStatus(name string) uint32 {
 	var c codes.Code
 	if err := c.UnmarshalJSON([]byte(strconv.Quote(name))); err != nil {

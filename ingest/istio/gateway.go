@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Gateway is what a Gateway object says. Servers that pass connections on by their server names alone
+// Gateway returns what a Gateway object says. Servers that pass connections on by their server names alone
 // (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the object's others are served.
 func Gateway(in *networking.Gateway) value.GatewaySettings {
 	out := value.GatewaySettings{}

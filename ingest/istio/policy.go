@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Policy is what a DestinationRule says.
+// Policy returns what a DestinationRule says.
 func Policy(in *networking.DestinationRule) value.DestinationPolicy {
 	return value.DestinationPolicy{
 		Host: in.GetHost(), Workload: in.GetWorkloadSelector().GetMatchLabels(), ExportTo: list(in.GetExportTo()),
@@ -42,7 +42,7 @@ func portPolicies(in *networking.TrafficPolicy) value.PortPolicies {
 	return out
 }
 
-// Pool is the limits of connections, of a policy, of a Sidecar or of the mesh.
+// Pool returns the limits of connections, of a policy, of a Sidecar or of the mesh.
 func Pool(in *networking.ConnectionPoolSettings) value.ConnectionPool {
 	tcp, http := in.GetTcp(), in.GetHttp()
 	out := value.ConnectionPool{
@@ -67,7 +67,7 @@ func Pool(in *networking.ConnectionPoolSettings) value.ConnectionPool {
 	return out
 }
 
-// limit is a number that is no limit unless it is above 0.
+// limit returns a number that is no limit unless it is above 0.
 func limit(n int32) uint32 { return uint32(max(0, n)) }
 
 func keepalive(in *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) value.Keepalive {
@@ -106,7 +106,7 @@ func balancer(in *networking.LoadBalancerSettings) value.LoadBalancer {
 	return out
 }
 
-// warmup is the newer setting before the older one.
+// warmup returns the newer setting before the older one.
 func warmup(in *networking.LoadBalancerSettings) *value.Warmup {
 	w := in.GetWarmup()
 	if w == nil {
@@ -170,7 +170,7 @@ func Locality(in *networking.LocalityLoadBalancerSetting) value.LocalityBalancin
 	}
 }
 
-// ClientTLS is the TLS that a client begins, by a policy or by the mesh.
+// ClientTLS returns the TLS that a client begins, by a policy or by the mesh.
 func ClientTLS(in *networking.ClientTLSSettings) value.ClientTLS {
 	out := value.ClientTLS{
 		SNI: in.GetSni(), Names: list(in.GetSubjectAltNames()), Credential: in.GetCredentialName(),

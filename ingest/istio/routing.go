@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Routing is what a VirtualService says. Routes that name a delegate must have been replaced by the delegate's.
+// Routing returns what a VirtualService says. Routes that name a delegate must have been replaced by the delegate's.
 func Routing(in *networking.VirtualService) (out value.Routing) {
 	out.Hosts, out.Gateways = list(in.GetHosts()), list(in.GetGateways())
 	for _, r := range in.GetHttp() {
@@ -97,7 +97,7 @@ func httpMatch(in *networking.HTTPMatchRequest) *value.HTTPMatch {
 	}
 }
 
-// pathMatch is a condition on the path, of which "*" is an expression like others; nil where every path will do.
+// pathMatch returns a condition on the path, of which "*" is an expression like others; nil where every path will do.
 func pathMatch(in *networking.StringMatch) *value.StringMatch {
 	if in.GetMatchType() == nil {
 		return nil
@@ -105,7 +105,7 @@ func pathMatch(in *networking.StringMatch) *value.StringMatch {
 	return &value.StringMatch{Kind: matchKind(in), Text: matchText(in)}
 }
 
-// stringMatch is a condition on a text that is there. The expression "*" asks for nothing more, though it is none.
+// stringMatch returns a condition on a text that is there. The expression "*" asks for nothing more, though it is none.
 func stringMatch(in *networking.StringMatch) value.StringMatch {
 	if matchKind(in) == value.MatchRegex && matchText(in) == "*" {
 		return value.StringMatch{}
@@ -158,7 +158,7 @@ func response(in *networking.HTTPDirectResponse) value.DirectResponse {
 	return out
 }
 
-// mirrors are the old single one, which has its share beside it, and those of the list.
+// mirrors returns the old single one, which has its share beside it, and those of the list.
 func mirrors(in *networking.HTTPRoute) (out []value.Mirror) {
 	if in.GetMirror() != nil {
 		share := hundredths(100)
@@ -189,7 +189,7 @@ func rewrite(in *networking.HTTPRewrite) value.Rewrite {
 		})}
 }
 
-// Retries is a policy of retries, of a route or of the mesh.
+// Retries returns a policy of retries, of a route or of the mesh.
 func Retries(in *networking.HTTPRetry) value.Retries {
 	return value.Retries{
 		Attempts: uint32(max(0, in.GetAttempts())), On: in.GetRetryOn(),

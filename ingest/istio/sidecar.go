@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Sidecar is what a Sidecar object says.
+// Sidecar returns what a Sidecar object says.
 func Sidecar(in *networking.Sidecar) value.SidecarSettings {
 	return value.SidecarSettings{
 		Workload: in.GetWorkloadSelector().GetLabels(),

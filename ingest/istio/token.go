@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Authentication is what a RequestAuthentication says, but for its Meta.
+// Authentication returns what a RequestAuthentication says, but for its Meta.
 func Authentication(in *security.RequestAuthentication) *value.RequestAuthentication {
 	return &value.RequestAuthentication{
 		PolicyTarget: Target(in.GetSelector(), References(in.GetTargetRef(), in.GetTargetRefs())),

@@ -101,7 +101,7 @@ func (r *Recorder) Synced(source string) {
 	r.record(func(t *Told) { t.Synced = append(t.Synced, source) })
 }
 
-// Now is a copy of what was told up to now.
+// Now returns a copy of what was told up to now.
 func (r *Recorder) Now() *Told {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,8 +64,8 @@ func (p *Pool[V]) shareGroup(g *group[V]) *group[V] {
 	return next
 }
 
-// share is the chunk that stands for all those that equal c: one that is known, or c itself from now on. Of two chunks
-// whose items differ and have one hash, the second is known to nobody.
+// share returns the chunk that stands for all those that equal c: one that is known, or c itself from now on. Of two
+// chunks whose items differ and have one hash, the second is known to nobody.
 func (p *Pool[V]) share(c *Chunk[V]) *Chunk[V] {
 	h := p.hash(c)
 	p.mu.Lock()
@@ -98,7 +98,8 @@ func (p *Pool[V]) hash(c *Chunk[V]) uint64 {
 	return h.Sum64()
 }
 
-// Len is the number of chunks that are known and that a Map holds. What nobody holds leaves after a garbage collection.
+// Len returns the number of chunks that are known and that a Map holds. What nobody holds leaves after a garbage
+// collection.
 func (p *Pool[V]) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -219,7 +219,7 @@ func (g *groupTransition[V]) adopt(next *group[V]) *group[V] {
 	return next
 }
 
-// in is where chunks, from at on, have the replaced ones, and whether the new ones may stand there instead.
+// in returns where chunks, from at on, have the replaced ones, and whether the new ones may stand there instead.
 func (r *runTransition[V]) in(chunks []*Chunk[V], at int) (from int, ok bool) {
 	switch {
 	case len(r.old) > 0:

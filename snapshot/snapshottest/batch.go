@@ -29,7 +29,7 @@ type Batch struct {
 // Apply publishes a Batch. Nobody else may publish at the same time.
 func Apply(b *snapshot.Builder, batch *Batch) { b.Apply(batch.Delta(b.View())) }
 
-// Delta is what the Batch changes of a View.
+// Delta returns what the Batch changes of a View.
 func (b *Batch) Delta(v *snapshot.View) *snapshot.Delta {
 	d := &snapshot.Delta{All: b.Mesh != nil, Mesh: b.Mesh}
 	objects(d, v, b.VirtualServices)

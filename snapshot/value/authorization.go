@@ -35,10 +35,10 @@ const (
 // Kind is KindAuthorizationPolicy.
 func (p *AuthorizationPolicy) Kind() Kind { return KindAuthorizationPolicy }
 
-// Object is the key of the AuthorizationPolicy object.
+// Object returns the key of the AuthorizationPolicy object.
 func (p *AuthorizationPolicy) Object() ObjectKey { return p.Meta.Object(p.Kind()) }
 
-// Age is what decides which of several policies comes first.
+// Age returns what decides which of several policies comes first.
 func (p *AuthorizationPolicy) Age() Meta { return p.Meta }
 
 // Equal reports whether two AuthorizationPolicy objects are the same.
@@ -115,7 +115,7 @@ func (t *PolicyTarget) Selects(labels Labels, own bool) bool {
 	return own && slices.Contains(t.Gateways, labels[GatewayNameLabel])
 }
 
-// Choice is a selector that all workloads have which the policy selects.
+// Choice returns a selector that all workloads have which the policy selects.
 func (t *PolicyTarget) Choice() Labels {
 	if len(t.Gateways) == 1 {
 		return Labels{GatewayNameLabel: t.Gateways[0]}

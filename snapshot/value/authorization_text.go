@@ -8,8 +8,8 @@ import (
 // SPIFFE begins the names in certificates of workloads.
 const SPIFFE = "spiffe://"
 
-// IdentityRegex is the regular expression that matches the SPIFFE names which a value of an attribute of a client's
-// identity means. A "*" stands for anything, of namespaces wherever it stands.
+// IdentityRegex returns the regular expression that matches the SPIFFE names which a value of an attribute of a
+// client's identity means. A "*" stands for anything, of namespaces wherever it stands.
 func IdentityRegex(a AccessAttribute, v string) string {
 	switch a {
 	case SourceNamespace:
@@ -50,7 +50,7 @@ func RoutingClaim(name string) []string {
 // IsPathTemplate reports whether a value of RequestPath is a template.
 func IsPathTemplate(v string) bool { return strings.Contains(v, "{*}") || strings.Contains(v, "{**}") }
 
-// PathTemplate is a template as Envoy writes it.
+// PathTemplate returns a template as Envoy writes it.
 func PathTemplate(v string) string {
 	return strings.NewReplacer("{*}", "*", "{**}", "**").Replace(v)
 }

@@ -14,7 +14,7 @@ type DestinationRule struct {
 	From []ObjectKey
 }
 
-// Selector are the labels of the workloads that the rule is for; nil for all clients.
+// Selector returns the labels of the workloads that the rule is for; nil for all clients.
 func (d *DestinationRule) Selector() Labels {
 	if d == nil {
 		return nil
@@ -22,7 +22,7 @@ func (d *DestinationRule) Selector() Labels {
 	return d.Workload
 }
 
-// Subset is the subset of that name, or nil.
+// Subset returns the subset of that name, or nil.
 func (d *DestinationRule) Subset(name string) *Subset {
 	if d == nil {
 		return nil
@@ -35,7 +35,7 @@ func (d *DestinationRule) Subset(name string) *Subset {
 	return nil
 }
 
-// SubsetPolicy is the policy of the subset of that name; nil if there is none.
+// SubsetPolicy returns the policy of the subset of that name; nil if there is none.
 func (d *DestinationRule) SubsetPolicy(name string) *PortPolicies {
 	if s := d.Subset(name); s != nil {
 		return s.Policy
@@ -43,7 +43,7 @@ func (d *DestinationRule) SubsetPolicy(name string) *PortPolicies {
 	return nil
 }
 
-// SubsetLabels are the labels of the subset of that name; nil if there is none.
+// SubsetLabels returns the labels of the subset of that name; nil if there is none.
 func (d *DestinationRule) SubsetLabels(name string) Labels {
 	if s := d.Subset(name); s != nil {
 		return s.Labels
@@ -54,10 +54,10 @@ func (d *DestinationRule) SubsetLabels(name string) Labels {
 // Kind is KindDestinationRule.
 func (d *DestinationRule) Kind() Kind { return KindDestinationRule }
 
-// Object is the key of the object that the rule has its name of.
+// Object returns the key of the object that the rule has its name of.
 func (d *DestinationRule) Object() ObjectKey { return d.Meta.Object(d.Kind()) }
 
-// Objects are the keys of all objects that were merged into the rule; none of no rule (nil).
+// Objects returns the keys of all objects that were merged into the rule; none of no rule (nil).
 func (d *DestinationRule) Objects() []ObjectKey {
 	switch {
 	case d == nil:

@@ -22,8 +22,8 @@ const (
 	Healths = 5
 )
 
-// String is the name that istiod's endpointz page gives the state. A value that has no name says its number: a page
-// must not panic.
+// String returns the name that istiod's endpointz page gives the state. A value that has no name says its number: a
+// page must not panic.
 func (h Health) String() string {
 	names := [Healths]string{"HEALTHY", "UNHEALTHY", "DRAINING", "TERMINATING", "UNKNOWN"}
 	if int(h) < len(names) {

@@ -42,7 +42,7 @@ func everyField[V any](t *testing.T, zero V, equal func(a, b *V) bool) {
 	}
 }
 
-// another is a value of a type that differs from the zero value.
+// another returns a value of a type that differs from the zero value.
 func another(t *testing.T, typ reflect.Type) reflect.Value {
 	switch v := reflect.New(typ).Elem(); typ {
 	case reflect.TypeFor[unique.Handle[Identity]]():

@@ -11,13 +11,13 @@ type Gateway struct {
 	GatewaySettings
 }
 
-// Selector are the labels of the routers that the Gateway is for, in any namespace; nil for all of them.
+// Selector returns the labels of the routers that the Gateway is for, in any namespace; nil for all of them.
 func (g *Gateway) Selector() Labels { return g.Workload }
 
 // Kind is KindGateway.
 func (g *Gateway) Kind() Kind { return KindGateway }
 
-// Object is the key of the Gateway.
+// Object returns the key of the Gateway.
 func (g *Gateway) Object() ObjectKey { return g.Meta.Object(g.Kind()) }
 
 // Equal reports whether two gateways are the same.

@@ -17,7 +17,7 @@ const (
 	KindWorkloadEntry Kind = "WorkloadEntry.networking.istio.io"
 )
 
-// KindOf is the kind of that group and name.
+// KindOf returns the kind of that group and name.
 func KindOf(group, name string) Kind {
 	if group == "" {
 		return Kind(name)
@@ -37,7 +37,8 @@ func (k Kind) Group() string {
 	return group
 }
 
-// String is what logs, pages and metrics call the kind: its name alone, if it is one of Kubernetes's own or of Istio's.
+// String returns what logs, pages and metrics call the kind: its name alone, if it is one of Kubernetes's own or of
+// Istio's.
 func (k Kind) String() string {
 	switch group := k.Group(); {
 	case group == "discovery.k8s.io", group == "apiextensions.k8s.io", strings.HasSuffix(group, ".istio.io"):

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// LabelsKey is a canonical form of a label set, equal for equal sets: "k=v,k=v", sorted by key.
+// LabelsKey returns a canonical form of a label set, equal for equal sets: "k=v,k=v", sorted by key.
 func LabelsKey(l Labels) string {
 	if len(l) == 0 {
 		return ""

@@ -15,7 +15,7 @@ func Families(addresses []string) (v4, v6 bool) {
 	return v4, v6
 }
 
-// AnyAddress is the address at which the proxy listens for connections to all addresses of its first family.
+// AnyAddress returns the address at which the proxy listens for connections to all addresses of its first family.
 func (t Traits) AnyAddress() string {
 	if t.IPv6 && !t.IPv4 {
 		return "::"
@@ -42,8 +42,8 @@ func (m *Mesh) OwnsPort(port int) bool {
 	return false
 }
 
-// ProtocolNamed is the protocol that the port of a Sidecar or a Gateway declares, in any case; not ok if the name is
-// unknown.
+// ProtocolNamed returns the protocol that the port of a Sidecar or a Gateway declares, in any case; not ok if the name
+// is unknown.
 func ProtocolNamed(name string) (p Protocol, ok bool) {
 	for _, p := range []Protocol{HTTP, HTTP2, GRPC, GRPCWeb, HTTPS, TCP, TLS, UDP, Mongo, Redis, MySQL} {
 		if strings.EqualFold(name, string(p)) {

@@ -37,7 +37,7 @@ type Mesh struct {
 	Access      *AccessSettings
 }
 
-// Object is the key of the mesh's configuration: there is one.
+// Object returns the key of the mesh's configuration: there is one.
 func (m *Mesh) Object() ObjectKey { return ObjectKey{Kind: KindMeshConfig} }
 
 // Keep gives m the parts of old that are equal to its own. Then m == old as values if nothing differs.

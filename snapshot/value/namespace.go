@@ -20,7 +20,7 @@ type Namespace struct {
 // Kind is KindNamespace.
 func (n *Namespace) Kind() Kind { return KindNamespace }
 
-// Object is the key of the namespace.
+// Object returns the key of the namespace.
 func (n *Namespace) Object() ObjectKey {
 	return ObjectKey{Cluster: n.Cluster, Kind: n.Kind(), Name: n.Name}
 }

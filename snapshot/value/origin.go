@@ -12,10 +12,10 @@ type Origin interface {
 	Objects() []ObjectKey
 }
 
-// Object is the object of that kind with this Meta.
+// Object returns the object of that kind with this Meta.
 func (m Meta) Object(kind Kind) ObjectKey {
 	return ObjectKey{Cluster: m.Cluster, Kind: kind, Namespace: m.Namespace, Name: m.Name}
 }
 
-// Objects are the keys of all objects that define the service, the first of which decides.
+// Objects returns the keys of all objects that define the service, the first of which decides.
 func (s *Service) Objects() []ObjectKey { return append([]ObjectKey{s.Object}, s.Joined...) }

@@ -24,7 +24,7 @@ type PeerAuthentication struct {
 // Kind is KindPeerAuthentication.
 func (p *PeerAuthentication) Kind() Kind { return KindPeerAuthentication }
 
-// Object is the key of the PeerAuthentication object.
+// Object returns the key of the PeerAuthentication object.
 func (p *PeerAuthentication) Object() ObjectKey { return p.Meta.Object(p.Kind()) }
 
 // Equal reports whether two PeerAuthentication objects are the same.
@@ -82,7 +82,7 @@ func (p *PeerPolicies) Equal(o *PeerPolicies) bool {
 		slices.Equal(p.selecting, o.selecting)
 }
 
-// Of are the modes of a workload with such labels: those of the oldest policy that selects it, and of the namespace
+// Of returns the modes of a workload with such labels: those of the oldest policy that selects it, and of the namespace
 // where that says nothing.
 func (p *PeerPolicies) Of(labels Labels) PeerModes {
 	if p == nil {
@@ -108,7 +108,7 @@ func (p *PeerPolicies) Of(labels Labels) PeerModes {
 	return out
 }
 
-// selects is the oldest policy whose labels a workload has; nil if there is none.
+// selects returns the oldest policy whose labels a workload has; nil if there is none.
 func (p *PeerPolicies) selects(labels Labels) *PeerAuthentication {
 	first := len(p.selecting)
 	for k, v := range labels {
@@ -144,7 +144,7 @@ func (m PeerModes) Each(f func(port int, mode MTLSMode)) {
 	}
 }
 
-// At is the mode of a port.
+// At returns the mode of a port.
 func (m PeerModes) At(port int) MTLSMode {
 	out := m.Mode
 	m.Each(func(p int, mode MTLSMode) {
@@ -155,7 +155,7 @@ func (m PeerModes) At(port int) MTLSMode {
 	return out
 }
 
-// Stricter are the modes without plain text wherever mutual TLS is taken too.
+// Stricter returns the modes without plain text wherever mutual TLS is taken too.
 func (m PeerModes) Stricter() PeerModes {
 	if m.Mode == Permissive {
 		m.Mode = Strict

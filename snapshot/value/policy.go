@@ -53,7 +53,7 @@ func (p *PortPolicies) All(yield func(*TrafficPolicy) bool) {
 	}
 }
 
-// Own is the policy that counts but for ports; the empty one of nil.
+// Own returns the policy that counts but for ports; the empty one of nil.
 func (p *PortPolicies) Own() TrafficPolicy {
 	if p == nil {
 		return TrafficPolicy{}
@@ -61,7 +61,7 @@ func (p *PortPolicies) Own() TrafficPolicy {
 	return p.TrafficPolicy
 }
 
-// OfPort is the policy of a port alone; nil if it has none.
+// OfPort returns the policy of a port alone; nil if it has none.
 func (p *PortPolicies) OfPort(port int) *TrafficPolicy {
 	if p == nil {
 		return nil

@@ -29,8 +29,8 @@ const (
 	AllFilters          = IstioFilters | DynamicForwardProxy
 )
 
-// ExtensionTypes are the extensions by the message type of their configuration, which is how a node lists them. Names
-// of filters tell nothing.
+// ExtensionTypes returns the extensions by the message type of their configuration, which is how a node lists them.
+// Names of filters tell nothing.
 func ExtensionTypes() map[string]Filters {
 	return map[string]Filters{
 		"envoy.tcp.metadataexchange.config.MetadataExchange":                  TCPMetadataExchange,

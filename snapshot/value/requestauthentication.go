@@ -16,10 +16,10 @@ type RequestAuthentication struct {
 // Kind is KindRequestAuthentication.
 func (p *RequestAuthentication) Kind() Kind { return KindRequestAuthentication }
 
-// Object is the key of the RequestAuthentication object.
+// Object returns the key of the RequestAuthentication object.
 func (p *RequestAuthentication) Object() ObjectKey { return p.Meta.Object(p.Kind()) }
 
-// Age is what decides which of several policies comes first.
+// Age returns what decides which of several policies comes first.
 func (p *RequestAuthentication) Age() Meta { return p.Meta }
 
 // Equal reports whether two RequestAuthentication objects are the same.
@@ -60,7 +60,7 @@ type Policies struct {
 // Empty reports whether there are none.
 func (p Policies) Empty() bool { return p == Policies{} }
 
-// Objects are the policies.
+// Objects returns the policies.
 func (p Policies) Objects() (out []ObjectKey) {
 	for a := range p.Authorization.All() {
 		out = append(out, a.Object())

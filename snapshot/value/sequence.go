@@ -14,7 +14,7 @@ type link[V comparable] struct {
 	rest  Sequence[V]
 }
 
-// SequenceOf is the Sequence of a list.
+// SequenceOf returns the Sequence of a list.
 func SequenceOf[V comparable](list []V) (out Sequence[V]) {
 	for i := len(list) - 1; i >= 0; i-- {
 		out = Sequence[V]{unique.Make(link[V]{list[i], out})}

@@ -131,10 +131,10 @@ type Port struct {
 	TargetName string
 }
 
-// EntryTarget is the port at which a workload that a WorkloadEntry describes serves the port of a Kubernetes Service
-// that selects it; 0 if it does not serve it. named are the entry's ports. A named target port is looked up there under
-// its name and is served nowhere else; for a numbered one the entry may name another number under the service port's
-// own name.
+// EntryTarget returns the port at which a workload that a WorkloadEntry describes serves the port of a Kubernetes
+// Service that selects it; 0 if it does not serve it. named are the entry's ports. A named target port is looked up
+// there under its name and is served nowhere else; for a numbered one the entry may name another number under the
+// service port's own name.
 func (p *Port) EntryTarget(named map[string]uint32) uint32 {
 	if p.TargetName != "" {
 		return named[p.TargetName]
@@ -150,7 +150,7 @@ func (s *Service) ByMember() bool {
 	return len(s.Addresses) == 0 && (s.Headless || s.Resolution == Passthrough)
 }
 
-// PortByNumber is the port with that number, or nil.
+// PortByNumber returns the port with that number, or nil.
 func (s *Service) PortByNumber(n int) *Port {
 	for _, p := range s.Ports {
 		if p.Number == n {
@@ -160,7 +160,7 @@ func (s *Service) PortByNumber(n int) *Port {
 	return nil
 }
 
-// PortByName is the port with that name, or nil.
+// PortByName returns the port with that name, or nil.
 func (s *Service) PortByName(name string) *Port {
 	for _, p := range s.Ports {
 		if p.Name == name {

@@ -11,13 +11,13 @@ type Sidecar struct {
 	SidecarSettings
 }
 
-// Selector are the labels of the workloads that the Sidecar is for; nil for the whole namespace.
+// Selector returns the labels of the workloads that the Sidecar is for; nil for the whole namespace.
 func (s *Sidecar) Selector() Labels { return s.Workload }
 
 // Kind is KindSidecar.
 func (s *Sidecar) Kind() Kind { return KindSidecar }
 
-// Object is the key of the Sidecar object.
+// Object returns the key of the Sidecar object.
 func (s *Sidecar) Object() ObjectKey { return s.Meta.Object(s.Kind()) }
 
 // Equal reports whether two Sidecar objects are the same.
@@ -39,7 +39,7 @@ type SidecarSettings struct {
 	Pool *ConnectionPool
 }
 
-// PoolOf is the limits of connections to a port of the workload; nil if it sets none.
+// PoolOf returns the limits of connections to a port of the workload; nil if it sets none.
 func (s *SidecarSettings) PoolOf(port int) *ConnectionPool {
 	for _, i := range s.Ingress {
 		if i.Port.Number == port && i.Pool != nil {

@@ -21,10 +21,10 @@ type VirtualService struct {
 // Kind is KindVirtualService, also of nil.
 func (v *VirtualService) Kind() Kind { return KindVirtualService }
 
-// Object is the key of the VirtualService.
+// Object returns the key of the VirtualService.
 func (v *VirtualService) Object() ObjectKey { return v.Meta.Object(v.Kind()) }
 
-// Objects are the keys of the VirtualService and of those that it delegates to.
+// Objects returns the keys of the VirtualService and of those that it delegates to.
 func (v *VirtualService) Objects() []ObjectKey {
 	return append([]ObjectKey{v.Object()}, v.Delegates...)
 }

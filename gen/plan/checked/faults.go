@@ -246,7 +246,7 @@ func (f *Faults) flush() {
 	clear(f.changed)
 }
 
-// of are the faults that are about an object, each once and in a stable order. Called under mu.
+// of returns the faults that are about an object, each once and in a stable order. Called under mu.
 func (f *Faults) of(o value.ObjectKey) (out []Fault) {
 	for st := range f.byObject[o] {
 		for _, one := range st.list {
@@ -269,7 +269,7 @@ type Count struct {
 	Dropped, Panics uint64
 }
 
-// Count is what is left out now. Anyone may call it.
+// Count returns what is left out now. Anyone may call it.
 func (f *Faults) Count() Count {
 	f.mu.Lock()
 	defer f.mu.Unlock()

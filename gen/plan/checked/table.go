@@ -19,7 +19,7 @@ type Table[K Key, V any] struct {
 	faults *Faults
 }
 
-// Get is the value of k, made now if nobody holds it yet.
+// Get returns the value of k, made now if nobody holds it yet.
 func (t Table[K, V]) Get(k K) *V {
 	v := t.Table.Get(k)
 	if t.faults.doubtful.Load() > 0 {
@@ -67,7 +67,7 @@ func Leaves[K Key](f *Faults, noun, typeURL string, encode func(K) ([]byte, []ge
 	})
 }
 
-// absent is what stands for a resource that is left out.
+// absent returns what stands for a resource that is left out.
 func absent(typeURL string, k value.Origin) *encodecache.Entry {
 	name := ""
 	guarded(func() { name = k.Part() })

@@ -33,7 +33,7 @@ type Assignment struct {
 	previousEntry weak.Pointer[encodecache.Entry]
 }
 
-// Entry is the resource for the endpoints in t, made on first use and shared by all that ask for the same set.
+// Entry returns the resource for the endpoints in t, made on first use and shared by all that ask for the same set.
 func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 	set := t.Set(a.Service)
 	a.mu.Lock()
@@ -49,16 +49,16 @@ func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 	return a.last
 }
 
-// Part is the name of the resource.
+// Part returns the name of the resource.
 func (a *Assignment) Part() string { return a.Name }
 
-// Objects are what defines the service.
+// Objects returns what defines the service.
 func (a *Assignment) Objects() []value.ObjectKey { return a.encoded.Objects() }
 
 // assignmentLeaf is the size up to which an assignment is one piece: few of its parts are worth sharing.
 const assignmentLeaf = 1 << 10
 
-// join is the resource: its name, and each group as a header with its length, followed by its chunks.
+// join returns the resource: its name, and each group as a header with its length, followed by its chunks.
 //
 //	name │ locality, weight, priority │ chunk │ chunk │ … │ locality, weight, priority │ chunk │ …
 func (a *Assignment) join(set *encodedSet) *encodecache.Entry {

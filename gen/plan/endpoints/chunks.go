@@ -68,7 +68,7 @@ func newEncoded(k Selection) *encoded {
 	}
 }
 
-// labelsOf is the inverse of value.LabelsKey.
+// labelsOf returns the inverse of value.LabelsKey.
 func labelsOf(key string) value.Labels {
 	if key == "" {
 		return nil
@@ -135,7 +135,7 @@ func (c *chunk) begins(endpoints []*value.Endpoint) bool {
 		(n == len(endpoints) || c.whole && !sameAddress(endpoints[n-1], endpoints[n]))
 }
 
-// chunkEnd is the length of the first chunk of endpoints. Those of one address stay together.
+// chunkEnd returns the length of the first chunk of endpoints. Those of one address stay together.
 func chunkEnd(endpoints []*value.Endpoint) int {
 	for n := 1; n < len(endpoints); n++ {
 		if !sameAddress(endpoints[n-1], endpoints[n]) && (n >= chunkMost || endsChunk(addressOf(endpoints[n-1]))) {
@@ -165,7 +165,7 @@ func endsChunk(address string) bool {
 	return (h>>33)%chunkMean == 0
 }
 
-// encode is the endpoints of a chunk that the filter lets through, by group, in the set's order.
+// encode returns the endpoints of a chunk that the filter lets through, by group, in the set's order.
 func (e *encoded) encode(endpoints []*value.Endpoint, enc *gen.EndpointEncoder) (parts []part) {
 	var keys [][]gen.EndpointKey // of each part
 	for i, endpoint := range endpoints {

@@ -39,5 +39,5 @@ type Selection struct {
 // Part is empty: endpoints come and go, and with them how they are cut into parts.
 func (k Selection) Part() string { return "" }
 
-// Objects are what defines the service.
+// Objects returns what defines the service.
 func (k Selection) Objects() []value.ObjectKey { return []value.ObjectKey{k.Defined} }

@@ -22,8 +22,8 @@ func NewTables() Tables {
 	}
 }
 
-// Get is the Assignment of a Key.
+// Get returns the Assignment of a Key.
 func (t Tables) Get(k Key) *Assignment { return t.assignments.Get(k) }
 
-// Sizes are how many Assignments, and how many Selections, somebody holds.
+// Sizes returns how many Assignments, and how many Selections, somebody holds.
 func (t Tables) Sizes() (assignments, selections int) { return t.assignments.Len(), t.encoded.Len() }

@@ -44,7 +44,7 @@ func (m portMode) same(o portMode) bool {
 	return m.first.Port.Protocol.IsHTTP() == o.first.Port.Protocol.IsHTTP()
 }
 
-// nameStake is the stake of a server with TLS: a host at its address. routeStake is the name of its route
+// nameStake returns the stake of a server with TLS: a host at its address. routeStake is the name of its route
 // configuration, openStake the address of a server without TLS.
 func nameStake(bind string, h value.ServerHost) string {
 	return indexKey("name", bind, h.Namespace+"/"+h.Host)
@@ -53,7 +53,7 @@ func nameStake(bind string, h value.ServerHost) string {
 func routeStake(route string) string { return indexKey("route", route) }
 func openStake(bind string) string   { return indexKey("open", bind) }
 
-// stakes are what a server takes on its port, so that another server that wants the same conflicts with it.
+// stakes returns what a server takes on its port, so that another server that wants the same conflicts with it.
 func (s *server) stakes() (out []string) {
 	if s.TLS == nil {
 		out = append(out, openStake(s.Bind))
@@ -68,7 +68,7 @@ func (s *server) stakes() (out []string) {
 	return out
 }
 
-// disturbs are the stakes about which a server may conflict with others.
+// disturbs returns the stakes about which a server may conflict with others.
 func (m portMode) disturbs(s *server) []string {
 	if !m.plain {
 		out := s.stakes()
@@ -111,8 +111,8 @@ func (p *portServers) change(changes []serverChange) (*portServers, []serverChan
 	return next, next.decide(mode, open, p, changes)
 }
 
-// disturbed are the servers of p about which must be decided anew after changes, by rank: those that came, and those
-// that conflict with any that came or went, or with one of these.
+// disturbed returns the servers of p about which must be decided anew after changes, by rank: those that came, and
+// those that conflict with any that came or went, or with one of these.
 func (p *portServers) disturbed(mode portMode, changes []serverChange) []*server {
 	seen := map[*server]struct{}{}
 	known := map[string]struct{}{}

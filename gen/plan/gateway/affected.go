@@ -125,7 +125,7 @@ func (s *step) markDestination(host string) {
 	}
 }
 
-// speakers are the namespaces whose VirtualServices may mean a service of their own by host, and "" for all others.
+// speakers returns the namespaces whose VirtualServices may mean a service of their own by host, and "" for all others.
 func (s *step) speakers(host string) map[string]struct{} {
 	out := map[string]struct{}{"": {}}
 	for _, n := range []*snapshot.Snapshot{s.old, s.n} {

@@ -16,8 +16,8 @@ type knowledge struct {
 	sc *scope.Scope
 }
 
-// service is the one that the VirtualServices of a namespace mean by host: that of their own namespace if the router
-// may see it, else the one that the router means.
+// service returns the one that the VirtualServices of a namespace mean by host: that of their own namespace if the
+// router may see it, else the one that the router means.
 func (g knowledge) service(namespace, host string) *value.Service {
 	svc := g.n.Service(value.ServiceKey{Host: host, Namespace: namespace})
 	if svc != nil && svc.Export.VisibleTo(g.sc.Namespace) {
@@ -26,7 +26,7 @@ func (g knowledge) service(namespace, host string) *value.Service {
 	return g.sc.Service(g.n, host)
 }
 
-// known is what is to know of a host that the VirtualServices of a namespace route to, beside its name.
+// known returns what is to know of a host that the VirtualServices of a namespace route to, beside its name.
 func (g knowledge) known(namespace, host string) gen.Destination {
 	d := gen.Destination{Host: host}
 	svc := g.service(namespace, host)
@@ -42,7 +42,7 @@ func (g knowledge) known(namespace, host string) gen.Destination {
 	return d
 }
 
-// destinationsOf is what there is to know of the hosts that a VirtualService routes to.
+// destinationsOf returns what there is to know of the hosts that a VirtualService routes to.
 func (s *step) destinationsOf(vs *value.VirtualService) (list *gen.DestinationLink) {
 	hosts := slices.Collect(outbound.Distinct(snapshot.Destinations(vs)))
 	for _, host := range hosts {

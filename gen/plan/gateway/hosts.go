@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// changeRoutes is a route configuration with an edit; nil if no server has it any more. r may be nil.
+// changeRoutes returns a route configuration with an edit; nil if no server has it any more. r may be nil.
 func (s *step) changeRoutes(name string, r *routeConfig, e *routesEdit) *routeConfig {
 	next := r.change(name, e.changes)
 	s.markAnchors(r, next, e.changes)
@@ -51,7 +51,7 @@ func (s *step) changeRoutes(name string, r *routeConfig, e *routesEdit) *routeCo
 	return next
 }
 
-// host is a host of a route configuration, or nil.
+// host returns a host of a route configuration, or nil.
 func (r *routeConfig) host(host string) *hostRoutes {
 	group, ok := r.hosts.Get(host)
 	if !ok {

@@ -85,7 +85,7 @@ func (s *step) replaceChains(c serverChange) {
 	}
 }
 
-// unitsOf are the chains that a server wants which is no plain HTTP.
+// unitsOf returns the chains that a server wants which is no plain HTTP.
 func (s *step) unitsOf(srv *server) (out []*chainUnit) {
 	key := indexKey(serverUnits(srv), "")
 	switch {
@@ -103,7 +103,7 @@ func (s *step) unitsOf(srv *server) (out []*chainUnit) {
 	return out
 }
 
-// httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
+// httpChain returns the chain of an HTTP server, or of an HTTPS server that terminates TLS.
 func (s *step) httpChain(srv *server, tls *value.ServerTLS) gen.GatewayChainKey {
 	t := s.sc.Traits
 	k := gen.GatewayChainKey{
@@ -117,7 +117,7 @@ func (s *step) httpChain(srv *server, tls *value.ServerTLS) gen.GatewayChainKey 
 	return k
 }
 
-// openChain is the chain that all servers of plain HTTP share, that of the first; false if there is none.
+// openChain returns the chain that all servers of plain HTTP share, that of the first; false if there is none.
 func (s *step) openChain(open chunked.Map[*server]) (k gen.GatewayChainKey, ok bool) {
 	var sharers []string
 	for _, srv := range open.All() {
@@ -135,7 +135,7 @@ func (s *step) openChain(open chunked.Map[*server]) (k gen.GatewayChainKey, ok b
 	return k, ok
 }
 
-// header is the listener at an address but for its chains.
+// header returns the listener at an address but for its chains.
 func (s *step) header(at bindPort) gen.GatewayListenerKey {
 	k := gen.GatewayListenerKey{Bind: at.bind, Port: at.port,
 		ProxyProtocol: s.n.Mesh.ProxyProtocol}
@@ -223,7 +223,7 @@ func (l *listener) decide(before *listener, old, now []*chainUnit) {
 	l.chains = chains.Apply(before.chains)
 }
 
-// rivals are the units that share an SNI name with one of old or now, directly or by way of other units, in their
+// rivals returns the units that share an SNI name with one of old or now, directly or by way of other units, in their
 // order.
 func (l *listener) rivals(old, now []*chainUnit) (out []*chainUnit) {
 	seen, known := map[*chainUnit]struct{}{}, map[string]struct{}{}

@@ -17,7 +17,7 @@ type memory struct {
 	routers map[scope.Facts]weak.Pointer[Router]
 }
 
-// find is the router with some Facts of a Snapshot, or nil.
+// find returns the router with some Facts of a Snapshot, or nil.
 func (m *memory) find(n *snapshot.Snapshot, f scope.Facts) *Router {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +37,7 @@ func (m *memory) note(n *snapshot.Snapshot, f scope.Facts, r *Router) {
 	m.routers[f] = weak.Make(r)
 }
 
-// Len is the number of routers that it remembers and somebody still has.
+// Len returns the number of routers that it remembers and somebody still has.
 func (m *memory) Len() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

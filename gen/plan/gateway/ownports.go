@@ -14,7 +14,7 @@ import (
 // untranslatedLabel on a service says that Gateways name the router's own ports, not the service's.
 const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
 
-// OwnPorts are the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
+// OwnPorts returns the ports of the services that a router serves, Kubernetes Services and ServiceEntries alike, for
 // which it listens at another one: "number=own" by spaces, as Facts holds them. Of several services with one port the
 // oldest decides.
 func OwnPorts(w workload.Workload) string {
@@ -36,8 +36,8 @@ func OwnPorts(w workload.Workload) string {
 	return strings.Join(out, " ")
 }
 
-// ownPort is the port at which a router listens for calls to a port of its services; that port itself if they say no
-// other.
+// ownPort returns the port at which a router listens for calls to a port of its services; that port itself if they say
+// no other.
 func ownPort(f *scope.Facts, number int) int {
 	for p := range strings.FieldsSeq(f.OwnPorts) {
 		if own, ok := strings.CutPrefix(p, strconv.Itoa(number)+"="); ok {

@@ -172,7 +172,7 @@ func exportTo(t *rapid.T, ns string) value.Visibility {
 		nil, ns)
 }
 
-// destinationService is one that routes lead to, or the router's own, whose ports lead to others of the router.
+// destinationService returns one that routes lead to, or the router's own, whose ports lead to others of the router.
 func destinationService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Service {
 	s := &value.Service{ServiceKey: k, Name: k.Host[:3], Created: meta.Created, Export: exportTo(t, k.Namespace),
 		Addresses: []string{"10.0.0.1"}, Selector: value.Labels{"app": pick(t, "selects", "one", "one", "edge")}}
@@ -203,7 +203,7 @@ func routerGateway(t *rapid.T, meta value.Meta) *value.Gateway {
 	return g
 }
 
-// editedGateway is a Gateway with one of its servers edited, renamed, gone, moved, or beside a new one.
+// editedGateway returns a Gateway with one of its servers edited, renamed, gone, moved, or beside a new one.
 func editedGateway(t *rapid.T, had *value.Gateway) *value.Gateway {
 	g := &value.Gateway{Meta: had.Meta, GatewaySettings: had.GatewaySettings}
 	g.Servers = slices.Clone(had.Servers)
@@ -325,7 +325,7 @@ func same(t *rapid.T, got, fresh section.Section, plain []*encodecache.Entry, co
 	}
 }
 
-// sortedParts is a listener but for the order of its filter chains, in which two that are the same are one.
+// sortedParts returns a listener but for the order of its filter chains, in which two that are the same are one.
 func sortedParts(e *encodecache.Entry) string {
 	var parts [][]byte
 	for f := range e.Parts() {
@@ -337,7 +337,7 @@ func sortedParts(e *encodecache.Entry) string {
 	return fmt.Sprintf("%x", slices.CompactFunc(parts, bytes.Equal))
 }
 
-// regexMatch is a match by an expression, with the size of its program.
+// regexMatch returns a match by an expression, with the size of its program.
 func regexMatch(expression string) ([]*networking.HTTPMatchRequest, int) {
 	size, err := new(envoytext.Meter).Size(expression)
 	if err != nil {

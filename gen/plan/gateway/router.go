@@ -13,10 +13,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Listeners are the listeners of the router.
+// Listeners returns the listeners of the router.
 func (r *Router) Listeners() section.Section { return r.made.listeners }
 
-// Routes are the route configurations of the router.
+// Routes returns the route configurations of the router.
 func (r *Router) Routes() section.Section { return r.made.routes }
 
 // Change is what differs between two Snapshots for the routers of a Scope.
@@ -27,7 +27,7 @@ type Change struct {
 	Affected *scope.Affected
 }
 
-// Advance is a Router after a change; nil is the one of nothing. Routers that differ in what only clusters and
+// Advance returns a Router after a change; nil is the one of nothing. Routers that differ in what only clusters and
 // endpoints depend on are one. calls are the tables of virtual hosts, and of what routers call.
 func (t *Tables) Advance(was *Router, c Change, calls *outbound.Tables) *Router {
 	f := c.Scope.Facts
@@ -111,7 +111,7 @@ func (s *step) changeGateways(changes []gatewayChange) {
 	s.asked = asked.Apply(s.asked)
 }
 
-// hosts are those that a server asks for; none of no server.
+// hosts returns those that a server asks for; none of no server.
 func (s *server) hosts() []*serverHost {
 	if s == nil {
 		return nil
@@ -119,12 +119,12 @@ func (s *server) hosts() []*serverHost {
 	return s.asks
 }
 
-// indexed is the key of a server's host among those of its Gateway.
+// indexed returns the key of a server's host among those of its Gateway.
 func (h *serverHost) indexed() string {
 	return indexKey(h.server.gateway, snapshot.Bucket(h.host), h.key)
 }
 
-// serverChanges are the servers that a changed Gateway had, and those that it has, at the router's own ports. Those
+// serverChanges returns the servers that a changed Gateway had, and those that it has, at the router's own ports. Those
 // that stay are left out.
 func (s *step) serverChanges(c gatewayChange) (out []serverChange) {
 	before := s.serversBefore(c.old)
@@ -148,7 +148,7 @@ func (s *step) serverChanges(c gatewayChange) (out []serverChange) {
 	return out
 }
 
-// serversBefore are the servers of a Gateway of the router as they are known.
+// serversBefore returns the servers of a Gateway of the router as they are known.
 func (s *step) serversBefore(gw *value.Gateway) (out []*server) {
 	if gw == nil {
 		return nil
@@ -213,13 +213,13 @@ func (s *step) finishListeners() {
 // key is that of a listener in its index.
 func (at bindPort) key() string { return indexKey(fmt.Sprintf("%05d", at.port), at.bind) }
 
-// listener is the one at an address, or nil.
+// listener returns the one at an address, or nil.
 func (r *Router) listener(at bindPort) *listener {
 	l, _ := r.listeners.Get(at.key())
 	return l
 }
 
-// twin is where a listener of the same name listens: servers ask for all addresses in two ways. There is none of
+// twin returns where a listener of the same name listens: servers ask for all addresses in two ways. There is none of
 // another address.
 func (s *step) twin(at bindPort) bindPort {
 	switch any := s.sc.Traits.AnyAddress(); at.bind {
@@ -231,7 +231,8 @@ func (s *step) twin(at bindPort) bindPort {
 	return bindPort{}
 }
 
-// listenerAt is the listener at an address, or nil: of two of one name that of which the first server is the younger.
+// listenerAt returns the listener at an address, or nil: of two of one name that of which the first server is the
+// younger.
 func (s *step) listenerAt(at bindPort) *encodecache.Entry {
 	twin := s.twin(at)
 	a, b := s.listenerEntry(at), s.listenerEntry(twin)
@@ -241,7 +242,7 @@ func (s *step) listenerAt(at bindPort) *encodecache.Entry {
 	return a
 }
 
-// firstRank is the rank of the first server that has a port at an address.
+// firstRank returns the rank of the first server that has a port at an address.
 func (r *Router) firstRank(at bindPort) string {
 	if p, ok := r.ports.Get(fmt.Sprintf("%05d", at.port)); ok {
 		for _, s := range below(p.admitted, at.bind) {

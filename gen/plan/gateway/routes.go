@@ -216,8 +216,8 @@ func (h *serverHost) gives(vs *value.VirtualService, host string) bool {
 	})
 }
 
-// claimants are the VirtualServices of a server's Gateway that may have a host there, in order of precedence. exact:
-// the server has the host itself, so that any pattern that covers it will do.
+// claimants returns the VirtualServices of a server's Gateway that may have a host there, in order of precedence.
+// exact: the server has the host itself, so that any pattern that covers it will do.
 func (s *step) claimants(srv *server, host string, exact bool) (out []*value.VirtualService) {
 	add := func(bucket string) {
 		for vs := range s.n.RoutesAt(srv.gateway, snapshot.HTTPRoutes, bucket) {
@@ -237,8 +237,8 @@ func (s *step) claimants(srv *server, host string, exact bool) (out []*value.Vir
 	return out
 }
 
-// routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route
-// configuration it is that of the Gateway's first server that has the VirtualService.
+// routesOf returns the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one
+// route configuration it is that of the Gateway's first server that has the VirtualService.
 func (s *step) routesOf(r *routeConfig, srv *server, vs *value.VirtualService) *gen.RoutesKey {
 	id := boundService{r.name, srv.gateway, vs}
 	if k, ok := s.known[id]; ok {
@@ -261,7 +261,7 @@ func (s *step) routesOf(r *routeConfig, srv *server, vs *value.VirtualService) *
 	return s.known[id]
 }
 
-// routesEntry is a route configuration: the virtual hosts, or the one that stands for none.
+// routesEntry returns a route configuration: the virtual hosts, or the one that stands for none.
 func (s *step) routesEntry(r *routeConfig) *encodecache.Entry {
 	header := s.outbound.Routes.Headers.Get(gen.RouteConfigurationKey{Name: r.name})
 	if r.virtual.Len() > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// config are the listeners and route configurations of a router: of all Gateways whose selector its labels satisfy,
+// config returns the listeners and route configurations of a router: of all Gateways whose selector its labels satisfy,
 // merged.
 func (g *scratchGateways) config() (listeners, routes []*encodecache.Entry) {
 	m := g.merge()
@@ -211,7 +211,7 @@ func sharedHosts(s *server, vs *value.VirtualService) []string {
 	return out
 }
 
-// listener is the one of all servers at a port; nil if none of them leads anywhere.
+// listener returns the one of all servers at a port; nil if none of them leads anywhere.
 func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	k := gen.GatewayListenerKey{Bind: p.bind, Port: p.number, ProxyProtocol: g.n.Mesh.ProxyProtocol}
 	if k.Bind == "" {
@@ -251,7 +251,7 @@ func (g *scratchGateways) listener(p *scratchPort) *encodecache.Entry {
 	)
 }
 
-// httpChain is the chain of an HTTP server, or of an HTTPS server that terminates TLS.
+// httpChain returns the chain of an HTTP server, or of an HTTPS server that terminates TLS.
 func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *server,
 	tls *value.ServerTLS) gen.GatewayChainKey {
 	k := gen.GatewayChainKey{
@@ -267,8 +267,8 @@ func (g *scratchGateways) httpChain(l gen.GatewayListenerKey, s *server,
 	return k
 }
 
-// chains are the chains of a server that is no plain HTTP. taken are the SNI names of the routes of servers that pass
-// TLS through.
+// chains returns the chains of a server that is no plain HTTP. taken are the SNI names of the routes of servers that
+// pass TLS through.
 func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *server,
 	taken map[string]struct{}) []gen.GatewayChainKey {
 	switch {
@@ -292,7 +292,7 @@ func (g *scratchGateways) chains(l gen.GatewayListenerKey, s *server,
 	return []gen.GatewayChainKey{k}
 }
 
-// tcpRoute is what the first VirtualService with a TCP route for a server forwards to.
+// tcpRoute returns what the first VirtualService with a TCP route for a server forwards to.
 func (g *scratchGateways) tcpRoute(s *server) (gen.TCPProxyKey, bool) {
 	for _, vs := range g.boundTo(s.gateway).list {
 		if !takesScratch(s, vs) {
@@ -308,7 +308,7 @@ func (g *scratchGateways) tcpRoute(s *server) (gen.TCPProxyKey, bool) {
 	return gen.TCPProxyKey{}, false
 }
 
-// passthroughChains are those of the TLS routes for a server: one for each match, by its SNI names.
+// passthroughChains returns those of the TLS routes for a server: one for each match, by its SNI names.
 func (g *scratchGateways) passthroughChains(s *server, taken map[string]struct{}) []gen.GatewayChainKey {
 	var out []gen.GatewayChainKey
 	for _, vs := range g.boundTo(s.gateway).list {
@@ -338,7 +338,7 @@ func takesScratch(s *server, vs *value.VirtualService) bool {
 	})
 }
 
-// forward is where the destinations of a TCP or TLS route lead.
+// forward returns where the destinations of a TCP or TLS route lead.
 func (g *scratchGateways) forward(s *server, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: s.Port.Name, Number: s.Port.Number, Protocol: s.Port.Protocol}
@@ -353,8 +353,8 @@ type scratchHost struct {
 	redirect bool
 }
 
-// routeConfiguration is the one that a few servers share: for each host that they and VirtualServices have in common,
-// the routes of all of these, one after the other.
+// routeConfiguration returns the one that a few servers share: for each host that they and VirtualServices have in
+// common, the routes of all of these, one after the other.
 func (g *scratchGateways) routeConfiguration(name string, servers []*server) *encodecache.Entry {
 	hosts := map[string]*scratchHost{}
 	known := map[scratchBound]*gen.RoutesKey{}
@@ -401,8 +401,8 @@ type scratchBound struct {
 	service *value.VirtualService
 }
 
-// routesOf is the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one route
-// configuration it is the same for all servers of the Gateway.
+// routesOf returns the Key of the routes that a VirtualService has at a server's Gateway; nil if it has none. In one
+// route configuration it is the same for all servers of the Gateway.
 func (g *scratchGateways) routesOf(known map[scratchBound]*gen.RoutesKey, s *server,
 	vs *value.VirtualService) *gen.RoutesKey {
 	id := scratchBound{s.gateway, vs}

@@ -50,7 +50,7 @@ type bindPort struct {
 
 func (s *server) at() bindPort { return bindPort{s.Bind, s.port} }
 
-// rankOf is the common first part of the ranks of a Gateway's servers.
+// rankOf returns the common first part of the ranks of a Gateway's servers.
 func rankOf(gw *value.Gateway) string {
 	return indexKey(fmt.Sprintf("%012d", gw.Created), gw.Name, gw.Namespace)
 }
@@ -72,8 +72,8 @@ func below[V comparable](m chunked.Map[V], prefix string) iter.Seq2[string, V] {
 	}
 }
 
-// serversOf are the servers of a Gateway at the router's own ports; those that were there before, under the same rank,
-// are taken over.
+// serversOf returns the servers of a Gateway at the router's own ports; those that were there before, under the same
+// rank, are taken over.
 func serversOf(sc *scope.Scope, gw *value.Gateway, before []*server) []*server {
 	if gw == nil {
 		return nil
@@ -138,14 +138,14 @@ func (s *server) routesAlike(o *server) bool {
 		slices.Equal(s.Hosts, o.Hosts)
 }
 
-// profile is what the routes of a VirtualService depend on about the server that has them.
+// profile returns what the routes of a VirtualService depend on about the server that has them.
 func (s *server) profile() string {
 	return indexKey(strconv.Itoa(s.Port.Number), strconv.FormatBool(s.TLS != nil))
 }
 
-// sniNames are the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways that
-// ask for one name for VirtualServices of different namespaces the first has it, for Envoy refuses a listener in which
-// two chains take the same connections.
+// sniNames returns the server names that the one chain of a server that ends TLS takes: "*" for all. Of two Gateways
+// that ask for one name for VirtualServices of different namespaces the first has it, for Envoy refuses a listener in
+// which two chains take the same connections.
 func (s *server) sniNames() []string {
 	names := gen.ServerNames(s.sniHosts())
 	if names == "" {
@@ -154,7 +154,7 @@ func (s *server) sniNames() []string {
 	return strings.Split(names, ",")
 }
 
-// sniHosts are the host names of a server, without namespaces.
+// sniHosts returns the host names of a server, without namespaces.
 func (s *server) sniHosts() []string {
 	out := make([]string, 0, len(s.asks))
 	for _, h := range s.asks {
@@ -163,5 +163,5 @@ func (s *server) sniHosts() []string {
 	return out
 }
 
-// ownerOf is a Meta without the age, as Keys name objects.
+// ownerOf returns a Meta without the age, as Keys name objects.
 func ownerOf(m value.Meta) value.Meta { return value.Meta{Namespace: m.Namespace, Name: m.Name} }

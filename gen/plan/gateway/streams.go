@@ -10,8 +10,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// streams are the VirtualServices with routes of a kind that are bound to a server's Gateway and have a host in common
-// with it, in order of precedence.
+// streams returns the VirtualServices with routes of a kind that are bound to a server's Gateway and have a host in
+// common with it, in order of precedence.
 func (s *step) streams(srv *server, kind snapshot.RouteKind) (out []*value.VirtualService) {
 	seen := map[*value.VirtualService]struct{}{}
 	add := func(vs *value.VirtualService) {
@@ -56,7 +56,7 @@ func narrower(a, b string) (string, bool) {
 	return "", false
 }
 
-// tcpChain is the chain that forwards the bytes of a server: by the first VirtualService with a TCP route for it.
+// tcpChain returns the chain that forwards the bytes of a server: by the first VirtualService with a TCP route for it.
 func (s *step) tcpChain(srv *server) (k gen.GatewayChainKey, ok bool) {
 	for _, vs := range s.streams(srv, snapshot.TCPRoutes) {
 		for _, r := range vs.TCP {
@@ -75,8 +75,8 @@ func (s *step) tcpChain(srv *server) (k gen.GatewayChainKey, ok bool) {
 	return k, false
 }
 
-// passthroughUnits are the chains of the TLS routes of a VirtualService for a server: one for each match, by its SNI
-// names.
+// passthroughUnits returns the chains of the TLS routes of a VirtualService for a server: one for each match, by its
+// SNI names.
 func (s *step) passthroughUnits(srv *server, vs *value.VirtualService) (out []*chainUnit) {
 	for i, r := range vs.TLS {
 		for j, m := range r.Matches {
@@ -94,7 +94,7 @@ func (s *step) passthroughUnits(srv *server, vs *value.VirtualService) (out []*c
 	return out
 }
 
-// unitsFor is the common first part of the keys of the units that a VirtualService has at a server that passes TLS
+// unitsFor returns the common first part of the keys of the units that a VirtualService has at a server that passes TLS
 // through.
 func (s *step) unitsFor(srv *server, vs *value.VirtualService) string {
 	return indexKey(serverUnits(srv), fmt.Sprint(s.sc.Reach(vs)), fmt.Sprintf("%012d", vs.Created), vs.Name,
@@ -107,7 +107,7 @@ func (srv *server) matches(m *value.StreamMatch) bool {
 		(len(m.Gateways) == 0 || slices.Contains(m.Gateways, srv.gateway))
 }
 
-// forward is where the destinations of a TCP or TLS route lead.
+// forward returns where the destinations of a TCP or TLS route lead.
 func (s *step) forward(srv *server, vs *value.VirtualService,
 	routes []value.WeightedDestination) gen.TCPProxyKey {
 	port := &value.Port{Name: srv.Port.Name, Number: srv.Port.Number, Protocol: srv.Port.Protocol}

@@ -29,7 +29,7 @@ func NewTables(f *checked.Faults) Tables {
 	}
 }
 
-// Sizes are how many Keys each table holds, by the table.
+// Sizes returns how many Keys each table holds, by the table.
 func (t *Tables) Sizes() map[string]int {
 	return map[string]int{"listeners": t.listeners.Len(), "chains": t.chains.Len(), "routes": t.routes.Len(),
 		"blackhole": t.blackhole.Len(), "routers": t.routers.Len()}

@@ -17,7 +17,7 @@ type cluster struct {
 	names  gen.InboundClusterNames
 }
 
-// entry is the cluster as a resource.
+// entry returns the cluster as a resource.
 func (c *cluster) entry() *encodecache.Entry {
 	texts := c.names.Texts()
 	return encodecache.NewEntry(xdstype.ClusterURL, texts[gen.ClusterTextName],
@@ -29,16 +29,16 @@ func (c *cluster) fragments(yield func(*encodecache.Fragment) bool) {
 	yield(c.shared.Fill(c.names.Texts(), c))
 }
 
-// Part is the name of the cluster.
+// Part returns the name of the cluster.
 func (c *cluster) Part() string { return gen.InboundClusterName(int(c.names.Target)) }
 
-// Objects are what defines the services at the port, the DestinationRules that speak of its connections, and the mesh's
-// configuration.
+// Objects returns what defines the services at the port, the DestinationRules that speak of its connections, and the
+// mesh's configuration.
 func (c *cluster) Objects() []value.ObjectKey {
 	return slices.Concat(c.names.Rule.Objects(), c.names.Objects(), []value.ObjectKey{(*value.Mesh)(nil).Object()})
 }
 
-// clusters are the clusters of the ports that the Sidecar object declares, or else of those that the workload's
+// clusters returns the clusters of the ports that the Sidecar object declares, or else of those that the workload's
 // services have. Without interception the latter have none: the proxy would have to listen where the application does.
 func (m *maker) clusters() (out []*encodecache.Entry) {
 	if m.facts.Traits.Type != value.SidecarProxy {
@@ -71,7 +71,7 @@ func (m *maker) clusters() (out []*encodecache.Entry) {
 	return out
 }
 
-// clusterKey is the Key of the cluster at the target port of first, which decides over the others there.
+// clusterKey returns the Key of the cluster at the target port of first, which decides over the others there.
 func (m *maker) clusterKey(first workload.Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
 	k, names := m.targetKey(first)
 	k.Leads = gen.InboundLeads(m.n.Mesh)

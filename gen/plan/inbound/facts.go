@@ -38,7 +38,7 @@ func (m *maker) declaresPorts() bool {
 	return m.facts.Sidecar != nil && len(m.facts.Sidecar.Ingress) > 0
 }
 
-// targetKey is the Key of the cluster for one service port at one of the workload's own, but for where it leads.
+// targetKey returns the Key of the cluster for one service port at one of the workload's own, but for where it leads.
 func (m *maker) targetKey(t workload.Target) (gen.InboundClusterKey, gen.InboundClusterNames) {
 	k := gen.InboundClusterKey{Mesh: m.n.Mesh.Connections, Protocol: t.Port.Protocol, IPv4: m.facts.Traits.IPv4}
 	// Selectors choose clients; what a rule says to servers is said to all.

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// ingressPorts are the Keys of the ports that a Sidecar object declares for its workloads, in place of those of
+// ingressPorts returns the Keys of the ports that a Sidecar object declares for its workloads, in place of those of
 // services: captured ones are chains of virtualInbound, bound ones have listeners of their own.
 func (m *maker) ingressPorts() (captured, bound []gen.InboundChainsKey) {
 	seen := map[int]bool{}
@@ -40,12 +40,12 @@ func (m *maker) ingressPorts() (captured, bound []gen.InboundChainsKey) {
 	return captured, bound
 }
 
-// sidecarHost is the host that telemetry has for a port that a Sidecar object declares and no service has. An object of
-// the root namespace counts as one of the workload's own namespace.
+// sidecarHost returns the host that telemetry has for a port that a Sidecar object declares and no service has. An
+// object of the root namespace counts as one of the workload's own namespace.
 func (m *maker) sidecarHost() string { return m.facts.Sidecar.Name + "." + m.facts.Namespace }
 
-// ingressKey is the Key of the cluster of a port that a Sidecar object declares. A service that has the port at the
-// workload gives the cluster its DestinationRule and its name in telemetry.
+// ingressKey returns the Key of the cluster of a port that a Sidecar object declares. A service that has the port at
+// the workload gives the cluster its DestinationRule and its name in telemetry.
 func (m *maker) ingressKey(i *value.IngressListener) (gen.InboundClusterKey, gen.InboundClusterNames) {
 	number := i.Port.Number
 	t := workload.Target{
@@ -70,8 +70,8 @@ func (m *maker) ingressKey(i *value.IngressListener) (gen.InboundClusterKey, gen
 	return k, names
 }
 
-// defaultEndpoint is where an ingress listener forwards to; nil for where the connection was made to. 0.0.0.0 and [::]
-// stand for the workload's own address of that family, or the loopback interface where it has none; the loopback
+// defaultEndpoint returns where an ingress listener forwards to; nil for where the connection was made to. 0.0.0.0 and
+// [::] stand for the workload's own address of that family, or the loopback interface where it has none; the loopback
 // address is that of a family that the workload has.
 func (m *maker) defaultEndpoint(s string) *gen.IngressEndpoint {
 	if strings.HasPrefix(s, "unix://") {
@@ -90,7 +90,7 @@ func (m *maker) defaultEndpoint(s string) *gen.IngressEndpoint {
 	return e
 }
 
-// ownAddressOf is the proxy's first address of a family; empty if it has none.
+// ownAddressOf returns the proxy's first address of a family; empty if it has none.
 func (m *maker) ownAddressOf(four bool) string {
 	for _, a := range m.facts.Addresses {
 		if ip, err := netip.ParseAddr(a); err == nil && ip.Is4() == four {
@@ -100,7 +100,7 @@ func (m *maker) ownAddressOf(four bool) string {
 	return ""
 }
 
-// bound is the listener of a port that is really bound.
+// bound returns the listener of a port that is really bound.
 func (m *maker) bound(k gen.InboundChainsKey) *encodecache.Entry {
 	header := gen.InboundListenerKey{Detection: m.n.Mesh.Detection, Name: gen.ListenerName(k.Bind, k.Target), Bind: k.Bind,
 		Port: k.Target, Sidecar: k.Sidecar}
@@ -109,7 +109,7 @@ func (m *maker) bound(k gen.InboundChainsKey) *encodecache.Entry {
 	return c.entry(header.Name)
 }
 
-// ownAddress is the proxy's own address where it is known, else the wildcard.
+// ownAddress returns the proxy's own address where it is known, else the wildcard.
 func (m *maker) ownAddress() string {
 	for _, a := range m.facts.Addresses {
 		if ip, err := netip.ParseAddr(a); err == nil && ip.IsGlobalUnicast() {

@@ -21,7 +21,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// ingressClusters are the inbound clusters of a proxy whose Sidecar object has that spec, one a line: name, type,
+// ingressClusters returns the inbound clusters of a proxy whose Sidecar object has that spec, one a line: name, type,
 // address, source address, limit of connections, service. The workload serves web.shop at port 8080, with a
 // DestinationRule that sets a limit of 7.
 func ingressClusters(t *testing.T, spec string, traits value.Traits, addresses ...string) string {

@@ -14,7 +14,7 @@ type listener struct {
 	ports  []port
 }
 
-// entry is the listener as a resource.
+// entry returns the listener as a resource.
 func (c *listener) entry(name string) *encodecache.Entry {
 	size := 0
 	for _, f := range c.fixed {

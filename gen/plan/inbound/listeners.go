@@ -31,7 +31,7 @@ func (m *maker) listeners() (add []*encodecache.Entry, omit []string) {
 	return add, m.atOwnAddress()
 }
 
-// atOwnAddress are the names of the outbound listeners at the proxy's own address: an application that calls itself
+// atOwnAddress returns the names of the outbound listeners at the proxy's own address: an application that calls itself
 // there is not intercepted.
 func (m *maker) atOwnAddress() (names []string) {
 	if len(m.facts.Addresses) == 0 {
@@ -45,7 +45,7 @@ func (m *maker) atOwnAddress() (names []string) {
 	return names
 }
 
-// virtualInbound is the listener that gets all inbound connections of a workload with these declared ports.
+// virtualInbound returns the listener that gets all inbound connections of a workload with these declared ports.
 func (m *maker) virtualInbound(declared []gen.InboundChainsKey) *encodecache.Entry {
 	number := m.n.Mesh.InboundPort
 	bind := m.facts.Traits.AnyAddress()
@@ -62,7 +62,7 @@ func (m *maker) virtualInbound(declared []gen.InboundChainsKey) *encodecache.Ent
 	return c.entry(header.Name)
 }
 
-// targetPorts are the Keys of the workload's declared ports, in order. Of several services with one port the oldest
+// targetPorts returns the Keys of the workload's declared ports, in order. Of several services with one port the oldest
 // decides.
 func (m *maker) targetPorts() (out []gen.InboundChainsKey) {
 	bind := m.facts.Traits.AnyAddress()

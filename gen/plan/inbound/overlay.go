@@ -40,7 +40,7 @@ func (t *Tables) Overlay(n *snapshot.Snapshot, f *Facts, sees func(host string) 
 	return out
 }
 
-// Edits are the edits that make the resources of a type that the Scope has those of the class.
+// Edits returns the edits that make the resources of a type that the Scope has those of the class.
 func (o *Overlay) Edits(t xdstype.Type) (out []chunked.Edit[*encodecache.Entry]) {
 	if t == xdstype.Listener {
 		for _, name := range o.omit {

@@ -7,7 +7,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 )
 
-// clusterPlaceholders are where inbound clusters of a kind differ.
+// clusterPlaceholders returns where inbound clusters of a kind differ.
 func clusterPlaceholders() []encodecache.Placeholder {
 	path := func(numbers ...int) (out []encodecache.Step) {
 		for _, n := range numbers {
@@ -24,7 +24,7 @@ func clusterPlaceholders() []encodecache.Placeholder {
 	}
 }
 
-// chainPlaceholders are where encoded chains have their names, in the fields of a listener.
+// chainPlaceholders returns where encoded chains have their names, in the fields of a listener.
 func chainPlaceholders() []encodecache.Placeholder {
 	const anyURL = "type.googleapis.com/envoy.extensions.filters.network."
 	fields := func(numbers ...int) (path []encodecache.Step) {

@@ -16,10 +16,10 @@ type port struct {
 	names  gen.InboundNames
 }
 
-// Part is the name of the chains.
+// Part returns the name of the chains.
 func (p *port) Part() string { return p.names.Part() }
 
-// Objects are the one that declares the port, the policies for its clients, and the mesh's configuration.
+// Objects returns the one that declares the port, the policies for its clients, and the mesh's configuration.
 func (p *port) Objects() []value.ObjectKey {
 	var out []value.ObjectKey
 	if p.names.Sidecar != (value.Meta{}) {
@@ -34,7 +34,7 @@ func (p *port) Objects() []value.ObjectKey {
 	return append(append(out, p.names.Access.Objects()...), (*value.Mesh)(nil).Object())
 }
 
-// chains are the filter chains of declared ports. A port whose chains are left out has none.
+// chains returns the filter chains of declared ports. A port whose chains are left out has none.
 func (t *Tables) chains(declared []gen.InboundChainsKey) []port {
 	out := make([]port, 0, len(declared))
 	for _, k := range declared {
@@ -46,8 +46,8 @@ func (t *Tables) chains(declared []gen.InboundChainsKey) []port {
 	return out
 }
 
-// portKey is the Key of the chains for a port of the workload that no service declares, or with 0 for all such. Those
-// of declared ports begin with it.
+// portKey returns the Key of the chains for a port of the workload that no service declares, or with 0 for all such.
+// Those of declared ports begin with it.
 func (m *maker) portKey(number int) gen.InboundChainsKey {
 	return gen.InboundChainsKey{
 		Mode: m.facts.Peers.At(number), Policy: m.facts.Peers.From, Target: number, Access: m.access(),
@@ -69,7 +69,7 @@ func (m *maker) access() gen.AccessKey {
 	return k
 }
 
-// undeclared are the Keys for connections to ports that nobody declares: for all of them, and for those of which a
+// undeclared returns the Keys for connections to ports that nobody declares: for all of them, and for those of which a
 // policy says something else. own is the port of virtualInbound itself.
 func (m *maker) undeclared(own int) []gen.InboundChainsKey {
 	var out []gen.InboundChainsKey
@@ -99,7 +99,8 @@ func (m *maker) declares(number int) bool {
 	return slices.ContainsFunc(m.facts.Targets, func(t workload.Target) bool { return t.Number == number })
 }
 
-// stats is the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for them.
+// stats returns the name that the mesh gives the statistics of a workload's port; empty where it has no pattern for
+// them.
 func (m *maker) stats(svc *value.Service, port *value.Port) string {
 	return gen.StatName{DomainSuffix: m.n.Mesh.DomainSuffix, Service: svc, Port: port}.Of(m.n.Mesh.InboundStat, "")
 }

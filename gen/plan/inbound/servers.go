@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// servers are the listeners for gRPC servers of the workload: one for each of its ports at each address that a server
-// may bind. A server asks for the one that is named for the address at which it listens.
+// servers returns the listeners for gRPC servers of the workload: one for each of its ports at each address that a
+// server may bind. A server asks for the one that is named for the address at which it listens.
 func (m *maker) servers() (out []*encodecache.Entry) {
 	var done []int
 	for _, target := range m.facts.Targets {

@@ -37,7 +37,7 @@ func NewTables(f *checked.Faults) Tables {
 // the Tables are used.
 func (t *Tables) LimitRegex(size int) { t.regexSize = size }
 
-// Sizes are how many Keys each table holds, by the table.
+// Sizes returns how many Keys each table holds, by the table.
 func (t *Tables) Sizes() map[string]int {
 	return map[string]int{"clusters": t.clusters.Len(), "headers": t.headers.Len(), "fixed": t.fixed.Len(),
 		"ports": t.ports.Len(), "servers": t.servers.Len()}

@@ -20,10 +20,10 @@ type View struct {
 // View returns the View of a scope and a Snapshot.
 func (t *Tables) View(n *snapshot.Snapshot, sc *scope.Scope) View { return View{t, n, sc} }
 
-// AddressAt is the address bind, which is not the wildcard.
+// AddressAt returns the address bind, which is not the wildcard.
 func AddressAt(bind string) ListenerAddress { return ListenerAddress{Bind: bind} }
 
-// PortOf is a port for a listener to serve svc at: port, whatever ports svc declares.
+// PortOf returns a port for a listener to serve svc at: port, whatever ports svc declares.
 func PortOf(svc *value.Service, port *value.Port) ServicePort { return ServicePort{svc, port, ""} }
 
 // ListenerAddress is an address at which connections to a service's port arrive.
@@ -43,12 +43,12 @@ type ServicePort struct {
 	ranges  string
 }
 
-// Everywhere is the wildcard address of the proxy's families.
+// Everywhere returns the wildcard address of the proxy's families.
 func (v View) Everywhere() ListenerAddress {
 	return v.families("0.0.0.0", "::")
 }
 
-// Loopback is where a proxy without interception is to be dialed.
+// Loopback returns where a proxy without interception is to be dialed.
 func (v View) Loopback() ListenerAddress {
 	p := v.families("127.0.0.1", "::1")
 	p.Wildcard = false
@@ -65,7 +65,7 @@ func (v View) families(v4, v6 string) ListenerAddress {
 	return ListenerAddress{Bind: v4, Wildcard: true}
 }
 
-// addressesOf are the addresses of the listeners that serve a port that is not HTTP.
+// addressesOf returns the addresses of the listeners that serve a port that is not HTTP.
 func (v View) addressesOf(svc *value.Service, p *value.Port) []ListenerAddress {
 	if members, ok := v.members(svc, p); ok {
 		return members
@@ -88,7 +88,7 @@ func (v View) addressesOf(svc *value.Service, p *value.Port) []ListenerAddress {
 	return out
 }
 
-// ownFamily is the first address of a family that the proxy has, else the first.
+// ownFamily returns the first address of a family that the proxy has, else the first.
 func (v View) ownFamily(addresses []string) string {
 	for _, a := range addresses {
 		if v4, v6 := value.Families([]string{a}); v4 && v.sc.Traits.IPv4 || v6 && v.sc.Traits.IPv6 {
@@ -98,7 +98,7 @@ func (v View) ownFamily(addresses []string) string {
 	return addresses[0]
 }
 
-// members are the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any
+// members returns the endpoints of a service whose connections go to the endpoints' own addresses. ok is false for any
 // other service: also for a ServiceEntry that names no endpoints, for it means all addresses.
 func (v View) members(svc *value.Service, p *value.Port) (out []ListenerAddress, ok bool) {
 	if !svc.ByMember() {

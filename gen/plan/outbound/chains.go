@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// tcpChains are the chains that forward the bytes of connections to a service port: by the VirtualServices of its
+// tcpChains returns the chains that forward the bytes of connections to a service port: by the VirtualServices of its
 // host, else to itself.
 func (v View) tcpChains(at ListenerAddress, c ServicePort) []gen.ChainKey {
 	if c.port.Protocol.IsTLS() {
@@ -48,7 +48,7 @@ func (v View) ownChain(at ListenerAddress, c ServicePort) gen.ChainKey {
 	return out
 }
 
-// serverNames are the names by which clients ask for a service: its own, and all forms of those of ExternalName
+// serverNames returns the names by which clients ask for a service: its own, and all forms of those of ExternalName
 // services that stand for it.
 func (v View) serverNames(svc *value.Service) []string {
 	out := []string{svc.Host}
@@ -60,7 +60,7 @@ func (v View) serverNames(svc *value.Service) []string {
 	return out
 }
 
-// readsAlong is the protocol where its filter exists, else nothing: the Key of others does not depend on it.
+// readsAlong returns the protocol where its filter exists, else nothing: the Key of others does not depend on it.
 func readsAlong(p value.Protocol) value.Protocol {
 	if p == value.Mongo {
 		return p
@@ -68,7 +68,7 @@ func readsAlong(p value.Protocol) value.Protocol {
 	return ""
 }
 
-// tlsRules are the chains of the TLS routes for a service's host and port.
+// tlsRules returns the chains of the TLS routes for a service's host and port.
 func (v View) tlsRules(c ServicePort) (out []gen.ChainKey) {
 	for _, vs := range v.rulesOf(c.service) {
 		for _, r := range vs.TLS {
@@ -89,7 +89,7 @@ func (v View) tlsRules(c ServicePort) (out []gen.ChainKey) {
 	return out
 }
 
-// tcpRules are the chains of the TCP routes for a service's host and port; all, if the last of them takes all
+// tcpRules returns the chains of the TCP routes for a service's host and port; all, if the last of them takes all
 // connections.
 func (v View) tcpRules(c ServicePort) (out []gen.ChainKey, all bool) {
 	for _, vs := range v.rulesOf(c.service) {
@@ -114,7 +114,7 @@ func (v View) tcpRules(c ServicePort) (out []gen.ChainKey, all bool) {
 	return out, own != "" && slices.ContainsFunc(out, func(o gen.ChainKey) bool { return o.Prefixes == own })
 }
 
-// tcpMatches are the subnets to which a route is for connections; any, if it is for all.
+// tcpMatches returns the subnets to which a route is for connections; any, if it is for all.
 func (v View) tcpMatches(r *value.StreamRoute, port int) (subnets []string, any bool) {
 	if len(r.Matches) == 0 {
 		return nil, true
@@ -131,7 +131,7 @@ func (v View) tcpMatches(r *value.StreamRoute, port int) (subnets []string, any 
 	return subnets, false
 }
 
-// prefixes are the destination ranges of a match, or else the service's own.
+// prefixes returns the destination ranges of a match, or else the service's own.
 func (v View) prefixes(subnets []string, c ServicePort) string {
 	if len(subnets) == 0 && c.ranges != "" {
 		subnets = []string{c.ranges}
@@ -145,8 +145,8 @@ func (v View) applies(m *value.StreamMatch, port int) bool {
 		(m.Port == 0 || m.Port == port) && (m.Namespace == "" || v.sc.In(m.Namespace))
 }
 
-// Routed is a chain to the destinations of a route, without its match. A route that leads nowhere gives one without
-// upstreams.
+// Routed returns a chain to the destinations of a route, without its match. A route that leads nowhere gives one
+// without upstreams.
 func (v View) Routed(vs *value.VirtualService, routes []value.WeightedDestination,
 	port *value.Port) (chain gen.ChainKey) {
 	if len(routes) == 0 {
@@ -175,7 +175,7 @@ func (v View) Routed(vs *value.VirtualService, routes []value.WeightedDestinatio
 	return chain
 }
 
-// clusterOf is the cluster of a destination for connections to a port.
+// clusterOf returns the cluster of a destination for connections to a port.
 func (v View) clusterOf(d value.Destination, port int) string {
 	host := d.Host
 	svc := v.sc.Service(v.n, host)
@@ -191,8 +191,8 @@ func (v View) clusterOf(d value.Destination, port int) string {
 	return gen.ClusterName(port, d.Subset, host)
 }
 
-// rulesOf are the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in the
-// order in which they count.
+// rulesOf returns the VirtualServices with routes for bytes that speak of a service's host to clients in the mesh, in
+// the order in which they count.
 func (v View) rulesOf(svc *value.Service) (out []*value.VirtualService) {
 	add := func(vs *value.VirtualService) {
 		if vs.HasStreams() && slices.Contains(vs.Gateways, "mesh") &&

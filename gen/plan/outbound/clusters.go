@@ -47,11 +47,11 @@ func (k staticCluster) make() *clusterpb.Cluster {
 	return gen.BlackHoleCluster(k.StaticClusterKey)
 }
 
-// Part is the name of the cluster.
+// Part returns the name of the cluster.
 func (k staticCluster) Part() string { return k.name }
 
-// ClustersOf are the outbound clusters of one service (every port and subset) and the endpoint assignments that they
-// name.
+// ClustersOf returns the outbound clusters of one service (every port and subset) and the endpoint assignments that
+// they name.
 func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
 	assignments []*endpoints.Assignment) {
 	o := upstream{mesh: n.Mesh.Clusters, scope: sc, service: svc, rule: sc.Rule(n, svc)}
@@ -114,7 +114,7 @@ func (o *upstream) key(port *value.Port, subset string) gen.ClusterKey {
 	return k
 }
 
-// order is how the endpoints of a cluster rank for the clients of the scope.
+// order returns how the endpoints of a cluster rank for the clients of the scope.
 func (o *upstream) order(k gen.ClusterKey) gen.Ordering {
 	policy := gen.PolicyOf(o.mesh, o.rule, k.Subset, k.Port.Number)
 	sc := o.scope
@@ -122,7 +122,7 @@ func (o *upstream) order(k gen.ClusterKey) gen.Ordering {
 		Locality: sc.Locality, Network: sc.Network, Cluster: sc.ClusterID, Node: sc.Node, Labels: sc.Labels})
 }
 
-// assignment is the Key of the endpoint assignment that a cluster asks for.
+// assignment returns the Key of the endpoint assignment that a cluster asks for.
 func (o *upstream) assignment(k gen.ClusterKey) endpoints.Key {
 	a := endpoints.Key{Name: gen.ClusterName(k.Port.Number, k.Subset, o.service.Host), Order: o.order(k)}
 	a.Selection = endpoints.Selection{
@@ -139,7 +139,7 @@ func (o *upstream) assignment(k gen.ClusterKey) endpoints.Key {
 	return a
 }
 
-// StaticClusters are those that every proxy of the scope has whatever services there are: BlackHoleCluster, the
+// StaticClusters returns those that every proxy of the scope has whatever services there are: BlackHoleCluster, the
 // passthrough ones, and the one for which the proxy resolves names itself.
 func (t *Tables) StaticClusters(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
 	get := func(name string, k gen.StaticClusterKey) *encodecache.Entry {

@@ -38,7 +38,7 @@ func newCrowds(f *checked.Faults) checked.Table[crowdKey, crowd] {
 	}, func(crowdKey, []byte) *crowd { return new(crowd) })
 }
 
-// subsetsOf are the subsets of a service that have clusters: all, or none where they would be too many.
+// subsetsOf returns the subsets of a service that have clusters: all, or none where they would be too many.
 func (t *Tables) subsetsOf(o *upstream) []*value.Subset {
 	if o.rule == nil {
 		return nil

@@ -48,8 +48,8 @@ func noteLack(f *checked.Faults, mesh value.ObjectKey) {
 // Served takes back what noteLack says.
 func Served(f *checked.Faults) { f.Served(withoutDynamicDNS{}) }
 
-// virtualHTTP is what becomes of HTTP requests that no listener of the scope takes; zero where they pass through as
-// bytes.
+// virtualHTTP returns what becomes of HTTP requests that no listener of the scope takes; zero where they pass through
+// as bytes.
 func (v View) virtualHTTP() gen.VirtualHTTPKey {
 	d := DynamicDNS(v.n, v.sc)
 	if !d.Served {
@@ -61,7 +61,7 @@ func (v View) virtualHTTP() gen.VirtualHTTPKey {
 	}
 }
 
-// bytePorts are the ports at which a service of the scope may have a server that speaks first.
+// bytePorts returns the ports at which a service of the scope may have a server that speaks first.
 func (v View) bytePorts() string {
 	ports := map[int]struct{}{}
 	for svc := range v.sc.Services(v.n) {

@@ -28,8 +28,8 @@ func newListenerTables(f *checked.Faults) listenerTables {
 	}
 }
 
-// AddressListeners are the outbound listeners at a service's own addresses (its VIPs; for headless TCP its endpoints').
-// For gRPC clients they are the service's API listeners.
+// AddressListeners returns the outbound listeners at a service's own addresses (its VIPs; for headless TCP its
+// endpoints'). For gRPC clients they are the service's API listeners.
 func (t *Tables) AddressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) []*encodecache.Entry {
 	switch {
 	case sc.Traits.Type == value.Proxyless:
@@ -53,9 +53,9 @@ func (t *Tables) AddressListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *va
 	return out
 }
 
-// WildcardListeners are the outbound listeners at the wildcard address of one port, for all services of the scope that
-// share it; with interception mode NONE at the loopback address, for all services that have the port. For gRPC clients
-// they are the API listeners under short names.
+// WildcardListeners returns the outbound listeners at the wildcard address of one port, for all services of the scope
+// that share it; with interception mode NONE at the loopback address, for all services that have the port. For gRPC
+// clients they are the API listeners under short names.
 func (t *Tables) WildcardListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) []*encodecache.Entry {
 	if sc.Traits.Type == value.Proxyless {
 		return t.shortNameListeners(n, sc, port)
@@ -71,7 +71,7 @@ func (t *Tables) WildcardListeners(n *snapshot.Snapshot, sc *scope.Scope, port i
 	return nil
 }
 
-// StaticListeners are those that every sidecar of the scope has: virtualOutbound.
+// StaticListeners returns those that every sidecar of the scope has: virtualOutbound.
 func (t *Tables) StaticListeners(n *snapshot.Snapshot, sc *scope.Scope) []*encodecache.Entry {
 	if sc.Traits.Interception == value.NoInterception {
 		return nil

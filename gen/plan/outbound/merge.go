@@ -20,7 +20,7 @@ type listenerMerge struct {
 	chains   []gen.ChainKey // empty: nothing is there yet
 }
 
-// Listener is the listener at an address and port for some service ports, which are in the order of Before; nil if
+// Listener returns the listener at an address and port for some service ports, which are in the order of Before; nil if
 // there are none.
 func (v View) Listener(at ListenerAddress, port int, ports []ServicePort) *encodecache.Entry {
 	m := &listenerMerge{at: at}
@@ -49,7 +49,7 @@ func (v View) Listener(at ListenerAddress, port int, ports []ServicePort) *encod
 	return v.t.listeners.outbound.Get(k)
 }
 
-// fallthroughCluster is where connections go that no service is meant by.
+// fallthroughCluster returns where connections go that no service is meant by.
 func (v View) fallthroughCluster() string {
 	switch c := egressCluster(v.n, v.sc); c {
 	case "":
@@ -119,8 +119,8 @@ func (m *listenerMerge) addSniffed(v View, c ServicePort) {
 	m.protocol = value.Auto
 }
 
-// definedBy is the object that an HTTP chain comes from. At the wildcard address there is no single one, for the chain
-// serves all services of the port.
+// definedBy returns the object that an HTTP chain comes from. At the wildcard address there is no single one, for the
+// chain serves all services of the port.
 func (m *listenerMerge) definedBy(c ServicePort) value.ObjectKey {
 	if m.at.Wildcard {
 		return value.ObjectKey{}

@@ -38,8 +38,8 @@ func (v View) Before(a, b ServicePort) int {
 	return cmp.Or(cmp.Compare(v.rank(a.service), v.rank(b.service)), value.OlderService(a.service, b.service))
 }
 
-// wildcardPorts are the service ports that the listener at the wildcard address serves under one number. Of those that
-// are HTTP only the first is among them: the others change nothing.
+// wildcardPorts returns the service ports that the listener at the wildcard address serves under one number. Of those
+// that are HTTP only the first is among them: the others change nothing.
 func (v View) wildcardPorts(port int) []ServicePort {
 	if v.n.Mesh.OwnsPort(port) {
 		return nil
@@ -60,7 +60,7 @@ func (v View) wildcardPorts(port int) []ServicePort {
 	return ports
 }
 
-// FirstHTTP is the first of the services of a port that are HTTP.
+// FirstHTTP returns the first of the services of a port that are HTTP.
 func (v View) FirstHTTP(port int) (first []ServicePort) {
 	take := func(class snapshot.PortClass) {
 		for _, run := range v.sc.Runs(v.n, port, class) {
@@ -81,7 +81,8 @@ func (v View) FirstHTTP(port int) (first []ServicePort) {
 	return first
 }
 
-// allPorts are the service ports with one number of all services, for a listener at one address that serves them all.
+// allPorts returns the service ports with one number of all services, for a listener at one address that serves them
+// all.
 func (v View) allPorts(port int) []ServicePort {
 	var ports []ServicePort
 	if !v.sc.Traits.MayBind(port) {
@@ -97,8 +98,8 @@ func (v View) allPorts(port int) []ServicePort {
 	return ports
 }
 
-// sharing are the service ports that meet at the address of a service or an endpoint: own, and those of other services
-// with the same address.
+// sharing returns the service ports that meet at the address of a service or an endpoint: own, and those of other
+// services with the same address.
 func (v View) sharing(at ListenerAddress, own ServicePort) []ServicePort {
 	ports := []ServicePort{own}
 	add := func(svc *value.Service) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// apiListeners are the listeners of a service for gRPC clients: one for each port, under the service's host.
+// apiListeners returns the listeners of a service for gRPC clients: one for each port, under the service's host.
 func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (out []*encodecache.Entry) {
 	if svc.Resolution == value.Alias {
 		return nil
@@ -25,7 +25,7 @@ func (t *Tables) apiListeners(n *snapshot.Snapshot, sc *scope.Scope, svc *value.
 	return out
 }
 
-// shortNameListeners are those of a port under the short forms that clients may dial in their own namespace: "web",
+// shortNameListeners returns those of a port under the short forms that clients may dial in their own namespace: "web",
 // "web.shop" and "web.shop.svc". A service that is really called so has the name for itself.
 func (t *Tables) shortNameListeners(n *snapshot.Snapshot, sc *scope.Scope, port int) (out []*encodecache.Entry) {
 	v := View{t, n, sc}

@@ -31,10 +31,10 @@ type soleHostKey struct {
 	name         string
 }
 
-// Part is the name of the route configuration.
+// Part returns the name of the route configuration.
 func (k soleHostKey) Part() string { return k.name }
 
-// Objects are those of the virtual host.
+// Objects returns those of the virtual host.
 func (k soleHostKey) Objects() []value.ObjectKey {
 	if k.host == nil {
 		return nil
@@ -67,7 +67,7 @@ func newRouteTables(f *checked.Faults) routeTables {
 // VirtualHosts are the encoded virtual hosts of one route configuration, in the order in which they are sent: by host.
 type VirtualHosts = chunked.Map[*encodecache.Fragment]
 
-// VirtualHostOf is the virtual host of one host (a service's, or one that only a VirtualService names, patterns
+// VirtualHostOf returns the virtual host of one host (a service's, or one that only a VirtualService names, patterns
 // included) in the route configuration of a shared HTTP port, where it is ordered by the host; nil if it has none
 // there.
 func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragment {
@@ -82,7 +82,7 @@ func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragm
 	return t.Routes.Hosts.Get(t.virtualHostKey(v, c, domains))
 }
 
-// virtualHostKey is the Key of the virtual host that c describes.
+// virtualHostKey returns the Key of the virtual host that c describes.
 func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string) gen.VirtualHostKey {
 	k := gen.VirtualHostKey{Host: c.Host, Port: v.Port, Domains: domains, Mesh: v.Snapshot.Mesh.Routes,
 		Proxyless: v.Scope.Traits.Type == value.Proxyless}
@@ -101,7 +101,7 @@ func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string)
 	return k
 }
 
-// RegexLimit is the RegexSize of the virtual host of a proxy, where size is that of the largest program in it.
+// RegexLimit returns the RegexSize of the virtual host of a proxy, where size is that of the largest program in it.
 func (t *Tables) RegexLimit(traits value.Traits, size int) int {
 	if !traits.Upstream() || size <= t.RegexSize {
 		return 0
@@ -109,7 +109,7 @@ func (t *Tables) RegexLimit(traits value.Traits, size int) int {
 	return t.RegexSize
 }
 
-// destinationsOf is what there is to know of the hosts that a VirtualService routes to.
+// destinationsOf returns what there is to know of the hosts that a VirtualService routes to.
 func (t *Tables) destinationsOf(v scope.PortView, vs *value.VirtualService) *gen.DestinationLink {
 	var list *gen.DestinationLink
 	for host := range Distinct(snapshot.Destinations(vs)) {
@@ -145,15 +145,15 @@ func Distinct(in iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
-// RouteConfiguration is the one of a shared HTTP port: the header, the catch-all virtual host of the outbound traffic
-// policy, and hosts.
+// RouteConfiguration returns the one of a shared HTTP port: the header, the catch-all virtual host of the outbound
+// traffic policy, and hosts.
 func (t *Tables) RouteConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int,
 	hosts VirtualHosts) *encodecache.Entry {
 	name := strconv.Itoa(port)
 	return t.Routes.Compose(name, t.RouteEnds(n, sc, name), hosts)
 }
 
-// RouteEnds are the header and the last virtual host of the route configuration of a shared HTTP port.
+// RouteEnds returns the header and the last virtual host of the route configuration of a shared HTTP port.
 func (t *Tables) RouteEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [2]*encodecache.Fragment {
 	return [2]*encodecache.Fragment{
 		t.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: sc.Traits.Type == value.Proxyless}),
@@ -161,7 +161,7 @@ func (t *Tables) RouteEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [
 	}
 }
 
-// Compose is a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
+// Compose returns a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
 // costs what an edit changes: each virtual host has its name in its bytes, and so its place.
 func (t *routeTables) Compose(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
 	header, last := ends[0], ends[1]
@@ -225,18 +225,18 @@ func (p *routeParts) fragments(yield func(*encodecache.Fragment) bool) {
 	yield(p.last)
 }
 
-// MeasureFragment is what a virtual host adds to the measure of those of a route configuration.
+// MeasureFragment returns what a virtual host adds to the measure of those of a route configuration.
 func MeasureFragment(_ string, f *encodecache.Fragment) chunked.Measure {
 	return chunked.Measure{Sum: chunked.Sum(f.Sum()), Weight: len(f.Bytes())}
 }
 
-// Compose is a route configuration of a header, virtual hosts, and a last one, which may be nil.
+// Compose returns a route configuration of a header, virtual hosts, and a last one, which may be nil.
 func Compose(name string, header *encodecache.Fragment, hosts VirtualHosts,
 	last *encodecache.Fragment) *encodecache.Entry {
 	return ComposeOf(xdstype.RouteURL, name, [2]*encodecache.Fragment{header, last}, hosts)
 }
 
-// ComposeOf is a resource of many parts between a first one and a last one, which may be nil.
+// ComposeOf returns a resource of many parts between a first one and a last one, which may be nil.
 func ComposeOf(typeURL, name string, ends [2]*encodecache.Fragment,
 	hosts chunked.Map[*encodecache.Fragment]) *encodecache.Entry {
 	header, last := ends[0], ends[1]
@@ -277,7 +277,7 @@ func joinSums(sums []chunked.Sum) chunked.Sum {
 	}))
 }
 
-// egressCluster is where requests to unknown hosts go; empty if nowhere.
+// egressCluster returns where requests to unknown hosts go; empty if nowhere.
 func egressCluster(n *snapshot.Snapshot, sc *scope.Scope) string {
 	if sc.Sidecar != nil && sc.Sidecar.Outbound != nil {
 		switch p := sc.Sidecar.Outbound; {
@@ -297,9 +297,9 @@ func egressCluster(n *snapshot.Snapshot, sc *scope.Scope) string {
 	return gen.PassthroughOut
 }
 
-// SniffedRoutes are the route configurations of the ports of a service that have one of their own: "host:port" of those
-// whose protocol is sniffed at the service's own address or, where nothing is intercepted, at the loopback address;
-// "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
+// SniffedRoutes returns the route configurations of the ports of a service that have one of their own: "host:port" of
+// those whose protocol is sniffed at the service's own address or, where nothing is intercepted, at the loopback
+// address; "outbound|port||host" of all for gRPC clients. They depend on the same things as its virtual hosts.
 func (t *Tables) SniffedRoutes(n *snapshot.Snapshot, sc *scope.Scope, host string) []*encodecache.Entry {
 	svc := sc.Service(n, host)
 	if svc == nil || sc.Traits.Type == value.Router {
@@ -317,7 +317,7 @@ func (t *Tables) SniffedRoutes(n *snapshot.Snapshot, sc *scope.Scope, host strin
 	return out
 }
 
-// soleHost is the route configuration with the virtual host of one host only.
+// soleHost returns the route configuration with the virtual host of one host only.
 func (t *Tables) soleHost(v scope.PortView, host, name string) *encodecache.Entry {
 	proxyless := v.Scope.Traits.Type == value.Proxyless
 	k := soleHostKey{header: t.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}),

@@ -35,7 +35,7 @@ func NewTables(f *checked.Faults) Tables {
 // envoytext.UpstreamRegexSize. It must be called before the Tables are used.
 func (t *Tables) LimitRegex(size int) { t.RegexSize = size }
 
-// Sizes are how many Keys each table holds, by the noun: "clusters.outbound".
+// Sizes returns how many Keys each table holds, by the noun: "clusters.outbound".
 func (t *Tables) Sizes() map[string]int {
 	assignments, selections := t.endpoints.Sizes()
 	return map[string]int{

@@ -16,7 +16,7 @@ type Target struct {
 	Number int
 }
 
-// Targets are the service ports that the workload serves, but for UDP: those of Kubernetes first, then those of the
+// Targets returns the service ports that the workload serves, but for UDP: those of Kubernetes first, then those of the
 // oldest service first. Of several at one port the first decides its protocol.
 func (w Workload) Targets() []Target {
 	out := slices.DeleteFunc(w.Served(), func(t Target) bool { return t.Port.Protocol == value.UDP })

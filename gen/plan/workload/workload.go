@@ -30,8 +30,8 @@ func Of(v *snapshot.View, p *proxy.Proxy) Workload {
 	return w
 }
 
-// Labels are the labels of the workload: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's endpoint
-// at its address, even if that has none, else those that the proxy itself reports.
+// Labels returns the labels of the workload: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's
+// endpoint at its address, even if that has none, else those that the proxy itself reports.
 func (w Workload) Labels() value.Labels {
 	if w.Registered != nil {
 		return w.Registered.Labels
@@ -53,7 +53,7 @@ func (w Workload) Labels() value.Labels {
 	return w.proxy.Labels.Unpack()
 }
 
-// Sidecar is the Sidecar object in force for the workload, whose labels it is given: one of its namespace whose
+// Sidecar returns the Sidecar object in force for the workload, whose labels it is given: one of its namespace whose
 // selector it satisfies, else its namespace's without a selector, else the root namespace's without one. Of several the
 // oldest counts. It is nil if there is none.
 func (w Workload) Sidecar(labels value.Labels) (best *value.Sidecar) {
@@ -108,7 +108,7 @@ func (w Workload) endpoints(svc *value.Service) iter.Seq[*value.Endpoint] {
 	}
 }
 
-// serves is the workload's own port for a service port, if it serves it. A headless Service has no endpoint at a
+// serves returns the workload's own port for a service port, if it serves it. A headless Service has no endpoint at a
 // WorkloadEntry.
 func (w Workload) serves(svc *value.Service, port *value.Port) (int, bool) {
 	at := w.Registered
