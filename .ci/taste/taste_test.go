@@ -22,7 +22,7 @@ func TestRules(t *testing.T) {
 			[]string{"gen/a.go:3: gen must not import shard"}},
 		{"import down", "shard/a.go", doc + `import _ "github.com/pilotd/pilotd/gen/plan"`, nil},
 		{"client-go", "shard/a.go", doc + `import _ "k8s.io/client-go/rest"`,
-			[]string{"shard/a.go:3: only ingest/kube and loadtest/cluster import client-go"}},
+			[]string{"shard/a.go:3: only ingest/kube, cluster and loadtest/cluster import client-go"}},
 		{"client-go at home", "ingest/kube/a.go", doc + `import _ "k8s.io/client-go/rest"`, nil},
 		{"object's message", "gen/plan/a.go", doc + `import _ "istio.io/api/networking/v1alpha3"`,
 			[]string{"gen/plan/a.go:3: gen/plan must not import istio.io/api/networking/v1alpha3: package value has what it says"}},
