@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/e2e/testnet"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/inject"
 	"github.com/pilotd/pilotd/inject/admission"
@@ -38,7 +40,7 @@ func TestWebhook(t *testing.T) {
 	c := parts.NewBareCluster(t, parts.StartAPIServer(t))
 	hook := httptest.NewTLSServer(newWebhook(t))
 	t.Cleanup(hook.Close)
-	c.Apply(injectedNamespace + webhookConfiguration(hook))
+	c.Apply(injectedNamespace + webhookConfiguration(hook, "/inject"))
 	pods := podClient(t, c)
 	files, err := filepath.Glob("../inject/testdata/pods/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -78,6 +80,78 @@ func TestWebhook(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestWebhookOfPilotd has pilotd itself be the webhook: its certificate, its settings from ConfigMaps that change while
+// it runs, and the path with cluster and network.
+func TestWebhookOfPilotd(t *testing.T) {
+	testnet.New(t)
+	c := parts.NewCluster(t, parts.StartAPIServer(t))
+	hook := httptest.NewUnstartedServer(nil)
+	hook.StartTLS() // for its certificate alone, which is for 127.0.0.1
+	cert, key := writeCertificate(t, hook)
+	hook.Close()
+	c.Apply(injectedNamespace + `
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: istio-system}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: "trustDomain: td.example"}
+` + injectorConfig("first.example"))
+	sources := c.Sources()
+	sources.Flags = []string{"--httpsAddr=127.0.0.1:15017", "--tlsCertFile=" + cert, "--tlsKeyFile=" + key}
+	parts.StartPilotd(t, sources)
+	hook.URL = "https://127.0.0.1:15017"
+	c.Apply(webhookConfiguration(hook, "/inject/cluster/c1/net/n1"))
+	pods := podClient(t, c).Namespace("shop")
+	for _, hub := range []string{"first.example", "second.example"} {
+		c.Apply(injectorConfig(hub))
+		parts.Eventually(t, "pods get images of "+hub, func() error {
+			pod, err := create(pods, []byte(plainPod))
+			if err != nil {
+				return err
+			}
+			text := fmt.Sprint(pod.Spec.Containers, pod.Labels)
+			for _, want := range []string{hub + "/proxyv2:", "td.example", "{ISTIO_META_CLUSTER_ID c1 ",
+				"topology.istio.io/network:n1"} {
+				if !strings.Contains(text, want) {
+					return fmt.Errorf("want %s in %s", want, text)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func injectorConfig(hub string) string {
+	return fmt.Sprintf(`
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio-sidecar-injector, namespace: istio-system}
+data: {config: "policy: enabled", values: "{global: {hub: %s}}"}
+`, hub)
+}
+
+// writeCertificate writes the certificate of a test's server to files.
+func writeCertificate(t *testing.T, of *httptest.Server) (cert, key string) {
+	dir, pair := t.TempDir(), of.TLS.Certificates[0]
+	private, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},
+		key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
 }
 
 const injectedNamespace = `
@@ -121,19 +195,19 @@ func newWebhook(t *testing.T) http.Handler {
 
 // webhookConfiguration has the API server ask hook about pods of labelled namespaces, once more where another webhook
 // changes them afterwards. The second one is the same webhook, so that each pod is injected twice at least.
-func webhookConfiguration(hook *httptest.Server) string {
+func webhookConfiguration(hook *httptest.Server, path string) string {
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
 		Bytes: hook.Certificate().Raw}))
 	entry := func(name string) string {
 		return fmt.Sprintf(`
 - name: %s.example.com
-  clientConfig: {url: "%s/inject", caBundle: %s}
+  clientConfig: {url: "%s%s", caBundle: %s}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
   namespaceSelector: {matchLabels: {istio-injection: enabled}}
   admissionReviewVersions: [v1]
   sideEffects: None
   failurePolicy: Fail
-  reinvocationPolicy: IfNeeded`, name, hook.URL, ca)
+  reinvocationPolicy: IfNeeded`, name, hook.URL, path, ca)
 	}
 	return `
 ---

@@ -39,11 +39,13 @@ type source interface {
 // Everything that listens is opened before anything starts, so that an address in use is the first thing to be told.
 func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) error {
 	late := &lateSink{}
-	sources, err := newSources(o, late, log, meshFile)
+	hook := newWebhook(o, log)
+	var names []string
+	tap := &meshTap{Sink: late, to: hook, sources: func() int { return len(names) }, synced: map[string]bool{}}
+	sources, err := newSources(o, tap, log, meshFile)
 	if err != nil {
 		return err
 	}
-	var names []string
 	for _, s := range sources {
 		names = append(names, s.Name())
 	}
@@ -74,9 +76,11 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	if err != nil {
 		return err
 	}
-	if o.httpsAddr != "" {
-		log.Debug("not served by this build", "flag", "--httpsAddr", "address", o.httpsAddr)
+	webhooks, err := hook.listen(o, security, log)
+	if err != nil {
+		return err
 	}
+	hook.collect(server.Metrics.Registry)
 
 	// Planning and reading go on while streams drain; all of it ends with work.
 	work, stop := context.WithCancel(context.Background())
@@ -94,6 +98,10 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, p := range ports {
 		group.Go(p.serve)
 	}
+	if webhooks != nil {
+		web = append(web, webhooks)
+		group.Go(func() error { return hook.follow(work, o) })
+	}
 	for _, w := range web {
 		group.Go(func() error { return w.run() })
 	}
@@ -104,18 +112,22 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	case <-ctx.Done():
 	case <-failed.Done():
 	}
+	shutDown(o, server, web, log)
+	stop()
+	return group.Wait()
+}
+
+// shutDown drains the streams, and closes what nothing is owed to.
+func shutDown(o *options, server *discovery.Server, web []*webServer, log *slog.Logger) {
 	log.Info("shutting down")
 	drain, cancel := context.WithTimeout(context.Background(), o.shutdownDuration+time.Second/4)
 	defer cancel()
-	err = server.Streams.Shutdown(drain)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if err := server.Streams.Shutdown(drain); errors.Is(err, context.DeadlineExceeded) {
 		log.Warn("streams were cut off: they did not end in time", "shutdownDuration", o.shutdownDuration)
 	}
 	for _, w := range web {
-		_ = w.server.Close() // nothing is owed to readers of pages
+		_ = w.server.Close() // readers of pages ask again, and so do API servers
 	}
-	stop()
-	return group.Wait()
 }
 
 // newServers are the discovery service, and what proves and certifies the identities of its clients.

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pilotd/pilotd/cluster"
+	"github.com/pilotd/pilotd/cmd/pilotd/secure"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/ingest/kube"
+	"github.com/pilotd/pilotd/inject"
+	"github.com/pilotd/pilotd/inject/admission"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// webhook injects pods for an API server.
+type webhook struct {
+	// Immutable after newWebhook.
+	live            *inject.Live
+	handler         *admission.Handler
+	namespace, name string // of the ConfigMap
+	log             *slog.Logger
+}
+
+func newWebhook(o *options, log *slog.Logger) *webhook {
+	log = log.With(scopeKey, "injector")
+	w := &webhook{namespace: o.namespace, name: inject.ConfigMapName(o.revision), log: log,
+		live: inject.NewLive(inject.Settings{DefaultProxy: ingest.DefaultMesh().GetDefaultConfig(), Revision: o.revision,
+			NativeSidecars:   strings.EqualFold(os.Getenv("ENABLE_NATIVE_SIDECARS"), "true"),
+			CompliancePolicy: os.Getenv("COMPLIANCE_POLICY")})}
+	w.handler = admission.New(admission.Options{Injector: w.live.Injector, Now: time.Now, Log: log})
+	return w
+}
+
+// listen opens the port, if there is or will be a certificate for it and an API server that asks. API servers show no
+// certificate.
+func (w *webhook) listen(o *options, s *secure.Server, log *slog.Logger) (*webServer, error) {
+	if o.httpsAddr == "" || !o.kubernetes() {
+		return nil, nil
+	}
+	if !s.Serves() {
+		log.Info("not served: there is neither a serving certificate nor a certificate authority", "flag", "--httpsAddr",
+			"address", o.httpsAddr)
+		return nil, nil
+	}
+	l, err := listen("--httpsAddr", o.httpsAddr)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	config := s.TLS()
+	config.ClientAuth, config.NextProtos = tls.NoClientCert, []string{"h2", "http/1.1"}
+	mux := http.NewServeMux()
+	mux.Handle("/inject", w.handler)
+	mux.Handle("/inject/", w.handler)
+	server := newPageServer(mux, log)
+	server.TLSConfig = config
+	return &webServer{tls.NewListener(l, config), server}, nil
+}
+
+// collect registers the webhook's metrics.
+func (w *webhook) collect(r prometheus.Registerer) {
+	for _, c := range w.handler.Collectors() {
+		r.MustRegister(c)
+	}
+}
+
+// follow takes the injector's ConfigMap as it changes, until ctx ends. Without one nothing is injected.
+func (w *webhook) follow(ctx context.Context, o *options) error {
+	config, err := kube.RESTConfig(kubeOptions(o, nil, w.log, false))
+	if err != nil {
+		return err
+	}
+	api, err := cluster.New(config)
+	if err != nil {
+		return err
+	}
+	api.FollowConfigMap(ctx, w.namespace, w.name, func(data map[string]string) {
+		if data == nil {
+			w.log.Warn("the injector's ConfigMap is gone; its last settings stay", "namespace", w.namespace, "name", w.name)
+			return
+		}
+		if err := w.live.SetConfigMap(data); err != nil {
+			w.log.Error("the injector's ConfigMap is not taken; the last good one stays", "namespace", w.namespace, "name",
+				w.name, "error", err)
+		}
+	})
+	return nil
+}
+
+// meshTap hands on to a sink what sources read, and shows the webhook the mesh configuration.
+type meshTap struct {
+	ingest.Sink
+	to      *webhook
+	sources func() int // how many there are
+
+	mu sync.Mutex
+	// Guarded by mu.
+	synced map[string]bool
+	given  bool // a source has a mesh configuration
+}
+
+// Apply implements ingest.Sink.
+func (t *meshTap) Apply(events []ingest.Event) {
+	t.Sink.Apply(events)
+	for _, e := range events {
+		if e.Key.Kind == value.KindMeshConfig {
+			text, _ := e.Object.(string) // none: the defaults
+			t.take(text)
+		}
+	}
+}
+
+// Synced implements ingest.Sink. Where no source has a mesh configuration the defaults hold.
+func (t *meshTap) Synced(source string) {
+	t.Sink.Synced(source)
+	t.mu.Lock()
+	t.synced[source] = true
+	none := !t.given && len(t.synced) == t.sources()
+	t.mu.Unlock()
+	if none {
+		t.take("")
+	}
+}
+
+func (t *meshTap) take(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.given = true
+	mesh, err := ingest.ParseMesh(text)
+	if err == nil {
+		err = t.to.live.SetMesh(mesh)
+	}
+	if err != nil {
+		t.to.log.Error("the mesh configuration is not taken; the last good one stays", "error", err)
+	}
+}
