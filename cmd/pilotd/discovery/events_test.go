@@ -113,11 +113,9 @@ func (g generator) peers(m *metav1.ObjectMeta) any {
 
 func (g generator) authorization(m *metav1.ObjectMeta) any {
 	p := &clientsec.AuthorizationPolicy{ObjectMeta: *m, Spec: securityv1.AuthorizationPolicy{
-		Action: securityv1.AuthorizationPolicy_Action(g.IntN(4))}}
-	if g.IntN(4) > 0 { // without rules some are refused
-		p.Spec.Rules = []*securityv1.Rule{{To: []*securityv1.Rule_To{{Operation: &securityv1.Operation{
-			Ports: []string{oneOf(g, "80", "7000", "x")}}}}}}
-	}
+		Action: securityv1.AuthorizationPolicy_Action(g.IntN(3)),
+		Rules: []*securityv1.Rule{{To: []*securityv1.Rule_To{{Operation: &securityv1.Operation{
+			Ports: []string{oneOf(g, "80", "7000")}}}}}}}}
 	if g.IntN(2) == 0 {
 		p.Spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": g.app()}}
 	}
