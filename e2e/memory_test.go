@@ -75,9 +75,16 @@ func (c crowd) connect(t *testing.T, mesh string, limit int64) time.Duration {
 	t.Logf("connecting took %v, at most %d MiB were resident", report.Phases[0].Nanoseconds.Round(time.Millisecond),
 		peak>>20)
 	if ceiling != nil {
-		t.Logf("the cgroup counted at most %d MiB, and %d were killed in it", ceiling.Peak()>>20, ceiling.Killed())
-		if peak > limit || ceiling.Killed() > 0 {
-			t.Errorf("%d MiB were resident, the limit is %d MiB", peak>>20, limit>>20)
+		counted, killed := ceiling.Peak(), ceiling.Killed()
+		t.Logf("the cgroup counted at most %d MiB, and %d were killed in it", counted>>20, killed)
+		// What counts is what the kernel counts for the limit. Resident memory has the program's own pages too, which
+		// are the file cache's; it stands in where no cgroup is.
+		if counted == 0 {
+			counted = peak
+		}
+		if margin := limit / 16; counted > limit-margin || killed > 0 {
+			t.Errorf("memory came to %d MiB, %d were killed: want %d MiB below the limit of %d MiB, and none",
+				counted>>20, killed, margin>>20, limit>>20)
 		}
 	}
 	return report.Phases[0].Nanoseconds
