@@ -62,8 +62,8 @@ func (p *Planner) quit(bs *baseState) {
 }
 
 // advanceFamilies brings the outsiders and the members of all families to what changed, and tells how many members
-// there are. An outsider for which that panics is made from nothing when the next change comes; its members are advanced
-// by themselves until then.
+// there are. An outsider for which that panics is made from nothing when the next change comes; its members are
+// advanced by themselves until then.
 func (p *Planner) advanceFamilies(c *change) (members int) {
 	for _, f := range p.families {
 		if c.touch.All || f.outsider == nil {

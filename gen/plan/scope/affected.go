@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Affected is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between two
-// Snapshots for some scope. It is worked out once for each step and then asked by every base.
+// Affected is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between
+// two Snapshots for some scope. It is worked out once for each step and then asked by every base.
 type Affected struct {
 	// All: anything may differ. Then Hosts and Routes are nil, which stands for those that there are, or what one explicit
 	// scope may see.

@@ -94,8 +94,8 @@ func (s *step) destinationRules() {
 	}
 }
 
-// peers marks the services of namespaces whose workloads may have begun or ceased to take plain text alone. Nothing else
-// that PeerAuthentications say is for clients.
+// peers marks the services of namespaces whose workloads may have begun or ceased to take plain text alone. Nothing
+// else that PeerAuthentications say is for clients.
 func (s *step) peers() {
 	in := map[string]bool{}
 	for k := range snapshot.Of[*value.PeerAuthentication](s.Delta.Objects) {

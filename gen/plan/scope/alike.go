@@ -8,8 +8,8 @@ package scope
 //	                └ yes ─► is of namespace b? ─ no ──► this virtual host
 //	                                            └ yes ─► that one, with short names
 //
-// What is made must depend on the scope by its Traits and its methods alone; the caller keeps an Alike for all scopes of
-// equal Traits. The zero Alike is empty. Owned by the config goroutine.
+// What is made must depend on the scope by its Traits and its methods alone; the caller keeps an Alike for all scopes
+// of equal Traits. The zero Alike is empty. Owned by the config goroutine.
 type Alike[T any] struct {
 	root *answered[T]
 	kept int

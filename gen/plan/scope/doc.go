@@ -10,6 +10,6 @@
 // reads the Scope's namespace asks through In or Sees, so that the outsider's Scope notes its Insiders: the namespaces
 // for which the answer would be another one.
 //
-// A Memo spares the next Scope a search in the same Snapshot. It and the Insiders belong to the planner's goroutine; all
-// else is immutable, or safe for concurrent use.
+// A Memo spares the next Scope a search in the same Snapshot. It and the Insiders belong to the planner's goroutine;
+// all else is immutable, or safe for concurrent use.
 package scope

@@ -47,7 +47,8 @@ func trimmed(k trimKey) *value.Service {
 	return &out
 }
 
-// destinationPorts are the ports at which vs routes to host for the scope's proxies; whole, if a destination names none.
+// destinationPorts returns the ports at which vs routes to host for the scope's proxies, and whether it does at all of
+// them because a destination names none.
 func (sc *Scope) destinationPorts(vs *value.VirtualService, host string) (ports []int, whole bool) {
 	add := func(d value.Destination) {
 		switch {
