@@ -138,7 +138,7 @@ func (p *Planner) supply() map[*Class]*ResourceSet {
 	for _, f := range p.families {
 		if old := f.outsider; old != nil {
 			p.tables.faults.Contain(f, "proxies of any namespace", nil, func() {
-				f.outsider = nil
+				f.outsider, f.step = nil, nil
 				f.outsider = p.tables.supplied(old, k, nil)
 			})
 			beside[old] = f.outsider

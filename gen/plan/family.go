@@ -47,6 +47,7 @@ type familyStep struct {
 	assignments *chunked.Transition[*Assignment]
 	groups      *chunked.Transition[*assignmentGroup]
 	hosts       []portStep
+	parts       partsStep
 }
 
 // portStep is what a change makes of the virtual hosts of a port. was is nil where the port was not served before, is
@@ -117,6 +118,7 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 		routes:      chunked.NewTransition(was.routes, is.routes),
 		assignments: chunked.NewTransition(was.assignments, is.assignments),
 		groups:      chunked.NewTransition(was.groups, is.groups),
+		parts:       t.sources.step(was.parts, is.parts),
 	}
 	for _, old := range was.hosts {
 		if now := is.hosts.get(old.port); now != old {
@@ -139,7 +141,7 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 // empty reports whether the outsider has what it had.
 func (s *familyStep) empty() bool {
 	return s.clusters.Empty() && s.listeners.Empty() && s.routes.Empty() && s.assignments.Empty() &&
-		s.groups.Empty() && len(s.hosts) == 0 && slices.Equal(s.was.parts, s.is.parts)
+		s.groups.Empty() && len(s.hosts) == 0 && s.parts.empty()
 }
 
 // follow is a member's base brought to where the outsider is now.
@@ -147,7 +149,7 @@ func (s *familyStep) follow(b *base) *base {
 	next := &base{scope: b.scope, snap: s.is.snap, router: b.router,
 		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
 		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups),
-		parts: s.tables.sources.follow(b.parts, s.was.parts, s.is.parts)}
+		parts: s.parts.of(b.parts)}
 	hosts := make([]portEdit, 0, len(s.hosts))
 	var routes []chunked.Edit[*encodecache.Entry]
 	for i := range s.hosts {

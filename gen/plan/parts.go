@@ -60,15 +60,42 @@ func (list *sources) advance(old []source.Part, from, to source.At, hosts iter.S
 	return next
 }
 
-// follow is what the sources make of the parts of a member, where the outsider's went from was to is.
-func (list *sources) follow(old, was, is []source.Part) []source.Part {
-	if slices.Equal(old, was) {
-		return is
+// step is what the parts of an outsider, which went from was to is, mean for those that follow it.
+func (list *sources) step(was, is []source.Part) partsStep {
+	s := partsStep{was: was, is: is}
+	if slices.Equal(was, is) {
+		return s
+	}
+	s.follow = make([]func(source.Part) source.Part, len(list.all))
+	for i, from := range list.all {
+		if was[i] != is[i] {
+			s.follow[i] = from.Follow(was[i], is[i])
+		}
+	}
+	return s
+}
+
+// partsStep is what a change makes of the parts of an outsider.
+type partsStep struct {
+	was, is []source.Part
+	follow  []func(source.Part) source.Part // by Source: nil where nothing differs; none if nothing does
+}
+
+// empty reports whether nothing differs.
+func (s *partsStep) empty() bool { return s.follow == nil }
+
+// of are the parts of a member, brought to where those of the outsider are now.
+func (s *partsStep) of(old []source.Part) []source.Part {
+	if s.empty() {
+		return old
+	}
+	if slices.Equal(old, s.was) {
+		return s.is
 	}
 	next := slices.Clone(old)
-	for i, s := range list.all {
-		if was[i] != is[i] {
-			next[i] = s.Follow(old[i], was[i], is[i])
+	for i, follow := range s.follow {
+		if follow != nil {
+			next[i] = follow(old[i])
 		}
 	}
 	return next

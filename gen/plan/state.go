@@ -73,7 +73,7 @@ func newState() state {
 		clients: map[uint64]*client{}, byAddress: map[string][]*client{},
 		byNamespace: map[string]map[*client]struct{}{},
 		bases:       map[scope.Facts]*baseState{}, families: map[scope.Facts]*family{}, interest: newInterest(),
-		stuck: map[*client]struct{}{}, failed: map[scope.Facts]struct{}{},
+		stuck: map[*client]struct{}{}, failed: map[scope.Facts]struct{}{}, askers: map[xdstype.Type]int{},
 	}
 }
 

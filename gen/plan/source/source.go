@@ -43,9 +43,9 @@ type Source interface {
 	// Advance makes a Part out of the one of from: another Snapshot for the same Scope, or the same Snapshot for
 	// another Scope. hosts are those of which services or endpoints may differ. It returns old if nothing does.
 	Advance(old Part, from, to At, hosts iter.Seq[string]) Part
-	// Follow makes a Part out of one where everything differs that makes is another one than was, and nothing else. Many
-	// calls in turn have the same was and is.
-	Follow(old, was, is Part) Part
+	// Follow returns what makes a Part out of one where everything differs that makes is another one than was, and
+	// nothing else.
+	Follow(was, is Part) func(old Part) Part
 	// Sizes are how much it keeps, by the noun.
 	Sizes() map[string]int
 }
