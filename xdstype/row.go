@@ -15,6 +15,7 @@ const (
 	Endpoint
 	Listener
 	Route
+	NameTable
 
 	// NumStandard is how many standard rows there are.
 	NumStandard = iota
@@ -25,10 +26,11 @@ const (
 
 // The URLs of the standard rows.
 const (
-	ClusterURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	EndpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	ListenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	RouteURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	ClusterURL   = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	EndpointURL  = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	ListenerURL  = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	RouteURL     = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	NameTableURL = "type.googleapis.com/istio.networking.nds.v1.NameTable"
 )
 
 // Row is what is to be known about one type.

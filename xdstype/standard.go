@@ -34,6 +34,13 @@ func standard() [NumStandard]Row {
 			Parts:  Parts{Noun: "virtual host", Field: 2, Names: [2]protowire.Number{1}},
 			Errors: Errors{NameField: "name"},
 		},
+		NameTable: {
+			URL: NameTableURL, Short: "NDS", Noun: "name table",
+			// The one resource has no name, and replaces the one before: a response without it would never be answered,
+			// and would clear nothing. Where there are no names it is there, and empty.
+			OnDemand: true, Wildcard: true, Removal: Last,
+			Follows: Listener, Warms: None, Mentions: None,
+		},
 	}
 }
 

@@ -28,7 +28,7 @@ func TestStandardRows(t *testing.T) {
 		}
 		short[row.Short], noun[row.Noun] = true, true
 	}
-	for typ, want := range []string{"CDS", "EDS", "LDS", "RDS"} {
+	for typ, want := range []string{"CDS", "EDS", "LDS", "RDS", "NDS"} {
 		if got := xdstype.Type(typ).String(); got != want {
 			t.Errorf("type %d is %s, want %s", typ, got, want)
 		}

@@ -66,7 +66,7 @@ func (m *meshMachine) attachApp(namespace, app string, kind int) {
 		p.Traits.Type = value.Proxyless
 	}
 	m.proxies[m.nextID] = p
-	m.planner.Attach(m.nextID, p)
+	m.connect(p)
 }
 
 // checkShared: a chunk of a member that has what a chunk of the outsider has is that chunk.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"path"
 	"reflect"
 	"strings"
 	"testing"
@@ -35,6 +36,10 @@ func TestSizesKnowEveryTable(t *testing.T) {
 		}
 	}
 	look("", reflect.TypeFor[Tables]())
+	for _, s := range NewTables().sources.all {
+		typ := reflect.TypeOf(s).Elem()
+		look(path.Base(typ.PkgPath()), typ)
+	}
 	if n != len(sizes) {
 		t.Errorf("Sizes tells of %d tables, there are %d", len(sizes), n)
 	}

@@ -246,7 +246,7 @@ func (m *meshMachine) proxy(t *rapid.T) {
 	p.Traits.Type = rapid.SampledFrom([]value.NodeType{value.SidecarProxy, value.SidecarProxy, value.Router,
 		value.Proxyless}).Draw(t, "type")
 	m.proxies[m.nextID] = p
-	m.planner.Attach(m.nextID, p)
+	m.connect(p)
 }
 
 // checkSome is check after every fifth change: a planner that starts now costs more than all of them. Each change is
@@ -260,6 +260,18 @@ func (m *meshMachine) checkSome(t *rapid.T) {
 	m.check(t)
 }
 
+// connect attaches a proxy, which may ask for the name table once it is answered.
+func (m *meshMachine) connect(p *proxy.Proxy) {
+	m.planner.Attach(m.nextID, p)
+	if resolves(m.nextID) {
+		_ = m.planner.Barrier(context.Background())
+		m.planner.Want(m.nextID, xdstype.NameTable)
+	}
+}
+
+// resolves reports whether a proxy asks for the name table: a few do, so that at times nobody does.
+func resolves(id uint64) bool { return id%5 == 0 }
+
 // check holds every proxy's ResourceSet against that of a planner which starts now.
 func (m *meshMachine) check(t *rapid.T) {
 	fresh := newRecorder()
@@ -272,6 +284,14 @@ func (m *meshMachine) check(t *rapid.T) {
 	state := m.state
 	snapshottest.Apply(builder, &state)
 	m.settle(t)
+	if err := planner.Barrier(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for id := range m.proxies {
+		if resolves(id) {
+			planner.Want(id, xdstype.NameTable)
+		}
+	}
 	if err := planner.Barrier(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -344,6 +364,7 @@ func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]str
 	add("cluster", w.Sections.Of(xdstype.Cluster))
 	add("listener", w.Sections.Of(xdstype.Listener))
 	add("route", w.Sections.Of(xdstype.Route))
+	add("name table", w.Sections.Of(xdstype.NameTable))
 	for name, a := range w.Assignments.All() {
 		out["endpoints "+name] = entryVersion(a.Entry(t))
 		if !slices.Contains(w.AssignmentsOf(a.Service), a) {

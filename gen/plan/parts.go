@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/nametable"
 	"github.com/pilotd/pilotd/gen/plan/source"
 	"github.com/pilotd/pilotd/xdstype"
 )
@@ -17,7 +18,7 @@ type sources struct {
 	idle xdstype.Set
 }
 
-func newSources(*checked.Faults) sources { return sourcesOf() }
+func newSources(f *checked.Faults) sources { return sourcesOf(nametable.New(f)) }
 
 // sourcesOf are those Sources, of which nobody asks for anything yet.
 func sourcesOf(all ...source.Source) sources {

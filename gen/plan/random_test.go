@@ -35,6 +35,8 @@ func randomService(t *rapid.T, k value.ServiceKey, meta value.Meta) *value.Servi
 		s.Headless, s.Resolution = true, value.Passthrough
 	} else if s.Registry == value.RegistryExternal && rapid.Bool().Draw(t, "range") {
 		s.Addresses = append(s.Addresses, pick(t, "range", "10.96.0.0/24", "10.97.0.0/16"))
+	} else if s.Registry == value.RegistryExternal && rapid.Bool().Draw(t, "allocated") {
+		s.AutoAddresses = []string{"240.240.0.1", "2001:2::1"}
 	}
 	for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{80, 443, 8080, 9000}), 1, 3, rapid.ID[int]).Draw(t,
 		"ports") {
@@ -180,10 +182,13 @@ func egressHost(t *rapid.T) string {
 }
 
 func randomEndpoints(t *rapid.T, ns string) (out []*value.Endpoint) {
-	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", ServiceAccount: "cluster.local/ns/" + ns + "/sa/" +
-		pick(t, "account", "x", "y"), TLSMode: "istio"})
+	id := unique.Make(value.Identity{Namespace: ns, Workload: "w", Network: pick(t, "network", "", "", "far"),
+		Cluster: pick(t, "cluster", "Kubernetes", "Kubernetes", "other"), ServiceAccount: "cluster.local/ns/" + ns + "/sa/" +
+			pick(t, "account", "x", "y"), TLSMode: "istio"})
 	for i := range rapid.IntRange(0, 3).Draw(t, "endpoints") {
 		out = append(out, &value.Endpoint{Addresses: []string{fmt.Sprint("10.0.0.", i+1)}, Weight: 1, Identity: id,
+			HostName: fmt.Sprint("pod-", i), SubDomain: pick(t, "subdomain", "", "one"),
+			Health: rapid.SampledFrom([]value.Health{value.Healthy, value.Healthy, value.Unhealthy}).Draw(t, "health"),
 			Labels: value.Labels{"version": "v1", "app": pick(t, "endpoint's app", "one", "two")},
 			Ports: []value.EndpointPort{{Name: "p80",
 				Port: uint32(rapid.SampledFrom([]int{80, 8080}).Draw(t, "endpoint port"))},

@@ -194,9 +194,10 @@ func TestReplacedClientsHaveNothing(t *testing.T) {
 			before := w.fleet.Counts()
 			w.fleet.Replace(0, spec(t, "other"))
 			w.expect(0, 2, 2, 1)
-			for of, c := range w.fleet.Counts() {
-				if c = c.Since(before[of]); of < xdstype.NumStandard && c.Messages != 1 {
-					t.Errorf("%s: %+v", xdstype.Type(of), c)
+			after := w.fleet.Counts()
+			for of, row := range xdstype.Standard().Rows() {
+				if c := after[of].Since(before[of]); !row.OnDemand && c.Messages != 1 {
+					t.Errorf("%s: %+v", row.Short, c)
 				}
 			}
 			if w.ended[0]+w.ended[1] != 0 {

@@ -130,7 +130,7 @@ func (c *client) receive(b []byte) []ads.Request {
 	out := []ads.Request{{TypeURL: r.TypeUrl, Version: r.VersionInfo, Nonce: r.Nonce,
 		Names: c.names(c.asked[r.TypeUrl])}}
 	if r.TypeUrl == xdstype.ClusterURL && !seen {
-		out = append(out, ads.Request{TypeURL: xdstype.ListenerURL})
+		out = append(out, c.firstListeners()...)
 	}
 	return c.warm(append(out, c.follow(r.TypeUrl)...))
 }
@@ -153,9 +153,19 @@ func (c *client) receiveDelta(b []byte) []ads.Request {
 	c.tell(deltaResponse(r, b))
 	out := []ads.Request{{Delta: true, TypeURL: r.TypeUrl, Nonce: r.Nonce}}
 	if r.TypeUrl == xdstype.ClusterURL && !seen {
-		out = append(out, ads.Request{Delta: true, TypeURL: xdstype.ListenerURL})
+		out = append(out, c.firstListeners()...)
 	}
 	return c.warm(append(out, c.follow(r.TypeUrl)...))
+}
+
+// firstListeners asks for listeners and, if the agent beside the client answers DNS queries, in the same instant for
+// the name table.
+func (c *client) firstListeners() []ads.Request {
+	out := []ads.Request{{Delta: c.delta, TypeURL: xdstype.ListenerURL}}
+	if c.node.GetMetadata().GetFields()["DNS_CAPTURE"].GetBoolValue() {
+		out = append(out, ads.Request{Delta: c.delta, TypeURL: xdstype.NameTableURL})
+	}
+	return out
 }
 
 // tell notes a response; the caller holds mu.

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotd/pilotd/ingest"
+	ndsv1 "github.com/pilotd/pilotd/proto/nds/v1"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
@@ -82,7 +83,7 @@ func nodeOf(i int) *corev3.Node {
 	if i%5 == 4 {
 		kind, ns, app = "router", "istio-system", "gateway"
 	}
-	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": ns, "CLUSTER_ID": "Kubernetes",
+	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": ns, "CLUSTER_ID": "Kubernetes", "DNS_CAPTURE": i%2 == 0,
 		"LABELS": map[string]any{"app": app, "own": fmt.Sprint(i)}})
 	n := &corev3.Node{Id: fmt.Sprintf("%s~10.10.0.%d~pod-%d.%s~%s.svc.cluster.local", kind, i%7+1, i%7+1, ns, ns),
 		Metadata: md}
@@ -227,7 +228,8 @@ func readable(key, b string) string {
 	kind, _, _ := strings.Cut(key, " ")
 	m := map[string]proto.Message{"Cluster": &clusterv3.Cluster{},
 		"ClusterLoadAssignment": &endpointv3.ClusterLoadAssignment{},
-		"Listener":              &listenerv3.Listener{}, "RouteConfiguration": &routev3.RouteConfiguration{}}[kind]
+		"Listener":              &listenerv3.Listener{}, "RouteConfiguration": &routev3.RouteConfiguration{},
+		"NameTable": &ndsv1.NameTable{}}[kind]
 	if err := proto.Unmarshal([]byte(b), m); err != nil {
 		return err.Error()
 	}

@@ -70,7 +70,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 // known bounds the label of types that are not served: a client can ask for any.
 func known(url string) string {
 	switch name := url[strings.LastIndexByte(url, '.')+1:]; name {
-	case "Secret", "NameTable", "TypedExtensionConfig", "ProxyConfig", "HealthInformation", "Address", "Workload",
+	case "Secret", "TypedExtensionConfig", "ProxyConfig", "HealthInformation", "Address", "Workload",
 		"Authorization", "ScopedRouteConfiguration", "VirtualHost", "Runtime", "Bootstrap":
 		return name
 	}

@@ -14,6 +14,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
+	ndsv1 "github.com/pilotd/pilotd/proto/nds/v1"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -74,6 +75,8 @@ func resourceName(m proto.Message) string {
 		return m.Name
 	case *routev3.RouteConfiguration:
 		return m.Name
+	case *ndsv1.NameTable:
+		return ""
 	}
 	panic(fmt.Sprintf("%T", m))
 }

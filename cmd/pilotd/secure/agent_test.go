@@ -33,7 +33,6 @@ import (
 
 // Names of types that agents ask for and that are not Envoy's.
 const (
-	nameTable   = "type.googleapis.com/istio.networking.nds.v1.NameTable"
 	proxyConfig = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"
 	secrets     = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 	extension   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
@@ -324,7 +323,7 @@ func agentColdStart(h *house) {
 	defer s.close()
 	s.send(&discoveryv3.DeltaDiscoveryRequest{Node: node("sidecar", "shop", "web"), TypeUrl: xdstype.ClusterURL})
 	s.next(xdstype.ClusterURL)
-	for _, url := range []string{xdstype.ListenerURL, nameTable, proxyConfig, health} { // in the same instant
+	for _, url := range []string{xdstype.ListenerURL, xdstype.NameTableURL, proxyConfig, health} { // in the same instant
 		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url})
 	}
 	for { // the name table may come before or after
@@ -332,7 +331,7 @@ func agentColdStart(h *house) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if r.TypeUrl != xdstype.ListenerURL && r.TypeUrl != nameTable || len(r.Resources) == 0 {
+		if r.TypeUrl != xdstype.ListenerURL && r.TypeUrl != xdstype.NameTableURL || len(r.Resources) == 0 {
 			h.t.Error("an answer that is never ACKed:", r.TypeUrl, len(r.Resources))
 		}
 		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce})
@@ -382,7 +381,7 @@ func agentReconnect(h *house) {
 	s.send(&discoveryv3.DeltaDiscoveryRequest{Node: n, TypeUrl: xdstype.ClusterURL, InitialResourceVersions: had})
 	for _, r := range []*discoveryv3.DeltaDiscoveryRequest{
 		{TypeUrl: xdstype.ListenerURL, InitialResourceVersions: map[string]string{"virtualOutbound": ""}},
-		{TypeUrl: nameTable},
+		{TypeUrl: xdstype.NameTableURL},
 	} {
 		s.send(r)
 	}
@@ -410,7 +409,7 @@ func agentRefuses(h *house) {
 	defer s.close()
 	s.send(&discoveryv3.DeltaDiscoveryRequest{Node: node("sidecar", "shop", "web"), TypeUrl: xdstype.ClusterURL})
 	s.next(xdstype.ClusterURL)
-	for _, url := range []string{extension, xdstype.RouteURL, nameTable} {
+	for _, url := range []string{extension, xdstype.RouteURL, xdstype.NameTableURL} {
 		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResponseNonce: "none",
 			ErrorDetail: &statuspb.Status{Code: 13, Message: "cannot decode"}})
 	}
