@@ -52,6 +52,7 @@ type client struct {
 	due      time.Time // when the timer is set for
 	limit    time.Time // when its Debt ends in any case; zero for never
 	timer    prioqueue.Position
+	besides  int // bytes of answers for types that are not served, since all that was sent had left the process
 }
 
 // mail is what has come for a client and the worker has not taken yet: of each sort the newest.

@@ -218,14 +218,23 @@ func (w *worker) setTimer(m *client) {
 	w.timers.set(m, at)
 }
 
-// send sends a response. The answer for a type that is not served waits for no ACK; a client that does not read is not
-// sent it.
+// maxBesides bounds the bytes of answers for types that are not served which a client has been sent and may not have
+// read.
+const maxBesides = 8 << 10
+
+// send sends a response. The answer for a type that is not served waits for no ACK, so that a client that does not read
+// is sent no more than maxBesides of them; the others are lost.
 func (w *worker) send(m *client, e ads.Effect, at time.Time) {
 	_, served := w.shards.opts.Types.Of(e.TypeURL)
-	if !served && m.backlogged() {
-		return
-	}
 	r := w.response(e.Batch)
+	if !served {
+		if !m.backlogged() {
+			m.besides = 0
+		}
+		if m.besides += r.Len(); m.besides > maxBesides {
+			return
+		}
+	}
 	m.stream.Send(e.TypeURL, r)
 	w.stats.sent.Add(1)
 	w.given += r.Len()
