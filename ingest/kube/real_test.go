@@ -81,10 +81,10 @@ func TestRealServer(t *testing.T) {
 	cluster.Apply(realVS("x", "x.com"))
 	r.Until(t, "an object of a kind that came later", hosts("x", "x.com"))
 
-	policy := value.ObjectKey{Kind: value.KindOf("security.istio.io", "AuthorizationPolicy"), Namespace: "app", Name: "deny"}
-	cluster.Apply("apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: deny, namespace: app}\nspec: {action: DENY}\n")
+	unserved := value.ObjectKey{Kind: value.KindOf("telemetry.istio.io", "Telemetry"), Namespace: "app", Name: "logs"}
+	cluster.Apply("apiVersion: telemetry.istio.io/v1\nkind: Telemetry\nmetadata: {name: logs, namespace: app}\nspec: {accessLogging: [{disabled: true}]}\n")
 	r.Until(t, "an object of a kind that is not served", func(told *sinktest.Told) bool {
-		return told.Objects[policy].Object == any(ingest.NotServed{})
+		return told.Objects[unserved].Object == any(ingest.NotServed{})
 	})
 
 	pod := value.ObjectKey{Kind: value.KindPod, Namespace: "app", Name: "web-1"}
