@@ -302,8 +302,7 @@ func tokenAnswers(t *testing.T, signer issuer, ask func(token string) (int, http
 		"expired": {signer.token(t, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}),
 			http.StatusUnauthorized},
 		"no token at all": {"nonsense", http.StatusUnauthorized},
-		"cut off": {strings.TrimRight(signer.token(t, nil), "abcdefghijklmnopqrstuvwxyz") + "x",
-			http.StatusUnauthorized},
+		"cut off": {cutOff(signer.token(t, nil)), http.StatusUnauthorized},
 	} {
 		status, header := ask(c.token)
 		if status != c.want {
@@ -314,3 +313,6 @@ func tokenAnswers(t *testing.T, signer issuer, ask func(token string) (int, http
 		}
 	}
 }
+
+// cutOff is a token without the last bytes of its signature. One character less might be the same signature.
+func cutOff(token string) string { return token[:len(token)-20] }

@@ -2,13 +2,13 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -49,10 +49,10 @@ type partsMerge struct {
 	groups     map[string]*assignmentGroup
 }
 
-// keepFirst puts what is not there yet.
-func keepFirst[V comparable](e *chunked.Edits[V], name string, v V) {
-	if _, ok := (*e)[name]; !ok {
-		e.Put(name, v)
+// keepFirst puts a resource unless it is left out, or one of its name is there.
+func keepFirst(e *section.Edits, r *encodecache.Entry) {
+	if _, ok := (*e)[r.Name()]; !ok && !r.Absent() {
+		section.Put(e, r)
 	}
 }
 
@@ -83,7 +83,7 @@ func (m *partsMerge) clusters(part *scope.Scope, svc *value.Service) {
 	m.namespaces[svc.Host] = svc.Namespace
 	clusters, assignments := m.tables.ClustersOf(m.known.Snapshot, part, svc)
 	for _, c := range clusters {
-		keepFirst(&m.edits.clusters, c.Name(), c)
+		keepFirst(&m.edits.clusters, c)
 	}
 	for _, a := range assignments {
 		if _, ok := m.edits.assignments[a.Name]; ok {
@@ -124,7 +124,7 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 	}
 	slices.SortStableFunc(ports, v.Before)
 	if l := v.Listener(at, number, ports); l != nil {
-		keepFirst(&m.edits.listeners, l.Name(), l)
+		keepFirst(&m.edits.listeners, l)
 	}
 	if scope.Routable(declared.Protocol) {
 		m.routes(part, number)
@@ -139,7 +139,7 @@ func (m *partsMerge) routes(part *scope.Scope, number int) {
 			list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f})
 		}
 	}
-	keepFirst(&m.edits.routes, fmt.Sprint(number), m.tables.RouteConfiguration(m.known.Snapshot, part, number,
+	keepFirst(&m.edits.routes, m.tables.RouteConfiguration(m.known.Snapshot, part, number,
 		outbound.VirtualHosts{}.Apply(list)))
 }
 
@@ -150,7 +150,7 @@ func (m *partsMerge) listenForRest(part *scope.Scope, services []*value.Service)
 	ports := map[int]struct{}{}
 	add := func(list []*encodecache.Entry) {
 		for _, l := range list {
-			keepFirst(&m.edits.listeners, l.Name(), l)
+			keepFirst(&m.edits.listeners, l)
 		}
 	}
 	slices.SortFunc(services, func(a, b *value.Service) int { return cmp.Compare(a.Host, b.Host) })
@@ -167,9 +167,9 @@ func (m *partsMerge) listenForRest(part *scope.Scope, services []*value.Service)
 		touch: scope.Everything(m.known, sc)}
 	m.tables.moveSniffed(rest)
 	m.tables.moveRoutes(rest)
-	for name, r := range rest.edits.routes {
+	for _, r := range rest.edits.routes {
 		if r != nil {
-			keepFirst(&m.edits.routes, name, r)
+			keepFirst(&m.edits.routes, r)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
@@ -15,9 +16,31 @@ import (
 )
 
 // egressOf returns what a Sidecar with that spec has outbound, by name: clusters, listeners, route configurations with
-// the hosts of their virtual hosts. There are web and db in shop, api in far, all with HTTP at port 80, and db with TCP
-// at port 5432.
+// the hosts of their virtual hosts. The services are those of egressBase.
 func egressOf(t *testing.T, spec string, interception value.Interception) (clusters, listeners, routes []string) {
+	base := egressBase(t, NewTables(), spec, interception)
+	for name := range base.clusters.All() {
+		if strings.HasPrefix(name, "outbound|") {
+			clusters = append(clusters, strings.TrimPrefix(name, "outbound|"))
+		}
+	}
+	for name := range base.listeners.All() {
+		listeners = append(listeners, name)
+	}
+	for name, r := range base.routes.All() {
+		for line := range strings.Lines(listed(t, r)) {
+			if host, domains, ok := strings.Cut(strings.TrimSpace(line), " ["); ok && domains != "*]" {
+				name += " " + host
+			}
+		}
+		routes = append(routes, name)
+	}
+	return clusters, listeners, routes
+}
+
+// egressBase makes the base of a Sidecar with that spec. There are web and db in shop, api in far, all with HTTP at
+// port 80, and db with TCP at port 5432.
+func egressBase(t *testing.T, tables *Tables, spec string, interception value.Interception) *base {
 	b := &snapshottest.Batch{Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}}
 	for i, host := range []string{"web.shop", "db.shop", "api.far"} {
 		_, ns, _ := strings.Cut(host, ".")
@@ -37,24 +60,29 @@ func egressOf(t *testing.T, spec string, interception value.Interception) (clust
 	s := &value.Sidecar{Meta: value.Meta{Namespace: "shop", Name: "s"}, SidecarSettings: istio.Sidecar(object)}
 	f := scope.Facts{Namespace: "shop", Sidecar: s, Traits: value.Traits{IPv4: true, Filters: value.AllFilters,
 		Interception: interception}}
-	base := NewTables().newBase(builder.View().Snapshot, f, value.Labels{})
-	for name := range base.clusters.All() {
-		if strings.HasPrefix(name, "outbound|") {
-			clusters = append(clusters, strings.TrimPrefix(name, "outbound|"))
+	return tables.newBase(builder.View().Snapshot, f, value.Labels{})
+}
+
+// TestEgressLeavesOutWhatIsLeftOut: of a service whose cluster can't be made, a Sidecar with a port of its own has
+// nothing empty in its place.
+func TestEgressLeavesOutWhatIsLeftOut(t *testing.T) {
+	tables := NewTables()
+	tables.faults.Hook(func(unit any) {
+		if k, ok := unit.(gen.ClusterKey); ok && k.Service.Host == "db.shop" {
+			panic("as asked")
 		}
-	}
-	for name := range base.listeners.All() {
-		listeners = append(listeners, name)
-	}
-	for name, r := range base.routes.All() {
-		for line := range strings.Lines(listed(t, r)) {
-			if host, domains, ok := strings.Cut(strings.TrimSpace(line), " ["); ok && domains != "*]" {
-				name += " " + host
-			}
+	})
+	base := egressBase(t, tables, "egress: [{port: {number: 80, protocol: HTTP, name: http}, hosts: ['./*']}]", 0)
+	clusters := 0
+	for name, c := range base.clusters.All() {
+		if c.Size() == 0 || strings.HasSuffix(name, "|db.shop") {
+			t.Errorf("cluster %q has %d bytes", name, c.Size())
 		}
-		routes = append(routes, name)
+		clusters++
 	}
-	return clusters, listeners, routes
+	if _, ok := base.clusters.Get("outbound|80||web.shop"); !ok {
+		t.Error("the other service is missing among", clusters)
+	}
 }
 
 // TestEgressListeners: each listener of a Sidecar's egress has what it imports, where it says, and nothing of what
