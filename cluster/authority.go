@@ -117,13 +117,13 @@ func (a *Authority) take(ctx context.Context) error {
 		}
 		m, ok, err := ca.FromData(s.Data)
 		if err != nil {
-			return fmt.Errorf("Secret %s: %w", w.key, err)
+			return fmt.Errorf("the Secret %s: %w", w.key, err)
 		}
 		if !ok {
 			continue
 		}
 		if err := a.o.Keeper.Take(m); err != nil {
-			return fmt.Errorf("Secret %s: %w", w.key, err)
+			return fmt.Errorf("the Secret %s: %w", w.key, err)
 		}
 		return nil
 	}
@@ -149,9 +149,9 @@ func (a *Authority) make(ctx context.Context) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		// One without a key, or one whose event is on its way.
-		return fmt.Errorf("Secret %s/%s is there, and has no key yet", a.o.Namespace, ownSecret)
+		return fmt.Errorf("the Secret %s/%s is there, and has no key yet", a.o.Namespace, ownSecret)
 	case err != nil:
-		return fmt.Errorf("Secret %s/%s cannot be made: %w", a.o.Namespace, ownSecret, err)
+		return fmt.Errorf("the Secret %s/%s cannot be made: %w", a.o.Namespace, ownSecret, err)
 	}
 	a.o.Log.Info("a certificate authority was made", "secret", a.o.Namespace+"/"+ownSecret)
 	return nil
@@ -187,7 +187,7 @@ func (a *Authority) renew(ctx context.Context) error {
 	}
 	s.Data = m.Data()
 	if _, err := a.api.core.Secrets(a.o.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("Secret %s: %w", a.own.key, err)
+		return fmt.Errorf("the Secret %s: %w", a.own.key, err)
 	}
 	a.o.Log.Info("the root was renewed", "secret", a.own.key)
 	return nil

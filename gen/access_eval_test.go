@@ -150,12 +150,14 @@ func identifies(t testing.TB, p *rbacpb.Principal, a asked) bool {
 		v, ok := a.headers[r.Header.GetName()]
 		return ok && (r.Header.GetPresentMatch() || matches(t, r.Header.GetStringMatch(), v))
 	case *rbacpb.Principal_Metadata:
+		//lint:ignore SA1019 what is sent
+		m := r.Metadata
 		var v any = map[string]any{"payload": a.claims}
-		for _, s := range r.Metadata.GetPath() {
+		for _, s := range m.GetPath() {
 			inner, _ := v.(map[string]any)
 			v = inner[s.GetKey()]
 		}
-		return valueMatches(t, r.Metadata.GetValue(), v)
+		return valueMatches(t, m.GetValue(), v)
 	}
 	t.Fatalf("principal %v", p)
 	return false

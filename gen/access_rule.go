@@ -85,8 +85,9 @@ func (m *accessMaker) permission(c value.AccessCondition, values []string) *rbac
 				any = append(any, stringValue(affix(v)))
 			}
 		}
-		return &rbacpb.Permission{Rule: &rbacpb.Permission_Metadata{Metadata: metadataMatch(orValue(any), c.Path[0],
-			c.Path[1])}}
+		m := metadataMatch(orValue(any), c.Path[0], c.Path[1])
+		//lint:ignore SA1019 istiod sends this one, and proxies of all versions know it
+		return &rbacpb.Permission{Rule: &rbacpb.Permission_Metadata{Metadata: m}}
 	}
 	var or []*rbacpb.Permission
 	for _, v := range values {
@@ -314,8 +315,9 @@ func claim(path, values []string) *rbacpb.Principal {
 
 // tokenPrincipal matches a claim of the token that the request was authenticated by.
 func tokenPrincipal(m *matcherpb.ValueMatcher, path ...string) *rbacpb.Principal {
-	return &rbacpb.Principal{Identifier: &rbacpb.Principal_Metadata{
-		Metadata: metadataMatch(m, tokenFilter, append([]string{tokenPayload}, path...)...)}}
+	match := metadataMatch(m, tokenFilter, append([]string{tokenPayload}, path...)...)
+	//lint:ignore SA1019 istiod sends this one, and proxies of all versions know it
+	return &rbacpb.Principal{Identifier: &rbacpb.Principal_Metadata{Metadata: match}}
 }
 
 // Where the filter for tokens leaves what it finds.
