@@ -302,7 +302,7 @@ func tokenAnswers(t *testing.T, signer issuer, ask func(token string) (int, http
 		"expired": {signer.token(t, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}),
 			http.StatusUnauthorized},
 		"no token at all": {"nonsense", http.StatusUnauthorized},
-		"cut off": {cutOff(signer.token(t, nil)), http.StatusUnauthorized},
+		"cut off":         {cutOff(signer.token(t, nil)), http.StatusUnauthorized},
 	} {
 		status, header := ask(c.token)
 		if status != c.want {

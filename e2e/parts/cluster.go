@@ -68,7 +68,7 @@ func (c *Cluster) InstallCRDs() {
 	Eventually(c.t, "the CRDs are served", func() error {
 		c.mapping.Reset()
 		for kind, version := range map[string]string{"VirtualService": "networking.istio.io/v1",
-			"AuthorizationPolicy": "security.istio.io/v1"} {
+			"AuthorizationPolicy": "security.istio.io/v1", "Telemetry": "telemetry.istio.io/v1"} {
 			if _, err := c.resource(&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": "default"},
 			}}); err != nil {
