@@ -435,6 +435,7 @@ func agentClaims(h *house) {
 		s.send(&discoveryv3.DeltaDiscoveryRequest{Node: n, TypeUrl: xdstype.ClusterURL})
 		s.ends(codes.PermissionDenied)
 	}
+	synctest.Wait() // a client may know of its end before it is counted
 	if n := h.streams.Streams.Stats().Refused[9]; n != 3 {
 		h.t.Errorf("%d are counted", n)
 	}
