@@ -224,16 +224,7 @@ spec:
   - {issuer: "https://issuer", audiences: [web], jwks: '%s', outputClaimToHeaders: [{header: x-sub, claim: sub}]}
   - {issuer: "https://nobody"}
 `, signer.keys(t)))
-	spec := parts.EnvoySpec{Kind: parts.Sidecar, Protocol: parts.Delta, XDS: w.pilotd.Address(), Secrets: w.secrets}
-	server := w.network.Pod(t, securePod().ip)
-	parts.StartEcho(t, server, ":8080", "secure")
-	spec.Workload = securePod().workload()
-	inbound := parts.StartEnvoy(t, server, spec)
-	client := w.network.Pod(t, clientDelta().ip)
-	spec.Workload = clientDelta().workload()
-	outbound := parts.StartEnvoy(t, client, spec)
-	inbound.AwaitReady()
-	outbound.AwaitReady()
+	client, envoys := w.securePair(t, parts.Delta, map[string]string{"8080": "secure"})
 
 	clients := map[bool]*http.Client{true: client.Client(), false: w.network.Pod(t, outsider().ip).Client()}
 	ask := func(mesh bool, path string, headers ...string) (parts.Answer, error) {
@@ -280,7 +271,7 @@ spec:
 			t.Errorf("%s: %d %v, want %d", path, a.Status, err, want)
 		}
 	}
-	for _, e := range []*parts.Envoy{inbound, outbound} {
+	for _, e := range envoys {
 		if err := e.NothingRefused(); err != nil {
 			t.Error(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +30,8 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/inject"
 	"github.com/pilotd/pilotd/inject/admission"
+	"github.com/pilotd/pilotd/inject/injecttest"
+	"github.com/pilotd/pilotd/transcript"
 )
 
 // TestWebhook has an API server ask the webhook about each of the recorded pods. What it stores is what istiod's
@@ -42,10 +42,6 @@ func TestWebhook(t *testing.T) {
 	t.Cleanup(hook.Close)
 	c.Apply(injectedNamespace + webhookConfiguration(hook, "/inject"))
 	pods := podClient(t, c)
-	files, err := filepath.Glob("../inject/testdata/pods/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no pods", err)
-	}
 	parts.Eventually(t, "the webhook is asked", func() error {
 		created, err := create(pods.Namespace("shop"), []byte(plainPod))
 		if err == nil && len(created.Spec.Containers) != 2 {
@@ -53,26 +49,20 @@ func TestWebhook(t *testing.T) {
 		}
 		return err
 	})
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := create(pods.Namespace("shop"), archive.Files[0].Data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			recorded := strings.ReplaceAll(string(archive.Files[1].Data), "namespace: shop", "namespace: past")
-			want, err := create(pods.Namespace("past"), []byte(recorded))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(withoutDefaults(t, want), withoutDefaults(t, got)); d != "" {
-				t.Errorf("-recorded +injected\n%s", d)
-			}
-		})
-	}
+	transcript.Each(t, "../inject/testdata/pods/*.txtar", func(t *testing.T, archive *transcript.File) {
+		got, err := create(pods.Namespace("shop"), archive.Files[0].Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded := strings.ReplaceAll(string(archive.Files[1].Data), "namespace: shop", "namespace: past")
+		want, err := create(pods.Namespace("past"), []byte(recorded))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(withoutDefaults(t, want), withoutDefaults(t, got)); d != "" {
+			t.Errorf("-recorded +injected\n%s", d)
+		}
+	})
 	t.Run("refused", func(t *testing.T) {
 		_, err := create(pods.Namespace("shop"), []byte(strings.Replace(plainPod, "labels: {",
 			`annotations: {sidecar.istio.io/proxyCPU: lots}, labels: {`, 1)))
@@ -172,19 +162,8 @@ spec: {containers: [{name: app, image: a}]}
 `
 
 func newWebhook(t *testing.T) http.Handler {
-	values, err := os.ReadFile("../inject/testdata/values.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("../inject/testdata/mesh.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mesh, err := ingest.ParseMesh(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := inject.New(inject.Settings{Values: string(values), Mesh: mesh,
+	values, mesh := injecttest.Settings(t)
+	in, err := inject.New(inject.Settings{Values: values, Mesh: mesh,
 		DefaultProxy: ingest.DefaultMesh().GetDefaultConfig()})
 	if err != nil {
 		t.Fatal(err)
@@ -281,13 +260,5 @@ func withoutDefaults(t *testing.T, pod *corev1.Pod) map[string]any {
 			}
 		}
 	}
-	text, err := json.Marshal(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]any{}
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return injecttest.Map(t, pod)
 }

@@ -30,18 +30,7 @@ func TestMutualTLS(t *testing.T) {
 }
 
 func mutualTLS(t *testing.T, w *world, protocol parts.Protocol) {
-	spec := parts.EnvoySpec{Kind: parts.Sidecar, Protocol: protocol, XDS: w.pilotd.Address(), Secrets: w.secrets}
-
-	server := w.network.Pod(t, securePod().ip)
-	parts.StartEcho(t, server, ":8080", "secure")
-	spec.Workload = securePod().workload()
-	inbound := parts.StartEnvoy(t, server, spec)
-
-	client := w.network.Pod(t, clientDelta().ip)
-	spec.Workload = clientDelta().workload()
-	outbound := parts.StartEnvoy(t, client, spec)
-	inbound.AwaitReady()
-	outbound.AwaitReady()
+	client, envoys := w.securePair(t, protocol, map[string]string{"8080": "secure"})
 
 	const identity = "URI=spiffe://cluster.local/ns/shop/sa/default"
 	parts.Eventually(t, "the server's Envoy sees the client's certificate", func() error {
@@ -63,7 +52,7 @@ func mutualTLS(t *testing.T, w *world, protocol parts.Protocol) {
 		}
 		return err
 	})
-	for _, e := range []*parts.Envoy{inbound, outbound} {
+	for _, e := range envoys {
 		if err := e.NothingRefused(); err != nil {
 			t.Error(err)
 		}

@@ -25,18 +25,8 @@ spec:
   mtls: {mode: STRICT}
   portLevelMtls: {8081: {mode: DISABLE}, 8082: {mode: PERMISSIVE}}
 `)
-	spec := parts.EnvoySpec{Kind: parts.Sidecar, Protocol: parts.Delta, XDS: w.pilotd.Address(), Secrets: w.secrets}
-	server := w.network.Pod(t, securePod().ip)
-	for _, port := range []string{"8080", "8081", "8082", "8083"} {
-		parts.StartEcho(t, server, ":"+port, "secure:"+port)
-	}
-	spec.Workload = securePod().workload()
-	inbound := parts.StartEnvoy(t, server, spec)
-	client := w.network.Pod(t, clientDelta().ip)
-	spec.Workload = clientDelta().workload()
-	outbound := parts.StartEnvoy(t, client, spec)
-	inbound.AwaitReady()
-	outbound.AwaitReady()
+	client, envoys := w.securePair(t, parts.Delta, map[string]string{"8080": "secure:8080", "8081": "secure:8081",
+		"8082": "secure:8082", "8083": "secure:8083"})
 
 	for port, mutual := range map[string]bool{"80": true, "81": false} {
 		parts.Eventually(t, "a client with an Envoy is answered at port "+port, func() error {
@@ -69,7 +59,7 @@ spec:
 			t.Errorf("a client without an Envoy is answered at port %s: %v", port, a)
 		}
 	}
-	for _, e := range []*parts.Envoy{inbound, outbound} {
+	for _, e := range envoys {
 		if err := e.NothingRefused(); err != nil {
 			t.Error(err)
 		}

@@ -62,6 +62,26 @@ func (w *world) sidecar(p pod, protocol parts.Protocol, xds string) caller {
 	}}
 }
 
+// securePair starts securePod, which answers at each port with a name, and a client, each with an Envoy. It returns the
+// client's pod and the Envoys when both are ready.
+func (w *world) securePair(t *testing.T, protocol parts.Protocol, names map[string]string) (*testnet.Pod,
+	[]*parts.Envoy) {
+	t.Helper()
+	spec := parts.EnvoySpec{Kind: parts.Sidecar, Protocol: protocol, XDS: w.pilotd.Address(), Secrets: w.secrets}
+	server := w.network.Pod(t, securePod().ip)
+	for port, name := range names {
+		parts.StartEcho(t, server, ":"+port, name)
+	}
+	spec.Workload = securePod().workload()
+	inbound := parts.StartEnvoy(t, server, spec)
+	client := w.network.Pod(t, clientDelta().ip)
+	spec.Workload = clientDelta().workload()
+	outbound := parts.StartEnvoy(t, client, spec)
+	inbound.AwaitReady()
+	outbound.AwaitReady()
+	return client, []*parts.Envoy{inbound, outbound}
+}
+
 // gateway starts a gateway pod; it is asked from outside the mesh.
 func (w *world) gateway(p pod, protocol parts.Protocol, xds string, from *testnet.Pod) caller {
 	w.t.Helper()

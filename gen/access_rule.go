@@ -56,19 +56,26 @@ func (m *accessMaker) skips(c value.AccessCondition) bool {
 	return true
 }
 
-func (m *accessMaker) permissions(conditions []value.AccessCondition) (out []*rbacpb.Permission) {
+// eachSide returns what matches the values of each condition, and what matches none of those that it excludes.
+// Conditions that cannot be asked for here are left out.
+func eachSide[T any](m *accessMaker, conditions []value.AccessCondition,
+	match func(value.AccessCondition, []string) *T, not func(*T) *T) (out []*T) {
 	for _, c := range conditions {
 		if m.skips(c) {
 			continue
 		}
-		if p := m.permission(c, c.Values); p != nil {
+		if p := match(c, c.Values); p != nil {
 			out = append(out, p)
 		}
-		if p := m.permission(c, c.NotValues); p != nil {
-			out = append(out, notPermission(p))
+		if p := match(c, c.NotValues); p != nil {
+			out = append(out, not(p))
 		}
 	}
 	return out
+}
+
+func (m *accessMaker) permissions(conditions []value.AccessCondition) []*rbacpb.Permission {
+	return eachSide(m, conditions, m.permission, notPermission)
 }
 
 // permission matches any of some values of an attribute of operations; nil if there are none.
@@ -124,19 +131,8 @@ func operationMatch(c value.AccessCondition, v string) *rbacpb.Permission {
 	return &rbacpb.Permission{Rule: &rbacpb.Permission_RequestedServerName{RequestedServerName: affix(v)}}
 }
 
-func (m *accessMaker) principals(conditions []value.AccessCondition) (out []*rbacpb.Principal) {
-	for _, c := range conditions {
-		if m.skips(c) {
-			continue
-		}
-		if p := m.principal(c, c.Values); p != nil {
-			out = append(out, p)
-		}
-		if p := m.principal(c, c.NotValues); p != nil {
-			out = append(out, notPrincipal(p))
-		}
-	}
-	return out
+func (m *accessMaker) principals(conditions []value.AccessCondition) []*rbacpb.Principal {
+	return eachSide(m, conditions, m.principal, notPrincipal)
 }
 
 // principal matches any of some values of an attribute of sources; nil if there are none.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/transcript"
 )
 
 var updateRoutes = flag.Bool("update-routes", false, "write the virtual hosts that come out into testdata/routes")
@@ -28,29 +27,17 @@ var updateRoutes = flag.Bool("update-routes", false, "write the virtual hosts th
 // settings: "port=80", "refused=01" (verdicts), "tls", "proxyless"; "virtualservice" is the spec, "rule HOST" a
 // DestinationRule's, "target HOST" an alias's host and "only HOST" a single port.
 func TestRoutes(t *testing.T) {
-	files, err := filepath.Glob("testdata/routes/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k := routesKey(t, a)
-			got := virtualHostJSON(t, k)
-			want := member(a, "virtualhost.json")
-			if *updateRoutes {
-				want.Data = got
-				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if !bytes.Equal(got, want.Data) {
-				t.Errorf("got\n%s\nwant\n%s", got, want.Data)
-			}
-		})
-	}
+	transcript.Each(t, "testdata/routes/*.txtar", func(t *testing.T, a *transcript.File) {
+		k := routesKey(t, a.Archive)
+		got := virtualHostJSON(t, k)
+		want := member(a.Archive, "virtualhost.json")
+		if *updateRoutes {
+			want.Data = got
+			a.Write(t)
+		} else if !bytes.Equal(got, want.Data) {
+			t.Errorf("got\n%s\nwant\n%s", got, want.Data)
+		}
+	})
 }
 
 func member(a *txtar.Archive, name string) *txtar.File {

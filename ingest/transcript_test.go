@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
+	"github.com/pilotd/pilotd/transcript"
 )
 
 var update = flag.Bool("update", false, "write what the Store says into the transcripts")
@@ -20,20 +18,10 @@ func testLog(testing.TB) *slog.Logger { return slog.New(slog.NewTextHandler(io.D
 // TestTranscripts runs each testdata file: every archive member "SOURCE/…" is one Apply of that source's objects; the
 // member "says" after it is what the Builder got, and what stands refused.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { transcript(t, file) })
-	}
+	transcript.Each(t, "testdata/*.txtar", runTranscript)
 }
 
-func transcript(t *testing.T, file string) {
-	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+func runTranscript(t *testing.T, a *transcript.File) {
 	k := newKeeper()
 	s := NewStore(k, quiet(t), "kube", "dir")
 	s.Synced("kube")
@@ -50,13 +38,11 @@ func transcript(t *testing.T, file string) {
 		if *update {
 			f.Data = []byte(got)
 		} else if want := string(f.Data); got != want {
-			t.Errorf("%s: after %s\n--- got\n%s--- want\n%s", file, a.Files[i-1].Name, got, want)
+			t.Errorf("after %s\n--- got\n%s--- want\n%s", a.Files[i-1].Name, got, want)
 		}
 	}
 	if *update {
-		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		a.Write(t)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"istio.io/api/annotation"
 	"istio.io/api/label"
+
+	"github.com/pilotd/pilotd/inject/injecttest"
 )
 
 // TestAnyPod injects pods at random under settings at random. Nothing panics; a pod that can be injected comes out the
@@ -43,7 +45,7 @@ func TestAnyPod(t *testing.T) {
 		if err != nil {
 			t.Fatal("injected again:", err)
 		}
-		if d := cmp.Diff(toAny(t, once.Pod), toAny(t, twice.Pod)); d != "" {
+		if d := cmp.Diff(injecttest.Map(t, once.Pod), injecttest.Map(t, twice.Pod)); d != "" {
 			t.Fatalf("injected again: -once +twice\n%s", d)
 		}
 	})
@@ -68,7 +70,7 @@ spec:
 
 // checkPatch applies the patch as an API server does, to a pod with a field that this build does not know.
 func checkPatch(t *rapid.T, before, after *corev1.Pod) {
-	raw := toAny(t, before)
+	raw := injecttest.Map(t, before)
 	raw["metadata"].(map[string]any)["fromTomorrow"] = "stays"
 	text, err := json.Marshal(raw)
 	if err != nil {
@@ -90,23 +92,11 @@ func checkPatch(t *rapid.T, before, after *corev1.Pod) {
 	if err := json.Unmarshal(patched, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := toAny(t, after)
+	want := injecttest.Map(t, after)
 	want["metadata"].(map[string]any)["fromTomorrow"] = "stays"
 	if d := cmp.Diff(want, got); d != "" {
 		t.Fatalf("patched: -want +got\n%s", d)
 	}
-}
-
-func toAny(t *rapid.T, pod *corev1.Pod) map[string]any {
-	text, err := json.Marshal(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]any{}
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func randomValues(t *rapid.T) string {

@@ -213,24 +213,7 @@ func saidByInterface(d *ast.FuncDecl) bool {
 	return d.Recv != nil && (d.Name.Name == "String" || d.Name.Name == "Error" || d.Name.Name == "Unwrap")
 }
 
-// exportedReceiver is true for functions, and for methods of exported types.
+// exportedReceiver reports whether a function is no method, or one of an exported type.
 func exportedReceiver(d *ast.FuncDecl) bool {
-	if d.Recv == nil {
-		return true
-	}
-	kind := d.Recv.List[0].Type
-	for {
-		switch k := kind.(type) {
-		case *ast.StarExpr:
-			kind = k.X
-		case *ast.IndexExpr:
-			kind = k.X
-		case *ast.IndexListExpr:
-			kind = k.X
-		case *ast.Ident:
-			return k.IsExported()
-		default:
-			return false
-		}
-	}
+	return d.Recv == nil || ast.IsExported(receiver(d))
 }

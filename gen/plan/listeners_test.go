@@ -3,8 +3,6 @@ package plan
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +27,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/transcript"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -42,31 +41,19 @@ var updateListeners = flag.Bool("update-listeners", false, "write the listeners 
 //	virtualservice   NAMESPACE/NAME AGE, then the spec; rule NAMESPACE/NAME and sidecar NAMESPACE/NAME likewise
 //	mesh             the mesh configuration
 func TestListeners(t *testing.T) {
-	files, err := filepath.Glob("testdata/listeners/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := describeListeners(t, newListenerMesh(t, a).listeners())
-			last := &a.Files[len(a.Files)-1]
-			if last.Name != "listeners" {
-				t.Fatalf("the last member is %q, not listeners", last.Name)
-			}
-			if *updateListeners {
-				last.Data = []byte(got)
-				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(last.Data) {
-				t.Errorf("got\n%swant\n%s", got, last.Data)
-			}
-		})
-	}
+	transcript.Each(t, "testdata/listeners/*.txtar", func(t *testing.T, a *transcript.File) {
+		got := describeListeners(t, newListenerMesh(t, a.Archive).listeners())
+		last := &a.Files[len(a.Files)-1]
+		if last.Name != "listeners" {
+			t.Fatalf("the last member is %q, not listeners", last.Name)
+		}
+		if *updateListeners {
+			last.Data = []byte(got)
+			a.Write(t)
+		} else if got != string(last.Data) {
+			t.Errorf("got\n%swant\n%s", got, last.Data)
+		}
+	})
 }
 
 // listenerMesh is a mesh and a sidecar in it.

@@ -5,15 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	routepb "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -27,6 +24,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/transcript"
 )
 
 var updateHosts = flag.Bool("update-hosts", false, "write the virtual hosts that come out into testdata/virtualhosts")
@@ -40,37 +38,25 @@ var updateHosts = flag.Bool("update-hosts", false, "write the virtual hosts that
 //	gateway NAMESPACE/NAME LABEL=VALUE server=PORT/PROTOCOL/HOST;…
 //	sidecar NAMESPACE NAMESPACE/HOST,…
 func TestVirtualHosts(t *testing.T) {
-	files, err := filepath.Glob("testdata/virtualhosts/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
+	transcript.Each(t, "testdata/virtualhosts/*.txtar", func(t *testing.T, a *transcript.File) {
+		var n *snapshot.Snapshot
+		for i := range a.Files {
+			f := &a.Files[i]
+			if f.Name == "mesh" {
+				n = meshOf(t, string(f.Data))
+				continue
 			}
-			var n *snapshot.Snapshot
-			for i := range a.Files {
-				f := &a.Files[i]
-				if f.Name == "mesh" {
-					n = meshOf(t, string(f.Data))
-					continue
-				}
-				got := hostsFor(t, n, strings.Fields(f.Name))
-				if *updateHosts {
-					f.Data = got
-				} else if !bytes.Equal(got, f.Data) {
-					t.Errorf("%s: got\n%swant\n%s", f.Name, got, f.Data)
-				}
-			}
+			got := hostsFor(t, n, strings.Fields(f.Name))
 			if *updateHosts {
-				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				f.Data = got
+			} else if !bytes.Equal(got, f.Data) {
+				t.Errorf("%s: got\n%swant\n%s", f.Name, got, f.Data)
 			}
-		})
-	}
+		}
+		if *updateHosts {
+			a.Write(t)
+		}
+	})
 }
 
 // hostsFor lists the virtual hosts of the route configurations that a question is about.
@@ -283,12 +269,7 @@ func (o objectLine) gateway(key string) *value.Gateway {
 // TestRelatedHosts: whatever service or VirtualService comes or goes, only the virtual hosts of its hosts and of those
 // related to them change.
 func TestRelatedHosts(t *testing.T) {
-	files, _ := filepath.Glob("testdata/virtualhosts/*.txtar")
-	for _, file := range files {
-		a, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, a := range transcript.Read(t, "testdata/virtualhosts/*.txtar") {
 		text := strings.TrimSpace(string(a.Files[0].Data))
 		lines := strings.Split(text, "\n")
 		for i, line := range lines {

@@ -108,13 +108,9 @@ func (i *Issuer) verify(ctx context.Context, token, domain string) (identity.Pee
 	case !slices.ContainsFunc(i.audiences, func(a string) bool { return slices.Contains(t.Audience, a) }):
 		return identity.Peer{}, &Refusal{ReasonAudience, "the token is meant for another audience"}
 	}
-	namespace, account, ok := identity.OfUser(t.Subject)
-	if !ok {
-		return identity.Peer{}, &Refusal{ReasonToken, "the token is not a service account's"}
-	}
-	who, err := identity.New(domain, namespace, account)
+	who, err := ofUser(domain, t.Subject)
 	if err != nil {
-		return identity.Peer{}, &Refusal{ReasonToken, "the token's service account has a name that no identity can have"}
+		return identity.Peer{}, err
 	}
 	return identity.Peer{Identity: who, Until: t.Expiry}, nil
 }

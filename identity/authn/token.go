@@ -184,17 +184,27 @@ func (r *reviews) review(ctx context.Context, token string, claims jwt.Claims, d
 	if !said.Good {
 		return identity.Peer{}, &Refusal{ReasonToken, "the API server does not vouch for the token"}
 	}
-	namespace, account, ok := identity.OfUser(said.User)
-	if !ok {
-		return identity.Peer{}, &Refusal{ReasonToken, "the token is not a service account's"}
-	}
-	who, err := identity.New(domain, namespace, account)
+	who, err := ofUser(domain, said.User)
 	if err != nil {
-		return identity.Peer{}, &Refusal{ReasonToken, "the token's service account has a name that no identity can have"}
+		return identity.Peer{}, err
 	}
 	p := identity.Peer{Identity: who}
 	if claims.Expiry != nil { // the API server has vouched for it
 		p.Until = claims.Expiry.Time()
 	}
 	return p, nil
+}
+
+// ofUser returns the identity of a service account by its name as a user of the API server.
+func ofUser(domain, user string) (identity.Identity, error) {
+	namespace, account, ok := identity.OfUser(user)
+	if !ok {
+		return identity.Identity{}, &Refusal{ReasonToken, "the token is not a service account's"}
+	}
+	who, err := identity.New(domain, namespace, account)
+	if err != nil {
+		return identity.Identity{}, &Refusal{ReasonToken,
+			"the token's service account has a name that no identity can have"}
+	}
+	return who, nil
 }

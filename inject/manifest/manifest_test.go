@@ -2,8 +2,6 @@ package manifest
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,45 +10,34 @@ import (
 
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/inject"
+	"github.com/pilotd/pilotd/transcript"
 )
 
 var update = flag.Bool("update", false, "write what comes out into testdata")
 
 // TestFiles injects files with a template that shows what it is told, so that the expected output can be read.
 func TestFiles(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no files", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, notes := run(t, archive.Files[0].Data)
-			if *update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "out.yaml", Data: []byte(got)},
-					txtar.File{Name: "notes", Data: []byte(notes)})
-				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(archive.Files[1].Data), got); d != "" {
-				t.Errorf("-want +got\n%s", d)
-			}
-			if d := cmp.Diff(string(archive.Files[2].Data), notes); d != "" {
-				t.Errorf("notes: -want +got\n%s", d)
-			}
-			if strings.HasPrefix(got, "error") {
-				return
-			}
-			if again, _ := run(t, []byte(got)); again != got {
-				t.Errorf("injected again: -once +twice\n%s", cmp.Diff(got, again))
-			}
-		})
-	}
+	transcript.Each(t, "testdata/*.txtar", func(t *testing.T, archive *transcript.File) {
+		got, notes := run(t, archive.Files[0].Data)
+		if *update {
+			archive.Files = append(archive.Files[:1], txtar.File{Name: "out.yaml", Data: []byte(got)},
+				txtar.File{Name: "notes", Data: []byte(notes)})
+			archive.Write(t)
+			return
+		}
+		if d := cmp.Diff(string(archive.Files[1].Data), got); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+		if d := cmp.Diff(string(archive.Files[2].Data), notes); d != "" {
+			t.Errorf("notes: -want +got\n%s", d)
+		}
+		if strings.HasPrefix(got, "error") {
+			return
+		}
+		if again, _ := run(t, []byte(got)); again != got {
+			t.Errorf("injected again: -once +twice\n%s", cmp.Diff(got, again))
+		}
+	})
 }
 
 func run(t *testing.T, text []byte) (out, notes string) {

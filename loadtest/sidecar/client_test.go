@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/pilotd/pilotd/transcript"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -34,29 +33,21 @@ import (
 //	… -NAME                           a name that is removed, of the incremental protocol
 //	refuse TYPE                       the next response of a type is refused
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			must(t, err)
-			c := &conversation{t: t}
-			for line := range strings.Lines(string(a.Files[0].Data)) {
-				c.run(strings.TrimSpace(line))
-			}
-			got := c.out.String()
-			if flag.Lookup("update").Value.String() == "true" {
-				a.Files = []txtar.File{a.Files[0], {Name: "says", Data: []byte(got)}}
-				must(t, os.WriteFile(file, txtar.Format(a), 0o644))
-				return
-			}
-			if len(a.Files) < 2 || string(a.Files[1].Data) != got {
-				t.Errorf("got\n%s", got)
-			}
-		})
-	}
+	transcript.Each(t, "testdata/*.txtar", func(t *testing.T, a *transcript.File) {
+		c := &conversation{t: t}
+		for line := range strings.Lines(string(a.Files[0].Data)) {
+			c.run(strings.TrimSpace(line))
+		}
+		got := c.out.String()
+		if flag.Lookup("update").Value.String() == "true" {
+			a.Files = []txtar.File{a.Files[0], {Name: "says", Data: []byte(got)}}
+			a.Write(t)
+			return
+		}
+		if len(a.Files) < 2 || string(a.Files[1].Data) != got {
+			t.Errorf("got\n%s", got)
+		}
+	})
 }
 
 // conversation is a client with a server that the test plays.

@@ -1,28 +1,18 @@
 package ads
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pilotd/pilotd/transcript"
 	"github.com/pilotd/pilotd/xdstype"
-	"golang.org/x/tools/txtar"
 )
 
 // TestAccused holds the texts of testdata/texts against what they accuse: each file has the type, the names of the
 // response, the text, and the names that are accused, in this order. Those called envoy are as Envoy 1.40 wrote them.
 func TestAccused(t *testing.T) {
-	files, err := filepath.Glob("testdata/texts/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no texts", err)
-	}
-	for _, file := range files {
-		a, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, a := range transcript.Read(t, "testdata/texts/*.txtar") {
 		for i := 0; i+1 < len(a.Files); i += 2 {
 			name, of, _ := strings.Cut(a.Files[i].Name, " ")
 			words := strings.Fields(of)
@@ -33,7 +23,7 @@ func TestAccused(t *testing.T) {
 				" ",
 			)
 			if want := strings.TrimSpace(string(a.Files[i+1].Data)); got != want {
-				t.Errorf("%s: %s accuses %q, want %q", filepath.Base(file), name, got, want)
+				t.Errorf("%s: %s accuses %q, want %q", a.Name(), name, got, want)
 			}
 		}
 	}
@@ -73,13 +63,8 @@ func TestAccusedOddNames(t *testing.T) {
 
 // FuzzAccused gives any text: only names of the response are accused, and nothing panics.
 func FuzzAccused(f *testing.F) {
-	files, _ := filepath.Glob("testdata/texts/*.txtar")
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for i, text := range txtar.Parse(b).Files {
+	for _, a := range transcript.Read(f, "testdata/texts/*.txtar") {
+		for i, text := range a.Files {
 			f.Add(uint8(i), string(text.Data))
 		}
 	}

@@ -3,8 +3,6 @@ package ads
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/pilotd/pilotd/transcript"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -29,33 +28,21 @@ import (
 //	tick DURATION                           time passes
 func TestTranscripts(t *testing.T) {
 	update := flag.Lookup("update").Value.String() == "true"
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := newScript(t)
-			for line := range strings.Lines(string(a.Files[0].Data)) {
-				r.run(strings.TrimSpace(line))
-			}
-			got := r.out.String()
-			if update {
-				a.Files = []txtar.File{a.Files[0], {Name: "says", Data: []byte(got)}}
-				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if len(a.Files) < 2 || string(a.Files[1].Data) != got {
-				t.Errorf("got\n%s", got)
-			}
-		})
-	}
+	transcript.Each(t, "testdata/*.txtar", func(t *testing.T, a *transcript.File) {
+		r := newScript(t)
+		for line := range strings.Lines(string(a.Files[0].Data)) {
+			r.run(strings.TrimSpace(line))
+		}
+		got := r.out.String()
+		if update {
+			a.Files = []txtar.File{a.Files[0], {Name: "says", Data: []byte(got)}}
+			a.Write(t)
+			return
+		}
+		if len(a.Files) < 2 || string(a.Files[1].Data) != got {
+			t.Errorf("got\n%s", got)
+		}
+	})
 }
 
 // script runs events on the Session of one stream.

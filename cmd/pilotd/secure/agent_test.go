@@ -110,6 +110,24 @@ func (s *stream) next(url string) *discoveryv3.DeltaDiscoveryResponse {
 	return r
 }
 
+// acknowledgesUntil ACKs responses, each after look has seen it, until one of this type has come. The stream must stay.
+func (s *stream) acknowledgesUntil(url string, look func(*discoveryv3.DeltaDiscoveryResponse)) {
+	s.h.t.Helper()
+	for come := ""; come != url; {
+		r, err := s.Recv()
+		if err != nil {
+			s.h.t.Fatal(err)
+		}
+		look(r)
+		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce})
+		come = r.TypeUrl
+	}
+	synctest.Wait()
+	if s.h.streams.Streams.Streams() != 1 {
+		s.h.t.Error("the stream ended")
+	}
+}
+
 // ends fails unless the stream ends with the code.
 func (s *stream) ends(code codes.Code) {
 	s.h.t.Helper()
@@ -329,23 +347,11 @@ func agentColdStart(h *house) {
 	for _, url := range []string{xdstype.ListenerURL, xdstype.NameTableURL, proxyConfig, health} { // in the same instant
 		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url})
 	}
-	for { // the name table may come before or after
-		r, err := s.Recv()
-		if err != nil {
-			h.t.Fatal(err)
-		}
+	s.acknowledgesUntil(xdstype.ListenerURL, func(r *discoveryv3.DeltaDiscoveryResponse) { // the name table may come first
 		if r.TypeUrl != xdstype.ListenerURL && r.TypeUrl != xdstype.NameTableURL || len(r.Resources) == 0 {
 			h.t.Error("an answer that is never ACKed:", r.TypeUrl, len(r.Resources))
 		}
-		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce})
-		if r.TypeUrl == xdstype.ListenerURL {
-			break
-		}
-	}
-	synctest.Wait()
-	if h.streams.Streams.Streams() != 1 {
-		h.t.Error("the stream ended")
-	}
+	})
 }
 
 func agentGateway(h *house) {
@@ -359,20 +365,12 @@ func agentGateway(h *house) {
 	for url, name := range map[string]string{xdstype.RouteURL: "http.80", secrets: "kubernetes://web-cert"} {
 		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesSubscribe: []string{name}})
 	}
-	for { // a name that nobody has is removed
-		r, err := s.Recv()
-		if err != nil || len(r.RemovedResources)+len(r.Resources) != 1 {
-			h.t.Fatal(r, err)
+	// a name that nobody has is removed
+	s.acknowledgesUntil(xdstype.RouteURL, func(r *discoveryv3.DeltaDiscoveryResponse) {
+		if len(r.RemovedResources)+len(r.Resources) != 1 {
+			h.t.Fatal(r)
 		}
-		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce})
-		if r.TypeUrl == xdstype.RouteURL {
-			break
-		}
-	}
-	synctest.Wait()
-	if h.streams.Streams.Streams() != 1 {
-		h.t.Error("the stream ended")
-	}
+	})
 }
 
 func agentReconnect(h *house) {

@@ -6,6 +6,7 @@ import (
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/gen/plan/source"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/xdstype"
@@ -15,7 +16,7 @@ import (
 type Tables struct {
 	names checked.Table[gen.NamesKey, encodecache.Fragment]
 	links *encodecache.Table[gen.NamesLink, gen.NamesLink]
-	runs  *encodecache.Table[runKey, encodecache.Run]
+	runs  section.Runs
 	pool  *chunked.Pool[*encodecache.Fragment]
 }
 
@@ -24,7 +25,7 @@ func New(f *checked.Faults) *Tables {
 	return &Tables{
 		names: checked.Fragments(f, "names", gen.EncodeNames),
 		links: encodecache.NewTable(func(k gen.NamesLink) *gen.NamesLink { return &k }),
-		runs:  encodecache.NewTable(newRun),
+		runs:  section.NewRuns(),
 		pool:  chunked.NewPool[*encodecache.Fragment](),
 	}
 }
@@ -68,27 +69,12 @@ func (t *Tables) table(n names) *Table {
 			}
 		}}).InRuns(func(yield func(*encodecache.Run) bool) {
 		for c := range n.Chunks() {
-			if !yield(t.runs.Get(runKey{c})) {
+			if !yield(t.runs.Get(section.RunKey{Chunk: c})) {
 				return
 			}
 		}
 	})
 	return &Table{names: n, section: chunked.Map[*encodecache.Entry]{}.Set("", e)}
-}
-
-// runKey is a chunk of names, which the tables of other Scopes have too.
-type runKey struct {
-	chunk *chunked.Chunk[*encodecache.Fragment]
-}
-
-func newRun(k runKey) *encodecache.Run {
-	return encodecache.NewRun(func(yield func(*encodecache.Fragment) bool) {
-		for _, it := range k.chunk.Items() {
-			if !yield(it.Value) {
-				return
-			}
-		}
-	})
 }
 
 // Make implements source.Source.

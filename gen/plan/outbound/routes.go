@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/scope"
+	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -22,7 +23,7 @@ type routeTables struct {
 	catchAlls    checked.Table[gen.CatchAllKey, encodecache.Fragment]
 	Destinations *encodecache.Table[gen.DestinationLink, gen.DestinationLink]
 	sniffed      *encodecache.Table[soleHostKey, encodecache.Entry]
-	runs         *encodecache.Table[runKey, encodecache.Run]
+	runs         section.Runs
 }
 
 // soleHostKey is a route configuration with one virtual host, or none.
@@ -47,7 +48,7 @@ func newRouteTables(f *checked.Faults) routeTables {
 		Hosts:        checked.Fragments(f, "virtual host", gen.EncodeVirtualHost),
 		Headers:      checked.Fragments(f, "route configuration", gen.EncodeRouteConfiguration),
 		catchAlls:    checked.Fragments(f, "virtual host", gen.EncodeCatchAll),
-		runs:         encodecache.NewTable(newRun),
+		runs:         section.NewRuns(),
 		Destinations: encodecache.NewTable(func(k gen.DestinationLink) *gen.DestinationLink { return &k }),
 		sniffed: encodecache.NewTable(func(k soleHostKey) *encodecache.Entry {
 			return encodecache.NewComposite(
@@ -187,7 +188,7 @@ func (p *routeParts) runs(yield func(*encodecache.Run) bool) {
 		return
 	}
 	for c := range p.hosts.Chunks() {
-		if !yield(p.tables.runs.Get(runKey{c})) {
+		if !yield(p.tables.runs.Get(section.RunKey{Chunk: c})) {
 			return
 		}
 	}
@@ -196,21 +197,6 @@ func (p *routeParts) runs(yield func(*encodecache.Run) bool) {
 
 func single(f *encodecache.Fragment) iter.Seq[*encodecache.Fragment] {
 	return func(yield func(*encodecache.Fragment) bool) { yield(f) }
-}
-
-// runKey is a chunk of virtual hosts.
-type runKey struct {
-	chunk *chunked.Chunk[*encodecache.Fragment]
-}
-
-func newRun(k runKey) *encodecache.Run {
-	return encodecache.NewRun(func(yield func(*encodecache.Fragment) bool) {
-		for _, it := range k.chunk.Items() {
-			if !yield(it.Value) {
-				return
-			}
-		}
-	})
 }
 
 func (p *routeParts) fragments(yield func(*encodecache.Fragment) bool) {
