@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -19,6 +20,7 @@ import (
 type API struct {
 	core           coreclient.CoreV1Interface
 	authentication authenticationclient.AuthenticationV1Interface
+	admission      admissionclient.AdmissionregistrationV1Interface
 	// Leases are for package leader.
 	Leases coordinationclient.LeasesGetter
 }
@@ -37,6 +39,9 @@ func New(cfg *rest.Config) (*API, error) {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	if a.authentication, err = authenticationclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.admission, err = admissionclient.NewForConfigAndClient(cfg, http); err != nil {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	if a.Leases, err = coordinationclient.NewForConfigAndClient(cfg, http); err != nil {

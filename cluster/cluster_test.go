@@ -56,6 +56,7 @@ func TestCluster(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) { testTokens(t, a, admin) })
 	t.Run("authority", func(t *testing.T) { testAuthority(t, a) })
 	t.Run("roots", func(t *testing.T) { testRoots(t, a) })
+	t.Run("webhooks", func(t *testing.T) { testWebhooks(t, a) })
 	t.Run("leader", func(t *testing.T) { testLeader(t, a) })
 }
 

@@ -5,6 +5,7 @@
 //	istio-ca-secret, cacerts ─► the authority in force, everywhere  Authority.Run
 //	                            made and renewed                    Authority.Run, Authority.Renew (the leader)
 //	istio-ca-root-cert ◄─────── in every namespace                  API.PublishRoots (the leader)
+//	webhooks' caBundle ◄─────── those of a revision                 API.KeepWebhooks (the leader)
 //
 // Everything here may block, and is for goroutines of its own. What fails is tried again, for as long as it takes; a
 // server that is away delays and breaks nothing. Package cluster/leader says who the leader is.

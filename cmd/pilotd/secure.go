@@ -178,7 +178,7 @@ func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.
 	log = log.With(scopeKey, "security")
 	settings := secure.Options{
 		TrustDomains: server.TrustDomains, Namespace: o.namespace, ClusterID: o.clusterID, Holder: holder(),
-		External: o.ca == "external", CADir: o.caDir, CertFile: o.tlsCertFile, KeyFile: o.tlsKeyFile,
+		Revision: o.revision, External: o.ca == "external", CADir: o.caDir, CertFile: o.tlsCertFile, KeyFile: o.tlsKeyFile,
 		RootFile: o.caCertFile, Hosts: o.hosts(), Life: o.certLife, MaxLife: o.maxCertLife, RootLife: o.rootLife,
 		RootBits: o.rootBits, Signers: max(1, runtime.GOMAXPROCS(0)/2), Audiences: o.audiences, Unchecked: o.unchecked,
 		Now: time.Now, Every: secure.Ticker, Log: log,

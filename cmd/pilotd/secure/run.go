@@ -2,6 +2,8 @@ package secure
 
 import (
 	"context"
+	"encoding/pem"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,21 +35,45 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.secrets != nil {
 		all.Go(func() { s.secrets.Run(ctx) })
 	}
-	if s.service == nil || o.API == nil {
+	if o.API == nil || s.service == nil && s.webhookRoots() == "" {
 		return nil
 	}
-	return leader.Run(ctx, leader.Options{Leases: o.API.Leases, Namespace: o.Namespace, Name: leaseName, Holder: o.Holder,
+	name := leaseName
+	if o.Revision != "" && o.Revision != "default" {
+		name += "-" + o.Revision
+	}
+	return leader.Run(ctx, leader.Options{Leases: o.API.Leases, Namespace: o.Namespace, Name: name, Holder: o.Holder,
 		Log: o.Log}, s.lead)
 }
 
-// lead does what only one replica does, until ctx ends.
+// lead does what only one replica of a revision does, until ctx ends.
 func (s *Server) lead(ctx context.Context) {
+	o := s.options
 	var all sync.WaitGroup
 	defer all.Wait()
 	if s.secrets != nil {
-		all.Go(func() { s.secrets.Renew(ctx, s.options.Every(renewEvery)) })
+		all.Go(func() { s.secrets.Renew(ctx, o.Every(renewEvery)) })
 	}
-	s.options.API.PublishRoots(ctx, cluster.Roots{Text: s.rootsText, Changed: s.rootsChanged, Log: s.options.Log})
+	if s.service != nil {
+		all.Go(func() {
+			o.API.PublishRoots(ctx, cluster.Roots{Text: s.rootsText, Changed: s.rootsChanged[0], Log: o.Log})
+		})
+	}
+	o.API.KeepWebhooks(ctx, cluster.Webhooks{Revision: o.Revision, Roots: s.webhookRoots, Changed: s.rootsChanged[1],
+		Log: o.Log})
+}
+
+// webhookRoots are what API servers are to check the certificate of webhooks with, which is the one that is served
+// here; empty while they are not known. Those of a certificate in files are in RootFile, if anywhere.
+func (s *Server) webhookRoots() string {
+	if s.options.CertFile == "" {
+		return s.rootsText()
+	}
+	var out strings.Builder
+	for _, c := range s.own {
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Builder takes everything
+	}
+	return out.String()
 }
 
 // rootsText is all roots that workloads trust; empty while there is no authority.

@@ -4,7 +4,7 @@
 //	client ─► TLS (Serving) ─┬─► Peer ─► authn ─► who it is, for the discovery service
 //	                         └─► ca.Service ─► authn; Keeper ─► Authority ─► a certificate
 //	Secrets or files ──────────────────────────► Keeper
-//	leader: renews the root, writes istio-ca-root-cert into every namespace
+//	leader: renews the root, writes istio-ca-root-cert into every namespace and the roots into webhooks
 //
 // Like package discovery it has no flags and opens no port, so that the program and the tests run the same thing.
 package secure
@@ -41,6 +41,8 @@ type Options struct {
 	Tokens authn.Reviewer
 	// Namespace is pilotd's own, ClusterID its cluster's name, Holder this replica's.
 	Namespace, ClusterID, Holder string
+	// Revision is pilotd's; its webhooks get the roots of its certificate. "default" when empty.
+	Revision string
 	// External leaves certificates to somebody else: no authority, and none of what it does.
 	External bool
 	// CADir is a directory with an authority. It counts if there is a key in it when pilotd starts.
@@ -75,7 +77,7 @@ const (
 	filesEvery = 10 * time.Second
 	// renewEvery is how often it is looked whether a root is to be renewed.
 	renewEvery = time.Hour
-	// leaseName is the Lease of who leads.
+	// leaseName is the Lease of who leads; revisions have leaders of their own.
 	leaseName = "pilotd-leader"
 )
 
@@ -89,7 +91,7 @@ type Server struct {
 	service       *ca.Service        // nil where the authority is somebody else's
 	secrets       *cluster.Authority // nil unless the authority is in Secrets
 	files         bool               // the authority is in CADir
-	rootsChanged  chan struct{}
+	rootsChanged  [2]chan struct{}   // for the namespaces' roots, and for webhooks
 
 	refused [authn.NumReasons]atomic.Uint64
 
@@ -102,11 +104,16 @@ type Server struct {
 
 // New puts a Server together. It does nothing before Run. It refuses files that cannot be read.
 func New(o Options) (*Server, error) {
-	s := &Server{options: o, rootsChanged: make(chan struct{}, 1), trusts: x509.NewCertPool()}
+	s := &Server{options: o, trusts: x509.NewCertPool()}
+	for i := range s.rootsChanged {
+		s.rootsChanged[i] = make(chan struct{}, 1)
+	}
 	s.Keeper = ca.NewKeeper(func(*ca.Authority) {
-		select {
-		case s.rootsChanged <- struct{}{}:
-		default:
+		for _, c := range s.rootsChanged {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
 		}
 	})
 	s.serving = &Serving{certFile: o.CertFile, keyFile: o.KeyFile, hosts: o.Hosts, authority: s.Keeper.Authority,
