@@ -3,7 +3,6 @@ package ca
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	securityv1 "istio.io/api/security/v1alpha1"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/identity/quota"
 )
 
 // Bounds of what calls cost.
@@ -34,8 +34,10 @@ type ServiceOptions struct {
 	Authority func() *Authority
 	// Life is for how long certificates are good when nothing is asked for, MaxLife the longest that may be asked for.
 	Life, MaxLife time.Duration
-	// Signers is how many sign at once; 0 means 1.
+	// Signers is how many sign at once; 0 means 1. Those who wait are signed for in rounds, one of each identity.
 	Signers int
+	// Rate bounds how often each identity asks; nil is no limit.
+	Rate *quota.Rate
 	// Receive reads a call's request; nil means grpc's own way.
 	Receive func(grpc.ServerStream, *securityv1.IstioCertificateRequest) error
 	// Now is the clock.
@@ -53,17 +55,18 @@ const (
 	Malformed                      // a request that cannot be read, a key that is not signed
 	TooLong                        // a life beyond the longest
 	TooMany                        // too many calls at once
+	TooOften                       // too many calls of one identity in a short time
 	Late                           // it was not its turn, or the request did not come, in time
 	NotReady                       // there is no authority, or it cannot sign
 
 	// NumOutcomes is how many there are.
-	NumOutcomes = 8
+	NumOutcomes = 9
 )
 
 // String is the outcome's name.
 func (o Outcome) String() string {
-	return [NumOutcomes]string{"issued", "unauthenticated", "denied", "malformed", "too_long", "too_many", "late",
-		"not_ready"}[o]
+	return [NumOutcomes]string{"issued", "unauthenticated", "denied", "malformed", "too_long", "too_many",
+		"too_often", "late", "not_ready"}[o]
 }
 
 // Service is istio.v1.auth.IstioCertificateService. A call is a goroutine of its own: it waits for its caller to be
@@ -72,19 +75,15 @@ func (o Outcome) String() string {
 type Service struct {
 	// Immutable after NewService.
 	options ServiceOptions
-	turns   chan struct{}
+	turns   *quota.Turns
+	calls   *quota.Share
 
 	outcomes [NumOutcomes]atomic.Uint64
-
-	mu sync.Mutex
-	// Guarded by mu.
-	calls int
-	own   map[identity.Identity]int // calls by who makes them
 }
 
 // NewService makes a Service.
 func NewService(o ServiceOptions) *Service {
-	return &Service{options: o, turns: make(chan struct{}, max(o.Signers, 1)), own: map[identity.Identity]int{}}
+	return &Service{options: o, turns: quota.NewTurns(o.Signers), calls: quota.NewShare(maxCalls, maxOwn)}
 }
 
 // Outcomes are how many calls ended in which way.
@@ -147,10 +146,14 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enter(peer.Identity); err != nil {
-		return nil, err
+	caller := quota.Of(peer.Identity, nil)
+	if !s.options.Rate.Take(caller, 1) {
+		return nil, &failure{TooOften, codes.ResourceExhausted, "certificates are asked for too often"}
 	}
-	defer s.leave(peer.Identity)
+	if !s.calls.Enter(caller) {
+		return nil, &failure{TooMany, codes.ResourceExhausted, "too many certificates are being asked for"}
+	}
+	defer s.calls.Leave(caller)
 	r, err := s.receive(ctx, ss)
 	if err != nil {
 		return nil, err
@@ -159,35 +162,11 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
-	case <-ctx.Done():
+	if err := s.turns.Wait(ctx, caller); err != nil {
 		return nil, &failure{Late, codes.Unavailable, "too many certificates are being signed"}
 	}
+	defer s.turns.Done()
 	return s.sign(peer.Identity, r, life)
-}
-
-// enter counts a call in.
-func (s *Service) enter(who identity.Identity) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls >= maxCalls || s.own[who] >= maxOwn {
-		return &failure{TooMany, codes.ResourceExhausted, "too many certificates are being asked for"}
-	}
-	s.calls++
-	s.own[who]++
-	return nil
-}
-
-// leave counts it out.
-func (s *Service) leave(who identity.Identity) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls--
-	if s.own[who]--; s.own[who] == 0 {
-		delete(s.own, who)
-	}
 }
 
 // receive reads the request. Its goroutine ends with the call at the latest: grpc ends a stream's reads when its

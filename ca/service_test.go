@@ -18,6 +18,7 @@ import (
 	securityv1 "istio.io/api/security/v1alpha1"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/identity/quota"
 )
 
 // authenticated lets in whoever names a service account of the namespace shop.
@@ -173,34 +174,57 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 	<-signing
 	<-signing
-	if len(s.turns) != 2 || len(signing) != 0 {
+	if len(signing) != 0 {
 		t.Error("more sign than may")
 	}
-	who := identity.Identity{ServiceAccount: "greedy"}
+	greedy := quota.Of(identity.Identity{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "greedy"}, nil)
 	for range maxOwn {
-		if err := s.enter(who); err != nil {
-			t.Fatal(err)
+		s.calls.Enter(greedy)
+	}
+	if _, err := client.CreateCertificate(as(t, "greedy"), request); status.Code(err) != codes.ResourceExhausted {
+		t.Error(err)
+	}
+	all.Go(func() {
+		if _, err := client.CreateCertificate(as(t, "modest"), request); err != nil {
+			t.Error(err)
 		}
-	}
-	if err := s.enter(who); err == nil || err.(*failure).code != codes.ResourceExhausted {
-		t.Error(err)
-	}
-	if err := s.enter(identity.Identity{ServiceAccount: "modest"}); err != nil {
-		t.Error(err)
-	}
+	})
 	close(hold)
 	all.Wait()
 	for range maxOwn {
-		s.leave(who)
+		s.calls.Leave(greedy)
 	}
-	s.leave(identity.Identity{ServiceAccount: "modest"})
-	if n := s.Outcomes()[Issued]; n != 8 {
-		t.Errorf("%d of 8 have a certificate", n)
+	if n := s.Outcomes(); n[Issued] != 9 || n[TooMany] != 1 {
+		t.Errorf("%v", n)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.own) != 0 || s.calls != 0 {
-		t.Errorf("%d calls of %v remain", s.calls, s.own)
+	if n, by := s.calls.Taken(); n != 0 || by != 0 {
+		t.Errorf("%d calls of %d remain", n, by)
+	}
+}
+
+// An identity that asks again and again is refused, and counted; another one is not.
+func TestCallsAreNotTooOften(t *testing.T) {
+	root := under(t, nil, "root", time.Hour)
+	a := must[*Authority](t)(New(root.material(t, nil, root.pem)))
+	now := time.Now()
+	s, conn := serveCA(t, ServiceOptions{Authority: func() *Authority { return a },
+		Rate: quota.NewRate(1, func() time.Time { return now })})
+	client := securityv1.NewIstioCertificateServiceClient(conn)
+	request := &securityv1.IstioCertificateRequest{Csr: csr(t, ecKey(t), web().String())}
+	for i := range 12 {
+		want := codes.OK
+		if i >= 10 {
+			want = codes.ResourceExhausted
+		}
+		if _, err := client.CreateCertificate(as(t, "greedy"), request); status.Code(err) != want {
+			t.Errorf("call %d: %v, want %s", i, err, want)
+		}
+	}
+	if _, err := client.CreateCertificate(as(t, "modest"), request); err != nil {
+		t.Error(err)
+	}
+	if n := s.Outcomes(); n[Issued] != 11 || n[TooOften] != 2 {
+		t.Errorf("%v", n)
 	}
 }
 

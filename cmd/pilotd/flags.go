@@ -35,6 +35,7 @@ type options struct {
 	maxRegexSize, maxRegexSizeUpstream  int
 	maxRecvSize, maxStreams             int
 	maxConnections                      int // follows from what there is
+	maxOwnStreams, maxOwnRequests       int // of one identity
 	maxSubscriptions, maxBytesHeld      int
 	maxBytesUnderway, maxBytesHeldInAll int
 	maxBytesNamed, maxBytesReceived     int // follow from what there is
@@ -100,6 +101,10 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxRecvSize, "maxRecvSize", 4<<20, "largest request, in bytes (ISTIO_GPRC_MAXRECVMSGSIZE)")
 	f.IntVar(&o.maxStreams, "maxStreams", 100000,
 		"most streams at once, fewer where memory is short (ISTIO_GPRC_MAXSTREAMS)")
+	f.IntVar(&o.maxOwnStreams, "maxStreamsPerIdentity", 0,
+		"most streams at once of one service account, or of one address where nobody proves who he is; half of all streams when 0")
+	f.IntVar(&o.maxOwnRequests, "maxRequestsPerIdentity", 2000,
+		"most xDS requests a second of the same, besides answers to responses: streams that begin, and what they ask for beyond 32 requests; ten seconds' worth at once; no limit when 0")
 	f.IntVar(&o.maxSubscriptions, "maxSubscriptions", 200000,
 		"most resource names that one stream may subscribe to, over all types")
 	f.IntVar(&o.maxBytesHeld, "maxBytesHeld", 512<<20, "most bytes that may wait for one stream")
@@ -190,6 +195,12 @@ func (o *options) check() error {
 	}
 	if o.shards < 1 {
 		return fmt.Errorf("--shards=%d: want at least 1", o.shards)
+	}
+	for flag, n := range map[string]int{"maxStreamsPerIdentity": o.maxOwnStreams,
+		"maxRequestsPerIdentity": o.maxOwnRequests, "maxCSRsPerIdentity": o.maxOwnCSRs} {
+		if n < 0 {
+			return fmt.Errorf("--%s=%d: want at least 0", flag, n)
+		}
 	}
 	return o.secureOptions.check()
 }

@@ -260,4 +260,7 @@ func (o *options) limit(r resources) {
 	if r.memory > 0 {
 		o.maxStreams = min(o.maxStreams, int(max(r.memory/streamCost, 1)))
 	}
+	if o.maxOwnStreams == 0 {
+		o.maxOwnStreams = max(o.maxStreams/2, 1)
+	}
 }

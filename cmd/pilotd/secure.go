@@ -33,6 +33,7 @@ type secureOptions struct {
 	tlsCipherSuites                     []string
 	certLife, maxCertLife, rootLife     time.Duration
 	rootBits                            int
+	maxOwnCSRs                          int // of one identity, in a second
 	customHosts                         string
 	audiences                           []string
 	jwtRule                             string
@@ -54,6 +55,8 @@ func (o *secureOptions) register(f *pflag.FlagSet) {
 		"names of the cipher suites of TLS 1.2, such as TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; all good ones when empty")
 	f.DurationVar(&o.certLife, "workloadCertTTL", 24*time.Hour,
 		"life of a workload's certificate that does not ask for one (DEFAULT_WORKLOAD_CERT_TTL)")
+	f.IntVar(&o.maxOwnCSRs, "maxCSRsPerIdentity", 500,
+		"most certificates a second that one service account may ask for; ten seconds' worth at once; no limit when 0")
 	f.DurationVar(&o.maxCertLife, "maxWorkloadCertTTL", 90*24*time.Hour,
 		"longest life that a workload may ask for (MAX_WORKLOAD_CERT_TTL)")
 }
@@ -180,7 +183,8 @@ func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.
 		TrustDomains: server.TrustDomains, Namespace: o.namespace, ClusterID: o.clusterID, Holder: holder(),
 		Revision: o.revision, External: o.ca == "external", CADir: o.caDir, CertFile: o.tlsCertFile, KeyFile: o.tlsKeyFile,
 		RootFile: o.caCertFile, Hosts: o.hosts(), Life: o.certLife, MaxLife: o.maxCertLife, RootLife: o.rootLife,
-		RootBits: o.rootBits, Signers: max(1, runtime.GOMAXPROCS(0)/2), Audiences: o.audiences, Unchecked: o.unchecked,
+		RootBits: o.rootBits, Signers: max(1, runtime.GOMAXPROCS(0)/2), Asked: o.maxOwnCSRs,
+		Audiences: o.audiences, Unchecked: o.unchecked,
 		Now: time.Now, Every: secure.Ticker, Log: log,
 	}
 	var err error

@@ -174,10 +174,10 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 		DebounceAfter:     o.debounceAfter, DebounceMax: o.debounceMax,
 		Limits: grpcstream.Limits{
 			RequestBytes: o.maxRecvSize, ReceivedInAll: o.maxBytesReceived, Streams: o.maxStreams,
-			Connections: o.maxConnections, Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld,
-			HeldInAll: o.maxBytesHeldInAll,
+			StreamsPerCaller: o.maxOwnStreams, Connections: o.maxConnections,
+			Subscriptions: o.maxSubscriptions, HeldBytes: o.maxBytesHeld, HeldInAll: o.maxBytesHeldInAll,
 		},
-		Underway: o.maxBytesUnderway, Named: o.maxBytesNamed,
+		Requests: o.maxOwnRequests, Underway: o.maxBytesUnderway, Named: o.maxBytesNamed,
 		Keepalive: keepalive.ServerParameters{
 			Time: o.keepaliveInterval, Timeout: o.keepaliveTimeout, MaxConnectionIdle: idleConnection,
 			MaxConnectionAge: o.keepaliveMaxAge, MaxConnectionAgeGrace: 10 * time.Second,

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/identity/quota"
 )
 
 // Credentials are what a client shows.
@@ -19,6 +21,8 @@ type Credentials struct {
 	Token string
 	// ClusterID is the cluster that it says its token is from; empty for this one.
 	ClusterID string
+	// From is the address that it comes from.
+	From net.Addr
 }
 
 // Options are the settings of an Authenticator.
@@ -39,6 +43,8 @@ type Options struct {
 	Now func() time.Time
 	// Refused is told of each refusal. It must not block. It may be nil.
 	Refused func(Reason)
+	// BadTokens bounds for how many tokens a second from one address somebody is asked in vain; nil is no limit.
+	BadTokens *quota.Rate
 }
 
 // Authenticator finds out who clients are. Safe for concurrent use.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"math/big"
+	"net"
 	"net/url"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/identity/quota"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -326,6 +328,46 @@ func TestAskingIsBounded(t *testing.T) {
 		_, err := w.Authenticate(t.Context(), Credentials{Token: "unanswered"})
 		if status.Code(err) != codes.Unavailable || time.Since(begin) > askTime {
 			t.Error(err, time.Since(begin))
+		}
+	})
+}
+
+// An address from which many bad tokens come is answered without asking, but for what is known already; other addresses
+// are not concerned.
+func TestBadTokensAreCountedByAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		w.options.BadTokens = quota.NewRate(1, time.Now)
+		w.api.users["good"], w.api.users["new"] = "system:serviceaccount:shop:web", "system:serviceaccount:shop:new"
+		bad := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}
+		ask := func(token string, from net.Addr) error {
+			_, err := w.Authenticate(t.Context(), Credentials{Token: token, From: from})
+			return err
+		}
+		if err := ask("good", bad); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 15 {
+			want := codes.Unauthenticated
+			if i >= 10 {
+				want = codes.ResourceExhausted
+			}
+			if err := ask(string(rune('a'+i)), bad); status.Code(err) != want {
+				t.Errorf("token %d: %v, want %s", i, err, want)
+			}
+		}
+		if n := w.api.asks(); n != 11 || w.refused[ReasonOften] != 5 {
+			t.Errorf("the API server was asked %d times, %v", n, w.refused)
+		}
+		if err := ask("good", bad); err != nil {
+			t.Error("one that is known:", err)
+		}
+		if err := ask("new", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2)}); err != nil {
+			t.Error("another address:", err)
+		}
+		time.Sleep(time.Second)
+		if err := ask("new", bad); err != nil {
+			t.Error("later:", err)
 		}
 	})
 }

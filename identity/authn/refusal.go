@@ -19,15 +19,16 @@ const (
 	ReasonToken                     // a token that nobody vouches for, or of no service account
 	ReasonCluster                   // of a cluster that is not known
 	ReasonUnavailable               // nobody could be asked
+	ReasonOften                     // too many bad tokens from its address in a short time
 
 	// NumReasons is how many there are.
-	NumReasons = 9
+	NumReasons = 10
 )
 
 // String is the reason's name.
 func (r Reason) String() string {
 	return [NumReasons]string{"missing", "malformed", "certificate", "expired", "trust_domain", "audience", "token",
-		"cluster", "unavailable"}[r]
+		"cluster", "unavailable", "often"}[r]
 }
 
 // Refusal says why a client is not let in. It never holds what the client has shown.
@@ -40,10 +41,14 @@ type Refusal struct {
 // Error is what the client is told.
 func (r *Refusal) Error() string { return "authentication failure: " + r.Detail }
 
-// GRPCStatus is Unavailable where nobody could be asked, otherwise Unauthenticated.
+// GRPCStatus is Unavailable where nobody could be asked, ResourceExhausted where nobody is asked any more, otherwise
+// Unauthenticated.
 func (r *Refusal) GRPCStatus() *status.Status {
-	if r.Reason == ReasonUnavailable {
+	switch r.Reason {
+	case ReasonUnavailable:
 		return status.New(codes.Unavailable, r.Error())
+	case ReasonOften:
+		return status.New(codes.ResourceExhausted, r.Error())
 	}
 	return status.New(codes.Unauthenticated, r.Error())
 }

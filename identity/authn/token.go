@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/identity/quota"
 )
 
 // Bounds of what tokens cost.
@@ -86,12 +87,20 @@ func (a *Authenticator) ofToken(ctx context.Context, c Credentials, domain strin
 	if known, ok := a.reviews.known.Get(key); ok {
 		return known.(answer).peer, known.(answer).err
 	}
-	return a.reviews.ask(ctx, key, func(ctx context.Context) (identity.Peer, error) {
+	from := quota.Of(identity.Identity{}, c.From)
+	if !a.options.BadTokens.Take(from, 0) {
+		return identity.Peer{}, &Refusal{ReasonOften, "too many bad tokens have come from this address"}
+	}
+	peer, err := a.reviews.ask(ctx, key, func(ctx context.Context) (identity.Peer, error) {
 		if issuer != nil {
 			return issuer.verify(ctx, c.Token, domain)
 		}
 		return a.reviews.review(ctx, c.Token, claims, domain)
 	})
+	if r, ok := err.(*Refusal); ok && r.Reason != ReasonUnavailable {
+		a.options.BadTokens.Take(from, 1)
+	}
+	return peer, err
 }
 
 // worthAsking refuses what an API server would refuse, without asking it. What a token says of itself is believed here

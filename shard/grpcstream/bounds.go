@@ -43,15 +43,17 @@ const (
 	ReasonShed                       // too many bytes wait for all streams, and this client does not read
 	ReasonDeadline                   // a request did not come in time
 	ReasonIdentity                   // the client has not proven who it is, or claims to be somebody else
+	ReasonShare                      // too many streams of one caller
+	ReasonRate                       // too many requests of one caller in a short time
 
 	// NumReasons is how many there are.
-	NumReasons = 10
+	NumReasons = 12
 )
 
 // String returns the reason's name.
 func (r Reason) String() string {
 	return [NumReasons]string{"streams", "connections", "request", "field", "node", "subscription", "held", "shed",
-		"deadline", "identity"}[r]
+		"deadline", "identity", "share", "rate"}[r]
 }
 
 // refusal is the status of a stream that the server ends because of a limit.

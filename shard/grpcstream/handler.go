@@ -97,6 +97,7 @@ type reading struct {
 	stream   *stream // nil if there were too many streams
 	conn     *connection
 	attached bool
+	callers  callerState
 	messages messageReader // nil if grpc's stream does not implement it
 	header   [5]byte       // of the request that is being received
 }
@@ -126,6 +127,9 @@ func (in *reading) begin(ss grpc.ServerStream, delta bool) error {
 	}
 	peer, err := s.authenticate(ss.Context())
 	if err != nil {
+		return err
+	}
+	if err := in.admit(ss.Context(), peer); err != nil {
 		return err
 	}
 	st.await()
@@ -192,6 +196,7 @@ func (in *reading) end(err error) error {
 	if reason, ok := reasonOf(cause); ok {
 		s.stats.refused[reason].Add(1)
 	}
+	in.dismiss()
 	s.departs(in.conn)
 	s.open.Add(-1)
 	return err

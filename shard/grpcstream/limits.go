@@ -12,6 +12,8 @@ type Limits struct {
 	NodeBytes int
 	// Streams is the number of streams of this server; 0 means 50,000.
 	Streams int
+	// StreamsPerCaller is the number of streams of one caller, an identity or an address; 0 is no limit.
+	StreamsPerCaller int
 	// Connections is the number of connections with streams; 0 is no limit.
 	Connections int
 	// StreamsPerConnection is the number of streams of one connection; 0 means 100. More wait on the client's side.

@@ -111,7 +111,7 @@ func TestQuota(t *testing.T) {
 			}
 			return sum
 		}
-		if send(quota - 1); returned() != quota-1 || s.unsent.Load() != quota-1 {
+		if send(sendQuota - 1); returned() != sendQuota-1 || s.unsent.Load() != sendQuota-1 {
 			t.Fatal("the first message blocks, or is not counted:", s.unsent.Load())
 		}
 		if send(5000); returned() != 5000 {
@@ -127,11 +127,11 @@ func TestQuota(t *testing.T) {
 			t.Fatal("SendMsg goes on too early")
 		}
 		c.take(t, 1)
-		if synctest.Wait(); returned() != 1000 || s.unsent.Load() != quota-1+5000+1000 {
+		if synctest.Wait(); returned() != 1000 || s.unsent.Load() != sendQuota-1+5000+1000 {
 			t.Fatal("SendMsg does not go on, or the count fell too early:", s.unsent.Load())
 		}
-		c.take(t, quota-1-5000-1)
-		if synctest.Wait(); s.unsent.Load() != quota-1+5000+1000 {
+		c.take(t, sendQuota-1-5000-1)
+		if synctest.Wait(); s.unsent.Load() != sendQuota-1+5000+1000 {
 			t.Fatal("a message counts as written before its last byte is:", s.unsent.Load())
 		}
 		c.take(t, 1)
@@ -139,13 +139,13 @@ func TestQuota(t *testing.T) {
 			t.Fatal("a written message still counts:", s.unsent.Load())
 		}
 		c.take(t, 6000)
-		c.data(t, quota-1+6000)
+		c.data(t, sendQuota-1+6000)
 		synctest.Wait()
 		if s.unsent.Load() != 0 || s.progress.Load() != 3 {
 			t.Fatal("at rest:", s.unsent.Load(), s.progress.Load())
 		}
 		// One message may be of any size.
-		if send(10 * quota); returned() != 10*quota {
+		if send(10 * sendQuota); returned() != 10*sendQuota {
 			t.Fatal("a big message blocks")
 		}
 	})

@@ -80,12 +80,18 @@ func (in *reading) next(ss grpc.ServerStream) error {
 			err = &refusal{ReasonRequest, status.Convert(err)}
 		}
 		in.stream.awaitEnds()
+		if err == nil {
+			err = in.charge()
+		}
 		return err
 	}
 	if err := in.messages.ReadMessageHeader(in.header[:]); err != nil {
 		return broken(err)
 	}
 	in.stream.await()
+	if err := in.charge(); err != nil {
+		return err
+	}
 	return in.body(ss.Context())
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/pilotd/pilotd/identity/quota"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
@@ -36,6 +37,9 @@ type Options struct {
 
 	// Limits bound what one client can cost.
 	Limits Limits
+	// Requests bounds how often each caller, an identity or an address, opens a stream or sends a request that answers
+	// nothing; nil is no limit.
+	Requests *quota.Rate
 	// Keepalive are pings and the maximum age of a connection, which needs a MaxConnectionAgeGrace to end streams.
 	Keepalive keepalive.ServerParameters
 	// Enforcement is how often clients may ping.
@@ -72,6 +76,7 @@ type Server struct {
 	// connections are those with streams.
 	connections atomic.Int64
 	idle        *idleConnections
+	share       *quota.Share // of streams
 	stats       stats
 	idleWatch   *idleWatch
 	reception   *reception
@@ -98,6 +103,7 @@ func New(backend Backend, o Options) *Server {
 		streams:  xsync.NewMapOf[uint64, *stream](),
 		draining: make(chan struct{}),
 	}
+	s.share = quota.NewShare(0, s.limits.StreamsPerCaller)
 	s.idleWatch = newIdleWatch(s)
 	s.idle = newIdleConnections(maxIdleConnections)
 	s.reception = newReception(s.limits.ReceivedInAll)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// quota is what grpc takes from a stream before SendMsg blocks: SendMsg waits while quota bytes or more are not
-	// written, and whatever it is given when there are fewer it takes whole. TestQuota fails if that changes.
-	quota = 64 << 10
+	// sendQuota is what grpc takes from a stream before SendMsg blocks: SendMsg waits while so many bytes or more are
+	// not written, and whatever it is given when there are fewer it takes whole. TestQuota fails if that changes.
+	sendQuota = 64 << 10
 	// fewPieces is the most pieces of a response that its worker hands to grpc itself; each costs some 10 ns.
 	fewPieces = 256
 )
@@ -67,7 +67,7 @@ func (s *stream) Send(_ string, r *encodecache.Response) {
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
-	case !s.writing && s.unsent.Load() < quota && r.Pieces() <= fewPieces:
+	case !s.writing && s.unsent.Load() < sendQuota && r.Pieces() <= fewPieces:
 		s.owed.Add(int64(r.Len() + headerLen))
 		s.server.stats.direct.Add(1)
 		s.give(r)

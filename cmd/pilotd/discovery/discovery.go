@@ -19,6 +19,7 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/identity/quota"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/report"
@@ -45,6 +46,8 @@ type Options struct {
 	DebounceAfter, DebounceMax time.Duration
 	// Limits bound what one client can cost.
 	Limits grpcstream.Limits
+	// Requests is how many requests, besides answers, each caller may send in a second; 0 is no limit.
+	Requests int
 	// Named bounds the bytes of all that clients name, their subscriptions above all; 0 is no bound.
 	Named int
 	// Underway bounds what all that connect at once can cost: see shard.Options.
@@ -111,8 +114,8 @@ func New(o Options) *Server {
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		Accept: proxy.Accept, Authenticate: o.Authenticate, Names: s.Names,
 		NodeMetadata: proxy.Metadata(), NodeExtensions: proxy.Extensions(), Limits: o.Limits, Keepalive: o.Keepalive,
-		Enforcement: o.Enforcement,
-		Stuck:       o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain,
+		Requests: quota.NewRate(o.Requests, time.Now), Enforcement: o.Enforcement,
+		Stuck: o.Stuck, RequestTime: o.RequestTime, Drain: o.Drain,
 		AfterFunc: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 		Panicked:  s.contained,
 	})

@@ -22,12 +22,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	securityv1 "istio.io/api/security/v1alpha1"
 
 	"github.com/pilotd/pilotd/ca"
 	"github.com/pilotd/pilotd/cluster"
 	"github.com/pilotd/pilotd/identity"
 	"github.com/pilotd/pilotd/identity/authn"
+	"github.com/pilotd/pilotd/identity/quota"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/grpcstream"
 )
@@ -58,8 +60,9 @@ type Options struct {
 	// Life and MaxLife are those of workloads' certificates, RootLife and RootBits are of a root that is made here.
 	Life, MaxLife, RootLife time.Duration
 	RootBits                int
-	// Signers is how many certificates are signed at once.
-	Signers int
+	// Signers is how many certificates are signed at once, Asked how many an identity may ask for in a second; 0 is no
+	// limit.
+	Signers, Asked int
 	// Audiences are those that tokens are to be meant for; Issuers make tokens that are checked here.
 	Audiences []string
 	Issuers   []*authn.Issuer
@@ -77,6 +80,8 @@ const (
 	filesEvery = 10 * time.Second
 	// renewEvery is how often it is looked whether a root is to be renewed.
 	renewEvery = time.Hour
+	// badTokens is for how many tokens a second from one address the API server, or an issuer, is asked in vain.
+	badTokens = 100
 	// leaseName is the Lease of who leads; revisions have leaders of their own.
 	leaseName = "pilotd-leader"
 )
@@ -133,7 +138,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.authenticator = authn.New(authn.Options{TrustDomains: o.TrustDomains, Roots: s.roots, Tokens: o.Tokens,
 		Audiences: o.Audiences, Issuers: o.Issuers, ClusterID: o.ClusterID, Now: o.Now,
-		Refused: func(r authn.Reason) { s.refused[r].Add(1) }})
+		Refused:   func(r authn.Reason) { s.refused[r].Add(1) },
+		BadTokens: quota.NewRate(badTokens, o.Now)})
 	return s, s.setAuthority()
 }
 
@@ -157,7 +163,8 @@ func (s *Server) setAuthority() error {
 	}
 	s.service = ca.NewService(ca.ServiceOptions{
 		Authenticate: s.caller, Authority: s.Keeper.Authority, Life: o.Life, MaxLife: o.MaxLife, Signers: o.Signers,
-		Now: o.Now, Receive: func(ss grpc.ServerStream, r *securityv1.IstioCertificateRequest) error {
+		Rate: quota.NewRate(o.Asked, o.Now), Now: o.Now,
+		Receive: func(ss grpc.ServerStream, r *securityv1.IstioCertificateRequest) error {
 			return grpcstream.Receive(ss, ca.MaxRequest, r)
 		},
 	})
@@ -226,6 +233,9 @@ func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
 			c.Token = strings.TrimSpace(token)
 			break
 		}
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		c.From = p.Addr
 	}
 	if id := md.Get("clusterid"); len(id) > 0 {
 		c.ClusterID = id[0]

@@ -1,0 +1,46 @@
+package quota
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/pilotd/pilotd/identity"
+)
+
+// network is how much of an IPv6 address counts: who has one address has all with these bits.
+const network = 64
+
+// Caller is who is charged. Callers are comparable; the zero Caller is all those of whom nothing is known.
+type Caller struct {
+	who  identity.Identity
+	from netip.Addr
+}
+
+// Of returns the caller with that identity, or, if that is nobody, with that address.
+func Of(who identity.Identity, addr net.Addr) Caller {
+	if who != (identity.Identity{}) {
+		return Caller{who: who}
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return Caller{}
+	}
+	from := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if from.Is6() {
+		if p, err := from.Prefix(network); err == nil {
+			from = p.Addr()
+		}
+	}
+	return Caller{from: from}
+}
+
+// String returns the identity, or the address.
+func (c Caller) String() string {
+	switch {
+	case c.who != identity.Identity{}:
+		return c.who.String()
+	case c.from.IsValid():
+		return c.from.String()
+	}
+	return "an unknown caller"
+}

@@ -1,0 +1,86 @@
+package quota
+
+import "container/list"
+
+// Rounds orders those that wait: one of each caller, then the next one of each. So a caller with a thousand that wait
+// delays another one by one of them. The zero value is empty. It is not safe for concurrent use.
+type Rounds[T any] struct {
+	lines map[Caller]*line
+	order list.List // of *line: those that have somebody, the next one first
+	n     int
+}
+
+// line are those of one caller, the first first.
+type line struct {
+	caller Caller
+	queue  list.List
+	at     *list.Element // in the order
+}
+
+// Place is where somebody waits.
+type Place struct {
+	line *line
+	at   *list.Element
+}
+
+// Put adds one that waits.
+func (r *Rounds[T]) Put(c Caller, one T) Place {
+	if r.lines == nil {
+		r.lines = map[Caller]*line{}
+	}
+	l := r.lines[c]
+	if l == nil {
+		l = &line{caller: c}
+		r.lines[c] = l
+		l.at = r.order.PushBack(l)
+	}
+	r.n++
+	return Place{l, l.queue.PushBack(one)}
+}
+
+// Take removes the next one; false when nobody waits.
+func (r *Rounds[T]) Take() (one T, ok bool) {
+	first := r.order.Front()
+	if first == nil {
+		return one, false
+	}
+	l := first.Value.(*line)
+	r.order.MoveToBack(first)
+	one = l.queue.Front().Value.(T)
+	r.Remove(Place{l, l.queue.Front()})
+	return one, true
+}
+
+// Remove takes one out that has not been taken.
+func (r *Rounds[T]) Remove(p Place) {
+	p.line.queue.Remove(p.at)
+	r.n--
+	if p.line.queue.Len() == 0 {
+		r.order.Remove(p.line.at)
+		delete(r.lines, p.line.caller)
+	}
+}
+
+// Drop removes the last one of the caller that has most, if that has more than c would have with one more; else false.
+func (r *Rounds[T]) Drop(c Caller) (one T, ok bool) {
+	var most *line
+	for _, l := range r.lines {
+		if most == nil || l.queue.Len() > most.queue.Len() {
+			most = l
+		}
+	}
+	own := 0
+	if l := r.lines[c]; l != nil {
+		own = l.queue.Len()
+	}
+	if most == nil || most.queue.Len() <= own+1 {
+		return one, false
+	}
+	last := most.queue.Back()
+	one = last.Value.(T)
+	r.Remove(Place{most, last})
+	return one, true
+}
+
+// Len returns how many wait.
+func (r *Rounds[T]) Len() int { return r.n }
