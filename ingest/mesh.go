@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pilotd/pilotd/ingest/istio"
+	"github.com/pilotd/pilotd/proxyconfig"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
@@ -49,7 +50,7 @@ func DefaultMesh() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		AccessLogEncoding:              meshconfig.MeshConfig_TEXT,
 		ConnectTimeout:                 durationpb.New(10 * time.Second),
-		DefaultConfig:                  defaultProxy(),
+		DefaultConfig:                  proxyconfig.Default(),
 		DefaultDestinationRuleExportTo: []string{"*"},
 		DefaultProviders:               &meshconfig.MeshConfig_DefaultProviders{},
 		DefaultServiceExportTo:         []string{"*"},
@@ -79,21 +80,6 @@ func DefaultMesh() *meshconfig.MeshConfig {
 		ProxyListenPort:          15001,
 		RootNamespace:            "istio-system",
 		TrustDomain:              "cluster.local",
-	}
-}
-
-func defaultProxy() *meshconfig.ProxyConfig {
-	return &meshconfig.ProxyConfig{
-		BinaryPath:               "/usr/local/bin/envoy",
-		ClusterName:              &meshconfig.ProxyConfig_ServiceCluster{ServiceCluster: "istio-proxy"},
-		ConfigPath:               "./etc/istio/proxy",
-		ControlPlaneAuthPolicy:   meshconfig.AuthenticationPolicy_MUTUAL_TLS,
-		DiscoveryAddress:         "istiod.istio-system.svc:15012",
-		DrainDuration:            durationpb.New(45 * time.Second),
-		ProxyAdminPort:           15000,
-		StatNameLength:           189,
-		StatusPort:               15020,
-		TerminationDrainDuration: durationpb.New(5 * time.Second),
 	}
 }
 

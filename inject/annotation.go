@@ -15,6 +15,7 @@ import (
 	"istio.io/api/annotation"
 
 	"github.com/pilotd/pilotd/inject/overlay"
+	"github.com/pilotd/pilotd/proxyconfig"
 )
 
 // checkAnnotations refuses the first annotation of a pod, by name, whose value cannot be used. Values that have no
@@ -166,7 +167,7 @@ func checkQuantity(v string) error {
 }
 
 func checkProxyConfig(v string) error {
-	_, read, err := readProxyConfig(v)
+	read, err := proxyconfig.Read(v)
 	if err == nil && read.GetConcurrency().GetValue() < 0 {
 		return errors.New("concurrency: expected a number of at least 0")
 	}

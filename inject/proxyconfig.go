@@ -2,20 +2,17 @@ package inject
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"istio.io/api/annotation"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1beta1"
+
+	"github.com/pilotd/pilotd/proxyconfig"
 )
 
 // ProxyConfig is a ProxyConfig object.
@@ -41,7 +38,10 @@ func (in *Injector) proxyConfig(pod *corev1.Pod) (*meshconfig.ProxyConfig, error
 	if !ok {
 		return out, nil
 	}
-	return out, layAnnotation(out, text)
+	if err := proxyconfig.Lay(out, text); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", annotation.ProxyConfig.Name, err)
+	}
+	return out, nil
 }
 
 // proxyConfigAt is the oldest object of a rank that applies to a pod: 0 is the mesh's, 1 the namespace's, 2 its own.
@@ -82,61 +82,5 @@ func layObject(onto *meshconfig.ProxyConfig, spec *networking.ProxyConfig) {
 	if spec.GetImage() != nil {
 		onto.Image = spec.GetImage()
 	}
-	onto.ProxyMetadata = mergedMap(onto.ProxyMetadata, spec.GetEnvironmentVariables())
-}
-
-// layAnnotation sets the fields that a text names, each as a whole.
-func layAnnotation(onto *meshconfig.ProxyConfig, text string) error {
-	given, read, err := readProxyConfig(text)
-	if err != nil {
-		return fmt.Errorf("annotation %s: %w", annotation.ProxyConfig.Name, err)
-	}
-	metadata := mergedMap(onto.ProxyMetadata, read.ProxyMetadata)
-	to, from := onto.ProtoReflect(), read.ProtoReflect()
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		field := to.Descriptor().Fields().ByJSONName(name)
-		if field == nil {
-			if field = to.Descriptor().Fields().ByTextName(name); field == nil {
-				continue // the reader has refused it
-			}
-		}
-		if from.Has(field) {
-			to.Set(field, from.Get(field))
-		} else {
-			to.Clear(field)
-		}
-	}
-	onto.ProxyMetadata = metadata
-	return nil
-}
-
-// readProxyConfig reads a ProxyConfig as YAML: which fields it names, and what they are.
-func readProxyConfig(text string) (map[string]json.RawMessage, *meshconfig.ProxyConfig, error) {
-	const expected = "expected a ProxyConfig as YAML or JSON: %s"
-	given, read := map[string]json.RawMessage{}, &meshconfig.ProxyConfig{}
-	asJSON, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		return nil, nil, fmt.Errorf(expected, oneLine(err))
-	}
-	if string(asJSON) == "null" {
-		return given, read, nil
-	}
-	if err := json.Unmarshal(asJSON, &given); err != nil {
-		return nil, nil, fmt.Errorf(expected, oneLine(err))
-	}
-	if err := protojson.Unmarshal(asJSON, read); err != nil {
-		return nil, nil, fmt.Errorf(expected, oneLine(err))
-	}
-	return given, read, nil
-}
-
-// mergedMap is two maps, of which the second wins.
-func mergedMap(base, over map[string]string) map[string]string {
-	if len(over) == 0 {
-		return base
-	}
-	out := make(map[string]string, len(base)+len(over))
-	maps.Copy(out, base)
-	maps.Copy(out, over)
-	return out
+	onto.ProxyMetadata = proxyconfig.MergedMap(onto.ProxyMetadata, spec.GetEnvironmentVariables())
 }

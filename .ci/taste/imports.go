@@ -20,7 +20,8 @@ func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "encodecache", "envoytext", "report", "status",
 			"proxy", "xdstype", "identity", "ca", "cluster", "inject"}},
-		{"inject", []string{"inject"}},
+		{"proxyconfig", nil},
+		{"inject", []string{"inject", "proxyconfig"}},
 		{"inject/injecttest", []string{"=ingest"}},
 		{"identity", []string{"=identity", "identity/quota"}},
 		{"ca", []string{"=identity", "identity/quota"}},
@@ -29,7 +30,7 @@ func rooms() []room {
 		{"proxy", []string{"=identity", "=snapshot/value"}},
 		{"status", []string{"snapshot", "report"}},
 		{"report", []string{"=snapshot/value"}},
-		{"ingest", []string{"ingest", "snapshot", "report", "envoytext"}},
+		{"ingest", []string{"ingest", "snapshot", "report", "envoytext", "proxyconfig"}},
 		{"envoytext", nil},
 		{"snapshot", []string{"=snapshot/value", "=snapshot/chunked"}},
 		{"snapshot/snapshottest", []string{"=snapshot", "=snapshot/value"}},
