@@ -95,6 +95,7 @@ type joiner struct {
 	faults    faults
 	// unresolved is what objects name that cannot be used.
 	unresolved unresolved
+	keys       issuerKeys
 }
 
 func newJoiner(domain, cluster string) *joiner {
@@ -112,6 +113,7 @@ func newJoiner(domain, cluster string) *joiner {
 		serviceSources: map[value.ObjectKey]*serviceSource{}, hosts: lists[value.ServiceKey, value.ObjectKey]{},
 		ofServices: selectors{}, ofEntries: selectors{},
 		marks: newMarks(), published: newPublished(), unresolved: newUnresolved(),
+		keys: newIssuerKeys(),
 	}
 	j.setMesh(DefaultMesh())
 	return j

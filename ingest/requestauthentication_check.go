@@ -1,9 +1,6 @@
 package ingest
 
 import (
-	"encoding/json"
-	"net/url"
-
 	security "istio.io/api/security/v1beta1"
 	clientsec "istio.io/client-go/pkg/apis/security/v1"
 )
@@ -37,12 +34,11 @@ func (c *check) tokenRule(at string, r *security.JWTRule) {
 		c.header(at+".outputPayloadToHeader", h)
 	}
 	if uri := r.GetJwksUri(); uri != "" {
-		u, err := url.Parse(uri)
-		c.that(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", at+".jwksUri",
-			"expected a URL of HTTP or HTTPS, got %q", uri)
+		c.that(isWebURL(uri), at+".jwksUri", "expected a URL of HTTP or HTTPS, got %q", uri)
 	}
 	if keys := r.GetJwks(); keys != "" {
-		c.keySet(at+".jwks", keys)
+		err := checkKeySet(keys)
+		c.that(err == nil, at+".jwks", "%v", err)
 	}
 	c.positive(at+".timeout", r.GetTimeout())
 }
@@ -52,23 +48,5 @@ func (c *check) filled(at string, texts []string) {
 	for i, t := range texts {
 		c.that(t != "", item(at, i), "expected a text, got an empty one")
 		c.line(item(at, i), t)
-	}
-}
-
-// longestKeys bounds a key set, which is in every listener that checks tokens by it.
-const longestKeys = 64 << 10
-
-// keySet takes a JSON Web Key Set with keys: Envoy refuses any other.
-func (c *check) keySet(at, text string) {
-	c.that(len(text) <= longestKeys, at, "expected a key set of at most %d bytes, got %d", longestKeys, len(text))
-	var set struct {
-		Keys []struct {
-			Type string `json:"kty"`
-		} `json:"keys"`
-	}
-	err := json.Unmarshal([]byte(text), &set)
-	c.that(err == nil && len(set.Keys) > 0, at, "expected a JSON Web Key Set with at least one key")
-	for _, k := range set.Keys {
-		c.that(k.Type != "", at, "expected keys that tell their type (kty)")
 	}
 }

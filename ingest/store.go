@@ -114,6 +114,7 @@ func (s *Store) Synced(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, source)
+	s.joiner.keys.wake()
 	s.hand()
 }
 

@@ -49,6 +49,7 @@ type options struct {
 	clusterAliases                      []string
 
 	secureOptions
+	keyOptions
 }
 
 func (o *options) register(f *pflag.FlagSet) {
@@ -150,6 +151,9 @@ func (o *options) environment() error {
 	if err := o.secureOptions.environment(); err != nil {
 		return err
 	}
+	if err := o.keyOptions.environment(); err != nil {
+		return err
+	}
 	if o.debounceAfter > 0 && o.debounceMax == 0 {
 		o.debounceMax = 10 * time.Second
 	}
@@ -169,8 +173,10 @@ func (o *options) environment() error {
 // ignored are variables of istiod that mean nothing here, with what stands in their place.
 func ignored() map[string]string {
 	return map[string]string{
-		"PILOT_MAX_REQUESTS_PER_SECOND": "proxies that connect are not refused at a rate; they wait their turn, by need and cost: see --maxBytesUnderway",
-		"PILOT_PUSH_THROTTLE":           "pushes to proxies wait for none of each other",
+		"PILOT_MAX_REQUESTS_PER_SECOND":      "proxies that connect are not refused at a rate; they wait their turn, by need and cost: see --maxBytesUnderway",
+		"PILOT_JWT_ENABLE_REMOTE_JWKS":       "proxies do not fetch keys of tokens' issuers; pilotd does",
+		"JWKS_RESOLVER_INSECURE_SKIP_VERIFY": "servers of keys must be trusted; more roots are read from " + moreRoots,
+		"PILOT_PUSH_THROTTLE":                "pushes to proxies wait for none of each other",
 	}
 }
 

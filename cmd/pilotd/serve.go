@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,18 +54,16 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	memory := given.limits()
 	memory.tell()
 	o.limit(ownResources(memory.all))
-	server, security, err := newServers(o, log, names)
+	server, security, err := newServers(o, log, append(slices.Clone(names), ingest.KeySource))
 	if err != nil {
 		return err
 	}
 	_, underway := server.Shards.Underway()
-	server.Metrics.Counter("pilotd_log_lines_dropped_total",
-		"Lines of the log that were dropped, because they came faster than they could be written.",
-		func() float64 { return float64(o.droppedLines()) })
 	log.Info("limits", "memory", memory.all, "memoryFrom", memory.from, "memoryCollector", debug.SetMemoryLimit(-1),
 		"streams", o.maxStreams, "connections", o.maxConnections, "bytesUnderway", underway, "bytesHeldInAll",
 		o.maxBytesHeldInAll)
 	late.Store = server.Store
+	sources = append(sources, newKeys(o, server, log))
 	ports, err := listenGRPC(o, server, security, log)
 	if err != nil {
 		return err
@@ -136,6 +135,9 @@ func newServers(o *options, log *slog.Logger, sources []string) (*discovery.Serv
 	settings := discoveryOptions(o, log, sources)
 	settings.Authenticate = func(ctx context.Context) (proxy.Peer, error) { return security.Peer(ctx) }
 	server := discovery.New(settings)
+	server.Metrics.Counter("pilotd_log_lines_dropped_total",
+		"Lines of the log that were dropped, because they came faster than they could be written.",
+		func() float64 { return float64(o.droppedLines()) })
 	var err error
 	security, err = newSecure(o, server, log)
 	return server, security, err

@@ -1,0 +1,186 @@
+package jwks
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pilotd/pilotd/ingest"
+)
+
+// Bounds of one answer.
+const (
+	maxRedirects   = 3
+	maxHeaderBytes = 16 << 10
+	// maxConfiguration is how large an OpenID configuration may be, in bytes.
+	maxConfiguration = 64 << 10
+)
+
+// Web fetches keys over HTTP and HTTPS. Safe for concurrent use.
+type Web struct {
+	// Immutable after NewWeb.
+	client *http.Client
+}
+
+// errBlocked says that an address may not be asked.
+var errBlocked = errors.New("its address may not be asked")
+
+// errRedirects says that an answer leads on too often, or out of TLS.
+var errRedirects = errors.New("it redirects too often, or from https to http")
+
+// NewWeb makes a Web that asks none of the blocked addresses, those of the machine's own link and of services for
+// machines in clouds besides, and trusts servers by these roots; nil are the system's.
+func NewWeb(blocked []netip.Prefix, roots *x509.CertPool) *Web {
+	for _, p := range []string{"169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32"} {
+		blocked = append(slices.Clone(blocked), netip.MustParsePrefix(p))
+	}
+	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		for _, p := range blocked {
+			if p.Contains(to.Addr().Unmap().WithZone("")) {
+				return errBlocked
+			}
+		}
+		return nil
+	}}
+	return &Web{client: &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+			TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			MaxResponseHeaderBytes: maxHeaderBytes, DisableKeepAlives: true,
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects || via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+				return errRedirects
+			}
+			return nil
+		},
+	}}
+}
+
+// Keys returns the key set at a place, as ingest.ReadKeySet does. Its error says in words that stay the same from one
+// failure to the next what is wrong, and nothing of what was answered.
+func (w *Web) Keys(ctx context.Context, p ingest.KeyPlace) (string, error) {
+	uri := p.URI
+	if uri == "" {
+		at := strings.TrimSuffix(p.Issuer, "/") + "/.well-known/openid-configuration"
+		body, err := w.get(ctx, at, maxConfiguration)
+		if err != nil {
+			return "", fmt.Errorf("the issuer's OpenID configuration at %s cannot be fetched: %w", at, reason(err))
+		}
+		if uri = keysURI(body); uri == "" {
+			return "", fmt.Errorf("the issuer's OpenID configuration at %s names no keys", at)
+		}
+	}
+	body, err := w.get(ctx, uri, ingest.LongestKeySet)
+	if err != nil {
+		return "", fmt.Errorf("the keys at %s cannot be fetched: %w", shown(uri), reason(err))
+	}
+	keys, err := ingest.ReadKeySet(body)
+	if err != nil {
+		return "", fmt.Errorf("the keys at %s cannot be used: %w", shown(uri), err)
+	}
+	return keys, nil
+}
+
+// keysURI returns where an OpenID configuration says that the keys are; empty if it says nothing that is a URL.
+func keysURI(configuration []byte) string {
+	var says struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if json.Unmarshal(configuration, &says) != nil {
+		return ""
+	}
+	u, err := url.Parse(says.Keys)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return ""
+	}
+	return says.Keys
+}
+
+// shown returns a URI without a password in it.
+func shown(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return "a URI that cannot be read"
+	}
+	return u.Redacted()
+}
+
+// errTooLong says that an answer has more bytes than it may.
+var errTooLong = errors.New("it is too long")
+
+// statusError is an answer that is no success.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("the answer is status %d", int(e)) }
+
+func (w *Web) get(ctx context.Context, uri string, most int) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, uri, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/json")
+	answer, err := w.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, statusError(answer.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(most)+1))
+	if err == nil && len(body) > most {
+		err = errTooLong
+	}
+	return body, err
+}
+
+// reason returns what is wrong without what differs each time, such as ports.
+func reason(err error) error {
+	var status statusError
+	var name *net.DNSError
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errRedirects), errors.Is(err, errTooLong):
+		for _, known := range []error{errBlocked, errRedirects, errTooLong} {
+			if errors.Is(err, known) {
+				return known
+			}
+		}
+	case errors.As(err, &status):
+		return status
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("there is no answer in time")
+	case errors.As(err, &name):
+		return errors.New("the name of its host is not found")
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
+		return errors.New("its certificate is not trusted")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("the connection is refused")
+	}
+	return errors.New("the connection failed")
+}
+
+// DefaultTime is how long a fetch may take where no object says.
+const DefaultTime = 5 * time.Second
+
+// longestTime bounds what objects say of that.
+const longestTime = 30 * time.Second
