@@ -13,8 +13,9 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// handleMail handles what came for a client. If the stream has ended the client is dropped, whatever else came or comes
-// later, such as an assignment; a request is still taken, for its reader must not wait for ever.
+// handleMail handles what came for a client. A client whose stream has ended is dropped: what came with that news, or
+// comes after it, is neither assigned nor answered. Its undecided request only gives up its place, for which the reader
+// of the stream may be waiting.
 func (w *worker) handleMail(m *client, in mail) {
 	if m.gone = m.gone || in.gone; m.gone {
 		w.drop(m)
@@ -218,29 +219,48 @@ func (w *worker) setTimer(m *client) {
 	w.timers.set(m, at)
 }
 
-// maxBesides bounds the bytes of answers for types that are not served which a client has been sent and may not have
-// read.
-const maxBesides = 8 << 10
+// What a client is sent of answers for types that are not served, in bytes of names.
+const (
+	// maxUnserved bounds one answer to a client that has read all that it was sent.
+	maxUnserved = 64 << 10
+	// maxBesides bounds those that a client has been sent and may not have read. A single one may be larger.
+	maxBesides = 8 << 10
+)
 
-// send sends a response. The answer for a type that is not served waits for no ACK, so that a client that does not read
-// is sent no more than maxBesides of them; the others are lost.
+// send sends a response, unless admitsUnserved holds it back.
 func (w *worker) send(m *client, e ads.Effect, at time.Time) {
 	_, served := w.shards.opts.Types.Of(e.TypeURL)
-	r := w.response(e.Batch)
-	if !served {
-		if !m.backlogged() {
-			m.besides = 0
-		}
-		if m.besides += r.Len(); m.besides > maxBesides {
-			return
-		}
+	if !served && !m.admitsUnserved(e.Batch) {
+		return
 	}
+	r := w.response(e.Batch)
 	m.stream.Send(e.TypeURL, r)
 	w.stats.sent.Add(1)
 	w.given += r.Len()
 	if served {
 		w.shards.opts.Metrics.Sent(e.Type, r.Len(), w.sinceChange(at))
 	}
+}
+
+// admitsUnserved reports whether a client may be sent an answer for a type that is not served. Such an answer waits for no
+// ACK, so they have bounds, and what is beyond is lost. It is decided before the answer is assembled: what is lost costs
+// nothing.
+func (m *client) admitsUnserved(b *ads.Batch) bool {
+	size := len(b.TypeURL)
+	for _, name := range b.Removed {
+		size += len(name)
+	}
+	switch {
+	case size > maxUnserved:
+		return false
+	case !m.backlogged():
+		m.besides = size
+	case m.besides+size > maxBesides:
+		return false
+	default:
+		m.besides += size
+	}
+	return true
 }
 
 func (w *worker) sinceChange(at time.Time) time.Duration {

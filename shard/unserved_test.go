@@ -31,9 +31,23 @@ func TestUnservedIsAnsweredBesideOthers(t *testing.T) {
 		if answers == 0 || answers > maxBesides/len(long) {
 			t.Errorf("%d answers of %d bytes to a client that reads nothing", answers, len(long))
 		}
+		assembled := f.shards.Stats()[0].Assembled
+		if asks(long+"more") != 0 || f.shards.Stats()[0].Assembled != assembled {
+			t.Error("what is not sent was assembled")
+		}
 		s.setBacklog(false)
 		if asks("another") != 1 {
 			t.Error("no answer after everything was read")
+		}
+		if asks(strings.Repeat("n", 2*maxBesides)) != 1 {
+			t.Error("a client that reads gets no long answer")
+		}
+		if asks(strings.Repeat("n", maxUnserved)) != 0 {
+			t.Error("an answer has no bound")
+		}
+		s.setBacklog(true)
+		if asks("after that") != 0 {
+			t.Error("a long answer that may not have been read does not count")
 		}
 	})
 }

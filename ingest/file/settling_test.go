@@ -13,8 +13,8 @@ import (
 	"github.com/pilotd/pilotd/ingest/sinktest"
 )
 
-// blindly runs a test on a source that the system does not tell who writes: the files are another user's. Time passes
-// when the test lets it.
+// blindly runs a test on a source that the system does not tell who writes: the files are another user's. It runs in
+// a bubble: time passes at once when all wait for it.
 func blindly(t *testing.T, f func(t *testing.T, dir string, o *observed)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
