@@ -7,7 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/pilotd/pilotd/bench/mesh"
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -35,7 +35,7 @@ func BenchmarkEndpoint(b *testing.B) {
 			parts := m.Slices(0)
 			p.attach(b, 0)
 			p.settle(b)
-			var assignment *plan.Assignment
+			var assignment *classes.Assignment
 			for name, a := range p.last.Assignments.All() {
 				if name == "outbound|80||"+m.Host(0) {
 					assignment = a

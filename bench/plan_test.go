@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pilotd/pilotd/bench/mesh"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/proxy"
@@ -14,14 +15,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// planned is a mesh with a planner and nobody who sends anything. It implements plan.Sink.
+// planned is a mesh with a planner and nobody who sends anything. It implements classes.Sink.
 type planned struct {
 	mesh    *mesh.Mesh
 	store   *ingest.Store
 	builder *snapshot.Builder
 	planner *plan.Planner
 	stop    func()
-	last    *plan.ResourceSet
+	last    *classes.ResourceSet
 	moved   int // ResourceSets that changed
 }
 
@@ -54,15 +55,15 @@ func (p *planned) attach(b testing.TB, i int) {
 
 func (p *planned) settle(b testing.TB) { must(b, p.planner.Barrier(b.Context())) }
 
-// Assigned implements plan.Sink.
-func (p *planned) Assigned(_ uint64, _ *plan.Class, w *plan.ResourceSet) { p.last = w }
+// Assigned implements classes.Sink.
+func (p *planned) Assigned(_ uint64, _ *classes.Class, w *classes.ResourceSet) { p.last = w }
 
-// Advanced implements plan.Sink.
-func (p *planned) Advanced(sets map[*plan.Class]*plan.ResourceSet, _ plan.Endpoints) {
+// Advanced implements classes.Sink.
+func (p *planned) Advanced(sets map[*classes.Class]*classes.ResourceSet, _ classes.Endpoints) {
 	p.moved += len(sets)
 }
 
-// EndpointsChanged implements plan.Sink.
+// EndpointsChanged implements classes.Sink.
 func (p *planned) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
 
 // BenchmarkPlan is what it takes to know what a sidecar is to have: the first of all, when everything is generated; the

@@ -9,6 +9,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
@@ -207,19 +208,19 @@ func edits() []edit {
 	}
 }
 
-// valuePlanner is a planner of a valueMesh. It implements plan.Sink.
+// valuePlanner is a planner of a valueMesh. It implements classes.Sink.
 type valuePlanner struct {
 	mesh    valueMesh
 	builder *snapshot.Builder
 	planner *plan.Planner
 	stop    func()
-	sets    map[*plan.Class]*plan.ResourceSet // owned by the planner's goroutine between barriers
+	sets    map[*classes.Class]*classes.ResourceSet // owned by the planner's goroutine between barriers
 	moved   int
 	n       int
 }
 
 func planValues(m valueMesh) *valuePlanner {
-	p := &valuePlanner{mesh: m, sets: map[*plan.Class]*plan.ResourceSet{}}
+	p := &valuePlanner{mesh: m, sets: map[*classes.Class]*classes.ResourceSet{}}
 	p.planner = plan.NewPlanner(plan.NewTables(), p, plan.Options{Now: time.Now, After: time.After})
 	p.builder = snapshot.NewBuilder(p.planner)
 	snapshottest.Apply(p.builder, m.all())
@@ -247,16 +248,16 @@ func (p *valuePlanner) apply(b testing.TB, e edit) {
 	p.settle(b)
 }
 
-// Assigned implements plan.Sink.
-func (p *valuePlanner) Assigned(_ uint64, c *plan.Class, w *plan.ResourceSet) { p.sets[c] = w }
+// Assigned implements classes.Sink.
+func (p *valuePlanner) Assigned(_ uint64, c *classes.Class, w *classes.ResourceSet) { p.sets[c] = w }
 
-// Advanced implements plan.Sink.
-func (p *valuePlanner) Advanced(sets map[*plan.Class]*plan.ResourceSet, _ plan.Endpoints) {
+// Advanced implements classes.Sink.
+func (p *valuePlanner) Advanced(sets map[*classes.Class]*classes.ResourceSet, _ classes.Endpoints) {
 	p.moved += len(sets)
 	for c, w := range sets {
 		p.sets[c] = w
 	}
 }
 
-// EndpointsChanged implements plan.Sink.
+// EndpointsChanged implements classes.Sink.
 func (p *valuePlanner) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
@@ -27,7 +27,7 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 		third.Assignments = one.Assignments.Delete("a")
 		w := f.shards.workers[0]
 		var streams []*fakeStream
-		for i, set := range []*plan.ResourceSet{one, other, third} {
+		for i, set := range []*classes.ResourceSet{one, other, third} {
 
 			streams = append(streams, f.connect(nodeName(i)).place(class(fmt.Sprint(i)), set).endpoints("a", "b"))
 		}
@@ -58,10 +58,10 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 
 // classes is a worker with one member in each of n classes, each of which has a cluster of its own and 100 that all
 // have.
-type classes struct {
+type manyClasses struct {
 	worker  *worker
-	classes []*plan.Class
-	sets    map[*plan.Class]*plan.ResourceSet
+	classes []*classes.Class
+	sets    map[*classes.Class]*classes.ResourceSet
 	rev     uint64
 }
 
@@ -72,36 +72,36 @@ func (s sink) ID() uint64                         { return uint64(s) }
 func (s sink) Send(string, *encodecache.Response) {}
 func (s sink) Close(error)                        {}
 
-func newClasses(n int) *classes {
-	c := &classes{sets: map[*plan.Class]*plan.ResourceSet{}, rev: 1}
+func newClasses(n int) *manyClasses {
+	c := &manyClasses{sets: map[*classes.Class]*classes.ResourceSet{}, rev: 1}
 	now := time.Unix(1000, 0)
 	shards := New(Options{Workers: 1, Planner: &planner{attached: map[uint64]*proxy.Proxy{}},
 		Now: func() time.Time { return now }, join: join{
-			func(w *plan.ResourceSet, s value.ServiceKey) []*plan.Assignment {
+			func(w *classes.ResourceSet, s value.ServiceKey) []*classes.Assignment {
 				if a, ok := w.Assignments.Get(s.Host); ok {
-					return []*plan.Assignment{a}
+					return []*classes.Assignment{a}
 				}
 				return nil
 			},
-			func(a *plan.Assignment, t *snapshot.EndpointTable) *encodecache.Entry {
+			func(a *classes.Assignment, t *snapshot.EndpointTable) *encodecache.Entry {
 				return encodecache.NewLeaf(xdstype.EndpointURL, a.Name,
 					encodecache.NewFragment(fmt.Append(nil, t.Revision)))
 			},
 		}})
 	c.worker = shards.workers[0]
 	c.worker.endpoints = &snapshot.EndpointTable{Revision: 1}
-	base := &plan.ResourceSet{Revision: 1}
+	base := &classes.ResourceSet{Revision: 1}
 	var names []string
 	for i := range 100 {
 		name := fmt.Sprint("host-", i)
 		names = append(names, name)
-		base.Assignments = base.Assignments.Set(name, &plan.Assignment{Name: name, Service: serviceOf(name)})
+		base.Assignments = base.Assignments.Set(name, &classes.Assignment{Name: name, Service: serviceOf(name)})
 	}
 	for i := range n {
-		class := &plan.Class{Name: fmt.Sprint(i), Type: value.Router}
+		class := &classes.Class{Name: fmt.Sprint(i), Type: value.Router}
 		own := fmt.Sprint("own-", i)
-		w := &plan.ResourceSet{Revision: 1,
-			Assignments: base.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})}
+		w := &classes.ResourceSet{Revision: 1,
+			Assignments: base.Assignments.Set(own, &classes.Assignment{Name: own, Service: serviceOf(own)})}
 		c.classes, c.sets[class] = append(c.classes, class), w
 		first := ads.Request{
 			Delta:     true,
@@ -118,20 +118,20 @@ func newClasses(n int) *classes {
 }
 
 // change gives every class a ResourceSet with another cluster.
-func (c *classes) change(name string) {
+func (c *manyClasses) change(name string) {
 	c.rev++
-	added := &plan.Assignment{Name: name, Service: serviceOf(name)}
+	added := &classes.Assignment{Name: name, Service: serviceOf(name)}
 	for class, w := range c.sets {
 		next := *w
 		next.Revision, next.Assignments = c.rev, w.Assignments.Set(name, added)
 		c.sets[class] = &next
 	}
-	c.worker.postResourceSets(maps.Clone(c.sets), plan.Endpoints{}, c.worker.now())
+	c.worker.postResourceSets(maps.Clone(c.sets), classes.Endpoints{}, c.worker.now())
 	c.worker.round()
 }
 
 // endpoints changes the endpoints of a service.
-func (c *classes) endpoints(name string) {
+func (c *manyClasses) endpoints(name string) {
 	c.rev++
 	c.worker.postEndpoints(&snapshot.EndpointTable{Revision: c.rev}, []value.ServiceKey{serviceOf(name)},
 		c.worker.now())

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/prioqueue"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/admission"
@@ -28,7 +28,7 @@ type client struct {
 	debt admission.Debt
 
 	// Guarded by the Shards' mu.
-	class  *plan.Class
+	class  *classes.Class
 	worker *worker
 	left   bool
 
@@ -64,8 +64,8 @@ type mail struct {
 
 // assignment is the class and ResourceSet of a proxy.
 type assignment struct {
-	class *plan.Class
-	set   *plan.ResourceSet
+	class *classes.Class
+	set   *classes.ResourceSet
 	doubt xdstype.Set
 }
 

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 )
 
@@ -71,7 +71,7 @@ func (w *worker) quarantine(m *client) {
 }
 
 // tryEntry calls entry. If that panics it returns had: the assignment stays what it was.
-func (w *worker) tryEntry(a *plan.Assignment, had *encodecache.Entry) (e *encodecache.Entry) {
+func (w *worker) tryEntry(a *classes.Assignment, had *encodecache.Entry) (e *encodecache.Entry) {
 	if !w.contain("the endpoints of "+a.Name, func() { e = w.entry(a) }) {
 		return had
 	}

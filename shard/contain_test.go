@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/xdstype"
 )
@@ -102,8 +102,8 @@ func TestAPanicLeavesAClassAtItsLastTarget(t *testing.T) {
 		f.advance(one, f.set("x=2", ""))
 		expect(t, "while it panics", a.take(), "")
 		f.breakOn("nothing", 0)
-		f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{two: f.set("y=3", ""), one: f.set("x=3", "")},
-			plan.Endpoints{})
+		f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{two: f.set("y=3", ""), one: f.set("x=3", "")},
+			classes.Endpoints{})
 		synctest.Wait()
 		expect(t, "a", a.take(), "CDS x=3")
 		expect(t, "b", b.take(), "CDS y=3")

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"weak"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -15,7 +15,7 @@ import (
 // desired is a ResourceSet joined with the endpoints of now. It implements ads.Desired for the Sessions of one worker.
 type desired struct {
 	// Immutable after newDesired.
-	set       *plan.ResourceSet
+	set       *classes.ResourceSet
 	resources []*ads.Resources // by type: the sections that are ready made; nil for the type that endpoints has
 	// endpoints has the resources that are made from endpoints; nil if the ResourceSet has these ready made, too.
 	endpoints *joined
@@ -30,7 +30,7 @@ func (t *desired) Resources(typ xdstype.Type, sub ads.Subscription) *ads.Resourc
 }
 
 // setDesired gives a class group what its members should have from now on.
-func (w *worker) setDesired(c *classGroup, set *plan.ResourceSet) {
+func (w *worker) setDesired(c *classGroup, set *classes.ResourceSet) {
 	prev := c.desired
 	c.desired = w.newDesired(set, prev)
 	w.joins.retain(c.desired.endpoints)
@@ -40,7 +40,7 @@ func (w *worker) setDesired(c *classGroup, set *plan.ResourceSet) {
 }
 
 // newDesired joins a ResourceSet with the endpoints of now. prev is what the class had before, or nil.
-func (w *worker) newDesired(set *plan.ResourceSet, prev *desired) *desired {
+func (w *worker) newDesired(set *classes.ResourceSet, prev *desired) *desired {
 	t := &desired{set: set, resources: make([]*ads.Resources, w.shards.opts.Types.Len())}
 	for i := range t.resources {
 		typ := xdstype.Type(i)
@@ -67,7 +67,7 @@ func (w *worker) newDesired(set *plan.ResourceSet, prev *desired) *desired {
 }
 
 // dropEncoded gives back the memory of what was superseded: clients that stall still hold the Entries.
-func dropEncoded(old, now plan.Section) {
+func dropEncoded(old, now classes.Section) {
 	now.Diff(old, func(c chunked.Change[*encodecache.Entry]) {
 		if c.InOld {
 			c.Old.Drop()
@@ -124,7 +124,7 @@ type resourcesKey struct {
 // alike is how many sections of one key are told apart.
 const alike = 8
 
-func (t resourcesTable) intern(typ xdstype.Type, s plan.Section) *ads.Resources {
+func (t resourcesTable) intern(typ xdstype.Type, s classes.Section) *ads.Resources {
 	key := resourcesKey{typ: typ, len: s.Len()}
 	for _, e := range s.All() {
 		key.first = e.Sum()

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -16,7 +16,7 @@ type lateEndpoints struct {
 	services map[value.ServiceKey]struct{}
 }
 
-func (l *lateEndpoints) add(e plan.Endpoints) {
+func (l *lateEndpoints) add(e classes.Endpoints) {
 	if len(e.Services) == 0 {
 		return
 	}

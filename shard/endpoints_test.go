@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 )
 
 // Endpoints that need a ResourceSet come with it: nobody sees them before the ResourceSet, and nobody sees the old ones
@@ -12,7 +12,7 @@ import (
 func TestEndpointsComeWithTheirResourceSet(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1 y=1")
-		sets := map[*plan.Class]*plan.ResourceSet{}
+		sets := map[*classes.Class]*classes.ResourceSet{}
 		var all []*fakeStream
 		w, next := f.set("x=1 y=1", ""), f.set("x=2 y=1", "")
 		for i := range 4 {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
@@ -157,7 +157,7 @@ func (w *worker) muster(m *client) {
 }
 
 // handleResourceSet brings the class group of a class to a new ResourceSet. at is when it came.
-func (w *worker) handleResourceSet(class *plan.Class, set *plan.ResourceSet, at time.Time) {
+func (w *worker) handleResourceSet(class *classes.Class, set *classes.ResourceSet, at time.Time) {
 	c := w.byClass[class]
 	if c == nil || set.Revision < c.desired.set.Revision || set == c.desired.set {
 		return
@@ -242,9 +242,9 @@ func (w *worker) send(m *client, e ads.Effect, at time.Time) {
 	}
 }
 
-// admitsUnserved reports whether a client may be sent an answer for a type that is not served. Such an answer waits for no
-// ACK, so they have bounds, and what is beyond is lost. It is decided before the answer is assembled: what is lost costs
-// nothing.
+// admitsUnserved reports whether a client may be sent an answer for a type that is not served. Such answers wait for no
+// ACK, so they have bounds, and what is beyond them is lost. It is decided before the answer is assembled: what is lost
+// costs nothing.
 func (m *client) admitsUnserved(b *ads.Batch) bool {
 	size := len(b.TypeURL)
 	for _, name := range b.Removed {

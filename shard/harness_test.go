@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
@@ -33,7 +33,7 @@ type fleet struct {
 	lastID  uint64
 	entries map[string]*encodecache.Entry
 	rev     uint64
-	assign  map[string]*plan.Assignment
+	assign  map[string]*classes.Assignment
 
 	mu sync.Mutex
 	// Guarded by mu: the endpoints of each service, as text.
@@ -66,7 +66,7 @@ func withFleet(t *testing.T, workers int, f func(*fleet)) {
 	synctest.Test(t, func(t *testing.T) {
 		fl := &fleet{
 			t: t, planner: &planner{attached: map[uint64]*proxy.Proxy{}}, entries: map[string]*encodecache.Entry{},
-			assign: map[string]*plan.Assignment{}, endpoints: map[value.ServiceKey]string{},
+			assign: map[string]*classes.Assignment{}, endpoints: map[value.ServiceKey]string{},
 		}
 		fl.shards = New(Options{
 			Workers: workers, Planner: fl.planner, Now: time.Now, After: time.After,
@@ -94,14 +94,14 @@ func withFleet(t *testing.T, workers int, f func(*fleet)) {
 	})
 }
 
-func (f *fleet) assignmentsOf(w *plan.ResourceSet, s value.ServiceKey) []*plan.Assignment {
+func (f *fleet) assignmentsOf(w *classes.ResourceSet, s value.ServiceKey) []*classes.Assignment {
 	if a, ok := w.Assignments.Get(s.Host); ok {
-		return []*plan.Assignment{a}
+		return []*classes.Assignment{a}
 	}
 	return nil
 }
 
-func (f *fleet) join(a *plan.Assignment, _ *snapshot.EndpointTable) *encodecache.Entry {
+func (f *fleet) join(a *classes.Assignment, _ *snapshot.EndpointTable) *encodecache.Entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.entry(xdstype.EndpointURL, a.Name, f.endpoints[a.Service])
@@ -117,16 +117,16 @@ func (f *fleet) entry(url, name, text string) *encodecache.Entry {
 }
 
 // world is a ResourceSet with those clusters, "name=text …", each with endpoints, and those routes.
-func (f *fleet) set(clusters, routes string) *plan.ResourceSet {
+func (f *fleet) set(clusters, routes string) *classes.ResourceSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rev++
-	w := &plan.ResourceSet{Revision: f.rev, Sections: make(plan.Sections, 4)}
+	w := &classes.ResourceSet{Revision: f.rev, Sections: make(classes.Sections, 4)}
 	for _, c := range strings.Fields(clusters) {
 		name, text, _ := strings.Cut(c, "=")
 		w.Sections[xdstype.Cluster] = w.Sections.Of(xdstype.Cluster).Set(name, f.entry(xdstype.ClusterURL, name, text))
 		if f.assign[name] == nil {
-			f.assign[name] = &plan.Assignment{Name: name, Service: serviceOf(name)}
+			f.assign[name] = &classes.Assignment{Name: name, Service: serviceOf(name)}
 		}
 		w.Assignments = w.Assignments.Set(name, f.assign[name])
 	}
@@ -151,7 +151,7 @@ func (f *fleet) postTable(endpoints string) {
 }
 
 // endpointsOf sets endpoints and publishes nothing.
-func (f *fleet) endpointsOf(endpoints string) plan.Endpoints {
+func (f *fleet) endpointsOf(endpoints string) classes.Endpoints {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var services []value.ServiceKey
@@ -161,12 +161,12 @@ func (f *fleet) endpointsOf(endpoints string) plan.Endpoints {
 		services = append(services, serviceOf(name))
 	}
 	f.rev++
-	return plan.Endpoints{Table: &snapshot.EndpointTable{Revision: f.rev}, Services: services}
+	return classes.Endpoints{Table: &snapshot.EndpointTable{Revision: f.rev}, Services: services}
 }
 
 // advance gives a class a new ResourceSet.
-func (f *fleet) advance(c *plan.Class, w *plan.ResourceSet) {
-	f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: w}, plan.Endpoints{})
+func (f *fleet) advance(c *classes.Class, w *classes.ResourceSet) {
+	f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{c: w}, classes.Endpoints{})
 	synctest.Wait()
 }
 
@@ -238,7 +238,7 @@ func (f *fleet) connect(node string) *fakeStream {
 }
 
 // place assigns a stream to a class.
-func (s *fakeStream) place(c *plan.Class, w *plan.ResourceSet) *fakeStream {
+func (s *fakeStream) place(c *classes.Class, w *classes.ResourceSet) *fakeStream {
 	s.fleet.shards.Assigned(s.id, c, w)
 	synctest.Wait()
 	return s
@@ -301,8 +301,8 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-func class(name string) *plan.Class { return &plan.Class{Name: name, Type: value.Router} }
+func class(name string) *classes.Class { return &classes.Class{Name: name, Type: value.Router} }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-var _ plan.Sink = (*Shards)(nil)
+var _ classes.Sink = (*Shards)(nil)

@@ -4,8 +4,8 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -15,7 +15,7 @@ import (
 // for them. ResourceSets with the same assignments share it. Owned by the worker goroutine.
 type joined struct {
 	worker  *worker
-	set     *plan.ResourceSet // one that has these assignments
+	set     *classes.ResourceSet // one that has these assignments
 	content *ads.Resources
 	seq     uint64 // of the worker's endpoint changes, up to which content is
 	// asked are the subscriptions that content covers, forgotten when they are too many; all that it covers everything.
@@ -35,17 +35,17 @@ type joinedTable struct {
 	seed maphash.Seed
 	by   map[uint64][]*joined
 	// index finds the assignments that the endpoints of a service go into.
-	index *chunked.Index[value.ServiceKey, *plan.Assignment, *joined]
+	index *chunked.Index[value.ServiceKey, *classes.Assignment, *joined]
 }
 
 func newJoinedTable() joinedTable {
 	return joinedTable{seed: maphash.MakeSeed(), by: map[uint64][]*joined{},
-		index: chunked.NewIndex[value.ServiceKey, *plan.Assignment, *joined](
-			func(_ string, a *plan.Assignment) value.ServiceKey { return a.Service })}
+		index: chunked.NewIndex[value.ServiceKey, *classes.Assignment, *joined](
+			func(_ string, a *classes.Assignment) value.ServiceKey { return a.Service })}
 }
 
 // find returns the joined of those assignments, or nil, and their identity.
-func (t *joinedTable) find(assignments chunked.Map[*plan.Assignment]) (*joined, uint64) {
+func (t *joinedTable) find(assignments chunked.Map[*classes.Assignment]) (*joined, uint64) {
 	identity := assignments.Identity(t.seed)
 	for _, j := range t.by[identity] {
 		if j.set.Assignments.Same(assignments) {
@@ -83,7 +83,7 @@ func (t *joinedTable) release(j *joined) {
 
 // joinedOf returns the joined of a ResourceSet's assignments. A new one takes over what prev has. The caller retains it
 // in the table.
-func (w *worker) joinedOf(set *plan.ResourceSet, prev *desired) *joined {
+func (w *worker) joinedOf(set *classes.ResourceSet, prev *desired) *joined {
 	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
 		return prev.endpoints
 	}
@@ -99,7 +99,7 @@ func (w *worker) joinedOf(set *plan.ResourceSet, prev *desired) *joined {
 	old := prev.endpoints
 	old.catchUp()
 	var edits []chunked.Edit[*encodecache.Entry]
-	set.Assignments.Diff(old.set.Assignments, func(c chunked.Change[*plan.Assignment]) {
+	set.Assignments.Diff(old.set.Assignments, func(c chunked.Change[*classes.Assignment]) {
 		switch {
 		case !c.InNew:
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Delete: true})
@@ -150,7 +150,7 @@ func (j *joined) cover(sub ads.Subscription) *ads.Resources {
 		return j.content
 	}
 	var edits []chunked.Edit[*encodecache.Entry]
-	add := func(a *plan.Assignment) {
+	add := func(a *classes.Assignment) {
 		if _, ok := j.content.Section.Get(a.Name); !ok {
 			if e := j.worker.tryEntry(a, nil); e != nil {
 				edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
@@ -185,7 +185,7 @@ func (j *joined) catchUp() {
 	services, complete := j.worker.log.after(j.seq)
 	j.seq = j.worker.log.seq
 	var edits []chunked.Edit[*encodecache.Entry]
-	renew := func(a *plan.Assignment, had *encodecache.Entry) {
+	renew := func(a *classes.Assignment, had *encodecache.Entry) {
 		if e := j.worker.tryEntry(a, had); e != had && e.Sum() != had.Sum() {
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
 			had.Drop()

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
@@ -110,7 +110,7 @@ func (w *worker) giveWay() {
 	}
 }
 
-func dropAllEncoded(s plan.Section) {
+func dropAllEncoded(s classes.Section) {
 	for c := range s.Chunks() {
 		for _, it := range c.Items() {
 			it.Value.Drop()

@@ -12,8 +12,8 @@ import (
 
 	"github.com/puzpuzpuz/xsync/v3"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
@@ -68,11 +68,11 @@ type Options struct {
 
 // join makes resources from a ResourceSet's assignments.
 type join struct {
-	assignmentsOf func(*plan.ResourceSet, value.ServiceKey) []*plan.Assignment
-	entry         func(*plan.Assignment, *snapshot.EndpointTable) *encodecache.Entry
+	assignmentsOf func(*classes.ResourceSet, value.ServiceKey) []*classes.Assignment
+	entry         func(*classes.Assignment, *snapshot.EndpointTable) *encodecache.Entry
 }
 
-// Shards are the workers and the registry of streams. It implements plan.Sink.
+// Shards are the workers and the registry of streams. It implements classes.Sink.
 type Shards struct {
 	// Immutable after New.
 	opts    Options
@@ -94,7 +94,7 @@ type Shards struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	spreads map[*plan.Class]*spread
+	spreads map[*classes.Class]*spread
 	doubts  doubts
 }
 
@@ -122,7 +122,7 @@ func New(o Options) *Shards {
 		o.Endpoints = func() *snapshot.EndpointTable { return &snapshot.EndpointTable{} }
 	}
 	if o.join.entry == nil {
-		o.join = join{(*plan.ResourceSet).AssignmentsOf, (*plan.Assignment).Entry}
+		o.join = join{(*classes.ResourceSet).AssignmentsOf, (*classes.Assignment).Entry}
 	}
 	if o.sabotage == nil {
 		o.sabotage = func(string, uint64) {}
@@ -131,7 +131,7 @@ func New(o Options) *Shards {
 	s := &Shards{
 		opts: o, clock: newClock(o.Now), clients: xsync.NewMapOf[uint64, *client](), stopped: make(chan struct{}),
 		blocks: newBlocks(), sections: chunked.NewPool[*encodecache.Entry](),
-		spreads: map[*plan.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
+		spreads: map[*classes.Class]*spread{}, doubts: newDoubts(), verdicts: ads.NewVerdicts(),
 	}
 	s.gate = admission.NewGate(cmp.Or(o.Planning, 16*runtime.GOMAXPROCS(0)))
 	s.kept.most = mostKept
@@ -202,8 +202,8 @@ func (s *Shards) Detach(id uint64) {
 	m.left = true
 }
 
-// Assigned implements plan.Sink: it gives a proxy its shard, or moves it to another class.
-func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
+// Assigned implements classes.Sink: it gives a proxy its shard, or moves it to another class.
+func (s *Shards) Assigned(id uint64, c *classes.Class, w *classes.ResourceSet) {
 	m, ok := s.clients.Load(id)
 	if !ok {
 		return
@@ -235,7 +235,7 @@ func (s *Shards) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) {
 }
 
 // leave takes a client out of its class's count; the caller holds mu.
-func (s *Shards) leave(c *plan.Class, worker int) {
+func (s *Shards) leave(c *classes.Class, worker int) {
 	sp := s.spreads[c]
 	sp.total--
 	sp.on[worker]--
@@ -245,17 +245,17 @@ func (s *Shards) leave(c *plan.Class, worker int) {
 }
 
 // shardOf hashes the name of a class.
-func shardOf(c *plan.Class) int {
+func shardOf(c *classes.Class) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Name))
 	return int(h.Sum32() & (1<<30 - 1))
 }
 
-// Advanced implements plan.Sink: each worker that has members of a class gets its new ResourceSet, and each the
+// Advanced implements classes.Sink: each worker that has members of a class gets its new ResourceSet, and each the
 // endpoints that go with them.
-func (s *Shards) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoints) {
+func (s *Shards) Advanced(sets map[*classes.Class]*classes.ResourceSet, e classes.Endpoints) {
 	now := s.clock.now()
-	mine := make([]map[*plan.Class]*plan.ResourceSet, len(s.workers))
+	mine := make([]map[*classes.Class]*classes.ResourceSet, len(s.workers))
 	s.mu.Lock()
 	for c, w := range sets {
 		sp := s.spreads[c]
@@ -267,7 +267,7 @@ func (s *Shards) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoin
 				continue
 			}
 			if mine[i] == nil {
-				mine[i] = map[*plan.Class]*plan.ResourceSet{}
+				mine[i] = map[*classes.Class]*classes.ResourceSet{}
 			}
 			mine[i][c] = w
 		}
@@ -280,7 +280,7 @@ func (s *Shards) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoin
 	}
 }
 
-// EndpointsChanged implements plan.Sink.
+// EndpointsChanged implements classes.Sink.
 func (s *Shards) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
 	now := s.clock.now()
 	for _, w := range s.workers {

@@ -7,7 +7,7 @@ import (
 
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/xdstype"
@@ -37,8 +37,8 @@ func TestMembersShareAResponse(t *testing.T) {
 		for _, s := range []*fakeStream{a, b, c} {
 			s.take()
 		}
-		f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{one: f.set("x=2", ""), two: f.set("x=2 y=1", "")},
-			plan.Endpoints{})
+		f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{one: f.set("x=2", ""), two: f.set("x=2 y=1", "")},
+			classes.Endpoints{})
 		synctest.Wait()
 		if a.got[0] != b.got[0] || a.got[0] == c.got[0] {
 			t.Error("responses are not shared as they should be")
@@ -159,7 +159,7 @@ func TestOrderOfThePlannersCalls(t *testing.T) {
 		old, now := f.set("x=1", ""), f.set("x=2", "")
 		s := f.connect("a")
 		f.shards.Assigned(s.id, c, old)
-		f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: now}, plan.Endpoints{})
+		f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{c: now}, classes.Endpoints{})
 		synctest.Wait()
 		got := s.take() + s.take()
 		if got != "CDS x=2" && got != "CDS x=1CDS x=2" {
@@ -296,7 +296,7 @@ func TestNothingIsLeft(t *testing.T) {
 func TestEndpointLaneOvertakes(t *testing.T) {
 	withFleet(t, 1, func(f *fleet) {
 		f.table("x=1")
-		sets := map[*plan.Class]*plan.ResourceSet{}
+		sets := map[*classes.Class]*classes.ResourceSet{}
 		var all []*fakeStream
 		w, next := f.set("x=1 y=1", ""), f.set("x=1 y=2", "")
 		for i := range 10 {
@@ -317,7 +317,7 @@ func TestEndpointLaneOvertakes(t *testing.T) {
 				}
 			}
 		}
-		f.shards.Advanced(sets, plan.Endpoints{})
+		f.shards.Advanced(sets, classes.Endpoints{})
 		synctest.Wait()
 		if len(order) != 20 || order[1] != xdstype.EndpointURL || order[10] != xdstype.EndpointURL ||
 			order[11] != xdstype.ClusterURL {

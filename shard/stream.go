@@ -32,7 +32,7 @@ type Ended interface {
 	Done() <-chan struct{}
 }
 
-// Planner computes what proxies should have. It answers by calling the Shards, which are its plan.Sink.
+// Planner computes what proxies should have. It answers by calling the Shards, which are its classes.Sink.
 type Planner interface {
 	// Attach asks for the class and ResourceSet of p. The planner tells them, and each change of them, by Assigned until
 	// Detach.

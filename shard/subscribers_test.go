@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -19,7 +19,7 @@ func TestSubscribersAgainstLooking(t *testing.T) {
 		names := ads.NewNamesTable()
 		w := &worker{joins: newJoinedTable(), subscribers: newSubscribers()}
 		cohorts, sets := map[int]*cohort{}, map[int]*joined{}
-		assignments := map[string]*plan.Assignment{}
+		assignments := map[string]*classes.Assignment{}
 		draw := func(what string) (list []string) {
 			for range rapid.IntRange(0, 90).Draw(t, what) {
 				list = append(list, fmt.Sprint("name-", rapid.IntRange(0, 150).Draw(t, "name")))
@@ -41,10 +41,10 @@ func TestSubscribersAgainstLooking(t *testing.T) {
 				w.joins.release(j)
 				delete(sets, i)
 			} else {
-				set := &plan.ResourceSet{}
+				set := &classes.ResourceSet{}
 				for _, name := range draw("assignments") {
 					if assignments[name] == nil {
-						assignments[name] = &plan.Assignment{Name: name, Service: serviceOf(name[:len(name)-1])}
+						assignments[name] = &classes.Assignment{Name: name, Service: serviceOf(name[:len(name)-1])}
 					}
 					set.Assignments = set.Assignments.Set(name, assignments[name])
 				}
@@ -86,7 +86,7 @@ func BenchmarkSubscribers(b *testing.B) {
 		b.Run(fmt.Sprint(subscriptions), func(b *testing.B) {
 			names := ads.NewNamesTable()
 			w := &worker{joins: newJoinedTable(), subscribers: newSubscribers()}
-			set, common := &plan.ResourceSet{}, []string{}
+			set, common := &classes.ResourceSet{}, []string{}
 			for i := range 100 {
 				common = append(common, fmt.Sprint("outbound|80||s", i))
 			}
@@ -94,7 +94,7 @@ func BenchmarkSubscribers(b *testing.B) {
 			for i := range subscriptions {
 				own := fmt.Sprint("outbound|90||own", i)
 				w.subscribers.add(&cohort{sub: ads.Subscription{Names: names.Edit(base, []string{own}, nil)}})
-				set.Assignments = set.Assignments.Set(own, &plan.Assignment{Name: own, Service: serviceOf(own)})
+				set.Assignments = set.Assignments.Set(own, &classes.Assignment{Name: own, Service: serviceOf(own)})
 			}
 			w.joins.retain(&joined{set: set})
 			one := map[value.ServiceKey]struct{}{serviceOf("outbound|90||own7"): {}}

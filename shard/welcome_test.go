@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pilotd/pilotd/gen/plan"
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/xdstype"
@@ -18,8 +18,8 @@ import (
 // door is a fleet on one shard whose budget admits one client at a time: the first holds it until it is let go of.
 type door struct {
 	*fleet
-	class   *plan.Class
-	set     *plan.ResourceSet
+	class   *classes.Class
+	set     *classes.ResourceSet
 	blocker *fakeStream
 	order   []string // who has been answered; guarded by the fleet's mu
 }
@@ -245,7 +245,7 @@ func TestChangesOvertakeThoseThatConnect(t *testing.T) {
 				s.onReceive = func() {
 					if answered++; answered == 10 {
 						f.postTable("y=2")
-						f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: next}, plan.Endpoints{})
+						f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{c: next}, classes.Endpoints{})
 					}
 					if answered <= 11 {
 						order = append(order, "new")
@@ -303,12 +303,12 @@ func TestFewAreInPlanning(t *testing.T) {
 // one leaves or when it is out of date.
 func TestEncodedRunsAreLetGo(t *testing.T) {
 	const many = "xa=1 xb=1 xc=1 xd=1 xe=1 xf=1 xg=1 xh=1 xi=1 xj=1 xk=1 xl=1 xm=1 xn=1 xo=1 xp=1 xq=1 xr=1 xs=1 xt=1"
-	for name, end := range map[string]func(*fleet, *fakeStream, *plan.Class){
-		"time":  func(*fleet, *fakeStream, *plan.Class) { time.Sleep(grace + time.Millisecond) },
-		"leave": func(f *fleet, s *fakeStream, _ *plan.Class) { f.shards.Detach(s.id) },
-		"world": func(f *fleet, _ *fakeStream, c *plan.Class) {
-			f.shards.Advanced(map[*plan.Class]*plan.ResourceSet{c: f.set(strings.Replace(many, "xa=1", "xa=2", 1), "")},
-				plan.Endpoints{})
+	for name, end := range map[string]func(*fleet, *fakeStream, *classes.Class){
+		"time":  func(*fleet, *fakeStream, *classes.Class) { time.Sleep(grace + time.Millisecond) },
+		"leave": func(f *fleet, s *fakeStream, _ *classes.Class) { f.shards.Detach(s.id) },
+		"world": func(f *fleet, _ *fakeStream, c *classes.Class) {
+			f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{c: f.set(strings.Replace(many, "xa=1", "xa=2", 1), "")},
+				classes.Endpoints{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

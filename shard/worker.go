@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot"
@@ -25,7 +25,7 @@ type worker struct {
 	mu sync.Mutex
 	// Guarded by mu: what has come and is not taken yet.
 	inbox      []*client
-	sets       map[*plan.Class]*plan.ResourceSet
+	sets       map[*classes.Class]*classes.ResourceSet
 	late       lateEndpoints
 	setsAt     time.Time // when the oldest of sets and late came
 	table      *snapshot.EndpointTable
@@ -40,7 +40,7 @@ type worker struct {
 	differ      *ads.Differ
 	responses   map[*ads.Batch]*encodecache.Response // of this round
 	groups      map[*classGroup]struct{}
-	byClass     map[*plan.Class]*classGroup
+	byClass     map[*classes.Class]*classGroup
 	joins       joinedTable
 	subscribers subscribers
 	endpoints   *snapshot.EndpointTable // nil until the first
@@ -60,7 +60,7 @@ type worker struct {
 
 // classGroup is the members of one class on this shard.
 type classGroup struct {
-	class   *plan.Class
+	class   *classes.Class
 	desired *desired
 	members map[*client]struct{}
 	cohorts map[ads.Subscription]*cohort
@@ -77,7 +77,7 @@ func newWorker(s *Shards, index int) *worker {
 		shards: s, index: index, wake: make(chan struct{}, 1),
 		differ:    ads.NewDiffer(s.opts.Types, s.opts.Names, s.verdicts, s.nonce),
 		responses: map[*ads.Batch]*encodecache.Response{},
-		groups:    map[*classGroup]struct{}{}, byClass: map[*plan.Class]*classGroup{}, joins: newJoinedTable(),
+		groups:    map[*classGroup]struct{}{}, byClass: map[*classes.Class]*classGroup{}, joins: newJoinedTable(),
 		subscribers: newSubscribers(),
 		resources:   resourcesTable{}, timers: newTimers(), connecting: admission.NewLine[*client](),
 	}
@@ -100,7 +100,7 @@ func (w *worker) postClient(m *client) {
 
 // postResourceSets merges new ResourceSets into the config slot, of each class the newest stays, and the endpoints that
 // go with them.
-func (w *worker) postResourceSets(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoints, now time.Time) {
+func (w *worker) postResourceSets(sets map[*classes.Class]*classes.ResourceSet, e classes.Endpoints, now time.Time) {
 	w.mu.Lock()
 	if len(w.sets)+len(w.late.services) == 0 {
 		w.setsAt = now
@@ -200,7 +200,7 @@ func (w *worker) round() {
 // taken is what one round takes.
 type taken struct {
 	inbox  []*client
-	sets   map[*plan.Class]*plan.ResourceSet
+	sets   map[*classes.Class]*classes.ResourceSet
 	late   lateEndpoints
 	setsAt time.Time
 	asked  []func()
@@ -267,6 +267,6 @@ func (w *worker) handleTimers() {
 func (w *worker) now() time.Time { return w.shards.clock.now() }
 
 // entry returns the resource of an assignment for the newest endpoints.
-func (w *worker) entry(a *plan.Assignment) *encodecache.Entry {
+func (w *worker) entry(a *classes.Assignment) *encodecache.Entry {
 	return w.shards.opts.join.entry(a, w.endpoints)
 }

@@ -11,8 +11,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
-	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
@@ -30,11 +30,11 @@ type Source struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	sink     plan.Sink // nil before Serve
+	sink     classes.Sink // nil before Serve
 	revision uint64
-	sets     map[string]*plan.ResourceSet // by node id; that of "" is for all others
-	classes  map[string]*plan.Class       // of the nodes that are connected
-	clients  map[uint64]string            // the node ids of the streams
+	sets     map[string]*classes.ResourceSet // by node id; that of "" is for all others
+	classes  map[string]*classes.Class       // of the nodes that are connected
+	clients  map[uint64]string               // the node ids of the streams
 }
 
 // New makes a Source without resources. more are the types that it serves besides the standard ones, of which it knows
@@ -44,7 +44,7 @@ func New(more ...string) *Source {
 	for _, url := range more {
 		types = types.With(xdstype.Opaque(url))
 	}
-	return &Source{types: types, sets: map[string]*plan.ResourceSet{"": {}}, classes: map[string]*plan.Class{},
+	return &Source{types: types, sets: map[string]*classes.ResourceSet{"": {}}, classes: map[string]*classes.Class{},
 		clients: map[uint64]string{}}
 }
 
@@ -76,7 +76,7 @@ func (s *Source) Set(node string, resources Resources) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision++
-	set := &plan.ResourceSet{Revision: s.revision, Sections: make(plan.Sections, s.types.Len())}
+	set := &classes.ResourceSet{Revision: s.revision, Sections: make(classes.Sections, s.types.Len())}
 	for url, byName := range resources {
 		if typ, ok := s.types.Of(url); ok {
 			set.Sections[typ] = section(url, byName)
@@ -103,15 +103,15 @@ func (s *Source) publish() {
 	if s.sink == nil {
 		return
 	}
-	sets := map[*plan.Class]*plan.ResourceSet{}
+	sets := map[*classes.Class]*classes.ResourceSet{}
 	for _, node := range s.clients {
 		sets[s.classes[node]] = s.setOf(node)
 	}
-	s.sink.Advanced(sets, plan.Endpoints{})
+	s.sink.Advanced(sets, classes.Endpoints{})
 }
 
 // setOf returns what a node should have, at the newest revision. The caller holds mu.
-func (s *Source) setOf(node string) *plan.ResourceSet {
+func (s *Source) setOf(node string) *classes.ResourceSet {
 	set, ok := s.sets[node]
 	if !ok {
 		set = s.sets[""]
@@ -121,8 +121,8 @@ func (s *Source) setOf(node string) *plan.ResourceSet {
 	return &now
 }
 
-func section(url string, byName map[string][]byte) plan.Section {
-	var out plan.Section
+func section(url string, byName map[string][]byte) classes.Section {
+	var out classes.Section
 	for name, message := range byName {
 		out = out.Set(name, encodecache.NewLeaf(url, name, encodecache.NewFragment(message)))
 	}
@@ -134,7 +134,7 @@ func (s *Source) Attach(id uint64, p *proxy.Proxy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.classes[p.ID] == nil {
-		s.classes[p.ID] = &plan.Class{Name: p.ID, Type: value.Proxyless} // no sidecar: nothing is made up for it
+		s.classes[p.ID] = &classes.Class{Name: p.ID, Type: value.Proxyless} // no sidecar: nothing is made up for it
 	}
 	s.clients[id] = p.ID
 	s.sink.Assigned(id, s.classes[p.ID], s.setOf(p.ID))

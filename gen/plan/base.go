@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/gateway"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -21,9 +22,9 @@ type base struct {
 	scope *scope.Scope
 	snap  *snapshot.Snapshot // what it was computed from
 
-	clusters, listeners, routes Section
-	assignments                 chunked.Map[*Assignment]
-	groups                      chunked.Map[*assignmentGroup]
+	clusters, listeners, routes classes.Section
+	assignments                 chunked.Map[*classes.Assignment]
+	groups                      chunked.Map[*classes.AssignmentGroup]
 	// hosts are the virtual hosts of each shared HTTP port.
 	hosts portList
 	// router is what the listeners and routes of a router are made of; nil for others.
@@ -170,7 +171,7 @@ func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Se
 		e.assignments.Put(a.Name, a)
 	}
 	if len(assignments) > 0 {
-		e.groups.Put(svc.ServiceKey.String(), &assignmentGroup{assignments})
+		e.groups.Put(svc.ServiceKey.String(), &classes.AssignmentGroup{Members: assignments})
 	}
 	if sc.Traits.Type == value.Router {
 		return
@@ -195,8 +196,8 @@ func (t *Tables) moveListeners(m *move) {
 
 // set is what the proxies of a class should have. prev, which may be nil, is the ResourceSet that the class had of the
 // base old with the same own part: what the two bases share is taken from it.
-func (b *base) set(overlay *inbound.Overlay, old *base, prev *ResourceSet) *ResourceSet {
-	own := func(t xdstype.Type, now, before Section) Section {
+func (b *base) set(overlay *inbound.Overlay, old *base, prev *classes.ResourceSet) *classes.ResourceSet {
+	own := func(t xdstype.Type, now, before classes.Section) classes.Section {
 		if prev != nil && now.Same(before) {
 			return prev.Sections.Of(t)
 		}
@@ -205,7 +206,7 @@ func (b *base) set(overlay *inbound.Overlay, old *base, prev *ResourceSet) *Reso
 	if old == nil {
 		old = &base{}
 	}
-	sections := make(Sections, xdstype.NumStandard)
+	sections := make(classes.Sections, xdstype.NumStandard)
 	sections[xdstype.Cluster] = own(xdstype.Cluster, b.clusters, old.clusters)
 	sections[xdstype.Listener] = own(xdstype.Listener, b.listeners, old.listeners)
 	sections[xdstype.Route] = b.routes
@@ -215,7 +216,8 @@ func (b *base) set(overlay *inbound.Overlay, old *base, prev *ResourceSet) *Reso
 			sections[t] = s
 		}
 	}
-	return &ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, groups: b.groups, Sections: sections}
+	return &classes.ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, Groups: b.groups,
+		Sections: sections}
 }
 
 // overlayOf makes what a class on a base has of its own. What is as in old, which may be nil, is taken from there.
@@ -224,12 +226,12 @@ func (t *Tables) overlayOf(b *base, own *inbound.Facts, old *inbound.Overlay) *i
 	return t.inbound.Overlay(b.snap, own, sees, old)
 }
 
-// equal reports whether two ResourceSets hold the same resources, pointer by pointer.
-func (w *ResourceSet) equal(o *ResourceSet) bool {
+// sameSets reports whether two ResourceSets hold the same resources, pointer by pointer.
+func sameSets(w, o *classes.ResourceSet) bool {
 	return w != nil && o != nil && w.Sections.Same(o.Sections) && w.Assignments.Same(o.Assignments)
 }
 
-// equal reports whether two bases hold the same resources, pointer by pointer.
+// sameSets reports whether two bases hold the same resources, pointer by pointer.
 func (b *base) equal(o *base) bool {
 	return b.clusters.Same(o.clusters) && b.listeners.Same(o.listeners) && b.routes.Same(o.routes) &&
 		b.assignments.Same(o.assignments) && slices.Equal(b.parts, o.parts)

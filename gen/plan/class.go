@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/gateway"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -15,15 +16,6 @@ import (
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
-
-// Class is one class of proxies: those with equal Facts and the same workload ports of their own. One pointer for the
-// life of the class, which ends with its last proxy. Immutable.
-type Class struct {
-	// Name is a short readable form, for logs and metrics: "sidecar shop web.shop:8080 #12".
-	Name string
-	// Type is the kind of its proxies.
-	Type value.NodeType
-}
 
 // factsOf returns the Facts of a proxy under a View: what nothing reads is left out.
 func factsOf(v *snapshot.View, p *proxy.Proxy) (scope.Facts, value.Labels) {
@@ -104,10 +96,10 @@ func policiesID(p value.Policies) string {
 const tlsModeLabel = "security.istio.io/tlsMode"
 
 // newClass returns a class by the Facts of its base and by id, of which it also gives a copy that lies in its name.
-func newClass(f *scope.Facts, id string, serial int) (c Class, same string) {
+func newClass(f *scope.Facts, id string, serial int) (c classes.Class, same string) {
 	kind := map[value.NodeType]string{value.SidecarProxy: "sidecar", value.Router: "router",
 		value.Proxyless: "grpc"}[f.Traits.Type]
 	before := kind + " " + f.Namespace
-	c = Class{Name: fmt.Sprintf("%s%s #%d", before, id, serial), Type: f.Traits.Type}
+	c = classes.Class{Name: fmt.Sprintf("%s%s #%d", before, id, serial), Type: f.Traits.Type}
 	return c, c.Name[len(before):][:len(id)]
 }

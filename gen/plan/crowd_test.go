@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -21,7 +22,7 @@ type slowSink struct {
 	then  func() // called after the first proxy
 }
 
-func (s *slowSink) Assigned(id uint64, c *Class, w *ResourceSet) {
+func (s *slowSink) Assigned(id uint64, c *classes.Class, w *classes.ResourceSet) {
 	s.recorder.Assigned(id, c, w)
 	s.told = append(s.told, fmt.Sprint(id))
 	<-time.After(s.takes)
@@ -31,7 +32,7 @@ func (s *slowSink) Assigned(id uint64, c *Class, w *ResourceSet) {
 	}
 }
 
-func (s *slowSink) Advanced(sets map[*Class]*ResourceSet, e Endpoints) {
+func (s *slowSink) Advanced(sets map[*classes.Class]*classes.ResourceSet, e classes.Endpoints) {
 	s.recorder.Advanced(sets, e)
 	s.told = append(s.told, "change")
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
@@ -8,6 +9,6 @@ import (
 // edits collects what differs between two bases.
 type edits struct {
 	clusters, listeners, routes section.Edits
-	assignments                 chunked.Edits[*Assignment]
-	groups                      chunked.Edits[*assignmentGroup]
+	assignments                 chunked.Edits[*classes.Assignment]
+	groups                      chunked.Edits[*classes.AssignmentGroup]
 }

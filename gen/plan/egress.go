@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -20,7 +21,7 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affect
 	if k == nil || k.Snapshot != n {
 		k = scope.NewMemo(n)
 	}
-	m := &partsMerge{tables: t, known: k, namespaces: map[string]string{}, groups: map[string]*assignmentGroup{}}
+	m := &partsMerge{tables: t, known: k, namespaces: map[string]string{}, groups: map[string]*classes.AssignmentGroup{}}
 	static := &move{from: b, to: b.scope, n: n, touch: touch}
 	t.moveStatic(static)
 	m.edits = static.edits
@@ -32,11 +33,11 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affect
 	}
 	return &base{
 		scope: b.scope, snap: n, parts: t.moveParts(static),
-		clusters:    t.sections.clusters.Share(m.edits.clusters.Apply(Section{})),
-		listeners:   t.sections.listeners.Share(m.edits.listeners.Apply(Section{})),
-		routes:      t.sections.routes.Share(m.edits.routes.Apply(Section{})),
-		assignments: t.sections.assignments.Share(m.edits.assignments.Apply(chunked.Map[*Assignment]{})),
-		groups:      m.edits.groups.Apply(chunked.Map[*assignmentGroup]{}),
+		clusters:    t.sections.clusters.Share(m.edits.clusters.Apply(classes.Section{})),
+		listeners:   t.sections.listeners.Share(m.edits.listeners.Apply(classes.Section{})),
+		routes:      t.sections.routes.Share(m.edits.routes.Apply(classes.Section{})),
+		assignments: t.sections.assignments.Share(m.edits.assignments.Apply(chunked.Map[*classes.Assignment]{})),
+		groups:      m.edits.groups.Apply(chunked.Map[*classes.AssignmentGroup]{}),
 	}
 }
 
@@ -46,7 +47,7 @@ type partsMerge struct {
 	known      *scope.Memo
 	edits      edits
 	namespaces map[string]string // the namespace of the service that a host means for the first part that knows it
-	groups     map[string]*assignmentGroup
+	groups     map[string]*classes.AssignmentGroup
 }
 
 // keepFirst puts a resource unless it is left out, or one of its name is there.
@@ -92,9 +93,9 @@ func (m *partsMerge) clusters(part *scope.Scope, svc *value.Service) {
 		m.edits.assignments.Put(a.Name, a)
 		key := svc.ServiceKey.String()
 		if m.groups[key] == nil {
-			m.groups[key] = &assignmentGroup{}
+			m.groups[key] = &classes.AssignmentGroup{}
 		}
-		m.groups[key].members = append(m.groups[key].members, a)
+		m.groups[key].Members = append(m.groups[key].Members, a)
 	}
 }
 

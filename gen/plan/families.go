@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -82,7 +83,7 @@ func (p *Planner) advanceFamilies(c *change) (members int) {
 // advanceMembers brings the members of a family to what changed.
 func (p *Planner) advanceMembers(f *family, c *change) {
 	if f.step != nil && !f.step.empty() && len(c.sets) == 0 {
-		c.sets = make(map[*Class]*ResourceSet, len(f.members)) // nearly all of them get another one
+		c.sets = make(map[*classes.Class]*classes.ResourceSet, len(f.members)) // nearly all of them get another one
 	}
 	for at := 0; at < len(f.members); at++ {
 		if at = p.followers(f, c, at); at < len(f.members) {
@@ -119,7 +120,7 @@ func (p *Planner) followers(f *family, c *change, at int) (next int) {
 
 // supply makes the resources of types that somebody asks for now, and lets go of those that nobody asks for any more.
 // It costs what there is of the type, once for all bases that have it in common. It returns the new ResourceSets.
-func (p *Planner) supply() map[*Class]*ResourceSet {
+func (p *Planner) supply() map[*classes.Class]*classes.ResourceSet {
 	list, was := &p.tables.sources, p.tables.sources.idle
 	for t, askers := range p.askers {
 		if askers > 0 {
@@ -132,7 +133,7 @@ func (p *Planner) supply() map[*Class]*ResourceSet {
 	if list.idle == was {
 		return nil
 	}
-	c := &change{view: p.current, sets: map[*Class]*ResourceSet{}, touch: &scope.Affected{}}
+	c := &change{view: p.current, sets: map[*classes.Class]*classes.ResourceSet{}, touch: &scope.Affected{}}
 	k := p.knownOf(p.current.Snapshot)
 	beside := map[*base]*base{} // what an outsider has, by what it had
 	for _, f := range p.families {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/scope"
 	"github.com/pilotd/pilotd/gen/plan/source"
@@ -44,8 +45,8 @@ type familyStep struct {
 	clusters    *chunked.Transition[*encodecache.Entry]
 	listeners   *chunked.Transition[*encodecache.Entry]
 	routes      *chunked.Transition[*encodecache.Entry]
-	assignments *chunked.Transition[*Assignment]
-	groups      *chunked.Transition[*assignmentGroup]
+	assignments *chunked.Transition[*classes.Assignment]
+	groups      *chunked.Transition[*classes.AssignmentGroup]
 	hosts       []portStep
 	parts       partsStep
 }

@@ -12,6 +12,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	"pgregory.net/rapid"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/proxy"
@@ -62,12 +63,12 @@ func newMesh(t *rapid.T) *meshMachine {
 	return m
 }
 
-func start(sink Sink) (*Planner, func()) { return startOf(sink, false) }
+func start(sink classes.Sink) (*Planner, func()) { return startOf(sink, false) }
 
 // startApart is start with a planner that makes every scope by itself, from nothing.
-func startApart(sink Sink) (*Planner, func()) { return startOf(sink, true) }
+func startApart(sink classes.Sink) (*Planner, func()) { return startOf(sink, true) }
 
-func startOf(sink Sink, apart bool) (*Planner, func()) {
+func startOf(sink classes.Sink, apart bool) (*Planner, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := NewPlanner(NewTables(), sink, Options{Now: time.Now, After: time.After, Log: slog.Default()})
 	p.apart = apart
@@ -338,17 +339,21 @@ func difference(got, want map[string]string) string {
 // recorder is a Sink that remembers what each proxy has.
 type recorder struct {
 	// Owned by the planner's goroutine between barriers.
-	classes map[uint64]*Class
-	sets    map[*Class]*ResourceSet
+	classes map[uint64]*classes.Class
+	sets    map[*classes.Class]*classes.ResourceSet
 }
 
 func newRecorder() *recorder {
-	return &recorder{classes: map[uint64]*Class{}, sets: map[*Class]*ResourceSet{}}
+	return &recorder{classes: map[uint64]*classes.Class{}, sets: map[*classes.Class]*classes.ResourceSet{}}
 }
 
-func (r *recorder) Assigned(id uint64, c *Class, w *ResourceSet) { r.classes[id], r.sets[c] = c, w }
+func (r *recorder) Assigned(id uint64, c *classes.Class, w *classes.ResourceSet) {
+	r.classes[id], r.sets[c] = c, w
+}
 
-func (r *recorder) Advanced(sets map[*Class]*ResourceSet, _ Endpoints) { maps.Copy(r.sets, sets) }
+func (r *recorder) Advanced(sets map[*classes.Class]*classes.ResourceSet, _ classes.Endpoints) {
+	maps.Copy(r.sets, sets)
+}
 
 func (r *recorder) EndpointsChanged(*snapshot.EndpointTable, []value.ServiceKey) {}
 
@@ -356,7 +361,7 @@ func (r *recorder) forget(uint64) {}
 
 func (r *recorder) describe(id uint64, t *snapshot.EndpointTable) map[string]string {
 	out, w := map[string]string{}, r.sets[r.classes[id]]
-	add := func(kind string, s Section) {
+	add := func(kind string, s classes.Section) {
 		for name, e := range s.All() {
 			out[kind+" "+name] = e.Version()
 		}

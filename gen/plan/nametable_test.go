@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -51,7 +52,7 @@ func TestNameTableIsMadeOnDemand(t *testing.T) {
 		p.Detach(id)
 		tables()
 		delete(sink.classes, id)
-		maps.DeleteFunc(sink.sets, func(c *Class, _ *ResourceSet) bool {
+		maps.DeleteFunc(sink.sets, func(c *classes.Class, _ *classes.ResourceSet) bool {
 			return !slices.Contains(slices.Collect(maps.Values(sink.classes)), c)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/snapshot"
@@ -12,9 +13,9 @@ import (
 )
 
 // resources yields all resources of a ResourceSet.
-func (w *ResourceSet) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry] {
+func resourcesOf(w *classes.ResourceSet, t *snapshot.EndpointTable) iter.Seq[*encodecache.Entry] {
 	return func(yield func(*encodecache.Entry) bool) {
-		for _, s := range []Section{w.Sections.Of(xdstype.Cluster), w.Sections.Of(xdstype.Listener),
+		for _, s := range []classes.Section{w.Sections.Of(xdstype.Cluster), w.Sections.Of(xdstype.Listener),
 			w.Sections.Of(xdstype.Route)} {
 			for _, e := range s.All() {
 				if !yield(e) {
@@ -32,8 +33,8 @@ func (w *ResourceSet) resources(t *snapshot.EndpointTable) iter.Seq[*encodecache
 
 // untraced says which part of a ResourceSet does not tell where it comes from, or names an object that exists does not
 // know; empty if none.
-func untraced(w *ResourceSet, t *snapshot.EndpointTable, exists func(value.ObjectKey) bool) string {
-	for e := range w.resources(t) {
+func untraced(w *classes.ResourceSet, t *snapshot.EndpointTable, exists func(value.ObjectKey) bool) string {
+	for e := range resourcesOf(w, t) {
 		seen := map[string]bool{}
 		for f := range e.Parts() {
 			if len(f.Bytes()) == 0 {

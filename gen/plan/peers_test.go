@@ -9,6 +9,7 @@ import (
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -81,8 +82,8 @@ func policyOf(i int, mode value.MTLSMode) *value.PeerAuthentication {
 }
 
 // sets returns the ResourceSets of the proxies, by number.
-func (m *policed) sets() map[uint64]*ResourceSet {
-	out := map[uint64]*ResourceSet{}
+func (m *policed) sets() map[uint64]*classes.ResourceSet {
+	out := map[uint64]*classes.ResourceSet{}
 	for id, c := range m.sink.classes {
 		out[id] = m.sink.sets[c]
 	}
@@ -110,13 +111,13 @@ func TestPoliciesOfWorkloadsSplitNothingOutbound(t *testing.T) {
 // nobody else; others get no more than the endpoint.
 func TestPolicyMovesItsWorkloadAlone(t *testing.T) {
 	m := newPoliced(t, 20)
-	before, classes := m.sets(), map[uint64]*Class{}
+	before, of := m.sets(), map[uint64]*classes.Class{}
 	for id, c := range m.sink.classes {
-		classes[id] = c
+		of[id] = c
 	}
 	m.apply(policyOf(3, value.Strict))
 	for id, set := range m.sets() {
-		if moved := m.sink.classes[id] != classes[id]; moved != (id == 3) || (set != before[id]) != (id == 3) {
+		if moved := m.sink.classes[id] != of[id]; moved != (id == 3) || (set != before[id]) != (id == 3) {
 			t.Errorf("STRICT for 3: %d has another class: %v, and other resources: %v", id, moved, set != before[id])
 		}
 	}

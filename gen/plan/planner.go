@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
@@ -28,7 +29,7 @@ import (
 type Planner struct {
 	// Immutable after NewPlanner.
 	tables *Tables
-	sink   Sink
+	sink   classes.Sink
 	opts   Options
 	wake   chan struct{}
 
@@ -84,7 +85,7 @@ type want struct {
 }
 
 // NewPlanner makes a Planner that works once Run is called.
-func NewPlanner(t *Tables, sink Sink, o Options) *Planner {
+func NewPlanner(t *Tables, sink classes.Sink, o Options) *Planner {
 	if o.Took == nil {
 		o.Took = func(Step) {}
 	}
@@ -314,7 +315,7 @@ func (p *Planner) step() {
 	if w.view != nil {
 		took := Step{}
 		if !w.delta.Empty() || len(w.late) > 0 {
-			late := Endpoints{w.view.Endpoints, slices.Collect(maps.Keys(w.late))}
+			late := classes.Endpoints{Table: w.view.Endpoints, Services: slices.Collect(maps.Keys(w.late))}
 			took.Waited = start.Sub(w.since)
 			took.Bases, took.Advanced = p.advance(w.view, &w.delta, late)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -12,6 +13,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/xdstype"
 )
+
+type set = classes.ResourceSet
 
 // TestNamespacesShareTheirChunks: what proxies of many namespaces with the default scope have is equal but for a few
 // resources, so the chunks that hold it are the same ones, also after a change. What hangs on a chunk (its encoded run
@@ -44,14 +47,14 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 		if err := p.Barrier(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		var sets []*ResourceSet
+		var sets []*set
 		for _, w := range r.sets {
 			sets = append(sets, w)
 		}
 		for what, n := range map[string]chunkCount{
-			"clusters":    countChunks(sets, func(w *ResourceSet) Section { return w.Sections.Of(xdstype.Cluster) }),
-			"listeners":   countChunks(sets, func(w *ResourceSet) Section { return w.Sections.Of(xdstype.Listener) }),
-			"assignments": countChunks(sets, func(w *ResourceSet) chunked.Map[*Assignment] { return w.Assignments }),
+			"clusters":    countChunks(sets, func(w *set) classes.Section { return w.Sections.Of(xdstype.Cluster) }),
+			"listeners":   countChunks(sets, func(w *set) classes.Section { return w.Sections.Of(xdstype.Listener) }),
+			"assignments": countChunks(sets, func(w *set) chunked.Map[*classes.Assignment] { return w.Assignments }),
 		} {
 			// what is of a namespace, or a proxy, is a chunk of its own at most
 			if len(sets) != namespaces || n.each < 4 || n.all > n.each+namespaces {
@@ -66,7 +69,7 @@ func TestNamespacesShareTheirChunks(t *testing.T) {
 // chunkCount is how many chunks there are in all, and in the ResourceSet that has most.
 type chunkCount struct{ all, each int }
 
-func countChunks[V comparable](sets []*ResourceSet, of func(*ResourceSet) chunked.Map[V]) (n chunkCount) {
+func countChunks[V comparable](sets []*set, of func(*set) chunked.Map[V]) (n chunkCount) {
 	seen := map[*chunked.Chunk[V]]struct{}{}
 	for _, w := range sets {
 		own := 0

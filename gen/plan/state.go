@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
@@ -47,12 +48,12 @@ type client struct {
 
 // classState is a class in use. There are nearly as many as workloads.
 type classState struct {
-	class   Class
+	class   classes.Class
 	id      string // what tells it from the other classes of its base
 	base    *baseState
 	own     *inbound.Facts
 	overlay *inbound.Overlay
-	set     *ResourceSet
+	set     *classes.ResourceSet
 	members int
 	broken  bool // its last computation panicked: set is an older one
 }
@@ -126,7 +127,7 @@ func (p *Planner) attend(wants []want) {
 		}
 	}
 	if sets := p.supply(); len(sets) > 0 {
-		p.sink.Advanced(sets, Endpoints{})
+		p.sink.Advanced(sets, classes.Endpoints{})
 	}
 }
 
@@ -232,7 +233,7 @@ func (p *Planner) forgetLack(gone *scope.Facts) {
 
 // advance brings every base and class that d touches to v, tells the Sink, also of the endpoints that waited for that,
 // and moves the clients whose facts changed.
-func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, classes int) {
+func (p *Planner) advance(v *snapshot.View, d *changes, late classes.Endpoints) (bases, renewed int) {
 	prev := p.current
 	p.current = v
 	if prev == nil {
@@ -241,7 +242,7 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late Endpoints) (bases, 
 	}
 	clear(p.failed)
 	p.tables.faults.Begin(&d.Delta)
-	sets := map[*Class]*ResourceSet{}
+	sets := map[*classes.Class]*classes.ResourceSet{}
 	if !d.EndpointsOnly() {
 		touch, concerned := p.touch(prev, v, &d.Delta)
 		p.known = touch.Memo
@@ -269,7 +270,7 @@ type change struct {
 	view    *snapshot.View
 	touch   *scope.Affected
 	objects []value.ObjectKey
-	sets    map[*Class]*ResourceSet
+	sets    map[*classes.Class]*classes.ResourceSet
 }
 
 // touch is what a change touches, and the bases of no family that it may concern: all, if finding out panics.
@@ -288,7 +289,7 @@ func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope
 func (p *Planner) advanceConcerned(bases []*baseState, old *snapshot.Snapshot, c *change) {
 	s := p.tables.newHostsStep(c.touch, old, c.view.Snapshot)
 	if s != nil && len(c.sets) == 0 {
-		c.sets = make(map[*Class]*ResourceSet, len(bases)) // nearly all of them get another one
+		c.sets = make(map[*classes.Class]*classes.ResourceSet, len(bases)) // nearly all of them get another one
 	}
 	for len(bases) > 0 {
 		if bases = bases[p.advanceAll(s, bases, c):]; len(bases) > 0 {
@@ -390,14 +391,14 @@ func (p *Planner) advanceClasses(bs *baseState, c *change, old *base, anew bool)
 }
 
 // renew computes the own part of a class anew.
-func (p *Planner) renew(cs *classState, sets map[*Class]*ResourceSet) {
+func (p *Planner) renew(cs *classState, sets map[*classes.Class]*classes.ResourceSet) {
 	cs.overlay = p.tables.overlayOf(cs.base.base, cs.own, cs.overlay)
 	cs.give(cs.base.base.set(cs.overlay, nil, nil), sets)
 }
 
 // give makes w the ResourceSet of the class, and notes it if it differs.
-func (cs *classState) give(w *ResourceSet, sets map[*Class]*ResourceSet) {
-	if !w.equal(cs.set) {
+func (cs *classState) give(w *classes.ResourceSet, sets map[*classes.Class]*classes.ResourceSet) {
+	if !sameSets(w, cs.set) {
 		sets[&cs.class] = w
 	}
 	cs.set = w
@@ -405,7 +406,7 @@ func (cs *classState) give(w *ResourceSet, sets map[*Class]*ResourceSet) {
 
 // refreshOwn renews the ResourceSet of a client's class if the values behind its own ports, or its policies, are others
 // now, while they are the same ports and policies by name.
-func (p *Planner) refreshOwn(c *client, sets map[*Class]*ResourceSet) {
+func (p *Planner) refreshOwn(c *client, sets map[*classes.Class]*classes.ResourceSet) {
 	own, id := ownOf(p.current, c.proxy)
 	if id != c.class.id || slices.Equal(own.Targets, c.class.own.Targets) &&
 		own.Policies == c.class.own.Policies {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/gateway"
@@ -25,7 +26,7 @@ type Tables struct {
 // sectionPools find what the sections of different bases have in common, so that they hold it as the same chunks.
 type sectionPools struct {
 	clusters, listeners, routes *chunked.Pool[*encodecache.Entry]
-	assignments                 *chunked.Pool[*Assignment]
+	assignments                 *chunked.Pool[*classes.Assignment]
 	hosts                       *chunked.Pool[*encodecache.Fragment]
 }
 
@@ -34,7 +35,7 @@ func newSectionPools() sectionPools {
 		clusters:    chunked.NewPool[*encodecache.Entry](),
 		listeners:   chunked.NewPool[*encodecache.Entry](),
 		routes:      chunked.NewPool[*encodecache.Entry](),
-		assignments: chunked.NewPool[*Assignment](),
+		assignments: chunked.NewPool[*classes.Assignment](),
 		hosts:       chunked.NewPool[*encodecache.Fragment](),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/identity/quota"
@@ -147,11 +148,13 @@ func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 	}
 }
 
-// Assigned gives a proxy's ResourceSet to the shards; like Advanced and EndpointsChanged it implements plan.Sink.
-func (s *Server) Assigned(id uint64, c *plan.Class, w *plan.ResourceSet) { s.Shards.Assigned(id, c, w) }
+// Assigned gives a proxy's ResourceSet to the shards; like Advanced and EndpointsChanged it implements classes.Sink.
+func (s *Server) Assigned(id uint64, c *classes.Class, w *classes.ResourceSet) {
+	s.Shards.Assigned(id, c, w)
+}
 
 // Advanced gives the ResourceSets that a change touched to the shards.
-func (s *Server) Advanced(sets map[*plan.Class]*plan.ResourceSet, e plan.Endpoints) {
+func (s *Server) Advanced(sets map[*classes.Class]*classes.ResourceSet, e classes.Endpoints) {
 	s.Shards.Advanced(sets, e)
 }
 

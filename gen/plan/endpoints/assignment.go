@@ -2,9 +2,8 @@ package endpoints
 
 import (
 	"slices"
-	"sync"
-	"weak"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
@@ -12,48 +11,33 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves: service, port, subset and the
-// settings that order and filter endpoints. Two Assignments of one Key are one pointer.
-type Assignment struct {
-	// Name is the name of the resource: the cluster's service_name.
-	Name string
-	// Service is whose endpoints they are.
-	Service value.ServiceKey
+// assignment is an Assignment and what it is joined from: port, subset and the settings that order and filter
+// endpoints.
+type assignment struct {
+	classes.Assignment
 
 	// Immutable.
 	order   gen.Ordering
 	encoded *encoded
-
-	mu sync.Mutex
-	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it,
-	// because a client that is behind may still want it.
-	lastSet       *snapshot.EndpointSet
-	last          *encodecache.Entry
-	previousSet   weak.Pointer[snapshot.EndpointSet]
-	previousEntry weak.Pointer[encodecache.Entry]
 }
 
-// Entry returns the resource for the endpoints in t, made on first use and shared by all that ask for the same set.
-func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
-	set := t.Set(a.Service)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.last != nil && a.lastSet == set {
-		return a.last
-	}
-	if e := a.previousEntry.Value(); e != nil && a.previousSet == weak.Make(set) {
-		return e
-	}
-	a.previousSet, a.previousEntry = weak.Make(a.lastSet), weak.Make(a.last)
-	a.lastSet, a.last = set, a.join(a.encoded.at(set))
-	return a.last
+func newAssignment(k Key, e *encoded) *assignment {
+	a := &assignment{order: k.Order, encoded: e}
+	a.Name, a.Service = k.Name, k.Selection.Service
+	a.Joiner = a
+	return a
+}
+
+// Join implements classes.Joiner.
+func (a *assignment) Join(set *snapshot.EndpointSet) *encodecache.Entry {
+	return a.join(a.encoded.at(set))
 }
 
 // Part returns the name of the resource.
-func (a *Assignment) Part() string { return a.Name }
+func (a *assignment) Part() string { return a.Name }
 
 // Objects returns what defines the service.
-func (a *Assignment) Objects() []value.ObjectKey { return a.encoded.Objects() }
+func (a *assignment) Objects() []value.ObjectKey { return a.encoded.Objects() }
 
 // assignmentLeaf is the size up to which an assignment is one piece: few of its parts are worth sharing.
 const assignmentLeaf = 1 << 10
@@ -61,7 +45,7 @@ const assignmentLeaf = 1 << 10
 // join returns the resource: its name, and each group as a header with its length, followed by its chunks.
 //
 //	name │ locality, weight, priority │ chunk │ chunk │ … │ locality, weight, priority │ chunk │ …
-func (a *Assignment) join(set *encodedSet) *encodecache.Entry {
+func (a *assignment) join(set *encodedSet) *encodecache.Entry {
 	ranked := make([]*gen.LocalityGroup, len(set.groups))
 	for i, g := range set.groups {
 		head := g.LocalityGroup

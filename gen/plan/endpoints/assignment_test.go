@@ -12,6 +12,7 @@ import (
 	endpointpb "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/snapshot"
@@ -57,7 +58,7 @@ func (e *endpointTables) next(eps []*value.Endpoint) *snapshot.EndpointTable {
 	return e.b.View().Endpoints
 }
 
-func booksAssignment(order gen.Ordering, change func(*Selection)) *Assignment {
+func booksAssignment(order gen.Ordering, change func(*Selection)) *classes.Assignment {
 	k := Selection{Service: booksKey(), Port: "http", Form: gen.EndpointForm{MutualTLS: true}, Labels: order.Labels}
 	if change != nil {
 		change(&k)
@@ -206,7 +207,7 @@ func parts(e *encodecache.Entry) map[*encodecache.Fragment]bool {
 func TestPlacesShareChunks(t *testing.T) {
 	tables := NewTables()
 	table := (&endpointTables{}).next(booksEndpoints(3000))
-	from := func(zone string) *Assignment {
+	from := func(zone string) *classes.Assignment {
 		order := gen.Ordering{Near: true, Anywhere: true, From: value.Locality{Region: "r1", Zone: zone}}
 		return tables.Get(Key{Name: "a", Selection: Selection{Service: booksKey(), Port: "http"}, Order: order})
 	}

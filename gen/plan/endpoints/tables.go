@@ -1,12 +1,13 @@
 package endpoints
 
 import (
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 )
 
 // Tables intern Assignments, and the encoded endpoints that these share. Safe for concurrent use.
 type Tables struct {
-	assignments *encodecache.Table[Key, Assignment]
+	assignments *encodecache.Table[Key, classes.Assignment]
 	encoded     *encodecache.Table[Selection, encoded]
 }
 
@@ -14,16 +15,15 @@ type Tables struct {
 func NewTables() Tables {
 	encodings := encodecache.NewTable(newEncoded)
 	return Tables{
-		assignments: encodecache.NewTable(func(k Key) *Assignment {
-			return &Assignment{Name: k.Name, Service: k.Selection.Service, order: k.Order,
-				encoded: encodings.Get(k.Selection)}
+		assignments: encodecache.NewTable(func(k Key) *classes.Assignment {
+			return &newAssignment(k, encodings.Get(k.Selection)).Assignment
 		}),
 		encoded: encodings,
 	}
 }
 
 // Get returns the Assignment of a Key.
-func (t Tables) Get(k Key) *Assignment { return t.assignments.Get(k) }
+func (t Tables) Get(k Key) *classes.Assignment { return t.assignments.Get(k) }
 
 // Sizes returns how many Assignments, and how many Selections, somebody holds.
 func (t Tables) Sizes() (assignments, selections int) { return t.assignments.Len(), t.encoded.Len() }

@@ -1,10 +1,10 @@
 package gateway
 
 import (
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
-	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
@@ -19,7 +19,7 @@ type Router struct {
 }
 
 // resources are the listeners and route configurations of a router.
-type resources struct{ listeners, routes section.Section }
+type resources struct{ listeners, routes classes.Section }
 
 // listener is what listens at one address and port: the filter chains of all servers there. Immutable.
 type listener struct {

@@ -10,12 +10,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/envoytext"
 	"github.com/pilotd/pilotd/gen/plan/checked"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
 	"github.com/pilotd/pilotd/gen/plan/scope"
-	"github.com/pilotd/pilotd/gen/plan/section"
 	"github.com/pilotd/pilotd/ingest/istio"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/snapshottest"
@@ -307,7 +307,7 @@ func (m *machine) check(t *rapid.T) {
 
 // same fails unless resources that came step by step, those from nothing, and those that the plain function gives are
 // the same, by what content says of each.
-func same(t *rapid.T, got, fresh section.Section, plain []*encodecache.Entry, content func(*encodecache.Entry) string) {
+func same(t *rapid.T, got, fresh classes.Section, plain []*encodecache.Entry, content func(*encodecache.Entry) string) {
 	want := map[string]string{}
 	for _, e := range plain {
 		want[e.Name()] = content(e)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
@@ -14,10 +15,10 @@ import (
 )
 
 // Listeners returns the listeners of the router.
-func (r *Router) Listeners() section.Section { return r.made.listeners }
+func (r *Router) Listeners() classes.Section { return r.made.listeners }
 
 // Routes returns the route configurations of the router.
-func (r *Router) Routes() section.Section { return r.made.routes }
+func (r *Router) Routes() classes.Section { return r.made.routes }
 
 // Change is what differs between two Snapshots for the routers of a Scope.
 type Change struct {

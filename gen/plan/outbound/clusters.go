@@ -3,6 +3,7 @@ package outbound
 import (
 	clusterpb "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
+	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/checked"
@@ -53,7 +54,7 @@ func (k staticCluster) Part() string { return k.name }
 // ClustersOf returns the outbound clusters of one service (every port and subset) and the endpoint assignments that
 // they name.
 func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
-	assignments []*endpoints.Assignment) {
+	assignments []*classes.Assignment) {
 	o := upstream{mesh: n.Mesh.Clusters, scope: sc, service: svc, rule: sc.Rule(n, svc)}
 	if p := n.PeerPolicies(svc.Namespace); p.Plain() {
 		o.peers = p
