@@ -205,9 +205,29 @@ func cutRuns[V comparable](out, old []*Chunk[V], segments []segment[V]) []*Chunk
 	return out
 }
 
-// lastPerKey sorts edits by key and keeps the last of each.
+// absentee is a value that may say that it only stands for one that is not there.
+type absentee interface{ Absent() bool }
+
+// deletes reports whether the edit takes its key away: it says so, or its value does.
+func (e *Edit[V]) deletes() bool {
+	if e.Delete {
+		return true
+	}
+	a, ok := any(e.Value).(absentee)
+	return ok && a.Absent()
+}
+
+// lastPerKey returns edits sorted by key, the last of each, where those whose value is absent are deletes: whoever
+// makes an edit, no Map ever holds such a value.
 func lastPerKey[V comparable](edits []Edit[V]) []Edit[V] {
-	if len(edits) < 2 {
+	asIs := true
+	for i := range edits {
+		if !edits[i].Delete && edits[i].deletes() || i > 0 && edits[i-1].Key >= edits[i].Key {
+			asIs = false
+			break
+		}
+	}
+	if asIs {
 		return edits
 	}
 	edits = slices.Clone(edits)
@@ -217,6 +237,7 @@ func lastPerKey[V comparable](edits []Edit[V]) []Edit[V] {
 		if i+1 < len(edits) && edits[i+1].Key == e.Key {
 			continue
 		}
+		e.Delete = e.deletes()
 		out = append(out, e)
 	}
 	return out

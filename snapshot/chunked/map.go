@@ -67,7 +67,7 @@ type Item[V comparable] struct {
 	Value V
 }
 
-// Edit sets Key to Value, or deletes it.
+// Edit sets Key to Value, or deletes it. A Value that has a method Absent that reports true deletes it too.
 type Edit[V comparable] struct {
 	Key    string
 	Value  V
