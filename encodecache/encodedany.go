@@ -42,7 +42,7 @@ func (e *Entry) Drop() { e.frame.Store(nil) }
 const keepFrom = 16 << 10
 
 // kept reports whether a EncodedAny is worth its memory.
-func (e *Entry) kept() bool { return e.leaf == nil && e.runs == nil && e.Size() >= keepFrom }
+func (e *Entry) kept() bool { return e.leaf == nil && !e.inRuns && e.Size() >= keepFrom }
 
 // anyLen returns the length of the resource's Any.
 func (e *Entry) anyLen() int {
@@ -64,13 +64,13 @@ func (e *Entry) gatherAny(g *gather) {
 	case e.leaf != nil:
 		g.add(e.leaf.bytes)
 		return
-	case e.runs != nil:
-		for r := range e.runs {
+	case e.inRuns:
+		for r := range e.body.Runs {
 			g.addRun(r)
 		}
 		return
 	}
-	for f := range e.parts {
+	for f := range e.body.Fragments {
 		g.add(f.bytes)
 	}
 }

@@ -17,12 +17,12 @@ type Entry struct {
 	name    string
 	typeURL string
 	version Sum
-	size    int                 // bytes of the message
-	leaf    *Fragment           // the whole message, or nil
-	parts   iter.Seq[*Fragment] // nil in a leaf
-	runs    iter.Seq[*Run]      // the same bytes; nil if there are no runs
-	from    origin
+	size    int       // bytes of the message
+	leaf    *Fragment // the whole message, or nil
+	body    Body      // nil in a leaf
+	inRuns  bool      // the body is gathered out of its runs
 	absent  bool
+	from    origin
 
 	// frame is made on first use; a leaf has none, for its two pieces are at hand.
 	frame atomic.Pointer[EncodedAny]
@@ -30,7 +30,7 @@ type Entry struct {
 
 // NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from its content.
 func NewEntry(typeURL, name string, c Content) *Entry {
-	return &Entry{typeURL: typeURL, name: name, version: c.Version, size: c.Size, parts: c.Parts}
+	return &Entry{typeURL: typeURL, name: name, version: c.Version, size: c.Size, body: &sequence{parts: c.Parts}}
 }
 
 // Content is what the message of a composite is made of.
@@ -40,8 +40,33 @@ type Content struct {
 	Version Sum
 	// Size is the length of the message in bytes.
 	Size int
-	// Parts must yield the same Fragments each time.
+	// Parts must yield the same Fragments each time. It is not read where there is a Body.
 	Parts iter.Seq[*Fragment]
+}
+
+// Body is what the message of a composite is put together from. Its methods yield the same each time.
+type Body interface {
+	// Fragments yields the parts of the message, in order.
+	Fragments(yield func(*Fragment) bool)
+	// Runs yields the same bytes out of what several resources have in common, in the same order.
+	Runs(yield func(*Run) bool)
+}
+
+// sequence is a Body that is given as its parts, with the runs that have the same bytes, if there are any.
+type sequence struct {
+	parts iter.Seq[*Fragment]
+	runs  iter.Seq[*Run]
+}
+
+func (s *sequence) Fragments(yield func(*Fragment) bool) { s.parts(yield) }
+
+func (s *sequence) Runs(yield func(*Run) bool) { s.runs(yield) }
+
+// Composed returns the resource name of type typeURL that is gathered out of the runs of a Body, whose version and size
+// are given. It is a value, so that a Body can have its Entry within itself, in one piece of memory: it must be put
+// where it is to stay before anybody else has it.
+func Composed(typeURL, name string, c Content, body Body) Entry {
+	return Entry{typeURL: typeURL, name: name, version: c.Version, size: c.Size, body: body, inRuns: true}
 }
 
 // NewLeaf returns the resource whose whole message is f.
@@ -102,7 +127,7 @@ func (e *Entry) Parts() iter.Seq[*Fragment] {
 	if e.leaf != nil {
 		return func(yield func(*Fragment) bool) { yield(e.leaf) }
 	}
-	return e.parts
+	return e.body.Fragments
 }
 
 // Message returns the encoded message in one piece, for dumps: it is copied.

@@ -62,9 +62,9 @@ func joined(pieces [][]byte) (out [][]byte) {
 }
 
 // InRuns has the Entry gathered out of runs, which must have the bytes of its parts together, in their order. It has no
-// EncodedAny then. It must be called before anybody else has the Entry.
+// EncodedAny then. It must be called before anybody else has the Entry, which NewEntry made.
 func (e *Entry) InRuns(runs iter.Seq[*Run]) *Entry {
-	e.runs = runs
+	e.body.(*sequence).runs, e.inRuns = runs, true
 	return e
 }
 
@@ -84,7 +84,7 @@ func (g *gather) addRun(r *Run) {
 
 // room is about what gathering the Any copies.
 func (e *Entry) room() int {
-	if e.runs == nil {
+	if !e.inRuns {
 		return e.anyLen()
 	}
 	return min(e.anyLen(), len(e.typeURL)+4*copyBelow)

@@ -106,6 +106,9 @@ func share[V comparable](pool *chunked.Pool[V], e chunked.Edits[V], m chunked.Ma
 
 // moveParts is what the sources make.
 func (t *Tables) moveParts(m *move) []source.Part {
+	if m.from.parts != nil && t.sources.resting() {
+		return m.from.parts
+	}
 	var hosts iter.Seq[string]
 	if !m.touch.All {
 		hosts = m.touch.EachHost(m.from.snap, m.n)
@@ -206,7 +209,9 @@ func (b *base) set(overlay *inbound.Overlay, old *base, prev *classes.ResourceSe
 	if old == nil {
 		old = &base{}
 	}
-	sections := make(classes.Sections, xdstype.NumStandard)
+	w := &standardSet{}
+	w.Revision, w.Assignments, w.Groups = b.snap.Revision, b.assignments, b.groups
+	sections := classes.Sections(w.sections[:])
 	sections[xdstype.Cluster] = own(xdstype.Cluster, b.clusters, old.clusters)
 	sections[xdstype.Listener] = own(xdstype.Listener, b.listeners, old.listeners)
 	sections[xdstype.Route] = b.routes
@@ -216,8 +221,14 @@ func (b *base) set(overlay *inbound.Overlay, old *base, prev *classes.ResourceSe
 			sections[t] = s
 		}
 	}
-	return &classes.ResourceSet{Revision: b.snap.Revision, Assignments: b.assignments, Groups: b.groups,
-		Sections: sections}
+	w.Sections = sections
+	return &w.ResourceSet
+}
+
+// standardSet is a ResourceSet with its Sections beside it: there is one for each class.
+type standardSet struct {
+	classes.ResourceSet
+	sections [xdstype.NumStandard]classes.Section
 }
 
 // overlayOf makes what a class on a base has of its own. What is as in old, which may be nil, is taken from there.

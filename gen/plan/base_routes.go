@@ -37,17 +37,17 @@ func (t *Tables) moveRoutes(m *move) portList {
 		}
 		switch {
 		case serves:
-			next := &portHosts{port: port, hosts: t.hostsOn(m.to.OnPort(m.n, port, m.touch.Memo), m.touch, had)}
-			if had != nil && next.hosts.Same(had.hosts) && !m.touch.All {
+			hosts := t.hostsOn(m.to.OnPort(m.n, port, m.touch.Memo), m.touch, had)
+			if had != nil && hosts.Same(had.Hosts()) && !m.touch.All {
 				continue
 			}
-			next.ends = t.RouteEnds(m.n, m.to, next.name())
+			next := t.newPortHosts(port, t.RouteEnds(m.n, m.to, routeName(port)), hosts)
 			edits = append(edits, portEdit{port, next})
-			section.Put(&m.edits.routes, t.compose(next))
+			section.Put(&m.edits.routes, next.entry)
 		case had != nil:
 			edits = append(edits, portEdit{port: port})
-			m.edits.routes.Drop(had.name())
-			for host := range had.hosts.All() {
+			m.edits.routes.Drop(routeName(port))
+			for host := range had.Hosts().All() {
 				m.to.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: port})
 			}
 		}
@@ -59,16 +59,11 @@ func (t *Tables) moveRoutes(m *move) portList {
 	return m.from.hosts.edited(edits)
 }
 
-// compose is the route configuration of a port.
-func (t *Tables) compose(h *portHosts) *encodecache.Entry {
-	return t.Routes.Compose(h.name(), h.ends, h.hosts)
-}
-
 // hostsOn are the virtual hosts of a port, which had others, or none (nil) if it was not served.
 func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) outbound.VirtualHosts {
 	var hosts outbound.VirtualHosts
 	if had != nil {
-		hosts = had.hosts
+		hosts = had.Hosts()
 	} else if !touch.All {
 		touch = scope.Everything(v.Memo, v.Scope)
 	}

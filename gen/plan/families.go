@@ -113,7 +113,7 @@ func (p *Planner) followers(f *family, c *change, at int) (next int) {
 		p.tables.faults.Enter(bs)
 		old := bs.base
 		bs.base, bs.beside = f.step.follow(old), f.outsider
-		p.advanceClasses(bs, c, old, false)
+		p.followClasses(bs, c, old)
 	}
 	return next
 }

@@ -125,7 +125,7 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 		if now := is.hosts.get(old.port); now != old {
 			p := portStep{port: old.port, was: old, is: now}
 			if now != nil {
-				p.hosts = chunked.NewTransition(old.hosts, now.hosts)
+				p.hosts = chunked.NewTransition(old.Hosts(), now.Hosts())
 			}
 			s.hosts = append(s.hosts, p)
 		}
@@ -160,9 +160,9 @@ func (s *familyStep) follow(b *base) *base {
 			hosts = append(hosts, portEdit{p.port, p.is})
 			continue
 		}
-		now := &portHosts{port: p.port, ends: p.is.ends, hosts: p.hosts.Of(had.hosts)}
+		now := s.tables.newPortHosts(p.port, p.is.Ends(), p.hosts.Of(had.Hosts()))
 		hosts = append(hosts, portEdit{p.port, now})
-		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: now.name(), Value: s.tables.compose(now)})
+		routes = append(routes, now.edit())
 	}
 	next.hosts = b.hosts.edited(hosts)
 	if len(routes) == 0 {

@@ -60,14 +60,13 @@ func (s *hostsStep) advance(b *base) *base {
 		if !s.touch.OnRoutePort(had.port) {
 			continue
 		}
-		next := s.patch(kind, b.scope, had.port).Of(had.hosts)
-		if next == had.hosts {
+		next := s.patch(kind, b.scope, had.port).Of(had.Hosts())
+		if next == had.Hosts() {
 			continue
 		}
-		now := &portHosts{port: had.port, ends: had.ends, hosts: next}
+		now := s.tables.newPortHosts(had.port, had.Ends(), next)
 		hosts = append(hosts, portEdit{had.port, now})
-		r := s.tables.compose(now)
-		routes = append(routes, chunked.Edit[*encodecache.Entry]{Key: r.Name(), Value: r, Delete: r.Absent()})
+		routes = append(routes, now.edit())
 	}
 	sniffed := kind.sniffed.Get(b.scope, s.sniffed)
 	if len(routes)+len(sniffed) == 0 {

@@ -150,9 +150,9 @@ func TestSidecarsShareAnEdit(t *testing.T) {
 		if changed := bases[i] != had; changed != (i < sidecars/2) {
 			t.Errorf("sidecar %d: changed is %v", i, changed)
 		}
-		hosts, want := bases[i].hosts.get(80).hosts, tables.advance(had, last.now, touch).hosts.get(80).hosts
+		hosts, want := bases[i].hosts.get(80).Hosts(), tables.advance(had, last.now, touch).hosts.get(80).Hosts()
 		hosts.Diff(want, func(c chunked.Change[*encodecache.Fragment]) { t.Errorf("sidecar %d: %s differs", i, c.Key) })
-		if i%2 == 1 && !hosts.Same(bases[i-1].hosts.get(80).hosts) {
+		if i%2 == 1 && !hosts.Same(bases[i-1].hosts.get(80).Hosts()) {
 			t.Errorf("sidecars %d and %d import the same, and have it in chunks of their own", i-1, i)
 		}
 	}

@@ -12,20 +12,58 @@ import (
 // interest finds the bases that a change may touch, so that a change costs nothing for the scopes that do not see it:
 // explicit scopes stand under the hosts and namespaces that they import, all others under everything.
 type interest struct {
-	all         map[*baseState]struct{}
-	byHost      map[string]map[*baseState]struct{} // "host" of imports that name one
-	byNamespace map[string]map[*baseState]struct{} // "namespace" of imports with a pattern
-	wide        map[*baseState]struct{}            // default scopes, routers, imports of patterns in every namespace
-	searches    uint64                             // how often it was asked whom a change concerns
+	all         *baseSet
+	byHost      map[string]*baseSet // "host" of imports that name one
+	byNamespace map[string]*baseSet // "namespace" of imports with a pattern
+	wide        *baseSet            // default scopes, routers, imports of patterns in every namespace
+	searches    uint64              // how often it was asked whom a change concerns
 }
 
 func newInterest() interest {
-	return interest{map[*baseState]struct{}{}, map[string]map[*baseState]struct{}{},
-		map[string]map[*baseState]struct{}{}, map[*baseState]struct{}{}, 0}
+	return interest{&baseSet{}, map[string]*baseSet{}, map[string]*baseSet{}, &baseSet{}, 0}
+}
+
+// baseSet is a set of bases in an order that stays: those that are brought to each change one after another have what
+// they hold one after another in memory. A nil set is empty.
+type baseSet struct {
+	list []*baseState
+	at   map[*baseState]int // where each is in list
+}
+
+func (s *baseSet) add(bs *baseState) {
+	if _, ok := s.at[bs]; ok {
+		return
+	}
+	if s.at == nil {
+		s.at = map[*baseState]int{}
+	}
+	s.at[bs] = len(s.list)
+	s.list = append(s.list, bs)
+}
+
+// remove takes a base out, if it is in: the last one takes its place.
+func (s *baseSet) remove(bs *baseState) {
+	at, ok := s.at[bs]
+	if !ok {
+		return
+	}
+	last := len(s.list) - 1
+	moved := s.list[last]
+	s.list[at], s.at[moved] = moved, at
+	s.list[last] = nil
+	s.list = s.list[:last]
+	delete(s.at, bs)
+}
+
+func (s *baseSet) len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.list)
 }
 
 // listings calls f with each set that a base belongs to. It reports whether the base belongs to the wide ones.
-func (x *interest) listings(bs *baseState, f func(m map[string]map[*baseState]struct{}, k string)) (wide bool) {
+func (x *interest) listings(bs *baseState, f func(m map[string]*baseSet, k string)) (wide bool) {
 	for namespace, host := range bs.base.scope.Imports() {
 		switch {
 		case !strings.HasPrefix(host, "*"):
@@ -40,23 +78,25 @@ func (x *interest) listings(bs *baseState, f func(m map[string]map[*baseState]st
 }
 
 func (x *interest) add(bs *baseState) {
-	x.all[bs] = struct{}{}
-	if x.listings(bs, func(m map[string]map[*baseState]struct{}, k string) {
+	x.all.add(bs)
+	if x.listings(bs, func(m map[string]*baseSet, k string) {
 		if m[k] == nil {
-			m[k] = map[*baseState]struct{}{}
+			m[k] = &baseSet{}
 		}
-		m[k][bs] = struct{}{}
+		m[k].add(bs)
 	}) {
-		x.wide[bs] = struct{}{}
+		x.wide.add(bs)
 	}
 }
 
 func (x *interest) remove(bs *baseState) {
-	delete(x.all, bs)
-	delete(x.wide, bs)
-	x.listings(bs, func(m map[string]map[*baseState]struct{}, k string) {
-		delete(m[k], bs)
-		if len(m[k]) == 0 {
+	x.all.remove(bs)
+	x.wide.remove(bs)
+	x.listings(bs, func(m map[string]*baseSet, k string) {
+		if m[k] == nil {
+			return
+		}
+		if m[k].remove(bs); m[k].len() == 0 {
 			delete(m, k)
 		}
 	})
@@ -102,9 +142,9 @@ type concerned struct {
 	seen   map[string]struct{}
 }
 
-func (c *concerned) add(set map[*baseState]struct{}) {
-	c.bases = slices.Grow(c.bases, len(set))
-	for bs := range set {
+func (c *concerned) add(set *baseSet) {
+	c.bases = slices.Grow(c.bases, set.len())
+	for _, bs := range set.list {
 		if bs.found != c.search {
 			bs.found = c.search
 			c.bases = append(c.bases, bs)
@@ -113,9 +153,9 @@ func (c *concerned) add(set map[*baseState]struct{}) {
 }
 
 // under adds the bases that stand under a key of one kind.
-func (c *concerned) under(sets map[string]map[*baseState]struct{}, kind, key string) {
+func (c *concerned) under(sets map[string]*baseSet, kind, key string) {
 	set := sets[key]
-	if len(set) == 0 {
+	if set.len() == 0 {
 		return
 	}
 	if _, ok := c.seen[kind+" "+key]; ok {

@@ -31,6 +31,11 @@ func sourcesOf(all ...source.Source) sources {
 	return list
 }
 
+// resting reports whether nobody asks for anything that the sources make.
+func (list *sources) resting() bool {
+	return !slices.ContainsFunc(list.all, func(s source.Source) bool { return !list.idle.Has(s.Type()) })
+}
+
 // advance is what the sources make of the parts of from, which are old, for to. hosts are those that differ; without
 // old parts, or if hosts is nil, all is made from nothing.
 func (list *sources) advance(old []source.Part, from, to source.At, hosts iter.Seq[string]) []source.Part {

@@ -7,17 +7,30 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/gen/plan/outbound"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
-// portHosts are the virtual hosts of one port's route configuration. Immutable.
+// portHosts are the virtual hosts of one port, with the route configuration that they make up. Immutable.
 type portHosts struct {
+	outbound.Composition
 	port  int
-	ends  [2]*encodecache.Fragment // what the route configuration has before and after them
-	hosts outbound.VirtualHosts
+	entry *encodecache.Entry // the route configuration
 }
 
-// name returns the name of the port's route configuration.
-func (h *portHosts) name() string { return strconv.Itoa(h.port) }
+// newPortHosts composes the route configuration of a port: what it has before and after its virtual hosts, and these.
+func (t *Tables) newPortHosts(port int, ends [2]*encodecache.Fragment, hosts outbound.VirtualHosts) *portHosts {
+	h := &portHosts{port: port}
+	h.entry = h.Compose(&t.Routes, routeName(port), ends, hosts)
+	return h
+}
+
+// edit puts the route configuration into those of a base.
+func (h *portHosts) edit() chunked.Edit[*encodecache.Entry] {
+	return chunked.Edit[*encodecache.Entry]{Key: h.entry.Name(), Value: h.entry}
+}
+
+// routeName returns the name of a port's route configuration.
+func routeName(port int) string { return strconv.Itoa(port) }
 
 // portList is a list of shared HTTP ports, by number: few, so that it is copied as a whole. Immutable.
 type portList []*portHosts

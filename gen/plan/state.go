@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pilotd/pilotd/classes"
 	"github.com/pilotd/pilotd/gen/plan/inbound"
@@ -64,9 +65,15 @@ type baseState struct {
 	family  *family // nil if it is of none
 	beside  *base   // what the family's outsider had when base was made
 	facts   scope.Facts
-	classes map[string]*classState // by id
-	broken  bool                   // its last computation panicked: base is an older one
-	found   uint64                 // the last search of interest that found it
+	classes []*classState // sorted by id
+	broken  bool          // its last computation panicked: base is an older one
+	found   uint64        // the last search of interest that found it
+}
+
+// class returns where the class of an id is, or would be, among those of the base.
+func (bs *baseState) class(id string) (at int, ok bool) {
+	return slices.BinarySearchFunc(bs.classes, id,
+		func(cs *classState, id string) int { return strings.Compare(cs.id, id) })
 }
 
 func newState() state {
@@ -170,7 +177,7 @@ func (p *Planner) classify(c *client) {
 			panic("the configuration of its kind of proxy cannot be made")
 		}
 		p.failed[facts] = struct{}{}
-		bs = &baseState{family: p.familyOf(facts, labels), facts: facts, classes: map[string]*classState{}}
+		bs = &baseState{family: p.familyOf(facts, labels), facts: facts}
 		bs.base = p.newBase(bs.family, facts, labels)
 		delete(p.failed, facts)
 		p.bases[facts] = bs
@@ -178,13 +185,16 @@ func (p *Planner) classify(c *client) {
 			p.interest.add(bs)
 		}
 	}
-	cs := bs.classes[id]
-	if cs == nil {
+	at, ok := bs.class(id)
+	var cs *classState
+	if ok {
+		cs = bs.classes[at]
+	} else {
 		p.serial++
 		cs = &classState{base: bs, own: own, overlay: p.tables.overlayOf(bs.base, own, nil)}
 		cs.class, cs.id = newClass(&facts, id, p.serial)
 		cs.set = bs.base.set(cs.overlay, nil, nil)
-		bs.classes[cs.id] = cs
+		bs.classes = slices.Insert(bs.classes, at, cs)
 		p.classes++
 	}
 	if cs == c.class {
@@ -200,10 +210,11 @@ func (p *Planner) classify(c *client) {
 func (p *Planner) sweep() {
 	for _, cs := range p.emptied {
 		bs := cs.base
-		if cs.members > 0 || bs.classes[cs.id] != cs {
+		at, ok := bs.class(cs.id)
+		if cs.members > 0 || !ok || bs.classes[at] != cs {
 			continue
 		}
-		delete(bs.classes, cs.id)
+		bs.classes = slices.Delete(bs.classes, at, at+1)
 		p.tables.faults.Forget(cs)
 		p.classes--
 		if len(bs.classes) == 0 {
@@ -282,7 +293,7 @@ func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope
 	}) {
 		return touch, concerned
 	}
-	return &scope.Affected{All: true}, slices.Collect(maps.Keys(p.interest.all))
+	return &scope.Affected{All: true}, slices.Clone(p.interest.all.list)
 }
 
 // advanceConcerned brings bases of no family to what changed.
@@ -311,7 +322,7 @@ func (p *Planner) advanceAll(s *hostsStep, bases []*baseState, c *change) (next 
 		p.tables.faults.Enter(bs)
 		old := bs.base
 		bs.base = s.advance(old)
-		p.advanceClasses(bs, c, old, false)
+		p.followClasses(bs, c, old)
 	}
 	return next
 }
@@ -366,42 +377,6 @@ func (p *Planner) advanceBase(bs *baseState, c *change) {
 	}
 	bs.beside = bs.family.outsiderNow()
 	p.advanceClasses(bs, c, old, anew)
-}
-
-// advanceClasses brings the classes of a base to it. anew: nothing of them may stay as it was.
-func (p *Planner) advanceClasses(bs *baseState, c *change, old *base, anew bool) {
-	same := old.equal(bs.base)
-	for _, cs := range bs.classes {
-		stale := anew || cs.broken || len(c.touch.Hosts) > 0 && slices.ContainsFunc(cs.own.Targets,
-			func(t workload.Target) bool {
-				_, ok := c.touch.Hosts[t.Service.Host]
-				return ok
-			})
-		if !stale && same {
-			continue
-		}
-		cs.broken = !p.tables.faults.Contain(cs, cs.class.Name, c.objects, func() {
-			if stale {
-				p.renew(cs, c.sets)
-			} else {
-				cs.give(bs.base.set(cs.overlay, old, cs.set), c.sets)
-			}
-		})
-	}
-}
-
-// renew computes the own part of a class anew.
-func (p *Planner) renew(cs *classState, sets map[*classes.Class]*classes.ResourceSet) {
-	cs.overlay = p.tables.overlayOf(cs.base.base, cs.own, cs.overlay)
-	cs.give(cs.base.base.set(cs.overlay, nil, nil), sets)
-}
-
-// give makes w the ResourceSet of the class, and notes it if it differs.
-func (cs *classState) give(w *classes.ResourceSet, sets map[*classes.Class]*classes.ResourceSet) {
-	if !sameSets(w, cs.set) {
-		sets[&cs.class] = w
-	}
-	cs.set = w
 }
 
 // refreshOwn renews the ResourceSet of a client's class if the values behind its own ports, or its policies, are others

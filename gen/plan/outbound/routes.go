@@ -151,7 +151,7 @@ func Distinct(in iter.Seq[string]) iter.Seq[string] {
 func (t *Tables) RouteConfiguration(n *snapshot.Snapshot, sc *scope.Scope, port int,
 	hosts VirtualHosts) *encodecache.Entry {
 	name := strconv.Itoa(port)
-	return t.Routes.Compose(name, t.RouteEnds(n, sc, name), hosts)
+	return new(Composition).Compose(&t.Routes, name, t.RouteEnds(n, sc, name), hosts)
 }
 
 // RouteEnds returns the header and the last virtual host of the route configuration of a shared HTTP port.
@@ -162,53 +162,66 @@ func (t *Tables) RouteEnds(n *snapshot.Snapshot, sc *scope.Scope, name string) [
 	}
 }
 
-// Compose returns a route configuration of a header, virtual hosts and a last one. Its version is a sum, so that it
-// costs what an edit changes: each virtual host has its name in its bytes, and so its place.
-func (t *routeTables) Compose(name string, ends [2]*encodecache.Fragment, hosts VirtualHosts) *encodecache.Entry {
-	header, last := ends[0], ends[1]
-	if len(header.Bytes()) == 0 {
-		return encodecache.NewAbsent(xdstype.RouteURL, name)
-	}
-	m := hosts.Measure(MeasureFragment).Plus(MeasureFragment("", header)).Plus(MeasureFragment("", last))
-	p := &routeParts{t, header, last, hosts}
-	return encodecache.NewEntry(xdstype.RouteURL, name,
-		encodecache.Content{Version: encodecache.Sum(m.Sum), Size: m.Weight, Parts: p.fragments}).InRuns(p.runs)
-}
-
-// routeParts are the Fragments of a route configuration.
-type routeParts struct {
+// Composition is a route configuration that is made of a header, virtual hosts and a last one, with its Entry: there is
+// one for each port of each scope, and each edit makes it anew. Its zero value is none; Compose fills it.
+type Composition struct {
+	// Immutable after Compose.
+	entry        encodecache.Entry
 	tables       *routeTables
 	header, last *encodecache.Fragment
 	hosts        VirtualHosts
 }
 
-// runs yields the same bytes; virtual hosts come by chunks, which other scopes have too.
-func (p *routeParts) runs(yield func(*encodecache.Run) bool) {
-	if !yield(encodecache.NewRun(single(p.header))) {
+// Compose makes c the route configuration of a header, virtual hosts and a last one, and returns its Entry. Its version
+// is a sum, so that it costs what an edit changes: each virtual host has its name in its bytes, and so its place.
+func (c *Composition) Compose(t *routeTables, name string, ends [2]*encodecache.Fragment,
+	hosts VirtualHosts) *encodecache.Entry {
+	c.tables, c.header, c.last, c.hosts = t, ends[0], ends[1], hosts
+	if len(c.header.Bytes()) == 0 {
+		return encodecache.NewAbsent(xdstype.RouteURL, name)
+	}
+	m := hosts.Measure(MeasureFragment).Plus(MeasureFragment("", c.header)).Plus(MeasureFragment("", c.last))
+	c.entry = encodecache.Composed(xdstype.RouteURL, name,
+		encodecache.Content{Version: encodecache.Sum(m.Sum), Size: m.Weight}, c)
+	return &c.entry
+}
+
+// Hosts returns the virtual hosts but for the last one.
+func (c *Composition) Hosts() VirtualHosts { return c.hosts }
+
+// Ends returns what the route configuration has before and after its virtual hosts.
+func (c *Composition) Ends() [2]*encodecache.Fragment {
+	return [2]*encodecache.Fragment{c.header, c.last}
+}
+
+// Runs implements encodecache.Body: virtual hosts come by chunks, which other scopes have too.
+func (c *Composition) Runs(yield func(*encodecache.Run) bool) {
+	if !yield(encodecache.NewRun(single(c.header))) {
 		return
 	}
-	for c := range p.hosts.Chunks() {
-		if !yield(p.tables.runs.Get(section.RunKey{Chunk: c})) {
+	for chunk := range c.hosts.Chunks() {
+		if !yield(c.tables.runs.Get(section.RunKey{Chunk: chunk})) {
 			return
 		}
 	}
-	yield(encodecache.NewRun(single(p.last)))
+	yield(encodecache.NewRun(single(c.last)))
 }
 
-func single(f *encodecache.Fragment) iter.Seq[*encodecache.Fragment] {
-	return func(yield func(*encodecache.Fragment) bool) { yield(f) }
-}
-
-func (p *routeParts) fragments(yield func(*encodecache.Fragment) bool) {
-	if !yield(p.header) {
+// Fragments implements encodecache.Body.
+func (c *Composition) Fragments(yield func(*encodecache.Fragment) bool) {
+	if !yield(c.header) {
 		return
 	}
-	for _, f := range p.hosts.All() {
+	for _, f := range c.hosts.All() {
 		if !yield(f) {
 			return
 		}
 	}
-	yield(p.last)
+	yield(c.last)
+}
+
+func single(f *encodecache.Fragment) iter.Seq[*encodecache.Fragment] {
+	return func(yield func(*encodecache.Fragment) bool) { yield(f) }
 }
 
 // MeasureFragment returns what a virtual host adds to the measure of those of a route configuration.
