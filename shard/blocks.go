@@ -38,20 +38,19 @@ const leastKept = 8
 // blocksOf returns the encoded runs of a Batch that is all of a section. Runs for clients that connect are kept for
 // those that come next, as far as memory allows, until no other client has come for a while or there is a new
 // ResourceSet.
-func (w *worker) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
-	s := w.shards
+func (s *sender) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
 	for c := range b.Section.Chunks() {
 		k := blockKey{c, b.Delta}
 		if len(c.Items()) < leastKept {
-			block := s.blocks.Get(k)
-			s.kept.keepRuns(block)
+			block := s.shards.blocks.Get(k)
+			s.shards.kept.keepRuns(block)
 			out = append(out, block)
 			continue
 		}
-		block := s.kept.find(k)
+		block := s.shards.kept.find(k)
 		if block == nil {
-			block = s.blocks.Get(k)
-			s.kept.keep(k, block)
+			block = s.shards.blocks.Get(k)
+			s.shards.kept.keep(k, block)
 		}
 		out = append(out, block)
 	}

@@ -32,11 +32,11 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 			streams = append(streams, f.connect(nodeName(i)).place(class(fmt.Sprint(i)), set).endpoints("a", "b"))
 		}
 		joined := map[*joined]int{}
-		for c := range w.groups {
+		for c := range w.roster.groups {
 			joined[c.desired.endpoints]++
 		}
-		if len(joined) != 2 || len(w.subscribers.bySub) != 1 {
-			t.Errorf("%d sets of endpoints and %d subscriptions, want 2 and 1", len(joined), len(w.subscribers.bySub))
+		if len(joined) != 2 || len(w.roster.subscribers.bySub) != 1 {
+			t.Errorf("%d sets of endpoints and %d subscriptions, want 2 and 1", len(joined), len(w.roster.subscribers.bySub))
 		}
 		for _, s := range streams {
 			s.take()
@@ -49,9 +49,9 @@ func TestClassesShareTheirEndpoints(t *testing.T) {
 			f.shards.Detach(s.id)
 		}
 		synctest.Wait()
-		if len(w.joins.by)+len(w.subscribers.bySub)+len(w.groups) != 0 {
-			t.Errorf("%d sets of endpoints, %d subscriptions and %d groups are left", len(w.joins.by),
-				len(w.subscribers.bySub), len(w.groups))
+		if len(w.endpoints.joins.by)+len(w.roster.subscribers.bySub)+len(w.roster.groups) != 0 {
+			t.Errorf("%d sets of endpoints, %d subscriptions and %d groups are left", len(w.endpoints.joins.by),
+				len(w.roster.subscribers.bySub), len(w.roster.groups))
 		}
 	})
 }
@@ -89,7 +89,7 @@ func newClasses(n int) *manyClasses {
 			},
 		}})
 	c.worker = shards.workers[0]
-	c.worker.endpoints = &snapshot.EndpointTable{Revision: 1}
+	c.worker.endpoints.table = &snapshot.EndpointTable{Revision: 1}
 	base := &classes.ResourceSet{Revision: 1}
 	var names []string
 	for i := range 100 {
@@ -111,7 +111,7 @@ func newClasses(n int) *manyClasses {
 		m := newClient(sink(i+1), &proxy.Proxy{ID: own}, first, now)
 		shards.clients.Store(m.id, m)
 		c.worker.handleMail(m, mail{request: &first, assigned: &assignment{class: class, set: w}})
-		c.worker.welcome()
+		c.worker.entrance.welcome()
 	}
 	c.worker.round()
 	return c
@@ -126,14 +126,14 @@ func (c *manyClasses) change(name string) {
 		next.Revision, next.Assignments = c.rev, w.Assignments.Set(name, added)
 		c.sets[class] = &next
 	}
-	c.worker.postResourceSets(maps.Clone(c.sets), classes.Endpoints{}, c.worker.now())
+	c.worker.slots.postResourceSets(maps.Clone(c.sets), classes.Endpoints{}, c.worker.now())
 	c.worker.round()
 }
 
 // endpoints changes the endpoints of a service.
 func (c *manyClasses) endpoints(name string) {
 	c.rev++
-	c.worker.postEndpoints(&snapshot.EndpointTable{Revision: c.rev}, []value.ServiceKey{serviceOf(name)},
+	c.worker.slots.postEndpoints(&snapshot.EndpointTable{Revision: c.rev}, []value.ServiceKey{serviceOf(name)},
 		c.worker.now())
 	c.worker.round()
 }

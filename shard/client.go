@@ -114,7 +114,7 @@ func (m *client) postTo(home *worker, leave func(*mail)) {
 	}
 	if m.home != nil && !m.posted {
 		m.posted = true
-		m.home.postClient(m)
+		m.home.slots.postClient(m)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotd/pilotd/classes"
-	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/proxy"
 )
 
@@ -24,13 +22,13 @@ type Fault struct {
 }
 
 // contain runs f and reports whether it returned. A panic in f is reported, and has no other effect.
-func (w *worker) contain(doing string, f func()) (ok bool) {
+func (o *Options) contain(doing string, f func()) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			w.fault(nil, doing, v)
+			o.fault(nil, doing, v)
 		}
 	}()
-	w.shards.opts.sabotage(doing, 0)
+	o.sabotage(doing, 0)
 	f()
 	return true
 }
@@ -39,7 +37,7 @@ func (w *worker) contain(doing string, f func()) (ok bool) {
 func (w *worker) guard(m *client, doing string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			w.fault(m, doing, v)
+			w.shards.opts.fault(m, doing, v)
 			w.quarantine(m)
 		}
 	}()
@@ -48,12 +46,12 @@ func (w *worker) guard(m *client, doing string, f func()) {
 }
 
 // fault reports a panic, with the stack of the goroutine that is recovering from it.
-func (w *worker) fault(m *client, doing string, v any) {
+func (o *Options) fault(m *client, doing string, v any) {
 	f := Fault{Doing: doing, Value: fmt.Sprint(v), Stack: debug.Stack()}
 	if m != nil {
 		f.Proxy = m.proxy
 	}
-	w.shards.opts.Metrics.Panicked(f)
+	o.Metrics.Panicked(f)
 }
 
 // quarantine ends the stream of a client whose state may be half changed, and takes it out of all that the worker has.
@@ -68,12 +66,4 @@ func (w *worker) quarantine(m *client) {
 	}
 	w.differ.Turn()
 	w.differ.Forget()
-}
-
-// tryEntry calls entry. If that panics it returns had: the assignment stays what it was.
-func (w *worker) tryEntry(a *classes.Assignment, had *encodecache.Entry) (e *encodecache.Entry) {
-	if !w.contain("the endpoints of "+a.Name, func() { e = w.entry(a) }) {
-		return had
-	}
-	return e
 }

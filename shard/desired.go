@@ -29,24 +29,14 @@ func (t *desired) Resources(typ xdstype.Type, sub ads.Subscription) *ads.Resourc
 	return t.endpoints.cover(sub)
 }
 
-// setDesired gives a class group what its members should have from now on.
-func (w *worker) setDesired(c *classGroup, set *classes.ResourceSet) {
-	prev := c.desired
-	c.desired = w.newDesired(set, prev)
-	w.joins.retain(c.desired.endpoints)
-	if prev != nil {
-		w.joins.release(prev.endpoints)
-	}
-}
-
 // newDesired joins a ResourceSet with the endpoints of now. prev is what the class had before, or nil.
-func (w *worker) newDesired(set *classes.ResourceSet, prev *desired) *desired {
-	t := &desired{set: set, resources: make([]*ads.Resources, w.shards.opts.Types.Len())}
+func (e *endpoints) newDesired(set *classes.ResourceSet, prev *desired) *desired {
+	t := &desired{set: set, resources: make([]*ads.Resources, e.shards.opts.Types.Len())}
 	for i := range t.resources {
 		typ := xdstype.Type(i)
 		section := set.Sections.Of(typ)
-		if w.shards.opts.Types.Row(typ).Source == xdstype.FromEndpoints && section.Len() == 0 {
-			t.endpoints = w.joinedOf(set, prev)
+		if e.shards.opts.Types.Row(typ).Source == xdstype.FromEndpoints && section.Len() == 0 {
+			t.endpoints = e.joinedOf(set, prev)
 			continue
 		}
 		var had *ads.Resources
@@ -55,11 +45,11 @@ func (w *worker) newDesired(set *classes.ResourceSet, prev *desired) *desired {
 		}
 		switch {
 		case had == nil:
-			t.resources[typ] = w.resources.intern(typ, section)
+			t.resources[typ] = e.resources.intern(typ, section)
 		case had.Section.Same(section):
 			t.resources[typ] = had
 		default:
-			t.resources[typ] = w.resources.intern(typ, section)
+			t.resources[typ] = e.resources.intern(typ, section)
 			dropEncoded(had.Section, section)
 		}
 	}

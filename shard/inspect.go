@@ -65,7 +65,7 @@ func (s *Shards) Waiting() []Waiting {
 	complete := s.each(func(w *worker) {
 		mu.Lock()
 		defer mu.Unlock()
-		for p := range w.connecting.All() {
+		for p := range w.entrance.line.All() {
 			out = append(out, Waiting{Proxy: p.Client.proxy, Priority: p.Priority, Planned: true, Since: p.Client.came,
 				turn: p.Turn})
 		}
@@ -93,9 +93,9 @@ func (s *Shards) Underway() (bytes, limit int) { return s.budget.Underway() }
 func (s *Shards) each(f func(*worker)) bool {
 	done := make(chan struct{}, len(s.workers))
 	for _, w := range s.workers {
-		w.postQuery(func() {
+		w.slots.postQuery(func() {
 			defer func() { done <- struct{}{} }()
-			w.contain("a query", func() { f(w) })
+			s.opts.contain("a query", func() { f(w) })
 		})
 	}
 	for range s.workers {
@@ -136,7 +136,7 @@ func (s *Shards) inspect(want func(*client) bool, entries bool) []Client {
 // tell describes a member. It runs on the worker goroutine.
 func (w *worker) tell(want func(*client) bool, entries bool) []Client {
 	var out []Client
-	for c := range w.groups {
+	for c := range w.roster.groups {
 		for m := range c.members {
 			if !want(m) {
 				continue

@@ -14,7 +14,7 @@ import (
 // joined has the endpoint resources of a ResourceSet, made from the newest EndpointTable, as far as anybody has asked
 // for them. ResourceSets with the same assignments share it. Owned by the worker goroutine.
 type joined struct {
-	worker  *worker
+	in      *endpoints
 	set     *classes.ResourceSet // one that has these assignments
 	content *ads.Resources
 	seq     uint64 // of the worker's endpoint changes, up to which content is
@@ -83,15 +83,15 @@ func (t *joinedTable) release(j *joined) {
 
 // joinedOf returns the joined of a ResourceSet's assignments. A new one takes over what prev has. The caller retains it
 // in the table.
-func (w *worker) joinedOf(set *classes.ResourceSet, prev *desired) *joined {
+func (e *endpoints) joinedOf(set *classes.ResourceSet, prev *desired) *joined {
 	if prev != nil && prev.endpoints != nil && prev.set.Assignments.Same(set.Assignments) {
 		return prev.endpoints
 	}
-	had, identity := w.joins.find(set.Assignments)
+	had, identity := e.joins.find(set.Assignments)
 	if had != nil {
 		return had
 	}
-	j := &joined{worker: w, set: set, identity: identity, content: &ads.Resources{}, seq: w.log.seq,
+	j := &joined{in: e, set: set, identity: identity, content: &ads.Resources{}, seq: e.log.seq,
 		asked: map[*ads.Names]struct{}{}}
 	if prev == nil || prev.endpoints == nil {
 		return j
@@ -105,12 +105,12 @@ func (w *worker) joinedOf(set *classes.ResourceSet, prev *desired) *joined {
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Delete: true})
 		case old.covers(c.Key):
 			had, _ := old.content.Section.Get(c.Key)
-			if e := w.tryEntry(c.New, had); e != nil {
-				edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Value: e})
+			if r := e.tryEntry(c.New, had); r != nil {
+				edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: c.Key, Value: r})
 			}
 		}
 	})
-	j.content = w.edited(old.content, edits)
+	j.content = e.edited(old.content, edits)
 	j.all = old.all
 	for n := range old.asked {
 		j.asked[n] = struct{}{}
@@ -119,8 +119,8 @@ func (w *worker) joinedOf(set *classes.ResourceSet, prev *desired) *joined {
 }
 
 // edited returns c with edits. It shares what it can with the Resources of other ResourceSets.
-func (w *worker) edited(c *ads.Resources, edits []chunked.Edit[*encodecache.Entry]) *ads.Resources {
-	section := w.shards.sections.Share(c.Section.Apply(edits))
+func (e *endpoints) edited(c *ads.Resources, edits []chunked.Edit[*encodecache.Entry]) *ads.Resources {
+	section := e.shards.sections.Share(c.Section.Apply(edits))
 	if section.Same(c.Section) {
 		return c
 	}
@@ -152,7 +152,7 @@ func (j *joined) cover(sub ads.Subscription) *ads.Resources {
 	var edits []chunked.Edit[*encodecache.Entry]
 	add := func(a *classes.Assignment) {
 		if _, ok := j.content.Section.Get(a.Name); !ok {
-			if e := j.worker.tryEntry(a, nil); e != nil {
+			if e := j.in.tryEntry(a, nil); e != nil {
 				edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
 			}
 		}
@@ -173,20 +173,20 @@ func (j *joined) cover(sub ads.Subscription) *ads.Resources {
 			}
 		}
 	}
-	j.content = j.worker.edited(j.content, edits)
+	j.content = j.in.edited(j.content, edits)
 	return j.content
 }
 
 // catchUp applies the endpoint changes since the last call.
 func (j *joined) catchUp() {
-	if j.seq == j.worker.log.seq {
+	if j.seq == j.in.log.seq {
 		return
 	}
-	services, complete := j.worker.log.after(j.seq)
-	j.seq = j.worker.log.seq
+	services, complete := j.in.log.after(j.seq)
+	j.seq = j.in.log.seq
 	var edits []chunked.Edit[*encodecache.Entry]
 	renew := func(a *classes.Assignment, had *encodecache.Entry) {
-		if e := j.worker.tryEntry(a, had); e != had && e.Sum() != had.Sum() {
+		if e := j.in.tryEntry(a, had); e != had && e.Sum() != had.Sum() {
 			edits = append(edits, chunked.Edit[*encodecache.Entry]{Key: a.Name, Value: e})
 			had.Drop()
 		}
@@ -199,11 +199,11 @@ func (j *joined) catchUp() {
 		}
 	}
 	for s := range services {
-		for _, a := range j.worker.shards.opts.join.assignmentsOf(j.set, s) {
+		for _, a := range j.in.shards.opts.join.assignmentsOf(j.set, s) {
 			if had, ok := j.content.Section.Get(a.Name); ok {
 				renew(a, had)
 			}
 		}
 	}
-	j.content = j.worker.edited(j.content, edits)
+	j.content = j.in.edited(j.content, edits)
 }

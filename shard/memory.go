@@ -64,7 +64,7 @@ func (s *Shards) MemoryRead(m Memory) {
 	if s.memory.tight {
 		s.memory.gaveWay++
 		for _, w := range s.workers {
-			w.postQuery(w.giveWay)
+			w.slots.postQuery(w.giveWay)
 		}
 	}
 	short := m.Limit > 0 && m.Live >= m.Limit/100*shortFrom
@@ -92,7 +92,7 @@ func allowed(m Memory, held int64) int64 {
 func (w *worker) giveWay() {
 	w.differ.Forget()
 	seen := map[*ads.Resources]struct{}{}
-	for c := range w.groups {
+	for c := range w.roster.groups {
 		all := c.desired.resources
 		if j := c.desired.endpoints; j != nil {
 			all = append(slices.Clip(all), j.content)

@@ -138,7 +138,7 @@ func New(o Options) *Shards {
 	var wake []func()
 	for i := range o.Workers {
 		w := newWorker(s, i)
-		s.workers, wake = append(s.workers, w), append(wake, w.signal)
+		s.workers, wake = append(s.workers, w), append(wake, w.slots.signal)
 	}
 	s.budget = admission.NewBudget(cmp.Or(o.Underway, 256<<20), wake)
 	return s
@@ -275,7 +275,7 @@ func (s *Shards) Advanced(sets map[*classes.Class]*classes.ResourceSet, e classe
 	s.mu.Unlock()
 	for i, m := range mine {
 		if len(m)+len(e.Services) > 0 {
-			s.workers[i].postResourceSets(m, e, now)
+			s.workers[i].slots.postResourceSets(m, e, now)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (s *Shards) Advanced(sets map[*classes.Class]*classes.ResourceSet, e classe
 func (s *Shards) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
 	now := s.clock.now()
 	for _, w := range s.workers {
-		w.postEndpoints(t, services, now)
+		w.slots.postEndpoints(t, services, now)
 	}
 }
 

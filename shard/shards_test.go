@@ -277,9 +277,9 @@ func TestNothingIsLeft(t *testing.T) {
 		f.shards.Assigned(all[0].id, class("late"), w)
 		synctest.Wait()
 		for i, w := range f.shards.workers {
-			if len(w.groups)+len(w.byClass)+w.timers.queue.Len()+w.connecting.Len() != 0 {
-				t.Errorf("shard %d has %d groups, %d timers, %d connecting", i, len(w.groups), w.timers.queue.Len(),
-					w.connecting.Len())
+			if len(w.roster.groups)+len(w.roster.byClass)+w.timers.queue.Len()+w.entrance.line.Len() != 0 {
+				t.Errorf("shard %d has %d groups, %d timers, %d connecting", i, len(w.roster.groups), w.timers.queue.Len(),
+					w.entrance.line.Len())
 			}
 			if fig := f.shards.Stats()[i]; fig.Members+fig.Cohorts+fig.Classes != 0 {
 				t.Errorf("shard %d counts %+v", i, fig)

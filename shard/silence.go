@@ -20,7 +20,7 @@ func (w *worker) endSilent() {
 	switch {
 	case limit <= 0 || now.Before(w.silentAt):
 		return
-	case len(w.groups) == 0:
+	case len(w.roster.groups) == 0:
 		w.silentAt = time.Time{}
 		return
 	case w.silentAt.IsZero():
@@ -28,7 +28,7 @@ func (w *worker) endSilent() {
 		return
 	}
 	w.silentAt = now.Add(limit / 4)
-	for c := range w.groups {
+	for c := range w.roster.groups {
 		for m := range c.members {
 			if !m.entered || !m.session.Pending() {
 				continue

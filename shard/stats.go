@@ -38,9 +38,9 @@ func (s *Shards) Stats() []Stats {
 			Rounds: f.rounds.Load(), ConfigTakes: f.lanes[ConfigLane].Load(),
 			EndpointTakes: f.lanes[EndpointLane].Load(),
 		}
-		w.mu.Lock()
-		out[i].Inbox, out[i].ResourceSets, out[i].Services = len(w.inbox), len(w.sets), len(w.services)
-		w.mu.Unlock()
+		w.slots.mu.Lock()
+		out[i].Inbox, out[i].ResourceSets, out[i].Services = len(w.slots.inbox), len(w.slots.sets), len(w.slots.services)
+		w.slots.mu.Unlock()
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 func TestSubscribersAgainstLooking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := ads.NewNamesTable()
-		w := &worker{joins: newJoinedTable(), subscribers: newSubscribers()}
+		w := &worker{endpoints: newEndpoints(nil), roster: newRoster(nil, nil)}
 		cohorts, sets := map[int]*cohort{}, map[int]*joined{}
 		assignments := map[string]*classes.Assignment{}
 		draw := func(what string) (list []string) {
@@ -30,15 +30,15 @@ func TestSubscribersAgainstLooking(t *testing.T) {
 			i := rapid.IntRange(0, 3).Draw(t, "which")
 			if rapid.Bool().Draw(t, "subscription") {
 				if c := cohorts[i]; c != nil {
-					w.subscribers.remove(c)
+					w.roster.subscribers.remove(c)
 					delete(cohorts, i)
 				} else {
 					cohorts[i] = &cohort{sub: ads.Subscription{Names: names.Of(draw("names")),
 						All: rapid.IntRange(0, 5).Draw(t, "all") == 0}}
-					w.subscribers.add(cohorts[i])
+					w.roster.subscribers.add(cohorts[i])
 				}
 			} else if j := sets[i]; j != nil {
-				w.joins.release(j)
+				w.endpoints.joins.release(j)
 				delete(sets, i)
 			} else {
 				set := &classes.ResourceSet{}
@@ -49,7 +49,7 @@ func TestSubscribersAgainstLooking(t *testing.T) {
 					set.Assignments = set.Assignments.Set(name, assignments[name])
 				}
 				sets[i] = &joined{set: set, identity: uint64(i)}
-				w.joins.retain(sets[i])
+				w.endpoints.joins.retain(sets[i])
 			}
 			service := serviceOf(fmt.Sprint("name-", rapid.IntRange(0, 15).Draw(t, "service")))
 			checkSubscribers(t, w, service, sets, cohorts)
@@ -85,7 +85,7 @@ func BenchmarkSubscribers(b *testing.B) {
 	for _, subscriptions := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(subscriptions), func(b *testing.B) {
 			names := ads.NewNamesTable()
-			w := &worker{joins: newJoinedTable(), subscribers: newSubscribers()}
+			w := &worker{endpoints: newEndpoints(nil), roster: newRoster(nil, nil)}
 			set, common := &classes.ResourceSet{}, []string{}
 			for i := range 100 {
 				common = append(common, fmt.Sprint("outbound|80||s", i))
@@ -93,10 +93,10 @@ func BenchmarkSubscribers(b *testing.B) {
 			base := names.Of(common)
 			for i := range subscriptions {
 				own := fmt.Sprint("outbound|90||own", i)
-				w.subscribers.add(&cohort{sub: ads.Subscription{Names: names.Edit(base, []string{own}, nil)}})
+				w.roster.subscribers.add(&cohort{sub: ads.Subscription{Names: names.Edit(base, []string{own}, nil)}})
 				set.Assignments = set.Assignments.Set(own, &classes.Assignment{Name: own, Service: serviceOf(own)})
 			}
-			w.joins.retain(&joined{set: set})
+			w.endpoints.joins.retain(&joined{set: set})
 			one := map[value.ServiceKey]struct{}{serviceOf("outbound|90||own7"): {}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -20,37 +20,47 @@ const (
 	grace = 2 * time.Second
 )
 
+// entrance answers a worker's clients that connect. Owned by the worker goroutine.
+type entrance struct {
+	// Immutable after newWorker.
+	worker *worker
+
+	line     *admission.Line[*client] // members with a type's first request, which are answered one by one
+	crowded  bool                     // several have come in this round
+	welcomed time.Time                // when a client that connects was answered last
+}
+
 // opens reports whether r is the first request of the stream, or the first of one of its types.
-func (w *worker) opens(m *client, r *ads.Request) bool {
+func (e *entrance) opens(m *client, r *ads.Request) bool {
 	if !m.entered {
 		return true
 	}
-	typ, served := w.shards.opts.Types.Of(r.TypeURL)
+	typ, served := e.worker.shards.opts.Types.Of(r.TypeURL)
 	return served && r.Nonce == "" && m.session.Subscription(typ).None()
 }
 
 // queue has a client wait for its turn.
-func (w *worker) queue(m *client, r *ads.Request) {
+func (e *entrance) queue(m *client, r *ads.Request) {
 	if m.waiter != nil {
 		panic("shard: a client waits with two requests")
 	}
 	if !m.entered {
-		m.priority = w.priorityOf(m, r)
+		m.priority = e.priorityOf(m, r)
 	}
-	w.shards.budget.Settle(&m.debt) // one that asks for the next type has read what it was given
+	e.worker.shards.budget.Settle(&m.debt) // one that asks for the next type has read what it was given
 	turn := admission.TurnOf(m.id, m.came, m.priority)
 	m.first, m.waiter = r, &admission.Waiter[*client]{Client: m, Turn: turn, Priority: m.priority}
-	w.connecting.Put(m.waiter)
-	w.stats.connecting.Add(1)
+	e.line.Put(m.waiter)
+	e.worker.stats.connecting.Add(1)
 }
 
 // unqueue takes a client out of the line, if it is there.
-func (w *worker) unqueue(m *client) {
+func (e *entrance) unqueue(m *client) {
 	if m.waiter == nil {
 		return
 	}
-	w.connecting.Remove(m.waiter)
-	w.stats.connecting.Add(-1)
+	e.line.Remove(m.waiter)
+	e.worker.stats.connecting.Add(-1)
 	m.first, m.waiter = nil, nil
 }
 
@@ -64,48 +74,48 @@ func firstPriority(r *ads.Request) admission.Priority {
 
 // priorityOf returns the priority of a client by its first request. While it is alone, it is not worth finding out
 // whether the client has what it should have.
-func (w *worker) priorityOf(m *client, r *ads.Request) admission.Priority {
+func (e *entrance) priorityOf(m *client, r *ads.Request) admission.Priority {
 	switch p := firstPriority(r); {
-	case p == admission.NewProxy || !w.crowded && !w.shards.budget.Full():
+	case p == admission.NewProxy || !e.crowded && !e.worker.shards.budget.Full():
 		return p
-	case !m.doubted && w.differ.Current(r, m.group.desired):
+	case !m.doubted && e.worker.differ.Current(r, m.group.desired):
 		return admission.CurrentProxy
 	}
 	return admission.StaleProxy
 }
 
 // welcome answers those that connect, until something else comes or too many bytes are under way.
-func (w *worker) welcome() {
-	for begin := w.now(); w.connecting.Len() > 0; {
-		if w.setsCame.Load() || !w.shards.budget.Ask(w.index, w.connecting.First().Turn) {
+func (e *entrance) welcome() {
+	for begin := e.worker.now(); e.line.Len() > 0; {
+		if e.worker.slots.setsCame.Load() || !e.worker.shards.budget.Ask(e.worker.index, e.line.First().Turn) {
 			return
 		}
-		m := w.connecting.First().Client
-		w.guard(m, "a first request", func() { w.enter(m) })
-		w.shards.budget.Answered()
-		w.lookAtEndpoints()
-		if w.now().Sub(begin) > timeSlice {
-			w.signal()
+		m := e.line.First().Client
+		e.worker.guard(m, "a first request", func() { e.enter(m) })
+		e.worker.shards.budget.Answered()
+		e.worker.lookAtEndpoints()
+		if e.worker.now().Sub(begin) > timeSlice {
+			e.worker.slots.signal()
 			return
 		}
 	}
-	w.shards.budget.Withdraw(w.index)
+	e.worker.shards.budget.Withdraw(e.worker.index)
 }
 
 // enter answers the request that a client waits with.
-func (w *worker) enter(m *client) {
-	r, before := m.first, w.given
-	w.unqueue(m)
+func (e *entrance) enter(m *client) {
+	r, before := m.first, e.worker.sender.given
+	e.unqueue(m)
 	if !m.entered {
 		m.entered = true
-		w.shards.opts.Metrics.Admitted(m.priority, w.now().Sub(m.came))
-		w.carryOut(m, m.session.SetDesired(w.now(), w.differ, m.group.desired), w.now())
+		e.worker.shards.opts.Metrics.Admitted(m.priority, e.worker.now().Sub(m.came))
+		e.worker.carryOut(m, m.session.SetDesired(e.worker.now(), e.worker.differ, m.group.desired), e.worker.now())
 	}
-	w.decide(m, r)
-	if n := w.given - before; n > 0 {
-		w.shards.budget.Spend(&m.debt, n)
-		w.welcomed = w.now()
-		m.limit = w.welcomed.Add(grace)
-		w.setTimer(m)
+	e.worker.decide(m, r)
+	if n := e.worker.sender.given - before; n > 0 {
+		e.worker.shards.budget.Spend(&m.debt, n)
+		e.welcomed = e.worker.now()
+		m.limit = e.welcomed.Add(grace)
+		e.worker.setTimer(m)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Section is a sorted, persistent list of resources by name: a plan.Section.
+// Section is a sorted, persistent list of resources by name: a classes.Section.
 type Section = chunked.Map[*encodecache.Entry]
 
 // Resources are the resources of one type, by name, that a client has or should have. Equal pointers mean equal
