@@ -5,6 +5,7 @@
 #   make edge    objects with edge values against live Envoys, for as long as EDGE_FOR says (10m); EDGE_SEED=7 repeats a run
 #   make storm   1,000 sidecars connect at once under a limit of 256 MiB: memory and time, with and without the limit
 #   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
+#   make manifest HUB=registry.example    the objects of an installation as YAML, in .cache/pilotd.yaml; VALUES=file.yaml has values
 #   make proto   generated code of the messages of our own in proto/; it is committed
 #   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
@@ -43,7 +44,7 @@ EDGE_FOR ?= 10m
 EDGE_SEED ?= $(shell date +%s)
 STORM_NAMESPACES ?= 10
 
-.PHONY: all build run test unit e2e edge storm lint proto bench bench-full parts clean
+.PHONY: all build run test unit e2e edge storm lint manifest proto bench bench-full parts clean
 
 all: build
 
@@ -89,6 +90,12 @@ bench:
 bench-full:
 	$(if $(PATHS),$(BENCHMARKS) -benchtime 10x -timeout 0 $(PATHS))
 	$(if $(STAGES),$(BENCHMARKS) -p 1 -timeout 0 $(STAGES))
+
+# No cluster is asked.
+manifest:
+	@mkdir -p $(CACHE)
+	$(GO) run -trimpath -tags $(TAGS) ./cmd/pilotctl manifest $(if $(HUB),--set hub=$(HUB)) $(if $(VALUES),-f $(VALUES)) > $(CACHE)/pilotd.yaml
+	@echo $(CACHE)/pilotd.yaml
 
 # protoc comes out of a Python package, the plugins out of go.mod's tools.
 PROTO_FILES = $(shell find proto -name '*.proto')

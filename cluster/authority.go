@@ -44,6 +44,7 @@ type Authority struct {
 	api          *API
 	o            AuthorityOptions
 	wake         chan struct{}
+	inForce      chan struct{} // closed when the Keeper has got the first authority
 	plugged, own *watched
 
 	mu sync.Mutex
@@ -53,7 +54,7 @@ type Authority struct {
 
 // NewAuthority makes an Authority. It does nothing before Run.
 func NewAuthority(api *API, o AuthorityOptions) *Authority {
-	a := &Authority{api: api, o: o, wake: make(chan struct{}, 1)}
+	a := &Authority{api: api, o: o, wake: make(chan struct{}, 1), inForce: make(chan struct{})}
 	wake := func() {
 		select {
 		case a.wake <- struct{}{}:
@@ -93,11 +94,14 @@ func (a *Authority) Run(ctx context.Context) {
 	if !a.plugged.synced(ctx) || !a.own.synced(ctx) {
 		return
 	}
+	var first sync.Once
 	for {
 		again := (<-chan time.Time)(nil)
 		if err := a.take(ctx); err != nil {
 			a.fail(err)
 			again = time.After(retry)
+		} else if a.o.Keeper.Authority() != nil {
+			first.Do(func() { close(a.inForce) })
 		}
 		select {
 		case <-ctx.Done():
@@ -157,8 +161,14 @@ func (a *Authority) make(ctx context.Context) error {
 	return nil
 }
 
-// Renew renews the root that was made here when it is time for that, at each tick until ctx ends. It is for the leader.
+// Renew renews the root that was made here when it is time for that, as soon as it is in force and at each tick, until
+// ctx ends. It is for the leader.
 func (a *Authority) Renew(ctx context.Context, tick <-chan time.Time) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.inForce:
+	}
 	for {
 		if err := a.renew(ctx); err != nil {
 			a.o.Log.Error("the root cannot be renewed", "error", err)

@@ -20,6 +20,10 @@ func rooms() []room {
 	return []room{
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "classes", "encodecache", "envoytext", "report",
 			"status", "proxy", "xdstype", "identity", "ca", "cluster", "inject"}},
+		{"cmd/build", nil},
+		{"cmd/pilotctl", []string{"cmd/pilotctl", "=cmd/build", "ingest", "inject", "deploy"}},
+		{"deploy", nil},
+		{"deploy/install", []string{"=deploy"}},
 		{"proxyconfig", nil},
 		{"inject", []string{"inject", "proxyconfig"}},
 		{"inject/injecttest", []string{"=ingest"}},
@@ -90,6 +94,9 @@ func imports(s source) []string {
 		if strings.HasPrefix(path, "k8s.io/client-go") && s.dir() != "ingest/kube" && s.dir() != "loadtest/cluster" &&
 			!within(s.dir(), "cluster") {
 			findings = append(findings, s.at(spec, "only ingest/kube, cluster and loadtest/cluster import client-go"))
+		}
+		if within(path, "helm.sh") && s.dir() != "deploy/install" {
+			findings = append(findings, s.at(spec, "only deploy/install imports Helm's library"))
 		}
 		if within(path, istioAPI) && !within(path, istioFilters) && withinAny(s.dir(), neutral()) {
 			findings = append(findings, s.at(spec, "%s must not import %s: package value has what it says", s.dir(), path))

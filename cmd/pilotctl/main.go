@@ -1,17 +1,31 @@
-// Command pilotctl does by hand what pilotd does in a cluster.
+// Command pilotctl installs pilotd, and does by hand what pilotd does in a cluster.
 //
+//	pilotctl manifest          print the objects of an installation
+//	pilotctl install           install pilotd into a cluster
+//	pilotctl upgrade           bring an installation to this version, and to other values
+//	pilotctl rollback          bring back what was before the last upgrade
+//	pilotctl uninstall         take an installation away
 //	pilotctl inject -f FILE    put proxies into the workloads of a file
+//	pilotctl version           say which build this is
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pilotd/pilotd/cmd/build"
 )
 
 func main() {
-	if err := rootCommand().Execute(); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "pilotctl:", err)
 		os.Exit(1)
 	}
@@ -20,10 +34,23 @@ func main() {
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "pilotctl",
-		Short:         "Do by hand what pilotd does in a cluster",
+		Short:         "Install pilotd, and do by hand what it does in a cluster",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(injectCommand())
+	root.AddCommand(installCommands()...)
+	root.AddCommand(injectCommand(), versionCommand())
 	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Args:  cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "pilotctl %s %s/%s %s\n", build.Text(), runtime.GOOS, runtime.GOARCH,
+				runtime.Version())
+		},
+	}
 }

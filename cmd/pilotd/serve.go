@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/pilotd/pilotd/cmd/build"
 	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
 	"github.com/pilotd/pilotd/cmd/pilotd/secure"
 	"github.com/pilotd/pilotd/ingest"
@@ -70,7 +71,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	}
 	pages := status.Handler(server.Metrics, status.Pages{
 		Ready: func() (bool, string) { return ready(server, sources, ports.waiting()) },
-		Debug: server.Pages(), Version: build(), Access: o.debugAccess(), Log: log})
+		Debug: server.Pages(), Version: build.Text(), Access: o.debugAccess(), Log: log})
 	web, err := listenHTTP(o, pages, log)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	for _, w := range web {
 		group.Go(func() error { return w.run() })
 	}
-	log.Info("pilotd is running", "version", build(), "xds", o.grpcAddr, "secure", o.secureGRPCAddr,
+	log.Info("pilotd is running", "version", build.Text(), "xds", o.grpcAddr, "secure", o.secureGRPCAddr,
 		"http", o.httpAddr, "monitoring", o.monitoringAddr, "sources", names)
 
 	select {
@@ -186,7 +187,7 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 		},
 		Enforcement: keepalive.EnforcementPolicy{MinTime: o.keepaliveInterval / 3, PermitWithoutStream: true},
 		Stuck:       o.stuckAfter, RequestTime: requestTime, Drain: o.shutdownDuration, Log: log,
-		Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build(),
+		Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build.Text(),
 	}
 }
 

@@ -26,10 +26,11 @@ type kubeAPI struct {
 	etcd  string
 	token string
 	port  int
+	audit bool
 }
 
 // newKubeAPI writes the keys and the token that the server reads at its start.
-func newKubeAPI(dir, etcdURL string) (*kubeAPI, error) {
+func newKubeAPI(dir, etcdURL string, audit bool) (*kubeAPI, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func newKubeAPI(dir, etcdURL string) (*kubeAPI, error) {
 	if _, err := rand.Read(secret); err != nil {
 		return nil, fmt.Errorf("token: %w", err)
 	}
-	api := &kubeAPI{dir: dir, etcd: etcdURL, token: hex.EncodeToString(secret), port: port}
+	api := &kubeAPI{dir: dir, etcd: etcdURL, token: hex.EncodeToString(secret), port: port, audit: audit}
 	line := api.token + `,admin,admin,"system:masters"` + "\n"
 	if err := os.WriteFile(api.path("tokens.csv"), []byte(line), 0o600); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (a *kubeAPI) writeServiceAccountKeys() error {
 func (a *kubeAPI) run() error {
 	cmd := app.NewAPIServerCommand()
 	cmd.SilenceUsage = true
-	cmd.SetArgs([]string{
+	args := []string{
 		"--etcd-servers=" + a.etcd,
 		"--service-cluster-ip-range=10.96.0.0/12",
 		"--service-account-issuer=https://kubernetes.default.svc",
@@ -87,7 +88,15 @@ func (a *kubeAPI) run() error {
 		"--disable-admission-plugins=ServiceAccount",
 		"--allow-privileged=true",
 		"--v=0",
-	})
+	}
+	if a.audit {
+		const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
+		if err := os.WriteFile(a.path("audit.yaml"), []byte(policy), 0o600); err != nil {
+			return err
+		}
+		args = append(args, "--audit-policy-file="+a.path("audit.yaml"), "--audit-log-path="+a.path("audit.log"))
+	}
+	cmd.SetArgs(args)
 	if err := cmd.Execute(); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}

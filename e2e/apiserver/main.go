@@ -1,12 +1,12 @@
 // Command apiserver is a whole Kubernetes API in one process, for tests: the real
 // kube-apiserver on an embedded etcd.
 //
-//	apiserver --dir DIR
+//	apiserver --dir DIR [--audit]
 //
 // It owns DIR: etcd's data, the keys that it makes, and DIR/kubeconfig, which gives
 // an administrator's rights. Two lines are printed on standard output: "etcd URL", the
 // address of the store, for tests that fill it past the API, and "ready KUBECONFIG" when
-// /readyz says ok. It lives as long as its standard input is open (so it
+// /readyz says ok. With --audit DIR/audit.log has a line for each request: who asked for what, and the answer. It lives as long as its standard input is open (so it
 // never outlives the test that started it) and ends on SIGTERM and SIGINT too.
 //
 // It is a module of its own, so that the product does not depend on k8s.io/kubernetes.
@@ -26,10 +26,11 @@ import (
 
 func main() {
 	dir := flag.String("dir", "", "directory for all files of this server")
+	audit := flag.Bool("audit", false, "write audit.log")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := run(ctx, *dir); err != nil {
+	if err := run(ctx, *dir, *audit); err != nil {
 		fmt.Fprintln(os.Stderr, "apiserver:", err)
 		os.Exit(1)
 	}
@@ -38,7 +39,7 @@ func main() {
 // run starts etcd and kube-apiserver and returns when either fails, when ctx ends or
 // when standard input is closed. The process is to exit then: kube-apiserver has no
 // other end that is quick.
-func run(ctx context.Context, dir string) error {
+func run(ctx context.Context, dir string, audit bool) error {
 	if dir == "" {
 		return errors.New("--dir is required")
 	}
@@ -50,7 +51,7 @@ func run(ctx context.Context, dir string) error {
 
 	store := etcd.Config().AdvertiseClientUrls[0].String()
 	fmt.Println("etcd", store)
-	api, err := newKubeAPI(dir, store)
+	api, err := newKubeAPI(dir, store, audit)
 	if err != nil {
 		return err
 	}

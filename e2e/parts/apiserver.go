@@ -2,7 +2,12 @@ package parts
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +20,25 @@ type APIServer struct {
 	Kubeconfig string
 	// Etcd is the address of its store.
 	Etcd string
+	dir  string
 }
 
 // StartAPIServer starts an empty API server and waits until it is ready.
 func StartAPIServer(t testing.TB) *APIServer {
 	t.Helper()
-	cmd := exec.Command(program(t, "APISERVER"), "--dir", t.TempDir())
+	return startAPIServer(t)
+}
+
+// StartAuditedAPIServer starts one that keeps account of all requests.
+func StartAuditedAPIServer(t testing.TB) *APIServer {
+	t.Helper()
+	return startAPIServer(t, "--audit")
+}
+
+func startAPIServer(t testing.TB, flags ...string) *APIServer {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command(program(t, "APISERVER"), append([]string{"--dir", dir}, flags...)...)
 	// The server lives as long as this pipe is open.
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -29,7 +47,7 @@ func StartAPIServer(t testing.TB) *APIServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := &APIServer{Process: startProcess(t, launch{name: "apiserver", cmd: cmd, pipe: true})}
+	api := &APIServer{dir: dir, Process: startProcess(t, launch{name: "apiserver", cmd: cmd, pipe: true})}
 	ready := make(chan struct{})
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -49,4 +67,43 @@ func StartAPIServer(t testing.TB) *APIServer {
 		t.Fatal("apiserver: not ready after two minutes")
 	}
 	return api
+}
+
+// Request is what the API server notes of a request.
+type Request struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	// Annotations have the authorizer's decision.
+	Annotations map[string]string `json:"annotations"`
+	URI         string            `json:"requestURI"`
+}
+
+// Requests are those that were made so far, of an audited server. A request that lasts is there twice.
+func (a *APIServer) Requests(t testing.TB) []Request {
+	t.Helper()
+	file, err := os.Open(filepath.Join(a.dir, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out []Request
+	for d := json.NewDecoder(file); ; {
+		var r Request
+		switch err := d.Decode(&r); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the last line may be half written
+			return out
+		case err != nil:
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
 }

@@ -24,6 +24,7 @@ type Pilotd struct {
 	// Immutable after StartPilotd.
 	t    testing.TB
 	args []string
+	env  []string
 	mesh string   // path of the mesh configuration
 	cap  *Ceiling // of its memory, or nil
 
@@ -39,8 +40,8 @@ type Sources struct {
 	Kubeconfig string
 	// MeshConfig is the text of the mesh configuration; empty leaves it to the sources.
 	MeshConfig string
-	// Flags are further flags.
-	Flags []string
+	// Flags are further flags, Env further variables.
+	Flags, Env []string
 	// Memory is the limit that it runs under; nil for none.
 	Memory *Ceiling
 }
@@ -48,7 +49,7 @@ type Sources struct {
 // StartPilotd starts pilotd on those sources and waits until it is ready.
 func StartPilotd(t testing.TB, s Sources) *Pilotd {
 	t.Helper()
-	p := &Pilotd{t: t, cap: s.Memory, args: []string{
+	p := &Pilotd{t: t, cap: s.Memory, env: s.Env, args: []string{
 		"discovery",
 		fmt.Sprintf("--grpcAddr=%s:%d", testnet.Host, xdsPort),
 		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort),
@@ -96,6 +97,7 @@ func (p *Pilotd) Start() {
 	if p.cap != nil {
 		cmd = p.cap.command(cmd.Path, p.args...)
 	}
+	cmd.Env = append(os.Environ(), p.env...)
 	p.process = startProcess(p.t, launch{name: "pilotd", cmd: cmd})
 	Eventually(p.t, "pilotd is ready", func() error {
 		if err := p.process.Alive(); err != nil {
@@ -108,6 +110,9 @@ func (p *Pilotd) Start() {
 
 // Kill ends the process as a crash would.
 func (p *Pilotd) Kill() { p.process.Kill() }
+
+// Stop ends the process as Kubernetes does.
+func (p *Pilotd) Stop() { p.process.Stop() }
 
 // Alive is nil while the process runs that was started last.
 func (p *Pilotd) Alive() error { return p.process.Alive() }

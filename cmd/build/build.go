@@ -1,0 +1,21 @@
+// Package build says which build a program is.
+package build
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// text is the version, and behind a space the commit. A release is built with another file in its place.
+//
+//go:embed version.txt
+var text string
+
+// Version is the version of this build: v1.2.3, or "devel" where it is no release.
+func Version() string {
+	version, _, _ := strings.Cut(Text(), " ")
+	return version
+}
+
+// Text is Version, and the commit where that is known.
+func Text() string { return strings.TrimSpace(text) }
