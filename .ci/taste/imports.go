@@ -64,6 +64,7 @@ func rooms() []room {
 			"identity/quota"}},
 		{"shard/ads", []string{"classes", "encodecache", "=snapshot/chunked", "xdstype"}},
 		{"shard/admission", []string{"prioqueue"}},
+		{"shard/handshake", []string{"=identity", "identity/quota"}},
 		{"loadtest", []string{"loadtest", "xdstype"}},
 	}
 }

@@ -183,7 +183,7 @@ func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.
 		TrustDomains: server.TrustDomains, Namespace: o.namespace, ClusterID: o.clusterID, Holder: holder(),
 		Revision: o.revision, External: o.ca == "external", CADir: o.caDir, CertFile: o.tlsCertFile, KeyFile: o.tlsKeyFile,
 		RootFile: o.caCertFile, Hosts: o.hosts(), Life: o.certLife, MaxLife: o.maxCertLife, RootLife: o.rootLife,
-		RootBits: o.rootBits, Signers: max(1, runtime.GOMAXPROCS(0)/2), Asked: o.maxOwnCSRs,
+		RootBits: o.rootBits, Signers: half(), Computing: half(), Connections: o.maxConnections, Asked: o.maxOwnCSRs,
 		Audiences: o.audiences, Unchecked: o.unchecked,
 		Now: time.Now, Every: secure.Ticker, Log: log,
 	}
@@ -215,6 +215,9 @@ func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.
 	}
 	return s, err
 }
+
+// half returns half of the processors: what connecting may take from those that are connected.
+func half() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // holder names this replica among others.
 func holder() string {
@@ -268,7 +271,8 @@ func listenGRPC(o *options, server *discovery.Server, s *secure.Server, log *slo
 	if err != nil {
 		return nil, err
 	}
-	g := server.Streams.GRPC(credentials.NewTLS(s.TLS()))
+	door := s.Listen(l)
+	g := server.Streams.GRPC(door.Credentials(credentials.NewTLS(s.TLS())))
 	s.Register(g, server.Streams)
-	return append(out, port{l, g, s.Waiting}), nil
+	return append(out, port{door, g, s.Waiting}), nil
 }

@@ -19,13 +19,12 @@ type connCredentials struct {
 
 // ServerHandshake returns the inner one's, with the connection put beside what it says about the client.
 func (c connCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	here := &connection{conn: raw}
-	c.idle.add(here)
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
-		c.idle.remove(here)
 		return nil, nil, err
 	}
+	here := &connection{conn: raw}
+	c.idle.add(here)
 	return conn, ConnInfo{AuthInfo: info, connection: here}, nil
 }
 

@@ -5,9 +5,22 @@ import (
 	"sync"
 )
 
-// maxIdleConnections is how many connections without streams there may be. A client opens its stream at once, so that a
-// connection has none for some milliseconds only, or after its client was refused.
-const maxIdleConnections = 1024
+// Connections without streams are those whose clients have just connected, were refused, or ask for certificates now
+// and then. There may be as many as a share of those with streams, so that of thousands that connect at once none is
+// closed before it has had the time to open its stream.
+const (
+	idleShare          = 4
+	minIdleConnections = 1024
+)
+
+// maxIdleConnections returns how many connections without streams there may be.
+func (l *Limits) maxIdleConnections() int {
+	most := l.Streams
+	if l.Connections > 0 {
+		most = min(most, l.Connections)
+	}
+	return max(most/idleShare, minIdleConnections)
+}
 
 // idleConnections are the connections without streams. When there are too many, the one that has had none for the
 // longest time is closed. A connection that its client has closed stays here until it is the oldest: grpc does not tell

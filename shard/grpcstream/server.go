@@ -105,7 +105,7 @@ func New(backend Backend, o Options) *Server {
 	}
 	s.share = quota.NewShare(0, s.limits.StreamsPerCaller)
 	s.idleWatch = newIdleWatch(s)
-	s.idle = newIdleConnections(maxIdleConnections)
+	s.idle = newIdleConnections(s.limits.maxIdleConnections())
 	s.reception = newReception(s.limits.ReceivedInAll)
 	return s
 }

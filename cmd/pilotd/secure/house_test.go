@@ -155,7 +155,8 @@ func (h *house) start() (stop func()) {
 		h.t.Fatal(err)
 	}
 	h.secure.Metrics(h.streams.Metrics)
-	g := h.streams.Streams.GRPC(credentials.NewTLS(h.secure.TLS()))
+	door := h.secure.Listen(h.listener)
+	g := h.streams.Streams.GRPC(door.Credentials(credentials.NewTLS(h.secure.TLS())))
 	h.secure.Register(g, h.streams.Streams)
 	var all sync.WaitGroup
 	all.Go(func() { h.streams.Run(ctx) })
@@ -167,7 +168,7 @@ func (h *house) start() (stop func()) {
 	h.streams.Store.Synced("test")
 	synctest.Wait()
 	all.Go(func() {
-		if err := g.Serve(h.listener); err != nil {
+		if err := g.Serve(door); err != nil {
 			h.t.Error(err)
 		}
 	})

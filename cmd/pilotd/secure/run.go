@@ -86,6 +86,7 @@ func (s *Server) rootsText() string {
 
 // Metrics registers what is counted here.
 func (s *Server) Metrics(m *status.Metrics) {
+	s.doorMetrics(m)
 	for r := range authn.Reason(authn.NumReasons) {
 		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "pilotd_authentication_failures_total", Help: "Callers that were refused, by reason.",

@@ -32,6 +32,7 @@ import (
 	"github.com/pilotd/pilotd/identity/quota"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/shard/grpcstream"
+	"github.com/pilotd/pilotd/shard/handshake"
 )
 
 // Options are the settings of a Server.
@@ -60,6 +61,9 @@ type Options struct {
 	// Life and MaxLife are those of workloads' certificates, RootLife and RootBits are of a root that is made here.
 	Life, MaxLife, RootLife time.Duration
 	RootBits                int
+	// Connections is how many connections there may be, by file descriptors; 0 is unknown. Computing is how many TLS
+	// handshakes are computed at the same moment.
+	Connections, Computing int
 	// Signers is how many certificates are signed at once, Asked how many an identity may ask for in a second; 0 is no
 	// limit.
 	Signers, Asked int
@@ -98,6 +102,7 @@ type Server struct {
 	files         bool               // the authority is in CADir
 	rootsChanged  [2]chan struct{}   // for the namespaces' roots, and for webhooks
 
+	door    atomic.Pointer[handshake.Door] // nil until Listen
 	refused [authn.NumReasons]atomic.Uint64
 
 	mu sync.Mutex

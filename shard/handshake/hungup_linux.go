@@ -1,0 +1,26 @@
+package handshake
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hungUp reports whether the other side of a connection has closed it, whatever it sent before.
+func hungUp(conn net.Conn) (gone bool) {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(poll, 0)
+		gone = err == nil && n > 0
+	})
+	return gone || err != nil
+}
