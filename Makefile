@@ -9,7 +9,7 @@
 #   make proto   generated code of the messages of our own in proto/; it is committed
 #   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
-# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE and LOADTEST likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`;
+# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE, LOADTEST and AGENT likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`;
 # BENCH=Storm, COUNT=10 and PKG choose benchmarks and how often they run. Their output is what benchstat reads.
 
 CACHE := $(CURDIR)/.cache
@@ -28,7 +28,8 @@ APISERVER ?= $(BIN)/apiserver
 PILOTD ?= $(BIN)/pilotd
 SAMPLE ?= $(BIN)/run
 LOADTEST ?= $(BIN)/loadtest
-export ENVOY APISERVER PILOTD SAMPLE LOADTEST
+AGENT ?= $(BIN)/pilot-agent
+export ENVOY APISERVER PILOTD SAMPLE LOADTEST AGENT
 
 # The race detector needs a C compiler; a machine without one tests without it, and says so.
 RACE := $(if $(or $(shell command -v cc),$(shell command -v gcc)),-race,)
@@ -49,7 +50,7 @@ STORM_NAMESPACES ?= 10
 all: build
 
 build:
-	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./cmd/pilotctl ./examples/run ./loadtest
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/pilotd ./cmd/pilotctl ./cmd/pilot-agent ./examples/run ./loadtest
 
 run: build $(ENVOY)
 	@exec $(SAMPLE) -pilotd $(PILOTD) -envoy $(ENVOY) -logs $(CACHE)/run

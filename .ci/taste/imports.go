@@ -18,6 +18,8 @@ type room struct {
 // rooms returns the layout that docs/architecture.md draws. Imports point one way.
 func rooms() []room {
 	return []room{
+		{"cmd/pilot-agent", []string{"agent"}},
+		{"agent", []string{"agent", "proto", "xdstype", "proxyconfig"}},
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "classes", "encodecache", "envoytext", "report",
 			"status", "proxy", "xdstype", "identity", "ca", "cluster", "inject"}},
 		{"cmd/build", nil},

@@ -137,8 +137,10 @@ func (p *Pilotd) Debug(path string) (string, error) {
 }
 
 // get reads one page; any status but 200 is an error.
-func get(url string) (string, error) {
-	resp, err := http.Get(url)
+func get(url string) (string, error) { return getBy(http.DefaultClient, url) }
+
+func getBy(client *http.Client, url string) (string, error) {
+	resp, err := client.Get(url)
 	if err != nil {
 		return "", err
 	}

@@ -63,7 +63,10 @@ func startProcess(t testing.TB, l launch) *Process {
 		l.cmd.Stdout = out
 	}
 	l.cmd.Stderr = out
-	l.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if l.cmd.SysProcAttr == nil {
+		l.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	l.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	l.cmd.WaitDelay = time.Second
 	start := l.start
 	if start == nil {

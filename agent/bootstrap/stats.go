@@ -1,0 +1,116 @@
+package bootstrap
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotd/pilotd/agent/pod"
+)
+
+// Annotations that say which statistics Envoy keeps.
+const (
+	annotationPrefixes = "sidecar.istio.io/statsInclusionPrefixes"
+	annotationSuffixes = "sidecar.istio.io/statsInclusionSuffixes"
+	annotationRegexps  = "sidecar.istio.io/statsInclusionRegexps"
+	annotationTags     = "sidecar.istio.io/extraStatTags"
+	annotationBuckets  = "sidecar.istio.io/statsHistogramBuckets"
+)
+
+// statsConfig says which statistics Envoy keeps, and which parts of their names are tags. The tags are those that
+// dashboards of Istio's proxies group by; the statistics are few, for each takes memory for each cluster.
+func statsConfig(p *pod.Pod) (*metricsv3.StatsConfig, error) {
+	out := &metricsv3.StatsConfig{UseAllDefaultTags: wrapperspb.Bool(false), StatsMatcher: statsMatcher(p)}
+	// The expression's first group is cut out of the name, the second is the value.
+	for _, tag := range [][2]string{
+		{"cluster_name", `^cluster\.((.+?(\..+?\.svc\.cluster\.local)?)\.)`},
+		{"tcp_prefix", `^tcp\.((.*?)\.)\w+?$`},
+		{"response_code", `_rq(_(\d{3}))$`},
+		{"response_code_class", `_rq(_(\dxx))$`},
+		{"http_conn_manager_listener_prefix", `^listener(?=\.).*?\.http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
+		{"http_conn_manager_prefix", `^http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
+		{"listener_address", `^listener\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
+		{"mongo_prefix", `^mongo\.(.+?)\.(collection|cmd|cx_|op_|delays_|decoding_)(.*?)$`},
+	} {
+		out.StatsTags = append(out.StatsTags, tagSpecifier(tag[0], tag[1]))
+	}
+	extra := append(slices.Clone(p.Config.ExtraStatTags), split(p.Annotations[annotationTags])...)
+	slices.Sort(extra)
+	for _, name := range slices.Compact(extra) {
+		out.StatsTags = append(out.StatsTags, tagSpecifier(name, `(`+name+`=\.=(.*?);\.;)`))
+	}
+	text := p.Annotations[annotationBuckets]
+	if text == "" {
+		return out, nil
+	}
+	buckets := map[string][]float64{}
+	if err := json.Unmarshal([]byte(text), &buckets); err != nil {
+		return nil, fmt.Errorf("annotation %s=%q: want a JSON object of prefixes with lists of numbers: %w",
+			annotationBuckets, text, err)
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(buckets)) {
+		out.HistogramBucketSettings = append(out.HistogramBucketSettings, &metricsv3.HistogramBucketSettings{
+			Match: matches(prefix, byPrefix), Buckets: buckets[prefix]})
+	}
+	return out, nil
+}
+
+func tagSpecifier(name, regex string) *metricsv3.TagSpecifier {
+	return &metricsv3.TagSpecifier{TagName: name, TagValue: &metricsv3.TagSpecifier_Regex{Regex: regex}}
+}
+
+// statsMatcher lets in what readiness and dashboards need, and what the pod asks for.
+func statsMatcher(p *pod.Pod) *metricsv3.StatsMatcher {
+	given := p.Config.GetProxyStatsMatcher()
+	list := &matcherv3.ListStringMatcher{}
+	for _, m := range []struct {
+		kind  byte
+		names [][]string
+	}{
+		{byPrefix, [][]string{{"cluster_manager", "listener_manager", "server", "cluster.xds-grpc", "wasm", "component",
+			"istio", "reporter=", "workload_discovery"}, given.GetInclusionPrefixes(),
+			split(p.Annotations[annotationPrefixes])}},
+		{bySuffix, [][]string{{"rbac.allowed", "rbac.denied", "shadow_allowed", "shadow_denied", "downstream_cx_active"},
+			given.GetInclusionSuffixes(), split(p.Annotations[annotationSuffixes])}},
+		{byRegex, [][]string{given.GetInclusionRegexps(), split(p.Annotations[annotationRegexps])}},
+	} {
+		for _, name := range slices.Concat(m.names...) {
+			list.Patterns = append(list.Patterns, matches(name, m.kind))
+		}
+	}
+	return &metricsv3.StatsMatcher{StatsMatcher: &metricsv3.StatsMatcher_InclusionList{InclusionList: list}}
+}
+
+// Ways to match a name.
+const (
+	byPrefix = iota
+	bySuffix
+	byRegex
+)
+
+func matches(text string, how byte) *matcherv3.StringMatcher {
+	switch how {
+	case byPrefix:
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: text}}
+	case bySuffix:
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: text}}
+	}
+	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+		SafeRegex: &matcherv3.RegexMatcher{Regex: text}}}
+}
+
+// split reads a list with commas.
+func split(list string) (out []string) {
+	for one := range strings.SplitSeq(list, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}

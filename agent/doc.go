@@ -1,0 +1,11 @@
+// Package agent is what runs beside an application, or as a gateway: it starts Envoy, gives it its certificate and its
+// way to the control plane, answers for the pod, and ends Envoy when the pod ends.
+//
+//	pod        what the pod says about itself ─► bootstrap ─► envoy: the process
+//	secret     certificates ─► sds ─────────────────────────► │ over a unix socket
+//	xdsproxy   configuration of the control plane ───────────► │ over another
+//	status     ready?, metrics, probes of the application ◄── kubelet, Prometheus
+//
+// Run puts these together. Paths are from the working directory, as in the images of Istio's proxy, whose pods it runs
+// in unchanged. docs/agent.md says what it reads, asks and answers.
+package agent

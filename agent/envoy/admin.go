@@ -1,0 +1,114 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// adminTime is how long the admin page may take.
+const adminTime = 5 * time.Second
+
+// maxStats is how much of an answer is read.
+const maxStats = 1 << 20
+
+// Admin is Envoy's admin page.
+type Admin struct {
+	// URL is http://host:port.
+	URL string
+	// Client asks; nil means one without settings.
+	Client *http.Client
+}
+
+// Do asks for a page, and returns its body, which the caller closes.
+func (a Admin) Do(ctx context.Context, method, page string) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, method, a.URL+page, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := a.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("envoy's admin page: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		answer.Body.Close()
+		return nil, fmt.Errorf("envoy's admin page %s: %s", page, answer.Status)
+	}
+	return answer.Body, nil
+}
+
+// Stats returns the counters and gauges whose names match an expression.
+func (a Admin) Stats(ctx context.Context, filter string) (map[string]uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	body, err := a.Do(ctx, http.MethodGet, "/stats?usedonly&filter="+filter)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, maxStats))
+	if err != nil {
+		return nil, fmt.Errorf("envoy's admin page: %w", err)
+	}
+	out := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		at := strings.LastIndex(line, ": ")
+		if at < 0 {
+			continue
+		}
+		if n, err := strconv.ParseUint(strings.TrimSpace(line[at+2:]), 10, 64); err == nil {
+			out[line[:at]] = n
+		}
+	}
+	return out, nil
+}
+
+// post asks for something to be done.
+func (a Admin) post(ctx context.Context, page string) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	body, err := a.Do(ctx, http.MethodPost, page)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxStats))
+	return body.Close()
+}
+
+// Drain has Envoy accept no new work: listeners of inbound traffic alone, or all. What is under way goes on.
+func (a Admin) Drain(ctx context.Context, inboundOnly bool) error {
+	page := "/drain_listeners?graceful&skip_exit"
+	if inboundOnly {
+		page = "/drain_listeners?inboundonly&graceful&skip_exit"
+	}
+	return a.post(ctx, page)
+}
+
+// Connections returns how many connections of applications are open. Those of the agent, of who reads metrics and of
+// who asks whether the pod is ready do not count.
+func (a Admin) Connections(ctx context.Context) (n uint64, err error) {
+	stats, err := a.Stats(ctx, "downstream_cx_active%24")
+	if err != nil {
+		return 0, err
+	}
+	for name, value := range stats {
+		own := strings.HasPrefix(name, "listener.admin.") || strings.Contains(name, "worker_")
+		for _, port := range []string{"15021", "15090"} {
+			own = own || strings.HasPrefix(name, "listener.0.0.0.0_"+port+".") ||
+				strings.HasPrefix(name, "listener.[__]_"+port+".") ||
+				strings.HasPrefix(name, "listener.stats_"+port+".") || strings.HasPrefix(name, "listener.agent_"+port+".")
+		}
+		if !own && strings.HasPrefix(name, "listener.") {
+			n += value
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// requestTime is how long an answer may take.
+const requestTime = time.Minute
+
+func requestCommand() *cobra.Command {
+	port := 0
+	cmd := &cobra.Command{
+		Use:   "request METHOD PATH [BODY]",
+		Short: "Ask Envoy's admin page, or with --debug-port the agent",
+		Args:  cobra.RangeArgs(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), requestTime)
+			defer cancel()
+			body := strings.NewReader(strings.Join(args[2:], ""))
+			url := fmt.Sprintf("http://localhost:%d/%s", port, strings.TrimPrefix(args[1], "/"))
+			r, err := http.NewRequestWithContext(ctx, args[0], url, body)
+			if err != nil {
+				return err
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if _, err := io.Copy(cmd.OutOrStdout(), answer.Body); err != nil {
+				return err
+			}
+			if answer.StatusCode >= http.StatusBadRequest {
+				return errors.New(answer.Status)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&port, "debug-port", 15000, "the port that is asked")
+	return cmd
+}
+
+func waitCommand() *cobra.Command {
+	var url string
+	var timeout, period, patience int
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "Wait until the proxy is ready",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(patience)*time.Second)
+			defer cancel()
+			client := &http.Client{Timeout: time.Duration(timeout) * time.Millisecond}
+			again := time.NewTicker(max(time.Duration(period)*time.Millisecond, time.Millisecond))
+			defer again.Stop()
+			for {
+				err := ask(ctx, client, url)
+				if err == nil {
+					return nil
+				}
+				select {
+				case <-again.C:
+				case <-ctx.Done():
+					return fmt.Errorf("not ready within %d s: %w", patience, err)
+				}
+			}
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&url, "url", "http://localhost:15021/healthz/ready", "what says whether the proxy is ready")
+	f.IntVar(&timeout, "requestTimeoutMillis", 500, "how long an answer may take")
+	f.IntVar(&period, "periodMillis", 500, "how often to ask")
+	f.IntVar(&patience, "timeoutSeconds", 60, "how long to wait")
+	return cmd
+}
+
+func ask(ctx context.Context, client *http.Client, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Args:  cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			version := "devel"
+			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+				version = info.Main.Version
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "pilot-agent %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+		},
+	}
+}

@@ -1,0 +1,188 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/e2e/testnet"
+)
+
+// agents is a mesh whose pods run pilotd's own agent, which gets certificates and configuration at the port with TLS.
+type agents struct {
+	*world
+	cluster *parts.Cluster
+	roots   string
+}
+
+func newAgents(t *testing.T, mesh string) *agents {
+	t.Helper()
+	w := &world{t: t, network: testnet.New(t)}
+	cluster := parts.NewCluster(t, parts.StartAPIServer(t))
+	w.objects = cluster
+	w.objects.Apply(baseMesh() + mesh + `
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: istio-system}}
+`)
+	sources := cluster.Sources()
+	sources.Flags = []string{"--secureGRPCAddr=" + testnet.Host + ":15012"}
+	w.pilotd = parts.StartPilotd(t, sources)
+	return &agents{w, cluster, cluster.Roots("shop")}
+}
+
+// spec is the agent of a pod.
+func (w *agents) spec(p pod, kind parts.ProxyKind, env ...string) parts.AgentSpec {
+	return parts.AgentSpec{Kind: kind, Workload: p.workload(), Account: "default", Roots: w.roots, Env: env,
+		Token: func() string { return w.cluster.Token(p.namespace, "default") }}
+}
+
+// start starts an agent; a sidecar captures the pod's traffic.
+func (w *agents) start(p pod, kind parts.ProxyKind, env ...string) (*testnet.Pod, *parts.Agent) {
+	w.t.Helper()
+	n := w.network.Pod(w.t, p.ip)
+	if kind == parts.Sidecar {
+		if err := n.Capture(15020, 15021, 15090); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return n, parts.StartAgent(w.t, n, w.spec(p, kind, env...))
+}
+
+func secureService() string {
+	return securePod().yaml() + service("shop/secure", secureVIP, "app: secure", "{name: http, port: 80, targetPort: 8080}") +
+		slice("secure", "shop", "{name: http, port: 8080, protocol: TCP}", securePod())
+}
+
+// asked asks the service that has a sidecar, from a client that has one; without mutual TLS it is an error.
+func asked(client *http.Client) error {
+	const identity = "URI=spiffe://cluster.local/ns/shop/sa/default"
+	a, err := parts.Ask(client, "http://"+secureVIP+":80/", secureHost)
+	if err != nil {
+		return err
+	}
+	if cert := a.Header.Get("x-echo-header-x-forwarded-client-cert"); a.Name != "secure" ||
+		!strings.Contains(cert, identity) {
+		return fmt.Errorf("answer %d %q, client certificate %q", a.Status, a.Name, cert)
+	}
+	return nil
+}
+
+// TestAgent has pilotd's own agent start sidecars and a gateway: they become ready, speak mutual TLS to each other, get
+// new certificates, and go on when pilotd goes away and comes back.
+func TestAgent(t *testing.T) {
+	w := newAgents(t, secureService()+weights(100, 0))
+	w.backends()
+	server, inbound := w.start(securePod(), parts.Sidecar,
+		`ISTIO_PROMETHEUS_ANNOTATIONS={"scrape":"true","path":"/m","port":"8080"}`,
+		`ISTIO_KUBE_APP_PROBERS={"/app-health/app/readyz":{"httpGet":{"path":"/ready","port":8080}},`+
+			`"/app-health/app/livez":{"tcpSocket":{"port":8081}}}`)
+	parts.StartEcho(t, server, ":8080", "secure")
+	client, outbound := w.start(clientDelta(), parts.Sidecar, "SECRET_TTL=8s")
+	_, sotw := w.start(clientSotW(), parts.Sidecar, "ISTIO_DELTA_XDS=false")
+	_, gateway := w.start(gatewayDelta(), parts.Gateway)
+	for _, a := range []*parts.Agent{inbound, outbound, sotw, gateway} {
+		a.AwaitReady()
+	}
+	parts.Eventually(t, "a request is answered over mutual TLS", func() error { return asked(client.Client()) })
+	outside := w.network.Pod(t, outsider().ip).Client()
+	parts.Eventually(t, "the gateway answers", func() error {
+		a, err := parts.Ask(outside, "http://"+gatewayDelta().ip+":8080/", publicHost)
+		if err == nil && a.Name != webV1().name {
+			err = fmt.Errorf("answer %d %q", a.Status, a.Name)
+		}
+		return err
+	})
+	t.Run("probes and metrics", func(t *testing.T) { agentAnswers(t, inbound) })
+
+	before, err := outbound.Request("GET", "certs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts.Throughout(t, "requests are answered", func() error { return asked(client.Client()) }, func() {
+		parts.Eventually(t, "Envoy has another certificate", func() error {
+			after, err := outbound.Request("GET", "certs")
+			if err == nil && serials(after) == serials(before) {
+				err = errors.New("the same")
+			}
+			return err
+		})
+		w.pilotd.Kill()
+		w.pilotd.Start()
+		parts.Eventually(t, "the agents are connected again", func() error { return w.connected(4) })
+	})
+	for _, a := range []*parts.Agent{inbound, outbound, sotw, gateway} {
+		if err := a.Ready(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("the end", func(t *testing.T) { agentsEnd(t, sotw, gateway) })
+}
+
+// agentsEnd has one agent end because its pod does, and one because its Envoy does.
+func agentsEnd(t *testing.T, terminated, left *parts.Agent) {
+	terminated.Terminate()
+	parts.Eventually(t, "a pod that ends is not ready", func() error {
+		if _, err := terminated.Page(15020, "/healthz/ready"); err != nil {
+			return nil
+		}
+		return errors.New("it is ready")
+	})
+	if err := terminated.Ended(); err != nil {
+		t.Error(err)
+	}
+	if _, err := left.Request("POST", "quitquitquit"); err != nil { // asks Envoy, not the agent
+		t.Error(err)
+	}
+	if err := left.Ended(); err != nil {
+		t.Error(err)
+	}
+}
+
+// connected returns nil if pilotd serves so many proxies.
+func (w *agents) connected(n int) error {
+	page, err := w.pilotd.Debug("/debug/syncz")
+	if got := strings.Count(page, `"proxy":`); err == nil && got < n {
+		err = fmt.Errorf("%d proxies, want %d", got, n)
+	}
+	return err
+}
+
+// serials are the lines with serial numbers of Envoy's certificates.
+func serials(page string) (out string) {
+	for line := range strings.Lines(page) {
+		if strings.Contains(line, "serial_number") {
+			out += line
+		}
+	}
+	return out
+}
+
+// agentAnswers asks an agent what the kubelet and Prometheus ask.
+func agentAnswers(t *testing.T, a *parts.Agent) {
+	if _, err := a.Page(15020, "/app-health/app/readyz"); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Page(15020, "/app-health/app/livez"); err == nil {
+		t.Error("nobody listens at 8081, and the probe is answered")
+	}
+	if _, err := a.Page(15020, "/quitquitquit"); err == nil {
+		t.Error("it can be ended from outside of the pod")
+	}
+	page, err := a.Page(15020, "/stats/prometheus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"envoy_server_live{} 1", "istio_agent_cert_expiry_seconds{", "\nsecure\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the metrics have no %q", want)
+		}
+	}
+	if page, err := a.Page(15090, "/stats/prometheus"); err != nil || !strings.Contains(page, "envoy_server_live{} 1") {
+		t.Error("Envoy's own metrics:", err)
+	}
+}

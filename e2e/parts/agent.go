@@ -1,0 +1,157 @@
+package parts
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pilotd/pilotd/e2e/testnet"
+)
+
+// AgentSpec says which agent to start, and what its pod says about itself.
+type AgentSpec struct {
+	Kind     ProxyKind
+	Workload Workload
+	// Account is the pod's service account.
+	Account string
+	// Token returns the pod's token; Roots are those of the mesh.
+	Token func() string
+	Roots string
+	// Config is the pod's ProxyConfig as YAML, beside where pilotd and Envoy are.
+	Config map[string]any
+	// Env is added to the environment that injection writes.
+	Env []string
+}
+
+// Agent is a running pilot-agent with an Envoy that it has started.
+type Agent struct {
+	*Process
+	// Immutable after StartAgent.
+	// Dir is its working directory: the root of its container.
+	Dir  string
+	t    testing.TB
+	spec AgentSpec
+	pod  *testnet.Pod
+}
+
+// StartAgent starts an agent in the pod as the container that injection writes: files, environment, arguments.
+func StartAgent(t testing.TB, pod *testnet.Pod, spec AgentSpec) *Agent {
+	t.Helper()
+	a := &Agent{t: t, spec: spec, pod: pod, Dir: t.TempDir()}
+	labels := ""
+	for name, value := range spec.Workload.Labels {
+		labels += fmt.Sprintf("%s=%q\n", name, value)
+	}
+	a.WriteFile("etc/istio/pod/labels", labels)
+	a.WriteFile("etc/istio/pod/annotations", "istio.io/rev=\"default\"\n")
+	a.WriteFile("var/run/secrets/istio/root-cert.pem", spec.Roots)
+	a.WriteFile("var/run/secrets/tokens/istio-token", spec.Token())
+	a.Start()
+	return a
+}
+
+// WriteFile writes a file of the agent's container.
+func (a *Agent) WriteFile(name, text string) {
+	a.t.Helper()
+	path := filepath.Join(a.Dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// Start starts the agent (again).
+func (a *Agent) Start() {
+	a.t.Helper()
+	w := a.spec.Workload
+	config := map[string]any{"discoveryAddress": testnet.Host + ":15012", "binaryPath": program(a.t, "ENVOY"),
+		"concurrency": 1, "terminationDrainDuration": "1s"}
+	for name, value := range a.spec.Config {
+		config[name] = value
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	cmd := a.Command("proxy", string(a.spec.Kind), "--domain", w.Namespace+".svc.cluster.local",
+		"--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error", "--log_output_level=default:debug")
+	cmd.Env = append([]string{"POD_NAME=" + w.Name, "POD_NAMESPACE=" + w.Namespace, "INSTANCE_IP=" + w.IP,
+		"SERVICE_ACCOUNT=" + a.spec.Account, "PILOT_CERT_PROVIDER=istiod", "PROXY_CONFIG=" + string(text),
+		// There is no DNS of a cluster here: pilotd is reached by its address and known by its name.
+		"ISTIOD_SAN=istiod.istio-system.svc", "ISTIO_META_CLUSTER_ID=Kubernetes", "ISTIO_META_INTERCEPTION_MODE=REDIRECT",
+		"ISTIO_META_MESH_ID=cluster.local", "TRUST_DOMAIN=cluster.local"}, a.spec.Env...)
+	a.Process = startProcess(a.t, launch{name: "agent-" + w.Name, cmd: cmd, start: a.pod.Start})
+}
+
+// Command returns a command of the agent's program, in its container.
+func (a *Agent) Command(args ...string) *exec.Cmd {
+	a.t.Helper()
+	cmd := exec.Command(program(a.t, "AGENT"), args...)
+	cmd.Dir = a.Dir
+	return cmd
+}
+
+// Request asks Envoy's admin page by the agent's own command, inside of the pod.
+func (a *Agent) Request(args ...string) (string, error) {
+	a.t.Helper()
+	var out strings.Builder
+	cmd := a.Command(append([]string{"request"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := a.pod.Start(cmd); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out.String())
+	}
+	return out.String(), nil
+}
+
+// Page reads a page of a port of the pod from outside, as the kubelet and Prometheus do.
+func (a *Agent) Page(port int, path string) (string, error) {
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	return getBy(client, fmt.Sprintf("http://%s:%d%s", a.spec.Workload.IP, port, path))
+}
+
+// Ready returns nil if the pod is ready, as the kubelet asks.
+func (a *Agent) Ready() error {
+	_, err := a.Page(15021, "/healthz/ready")
+	return err
+}
+
+// AwaitReady waits until the pod is ready.
+func (a *Agent) AwaitReady() {
+	a.t.Helper()
+	Eventually(a.t, a.name+" is ready", func() error {
+		if err := a.Alive(); err != nil {
+			a.t.Fatal(err)
+		}
+		return a.Ready()
+	})
+}
+
+// Pid is the agent's process.
+func (a *Agent) Pid() int { return a.cmd.Process.Pid }
+
+// Ended waits until the agent has ended, and returns how.
+func (a *Agent) Ended() error {
+	a.t.Helper()
+	select {
+	case <-a.ended:
+		return a.err
+	case <-time.After(patience):
+		a.t.Fatalf("%s has not ended", a.name)
+		return nil
+	}
+}
+
+// Terminate sends SIGTERM, as the kubelet does, and does not wait.
+func (a *Agent) Terminate() { _ = a.cmd.Process.Signal(syscall.SIGTERM) }

@@ -1,0 +1,47 @@
+package parts
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Token returns a token of a service account, for the audience that control planes take, as the kubelet projects it
+// into pods.
+func (c *Cluster) Token(namespace, account string) string {
+	c.t.Helper()
+	made, err := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).
+		Namespace(namespace).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": account},
+		"spec": map[string]any{"audiences": []any{"istio-ca"}, "expirationSeconds": int64(3600)},
+	}}, metav1.CreateOptions{}, "token")
+	if err != nil {
+		c.t.Fatalf("token of %s/%s: %v", namespace, account, err)
+	}
+	token, _, err := unstructured.NestedString(made.Object, "status", "token")
+	if err != nil || token == "" {
+		c.t.Fatalf("token of %s/%s: %v", namespace, account, err)
+	}
+	return token
+}
+
+// Roots waits for the roots of the mesh that pilotd publishes in a namespace, as pods mount them.
+func (c *Cluster) Roots(namespace string) string {
+	c.t.Helper()
+	maps := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
+	var roots string
+	Eventually(c.t, "the roots of the mesh are in "+namespace, func() error {
+		m, err := maps.Get(context.Background(), "istio-ca-root-cert", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if roots, _, _ = unstructured.NestedString(m.Object, "data", "root-cert.pem"); roots == "" {
+			return errors.New("no root-cert.pem")
+		}
+		return nil
+	})
+	return roots
+}
