@@ -21,6 +21,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+// webhookStreams is how many requests one connection may have under way. Each of them keeps its head, and waits for its
+// turn to be read.
+const webhookStreams = 100
+
 // webhook injects pods for an API server.
 type webhook struct {
 	// Immutable after newWebhook.
@@ -61,7 +65,7 @@ func (w *webhook) listen(o *options, s *secure.Server, log *slog.Logger) (*webSe
 	mux.Handle("/inject", w.handler)
 	mux.Handle("/inject/", w.handler)
 	server := newPageServer(mux, log)
-	server.TLSConfig = config
+	server.TLSConfig, server.HTTP2 = config, &http.HTTP2Config{MaxConcurrentStreams: webhookStreams}
 	return &webServer{tls.NewListener(l, config), server}, nil
 }
 

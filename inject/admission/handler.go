@@ -2,7 +2,8 @@
 // injects the pod goes out.
 //
 // Whoever reaches the port may ask, and learns what injection would make of a pod of their own; nothing is stored and
-// nobody else is asked. What a request may cost is bounded: its size, and how many large ones are read at once.
+// nobody else is asked. What all requests may cost is bounded: the size of each, and how many are read and answered at
+// once, large ones apart from small ones.
 package admission
 
 import (
@@ -28,8 +29,8 @@ const (
 	MaxBody = 4 << 20
 	// smallBody is how many bytes a request may have without waiting for one of the places of large ones.
 	smallBody = 256 << 10
-	// largeBodies is how many larger requests are read and answered at once.
-	largeBodies = 16
+	// largeBodies and smallBodies are how many requests of each sort are read and answered at once; others wait.
+	largeBodies, smallBodies = 4, 64
 )
 
 // Options are what a Handler is made from.
@@ -47,13 +48,15 @@ type Options struct {
 // inject.PathEnv.
 type Handler struct {
 	options Options
-	large   chan struct{}
-	metrics *metrics
+	// large and small have a token for each request that is read or answered.
+	large, small chan struct{}
+	metrics      *metrics
 }
 
 // New makes a Handler.
 func New(o Options) *Handler {
-	return &Handler{options: o, large: make(chan struct{}, largeBodies), metrics: newMetrics()}
+	return &Handler{options: o, large: make(chan struct{}, largeBodies), small: make(chan struct{}, smallBodies),
+		metrics: newMetrics()}
 }
 
 // problem is an answer that is no AdmissionReview: the API server goes by the webhook's failurePolicy then.
@@ -92,13 +95,15 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return nil, &problem{http.StatusUnsupportedMediaType, "expected Content-Type application/json"}
 	}
+	places := h.small
 	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		select {
-		case h.large <- struct{}{}:
-			defer func() { <-h.large }()
-		case <-r.Context().Done():
-			return nil, &problem{http.StatusServiceUnavailable, "too many large requests"}
-		}
+		places = h.large
+	}
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+	case <-r.Context().Done():
+		return nil, &problem{http.StatusServiceUnavailable, "too many requests"}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
@@ -161,7 +166,7 @@ func (h *Handler) review(in *inject.Injector, req *admissionv1.AdmissionRequest,
 	return allowed
 }
 
-// refuse keeps a pod out that cannot be injected: without its proxy it would be a hole in the mesh.
+// refuse keeps a pod out that cannot be injected: without its proxy no policy of the mesh would hold for it.
 func (h *Handler) refuse(req *admissionv1.AdmissionRequest, pod *corev1.Pod,
 	err error) *admissionv1.AdmissionResponse {
 	h.metrics.failures.Inc()

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -174,38 +175,64 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestLargeRequestsWait has more large requests than there are places: the last waits until one is free, and small
-// ones are answered meanwhile.
-func TestLargeRequestsWait(t *testing.T) {
-	h := newHandler(t)
-	var all sync.WaitGroup
-	var readers []*io.PipeWriter
-	reading := make(chan struct{}, largeBodies+1)
-	for range largeBodies + 1 {
-		r, w := io.Pipe()
-		readers = append(readers, w)
-		all.Go(func() {
-			req := httptest.NewRequest(http.MethodPost, "/inject", &announced{r, reading})
-			req.Header.Set("Content-Type", "application/json")
-			h.ServeHTTP(httptest.NewRecorder(), req)
+// TestRequestsWait has more requests of one sort than places: the last waits until one is free, or until its client
+// has gone, and requests of the other sort are answered meanwhile.
+func TestRequestsWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		length, other int64
+		places        int
+	}{"large": {-1, 1000, largeBodies}, "small": {1000, -1, smallBodies}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandler(t)
+			var all sync.WaitGroup
+			var writers []*io.PipeWriter
+			reading := make(chan struct{}, c.places+1)
+			begin := func(ctx context.Context) {
+				r, w := io.Pipe()
+				writers = append(writers, w)
+				all.Go(func() {
+					req := request(&announced{r, reading}, c.length).WithContext(ctx)
+					h.ServeHTTP(httptest.NewRecorder(), req)
+				})
+			}
+			for range c.places {
+				begin(t.Context())
+			}
+			for range c.places {
+				<-reading
+			}
+			begin(t.Context())
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, request(strings.NewReader(review("pods", "shop", pod)), c.other))
+			if got := answerOf(t, w); !got.Allowed {
+				t.Errorf("%+v", got)
+			}
+			gone, leave := context.WithCancel(t.Context())
+			leave()
+			w = httptest.NewRecorder()
+			if h.ServeHTTP(w, request(strings.NewReader("{}"), c.length).WithContext(gone)); w.Code != 503 {
+				t.Errorf("a client that has gone is answered %d", w.Code)
+			}
+			select {
+			case <-reading:
+				t.Error("more requests than places are read")
+			default:
+			}
+			for _, w := range writers {
+				w.Close()
+			}
+			<-reading
+			all.Wait()
 		})
 	}
-	for range largeBodies {
-		<-reading
-	}
-	if got := answerOf(t, ask(t, h, "/inject", review("pods", "shop", pod))); !got.Allowed {
-		t.Errorf("%+v", got)
-	}
-	select {
-	case <-reading:
-		t.Error("more large requests than places are read")
-	default:
-	}
-	for _, w := range readers {
-		w.Close()
-	}
-	<-reading
-	all.Wait()
+}
+
+// request is one whose Content-Length is length, whatever its body has.
+func request(body io.Reader, length int64) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/inject", body)
+	r.Header.Set("Content-Type", "application/json")
+	r.ContentLength = length
+	return r
 }
 
 // announced tells of the first time that it is read.
