@@ -19,6 +19,7 @@ import (
 
 	"github.com/pilotd/pilotd/agent/bootstrap"
 	"github.com/pilotd/pilotd/agent/cell"
+	"github.com/pilotd/pilotd/agent/dns"
 	"github.com/pilotd/pilotd/agent/envoy"
 	"github.com/pilotd/pilotd/agent/pod"
 	"github.com/pilotd/pilotd/agent/sds"
@@ -56,10 +57,14 @@ type agent struct {
 	keep     func(context.Context) // keeps the workload's certificate current
 	proxy    *xdsproxy.Proxy
 	health   *cell.Cell[xdsproxy.Health] // nil without a probe
-	admin    envoy.Admin
-	ending   envoy.Ending
-	registry *prometheus.Registry
-	quit     context.CancelCauseFunc // ends the agent
+	names    *dns.Server                 // nil without a DNS proxy
+	resolver *dns.Resolver
+	// nameAddresses are where the DNS proxy listens.
+	nameAddresses []string
+	admin         envoy.Admin
+	ending        envoy.Ending
+	registry      *prometheus.Registry
+	quit          context.CancelCauseFunc // ends the agent
 
 	ready    envoy.Readiness
 	draining atomic.Bool
@@ -83,6 +88,11 @@ func Run(ctx context.Context, o Options) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.work.Wait()
 	defer stop()
+	closeNames, err := a.listenNames(inner)
+	if err != nil {
+		return err
+	}
+	defer closeNames()
 	closeSockets, err := a.listen(inner)
 	if err != nil {
 		return err
@@ -139,7 +149,14 @@ func assemble(o Options) (*agent, error) {
 	if p.Config.GetReadinessProbe() != nil {
 		a.health = &cell.Cell[xdsproxy.Health]{}
 	}
-	a.proxy = xdsproxy.New(xdsproxy.Options{Server: from, Health: a.health, Log: o.Log.With("scope", "xds")})
+	if err := a.makeNames(); err != nil {
+		return nil, err
+	}
+	proxy := xdsproxy.Options{Server: from, Health: a.health, Log: o.Log.With("scope", "xds")}
+	if a.names != nil {
+		proxy.NameTable = a.names.Take
+	}
+	a.proxy = xdsproxy.New(proxy)
 	loopback := "127.0.0.1"
 	if p.IPv6Only() {
 		loopback = "[::1]"

@@ -4,6 +4,7 @@
 //	pod        what the pod says about itself ─► bootstrap ─► envoy: the process
 //	secret     certificates ─► sds ─────────────────────────► │ over a unix socket
 //	xdsproxy   configuration of the control plane ───────────► │ over another
+//	dns        names of the mesh, for the application ◄── xdsproxy
 //	status     ready?, metrics, probes of the application ◄── kubelet, Prometheus
 //
 // Run puts these together. Paths are from the working directory, as in the images of Istio's proxy, whose pods it runs

@@ -25,6 +25,9 @@ func (a *agent) checkReady(ctx context.Context) error {
 	if a.draining.Load() {
 		return errDraining
 	}
+	if err := a.hasNames(); err != nil {
+		return err
+	}
 	if a.envoy == nil {
 		return nil
 	}
@@ -46,6 +49,9 @@ func (a *agent) listenStatus() (func(), error) {
 		Drain:   func(ctx context.Context) error { return a.drain(ctx) }}
 	if a.envoy != nil {
 		o.Admin = a.admin
+	}
+	if a.names != nil {
+		o.Names = a.names.JSON
 	}
 	var err error
 	if o.Probes, err = probe.ReadAll(a.pod.Env.Text("ISTIO_KUBE_APP_PROBERS", "")); err != nil {
@@ -147,17 +153,25 @@ func readinessProbe(r *v1alpha3.ReadinessProbe) (*probe.Probe, error) {
 // countThings registers the agent's own metrics, with the names of Istio's agent where they mean the same.
 func (a *agent) countThings() {
 	counts := &a.proxy.Counts
-	for _, c := range []struct {
+	type counter struct {
 		name, help string
 		value      func() int64
-	}{
+	}
+	all := []counter{
 		{"istio_agent_xds_proxy_requests", "Requests to the control plane.", counts.Requests.Load},
 		{"istio_agent_xds_proxy_responses", "Answers of the control plane.", counts.Responses.Load},
 		{"istio_agent_istiod_connection_failures", "Connections to the control plane that failed.",
 			counts.UpstreamFailures.Load},
 		{"istio_agent_istiod_connection_terminations", "Streams that the control plane has ended.", counts.UpstreamEnds.Load},
 		{"istio_agent_envoy_connection_terminations", "Streams that Envoy has ended.", counts.Ends.Load},
-	} {
+	}
+	if a.names != nil {
+		names := &a.names.Counts
+		all = append(all, counter{"istio_agent_dns_requests_total", "Queries for names.", names.Queries.Load},
+			counter{"istio_agent_dns_upstream_requests_total", "Queries that were passed on.", names.Passed.Load},
+			counter{"istio_agent_dns_upstream_failures_total", "Queries that nobody has answered.", names.Failed.Load})
+	}
+	for _, c := range all {
 		a.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help},
 			func() float64 { return float64(c.value()) }))
 	}

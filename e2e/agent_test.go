@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,7 +85,7 @@ func TestAgent(t *testing.T) {
 			`"/app-health/app/livez":{"tcpSocket":{"port":8081}}}`)
 	parts.StartEcho(t, server, ":8080", "secure")
 	client, outbound := w.start(clientDelta(), parts.Sidecar, "SECRET_TTL=8s")
-	_, sotw := w.start(clientSotW(), parts.Sidecar, "ISTIO_DELTA_XDS=false")
+	named, sotw := w.start(clientSotW(), parts.Sidecar, "ISTIO_DELTA_XDS=false", "ISTIO_META_DNS_CAPTURE=true")
 	_, gateway := w.start(gatewayDelta(), parts.Gateway)
 	for _, a := range []*parts.Agent{inbound, outbound, sotw, gateway} {
 		a.AwaitReady()
@@ -98,6 +100,7 @@ func TestAgent(t *testing.T) {
 		return err
 	})
 	t.Run("probes and metrics", func(t *testing.T) { agentAnswers(t, inbound) })
+	t.Run("names", func(t *testing.T) { agentNames(t, named) })
 
 	before, err := outbound.Request("GET", "certs")
 	if err != nil {
@@ -160,6 +163,27 @@ func serials(page string) (out string) {
 		}
 	}
 	return out
+}
+
+// agentNames asks the DNS proxy of a pod for a name of the mesh, and for one that the network's resolver does not know.
+func agentNames(t *testing.T, in *testnet.Pod) {
+	for _, network := range []string{"udp", "tcp"} {
+		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return in.DialContext(ctx, network, "127.0.0.1:15053")
+		}}
+		for _, name := range []string{secureHost + ".", "secure.shop.", "secure."} {
+			if got, err := r.LookupHost(t.Context(), name); err != nil || len(got) != 1 || got[0] != secureVIP {
+				t.Error(network, name, got, err)
+			}
+		}
+		if network == "tcp" {
+			continue // which the network's resolver does not serve
+		}
+		var none *net.DNSError
+		if got, err := r.LookupHost(t.Context(), "nobody.example."); !errors.As(err, &none) || !none.IsNotFound {
+			t.Error(network, got, err)
+		}
+	}
 }
 
 // agentAnswers asks an agent what the kubelet and Prometheus ask.

@@ -16,7 +16,6 @@ func ignored() map[string]string {
 		"COMPLIANCE_POLICY":       "the agent's own connections are TLS 1.2 or 1.3 as Go makes them",
 		"FILE_MOUNTED_CERTS":      "files in etc/certs or var/run/secrets/workload-spiffe-credentials are used where they are",
 		"ISTIO_BOOTSTRAP":         "the bootstrap is not made from a template; ISTIO_BOOTSTRAP_OVERRIDE is laid on it",
-		"ISTIO_META_DNS_CAPTURE":  "there is no DNS proxy yet",
 		"ISTIO_META_ENABLE_HBONE": "the bootstrap has no listener for HBONE",
 		"PROXY_CONFIG_XDS_AGENT":  "roots come with certificates alone",
 		"STS_PORT":                "there is no token exchange service",

@@ -1,0 +1,107 @@
+package dns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	mdns "github.com/miekg/dns"
+)
+
+// askTime is how long one server may take.
+const askTime = 5 * time.Second
+
+// errNobody says that no server is named, or none has answered.
+var errNobody = errors.New("no server answers")
+
+// Resolver asks the servers of a resolv.conf, in their order.
+type Resolver struct {
+	// Path is that of the file, which is followed.
+	Path string
+	// Not is an address that is never asked: the pod's own.
+	Not []string
+	Log *slog.Logger
+
+	current atomic.Pointer[settings]
+}
+
+// settings are what a resolv.conf says. Immutable.
+type settings struct {
+	text    []byte
+	servers []string
+	search  string // the first search domain
+}
+
+// Run reads the file again at each tick, until ctx ends.
+func (r *Resolver) Run(ctx context.Context, tick <-chan time.Time) {
+	for {
+		select {
+		case <-tick:
+			if err := r.Read(); err != nil {
+				r.Log.Debug("the file is not read", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Read reads the file. One that cannot be read leaves what was read before.
+func (r *Resolver) Read() error {
+	text, err := os.ReadFile(r.Path)
+	if err != nil {
+		return err
+	}
+	if old := r.current.Load(); old != nil && bytes.Equal(old.text, text) {
+		return nil
+	}
+	config, err := mdns.ClientConfigFromReader(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	next := &settings{text: text}
+	for _, s := range config.Servers {
+		address := net.JoinHostPort(s, config.Port)
+		own := false
+		for _, not := range r.Not {
+			own = own || address == not
+		}
+		if !own {
+			next.servers = append(next.servers, address)
+		}
+	}
+	if len(config.Search) > 0 {
+		next.search = canonical(config.Search[0])
+	}
+	r.current.Store(next)
+	r.Log.Info("names are asked for elsewhere", "servers", next.servers, "search", next.search)
+	return nil
+}
+
+func (r *Resolver) settings() *settings {
+	if s := r.current.Load(); s != nil {
+		return s
+	}
+	return &settings{}
+}
+
+// ask passes a query on, over the same kind of connection as it came, and returns the first answer.
+func (r *Resolver) ask(ctx context.Context, network string, q *mdns.Msg) (*mdns.Msg, error) {
+	client := &mdns.Client{Net: network, Timeout: askTime}
+	last := errNobody
+	for _, server := range r.settings().servers {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		answer, _, err := client.ExchangeContext(ctx, q, server)
+		cancel()
+		if err == nil {
+			return answer, nil
+		}
+		last = err
+	}
+	return nil, last
+}

@@ -1,0 +1,180 @@
+package dns
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	mdns "github.com/miekg/dns"
+
+	ndsv1 "github.com/pilotd/pilotd/proto/nds/v1"
+)
+
+const (
+	// ttl is how long clients may remember an address of the mesh, in seconds.
+	ttl = 30
+	// mostAtOnce is how many queries are passed on at once; one beyond that fails.
+	mostAtOnce = 512
+)
+
+// Server answers queries.
+type Server struct {
+	// Immutable after New.
+	domain   Domain
+	resolver *Resolver
+	log      *slog.Logger
+	atOnce   chan struct{}
+
+	names atomic.Pointer[Names]
+	// Counts are what has happened so far.
+	Counts Counts
+}
+
+// Counts are how often things have happened. Safe for concurrent use.
+type Counts struct{ Queries, Passed, Failed atomic.Int64 }
+
+// New returns a Server for a pod.
+func New(d Domain, r *Resolver, log *slog.Logger) *Server {
+	return &Server{domain: d, resolver: r, log: log, atOnce: make(chan struct{}, mostAtOnce)}
+}
+
+// Take takes a name table in place of the one before.
+func (s *Server) Take(table *ndsv1.NameTable) { s.names.Store(Compile(table, s.domain)) }
+
+// Ready reports whether there is a name table.
+func (s *Server) Ready() bool { return s.names.Load() != nil }
+
+// JSON is all names that are known.
+func (s *Server) JSON() []byte {
+	if n := s.names.Load(); n != nil {
+		return n.JSON()
+	}
+	return []byte("{}")
+}
+
+// Listen opens ports for UDP and TCP at each address, and answers there until the returned function is called, which
+// waits for what is under way.
+func (s *Server) Listen(addresses ...string) (func(), error) {
+	var servers []*mdns.Server
+	stop := func() {
+		for _, one := range servers {
+			_ = one.Shutdown()
+		}
+	}
+	for _, address := range addresses {
+		packets, err := net.ListenPacket("udp", address)
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("DNS: %w", err)
+		}
+		streams, err := net.Listen("tcp", address)
+		if err != nil {
+			packets.Close()
+			stop()
+			return nil, fmt.Errorf("DNS: %w", err)
+		}
+		for _, one := range []*mdns.Server{{PacketConn: packets}, {Listener: streams}} {
+			network := "udp"
+			if one.Listener != nil {
+				network = "tcp"
+			}
+			started := make(chan struct{})
+			one.NotifyStartedFunc = func() { close(started) }
+			one.Handler = mdns.HandlerFunc(func(w mdns.ResponseWriter, q *mdns.Msg) { s.serve(network, w, q) })
+			go func() { _ = one.ActivateAndServe() }()
+			<-started
+			servers = append(servers, one)
+		}
+	}
+	return stop, nil
+}
+
+// serve answers a query.
+func (s *Server) serve(network string, w mdns.ResponseWriter, q *mdns.Msg) {
+	s.Counts.Queries.Add(1)
+	answer := s.answer(context.Background(), network, q)
+	if network == "udp" {
+		size := mdns.MinMsgSize
+		if o := q.IsEdns0(); o != nil {
+			size = max(size, int(o.UDPSize()))
+		}
+		answer.Truncate(size)
+	}
+	if err := w.WriteMsg(answer); err != nil {
+		s.log.Debug("an answer is not written", "error", err)
+	}
+}
+
+func (s *Server) answer(ctx context.Context, network string, q *mdns.Msg) *mdns.Msg {
+	names := s.names.Load()
+	if names == nil {
+		return new(mdns.Msg).SetRcode(q, mdns.RcodeServerFailure)
+	}
+	if len(q.Question) == 1 && q.Question[0].Qclass == mdns.ClassINET {
+		kind := q.Question[0].Qtype
+		found, ok := names.Lookup(q.Question[0].Name, s.resolver.settings().search)
+		if ok && (kind == mdns.TypeA || kind == mdns.TypeAAAA) {
+			return own(q, found)
+		}
+	}
+	return s.pass(ctx, network, q)
+}
+
+// own is an answer from the name table. A name without an address of the family exists all the same.
+func own(q *mdns.Msg, found Found) *mdns.Msg {
+	out := new(mdns.Msg).SetReply(q)
+	out.Authoritative, out.RecursionAvailable = true, true
+	name := q.Question[0].Name
+	header := func(kind uint16) mdns.RR_Header {
+		return mdns.RR_Header{Name: name, Rrtype: kind, Class: mdns.ClassINET, Ttl: ttl}
+	}
+	addresses := shuffled(found.Addresses, q.Question[0].Qtype == mdns.TypeA)
+	if found.Alias != "" && len(addresses) > 0 {
+		target := mdns.Fqdn(found.Alias)
+		out.Answer = append(out.Answer, &mdns.CNAME{Hdr: header(mdns.TypeCNAME), Target: target})
+		name = target
+	}
+	for _, a := range addresses {
+		if a.Is4() {
+			out.Answer = append(out.Answer, &mdns.A{Hdr: header(mdns.TypeA), A: a.AsSlice()})
+		} else {
+			out.Answer = append(out.Answer, &mdns.AAAA{Hdr: header(mdns.TypeAAAA), AAAA: a.AsSlice()})
+		}
+	}
+	return out
+}
+
+// shuffled are the addresses of a family in random order, for clients take the first.
+func shuffled(all []netip.Addr, v4 bool) (out []netip.Addr) {
+	for _, a := range all {
+		if a.Is4() == v4 {
+			out = append(out, a)
+		}
+	}
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// pass has somebody else answer.
+func (s *Server) pass(ctx context.Context, network string, q *mdns.Msg) *mdns.Msg {
+	select {
+	case s.atOnce <- struct{}{}:
+		defer func() { <-s.atOnce }()
+	default:
+		s.Counts.Failed.Add(1)
+		return new(mdns.Msg).SetRcode(q, mdns.RcodeServerFailure)
+	}
+	s.Counts.Passed.Add(1)
+	answer, err := s.resolver.ask(ctx, network, q)
+	if err != nil {
+		s.Counts.Failed.Add(1)
+		s.log.Debug("a query is not answered", "error", err)
+		return new(mdns.Msg).SetRcode(q, mdns.RcodeServerFailure)
+	}
+	answer.Id = q.Id
+	return answer
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/pilotd/pilotd/agent/dns"
+)
+
+// resolvConf says whom the pod asks for names.
+const resolvConf = "/etc/resolv.conf"
+
+// dnsPort is where the rules that capture traffic send queries.
+const dnsPort = "15053"
+
+// errNoNames is why a pod is not ready whose names are not known yet.
+var errNoNames = errors.New("the control plane has sent no names yet")
+
+// makeNames makes the DNS proxy where the pod has its queries captured.
+func (a *agent) makeNames() error {
+	if !a.pod.Env.Bool("ISTIO_META_DNS_CAPTURE", false) && !a.pod.Env.Bool("ENABLE_DNS_SERVER", false) {
+		return nil
+	}
+	if text := a.pod.Env.Text("DNS_PROXY_ADDR", ""); text != "" {
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			return fmt.Errorf("environment variable DNS_PROXY_ADDR=%q: want host:port", text)
+		}
+		a.nameAddresses = []string{text}
+	} else {
+		if !a.pod.IPv6Only() {
+			a.nameAddresses = append(a.nameAddresses, "127.0.0.1:"+dnsPort)
+		}
+		if a.pod.IPv6Only() || a.pod.DualStack() {
+			a.nameAddresses = append(a.nameAddresses, "[::1]:"+dnsPort)
+		}
+	}
+	log := a.log.With("scope", "dns")
+	a.resolver = &dns.Resolver{Path: resolvConf, Not: a.nameAddresses, Log: log}
+	a.names = dns.New(dns.DomainOf(a.pod.Namespace, a.pod.Domain), a.resolver, log)
+	return nil
+}
+
+// listenNames opens the ports of the DNS proxy. The returned function closes them.
+func (a *agent) listenNames(ctx context.Context) (func(), error) {
+	if a.names == nil {
+		return func() {}, nil
+	}
+	if err := a.resolver.Read(); err != nil {
+		return nil, fmt.Errorf("DNS: %w", err)
+	}
+	stop, err := a.names.Listen(a.nameAddresses...)
+	if err != nil {
+		return nil, err
+	}
+	a.work.Go(func() {
+		tick := time.NewTicker(filesEvery)
+		defer tick.Stop()
+		a.resolver.Run(ctx, tick.C)
+	})
+	return stop, nil
+}
+
+// hasNames returns nil unless names are awaited.
+func (a *agent) hasNames() error {
+	if a.names != nil && !a.names.Ready() {
+		return errNoNames
+	}
+	return nil
+}
