@@ -39,6 +39,10 @@ type Kind struct {
 	NotServed string
 	// Security tells that what happens instead may let traffic through that the user means to stop.
 	Security bool
+	// Aside says that objects of the kind become no values, and enter no Snapshot: Settings.Aside takes them. Sources of
+	// files have them; API servers are asked for single ones by others. What follows, but for New, is empty of such a
+	// kind.
+	Aside bool
 	// Registry says that the metrics count the kind's events among those of the service registry.
 	Registry bool
 	// Gauge is the metric that counts the objects; none when empty.

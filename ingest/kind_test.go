@@ -26,6 +26,12 @@ func TestKindsAreWhole(t *testing.T) {
 		if got := value.KindOf(k.Name.Group(), k.Name.Name()); got != k.Name {
 			t.Errorf("%s is put together as %s", k.Name, got)
 		}
+		if k.Aside {
+			if k.New == nil || k.Keep == nil || k.check != nil || k.put != nil || k.NotServed != "" {
+				t.Errorf("%s stands aside, and is more than decoded", k.Name)
+			}
+			continue
+		}
 		served := k.New != nil && k.check != nil && k.put != nil
 		if served == (k.NotServed != "") {
 			t.Errorf("%s is served: %v, and what happens instead is %q", k.Name, served, k.NotServed)

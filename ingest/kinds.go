@@ -1,9 +1,13 @@
 package ingest
 
-import "github.com/pilotd/pilotd/snapshot/value"
+import (
+	"slices"
+
+	"github.com/pilotd/pilotd/snapshot/value"
+)
 
 // Kinds returns the descriptions of all kinds, those that are served first. Callers must not write them.
-func Kinds() []Kind { return append(servedKinds(), unservedKinds()...) }
+func Kinds() []Kind { return slices.Concat(servedKinds(), asideKinds(), unservedKinds()) }
 
 func servedKinds() []Kind {
 	return []Kind{

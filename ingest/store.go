@@ -27,6 +27,8 @@ type Settings struct {
 	ClusterID string
 	// Reports is told which objects are refused and why; one that logs to Log when nil.
 	Reports *report.Registry
+	// Aside takes objects of the kinds that become no values, under the Store's lock; nil for nobody.
+	Aside func(Event)
 	// RegexSize is the largest RE2 program of a regular expression that any of the proxies takes,
 	// envoytext.IstioRegexSize when 0. An object with a larger one is refused.
 	RegexSize int
@@ -129,6 +131,12 @@ func (s *Store) Ready() bool {
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
 	k, key := s.joiner.kinds[e.Key.Kind], e.Key
+	if k != nil && k.Aside {
+		if s.settings.Aside != nil {
+			s.settings.Aside(e)
+		}
+		return
+	}
 	e.Object = k.Strip(&s.stripper, e.Object)
 	if key.Kind == value.KindMeshConfig {
 		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.

@@ -48,9 +48,12 @@ type client struct {
 	first    *ads.Request               // a type's first, while the client waits there
 	group    *classGroup
 	cohort   *cohort
-	since    time.Time // of the oldest change that has not all been sent
-	due      time.Time // when the timer is set for
-	limit    time.Time // when its Debt ends in any case; zero for never
+	personal bool           // it asks for secrets, which it gets by who it has proven to be
+	audience *audience      // nil while it asks for none
+	lapsed   *ads.Resources // what it gets since the proof has ended; nil before
+	since    time.Time      // of the oldest change that has not all been sent
+	due      time.Time      // when the timer is set for
+	limit    time.Time      // when its Debt ends in any case; zero for never
 	timer    prioqueue.Position
 	besides  int // bytes of answers for types that are not served, since all that was sent had left the process
 }

@@ -37,6 +37,7 @@ func (w *worker) handleMail(m *client, in mail) {
 
 // decide answers a request.
 func (w *worker) decide(m *client, r *ads.Request) {
+	w.personalize(m, r)
 	w.carryOut(m, m.session.Receive(w.now(), w.differ, r), m.since)
 	w.roster.joinCohort(m)
 	if m.debt.Owes() && !m.session.Unread() {
@@ -73,7 +74,7 @@ func (w *worker) assign(m *client, a *assignment, first *ads.Request) {
 	w.roster.join(m, c)
 	if m.entered {
 		w.roster.joinCohort(m)
-		w.carryOut(m, m.session.SetDesired(w.now(), w.differ, c.desired), w.now())
+		w.carryOut(m, m.session.SetDesired(w.now(), w.differ, w.desiredFor(m)), w.now())
 	}
 }
 
@@ -90,6 +91,7 @@ func (w *worker) drop(m *client) {
 	}
 	s := m.session
 	m.session = nil
+	w.leaveAudience(m)
 	w.leaveGroup(m)
 	w.stats.members.Add(-1)
 	w.shards.opts.contain("the end of a stream", func() {
@@ -127,7 +129,9 @@ func (w *worker) handleResourceSet(class *classes.Class, set *classes.ResourceSe
 	}
 	for _, group := range c.cohorts {
 		for m := range group.members {
-			w.guard(m, "a new ResourceSet", func() { w.carryOut(m, m.session.SetDesired(w.now(), w.differ, c.desired), at) })
+			w.guard(m, "a new ResourceSet", func() {
+				w.carryOut(m, m.session.SetDesired(w.now(), w.differ, w.desiredFor(m)), at)
+			})
 		}
 		w.lookAtEndpoints()
 	}

@@ -151,7 +151,7 @@ func (w *worker) tell(want func(*client) bool, entries bool) []Client {
 				if !st.Watched {
 					continue
 				}
-				if entries {
+				if entries && t != w.shards.opts.Types.FromIdentity() {
 					st.Entries = slices.Collect(m.session.Has(w.differ, t))
 				}
 				cl.Types[t] = st

@@ -57,6 +57,9 @@ type Options struct {
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 
+	// Secrets has the secrets of clients; nil for none.
+	Secrets Secrets
+
 	Metrics Metrics
 
 	// join makes resources from endpoints. Tests replace it, for they have ResourceSets of their own.

@@ -26,6 +26,7 @@ type slots struct {
 	services   map[value.ServiceKey]struct{}
 	servicesAt time.Time // when the oldest of services came
 	asked      []func()
+	turned     map[*audience]struct{} // whose secrets may have changed
 
 	// endpointsCame and setsCame are set while the slots have something, so that looking costs no lock.
 	endpointsCame, setsCame atomic.Bool
@@ -92,6 +93,17 @@ func (s *slots) postQuery(f func()) {
 	s.signal()
 }
 
+// postAudience notes that the secrets of an audience may have changed.
+func (s *slots) postAudience(a *audience) {
+	s.mu.Lock()
+	if s.turned == nil {
+		s.turned = map[*audience]struct{}{}
+	}
+	s.turned[a] = struct{}{}
+	s.mu.Unlock()
+	s.signal()
+}
+
 // taken is what one round takes.
 type taken struct {
 	inbox  []*client
@@ -99,6 +111,7 @@ type taken struct {
 	late   lateEndpoints
 	setsAt time.Time
 	asked  []func()
+	turned map[*audience]struct{}
 }
 
 // take empties the slots, all at once: a ResourceSet that comes after its class's first member must not be looked at
@@ -106,8 +119,8 @@ type taken struct {
 func (s *slots) take() taken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := taken{s.inbox, s.sets, s.late, s.setsAt, s.asked}
-	s.inbox, s.sets, s.late, s.asked = nil, nil, lateEndpoints{}, nil
+	t := taken{s.inbox, s.sets, s.late, s.setsAt, s.asked, s.turned}
+	s.inbox, s.sets, s.late, s.asked, s.turned = nil, nil, lateEndpoints{}, nil, nil
 	s.setsCame.Store(false)
 	return t
 }

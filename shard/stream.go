@@ -56,6 +56,8 @@ type Metrics struct {
 	Converged func(since time.Duration)
 	// Queued is called with the time that a change waited for its shard.
 	Queued func(lane Lane, waited time.Duration)
+	// Withheld is called for clients that ask for secrets and get none of them.
+	Withheld func(Withheld)
 	// Expired is called for requests with the nonce of an older response, Unserved for those for types that are not
 	// served.
 	Expired  func(t xdstype.Type)
@@ -102,6 +104,9 @@ func (m Metrics) filled() Metrics {
 	}
 	if m.Expired == nil {
 		m.Expired = func(xdstype.Type) {}
+	}
+	if m.Withheld == nil {
+		m.Withheld = func(Withheld) {}
 	}
 	if m.Unserved == nil {
 		m.Unserved = func(string) {}

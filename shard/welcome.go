@@ -109,7 +109,8 @@ func (e *entrance) enter(m *client) {
 	if !m.entered {
 		m.entered = true
 		e.worker.shards.opts.Metrics.Admitted(m.priority, e.worker.now().Sub(m.came))
-		e.worker.carryOut(m, m.session.SetDesired(e.worker.now(), e.worker.differ, m.group.desired), e.worker.now())
+		e.worker.carryOut(m, m.session.SetDesired(e.worker.now(), e.worker.differ, e.worker.desiredFor(m)),
+			e.worker.now())
 	}
 	e.worker.decide(m, r)
 	if n := e.worker.sender.given - before; n > 0 {

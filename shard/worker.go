@@ -24,6 +24,7 @@ type worker struct {
 	endpoints endpoints
 	sender    sender
 	entrance  entrance
+	audiences map[audienceKey]*audience
 	timers    timers
 	withheld  bool      // the endpoint slot is not to be looked at now
 	silentAt  time.Time // when to look for clients that do not answer; zero while there are none
@@ -33,7 +34,8 @@ type worker struct {
 
 func newWorker(s *Shards, index int) *worker {
 	w := &worker{shards: s, index: index, slots: newSlots(), timers: newTimers(),
-		differ: ads.NewDiffer(s.opts.Types, s.opts.Names, s.verdicts, s.nonce)}
+		audiences: map[audienceKey]*audience{},
+		differ:    ads.NewDiffer(s.opts.Types, s.opts.Names, s.verdicts, s.nonce)}
 	w.roster = newRoster(s.opts.Types, &w.stats)
 	w.endpoints = newEndpoints(s)
 	w.sender = sender{shards: s, stats: &w.stats, responses: map[*ads.Batch]*encodecache.Response{}}
@@ -81,6 +83,7 @@ func (w *worker) round() {
 		w.lookAtEndpoints()
 	}
 	w.shards.opts.contain("new ResourceSets", func() { w.handleResourceSets(in) })
+	w.shards.opts.contain("changed secrets", func() { w.handleAudiences(in.turned) })
 	w.shards.opts.contain("timers", w.handleTimers)
 	w.shards.opts.contain("those that connect", w.entrance.welcome)
 	w.shards.opts.contain("those that do not answer", w.endSilent)

@@ -16,6 +16,7 @@ const (
 	Listener
 	Route
 	NameTable
+	Secret
 
 	// NumStandard is how many standard rows there are.
 	NumStandard = iota
@@ -31,6 +32,7 @@ const (
 	ListenerURL  = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RouteURL     = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	NameTableURL = "type.googleapis.com/istio.networking.nds.v1.NameTable"
+	SecretURL    = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // Row is what is to be known about one type.
@@ -85,6 +87,9 @@ const (
 	// FromEndpoints makes the resources from what the ResourceSet says and from endpoints, which change on a lane of
 	// their own. A ResourceSet may also have such resources ready made.
 	FromEndpoints
+	// FromIdentity makes the resources for each client by who it has proven to be. No ResourceSet has them and nothing
+	// keeps them for others: pages do not show them, nor what clients say of them, for that may have them in it.
+	FromIdentity
 )
 
 // Removal says when resources that are gone are taken away from clients.

@@ -41,6 +41,13 @@ func standard() [NumStandard]Row {
 			OnDemand: true, Wildcard: true, Removal: Last,
 			Follows: Listener, Warms: None, Mentions: None,
 		},
+		Secret: {
+			URL: SecretURL, Short: "SDS", Noun: "secret", Source: FromIdentity,
+			// Clusters and listeners wait for their secrets, so that these wait for nothing.
+			Removal: AtOnce,
+			Follows: None, Warms: None, Mentions: None,
+			Errors: Errors{NameField: "name"},
+		},
 	}
 }
 

@@ -19,7 +19,7 @@ func NewTable(rows ...Row) *Table {
 		panic(fmt.Sprintf("xdstype: %d rows, at most %d", len(rows), maxRows))
 	}
 	t := &Table{rows: append([]Row(nil), rows...), byURL: make(map[string]Type, len(rows))}
-	endpoints := 0
+	var by [FromIdentity + 1]int
 	for i := range t.rows {
 		r := &t.rows[i]
 		r.Type = Type(i)
@@ -36,12 +36,10 @@ func NewTable(rows ...Row) *Table {
 		if r.Warms != None {
 			t.warmedBy[r.Warms] = r.Type
 		}
-		if r.Source == FromEndpoints {
-			endpoints++
-		}
+		by[r.Source]++
 	}
-	if endpoints > 1 {
-		panic("xdstype: more than one row is made from endpoints")
+	if by[FromEndpoints] > 1 || by[FromIdentity] > 1 {
+		panic("xdstype: more than one row is made from endpoints, or for an identity")
 	}
 	return t
 }
@@ -77,9 +75,15 @@ func (t *Table) Of(url string) (Type, bool) {
 func (t *Table) WarmedBy(typ Type) Type { return t.warmedBy[typ] }
 
 // FromEndpoints returns the type that is made from endpoints, or None.
-func (t *Table) FromEndpoints() Type {
+func (t *Table) FromEndpoints() Type { return t.made(FromEndpoints) }
+
+// FromIdentity returns the type that is made for each client by who it is, or None.
+func (t *Table) FromIdentity() Type { return t.made(FromIdentity) }
+
+// made returns the first type of a source, or None.
+func (t *Table) made(by Source) Type {
 	for i := range t.rows {
-		if t.rows[i].Source == FromEndpoints {
+		if t.rows[i].Source == by {
 			return Type(i)
 		}
 	}

@@ -17,10 +17,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotd/pilotd/agent/secret"
+	"github.com/pilotd/pilotd/xdstype"
 )
 
 // Type is the URL of what is served.
-const Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+const Type = xdstype.SecretURL
 
 // Server serves secrets.
 type Server struct {

@@ -1,16 +1,23 @@
 package parts
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
 // Authority is a certificate authority made on the spot; all pods of a test trust it.
@@ -45,23 +52,73 @@ func NewAuthority(t testing.TB) *Authority {
 	return &Authority{key: key, cert: cert, Root: pemBlock("CERTIFICATE", der)}
 }
 
-// issue makes a key and a certificate for a SPIFFE identity, both as PEM.
-func (a *Authority) issue(identity *url.URL) (chain, key []byte, err error) {
+// Serve returns the flags with which pilotd serves xDS over TLS, with this authority as its own.
+func (a *Authority) Serve(t testing.TB) []string {
+	t.Helper()
+	der, err := x509.MarshalECPrivateKey(a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"ca-cert.pem": a.Root, "root-cert.pem": a.Root,
+		"ca-key.pem": pemBlock("EC PRIVATE KEY", der)} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{fmt.Sprintf("--secureGRPCAddr=%s:%d", testnet.Host, securePort), "--caDir=" + dir}
+}
+
+// workload issues a certificate for the service account "default" of a workload's namespace.
+func (a *Authority) workload(w Workload) (chain, key []byte, err error) {
+	return a.issue(&x509.Certificate{URIs: []*url.URL{{Scheme: "spiffe", Host: "cluster.local",
+		Path: "/ns/" + w.Namespace + "/sa/default"}}})
+}
+
+// Host issues a certificate for DNS names: its chain and key as PEM. It is good until then, if that is not zero.
+func (a *Authority) Host(t testing.TB, until time.Time, names ...string) (chain, key []byte) {
+	t.Helper()
+	chain, key, err := a.issue(&x509.Certificate{DNSNames: names, NotAfter: until})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain, key
+}
+
+// RSAHost is Host with an RSA key.
+func (a *Authority) RSAHost(t testing.TB, names ...string) (chain, key []byte) {
+	t.Helper()
+	own, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err == nil {
+		chain, key, err = a.issueFor(&x509.Certificate{DNSNames: names}, own)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain, key
+}
+
+// issue makes a key and a certificate like template, both as PEM.
+func (a *Authority) issue(template *x509.Certificate) (chain, key []byte, err error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
+	return a.issueFor(template, own)
+}
+
+// issueFor makes a certificate like template of a key, both as PEM.
+func (a *Authority) issueFor(template *x509.Certificate, own crypto.Signer) (chain, key []byte, err error) {
+	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
 		return nil, nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial, URIs: []*url.URL{identity},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(12 * time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	template.NotBefore = time.Now().Add(-time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(12 * time.Hour)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &own.PublicKey, a.key)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, own.Public(), a.key)
 	if err != nil {
 		return nil, nil, err
 	}

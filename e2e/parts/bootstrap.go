@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"testing"
 )
 
 // Workload says which pod an Envoy or a gRPC client is in.
@@ -66,6 +67,26 @@ func bootstrap(s EnvoySpec, secrets net.Addr) (tree, error) {
 		},
 		"static_resources": tree{"clusters": []tree{ads, sds}},
 	}, nil
+}
+
+// secure has the first static cluster, where pilotd is, speak TLS with a certificate of the workload.
+func secure(t testing.TB, config tree, s EnvoySpec) {
+	t.Helper()
+	chain, key, err := s.Secrets.workload(s.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const context = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+	text := func(b []byte) tree { return tree{"inline_string": string(b)} }
+	config["static_resources"].(tree)["clusters"].([]tree)[0]["transport_socket"] = tree{
+		"name": "envoy.transport_sockets.tls",
+		"typed_config": tree{"@type": context, "sni": pilotdHost, "common_tls_context": tree{
+			"alpn_protocols":   []string{"h2"},
+			"tls_certificates": []tree{{"certificate_chain": text(chain), "private_key": text(key)}},
+			"validation_context": tree{"trusted_ca": text(s.Secrets.Root), "match_typed_subject_alt_names": []tree{
+				{"san_type": "DNS", "matcher": tree{"exact": pilotdHost}}}},
+		}},
+	}
 }
 
 // staticCluster returns an HTTP/2 cluster with one numeric address.

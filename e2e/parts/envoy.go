@@ -50,6 +50,9 @@ type EnvoySpec struct {
 	XDS string
 	// Secrets signs the pod's certificate.
 	Secrets *Authority
+	// Secure has the Envoy ask over TLS, as the service account default of its namespace, with a certificate of the
+	// authority.
+	Secure bool
 	// Metadata is added to the node's own.
 	Metadata map[string]any
 }
@@ -75,6 +78,9 @@ func StartEnvoy(t testing.TB, pod *testnet.Pod, spec EnvoySpec) *Envoy {
 	config, err := bootstrap(spec, secrets.Addr)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if spec.Secure {
+		secure(t, config, spec)
 	}
 	path := filepath.Join(t.TempDir(), "bootstrap.json")
 	writeJSON(t, path, config)

@@ -15,6 +15,7 @@ import (
 // Ports of pilotd in the test network; its address is testnet.Host.
 const (
 	xdsPort        = 15010
+	securePort     = 15012
 	httpPort       = 8080
 	monitoringPort = 15014
 )
@@ -86,6 +87,12 @@ func (p *Pilotd) SetMeshConfig(text string) {
 		p.t.Fatal(err)
 	}
 }
+
+// pilotdHost is the name in the certificate that pilotd serves.
+const pilotdHost = "istiod.istio-system.svc"
+
+// SecureAddress returns where pilotd serves xDS over TLS, if it has the flags of Authority.Serve.
+func (p *Pilotd) SecureAddress() string { return fmt.Sprintf("%s:%d", testnet.Host, securePort) }
 
 // Address returns where pilotd serves xDS.
 func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xdsPort) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -32,8 +31,7 @@ type SDS struct {
 // the service account "default".
 func StartSDS(t testing.TB, pod *testnet.Pod, a *Authority, w Workload) *SDS {
 	t.Helper()
-	chain, key, err := a.issue(&url.URL{Scheme: "spiffe", Host: "cluster.local",
-		Path: "/ns/" + w.Namespace + "/sa/default"})
+	chain, key, err := a.workload(w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,9 +157,8 @@ func (r *reader) object(raw []byte, at string, h header) {
 	if namespace == "" {
 		namespace = meta.NamespaceDefault
 	}
-	if k.Name == value.KindMeshConfig && (namespace != r.mesh.Namespace || h.Metadata.Name != r.mesh.Name) {
-		r.doc.skipped++
-		return
+	if k.Name == value.KindConfigMap && namespace == r.mesh.Namespace && h.Metadata.Name == r.mesh.Name {
+		k = r.kinds[value.KindMeshConfig]
 	}
 	key := k.Key(namespace, h.Metadata.Name)
 	if field, reason := invalidName(h.Metadata.Name, key.Namespace); reason != "" {
@@ -183,9 +182,12 @@ func (r *reader) object(raw []byte, at string, h header) {
 		r.refuse(*bad, at)
 		return
 	}
-	if c, ok := typed.(*core.ConfigMap); ok {
+	if c, ok := typed.(*core.ConfigMap); ok && !k.Aside {
 		r.accept(key, c.Data[ingest.MeshName], at)
 		return
+	}
+	if k.Aside {
+		k.Keep(typed)
 	}
 	typed.SetNamespace(key.Namespace)
 	r.accept(key, typed, at)

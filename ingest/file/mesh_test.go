@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/ingest/sinktest"
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -65,9 +66,15 @@ kind: ConfigMap
 metadata: {name: other, namespace: istio-system}
 data:
   mesh: "rootNamespace: y"
+  ca.crt: roots
 `)
 	r := start(t, dir)
-	if told := r.Now(); meshText(told) != "rootNamespace: x" || len(told.Objects) != 1 {
+	told := r.Now()
+	// Of others only what has roots is kept.
+	other := ingest.Credential(told.Objects[value.ObjectKey{Kind: value.KindConfigMap, Namespace: "istio-system",
+		Name: "other"}].Object)
+	if meshText(told) != "rootNamespace: x" || len(told.Objects) != 2 || string(other["ca.crt"]) != "roots" ||
+		len(other["mesh"]) > 0 {
 		t.Errorf("have %v", told.Objects)
 	}
 }

@@ -67,6 +67,9 @@ func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	all := ingest.Kinds()
 	for i := range all {
 		d := &all[i]
+		if d.Aside {
+			continue
+		}
 		k := kind{Kind: d, source: s.source, cluster: s.cluster, resource: d.Plural, fields: d.Selector,
 			need: need{optional: d.Loss != "", loss: d.Loss, excused: d.Loss != "" && s.namespace != ""}}
 		if d.InNamespaces {

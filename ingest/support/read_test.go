@@ -145,10 +145,6 @@ func readStruct(read map[string]bool, typ, name string) bool {
 func half(field string) bool {
 	switch field {
 	case "istio.networking.v1alpha3.IstioEgressListener.bind", "istio.networking.v1alpha3.IstioIngressListener.tls",
-		"istio.networking.v1alpha3.ServerTLSSettings.credentialName",
-		"istio.networking.v1alpha3.ServerTLSSettings.credentialNames",
-		"istio.networking.v1alpha3.ServerTLSSettings.caCertCredentialName",
-		"istio.networking.v1alpha3.ClientTLSSettings.credentialName",
 		"istio.mesh.v1alpha1.MeshConfig.extensionProviders":
 		return true
 	}

@@ -52,6 +52,9 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 		return
 	}
 	goal := t.goal(typ, desired)
+	if goal == nil {
+		return
+	}
 	if t.row(typ).OnDemand && goal.section().Len() == 0 {
 		st.at = desired // nothing is made yet, or the client refused what was made: it keeps what it has
 		return
@@ -62,7 +65,7 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 		}
 		return
 	}
-	for t.to(typ, goal, t.row(typ).Removal == xdstype.Last) {
+	for t.to(typ, goal, t.row(typ).Removal == xdstype.Last || goal.Final) {
 		st.at = desired
 		if !t.idle(typ) {
 			return
@@ -71,12 +74,13 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 	}
 }
 
-// goal returns what the client should have of a type: what is desired, without what it refused.
+// goal returns what the client should have of a type: what is desired, without what it refused; nil while that is not
+// known.
 func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 	st := &t.types[typ]
 	resources := desired.Resources(typ, st.sub)
 	r := st.refusal
-	if r == nil {
+	if r == nil || resources == nil || resources.Final {
 		return resources
 	}
 	t.settle(typ, resources)

@@ -89,6 +89,9 @@ type suspect struct {
 // else is sent again, so that after the ACK of the correction the client has what its versions say.
 func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	st := &t.types[typ]
+	if t.row(typ).Source == xdstype.FromIdentity {
+		message = discreet(message)
+	}
 	st.log.refused(f.batch, t.now, message)
 	if !st.doubt {
 		st.doubt = true

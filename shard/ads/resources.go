@@ -17,6 +17,9 @@ type Section = chunked.Map[*encodecache.Entry]
 // resources; different pointers mean nothing. Immutable. nil is what a client has that has nothing.
 type Resources struct {
 	Section Section
+	// Final tells that the client keeps what it has of the type, for as long as it likes, and gets nothing of it any
+	// more. What it asks for does not exist.
+	Final bool
 }
 
 // get returns the resource of that name, or nil.
@@ -38,7 +41,8 @@ func (c *Resources) section() Section {
 // Desired is what a client should have: the ResourceSet of its class, joined with the endpoints of now.
 type Desired interface {
 	// Resources returns what the client should have of type t: all that sub asks for, and maybe more. While nothing
-	// changes it returns the same pointer.
+	// changes it returns the same pointer. nil tells that it is not known yet: then the client is told nothing, until
+	// Renew is called.
 	Resources(t xdstype.Type, sub Subscription) *Resources
 }
 

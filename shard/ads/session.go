@@ -212,8 +212,13 @@ func (s *Session) SetDesired(now time.Time, b *Differ, desired Desired) []Effect
 
 // Refresh tells the Session that endpoints of what is desired have changed.
 func (s *Session) Refresh(now time.Time, b *Differ) []Effect {
+	return s.Renew(now, b, s.rows.FromEndpoints())
+}
+
+// Renew tells the Session that what is desired has other resources of a type than before.
+func (s *Session) Renew(now time.Time, b *Differ, typ xdstype.Type) []Effect {
 	t := s.turn(now, b)
-	if typ := s.rows.FromEndpoints(); s.desired != nil && typ != xdstype.None {
+	if s.desired != nil && typ != xdstype.None {
 		t.step(typ, s.upstream(typ))
 		t.removals()
 	}

@@ -20,7 +20,8 @@ import (
 // says to each.
 //
 //	connect sotw|delta [sidecar] [max=N]    a new stream of the same node; what is in doubt stays so
-//	world TYPE NAME=TEXT … ; TYPE …         what the client should have; types that are not named stay
+//	world TYPE NAME=TEXT … ; TYPE …         what the client should have; types that are not named stay. "?" in place of
+//	                                        the resources: not known yet; "!": the client keeps what it has
 //	endpoints NAME=TEXT …                   endpoints change
 //	list TYPE [NAME …] [version=V] [nonce=N]     a State-of-the-World request
 //	sub TYPE [+NAME …] [-NAME …] [has NAME=TEXT …] [nonce=N]    a Delta request
@@ -148,6 +149,16 @@ func (r *script) world(args []string) {
 		sections[typ] = r.mesh.section(typ, words[1:])
 	}
 	desired := r.mesh.desired(sections)
+	for _, part := range strings.Split(strings.Join(args, " "), ";") {
+		words := strings.Fields(part)
+		typ, _ := typeOf(words[0])
+		switch {
+		case slices.Equal(words[1:], []string{"?"}):
+			desired.resources[typ] = nil
+		case slices.Equal(words[1:], []string{"!"}):
+			desired.resources[typ] = &Resources{Final: true}
+		}
+	}
 	if r.session != nil {
 		r.say(r.session.SetDesired(r.now, r.differ, desired))
 	}

@@ -1,6 +1,9 @@
 package ads
 
-import "github.com/pilotd/pilotd/encodecache"
+import (
+	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/xdstype"
+)
 
 // whole is everything that a subscription asks for of some Resources: what a client that has nothing is sent.
 type whole struct {
@@ -34,7 +37,8 @@ func (b *Differ) whole(k kind, sub Subscription, c *Resources) *whole {
 		clear(known)
 	}
 	w := &whole{entries: b.all(k, sub, c)}
-	if len(w.entries) == c.section().Len() && (sub.All || !k.fallback) {
+	private := k.row.Source == xdstype.FromIdentity // then nothing keeps it, or shares what it is sent as
+	if !private && len(w.entries) == c.section().Len() && (sub.All || !k.fallback) {
 		w.section = c.section()
 	}
 	if !k.delta {
@@ -47,7 +51,9 @@ func (b *Differ) whole(k kind, sub Subscription, c *Resources) *whole {
 			}
 		}
 	}
-	known[key] = w
+	if !private {
+		known[key] = w
+	}
 	return w
 }
 

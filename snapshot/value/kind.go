@@ -17,6 +17,12 @@ const (
 	KindWorkloadEntry Kind = "WorkloadEntry.networking.istio.io"
 )
 
+// The kinds of what gateways ask for by name. They become no values: see package secrets.
+const (
+	KindSecret    Kind = "Secret"
+	KindConfigMap Kind = "ConfigMap"
+)
+
 // KindOf returns the kind of that group and name.
 func KindOf(group, name string) Kind {
 	if group == "" {

@@ -24,6 +24,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/proxy"
 	"github.com/pilotd/pilotd/report"
+	"github.com/pilotd/pilotd/secrets"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/shard/grpcstream"
@@ -63,6 +64,10 @@ type Options struct {
 	RequestTime time.Duration
 	// Authenticate finds out who clients are: see grpcstream.Options. Nil asks nobody.
 	Authenticate func(context.Context) (proxy.Peer, error)
+	// Rights decides who may list Secrets; nil: whoever is of their namespace. Cluster, if it is not nil, has Secrets and
+	// ConfigMaps besides those that Sources read, and before them: it is given what to tell of them.
+	Rights  secrets.Rights
+	Cluster func(tell func(secrets.Object, secrets.Found)) secrets.Source
 	// Log is the logger.
 	Log *slog.Logger
 	// Instance names this process to its clients (the pod's name), Build says which version it is.
@@ -81,6 +86,8 @@ type Server struct {
 	Reports *report.Registry
 	Tables  *plan.Tables
 	Names   *ads.NamesTable
+	Secrets *secrets.Store
+	files   *secrets.Files
 	log     *slog.Logger
 	faults  *rate.Limiter
 
@@ -103,15 +110,16 @@ func New(o Options) *Server {
 	})
 	s.Names.SetLimit(o.Named)
 	s.Builder = snapshot.NewBuilder(s)
+	s.keepSecrets(o)
 	s.Shards = shard.New(shard.Options{
 		Workers: o.Shards, Planner: s.Planner, Names: s.Names, MaxNames: o.Limits.Subscriptions,
 		MaxNameBytes: cmp.Or(o.Limits.SubscriptionBytes, 16<<20), Underway: o.Underway, Unanswered: o.Stuck,
 		Now: time.Now, After: time.After,
 		Endpoints: func() *snapshot.EndpointTable { return s.Builder.View().Endpoints },
-		Assembler: encodecache.NewAssembler(identifier(o)), Metrics: s.shardMetrics(),
+		Assembler: encodecache.NewAssembler(identifier(o)), Secrets: secretViews{s.Secrets}, Metrics: s.shardMetrics(),
 	})
 	s.Store = ingest.NewStore(s.Builder, ingest.Settings{DomainSuffix: o.DomainSuffix, ClusterID: o.ClusterID,
-		RegexSize: o.RegexSize, Reports: s.Reports, Metrics: s.storeMetrics()}, o.Sources...)
+		RegexSize: o.RegexSize, Reports: s.Reports, Aside: s.takeCredential, Metrics: s.storeMetrics()}, o.Sources...)
 	s.Streams = grpcstream.New(s.Shards, grpcstream.Options{
 		Accept: proxy.Accept, Authenticate: o.Authenticate, Names: s.Names,
 		NodeMetadata: proxy.Metadata(), NodeExtensions: proxy.Extensions(), Limits: o.Limits, Keepalive: o.Keepalive,
@@ -136,6 +144,8 @@ func (s *Server) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Planner.Run(ctx) })
 	wg.Go(func() { s.Shards.Run(ctx) })
+	wg.Go(func() { s.Secrets.Run(ctx) })
+	wg.Go(func() { s.files.Run(ctx) })
 	wg.Wait()
 }
 
@@ -144,7 +154,10 @@ func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 	s.countTriggers(d)
 	s.Planner.Publish(v, d)
 	if v.Snapshot.Mesh != nil {
-		s.once.Do(func() { close(s.ready) })
+		s.once.Do(func() {
+			s.files.Ready()
+			close(s.ready)
+		})
 	}
 }
 

@@ -36,7 +36,7 @@ import (
 // Names of types that agents ask for and that are not Envoy's.
 const (
 	proxyConfig = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"
-	secrets     = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	secrets     = xdstype.SecretURL
 	extension   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 	health      = "type.googleapis.com/istio.v1.HealthInformation"
 )

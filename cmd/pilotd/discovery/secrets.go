@@ -1,0 +1,38 @@
+package discovery
+
+import (
+	"time"
+
+	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/secrets"
+	"github.com/pilotd/pilotd/shard"
+	"github.com/pilotd/pilotd/snapshot/value"
+)
+
+// keepSecrets makes the Store of what gateways ask for by name.
+func (s *Server) keepSecrets(o Options) {
+	s.Secrets = secrets.New(secrets.Options{Rights: o.Rights, Now: time.Now, Every: ticker})
+	if o.Cluster != nil {
+		var tell func(secrets.Object, secrets.Found)
+		source := o.Cluster(func(of secrets.Object, f secrets.Found) { tell(of, f) })
+		tell = s.Secrets.AddSource(source)
+	}
+	s.files = secrets.NewFiles(s.Secrets)
+}
+
+func ticker(d time.Duration) <-chan time.Time { return time.Tick(d) }
+
+// takeCredential takes a Secret or a ConfigMap of a Source.
+func (s *Server) takeCredential(e ingest.Event) {
+	s.files.Set(secrets.Object{ConfigMap: e.Key.Kind == value.KindConfigMap, Namespace: e.Key.Namespace,
+		Name: e.Key.Name}, ingest.Credential(e.Object))
+}
+
+// secretViews is a Store as the shards know it.
+type secretViews struct{ store *secrets.Store }
+
+// Open implements shard.Secrets.
+func (v secretViews) Open(who identity.Identity, names []string, changed func()) shard.SecretView {
+	return v.store.Open(who, names, changed)
+}
