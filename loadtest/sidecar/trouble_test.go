@@ -196,7 +196,7 @@ func TestReplacedClientsHaveNothing(t *testing.T) {
 			w.expect(0, 2, 2, 1)
 			after := w.fleet.Counts()
 			for of, row := range xdstype.Standard().Rows() {
-				if c := after[of].Since(before[of]); !row.OnDemand && c.Messages != 1 {
+				if c := after[of].Since(before[of]); asked(row) && c.Messages != 1 {
 					t.Errorf("%s: %+v", row.Short, c)
 				}
 			}
