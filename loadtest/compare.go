@@ -109,10 +109,13 @@ func compare(ctx context.Context, s *settings, keep string) (target, limit *scen
 	o := s.Options
 	o.Server, o.Edits = measure.Local(p.PID()), p
 	o.Targets = []wire.Endpoint{wire.At(p.Address)}
-	if s.tls { // its certificate is its own
-		if o.Targets[0], err = o.Targets[0].Secure(wire.Secrets{Insecure: true}); err != nil {
+	if s.tls { // its certificate is its own; the clients' are what they were
+		own := s.secrets
+		own.CA, own.Insecure = "", true
+		if o.Targets[0], err = o.Targets[0].Secure(own); err != nil {
 			return nil, nil, errors.Join(err, p.Close())
 		}
+		o.Targets[0].Issuer = s.Targets[0].Issuer
 	}
 	limit, err = scenario.Run(ctx, o)
 	return target, limit, errors.Join(err, p.Close())

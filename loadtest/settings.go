@@ -27,6 +27,7 @@ type settings struct {
 	secrets          wire.Secrets
 	tls              bool
 	token, authority string
+	issuer           issuer
 	clients          string
 	dir, shape       string
 	cluster          cluster.Options
@@ -51,7 +52,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"whom the server's certificate is for; the target's host by default")
 	f.BoolVar(&s.secrets.Insecure, "insecure-skip-verify", false, "take any certificate of the server")
 	f.StringVar(&s.authority, "authority", "", "whom streams say that they want; the target by default")
-	f.StringVar(&s.token, "token-file", "", "file of the token that the clients show")
+	f.StringVar(&s.token, "token-file", "", "file of the token that the clients show; {namespace} and {account} in its name are those of each client")
+	s.issuer.register(f)
 	f.StringVar(&s.dir, "dir", "", "directory that populate wrote")
 	registerCluster(f, &s.cluster)
 	f.IntSliceVar(&s.pids, "pid", nil, "process of a server, to measure its CPU time and memory")
@@ -104,6 +106,9 @@ func (s *settings) complete(c *cobra.Command) error {
 			e.Authority = s.authority
 		}
 		e.TokenFile, e.ReceiveBuffer = s.token, s.receive
+		if err := s.issuer.give(&e, s.PerConnection); err != nil {
+			return err
+		}
 		s.Targets = append(s.Targets, e)
 	}
 	var sources []measure.Source

@@ -61,12 +61,17 @@ func TestWhereServersAre(t *testing.T) {
 
 func TestWrongFlagsAreSaid(t *testing.T) {
 	for args, want := range map[string]string{
-		"--clients many":            "want a number",
-		"--clients ztunnel=1":       "want a number",
-		"--tls --cert-file x":       "needs its key",
-		"--tls --ca-file nowhere":   "nowhere",
-		"--dir nowhere":             "nowhere",
-		"--shape nothing-like-that": "nothing-like-that",
+		"--clients many":                   "want a number",
+		"--clients ztunnel=1":              "want a number",
+		"--tls --cert-file x":              "needs its key",
+		"--tls --ca-file nowhere":          "nowhere",
+		"--dir nowhere":                    "nowhere",
+		"--issuer-cert-file nowhere":       "need --tls",
+		"--tls --issuer-cert-file nowhere": "nowhere",
+		"--tls --csr":                      "with a token",
+		"--tls --csr --issuer-key-file x":  "one of them",
+		"--tls --csr --token-file x --streams-per-connection 2": "of their own",
+		"--shape nothing-like-that":                             "nothing-like-that",
 	} {
 		if _, err := complete(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)

@@ -22,6 +22,12 @@ func (m *Mesh) GatewayNode(i int) *corev3.Node {
 	return w.node("router", nil)
 }
 
+// GatewayAccount returns the namespace and the service account of gateway i.
+func (m *Mesh) GatewayAccount(i int) (namespace, name string) {
+	w := m.gatewayWorkload(i)
+	return w.namespace, w.app
+}
+
 func gatewayName(deployment int) string { return fmt.Sprintf("gateway-%02d", deployment) }
 
 // gatewayNames returns all Gateways, as VirtualServices name them.

@@ -24,6 +24,13 @@ func (m *Mesh) sidecarNode(s int, p instance) *corev3.Node {
 	return n
 }
 
+// Account returns the namespace and the service account of workload i.
+func (m *Mesh) Account(i int) (namespace, name string) {
+	s, pod := m.servicePod(i)
+	w := m.at(s, instance{pod: pod})
+	return w.namespace, w.app
+}
+
 // node returns what a proxy of a kind says of itself, beside what others say.
 func (w *workload) node(kind string, own map[string]any) *corev3.Node {
 	labels := map[string]any{}

@@ -97,7 +97,7 @@ func (b *broadcasts) Route(n int) (time.Time, error) {
 func (b *broadcasts) Restore() error { b.restored = true; return nil }
 
 func options(l *bufconn.Listener) sidecar.Options {
-	return sidecar.Options{Dial: func(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
+	return sidecar.Options{Dial: func(ctx context.Context, _, _ int) (net.Conn, wire.Header, error) {
 		conn, err := l.DialContext(ctx)
 		return conn, wire.Header{}, err
 	},
@@ -167,7 +167,7 @@ func TestRecordingIsPlayed(t *testing.T) {
 }
 
 func TestRecordSaysWhatIsMissing(t *testing.T) {
-	o := sidecar.Options{Dial: func(context.Context, int) (net.Conn, wire.Header, error) {
+	o := sidecar.Options{Dial: func(context.Context, int, int) (net.Conn, wire.Header, error) {
 		return nil, wire.Header{}, errors.New("nobody there")
 	},
 		Spec: func(int) (sidecar.Spec, error) { return sidecar.Spec{}, nil }}
@@ -194,8 +194,8 @@ func TestSecureServer(t *testing.T) {
 		must(t, err)
 		came, failed := make(chan struct{}), make(chan error, 1)
 		f, err := sidecar.Start(t.Context(), sidecar.Options{Clients: 1,
-			Dial: func(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
-				conn, err := e.Dial(ctx)
+			Dial: func(ctx context.Context, _, _ int) (net.Conn, wire.Header, error) {
+				conn, err := e.Dial(ctx, wire.Account{})
 				return conn, wire.Header{Secure: true}, err
 			},
 			Spec:    func(int) (sidecar.Spec, error) { return sidecar.Spec{}, nil },

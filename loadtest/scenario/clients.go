@@ -20,12 +20,13 @@ import (
 // workloads again without proxies. Beyond the mesh's own they repeat.
 func (c *Clients) Fleet(m *mesh.Mesh, targets []wire.Endpoint) sidecar.Options {
 	return sidecar.Options{Clients: c.Total(), PerConnection: c.PerConnection, Targets: len(targets),
-		Dial: func(ctx context.Context, target int) (net.Conn, wire.Header, error) {
-			header, err := targets[target].Header()
+		Dial: func(ctx context.Context, target, client int) (net.Conn, wire.Header, error) {
+			account := c.account(m, client)
+			header, err := targets[target].Header(account)
 			if err != nil {
 				return nil, header, err
 			}
-			conn, err := targets[target].Dial(ctx)
+			conn, err := targets[target].Dial(ctx, account)
 			return conn, header, err
 		},
 		Spec:  func(i int) (sidecar.Spec, error) { return c.spec(m, i) },
@@ -64,6 +65,19 @@ func (c *Clients) spec(m *mesh.Mesh, i int) (s sidecar.Spec, err error) {
 	}
 	s.Node, err = proto.Marshal(node)
 	return s, err
+}
+
+// account returns whom client i runs as.
+func (c *Clients) account(m *mesh.Mesh, i int) (a wire.Account) {
+	switch c.kind(i) {
+	case sidecar.Sidecar:
+		a.Namespace, a.Name = m.Account(i % m.Workloads())
+	case sidecar.Gateway:
+		a.Namespace, a.Name = m.GatewayAccount((i - c.Sidecars) % m.Gateways())
+	default:
+		a.Namespace, a.Name = m.Account((i - c.Sidecars - c.Gateways) % m.Workloads())
+	}
+	return a
 }
 
 // listeners returns those that the proxyless client of workload i asks for: of its own service, and of others in its

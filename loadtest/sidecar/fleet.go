@@ -21,7 +21,7 @@ type Options struct {
 	// one fails.
 	Targets int
 	// Dial makes a connection to a server.
-	Dial func(ctx context.Context, target int) (net.Conn, wire.Header, error)
+	Dial func(ctx context.Context, target, client int) (net.Conn, wire.Header, error)
 	// Spec is what client i is.
 	Spec func(i int) (Spec, error)
 	// Dialing is how many connections may be made at the same moment; all when 0.

@@ -77,7 +77,7 @@ func TestFleetConnects(t *testing.T) {
 
 	ready := make(chan int, clients)
 	f, err := Start(t.Context(), Options{Clients: clients, Dialing: 3,
-		Dial: func(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
+		Dial: func(ctx context.Context, _, _ int) (net.Conn, wire.Header, error) {
 			conn, err := l.DialContext(ctx)
 			return conn, wire.Header{Authority: "test"}, err
 		},

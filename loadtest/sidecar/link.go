@@ -185,7 +185,7 @@ func (l *link) dial() (net.Conn, wire.Header, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
-	return l.fleet.options.Dial(ctx, int(l.target.Load())%l.fleet.options.Targets)
+	return l.fleet.options.Dial(ctx, int(l.target.Load())%l.fleet.options.Targets, l.members[0].index)
 }
 
 // dialPatience is how long a connection may take to be there. A server that thousands connect to at once may be slow to

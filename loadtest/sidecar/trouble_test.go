@@ -48,7 +48,7 @@ func build(t *testing.T, servers int, o Options) *town {
 		w.up(len(w.places) - 1)
 	}
 	o.Targets = servers
-	o.Dial = func(ctx context.Context, target int) (net.Conn, wire.Header, error) {
+	o.Dial = func(ctx context.Context, target, client int) (net.Conn, wire.Header, error) {
 		w.mu.Lock()
 		p := w.places[target]
 		w.dials[target]++

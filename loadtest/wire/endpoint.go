@@ -18,8 +18,11 @@ type Endpoint struct {
 	Authority string
 	// TLS is nil for plain text.
 	TLS *tls.Config
-	// TokenFile holds the bearer's token; it is read for every connection, for tokens are renewed. "" is none.
+	// TokenFile holds the bearer's token; it is read for every connection, for tokens are renewed. {namespace} and
+	// {account} in its name are those of the client. "" is none.
 	TokenFile string
+	// Issuer gives each client a certificate of its own; nil is none.
+	Issuer *Issuer
 	// ReceiveBuffer is how many bytes the system keeps for a connection that are not read yet; 0 is what it chooses.
 	// With thousands of connections its own choice can be more than it has for all. On loopback less than 256 KiB, four
 	// of its packets, is slow.
@@ -81,8 +84,12 @@ func (e Endpoint) Secure(s Secrets) (Endpoint, error) {
 	return e, nil
 }
 
-// Dial connects.
-func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
+// Dial connects a client that runs as this account.
+func (e *Endpoint) Dial(ctx context.Context, as Account) (net.Conn, error) {
+	config, err := e.config(ctx, as)
+	if err != nil {
+		return nil, err
+	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, e.Network, e.Address)
 	if err != nil {
@@ -94,10 +101,10 @@ func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	if e.TLS == nil {
+	if config == nil {
 		return conn, nil
 	}
-	secure := tls.Client(conn, e.TLS)
+	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("TLS: %w", err)
@@ -109,11 +116,25 @@ func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// Header returns what streams to the endpoint say.
-func (e *Endpoint) Header() (Header, error) {
+// config returns the TLS of a client that runs as this account; nil for plain text.
+func (e *Endpoint) config(ctx context.Context, as Account) (*tls.Config, error) {
+	if e.TLS == nil || e.Issuer == nil {
+		return e.TLS, nil
+	}
+	own, err := e.Issuer.of(ctx, as)
+	if err != nil {
+		return nil, err
+	}
+	config := e.TLS.Clone()
+	config.Certificates = []tls.Certificate{*own}
+	return config, nil
+}
+
+// Header returns what streams of a client that runs as this account say.
+func (e *Endpoint) Header(as Account) (Header, error) {
 	h := Header{Authority: e.Authority, Secure: e.TLS != nil}
 	if e.TokenFile != "" {
-		text, err := os.ReadFile(e.TokenFile)
+		text, err := os.ReadFile(as.in(e.TokenFile))
 		if err != nil {
 			return h, err
 		}

@@ -121,9 +121,9 @@ type connection struct {
 
 func connect(t *testing.T, e wire.Endpoint) *connection {
 	t.Helper()
-	conn, err := e.Dial(t.Context())
+	conn, err := e.Dial(t.Context(), wire.Account{})
 	must(t, err)
-	header, err := e.Header()
+	header, err := e.Header(wire.Account{})
 	must(t, err)
 	return run(t, conn, header)
 }
@@ -239,7 +239,7 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	e.TokenFile += "-gone"
-	if _, err := e.Header(); err == nil {
+	if _, err := e.Header(wire.Account{}); err == nil {
 		t.Error("a token that is not there")
 	}
 }
@@ -319,7 +319,7 @@ func TestSecrets(t *testing.T) {
 		e, err := plain.Secure(c.secrets)
 		if err == nil {
 			var conn net.Conn
-			if conn, err = e.Dial(t.Context()); err == nil {
+			if conn, err = e.Dial(t.Context(), wire.Account{}); err == nil {
 				conn.Close()
 			}
 		}
@@ -329,7 +329,7 @@ func TestSecrets(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := plain.Dial(ctx); err == nil {
+	if _, err := plain.Dial(ctx, wire.Account{}); err == nil {
 		t.Error("dialed without time")
 	}
 }
@@ -340,7 +340,7 @@ func TestAbort(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	e := wire.At(l.Addr().String())
-	conn, err := e.Dial(t.Context())
+	conn, err := e.Dial(t.Context(), wire.Account{})
 	must(t, err)
 	other, err := l.Accept()
 	must(t, err)
