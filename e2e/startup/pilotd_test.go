@@ -166,7 +166,7 @@ func (p *pilotd) client(m *mesh.Mesh) answers {
 }
 
 // dial connects to a server that comes up.
-func (p *pilotd) dial(ctx context.Context, _ int) (net.Conn, wire.Header, error) {
+func (p *pilotd) dial(ctx context.Context, _, _ int) (net.Conn, wire.Header, error) {
 	for {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.xds)
 		if err == nil {
