@@ -5,6 +5,7 @@
 //	secret     certificates ─► sds ─────────────────────────► │ over a unix socket
 //	xdsproxy   configuration of the control plane ───────────► │ over another
 //	dns        names of the mesh, for the application ◄── xdsproxy
+//	capture    the rules that send the pod's traffic through Envoy; by a command of its own, before all this
 //	status     ready?, metrics, probes of the application ◄── kubelet, Prometheus
 //
 // Run puts these together. Paths are from the working directory, as in the images of Istio's proxy, whose pods it runs

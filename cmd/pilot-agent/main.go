@@ -1,6 +1,7 @@
 // Command pilot-agent is what runs beside an application, or as a gateway, in pods of the mesh.
 //
 //	pilot-agent proxy sidecar|router    start Envoy and serve it: certificates, configuration, probes, metrics
+//	pilot-agent iptables                write the rules that send the pod's traffic through the proxy
 //	pilot-agent wait                    wait until the proxy is ready
 //	pilot-agent request METHOD PATH     ask the proxy's admin page, or the agent
 //	pilot-agent version                 say which build this is
@@ -34,6 +35,6 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(proxyCommand(), waitCommand(), requestCommand(), versionCommand())
+	root.AddCommand(proxyCommand(), captureCommand(), waitCommand(), requestCommand(), versionCommand())
 	return root
 }

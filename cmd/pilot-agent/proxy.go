@@ -28,13 +28,7 @@ func proxyCommand() *cobra.Command {
 				return err
 			}
 			o.Kind, o.Environ, o.Output, o.Log = pod.Kind(args[0]), os.Environ(), os.Stderr, log
-			for _, a := range os.Args {
-				name, long := strings.CutPrefix(a, "--")
-				name, _, _ = strings.Cut(name, "=")
-				if long && name != "" && cmd.Flags().Lookup(name) == nil {
-					log.Warn("flag is not known here and has no effect", "flag", "--"+name)
-				}
-			}
+			warnUnknown(cmd.Flags(), os.Args, log)
 			return agent.Run(cmd.Context(), o)
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -40,6 +41,24 @@ func Run(m runner) int {
 	return m.Run()
 }
 
+// users is how many users there are inside: root has all, anybody else himself alone.
+func users() int {
+	if os.Getuid() == 0 && os.Getgid() == 0 {
+		return 1 << 16
+	}
+	return 1
+}
+
+// Users reports whether programs inside can run as users of their own.
+func Users() bool {
+	data, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(data))
+	return len(fields) == 3 && fields[2] != "1"
+}
+
 // again starts this very program with these very arguments inside new namespaces and
 // waits for its end.
 func again() (int, error) {
@@ -54,9 +73,11 @@ func again() (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		Pdeathsig:   syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: users()}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: users()}},
+		// Who has several users may be any of them.
+		GidMappingsEnableSetgroups: users() > 1,
+		Pdeathsig:                  syscall.SIGKILL,
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT)

@@ -1,0 +1,145 @@
+package capture
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Config says what is captured. Lists are as on the command line: with commas, "*" for all.
+type Config struct {
+	// OutboundPort and InboundPort are the proxy's, TunnelPort is one that is never captured on its way in, and DNSPort
+	// the agent's.
+	OutboundPort, InboundPort, TunnelPort, DNSPort uint16
+	// UIDs and GIDs are the users and groups whose traffic is the proxy's own; without GIDs the groups are called as the
+	// users.
+	UIDs, GIDs string
+	// Mode is REDIRECT or NONE.
+	Mode string
+	// IncludeRanges and ExcludeRanges are destinations; IncludePorts and ExcludePorts are ports of destinations.
+	IncludeRanges, ExcludeRanges, IncludePorts, ExcludePorts string
+	// InboundPorts are captured on their way in, but for ExcludeInboundPorts.
+	InboundPorts, ExcludeInboundPorts string
+	// VirtualInterfaces are those whose arriving traffic is what an application sends (virtual machines in the pod);
+	// ExcludeInterfaces are left alone.
+	VirtualInterfaces, ExcludeInterfaces string
+	// DNS captures queries to Nameservers, or with AllDNS to everybody.
+	DNS, AllDNS bool
+	Nameservers []netip.Addr
+	// DropInvalid drops packets that belong to no connection.
+	DropInvalid bool
+	// IPv6 writes rules for IPv6, too.
+	IPv6 bool
+}
+
+// parsed is a Config that was read.
+type parsed struct {
+	Config
+	uids, gids                        []uint32
+	includeAll                        bool
+	include, exclude                  []netip.Prefix
+	includePorts, excludePorts        []uint16
+	inboundAll                        bool
+	inbound, excludeInbound           []uint16
+	virtualInterfaces, leftInterfaces []string
+}
+
+// parse reads the lists of a Config.
+func (c Config) parse() (p *parsed, err error) {
+	p = &parsed{Config: c, virtualInterfaces: list(c.VirtualInterfaces), leftInterfaces: list(c.ExcludeInterfaces)}
+	if c.Mode != "REDIRECT" && c.Mode != "NONE" {
+		return nil, fmt.Errorf("mode %q: want REDIRECT or NONE; TPROXY is not supported yet", c.Mode)
+	}
+	if c.OutboundPort == 0 || c.InboundPort == 0 || c.DNS && c.DNSPort == 0 {
+		return nil, fmt.Errorf("ports of the proxy: want numbers from 1 to 65535")
+	}
+	if p.uids, err = numbers(c.UIDs); err != nil {
+		return nil, fmt.Errorf("users of the proxy: %w", err)
+	}
+	if p.gids, err = numbers(c.GIDs); err != nil {
+		return nil, fmt.Errorf("groups of the proxy: %w", err)
+	}
+	if len(p.uids) == 0 {
+		return nil, fmt.Errorf("users of the proxy: want at least one: its own traffic would come back to it for ever")
+	}
+	if len(p.gids) == 0 {
+		p.gids = p.uids
+	}
+	if p.includeAll, p.include, err = ranges(c.IncludeRanges, true); err != nil {
+		return nil, fmt.Errorf("outbound ranges: %w", err)
+	}
+	if _, p.exclude, err = ranges(c.ExcludeRanges, false); err != nil {
+		return nil, fmt.Errorf("excluded outbound ranges: %w", err)
+	}
+	p.inboundAll = strings.TrimSpace(c.InboundPorts) == "*"
+	inbound := c.InboundPorts
+	if p.inboundAll {
+		inbound = ""
+	}
+	for _, l := range []struct {
+		what, text string
+		to         *[]uint16
+	}{{"outbound ports", c.IncludePorts, &p.includePorts}, {"excluded outbound ports", c.ExcludePorts, &p.excludePorts},
+		{"inbound ports", inbound, &p.inbound}, {"excluded inbound ports", c.ExcludeInboundPorts, &p.excludeInbound}} {
+		if *l.to, err = ports(l.text); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.what, err)
+		}
+	}
+	for _, name := range append(p.virtualInterfaces, p.leftInterfaces...) {
+		if len(name) >= interfaceName {
+			return nil, fmt.Errorf("interface %q: want a name of at most %d letters", name, interfaceName-1)
+		}
+	}
+	return p, nil
+}
+
+// list reads a list with commas.
+func list(text string) (out []string) {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func numbers(text string) (out []uint32, err error) {
+	for _, one := range list(text) {
+		n, err := strconv.ParseUint(one, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q: want numbers", one)
+		}
+		out = append(out, uint32(n))
+	}
+	return out, nil
+}
+
+func ports(text string) (out []uint16, err error) {
+	for _, one := range list(text) {
+		n, err := strconv.ParseUint(one, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%q: want numbers from 0 to 65535", one)
+		}
+		out = append(out, uint16(n))
+	}
+	return out, nil
+}
+
+// ranges reads addresses and ranges; "*" alone is all, where it may be.
+func ranges(text string, mayAll bool) (all bool, out []netip.Prefix, err error) {
+	for _, one := range list(text) {
+		if one == "*" && mayAll && len(list(text)) == 1 {
+			return true, nil, nil
+		}
+		p, err := netip.ParsePrefix(one)
+		if a, aerr := netip.ParseAddr(one); err != nil && aerr == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return false, nil, fmt.Errorf("%q: want a range such as 10.0.0.0/8", one)
+		}
+		out = append(out, p.Masked())
+	}
+	return false, out, nil
+}

@@ -1,0 +1,268 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Table is the name of the tables that rules are in, one for IPv4 and one for IPv6.
+const Table = "istio_proxy"
+
+// way is a chain that the kernel sends packets through.
+type way struct {
+	name     string
+	kind     nftables.ChainType
+	hook     *nftables.ChainHook
+	priority nftables.ChainPriority
+}
+
+func ways() []way {
+	return []way{
+		{Prerouting, nftables.ChainTypeNAT, nftables.ChainHookPrerouting, *nftables.ChainPriorityNATDest},
+		{Output, nftables.ChainTypeNAT, nftables.ChainHookOutput, *nftables.ChainPriorityNATDest},
+		{RawPrerouting, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw},
+		{RawOutput, nftables.ChainTypeFilter, nftables.ChainHookOutput, *nftables.ChainPriorityRaw},
+		{Mangle, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle},
+	}
+}
+
+func called() []string { return []string{Inbound, InRedirect, Redirect, OutputRules} }
+
+// families are those that a Config writes rules for.
+func families(c Config) []bool {
+	if c.IPv6 {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+// Text is the rules as a script for nft, which replaces what was there.
+func Text(c Config) (string, error) {
+	var b strings.Builder
+	for _, v6 := range families(c) {
+		rules, err := Rules(c, v6)
+		if err != nil {
+			return "", err
+		}
+		family := "ip"
+		if v6 {
+			family = "ip6"
+		}
+		fmt.Fprintf(&b, "table %s %s\ndelete table %s %s\n", family, Table, family, Table)
+		if len(rules) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "table %s %s {\n", family, Table)
+		for _, name := range called() {
+			writeChain(&b, name, "", rules)
+		}
+		for _, w := range ways() {
+			hook := "prerouting"
+			if *w.hook == *nftables.ChainHookOutput {
+				hook = "output"
+			}
+			writeChain(&b, w.name, fmt.Sprintf("type %s hook %s priority %d; policy accept;", w.kind, hook, w.priority), rules)
+		}
+		b.WriteString("}\n")
+	}
+	return b.String(), nil
+}
+
+func writeChain(b *strings.Builder, name, head string, rules []Rule) {
+	fmt.Fprintf(b, "\tchain %s {\n", name)
+	if head != "" {
+		fmt.Fprintf(b, "\t\t%s\n", head)
+	}
+	for _, r := range rules {
+		if r.Chain == name {
+			fmt.Fprintf(b, "\t\t%s\n", r)
+		}
+	}
+	b.WriteString("\t}\n")
+}
+
+// Apply has the kernel follow the rules in this network namespace, in place of those of an earlier Apply.
+func Apply(c Config) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("nf_tables: %w", err)
+	}
+	for _, v6 := range families(c) {
+		rules, err := Rules(c, v6)
+		if err != nil {
+			return err
+		}
+		t := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: Table}
+		if v6 {
+			t.Family = nftables.TableFamilyIPv6
+		}
+		conn.AddTable(t) // so that there is one to delete
+		conn.DelTable(t)
+		if len(rules) > 0 {
+			addRules(conn, conn.AddTable(t), rules)
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("nf_tables: %w", err)
+	}
+	if c.IPv6 && c.Mode != "NONE" {
+		return addSource()
+	}
+	return nil
+}
+
+// addSource gives the loopback interface the address that the proxy hands connections to its application from; in IPv4
+// it has it anyway.
+func addSource() error {
+	lo, err := netlink.LinkByName(loopback)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", loopback, err)
+	}
+	source, _ := own(true)
+	address := &netlink.Addr{IPNet: &net.IPNet{IP: source.Addr().AsSlice(), Mask: net.CIDRMask(128, 128)}}
+	if err := netlink.AddrReplace(lo, address); err != nil {
+		return fmt.Errorf("address %s of interface %s: %w", source.Addr(), loopback, err)
+	}
+	return nil
+}
+
+// Remove takes away what Apply has written; nothing is nothing.
+func Remove(ipv6 bool) error {
+	return Apply(Config{Mode: "NONE", UIDs: "0", OutboundPort: 1, InboundPort: 1, IPv6: ipv6})
+}
+
+func addRules(conn *nftables.Conn, t *nftables.Table, rules []Rule) {
+	accept := nftables.ChainPolicyAccept
+	chains := map[string]*nftables.Chain{}
+	for _, name := range called() {
+		chains[name] = conn.AddChain(&nftables.Chain{Table: t, Name: name})
+	}
+	for _, w := range ways() {
+		chains[w.name] = conn.AddChain(&nftables.Chain{Table: t, Name: w.name, Type: w.kind, Hooknum: w.hook,
+			Priority: &w.priority, Policy: &accept})
+	}
+	for _, r := range rules {
+		conn.AddRule(&nftables.Rule{Table: t, Chain: chains[r.Chain], Exprs: append(r.Match.exprs(), r.Do.exprs()...)})
+	}
+}
+
+// Offsets of addresses and ports in their headers.
+const (
+	sourceV4, destinationV4     = 12, 16
+	sourceV6, destinationV6     = 8, 24
+	sourceOffset, destineOffset = 0, 2
+)
+
+func (m Match) exprs() (out []expr.Any) {
+	meta := func(key expr.MetaKey, op expr.CmpOp, data []byte) {
+		out = append(out, &expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: data})
+	}
+	if m.In != "" {
+		meta(expr.MetaKeyIIFNAME, expr.CmpOpEq, padded(m.In))
+	}
+	if m.Out != "" {
+		meta(expr.MetaKeyOIFNAME, expr.CmpOpEq, padded(m.Out))
+	}
+	out = append(out, address(m.Source, sourceV4, sourceV6, false)...)
+	out = append(out, address(m.Destination, destinationV4, destinationV6, m.NotDestination)...)
+	switch m.Protocol {
+	case "tcp":
+		meta(expr.MetaKeyL4PROTO, expr.CmpOpEq, []byte{unix.IPPROTO_TCP})
+	case "udp":
+		meta(expr.MetaKeyL4PROTO, expr.CmpOpEq, []byte{unix.IPPROTO_UDP})
+	}
+	if m.Port != 0 {
+		out = append(out, port(destineOffset, expr.CmpOpEq, m.Port)...)
+	}
+	if m.SourcePort != 0 {
+		out = append(out, port(sourceOffset, expr.CmpOpEq, m.SourcePort)...)
+	}
+	for _, p := range m.NotPorts {
+		out = append(out, port(destineOffset, expr.CmpOpNeq, p)...)
+	}
+	owner := expr.CmpOpEq
+	if m.NotOwner {
+		owner = expr.CmpOpNeq
+	}
+	if m.UID != nil {
+		meta(expr.MetaKeySKUID, owner, binary.NativeEndian.AppendUint32(nil, *m.UID))
+	}
+	if m.GID != nil {
+		meta(expr.MetaKeySKGID, owner, binary.NativeEndian.AppendUint32(nil, *m.GID))
+	}
+	if m.Invalid {
+		out = append(out, &expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4,
+				Mask: binary.NativeEndian.AppendUint32(nil, expr.CtStateBitINVALID), Xor: make([]byte, 4)},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
+	}
+	return out
+}
+
+// padded is an interface's name as the kernel compares it.
+func padded(name string) []byte {
+	out := make([]byte, interfaceName)
+	copy(out, name)
+	return out
+}
+
+func port(offset uint32, op expr.CmpOp, n uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2},
+		&expr.Cmp{Op: op, Register: 1, Data: binary.BigEndian.AppendUint16(nil, n)},
+	}
+}
+
+// address compares an address of the header, which is at one of two offsets, with a range; one that is not valid fits
+// all.
+func address(p netip.Prefix, v4, v6 uint32, not bool) []expr.Any {
+	if !p.IsValid() {
+		return nil
+	}
+	offset, op := v4, expr.CmpOpEq
+	if p.Addr().Is6() {
+		offset = v6
+	}
+	if not {
+		op = expr.CmpOpNeq
+	}
+	want := p.Masked().Addr().AsSlice()
+	size := uint32(len(want))
+	out := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size}}
+	if !p.IsSingleIP() {
+		mask := make([]byte, size)
+		for i := range p.Bits() {
+			mask[i/8] |= 0x80 >> (i % 8)
+		}
+		out = append(out, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: mask, Xor: make([]byte, size)})
+	}
+	return append(out, &expr.Cmp{Op: op, Register: 1, Data: want})
+}
+
+func (a Action) exprs() []expr.Any {
+	switch {
+	case a.Jump != "":
+		return []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: a.Jump}}
+	case a.Port != 0:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: binary.BigEndian.AppendUint16(nil, a.Port)},
+			&expr.Redir{RegisterProtoMin: 1}}
+	case a.Zone != 0:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: binary.NativeEndian.AppendUint16(nil, a.Zone)},
+			&expr.Ct{Key: expr.CtKeyZONE, Register: 1, SourceRegister: true}}
+	case a.Verdict == "drop":
+		return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
+	}
+	return []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}
+}
+
+// ErrUnsupported is a flag that means something to Istio's init container and cannot be followed here.
+var ErrUnsupported = errors.New("not supported")

@@ -1,0 +1,229 @@
+package capture
+
+import "net/netip"
+
+// own is the address that the proxy hands connections to its application from, and local the loopback address.
+func own(v6 bool) (source, local netip.Prefix) {
+	if v6 {
+		return netip.MustParsePrefix("::6/128"), netip.MustParsePrefix("::1/128")
+	}
+	return netip.MustParsePrefix("127.0.0.6/32"), netip.MustParsePrefix("127.0.0.1/32")
+}
+
+const (
+	loopback  = "lo"
+	queryPort = 53
+)
+
+// Zones of connection tracking: the application's queries to the agent, and the agent's queries to servers, may have
+// equal ports and addresses, and must not be taken for each other.
+const (
+	zoneAgent       = 1
+	zoneApplication = 2
+)
+
+// Rules returns what is captured, in IPv4 or IPv6. In a chain the first rule that fits decides.
+func Rules(c Config, v6 bool) ([]Rule, error) {
+	p, err := c.parse()
+	if err != nil || c.Mode == "NONE" {
+		return nil, err
+	}
+	b := &builder{parsed: p, v6: v6}
+	b.source, b.local = own(v6)
+	b.redirects()
+	b.prerouting()
+	b.inboundRules()
+	b.outputRules()
+	b.queries()
+	return b.rules, nil
+}
+
+// builder collects rules.
+type builder struct {
+	*parsed
+	v6            bool
+	source, local netip.Prefix
+	rules         []Rule
+}
+
+func (b *builder) add(chain string, m Match, do Action) {
+	b.rules = append(b.rules, Rule{chain, m, do})
+}
+
+func leave() Action                         { return Action{Verdict: "return"} }
+func jump(chain string) Action              { return Action{Jump: chain} }
+func tcp() Match                            { return Match{Protocol: "tcp"} }
+func tcpTo(port uint16) Match               { return Match{Protocol: "tcp", Port: port} }
+func (b *builder) fits(p netip.Prefix) bool { return p.Addr().Is6() == b.v6 }
+
+func (b *builder) redirects() {
+	b.add(Redirect, tcp(), Action{Port: b.OutboundPort})
+	b.add(InRedirect, tcp(), Action{Port: b.InboundPort})
+}
+
+// prerouting is what arrives.
+func (b *builder) prerouting() {
+	if b.DropInvalid {
+		b.add(Mangle, Match{Protocol: "tcp", Invalid: true}, Action{Verdict: "drop"})
+	}
+	for _, name := range b.leftInterfaces {
+		b.add(Prerouting, Match{In: name}, leave())
+	}
+	for _, name := range b.virtualInterfaces {
+		for _, r := range b.exclude {
+			if b.fits(r) {
+				b.add(Prerouting, Match{In: name, Destination: r}, leave())
+			}
+		}
+		if b.includeAll {
+			b.add(Prerouting, Match{In: name, Protocol: "tcp"}, jump(Redirect))
+		}
+		for _, r := range b.include {
+			if b.fits(r) {
+				b.add(Prerouting, Match{In: name, Protocol: "tcp", Destination: r}, jump(Redirect))
+			}
+		}
+		b.add(Prerouting, Match{In: name}, leave())
+	}
+	b.add(Prerouting, tcp(), jump(Inbound))
+}
+
+// inboundRules say what of that goes to the proxy.
+func (b *builder) inboundRules() {
+	if b.TunnelPort != 0 {
+		b.add(Inbound, tcpTo(b.TunnelPort), leave())
+	}
+	for _, port := range b.inbound {
+		b.add(Inbound, tcpTo(port), jump(InRedirect))
+	}
+	if !b.inboundAll {
+		return
+	}
+	for _, port := range b.excludeInbound {
+		b.add(Inbound, tcpTo(port), leave())
+	}
+	b.add(Inbound, tcp(), jump(InRedirect))
+}
+
+// outputRules are what processes of the pod open.
+func (b *builder) outputRules() {
+	for _, name := range b.leftInterfaces {
+		b.add(Output, Match{Out: name}, leave())
+	}
+	b.add(Output, tcp(), jump(OutputRules))
+	for _, port := range b.excludePorts {
+		b.add(OutputRules, tcpTo(port), leave())
+	}
+	// The proxy hands a connection to its application.
+	b.add(OutputRules, Match{Out: loopback, Source: b.source}, leave())
+	for _, id := range b.uids {
+		b.ownerRules(Match{UID: &id})
+	}
+	for _, id := range b.gids {
+		b.ownerRules(Match{GID: &id})
+	}
+	if b.DNS {
+		b.toServers(OutputRules, tcpTo(queryPort), Action{Port: b.DNSPort})
+	}
+	b.add(OutputRules, Match{Destination: b.local}, leave())
+	for _, r := range b.exclude {
+		if b.fits(r) {
+			b.add(OutputRules, Match{Destination: r}, leave())
+		}
+	}
+	for _, port := range b.includePorts {
+		b.add(OutputRules, tcpTo(port), jump(Redirect))
+	}
+	if b.includeAll {
+		b.add(OutputRules, tcp(), jump(Redirect))
+	}
+	for _, r := range b.include {
+		if b.fits(r) {
+			b.add(OutputRules, Match{Protocol: "tcp", Destination: r}, jump(Redirect))
+		}
+	}
+}
+
+// ownerRules are those for one owner of the proxy's traffic.
+func (b *builder) ownerRules(of Match) {
+	// The proxy calls a service that is its own pod: the connection comes in like any other.
+	call := of
+	call.Out, call.Protocol, call.Destination, call.NotDestination = loopback, "tcp", b.local, true
+	if b.TunnelPort != 0 {
+		call.NotPorts = []uint16{b.TunnelPort}
+	}
+	// A process of the application calls another one of its pod: none of the proxy's business.
+	inside := of
+	inside.Out, inside.NotOwner = loopback, true
+	if b.DNS {
+		call.NotPorts = append(call.NotPorts, queryPort)
+		inside.Protocol, inside.NotPorts = "tcp", []uint16{queryPort}
+	}
+	b.add(OutputRules, call, jump(InRedirect))
+	b.add(OutputRules, inside, leave())
+	b.add(OutputRules, of, leave())
+}
+
+// toServers adds a rule for each server that is asked for names.
+func (b *builder) toServers(chain string, m Match, do Action) {
+	if b.AllDNS {
+		b.add(chain, m, do)
+		return
+	}
+	for _, a := range b.Nameservers {
+		if a.Is6() == b.v6 {
+			m.Destination = netip.PrefixFrom(a, a.BitLen())
+			b.add(chain, m, do)
+		}
+	}
+}
+
+// queries are DNS queries over UDP.
+func (b *builder) queries() {
+	if !b.DNS {
+		return
+	}
+	query := Match{Protocol: "udp", Port: queryPort}
+	var owners []Match
+	for _, id := range b.uids {
+		owners = append(owners, Match{UID: &id})
+	}
+	for _, id := range b.gids {
+		owners = append(owners, Match{GID: &id})
+	}
+	for _, o := range owners {
+		m := query
+		m.UID, m.GID = o.UID, o.GID
+		b.add(Output, m, leave())
+	}
+	b.toServers(Output, query, Action{Port: b.DNSPort})
+	for _, o := range owners {
+		m := query
+		m.UID, m.GID = o.UID, o.GID
+		b.add(RawOutput, m, Action{Zone: zoneAgent})
+		answer := Match{Protocol: "udp", SourcePort: b.DNSPort, UID: o.UID, GID: o.GID}
+		b.add(RawOutput, answer, Action{Zone: zoneApplication})
+	}
+	for _, o := range owners { // what is left is the application's
+		m := query
+		m.UID, m.GID = o.UID, o.GID
+		b.add(RawOutput, m, leave())
+	}
+	b.toServers(RawOutput, query, Action{Zone: zoneApplication})
+	for _, a := range b.servers() {
+		b.add(RawPrerouting, Match{Protocol: "udp", SourcePort: queryPort, Source: a}, Action{Zone: zoneAgent})
+	}
+}
+
+// servers are where answers to the agent's queries come from; one that is not valid stands for everybody.
+func (b *builder) servers() (out []netip.Prefix) {
+	if b.AllDNS {
+		return []netip.Prefix{{}}
+	}
+	for _, a := range b.Nameservers {
+		if a.Is6() == b.v6 {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	mdns "github.com/miekg/dns"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pilotd/pilotd/agent/capture"
+	"github.com/pilotd/pilotd/agent/pod"
+)
+
+// captureFlags are the arguments of the init container.
+type captureFlags struct {
+	capture.Config
+	dryRun, cleanUp, skipApply, validate bool
+	logs                                 logFlags
+}
+
+func captureCommand() *cobra.Command {
+	c := captureFlags{Config: capture.Config{DNSPort: 15053}}
+	cmd := &cobra.Command{
+		Use:     "iptables",
+		Aliases: []string{"nftables", "istio-iptables"},
+		Short:   "Write the rules that send a pod's traffic through its proxy",
+		Long: `Write the rules that send a pod's traffic through its proxy, in the network namespace that it runs in, in place of
+those that it has written before. Arguments are those of Istio's init container. Under each of its names it writes
+rules of nf_tables, by the kernel's own interface: it needs no other program. It needs CAP_NET_ADMIN.`,
+		Args: cobra.NoArgs,
+		// Flags of another release must not keep a pod from starting.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := c.logs.open(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			warnUnknown(cmd.Flags(), os.Args, log)
+			return c.run(cmd, log)
+		},
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *captureFlags) register(f *pflag.FlagSet) {
+	f.Uint16VarP(&c.OutboundPort, "envoy-port", "p", 15001, "the proxy's port for what applications open")
+	f.Uint16VarP(&c.InboundPort, "inbound-capture-port", "z", 15006, "the proxy's port for what arrives")
+	f.Uint16VarP(&c.TunnelPort, "inbound-tunnel-port", "e", 15008, "port that is never captured when it arrives")
+	f.StringVarP(&c.UIDs, "proxy-uid", "u", "1337", "users whose traffic is the proxy's own")
+	f.StringVarP(&c.GIDs, "proxy-gid", "g", "", "groups whose traffic is the proxy's own; called as the users when empty")
+	f.StringVarP(&c.Mode, "istio-inbound-interception-mode", "m", "REDIRECT", "REDIRECT; TPROXY is not supported yet")
+	f.StringVarP(&c.IncludeRanges, "istio-service-cidr", "i", "", "destinations that are captured; * for all")
+	f.StringVarP(&c.ExcludeRanges, "istio-service-exclude-cidr", "x", "", "destinations that are not")
+	f.StringVarP(&c.InboundPorts, "istio-inbound-ports", "b", "", "ports that are captured when something arrives; * for all")
+	f.StringVarP(&c.ExcludeInboundPorts, "istio-local-exclude-ports", "d", "", "ports that are not, where all are")
+	f.StringVarP(&c.IncludePorts, "istio-outbound-ports", "q", "", "ports of destinations that are captured whatever the range")
+	f.StringVarP(&c.ExcludePorts, "istio-local-outbound-ports-exclude", "o", "", "ports of destinations that are not")
+	f.StringVarP(&c.VirtualInterfaces, "kube-virt-interfaces", "k", "",
+		"interfaces whose arriving traffic is treated as what applications open")
+	f.StringVarP(&c.ExcludeInterfaces, "istio-exclude-interfaces", "c", "", "interfaces that are left alone")
+	f.BoolVar(&c.DNS, "redirect-dns", false, "capture DNS queries to the pod's servers (ISTIO_META_DNS_CAPTURE)")
+	f.BoolVar(&c.AllDNS, "capture-all-dns", false, "capture DNS queries to all servers")
+	f.BoolVar(&c.DropInvalid, "drop-invalid", false, "drop packets that belong to no connection (INVALID_DROP)")
+	f.BoolVarP(&c.dryRun, "dry-run", "n", false, "print the rules, as a script for nft, and write none")
+	f.BoolVar(&c.cleanUp, "cleanup-only", false, "take away the rules that it has written before")
+	f.BoolVar(&c.skipApply, "skip-rule-apply", false, "write no rules")
+	f.BoolVar(&c.validate, "run-validation", false, "not supported: an error")
+	for _, name := range []string{"force-apply", "native-nftables"} {
+		f.Bool(name, false, "accepted, without effect: rules are always those of nf_tables, and always replaced")
+	}
+	c.logs.register(f)
+}
+
+func (c *captureFlags) run(cmd *cobra.Command, log *slog.Logger) error {
+	if c.validate {
+		return fmt.Errorf("--run-validation: %w: it does not find out whether others have written rules",
+			capture.ErrUnsupported)
+	}
+	if err := c.environment(); err != nil {
+		return err
+	}
+	switch {
+	case c.cleanUp:
+		if c.dryRun {
+			c.Mode = "NONE"
+			return c.print(cmd)
+		}
+		return capture.Remove(c.IPv6)
+	case c.dryRun:
+		return c.print(cmd)
+	case c.skipApply:
+		log.Info("no rules are written", "flag", "--skip-rule-apply")
+		return nil
+	}
+	if err := capture.Apply(c.Config); err != nil {
+		return err
+	}
+	log.Info("traffic is captured", "outbound", c.IncludeRanges, "inbound", c.InboundPorts, "dns", c.DNS, "ipv6", c.IPv6)
+	return nil
+}
+
+func (c *captureFlags) print(cmd *cobra.Command) error {
+	text, err := capture.Text(c.Config)
+	if err == nil {
+		_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+	}
+	return err
+}
+
+// environment reads what the container's environment says, and what the pod's network is like.
+func (c *captureFlags) environment() error {
+	e := pod.NewEnv(os.Environ())
+	c.DNS = c.DNS || e.Bool("ISTIO_META_DNS_CAPTURE", false)
+	c.DropInvalid = c.DropInvalid || e.Bool("INVALID_DROP", false)
+	for _, name := range []string{"ISTIO_OUTBOUND_OWNER_GROUPS", "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"} {
+		if v := e.Text(name, ""); v != "" && v != "*" {
+			return fmt.Errorf("environment variable %s=%q: %w", name, v, capture.ErrUnsupported)
+		}
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	c.IPv6 = slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.To4() == nil && n.IP.IsGlobalUnicast()
+	})
+	if c.DNS && !c.AllDNS {
+		if c.Nameservers, err = nameservers("/etc/resolv.conf"); err != nil {
+			return err
+		}
+	}
+	return e.Err()
+}
+
+func nameservers(path string) (out []netip.Addr, err error) {
+	config, err := mdns.ClientConfigFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("the pod's servers of names: %w", err)
+	}
+	for _, text := range config.Servers {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: nameserver %q: want an address", path, text)
+		}
+		out = append(out, a.Unmap().WithZone(""))
+	}
+	return out, nil
+}
+
+// warnUnknown tells of flags that are not known.
+func warnUnknown(f *pflag.FlagSet, args []string, log *slog.Logger) {
+	for _, a := range args {
+		name, long := strings.CutPrefix(a, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if long && name != "" && f.Lookup(name) == nil {
+			log.Warn("flag is not known here and has no effect", "flag", "--"+name)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run runs a command and returns what it prints.
+func run(args ...string) (string, error) {
+	var out bytes.Buffer
+	root := rootCommand()
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(args)
+	err := root.Execute()
+	return out.String(), err
+}
+
+// TestInjectedArguments has the arguments of each init container that injection writes print rules, but for what is
+// refused by its name.
+func TestInjectedArguments(t *testing.T) {
+	files, err := filepath.Glob("../../inject/testdata/pods/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no pods", err)
+	}
+	tried := 0
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := corev1.Pod{}
+		if err := yaml.Unmarshal(archive.Files[1].Data, &pod); err != nil {
+			t.Fatal(file, err)
+		}
+		for _, c := range pod.Spec.InitContainers {
+			if c.Name != "istio-init" && c.Name != "istio-validation" {
+				continue
+			}
+			tried++
+			refused := ""
+			switch args := strings.Join(c.Args, " "); {
+			case strings.Contains(args, "TPROXY"):
+				refused = "TPROXY"
+			case strings.Contains(args, "--run-validation"):
+				refused = "--run-validation"
+			}
+			out, err := run(append(c.Args, "--dry-run")...)
+			if refused != "" {
+				if err == nil || !strings.Contains(err.Error(), refused) {
+					t.Error(file, c.Args, err)
+				}
+			} else if err != nil || !strings.Contains(out, "redirect to :15006") || strings.Contains(out, "has no effect") {
+				t.Error(file, c.Args, err, out)
+			}
+		}
+	}
+	if tried < 10 {
+		t.Error("tried", tried)
+	}
+}
+
+// Bad arguments are refused, and so is an environment that cannot be followed.
+func TestRefused(t *testing.T) {
+	for want, args := range map[string][]string{
+		"sidecar or router": {"proxy", "ingress"}, "log_output_level": {"proxy", "sidecar", "--log_output_level=default:loud"},
+		"outbound ranges": {"nftables", "-i", "x", "-n"}, "invalid argument": {"iptables", "-p", "70000"},
+	} {
+		if out, err := run(args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Error(want, out, err)
+		}
+	}
+	t.Setenv("ISTIO_OUTBOUND_OWNER_GROUPS", "java")
+	if _, err := run("iptables", "-n"); err == nil || !strings.Contains(err.Error(), "OWNER_GROUPS") {
+		t.Error(err)
+	}
+	if err := os.Unsetenv("ISTIO_OUTBOUND_OWNER_GROUPS"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run("iptables", "--cleanup-only", "-n"); err != nil || strings.Contains(out, "chain") {
+		t.Error(out, err)
+	}
+}
