@@ -67,7 +67,7 @@ func (t *turn) step(typ xdstype.Type, desired Desired) {
 	}
 	for t.to(typ, goal, t.row(typ).Removal == xdstype.Last || goal.Final) {
 		st.at = desired
-		if !t.idle(typ) {
+		if !t.about(typ).idle() {
 			return
 		}
 		goal = t.goal(typ, desired)
@@ -83,7 +83,7 @@ func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 	if r == nil || resources == nil || resources.Final {
 		return resources
 	}
-	t.settle(typ, resources)
+	t.about(typ).settle(resources)
 	r.view = t.differ.mask(t.kind(typ), resources, r.holds, r.view)
 	return r.view.is
 }

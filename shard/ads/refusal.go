@@ -85,17 +85,25 @@ type suspect struct {
 	origins []any // of one that is noted
 }
 
+// inquiry is a turn that is about what the client refuses of one type.
+type inquiry struct {
+	*turn
+	typ xdstype.Type
+}
+
+func (t *turn) about(typ xdstype.Type) inquiry { return inquiry{t, typ} }
+
 // refused takes the NACK of f. It corrects the response: what is bad goes back to the last good version, or away; all
 // else is sent again, so that after the ACK of the correction the client has what its versions say.
-func (t *turn) refused(typ xdstype.Type, f flight, message string) {
-	st := &t.types[typ]
-	if t.row(typ).Source == xdstype.FromIdentity {
+func (q inquiry) refused(f flight, message string) {
+	st := &q.types[q.typ]
+	if q.row(q.typ).Source == xdstype.FromIdentity {
 		message = discreet(message)
 	}
-	st.log.refused(f.batch, t.now, message)
+	st.log.refused(f.batch, q.now, message)
 	if !st.doubt {
 		st.doubt = true
-		t.emit(Effect{Kind: Doubtful, Type: typ})
+		q.emit(Effect{Kind: Doubtful, Type: q.typ})
 	}
 	if st.refusal == nil {
 		st.refusal = &refusal{units: map[string][]*suspect{}, dirty: map[string]struct{}{}}
@@ -103,31 +111,31 @@ func (t *turn) refused(typ xdstype.Type, f flight, message string) {
 	r := st.refusal
 	r.streak++
 	r.message = message[:min(len(message), maxRecorded)]
-	suspects, explained := t.suspects(typ, f)
-	if r.count+len(suspects) > maxOwnSuspects || !t.differ.verdicts.room(len(suspects)) {
-		t.emit(Effect{Kind: Refused, Type: typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: r.message})
+	suspects, explained := q.suspects(f)
+	if r.count+len(suspects) > maxOwnSuspects || !q.differ.verdicts.room(len(suspects)) {
+		q.emit(Effect{Kind: Refused, Type: q.typ, TypeURL: f.batch.TypeURL, Batch: f.batch, Message: r.message})
 		return // there is no room for a search: the client is sent something only when it changes
 	}
-	t.report(typ, f.batch, t.attribute(typ, f, suspects, explained), r.message)
+	q.report(f.batch, q.attribute(f, suspects, explained), r.message)
 	if r.streak <= maxRefusals {
-		t.correct(typ, f.batch)
+		q.correct(f.batch)
 	}
 }
 
 // attribute decides what a refusal says about suspects. explained tells that the response had something that was found
 // to be bad since. It returns what it finds to be bad.
-func (t *turn) attribute(typ xdstype.Type, f flight, suspects []*suspect, explained bool) []*suspect {
-	r := t.types[typ].refusal
+func (q inquiry) attribute(f flight, suspects []*suspect, explained bool) []*suspect {
+	r := q.types[q.typ].refusal
 	if r.streak >= maxRefusals {
-		return t.giveUp(typ, suspects)
+		return q.giveUp(suspects)
 	}
-	groups, byText := t.named(typ, r.message, f.batch, suspects)
+	groups, byText := q.named(r.message, f.batch, suspects)
 	if !byText {
 		groups = []*group{{items: suspects, bad: true}}
 	}
 	var known []*suspect
 	if !r.searching() { // else what other Sessions found is being tried, or did not help
-		known = t.known(typ, groups, byText)
+		known = q.known(groups, byText)
 	}
 	switch {
 	case !byText && explained:
@@ -136,7 +144,7 @@ func (t *turn) attribute(typ xdstype.Type, f flight, suspects []*suspect, explai
 		r.suspend()
 		r.own = r.own && len(r.hearsay) > 0
 		for _, s := range known {
-			t.condemn(typ, s)
+			q.condemn(s)
 		}
 		r.hearsay = append(r.hearsay, known...)
 		if byText {
@@ -150,23 +158,23 @@ func (t *turn) attribute(typ xdstype.Type, f flight, suspects []*suspect, explai
 		r.suspend()
 		r.push(groups...)
 	}
-	return append(known, t.next(typ)...)
+	return append(known, q.next()...)
 }
 
 // report tells of a refusal, and of what is found.
-func (t *turn) report(typ xdstype.Type, batch *Batch, found []*suspect, message string) {
-	e := Effect{Kind: Refused, Type: typ, TypeURL: t.row(typ).URL, Batch: batch, Message: message}
+func (q inquiry) report(batch *Batch, found []*suspect, message string) {
+	e := Effect{Kind: Refused, Type: q.typ, TypeURL: q.row(q.typ).URL, Batch: batch, Message: message}
 	for _, s := range found {
 		if n := len(e.Names); n == 0 || e.Names[n-1] != s.name {
 			e.Names = append(e.Names, s.name)
 		}
 		e.Parts = append(e.Parts, s.part)
 		if s.noted {
-			e.Offences = append(e.Offences, s.offence(typ))
+			e.Offences = append(e.Offences, s.offence(q.typ))
 		}
 		s.entry = nil
 	}
-	t.emit(e)
+	q.emit(e)
 }
 
 func (s *suspect) culprit(typ xdstype.Type) Culprit {
@@ -201,22 +209,22 @@ func appendKey(origins []any, key any) []any {
 }
 
 // correct has all of a refused response sent again, as it should be now. What it changed, the client does not have.
-func (t *turn) correct(typ xdstype.Type, batch *Batch) {
-	st := &t.types[typ]
+func (q inquiry) correct(batch *Batch) {
+	st := &q.types[q.typ]
 	undo := make([]chunked.Edit[*encodecache.Entry], 0, len(batch.about()))
 	for _, it := range batch.about() {
 		old := st.accepted.get(it.name)
 		undo = append(undo, chunked.Edit[*encodecache.Entry]{Key: it.name, Value: old, Delete: old == nil})
 	}
 	st.have = batch.undone(st.have, st.accepted, undo)
-	st.sum = t.sumOf(typ)
-	st.force = t.differ.union(st.force, batch.every(t.differ.table))
+	st.sum = q.sumOf(q.typ)
+	st.force = q.differ.union(st.force, batch.every(q.differ.table))
 }
 
 // suspects returns the resources of a response that may be the reason why it was refused; of one that is searched
 // already, the parts. explained tells that something else in it, which was sent before it was found, is the reason.
-func (t *turn) suspects(typ xdstype.Type, f flight) (out []*suspect, explained bool) {
-	st := &t.types[typ]
+func (q inquiry) suspects(f flight) (out []*suspect, explained bool) {
+	st := &q.types[q.typ]
 	for _, it := range f.batch.about() {
 		if it.new == nil || f.to.get(it.name) == nil { // it goes, or it is the fallback for what does not exist
 			continue
@@ -230,7 +238,7 @@ func (t *turn) suspects(typ xdstype.Type, f flight) (out []*suspect, explained b
 		}
 		if units := st.refusal.units[it.name]; len(units) > 0 {
 			if slices.ContainsFunc(units, (*suspect).isPart) {
-				if parts, held := st.refusal.divide(t.kind(typ), s); held || len(parts) > 0 {
+				if parts, held := st.refusal.divide(q.kind(q.typ), s); held || len(parts) > 0 {
 					out, explained = append(out, parts...), explained || held
 					continue
 				}
@@ -242,7 +250,7 @@ func (t *turn) suspects(typ xdstype.Type, f flight) (out []*suspect, explained b
 		}
 		out = append(out, s)
 	}
-	return out, explained || t.row(typ).Complete && !t.opts.Delta && st.refusal.condemnedIn(t.kind(typ), f.to)
+	return out, explained || q.row(q.typ).Complete && !q.opts.Delta && st.refusal.condemnedIn(q.kind(q.typ), f.to)
 }
 
 // condemnedIn reports whether something is there that is to be held back: it was sent before it was found. A response
@@ -318,8 +326,8 @@ func (r *refusal) divide(k kind, s *suspect) (out []*suspect, held bool) {
 
 // named returns the suspects that the text of an error accuses, a group for each resource, those that have parts first.
 // any tells whether it accuses anything, be it something that was found before.
-func (t *turn) named(typ xdstype.Type, message string, batch *Batch, suspects []*suspect) (groups []*group, any bool) {
-	names := accused(t.row(typ), message, func(name string) bool { return batch.entry(name) != nil })
+func (q inquiry) named(message string, batch *Batch, suspects []*suspect) (groups []*group, any bool) {
+	names := accused(q.row(q.typ), message, func(name string) bool { return batch.entry(name) != nil })
 	if len(names) == 0 {
 		return nil, false
 	}
@@ -331,11 +339,11 @@ func (t *turn) named(typ xdstype.Type, message string, batch *Batch, suspects []
 	for _, name := range names {
 		items := byName[name]
 		delete(byName, name)
-		if len(items) == 0 && !t.types[typ].refusal.worsen(name) { // something that the client had accepted before
+		if len(items) == 0 && !q.types[q.typ].refusal.worsen(name) { // something that the client had accepted before
 			e := batch.entry(name)
 			items = []*suspect{{name: name, whole: true, refused: e.Sum(), entry: e}}
 		}
-		if len(items) == 1 && partsOf(t.kind(typ), items[0].entry) == nil {
+		if len(items) == 1 && partsOf(q.kind(q.typ), items[0].entry) == nil {
 			leaves = append(leaves, &group{items: items, bad: true})
 		} else if len(items) > 0 {
 			groups = append(groups, &group{items: items, bad: true})
@@ -359,22 +367,22 @@ func (r *refusal) worsen(name string) (ok bool) {
 
 // known returns those suspects that other clients have refused, and takes their groups away. What the text accuses and
 // has no parts needs no other's word.
-func (t *turn) known(typ xdstype.Type, groups []*group, byText bool) (out []*suspect) {
-	r := t.types[typ].refusal
+func (q inquiry) known(groups []*group, byText bool) (out []*suspect) {
+	r := q.types[q.typ].refusal
 	for _, g := range groups {
 		n := len(out)
 		var name string
 		var culprits []Culprit
 		for i, s := range g.items {
 			if i == 0 || s.name != name {
-				name, culprits = s.name, t.differ.verdicts.known(typ, s.name)
+				name, culprits = s.name, q.differ.verdicts.known(q.typ, s.name)
 			}
-			if len(culprits) == 0 || byText && len(g.items) == 1 && partsOf(t.kind(typ), s.entry) == nil {
+			if len(culprits) == 0 || byText && len(g.items) == 1 && partsOf(q.kind(q.typ), s.entry) == nil {
 				continue
 			}
-			parts, _ := r.divide(t.kind(typ), s)
+			parts, _ := r.divide(q.kind(q.typ), s)
 			for _, p := range append(parts, s) {
-				if slices.Contains(culprits, p.culprit(typ)) {
+				if slices.Contains(culprits, p.culprit(q.typ)) {
 					out = append(out, p)
 				}
 			}

@@ -25,7 +25,7 @@ func (t *turn) reply(typ xdstype.Type, r *Request) bool {
 		st.flights = nil
 	}
 	if r.Error != nil {
-		t.refused(typ, f, r.Error.GetMessage())
+		t.about(typ).refused(f, r.Error.GetMessage())
 		return true
 	}
 	t.accepted(typ, f)
@@ -41,7 +41,7 @@ func (t *turn) reply(typ xdstype.Type, r *Request) bool {
 func (t *turn) accepted(typ xdstype.Type, f flight) {
 	st := &t.types[typ]
 	st.accepted = f.to
-	t.retry(typ, f)
+	t.about(typ).retry(f)
 	st.log.acked(f.batch, t.now, st.refusal.held() == nil)
 	if st.doubt && len(st.flights) == 0 && st.force == nil {
 		st.doubt = false

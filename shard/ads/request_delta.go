@@ -1,39 +1,36 @@
 package ads
 
-import "github.com/pilotd/pilotd/xdstype"
-
 // wildcard is the name that subscribes to all resources of a type.
 const wildcard = "*"
 
-// delta is a Delta request: an answer to a response if it has a nonce, and in any case what it changes of the
-// subscription.
-func (t *turn) delta(typ xdstype.Type, r *Request) {
-	st := &t.types[typ]
+// delta takes a Delta request: it answers a response if it has a nonce, and may change the subscription in any case.
+func (q intake) delta(r *Request) {
+	st := &q.types[q.typ]
 	if !st.watched {
-		t.watch(typ, r)
+		q.watch(r)
 		st.initial = r.Initial
-		st.sub = t.subscribed(Subscription{All: r.Subscribe == nil}, r)
-		if t.within(typ) {
-			t.pump()
+		st.sub = q.subscribed(Subscription{All: r.Subscribe == nil}, r)
+		if q.within() {
+			q.pump()
 		}
 		return
 	}
-	if r.Nonce != "" && !t.reply(typ, r) {
-		t.emit(Effect{Kind: Expired, Type: typ, TypeURL: r.TypeURL})
+	if r.Nonce != "" && !q.reply(q.typ, r) {
+		q.emit(Effect{Kind: Expired, Type: q.typ, TypeURL: r.TypeURL})
 	}
 	if r.Subscribe != nil || r.Unsubscribe != nil {
-		t.amend(typ, r)
+		q.amend(r)
 	}
-	if t.within(typ) {
-		t.pump()
+	if q.within() {
+		q.pump()
 	}
 }
 
-// subscribed is sub with what r subscribes to and unsubscribes from.
-func (t *turn) subscribed(sub Subscription, r *Request) Subscription {
-	table := t.differ.table
+// subscribed returns sub with what r subscribes to and unsubscribes from.
+func (q intake) subscribed(sub Subscription, r *Request) Subscription {
+	table := q.differ.table
 	sub.All = (sub.All || r.Subscribe.Contains(wildcard)) && !r.Unsubscribe.Contains(wildcard)
-	sub.Names = table.Minus(t.differ.union(sub.Names, table.proper(r.Subscribe)), r.Unsubscribe)
+	sub.Names = table.Minus(q.differ.union(sub.Names, table.proper(r.Subscribe)), r.Unsubscribe)
 	return sub
 }
 
@@ -47,10 +44,10 @@ func (t *NamesTable) proper(n *Names) *Names {
 
 // amend changes a Delta subscription. A name that is subscribed to is sent, also when it was so before; one that is
 // unsubscribed from while the wildcard still covers it is sent too, so that the client knows what it has.
-func (t *turn) amend(typ xdstype.Type, r *Request) {
-	st := &t.types[typ]
+func (q intake) amend(r *Request) {
+	st := &q.types[q.typ]
 	old := st.sub
-	st.sub = t.subscribed(old, r)
+	st.sub = q.subscribed(old, r)
 	if st.sub.All && r.Subscribe.Contains(wildcard) && !st.first {
 		st.have, st.force = nil, nil
 		return
@@ -58,9 +55,9 @@ func (t *turn) amend(typ xdstype.Type, r *Request) {
 	send := r.Subscribe
 	switch {
 	case !st.sub.All:
-		send = t.differ.table.Minus(send, r.Unsubscribe)
+		send = q.differ.table.Minus(send, r.Unsubscribe)
 	case old.All:
-		send = t.differ.union(send, r.Unsubscribe)
+		send = q.differ.union(send, r.Unsubscribe)
 	}
-	st.force = t.differ.union(st.force, t.differ.table.proper(send))
+	st.force = q.differ.union(st.force, q.differ.table.proper(send))
 }

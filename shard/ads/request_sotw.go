@@ -6,61 +6,67 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// sotw is a State-of-the-World request.
-func (t *turn) sotw(typ xdstype.Type, r *Request) {
-	st := &t.types[typ]
+// intake is a turn that is about a request of one type.
+type intake struct {
+	*turn
+	typ xdstype.Type
+}
+
+// sotw takes a State-of-the-World request.
+func (q intake) sotw(r *Request) {
+	st := &q.types[q.typ]
 	if !st.watched {
-		t.watch(typ, r)
+		q.watch(r)
 		st.version = r.Version
 		st.named = r.Names != nil
-		st.sub = t.listed(typ, r.Names)
-		if t.within(typ) {
-			t.pump()
+		st.sub = q.listed(r.Names)
+		if q.within() {
+			q.pump()
 		}
 		return
 	}
 	if !st.first && r.Nonce != st.log.nonce() {
 		// About an older response: of one that was sent when the credit came back by time it still tells whether it was
 		// taken. What else it says is repeated in the answer to the newest.
-		if !t.reply(typ, r) {
-			t.emit(Effect{Kind: Expired, Type: typ, TypeURL: r.TypeURL})
+		if !q.reply(q.typ, r) {
+			q.emit(Effect{Kind: Expired, Type: q.typ, TypeURL: r.TypeURL})
 		}
-		t.pump()
+		q.pump()
 		return
 	}
-	t.reply(typ, r)
+	q.reply(q.typ, r)
 	st.named = st.named || r.Names != nil
-	t.resubscribe(typ, t.listed(typ, r.Names))
-	if t.within(typ) {
-		t.pump()
+	q.resubscribe(q.listed(r.Names))
+	if q.within() {
+		q.pump()
 	}
 }
 
 // watch notes the first request of a type.
-func (t *turn) watch(typ xdstype.Type, r *Request) {
-	st := &t.types[typ]
+func (q intake) watch(r *Request) {
+	st := &q.types[q.typ]
 	st.watched, st.first = true, true
 	st.doubt = st.doubt || r.Error != nil
-	if warmed := t.row(typ).Warms; warmed != xdstype.None && !t.types[warmed].watched {
+	if warmed := q.row(q.typ).Warms; warmed != xdstype.None && !q.types[warmed].watched {
 		st.full = true // a cluster is warming (protocol.md 1)
 	}
-	if t.row(typ).OnDemand {
-		t.emit(Effect{Kind: Wanted, Type: typ, TypeURL: r.TypeURL})
+	if q.row(q.typ).OnDemand {
+		q.emit(Effect{Kind: Wanted, Type: q.typ, TypeURL: r.TypeURL})
 	}
 }
 
 // listed returns what a list of names subscribes to: an empty one to all, of a type that allows that, while the stream
 // never named any; one with the wildcard among them to all in any case.
-func (t *turn) listed(typ xdstype.Type, names *Names) Subscription {
+func (q intake) listed(names *Names) Subscription {
 	if names == nil {
-		return Subscription{All: !t.types[typ].named && t.row(typ).Wildcard}
+		return Subscription{All: !q.types[q.typ].named && q.row(q.typ).Wildcard}
 	}
-	return Subscription{All: names.Contains(wildcard), Names: t.differ.table.proper(names)}
+	return Subscription{All: names.Contains(wildcard), Names: q.differ.table.proper(names)}
 }
 
 // resubscribe replaces a subscription: what it adds is to be sent.
-func (t *turn) resubscribe(typ xdstype.Type, sub Subscription) {
-	st := &t.types[typ]
+func (q intake) resubscribe(sub Subscription) {
+	st := &q.types[q.typ]
 	if sub == st.sub {
 		return
 	}
@@ -75,9 +81,9 @@ func (t *turn) resubscribe(typ xdstype.Type, sub Subscription) {
 	case old.All:
 		st.force = sub.Names
 	default:
-		st.force = t.differ.union(st.force, t.differ.table.Minus(sub.Names, old.Names))
+		st.force = q.differ.union(st.force, q.differ.table.Minus(sub.Names, old.Names))
 	}
-	t.resum(typ, old)
+	q.resum(q.typ, old)
 }
 
 // resum brings the digest of what the client has to a new subscription.
@@ -116,27 +122,27 @@ const (
 	spareShare = 4
 )
 
-// within ends a stream that subscribes to too much; false is that it did.
-func (t *turn) within(typ xdstype.Type) bool {
-	names, err := t.types[typ].sub.Names, error(nil)
+// within reports whether a stream subscribes to no more than it may. It ends one that subscribes to more.
+func (q intake) within() bool {
+	names, err := q.types[q.typ].sub.Names, error(nil)
 	bytes, fresh := 0, 0
-	for i := range t.types {
-		bytes += t.types[i].sub.Names.Bytes()
-		fresh += t.types[i].sub.Names.fresh()
+	for i := range q.types {
+		bytes += q.types[i].sub.Names.Bytes()
+		fresh += q.types[i].sub.Names.fresh()
 	}
 	switch {
-	case t.opts.MaxNames > 0 && names.Len() > t.opts.MaxNames:
+	case q.opts.MaxNames > 0 && names.Len() > q.opts.MaxNames:
 		err = ErrTooManyNames
-	case t.opts.MaxNameBytes > 0 && bytes > t.opts.MaxNameBytes:
-		err = fmt.Errorf("%w: %d, the limit is %d", ErrTooManyBytes, bytes, t.opts.MaxNameBytes)
-	case fresh > 0 && bytes > fairBytes && !t.differ.table.hasRoom(spareShare*fresh):
+	case q.opts.MaxNameBytes > 0 && bytes > q.opts.MaxNameBytes:
+		err = fmt.Errorf("%w: %d, the limit is %d", ErrTooManyBytes, bytes, q.opts.MaxNameBytes)
+	case fresh > 0 && bytes > fairBytes && !q.differ.table.hasRoom(spareShare*fresh):
 		err = fmt.Errorf("%w: this one names %d", ErrAllTooManyBytes, bytes)
 	default:
-		for i := range t.types {
-			t.types[i].sub.Names.admit()
+		for i := range q.types {
+			q.types[i].sub.Names.admit()
 		}
 		return true
 	}
-	t.emit(Effect{Kind: Exceeded, Type: typ, Err: err})
+	q.emit(Effect{Kind: Exceeded, Type: q.typ, Err: err})
 	return false
 }

@@ -3,7 +3,6 @@ package ads
 import (
 	"slices"
 
-	"github.com/pilotd/pilotd/xdstype"
 )
 
 // This file is the search for what a client refuses: which suspects are tried next.
@@ -41,19 +40,19 @@ func (r *refusal) suspend() {
 }
 
 // search goes on to the next trial, and reports what it finds to be bad on the way.
-func (t *turn) search(typ xdstype.Type) {
-	if bad := t.next(typ); len(bad) > 0 {
-		t.report(typ, nil, bad, t.types[typ].refusal.message)
+func (q inquiry) search() {
+	if bad := q.next(); len(bad) > 0 {
+		q.report(nil, bad, q.types[q.typ].refusal.message)
 	}
 }
 
 // next goes on to the next trial. It returns what it finds to be bad on the way.
-func (t *turn) next(typ xdstype.Type) (bad []*suspect) {
-	st := &t.types[typ]
+func (q inquiry) next() (bad []*suspect) {
+	st := &q.types[q.typ]
 	r := st.refusal
-	bad = t.choose(typ)
+	bad = q.choose()
 	r.own = r.own || len(bad) > 0
-	r.asOf = t.sends
+	r.asOf = q.sends
 	names := make([]string, 0, len(r.trial))
 	for _, s := range r.trial {
 		s.state, s.in = tried, nil
@@ -62,13 +61,13 @@ func (t *turn) next(typ xdstype.Type) (bad []*suspect) {
 			names = append(names, s.name)
 		}
 	}
-	st.force = t.differ.union(st.force, t.differ.table.Of(names))
+	st.force = q.differ.union(st.force, q.differ.table.Of(names))
 	return bad
 }
 
 // choose takes the next group for trial, or half of it if the group is known to be bad.
-func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
-	r := t.types[typ].refusal
+func (q inquiry) choose() (bad []*suspect) {
+	r := q.types[q.typ].refusal
 	r.trial, r.split = nil, false
 	for len(r.groups) > 0 {
 		g := r.groups[len(r.groups)-1]
@@ -82,15 +81,15 @@ func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
 			return bad
 		case len(g.items) == 1:
 			s := g.items[0]
-			if parts, held := r.divide(t.kind(typ), s); (held || len(parts) > 0) && !t.indivisible(typ, s) {
-				t.acquit(typ, s, true) // its parts are suspects instead
+			if parts, held := r.divide(q.kind(q.typ), s); (held || len(parts) > 0) && !q.indivisible(s) {
+				q.acquit(s, true) // its parts are suspects instead
 				if s.leave {
 					r.left = append(r.left, s.name)
 				}
 				r.push(&group{items: parts, bad: true})
 				continue
 			}
-			t.condemn(typ, s)
+			q.condemn(s)
 			bad = append(bad, s)
 			continue
 		}
@@ -104,8 +103,8 @@ func (t *turn) choose(typ xdstype.Type) (bad []*suspect) {
 
 // indivisible reports whether nothing useful would be left of a resource without what is suspected while the client has
 // an older version: then the client keeps that.
-func (t *turn) indivisible(typ xdstype.Type, s *suspect) bool {
-	return s.leave && t.row(typ).Parts.Needed && len(fragmentsOf(t.kind(typ), s.entry)) == 2
+func (q inquiry) indivisible(s *suspect) bool {
+	return s.leave && q.row(q.typ).Parts.Needed && len(fragmentsOf(q.kind(q.typ), s.entry)) == 2
 }
 
 // refresh takes out suspects that are gone. The group then is no longer known to be bad, for none of the others may be
@@ -117,16 +116,16 @@ func (g *group) refresh() {
 }
 
 // condemn holds a suspect back until its content changes, and lets other Sessions know.
-func (t *turn) condemn(typ xdstype.Type, s *suspect) {
-	r := t.types[typ].refusal
+func (q inquiry) condemn(s *suspect) {
+	r := q.types[q.typ].refusal
 	if s.in == nil {
 		r.enter(&group{items: []*suspect{s}})
 	}
 	s.state, s.in = condemned, nil
 	r.dirty[s.name] = struct{}{}
-	s.mine, s.noted = t.differ.verdicts.reach(s.culprit(typ), s.entry, s.fragment, t.own < maxOwnVerdicts)
+	s.mine, s.noted = q.differ.verdicts.reach(s.culprit(q.typ), s.entry, s.fragment, q.own < maxOwnVerdicts)
 	if s.mine {
-		t.own++
+		q.own++
 	}
 	if s.noted {
 		s.trace()
@@ -134,8 +133,8 @@ func (t *turn) condemn(typ xdstype.Type, s *suspect) {
 }
 
 // giveUp holds back all suspects that are not decided about. It adds no verdict, so that no other Session learns of it.
-func (t *turn) giveUp(typ xdstype.Type, suspects []*suspect) []*suspect {
-	r := t.types[typ].refusal
+func (q inquiry) giveUp(suspects []*suspect) []*suspect {
+	r := q.types[q.typ].refusal
 	r.suspend()
 	r.push(&group{items: suspects})
 	var all []*suspect
@@ -152,8 +151,8 @@ func (t *turn) giveUp(typ xdstype.Type, suspects []*suspect) []*suspect {
 }
 
 // retry goes on with a search after the ACK of f.
-func (t *turn) retry(typ xdstype.Type, f flight) {
-	r := t.types[typ].refusal
+func (q inquiry) retry(f flight) {
+	r := q.types[q.typ].refusal
 	if r == nil {
 		return
 	}
@@ -162,21 +161,21 @@ func (t *turn) retry(typ xdstype.Type, f flight) {
 		if f.seq <= r.asOf {
 			return
 		}
-		t.conclude(typ, f)
-		t.search(typ)
+		q.conclude(f)
+		q.search()
 	}
 	if !r.searching() {
-		t.doubtHearsay(typ)
+		q.doubtHearsay()
 	}
 }
 
 // conclude decides what the ACK of f says about the trial.
-func (t *turn) conclude(typ xdstype.Type, f flight) {
-	r := t.types[typ].refusal
-	whole := f.has(t.kind(typ), r.trial)
+func (q inquiry) conclude(f flight) {
+	r := q.types[q.typ].refusal
+	whole := f.has(q.kind(q.typ), r.trial)
 	for _, s := range r.trial {
 		if s.state == tried {
-			t.acquit(typ, s, false)
+			q.acquit(s, false)
 		}
 	}
 	if n := len(r.groups); r.split && whole && n > 0 && !slices.ContainsFunc(r.groups[n-1].items,
@@ -187,14 +186,14 @@ func (t *turn) conclude(typ xdstype.Type, f flight) {
 
 // idle goes on with a search for which no response is on its way, because what is to be tried cannot be sent now. It
 // reports whether it did.
-func (t *turn) idle(typ xdstype.Type) bool {
-	st := &t.types[typ]
+func (q inquiry) idle() bool {
+	st := &q.types[q.typ]
 	if r := st.refusal; r == nil || !r.searching() || len(st.flights) > 0 || st.blocked {
 		return false
 	}
 	st.refusal.split = false
-	t.conclude(typ, flight{})
-	t.search(typ)
+	q.conclude(flight{})
+	q.search()
 	return true
 }
 
@@ -230,8 +229,8 @@ func (f *flight) has(k kind, trial []*suspect) bool {
 // doubtHearsay tries what is held back only because of what other Sessions found, once the search is over. One thing
 // need not be tried: if it was all that was known to be bad in the response, and the client accepted the response
 // without it, it explains the refusal.
-func (t *turn) doubtHearsay(typ xdstype.Type) {
-	r := t.types[typ].refusal
+func (q inquiry) doubtHearsay() {
+	r := q.types[q.typ].refusal
 	again := slices.DeleteFunc(r.hearsay, func(s *suspect) bool { return s.state != condemned })
 	sure := len(again) < 2 && !r.own
 	r.hearsay, r.own = nil, false
@@ -239,19 +238,19 @@ func (t *turn) doubtHearsay(typ xdstype.Type) {
 		return
 	}
 	for _, s := range again {
-		t.unsay(typ, s)
+		q.unsay(s)
 	}
 	r.push(&group{items: again})
-	t.search(typ)
+	q.search()
 }
 
 // unsay takes back what this Session said about s, which is to be tried.
-func (t *turn) unsay(typ xdstype.Type, s *suspect) {
+func (q inquiry) unsay(s *suspect) {
 	if s.mine {
-		t.own--
+		q.own--
 	}
-	if s.noted && t.differ.verdicts.release(s.culprit(typ), false) {
-		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: t.row(typ).URL, Offences: []Offence{s.offence(typ)}})
+	if s.noted && q.differ.verdicts.release(s.culprit(q.typ), false) {
+		q.emit(Effect{Kind: Healed, Type: q.typ, TypeURL: q.row(q.typ).URL, Offences: []Offence{s.offence(q.typ)}})
 	}
 	s.noted, s.mine = false, false
 }

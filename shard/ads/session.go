@@ -195,9 +195,9 @@ func (s *Session) Receive(now time.Time, b *Differ, r *Request) []Effect {
 	case !served:
 		t.unserved(r)
 	case s.opts.Delta:
-		t.delta(typ, r)
+		intake{t, typ}.delta(r)
 	default:
-		t.sotw(typ, r)
+		intake{t, typ}.sotw(r)
 	}
 	return t.effects()
 }
@@ -296,7 +296,7 @@ func (s *Session) End(b *Differ) []Effect {
 		var healed []Offence
 		for _, units := range r.units {
 			for _, u := range units {
-				healed = append(healed, t.acquit(typ, u, false)...)
+				healed = append(healed, t.about(typ).acquit(u, false)...)
 			}
 		}
 		b.verdicts.charge(-r.paid)

@@ -6,21 +6,20 @@ import (
 
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
-	"github.com/pilotd/pilotd/xdstype"
 )
 
 // This file keeps what is held back in step with what the client should have.
 
 // settle works out what of resources is held back now. What has changed since the client refused it is sent again; what
 // the client no longer subscribes to is forgotten.
-func (t *turn) settle(typ xdstype.Type, resources *Resources) {
-	st := &t.types[typ]
+func (q inquiry) settle(resources *Resources) {
+	st := &q.types[q.typ]
 	r := st.refusal
 	if r == nil || r.count == 0 && r.holds == nil {
 		return
 	}
 	var healed []Offence
-	look := func(name string) { healed = append(healed, t.settleOne(typ, name, resources)...) }
+	look := func(name string) { healed = append(healed, q.settleOne(name, resources)...) }
 	switch {
 	case r.seen == nil || r.sub != st.sub:
 		for name := range r.units {
@@ -33,28 +32,28 @@ func (t *turn) settle(typ xdstype.Type, resources *Resources) {
 		look(name)
 	}
 	r.seen, r.sub = resources, st.sub
-	st.force = t.differ.union(st.force, t.differ.table.Of(r.left))
+	st.force = q.differ.union(st.force, q.differ.table.Of(r.left))
 	r.left = nil
 	if len(healed) > 0 {
-		t.emit(Effect{Kind: Healed, Type: typ, TypeURL: t.row(typ).URL, Offences: healed})
+		q.emit(Effect{Kind: Healed, Type: q.typ, TypeURL: q.row(q.typ).URL, Offences: healed})
 	}
 	if r.searching() && !slices.ContainsFunc(r.trial, func(s *suspect) bool { return s.state == tried }) {
-		t.search(typ) // nothing is being tried any more
+		q.search() // nothing is being tried any more
 	}
-	r.flush(t.differ)
+	r.flush(q.differ)
 }
 
 // settleOne acquits those suspects of a resource whose content is gone. It returns what no client holds back any more.
-func (t *turn) settleOne(typ xdstype.Type, name string, resources *Resources) (healed []Offence) {
-	st := &t.types[typ]
+func (q inquiry) settleOne(name string, resources *Resources) (healed []Offence) {
+	st := &q.types[q.typ]
 	units := st.refusal.units[name]
 	if len(units) == 0 {
 		return nil
 	}
-	wanted, stands := st.sub.Has(name), st.refusal.standing(t.kind(typ), name, resources.get(name))
+	wanted, stands := st.sub.Has(name), st.refusal.standing(q.kind(q.typ), name, resources.get(name))
 	for _, s := range units {
 		if gone := !stands(s); s.state != acquitted && (gone || !wanted) {
-			healed = append(healed, t.acquit(typ, s, gone)...)
+			healed = append(healed, q.acquit(s, gone)...)
 			if s.leave {
 				st.refusal.left = append(st.refusal.left, name)
 			}
@@ -88,15 +87,15 @@ func (r *refusal) standing(k kind, name string, e *encodecache.Entry) func(*susp
 
 // acquit ends the suspicion of s. gone tells that its content no longer exists. It returns s as an Offence if no client
 // holds it back any more.
-func (t *turn) acquit(typ xdstype.Type, s *suspect, gone bool) (healed []Offence) {
-	r := t.types[typ].refusal
+func (q inquiry) acquit(s *suspect, gone bool) (healed []Offence) {
+	r := q.types[q.typ].refusal
 	s.state = acquitted
 	r.dirty[s.name] = struct{}{}
 	if s.mine {
-		t.own--
+		q.own--
 	}
-	if s.noted && t.differ.verdicts.release(s.culprit(typ), gone) {
-		healed = append(healed, s.offence(typ))
+	if s.noted && q.differ.verdicts.release(s.culprit(q.typ), gone) {
+		healed = append(healed, s.offence(q.typ))
 	}
 	s.noted, s.mine = false, false
 	return healed
