@@ -161,7 +161,7 @@ func (s *seat) Send(url string, r *encodecache.Response) {
 	a.wake.Signal()
 }
 
-// audienceMesh is 1,000 services with a pod for each sidecar.
+// audienceMesh returns 1,000 services with a pod for each sidecar.
 func audienceMesh(sidecars int) *mesh.Mesh {
 	s := mesh.Usual(1000)
 	s.Pods = max(1, sidecars/s.Services)

@@ -54,7 +54,7 @@ func endpointsEdit() edit {
 	}}
 }
 
-// tables are the versions of all name tables.
+// tables returns the versions of all name tables.
 func (p *valuePlanner) tables() (versions string) {
 	var list []string
 	for _, w := range p.sets {

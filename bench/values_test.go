@@ -48,7 +48,7 @@ func (m valueMesh) key(i int) value.ServiceKey {
 	return value.ServiceKey{Host: fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, ns), Namespace: ns}
 }
 
-// service is service i; n numbers its versions.
+// service returns service i; n numbers its versions.
 func (m valueMesh) service(i, n int) *value.Service {
 	k := m.key(i)
 	s := &value.Service{ServiceKey: k, Name: fmt.Sprintf("svc-%d", i), Created: int64(i),
@@ -101,7 +101,7 @@ func (m valueMesh) rule(i, n int) *value.DestinationRule {
 	}
 }
 
-// sidecar is Sidecar object j: its namespace, istio-system, and three hosts of anywhere but aside. n numbers its
+// sidecar returns Sidecar object j: its namespace, istio-system, and three hosts of anywhere but aside. n numbers its
 // versions.
 func (m valueMesh) sidecar(j, n int) *value.Sidecar {
 	hosts := []string{"./*", systemNamespace + "/*"}

@@ -38,7 +38,7 @@ type whole struct {
 
 func newWhole(m *mesh.Mesh) *whole { return newWholeOf(m, discovery.Options{}) }
 
-// newWholeOf is newWhole with some settings.
+// newWholeOf works like newWhole, with some settings.
 func newWholeOf(m *mesh.Mesh, o discovery.Options) *whole {
 	o.Sources, o.Log, o.Build = []string{mesh.Source}, slog.New(slog.NewTextHandler(io.Discard, nil)), "bench"
 	s := discovery.New(o)

@@ -65,10 +65,10 @@ type Authority struct {
 	notAfter time.Time // the first end of the certificates in chain and cert
 }
 
-// String is the authority's name, without its key.
+// String returns the authority's name, without its key.
 func (a *Authority) String() string { return "certificate authority " + a.cert.Subject.String() }
 
-// GoString is String: the key is not to be seen.
+// GoString returns what String returns: the key is not to be seen.
 func (a *Authority) GoString() string { return a.String() }
 
 // New makes an Authority. It refuses material that could not sign what those who trust the roots accept: its errors
@@ -128,13 +128,13 @@ func (a *Authority) setChain(chain []byte) error {
 	return nil
 }
 
-// Roots are all that are trusted, in PEM.
+// Roots returns all roots that are trusted, in PEM.
 func (a *Authority) Roots() string { return a.roots }
 
 // Pool are the same, to check certificates with. It must not be changed.
 func (a *Authority) Pool() *x509.CertPool { return a.pool }
 
-// NotAfter is until when the authority can sign.
+// NotAfter returns until when the authority can sign.
 func (a *Authority) NotAfter() time.Time { return a.notAfter }
 
 // Request is what is to be signed.
@@ -187,7 +187,7 @@ func encode(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// parseAll are the certificates in a text, which has nothing else in PEM.
+// parseAll returns the certificates in a text, which has nothing else in PEM.
 func parseAll(text []byte) (out []*x509.Certificate, err error) {
 	for {
 		var b *pem.Block
@@ -209,7 +209,7 @@ func parseAll(text []byte) (out []*x509.Certificate, err error) {
 	return out, nil
 }
 
-// parseKey is the key in a text. Its errors have no part of it.
+// parseKey returns the key in a text. Its errors have no part of it.
 func parseKey(text []byte) (crypto.Signer, error) {
 	b, rest := pem.Decode(text)
 	for b != nil && b.Type == "EC PARAMETERS" { // openssl writes these first

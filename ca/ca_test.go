@@ -340,7 +340,7 @@ func TestWatchDir(t *testing.T) {
 	}
 }
 
-// csr is a request of a key, with somebody's name in it.
+// csr returns a request of a key, with somebody's name in it.
 func csr(t testing.TB, key crypto.Signer, name string) string {
 	t.Helper()
 	u := must[*url.URL](t)(url.Parse(name))

@@ -19,8 +19,8 @@ const (
 	maxRSA = 8192
 )
 
-// keyOf is the key of a certificate signing request in PEM, if whoever sent it has it. What else the request says is
-// passed over.
+// keyOf returns the public key of a certificate signing request in PEM, if whoever sent it has it. What else the
+// request says is passed over.
 func keyOf(text string) (crypto.PublicKey, error) {
 	b, rest := pem.Decode([]byte(text))
 	if b == nil || b.Type != "CERTIFICATE REQUEST" && b.Type != "NEW CERTIFICATE REQUEST" {

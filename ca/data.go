@@ -13,12 +13,12 @@ const (
 	tlsCertName, tlsKeyName, tlsRootsName   = "tls.crt", "tls.key", "ca.crt"
 )
 
-// Names are the names of all parts that FromData reads.
+// Names returns the names of all parts that FromData reads.
 func Names() []string {
 	return []string{certName, keyName, chainName, rootsName, tlsCertName, tlsKeyName, tlsRootsName}
 }
 
-// FromData is the material in a Secret's data or in files, by name; false when there is no key among them.
+// FromData returns the material in a Secret's data or in files, by name; false when there is no key among them.
 func FromData(data map[string][]byte) (Material, bool, error) {
 	switch {
 	case len(data[keyName]) > 0:
@@ -38,7 +38,7 @@ func FromData(data map[string][]byte) (Material, bool, error) {
 	return Material{}, false, nil
 }
 
-// Data is what the Secret of a self-signed authority holds.
+// Data returns what the Secret of a self-signed authority holds.
 func (m Material) Data() map[string][]byte {
 	return map[string][]byte{certName: m.Cert, keyName: m.Key, chainName: m.Chain, rootsName: m.Roots}
 }

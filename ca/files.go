@@ -14,7 +14,7 @@ import (
 // maxFile is how large a file with certificates or a key may be, in bytes.
 const maxFile = 1 << 20
 
-// ReadDir is the material in a directory; false when there is no key in it.
+// ReadDir returns the material in a directory; false when there is no key in it.
 func ReadDir(dir string) (Material, bool, error) {
 	data := map[string][]byte{}
 	for _, name := range Names() {
@@ -30,7 +30,7 @@ func ReadDir(dir string) (Material, bool, error) {
 	return FromData(data)
 }
 
-// readFile is a file's content, which is bounded.
+// readFile returns a file's content, which is bounded.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -20,14 +20,14 @@ type Keeper struct {
 // after the other; it must not call the Keeper.
 func NewKeeper(changed func(*Authority)) *Keeper { return &Keeper{changed: changed} }
 
-// Authority is the one in force; nil while there is none.
+// Authority returns the authority in force; nil while there is none.
 func (k *Keeper) Authority() *Authority {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.authority
 }
 
-// Problem is why the last material is not in force; nil when it is.
+// Problem returns why the last material is not in force; nil when it is.
 func (k *Keeper) Problem() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,8 +53,8 @@ func (k *Keeper) Take(m Material) error {
 	return nil
 }
 
-// SelfSigned is the material of the authority in force if it is self-signed, as those are that are made here. It has
-// the key: it is for whoever stores it.
+// SelfSigned returns the material of the authority in force if it is self-signed, as those are that are made here. It
+// has the key: it is for whoever stores it.
 func (k *Keeper) SelfSigned() (Material, bool) {
 	a := k.Authority()
 	if a == nil || a.cert.CheckSignatureFrom(a.cert) != nil {
@@ -70,7 +70,7 @@ func (k *Keeper) Fail(err error) {
 	k.problem = err
 }
 
-// Renew is the material of the authority in force with a root that is good for longer, if it is time for that. See
+// Renew returns the material of the authority in force with a root that is good for longer, if it is time for that. See
 // Authority.Renewed.
 func (k *Keeper) Renew(r Root, now time.Time) (Material, bool, error) {
 	a := k.Authority()

@@ -38,8 +38,8 @@ func SelfSigned(r Root, now time.Time) (Material, error) {
 	return Material{Cert: cert, Key: []byte(text), Roots: cert}, nil
 }
 
-// Renewed is the authority's material with a root certificate of the same key and name that is good for longer. The
-// roots before stay among those that are trusted until they end; certificates that either has signed are good under
+// Renewed returns the authority's material with a root certificate of the same key and name that is good for longer.
+// The roots before stay among those that are trusted until they end; certificates that either has signed are good under
 // both. It is for self-signed authorities alone.
 func (a *Authority) Renewed(r Root, now time.Time) (Material, error) {
 	if a.cert.CheckSignatureFrom(a.cert) != nil {

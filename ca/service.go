@@ -63,7 +63,7 @@ const (
 	NumOutcomes = 9
 )
 
-// String is the outcome's name.
+// String returns the outcome's name.
 func (o Outcome) String() string {
 	return [NumOutcomes]string{"issued", "unauthenticated", "denied", "malformed", "too_long", "too_many",
 		"too_often", "late", "not_ready"}[o]
@@ -86,7 +86,7 @@ func NewService(o ServiceOptions) *Service {
 	return &Service{options: o, turns: quota.NewTurns(o.Signers), calls: quota.NewShare(maxCalls, maxOwn)}
 }
 
-// Outcomes are how many calls ended in which way.
+// Outcomes returns how many calls ended in which way.
 func (s *Service) Outcomes() (out [NumOutcomes]uint64) {
 	for o := range out {
 		out[o] = s.outcomes[o].Load()
@@ -121,7 +121,7 @@ type failure struct {
 	text    string
 }
 
-// Error is what the caller is told.
+// Error returns what the caller is told.
 func (f *failure) Error() string { return f.text }
 
 func (s *Service) call(ss grpc.ServerStream) error {

@@ -25,7 +25,7 @@ type API struct {
 	Leases coordinationclient.LeasesGetter
 }
 
-// New is the API server that cfg reaches. Its limit of requests does not count: those who ask here are bounded
+// New returns the API server that cfg reaches. Its limit of requests does not count: those who ask here are bounded
 // themselves, and must not wait for those who read configuration.
 func New(cfg *rest.Config) (*API, error) {
 	cfg = rest.CopyConfig(cfg)

@@ -22,7 +22,7 @@ import (
 	"github.com/pilotd/pilotd/e2e/parts"
 )
 
-// realAPI is a real API server, with the namespaces istio-system and shop, and the token of its administrator.
+// realAPI returns a real API server, with the namespaces istio-system and shop, and the token of its administrator.
 func realAPI(t *testing.T) (a *API, admin string) {
 	t.Helper()
 	if _, err := os.Stat(os.Getenv("APISERVER")); err != nil {

@@ -102,7 +102,7 @@ func (a *API) newRootsWriter(r Roots) *rootsWriter {
 	return w
 }
 
-// trimmed is what is kept of an object: of a ConfigMap a hash of the roots, for there are many.
+// trimmed returns what is kept of an object: of a ConfigMap a hash of the roots, for there are many.
 func trimmed(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Namespace:
@@ -167,7 +167,7 @@ func (w *rootsWriter) write(ctx context.Context, namespace string) error {
 	return leaving(err)
 }
 
-// leaving is err, unless it says that the namespace is going away.
+// leaving returns err, unless it says that the namespace is going away.
 func leaving(err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return nil

@@ -28,7 +28,7 @@ func (a *API) watchSecret(namespace, name string, changed func(), failed func(er
 	return w
 }
 
-// secret is the Secret; nil if there is none.
+// secret returns the Secret; nil if there is none.
 func (w *watched) secret() *corev1.Secret {
 	if o, ok, err := w.GetStore().GetByKey(w.key); ok && err == nil {
 		return o.(*corev1.Secret)

@@ -193,7 +193,7 @@ func (p *bundlePatch) add(e entry, suffix string, roots []byte) {
 		patchOperation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", e.at), roots})
 }
 
-// text is the patch; nil if nothing is to change.
+// text returns the patch; nil if nothing is to change.
 func (p *bundlePatch) text() []byte {
 	if !p.needed {
 		return nil

@@ -109,7 +109,7 @@ func makeWebhooks(t *testing.T, a *API, name, revision string, bundle []byte) {
 	}
 }
 
-// bundles are the caBundles of all webhooks, by the names of configuration and webhook.
+// bundles returns the caBundles of all webhooks, by the names of configuration and webhook.
 func bundles(t *testing.T, a *API) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -26,7 +26,7 @@ type accessRow struct {
 	want                    bool
 }
 
-// plainRows are the rows of accessRows that say something only of one client, or of operations.
+// plainRows returns the rows of accessRows that say something only of one client, or of operations.
 func plainRows() []accessRow {
 	const inside, outside = true, false
 	return []accessRow{
@@ -51,8 +51,8 @@ func plainRows() []accessRow {
 	}
 }
 
-// accessRows are what a client in the mesh (spiffe://cluster.local/ns/shop/sa/default at 10.244.1.1) and one outside of
-// it (10.244.9.1) may ask. A token TOKEN is valid, of issuer https://issuer and subject bob.
+// accessRows returns what a client in the mesh (spiffe://cluster.local/ns/shop/sa/default at 10.244.1.1) and one
+// outside of it (10.244.9.1) may ask. A token TOKEN is valid, of issuer https://issuer and subject bob.
 func accessRows() []accessRow {
 	const inside = true
 	both := func(source, when string, want bool, headers string) []accessRow {
@@ -117,7 +117,7 @@ func accessRows() []accessRow {
 	return rows
 }
 
-// path is where a row's request goes. Where it denies, another policy allows.
+// path returns where a row's request goes. Where it denies, another policy allows.
 func (r accessRow) path(i int) string {
 	if r.action == "DENY" {
 		return fmt.Sprintf("/denied/r%d", i)
@@ -164,7 +164,7 @@ func newIssuer(t *testing.T) issuer {
 	return issuer{key}
 }
 
-// keys are its key set.
+// keys returns its key set.
 func (s issuer) keys(t *testing.T) string {
 	point, err := s.key.PublicKey.Bytes()
 	if err != nil {
@@ -175,7 +175,7 @@ func (s issuer) keys(t *testing.T) string {
 		text(point[1:33]), text(point[33:]))
 }
 
-// token is one with claims, on top of those of a valid one.
+// token returns a token with claims, on top of those of a valid one.
 func (s issuer) token(t *testing.T, claims map[string]any) string {
 	all := map[string]any{"iss": "https://issuer", "sub": "bob", "aud": []string{"web"}, "azp": "client",
 		"exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"users", "admin"}, "scope": "read write",
@@ -305,5 +305,5 @@ func tokenAnswers(t *testing.T, signer issuer, ask func(token string) (int, http
 	}
 }
 
-// cutOff is a token without the last bytes of its signature. One character less might be the same signature.
+// cutOff returns a token without the last bytes of its signature. One character less might be the same signature.
 func cutOff(token string) string { return token[:len(token)-20] }

@@ -89,8 +89,8 @@ func tappedCallers(w *world, from *testnet.Pod) []*tapped {
 	return callers
 }
 
-// answeredAgain is nil once pilotd has said something on a new stream: every stream
-// gets an answer (protocol.md, rule 2).
+// answeredAgain returns nil once pilotd has said something on a new stream: every stream gets an answer (protocol.md,
+// rule 2).
 func (c *tapped) answeredAgain() error {
 	if len(c.tap.Passed(c.before)) == 0 {
 		return errors.New("no answer on a new stream")

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// leaves are n resources of size bytes, such as clusters.
+// leaves returns n resources of size bytes, such as clusters.
 func leaves(n, size int) []*encodecache.Entry {
 	out := make([]*encodecache.Entry, n)
 	for i := range out {

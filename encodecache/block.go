@@ -152,5 +152,5 @@ func (e *Entry) gatherDelta(g *gather) {
 	g.str(resourceName, e.name)
 }
 
-// deltaRoom is at least what gatherDelta appends.
+// deltaRoom returns at least what gatherDelta appends.
 func (e *Entry) deltaRoom() int { return e.room() + len(e.name) + versionLen + 4*maxTag }

@@ -148,7 +148,7 @@ func (e *Entry) Version() string { return e.Sum().String() }
 // versionLen is the length of Version.
 const versionLen = 22
 
-// String is s in URL-safe base64 without padding.
+// String returns s in URL-safe base64 without padding.
 func (s Sum) String() string {
 	var b [versionLen]byte
 	s.encode(b[:])

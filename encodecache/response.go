@@ -78,7 +78,7 @@ func AssembleDelta(h Header, entries []*Entry, removed []string) *Response {
 	return (*Assembler)(nil).Delta(h, entries, removed)
 }
 
-// SotW is AssembleSotW with the control plane's name.
+// SotW works like AssembleSotW, with the control plane's name.
 func (a *Assembler) SotW(h Header, entries []*Entry) *Response {
 	tail := a.tail(false)
 	g := &gather{total: h.size() + len(tail)}
@@ -94,7 +94,7 @@ func (a *Assembler) SotW(h Header, entries []*Entry) *Response {
 	return newResponse(g, h.Nonce, tail)
 }
 
-// Delta is AssembleDelta with the control plane's name.
+// Delta works like AssembleDelta, with the control plane's name.
 func (a *Assembler) Delta(h Header, entries []*Entry, removed []string) *Response {
 	tail := a.tail(true)
 	g := &gather{total: h.size() + len(tail)}
@@ -138,8 +138,8 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 // manyPieces is how many pieces a response for one may have, that for several had better not.
 const manyPieces = 64
 
-// Joined is r in fewer pieces, for one that goes to several streams: a copy now saves each of them a list of all
-// pieces. r itself where there is little to join.
+// Joined returns r in fewer pieces, for one that goes to several streams: a copy now saves each of them a list of all
+// pieces. It returns r itself where there is little to join.
 func (r *Response) Joined() *Response {
 	n := len(r.pieces) - 1
 	if n < manyPieces {
@@ -154,7 +154,7 @@ func (r *Response) Joined() *Response {
 	return &out
 }
 
-// joinPieces is pieces with neighbours below maxJoint in one.
+// joinPieces returns pieces with neighbours below maxJoint in one.
 func joinPieces(pieces mem.BufferSlice) (out mem.BufferSlice) {
 	for len(pieces) > 0 {
 		n := 0
@@ -182,8 +182,8 @@ func (r *Response) Pieces() int { return len(r.pieces) }
 // Buffers returns the bytes of the message, shared and never to be written. Freeing them does nothing.
 func (r *Response) Buffers() mem.BufferSlice { return r.pieces }
 
-// Tracked is Buffers for one send, whose end its sender wants to know: sent.Put is called once, when grpc has written
-// or discarded the last of its bytes. Put gets no ownership of what it is given.
+// Tracked works like Buffers for one send, of which its sender wants to know the end: sent.Put is called once, when
+// grpc has written or discarded the last of its bytes. Put gets no ownership of what it is given.
 func (r *Response) Tracked(sent mem.BufferPool) mem.BufferSlice {
 	n := len(r.pieces) - 1
 	out := make(mem.BufferSlice, n+1)

@@ -49,7 +49,7 @@ func resource(t testing.TB, name string, hostSizes ...int) (*encodecache.Entry, 
 		&anypb.Any{TypeUrl: typeURL, Value: marshal(t, whole)}
 }
 
-// samples are resources of shapes that the joining of pieces treats differently.
+// samples returns resources of shapes that the joining of pieces treats differently.
 func samples(t testing.TB) (entries []*encodecache.Entry, anys []*anypb.Any) {
 	shapes := [][]int{
 		nil, {0}, {10, 10, 10}, {511, 512, 513}, {1023, 1024, 1025}, {5000, 1, 5000, 1}, {1, 5000}, {600, 600, 600},

@@ -44,7 +44,7 @@ func (r *Run) Len() int { return r.size }
 // Shared reports whether the run was gathered more than once: it is worth keeping.
 func (r *Run) Shared() bool { return r.uses.Load() > 1 }
 
-// joined are pieces with neighbours below maxJoint in one.
+// joined returns pieces with neighbours below maxJoint in one.
 func joined(pieces [][]byte) (out [][]byte) {
 	for len(pieces) > 0 {
 		n := 0
@@ -82,7 +82,7 @@ func (g *gather) addRun(r *Run) {
 	}
 }
 
-// room is about what gathering the Any copies.
+// room returns about what gathering the Any copies.
 func (e *Entry) room() int {
 	if !e.inRuns {
 		return e.anyLen()

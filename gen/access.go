@@ -79,7 +79,7 @@ func rbacAction(a value.AuthorizationAction) rbacpb.RBAC_Action {
 	return rbacpb.RBAC_DENY
 }
 
-// prefix is under which what the shadow rules find is noted.
+// prefix returns the beginning of the names under which Envoy notes what the shadow rules find.
 func (s ruleSet) prefix() string {
 	switch s.shadow.GetAction() {
 	case rbacpb.RBAC_ALLOW:

@@ -200,7 +200,7 @@ func (m *accessMaker) identity(a value.AccessAttribute, v string) *matcherpb.Str
 	return regexMatch(expression)
 }
 
-// expandPrincipals are principals in all trust domains of the mesh, of those that name one of them or stand for it.
+// expandPrincipals returns principals in all trust domains of the mesh, of those that name one of them or stand for it.
 func expandPrincipals(principals, domains []string) (out []string) {
 	const parts = 5 // domain/ns/namespace/sa/name
 	for _, p := range principals {
@@ -249,7 +249,7 @@ func matchesAffix(s, pattern string) bool {
 	return s == pattern
 }
 
-// expandDomains are trust domains with all of the mesh where one of them is meant.
+// expandDomains returns trust domains with all of the mesh where one of them is meant.
 func expandDomains(values, domains []string) (out []string) {
 	for _, v := range values {
 		if !anyMatches(domains, v) || strings.Contains(v, "*") {

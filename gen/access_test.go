@@ -17,7 +17,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// policiesOf are AuthorizationPolicies of namespace shop, p0 and on.
+// policiesOf returns AuthorizationPolicies of namespace shop, p0 and on.
 func policiesOf(t testing.TB, specs ...string) (out []*value.AuthorizationPolicy) {
 	t.Helper()
 	for i, text := range specs {

@@ -26,7 +26,7 @@ func ownPolicy(rule *value.DestinationRule, port int) (value.TrafficPolicy, bool
 	return policyAt(rule.Policy, port)
 }
 
-// policyAt is p at a port. A port's own settings inherit nothing; ofPort tells that there are some.
+// policyAt returns p at a port. A port's own settings inherit nothing; ofPort tells that there are some.
 func policyAt(p *value.PortPolicies, port int) (at value.TrafficPolicy, ofPort bool) {
 	if own := p.OfPort(port); own != nil {
 		return *own, true
@@ -34,7 +34,7 @@ func policyAt(p *value.PortPolicies, port int) (at value.TrafficPolicy, ofPort b
 	return p.Own(), false
 }
 
-// under is p with what over sets in its place; with all of it, if over is a port's own.
+// under returns p with what over sets in its place; with all of it, if over is a port's own.
 func under(p, over value.TrafficPolicy, ofPort bool) value.TrafficPolicy {
 	if over.Pool != nil || ofPort {
 		p.Pool = over.Pool

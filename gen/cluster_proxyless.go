@@ -65,7 +65,8 @@ func proxylessTLS(k ClusterKey, p value.TrafficPolicy) *tlspb.UpstreamTlsContext
 	return &tlspb.UpstreamTlsContext{CommonTlsContext: providedTLS(names)}
 }
 
-// providedTLS is mutual TLS with the certificates that the bootstrap of a gRPC process names, and peers of these names.
+// providedTLS returns mutual TLS with the certificates that the bootstrap of a gRPC process names, and peers of these
+// names.
 func providedTLS(peers []string) *tlspb.CommonTlsContext {
 	return &tlspb.CommonTlsContext{
 		TlsCertificateProviderInstance: &tlspb.CertificateProviderPluginInstance{InstanceName: "default",

@@ -97,7 +97,7 @@ func valid(t testing.TB, c *clusterpb.Cluster) *clusterpb.Cluster {
 	return c
 }
 
-// fieldsOf are some fields of c as JSON, one a line; fields of messages inside are reached with dots.
+// fieldsOf returns some fields of c as JSON, one a line; fields of messages inside are reached with dots.
 func fieldsOf(t testing.TB, c *clusterpb.Cluster, fields ...string) string {
 	t.Helper()
 	b, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(c)

@@ -76,7 +76,7 @@ func (b *clusterBuilder) tlsContext(k ClusterKey, tls *value.ClientTLS) *tlspb.U
 	return nil
 }
 
-// mutualContext is mutual TLS within the mesh, with the workload's own certificate.
+// mutualContext returns mutual TLS within the mesh, with the workload's own certificate.
 func (b *clusterBuilder) mutualContext(k ClusterKey, tls *value.ClientTLS) *tlspb.UpstreamTlsContext {
 	sni, names := tls.SNI, tls.Names
 	if sni == "" {
@@ -128,7 +128,7 @@ func accounts(k ClusterKey) []string {
 
 const spiffe = "spiffe://"
 
-// originContext is TLS that the proxy begins on behalf of the application.
+// originContext returns TLS that the proxy begins on behalf of the application.
 func (b *clusterBuilder) originContext(k ClusterKey, tls *value.ClientTLS) *tlspb.UpstreamTlsContext {
 	// A secret of the control plane is for routers, and for workloads that a rule selects: not for all who may see the
 	// rule. Roots are.

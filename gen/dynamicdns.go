@@ -66,7 +66,8 @@ func (d DynamicDNS) filter() *anypb.Any {
 		ImplementationSpecifier: &dfpfilterpb.FilterConfig_DnsCacheConfig{DnsCacheConfig: d.cache()}})
 }
 
-// DynamicDNSCluster is AllowAnyDynamicDNSCluster: it connects to the address that the name of each request's host has.
+// DynamicDNSCluster returns AllowAnyDynamicDNSCluster: it connects to the address that the name of each request's host
+// has.
 func DynamicDNSCluster(k StaticClusterKey) *clusterpb.Cluster {
 	tls := k.Outbound.TLS
 	b := &clusterBuilder{c: &clusterpb.Cluster{Name: DynamicDNSOut, AltStatName: DynamicDNSOut + ";",

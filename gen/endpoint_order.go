@@ -199,7 +199,7 @@ func dense(ranks []int) []int {
 	return out
 }
 
-// distance is 0 in the same place, 1 in the same zone, 2 in the same region, 3 elsewhere, 4 where it is not to be
+// distance returns 0 in the same place, 1 in the same zone, 2 in the same region, 3 elsewhere, 4 where it is not to be
 // either.
 func (o Ordering) distance(to value.Locality) int {
 	switch {

@@ -88,7 +88,7 @@ func serverParameters(in *value.ServerTLS, mesh *value.ServerSettings) *tlspb.Tl
 	return out
 }
 
-// tlsVersion is Envoy's word for a version.
+// tlsVersion returns how Envoy calls a version.
 func tlsVersion(v value.TLSVersion) tlspb.TlsParameters_TlsProtocol {
 	switch v {
 	case value.TLS10:

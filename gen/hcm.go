@@ -125,7 +125,7 @@ func setProxyHeaders(m *hcmpb.HttpConnectionManager, class ListenerClass, s *val
 	}
 }
 
-// forwardCert is Envoy's word for a setting of the mesh.
+// forwardCert returns how Envoy calls a setting of the mesh.
 func forwardCert(f value.ForwardCert) hcmpb.HttpConnectionManager_ForwardClientCertDetails {
 	switch f {
 	case value.ForwardOnly:

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// keys are all types of this package that a table finds something by, and those that Keys are made of.
+// keys returns all types of this package that a table finds something by, and those that Keys are made of.
 func keys() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[gen.AccessKey](), reflect.TypeFor[gen.APIListenerKey](), reflect.TypeFor[gen.BlackholeKey](),

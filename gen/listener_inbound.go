@@ -133,8 +133,8 @@ func Inspections(ports []InboundChainsKey, blackhole int) (tls, http Inspection)
 	return inspection(needs, order, 0, true), inspection(needs, order, 1, false)
 }
 
-// inspection is that of the inspector i. optIn: where unknown ports need none, those that do are listed; otherwise
-// those that do not.
+// inspection returns when the inspector i looks at a connection. optIn: where unknown ports need none, those that do
+// are listed; otherwise those that do not.
 func inspection(needs map[int][2]bool, order []int, i int, optIn bool) (out Inspection) {
 	out.On = needs[0][i] || !optIn
 	any := false

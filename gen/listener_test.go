@@ -42,7 +42,7 @@ func bytesTo(upstreams gen.Upstreams) gen.ChainKey {
 	return gen.ChainKey{TCP: gen.TCPProxyKey{StatPrefix: "stat", Upstreams: upstreams}}
 }
 
-// inbound is virtualInbound's header with the chains of ports.
+// inbound returns virtualInbound's header with the chains of ports.
 func inbound(m *value.Mesh, filters value.Filters, ports ...gen.InboundChainsKey) *listenerpb.Listener {
 	k := gen.InboundListenerKey{Detection: m.Detection, Name: gen.VirtualInboundName, Bind: "0.0.0.0", Port: 15006,
 		Captured: true}

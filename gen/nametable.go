@@ -31,10 +31,10 @@ type NamesLink struct {
 	Next    *NamesLink
 }
 
-// Part is the host.
+// Part returns the host.
 func (k NamesKey) Part() string { return k.Service.Host }
 
-// Objects are those that define the host.
+// Objects returns the objects that define the host.
 func (k NamesKey) Objects() []value.ObjectKey {
 	out := k.Service.Objects()
 	for l := k.More; l != nil; l = l.Next {
@@ -52,7 +52,7 @@ func EncodeNames(k NamesKey) ([]byte, []Fault) {
 	return Marshal(m), nil
 }
 
-// Names are the names of a host, or of the pods that are its members, each with what is known of it.
+// Names returns the names of a host, or of the pods that are its members, each with what is known of it.
 func Names(k NamesKey) map[string]*ndsv1.NameTable_NameInfo {
 	if k.Pods {
 		return k.podNames()
@@ -73,7 +73,7 @@ func Names(k NamesKey) map[string]*ndsv1.NameTable_NameInfo {
 // of the cluster's own service.
 const clusterSet = ".clusterset.local"
 
-// registryName is what agents know a registry by.
+// registryName returns what agents know a registry by.
 func registryName(r value.Registry) string {
 	if r == value.RegistryKubernetes {
 		return "Kubernetes"
@@ -81,8 +81,8 @@ func registryName(r value.Registry) string {
 	return "External"
 }
 
-// addresses are those of the services themselves, and of the members. A Kubernetes Service has those of the proxy's
-// families or, if it has none of them, its first.
+// addresses returns the addresses of the services themselves, and of the members. A Kubernetes Service has those of the
+// proxy's families or, if it has none of them, its first.
 func (k NamesKey) addresses() []string {
 	if k.Members == nil && k.Service.Registry == value.RegistryKubernetes {
 		all := plainAddresses(k.Service.Addresses)
@@ -109,7 +109,7 @@ func (k NamesKey) addresses() []string {
 	return out
 }
 
-// entryAddresses are the addresses of a ServiceEntry: those that it names or, if it names none, those that were
+// entryAddresses returns the addresses of a ServiceEntry: those that it names or, if it names none, those that were
 // allocated to it.
 func (k NamesKey) entryAddresses(svc *value.Service) []string {
 	if len(svc.Addresses) > 0 {
@@ -118,7 +118,7 @@ func (k NamesKey) entryAddresses(svc *value.Service) []string {
 	return k.ofFamilies(plainAddresses(svc.AutoAddresses))
 }
 
-// plainAddresses are the IP addresses of a list, without the ranges.
+// plainAddresses returns the IP addresses of a list, without the ranges.
 func plainAddresses(list []string) (out []string) {
 	for _, a := range list {
 		if _, err := netip.ParseAddr(a); err == nil {
@@ -128,7 +128,7 @@ func plainAddresses(list []string) (out []string) {
 	return out
 }
 
-// ofFamilies are the addresses of the proxy's families.
+// ofFamilies returns the addresses of the proxy's families.
 func (k NamesKey) ofFamilies(list []string) (out []string) {
 	for _, a := range list {
 		if v4, v6 := value.Families([]string{a}); v4 && k.IPv4 || v6 && k.IPv6 {
@@ -159,8 +159,8 @@ func (k NamesKey) members(yield func(*value.Endpoint) bool) {
 // sameOrUnknown reports whether two networks or two clusters may be one.
 func sameOrUnknown(a, b string) bool { return a == b || a == "" || b == "" }
 
-// podNames are the names of pods with a subdomain, as Kubernetes gives them: that of the pod in place of the service's.
-// Of pods with one name in several clusters those of the proxy's own count.
+// podNames returns the names of pods with a subdomain, as Kubernetes gives them: that of the pod in place of the
+// service's. Of pods with one name in several clusters those of the proxy's own count.
 func (k NamesKey) podNames() map[string]*ndsv1.NameTable_NameInfo {
 	_, domain, ok := strings.Cut(k.Service.Host, ".")
 	if !ok {

@@ -15,21 +15,21 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// named is a service of the namespace shop.
+// named returns a service of the namespace shop.
 func named(host string, registry value.Registry, addresses ...string) *value.Service {
 	return &value.Service{ServiceKey: value.ServiceKey{Host: host, Namespace: "shop"}, Registry: registry,
 		Name: strings.Split(host, ".")[0], Addresses: addresses,
 		Ports: []*value.Port{{Name: "tcp", Number: 80}, {Name: "admin", Number: 81}}}
 }
 
-// headless is a service without an address.
+// headless returns a service without an address.
 func headless(host string) *value.Service {
 	svc := named(host, value.RegistryKubernetes)
 	svc.Headless, svc.Resolution = true, value.Passthrough
 	return svc
 }
 
-// podAt is an endpoint at the port "tcp" of a pod of the subdomain db.
+// podAt returns an endpoint at the port "tcp" of a pod of the subdomain db.
 func podAt(address, pod string, edit func(*value.Endpoint, *value.Identity)) *value.Endpoint {
 	e, id := &value.Endpoint{Addresses: []string{address}, HostName: pod, Ports: []value.EndpointPort{{Name: "tcp"}}},
 		value.Identity{Cluster: "here"}

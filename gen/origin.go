@@ -56,7 +56,7 @@ func (k ClusterKey) Objects() []value.ObjectKey {
 // Objects returns the mesh's configuration.
 func (k StaticClusterKey) Objects() []value.ObjectKey { return ofPart(k.Mesh) }
 
-// Part is empty: the names are others' part.
+// Part returns "": the names are others' part.
 func (k InboundClusterKey) Part() string { return "" }
 
 // Objects returns the DestinationRules and the Sidecar object that limit connections.
@@ -96,7 +96,7 @@ func (k VirtualHostKey) Objects() []value.ObjectKey {
 // Part names the header.
 func (k RouteConfigurationKey) Part() string { return headerPart }
 
-// Objects are none: a header says nothing of any object.
+// Objects returns none: a header says nothing of any object.
 func (k RouteConfigurationKey) Objects() []value.ObjectKey { return nil }
 
 // Part names the virtual host of all unknown hosts.
@@ -108,7 +108,7 @@ func (k CatchAllKey) Objects() []value.ObjectKey { return ofMesh() }
 // Part returns the name of the virtual host.
 func (k BlackholeKey) Part() string { return HostPort("blackhole", k.Port) }
 
-// Objects are none: no VirtualService has a part in it.
+// Objects returns none: no VirtualService has a part in it.
 func (k BlackholeKey) Objects() []value.ObjectKey { return nil }
 
 // Part returns the name of the listener.
@@ -142,7 +142,7 @@ func (k APIListenerKey) Objects() []value.ObjectKey { return objects(one(k.Defin
 // Part returns the name of the listener.
 func (k ServerListenerKey) Part() string { return k.Name() }
 
-// Objects are none: only the workload's own port is in it.
+// Objects returns none: only the workload's own port is in it.
 func (k ServerListenerKey) Objects() []value.ObjectKey { return nil }
 
 // Part names the header.

@@ -121,7 +121,7 @@ func mirrors(k RoutesKey, h *value.HTTPRoute) []*routepb.RouteAction_RequestMirr
 	return out
 }
 
-// fraction is f as Envoy has it; nil where it is unset.
+// fraction returns f as Envoy has it; nil where it is unset.
 func fraction(f value.Fraction) *typepb.FractionalPercent {
 	switch f.Of {
 	case 0:
@@ -132,7 +132,7 @@ func fraction(f value.Fraction) *typepb.FractionalPercent {
 	return &typepb.FractionalPercent{Numerator: f.Parts, Denominator: typepb.FractionalPercent_MILLION}
 }
 
-// duration is d as messages have it; nil where it is unset.
+// duration returns d as messages have it; nil where it is unset.
 func duration(d value.Duration) *durationpb.Duration {
 	if !d.Set {
 		return nil

@@ -79,7 +79,8 @@ func headerMatchers(in *value.HTTPMatch) []*routepb.HeaderMatcher {
 	return out
 }
 
-// claimMatchers are the matchers of claims of a request's token, which stand among the headers by names of their own.
+// claimMatchers returns the matchers of claims of a request's token, which stand among the headers by names of their
+// own.
 func claimMatchers(in *value.HTTPMatch) (out []*matcherpb.MetadataMatcher) {
 	add := func(list []value.NamedMatch, without bool) {
 		for _, h := range list {

@@ -26,8 +26,8 @@ const (
 	retryByStatus     = "retriable-status-codes"
 )
 
-// retryPolicy is in, with defaults for what it does not say; nil if it forbids retries. sticky: the request is bound to
-// a host by a hash, and is tried again there.
+// retryPolicy returns in, with defaults for what it does not say; nil if it forbids retries. sticky: the request is
+// bound to a host by a hash, and is tried again there.
 func retryPolicy(in *value.Retries, sticky bool) *routepb.RetryPolicy {
 	out := &routepb.RetryPolicy{
 		NumRetries: wrapperspb.UInt32(defaultRetries), RetryOn: defaultRetryOn,
@@ -136,7 +136,7 @@ func cors(in *value.CORS) *corspb.CorsPolicy {
 	return out
 }
 
-// boolean is b as messages have it; nil where it is unset.
+// boolean returns b as messages have it; nil where it is unset.
 func boolean(b value.OptionalBool) *wrapperspb.BoolValue {
 	if b == value.Unset {
 		return nil

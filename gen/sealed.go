@@ -18,7 +18,7 @@ type Fault struct {
 	Of []value.ObjectKey
 }
 
-// faultsOf are check's faults, that are about the Key's own objects.
+// faultsOf returns check's faults, that are about the Key's own objects.
 func faultsOf(list []check.Fault) (out []Fault) {
 	for _, f := range list {
 		out = append(out, Fault{Fault: f})
@@ -75,7 +75,7 @@ func EncodeVirtualHost(k VirtualHostKey) ([]byte, []Fault) {
 	return b, append(bad, rest...)
 }
 
-// withoutBad is k without those VirtualServices whose own routes break a rule, and what is wrong with them.
+// withoutBad returns k without those VirtualServices whose own routes break a rule, and what is wrong with them.
 func (k VirtualHostKey) withoutBad() (good VirtualHostKey, bad []Fault) {
 	var keep []RoutesKey
 	for l := (&RoutesLink{k.Routes, k.More}); l != nil; l = l.Next {

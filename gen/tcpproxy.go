@@ -14,7 +14,7 @@ import (
 // Key can hold it.
 type Upstreams string
 
-// Add is u with one more cluster and its weight.
+// Add returns u with one more cluster and its weight.
 func (u Upstreams) Add(cluster string, weight uint32) Upstreams {
 	if u != "" {
 		u += ","

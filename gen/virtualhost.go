@@ -83,7 +83,7 @@ func virtualHostField(k VirtualHostKey, vh *routepb.VirtualHost) []byte {
 // HostPort returns the name of the virtual host of a host on a port.
 func HostPort(host string, port int) string { return Domain(host) + ":" + strconv.Itoa(port) }
 
-// Domain is host as it stands in a Host header: IPv6 addresses in brackets.
+// Domain returns host as it stands in a Host header: IPv6 addresses in brackets.
 func Domain(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
 		return "[" + host + "]"

@@ -11,7 +11,7 @@ func accountOf(path string) (namespace, account string, ok bool) {
 	return parts[2], parts[4], true
 }
 
-// OfUser is the namespace and the name of the service account that Kubernetes calls system:serviceaccount:NS:NAME.
+// OfUser returns the namespace and the name of the service account that Kubernetes calls system:serviceaccount:NS:NAME.
 func OfUser(user string) (namespace, account string, ok bool) {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	if !ok {

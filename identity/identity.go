@@ -16,8 +16,8 @@ type Identity struct {
 	TrustDomain, Namespace, ServiceAccount string
 }
 
-// New is an identity of these names. It refuses names that have no place in a SPIFFE ID, so that no name can stand for
-// more than one part of it.
+// New returns an identity of these names. It refuses names that have no place in a SPIFFE ID, so that no name can stand
+// for more than one part of it.
 func New(trustDomain, namespace, serviceAccount string) (Identity, error) {
 	i := Identity{trustDomain, namespace, serviceAccount}
 	domain, err := spiffeid.TrustDomainFromString(trustDomain)
@@ -46,7 +46,7 @@ func Parse(uri string) (Identity, error) {
 	return New(id.TrustDomain().Name(), namespace, account)
 }
 
-// String is the identity as a SPIFFE ID; empty for nobody.
+// String returns the identity as a SPIFFE ID; empty for nobody.
 func (i Identity) String() string {
 	if i == (Identity{}) {
 		return ""

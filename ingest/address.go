@@ -40,7 +40,7 @@ func subnetOf(s string) string {
 	return p.Masked().String()
 }
 
-// addressesOf are addresses as values hold them, each once. The list is the given one where nothing is to do.
+// addressesOf returns addresses as values hold them, each once. The list is the given one where nothing is to do.
 func addressesOf(list []string) []string {
 	clean := true
 	for i, a := range list {

@@ -35,7 +35,7 @@ func (c *check) that(ok bool, field, expected string, args ...any) {
 	}
 }
 
-// short is s in one line, cut where it is longer than limit.
+// short returns s in one line, cut where it is longer than limit.
 func short(s string, limit int) string {
 	if strings.ContainsAny(s, "\n\r") {
 		s = strings.Join(strings.Fields(s), " ")

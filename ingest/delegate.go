@@ -210,7 +210,7 @@ func joinMatch(root, part *networking.HTTPMatchRequest) *networking.HTTPMatchReq
 	return out
 }
 
-// joinMaps is root with the pairs of part, which win.
+// joinMaps returns root with the pairs of part, which win.
 func joinMaps[V any](root, part map[string]V) map[string]V {
 	if len(root) == 0 {
 		return part

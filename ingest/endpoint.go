@@ -55,8 +55,8 @@ func (j *joiner) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
 	})
 }
 
-// keep is next with the pointers of old wherever the content is equal, and old itself if all is. Both are in canonical
-// order, and neither is written.
+// keep returns next with the pointers of old wherever the content is equal, and old itself if all is. Both are in
+// canonical order, and neither is written.
 func keep(old, next []*value.Endpoint) []*value.Endpoint {
 	i, kept, owned := 0, 0, false
 	for j, e := range next {

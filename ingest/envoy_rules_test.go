@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// verdictOf is why the only object of a text is refused, nil if it is not.
+// verdictOf returns why the only object of a text is refused, nil if it is not.
 func verdictOf(t testing.TB, text string) *problem {
 	t.Helper()
 	events := decode(t, "kube", text)

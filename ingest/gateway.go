@@ -56,7 +56,7 @@ func knownCiphers() []string {
 	}
 }
 
-// inNamespace is "namespace/host" with "." resolved; of a host alone, any namespace's.
+// inNamespace returns "namespace/host" with "." resolved. A host alone is of any namespace.
 func inNamespace(host, own string) string {
 	ns, name, ok := strings.Cut(host, "/")
 	if !ok {

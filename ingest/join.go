@@ -111,7 +111,7 @@ func (j *joint) patch(list, out, in []*value.Endpoint) bool {
 	return true
 }
 
-// without is list without the endpoints in out, which are found by pointer; false if one is not there.
+// without returns list without the endpoints in out, which are found by pointer; false if one is not there.
 func without(list, out []*value.Endpoint) ([]*value.Endpoint, bool) {
 	gone := make([]int, 0, len(out))
 	for _, e := range out {
@@ -146,7 +146,7 @@ func once(sorted []*value.Endpoint) []*value.Endpoint {
 	return out
 }
 
-// unseen is e without the ports that others have; nil if none is left.
+// unseen returns e without the ports that others have; nil if none is left.
 func unseen(e *value.Endpoint, others []*value.Endpoint) *value.Endpoint {
 	taken := func(p value.EndpointPort) bool {
 		return slices.ContainsFunc(others, func(o *value.Endpoint) bool {

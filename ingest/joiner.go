@@ -15,7 +15,7 @@ type objectName struct {
 	name  string
 }
 
-// String is "namespace/name", with the cluster in front where it is another one.
+// String returns "namespace/name", with the cluster in front where it is another one.
 func (n objectName) String() string {
 	if cluster := n.space.cluster(); cluster != "" {
 		return cluster + "/" + n.space.name() + "/" + n.name

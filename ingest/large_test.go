@@ -20,7 +20,7 @@ func (d *drain) Apply(b *snapshot.Delta) { d.last = b }
 
 func largeAddress(s, i, j int) string { return fmt.Sprintf("%d.%d.%d.%d", 11+s/250, s%250, i, j) }
 
-// largeSlice is slice i of Service s, whose endpoints are the pods of buildLarge; one of them is ready or not.
+// largeSlice returns slice i of Service s, whose endpoints are the pods of buildLarge; one of them is ready or not.
 func largeSlice(s, i, n int, ready bool) Event {
 	name, port := "http", int32(80)
 	out := &discovery.EndpointSlice{
@@ -50,7 +50,7 @@ func largePod(s, i, j int, version string) Event {
 	return Event{Source: "kube", Key: value.ObjectKey{Kind: value.KindPod, Namespace: "shop", Name: p.Name}, Object: p}
 }
 
-// buildLarge is services of slices of n endpoints each.
+// buildLarge returns services of slices of n endpoints each.
 func buildLarge(services, slices, n int) (*Store, *drain) {
 	d := &drain{}
 	s := NewStore(d, Settings{Log: testLog(nil)}, "kube")

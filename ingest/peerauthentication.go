@@ -38,7 +38,7 @@ func (j *joiner) peerAuthentication(key value.ObjectKey,
 	return out
 }
 
-// mtlsMode is nil where m leaves the mode to the next wider policy.
+// mtlsMode returns nil where m leaves the mode to the next wider policy.
 func mtlsMode(m *security.PeerAuthentication_MutualTLS) *value.MTLSMode {
 	var mode value.MTLSMode
 	switch m.GetMode() {

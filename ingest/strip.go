@@ -17,7 +17,7 @@ type Stripper struct {
 // remembered is how many texts a Stripper remembers.
 const remembered = 1 << 10
 
-// same is s, in the memory of an equal text that came before.
+// same returns s, in the memory of an equal text that came before.
 func (t *Stripper) same(s string) string {
 	if t.seen == nil {
 		t.seed, t.seen = maphash.MakeSeed(), make([]string, remembered)

@@ -51,7 +51,7 @@ func (v versions) inForceSource() string {
 	return ""
 }
 
-// version is held with what e changes.
+// version returns held with what e changes.
 func (s *Store) version(held versions, e Event) versions {
 	find := func() int {
 		return slices.IndexFunc(held, func(v version) bool { return v.source == e.Source && v.name == nameOf(e.Key) })

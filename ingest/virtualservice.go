@@ -113,8 +113,8 @@ func qualifyGateways(names []string, ns string) {
 	}
 }
 
-// qualifyGateway is "namespace/name". Besides that form and the bare name there is an old one that looks like a host:
-// name.namespace.svc….
+// qualifyGateway returns "namespace/name". Besides that form and the bare name there is an old one that looks like a
+// host: name.namespace.svc….
 func qualifyGateway(g, ns string) string {
 	if g == meshGateway {
 		return g

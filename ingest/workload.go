@@ -36,7 +36,7 @@ func (o *origin) endpoint() *value.Endpoint {
 	}
 }
 
-// health is h, unless the workload asks for no new sessions.
+// health returns h, unless the workload asks for no new sessions.
 func (o *origin) health(h value.Health) value.Health {
 	if o.draining {
 		return value.Draining

@@ -43,7 +43,7 @@ func checkAnnotations(of map[string]string) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// annotationCheck is what checks an annotation's value; nil where any text will do.
+// annotationCheck returns what checks an annotation's value; nil where any text will do.
 func annotationCheck(name string) func(string) error {
 	switch name {
 	case annotation.SidecarInterceptionMode.Name:

@@ -17,7 +17,7 @@ const (
 	envNetwork = "ISTIO_META_NETWORK"
 )
 
-// clusterEnv are the variables that say where the pod is: of the values, then of the request, then its own label.
+// clusterEnv returns the variables that say where the pod is: of the values, then of the request, then its own label.
 func (i *injection) clusterEnv() map[string]string {
 	out := map[string]string{}
 	if c := i.chart.Global.MultiCluster.ClusterName; c != "" {
@@ -51,7 +51,7 @@ func setEnv(proxy *corev1.Container, env map[string]string) {
 	}
 }
 
-// proxyOf is the proxy's container of a pod, or nil.
+// proxyOf returns the proxy's container of a pod, or nil.
 func proxyOf(pod *corev1.Pod) *corev1.Container {
 	if c := find(pod.Spec.Containers, overlay.ProxyContainer); c != nil {
 		return c

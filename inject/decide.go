@@ -12,7 +12,8 @@ import (
 	"istio.io/api/label"
 )
 
-// systemNamespaces are never injected: what runs there is what clusters need before they have a mesh.
+// systemNamespaces returns the namespaces that are never injected: what runs there is what clusters need before they
+// have a mesh.
 func systemNamespaces() []string {
 	return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 }

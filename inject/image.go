@@ -11,7 +11,8 @@ import (
 	"github.com/pilotd/pilotd/inject/overlay"
 )
 
-// proxyImage is the proxy's image: hub, name and tag of the values, and the image type where somebody asks for one.
+// proxyImage returns the proxy's image: hub, name and tag of the values, and the image type where somebody asks for
+// one.
 func proxyImage(chart *overlay.Values, image *networking.ProxyImage, annotations map[string]string) string {
 	kind := image.GetImageType()
 	if k, ok := annotations[annotation.SidecarProxyImageType.Name]; ok {
@@ -21,7 +22,7 @@ func proxyImage(chart *overlay.Values, image *networking.ProxyImage, annotations
 	return g.Hub + "/" + cmp.Or(g.Proxy.Image, "proxyv2") + ":" + tagOf(string(g.Tag), kind)
 }
 
-// tagOf is a tag with an image type, which replaces the one that is there.
+// tagOf returns a tag with an image type, which replaces the one that is there.
 func tagOf(tag, kind string) string {
 	if kind == "" {
 		return tag
@@ -38,7 +39,7 @@ func tagOf(tag, kind string) string {
 	return tag + "-" + kind
 }
 
-// inboundMode is where inbound traffic goes, in the words of templates.
+// inboundMode returns where inbound traffic goes, in the words of templates.
 func inboundMode(mesh *meshconfig.MeshConfig) string {
 	if mesh.GetInboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST {
 		return "localhost"

@@ -184,7 +184,7 @@ func (i *injection) overlay() error {
 	return err
 }
 
-// templates are the names of the templates that apply to the pod.
+// templates returns the names of the templates that apply to the pod.
 func (i *injection) templates() []string {
 	if text, ok := i.original.Annotations[annotation.InjectTemplates.Name]; ok {
 		var names []string

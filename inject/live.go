@@ -7,7 +7,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// ConfigMapName is the name of the injector's ConfigMap of a revision.
+// ConfigMapName returns the name of the injector's ConfigMap of a revision.
 func ConfigMapName(revision string) string {
 	if revision == "" || revision == "default" {
 		return "istio-sidecar-injector"

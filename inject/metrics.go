@@ -92,7 +92,7 @@ func clearScraping(annotations map[string]string) {
 	}
 }
 
-// plain is an annotation's name as Prometheus spells it in labels.
+// plain returns an annotation's name as Prometheus spells it in labels.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

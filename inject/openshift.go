@@ -15,8 +15,8 @@ const (
 // defaultID is the user and the group of proxies elsewhere.
 const defaultID = 1337
 
-// proxyIDs are the user and the group that a namespace's proxies run as: the last of its ranges, for applications get
-// the first.
+// proxyIDs returns the user and the group that a namespace's proxies run as: the last of its ranges, for applications
+// get the first.
 func proxyIDs(namespace map[string]string) (uid, gid int64, err error) {
 	uid, gid = defaultID, defaultID
 	if text, ok := namespace[uidRange]; ok {
@@ -33,7 +33,8 @@ func proxyIDs(namespace map[string]string) (uid, gid int64, err error) {
 	return uid, gid, nil
 }
 
-// lastOf is the last number of a range, which is written as its first one and its size, or as its first and its last.
+// lastOf returns the last number of a range, which is written as its first one and its size, or as its first and its
+// last.
 func lastOf(text string) (int64, error) {
 	bad := fmt.Errorf("%q: expected a range such as 1000/10000 or 1000-10999", text)
 	head, tail, isSize := strings.Cut(strings.TrimSpace(text), "/")

@@ -24,7 +24,7 @@ type containers struct {
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 }
 
-// remembered are the user's containers that an earlier injection has written down.
+// remembered returns the user's containers that an earlier injection has written down.
 func (i *injection) remembered() (containers, error) {
 	var out containers
 	text, ok := i.original.Annotations[annotation.ProxyOverrides.Name]
@@ -38,7 +38,7 @@ func (i *injection) remembered() (containers, error) {
 	return out, nil
 }
 
-// uninjected is the pod as far as can be told as it was before an earlier injection; templates look at it.
+// uninjected returns the pod as far as can be told as it was before an earlier injection; templates look at it.
 func (i *injection) uninjected() (*corev1.Pod, error) {
 	pod := i.original.DeepCopy()
 	if i.before == nil {
@@ -80,7 +80,7 @@ func sortLike(of []corev1.Container, names []string) {
 	slices.SortStableFunc(of, func(a, b corev1.Container) int { return place(a) - place(b) })
 }
 
-// restored are containers with those that were injected as the user had them, or without them.
+// restored returns containers with those that were injected as the user had them, or without them.
 func restored(now []corev1.Container, injected []string, own []corev1.Container) []corev1.Container {
 	var out []corev1.Container
 	for _, c := range now {
@@ -149,7 +149,7 @@ func (i *injection) placed(own containers) containers {
 	return out
 }
 
-// users is the pod's own container of an injected name in a list; nil where it is one that was injected before.
+// users returns the pod's own container of an injected name in a list; nil where it is one that was injected before.
 func (i *injection) users(in []corev1.Container, name string) *corev1.Container {
 	if b := i.before; b != nil && (slices.Contains(b.Containers, name) || slices.Contains(b.InitContainers, name)) {
 		return nil
@@ -173,7 +173,7 @@ func (i *injection) clash() error {
 	return nil
 }
 
-// overridden are the user's containers that templates put in, too, but for those that are known already.
+// overridden returns the user's containers that templates put in, too, but for those that are known already.
 func (i *injection) overridden(known containers) containers {
 	var out containers
 	for _, c := range i.injected.Spec.Containers {

@@ -39,7 +39,7 @@ func ownerOf(pod *corev1.Pod) Workload {
 	return w
 }
 
-// trimHash is a ReplicaSet's name without the hash of its template.
+// trimHash returns a ReplicaSet's name without the hash of its template.
 func trimHash(name, hash string) (string, bool) {
 	if hash == "" || !strings.HasSuffix(name, hash) {
 		return "", false
@@ -47,7 +47,7 @@ func trimHash(name, hash string) (string, bool) {
 	return strings.TrimSuffix(name, "-"+hash), true
 }
 
-// trimTime is a Job's name without the time that a CronJob puts there: a number of 8 to 10 digits.
+// trimTime returns a Job's name without the time that a CronJob puts there: a number of 8 to 10 digits.
 func trimTime(name string) (string, bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 1 || len(name)-i-1 < 8 || len(name)-i-1 > 10 || strings.Trim(name[i+1:], "0123456789") != "" {

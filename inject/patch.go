@@ -18,8 +18,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch is the JSON patch that makes after of before. raw is before as the API server wrote it: what this build does
-// not know of there stays, for elements of lists are changed where they stand, as far as they keep their order.
+// Patch returns the JSON patch that makes after of before. raw is before as the API server wrote it: what this build
+// does not know of there stays, for elements of lists are changed where they stand, as far as they keep their order.
 func Patch(raw []byte, before, after *corev1.Pod) ([]byte, error) {
 	var has any
 	if err := json.Unmarshal(raw, &has); err != nil {
@@ -131,7 +131,7 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// pointer is a key as a JSON pointer writes it.
+// pointer returns a key as a JSON pointer writes it.
 func pointer(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

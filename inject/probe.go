@@ -28,7 +28,7 @@ type prober struct {
 	TimeoutSeconds int32                   `json:"timeoutSeconds,omitempty"`
 }
 
-// statusPort is the agent's port in the mesh.
+// statusPort returns the agent's port in the mesh.
 func (in *Injector) statusPort() int32 {
 	if p := in.settings.Mesh.GetDefaultConfig().GetStatusPort(); p != 0 {
 		return p

@@ -124,7 +124,7 @@ revision: ""
 		text("pull", "[]", "[a, b]"), b("hold"), b("cni"), text("provider", "default", "multus"), b("rewrite"))
 }
 
-// randomPod is a pod that an API server would let in, as far as its own fields go.
+// randomPod returns a pod that an API server would let in, as far as its own fields go.
 func randomPod(t *rapid.T) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.APIVersion, pod.Kind, pod.Name = "v1", "Pod", "web"
@@ -194,7 +194,7 @@ func randomHandler(t *rapid.T) *corev1.LifecycleHandler {
 	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
 }
 
-// randomAnnotations are Istio's, with values of which some fit.
+// randomAnnotations returns annotations of Istio, with values of which some fit.
 func randomAnnotations(t *rapid.T) map[string]string {
 	var names []string
 	for _, a := range annotation.AllResourceAnnotations() {

@@ -22,8 +22,8 @@ type ProxyConfig struct {
 	Spec            *networking.ProxyConfig
 }
 
-// proxyConfig is the ProxyConfig in force for a pod: the mesh's, then objects of the root namespace, of the pod's, and
-// of its labels, then its own annotation. What is more particular wins, field by field; proxyMetadata by name.
+// proxyConfig returns the ProxyConfig in force for a pod: the mesh's, then objects of the root namespace, of the pod's,
+// and of its labels, then its own annotation. What is more particular wins, field by field; proxyMetadata by name.
 func (in *Injector) proxyConfig(pod *corev1.Pod) (*meshconfig.ProxyConfig, error) {
 	out := proto.CloneOf(in.settings.Mesh.GetDefaultConfig())
 	if out == nil {
@@ -44,7 +44,8 @@ func (in *Injector) proxyConfig(pod *corev1.Pod) (*meshconfig.ProxyConfig, error
 	return out, nil
 }
 
-// proxyConfigAt is the oldest object of a rank that applies to a pod: 0 is the mesh's, 1 the namespace's, 2 its own.
+// proxyConfigAt returns the oldest object of a rank that applies to a pod: 0 is the mesh's, 1 the namespace's, 2 its
+// own.
 func (in *Injector) proxyConfigAt(rank int, pod *corev1.Pod) *ProxyConfig {
 	var best *ProxyConfig
 	for i := range in.settings.ProxyConfigs {

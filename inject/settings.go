@@ -94,7 +94,7 @@ func selectors(field string, of []metav1.LabelSelector) ([]labels.Selector, erro
 	return out, nil
 }
 
-// oneLine is an error's text without line breaks.
+// oneLine returns an error's text without line breaks.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }

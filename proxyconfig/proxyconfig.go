@@ -44,8 +44,8 @@ func Lay(onto *meshconfig.ProxyConfig, text string) error {
 	return err
 }
 
-// LayKnown is Lay for a text that a newer release may have written: it passes over fields that ProxyConfig does not
-// have, and returns the names of those that are not inside of others.
+// LayKnown works like Lay for a text that a newer release may have written: it passes over fields that ProxyConfig does
+// not have, and returns the names of those that are not inside of others.
 func LayKnown(onto *meshconfig.ProxyConfig, text string) (unknown []string, err error) {
 	given, read, err := read(text, protojson.UnmarshalOptions{DiscardUnknown: true})
 	if err != nil {
@@ -109,7 +109,7 @@ func read(text string, o protojson.UnmarshalOptions) (map[string]json.RawMessage
 // oneLine returns an error's text in one line, with plain spaces: protojson varies them on purpose.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// MergedMap is two maps, of which the second wins.
+// MergedMap returns the pairs of two maps, of which the second wins.
 func MergedMap(base, over map[string]string) map[string]string {
 	if len(over) == 0 {
 		return base

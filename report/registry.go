@@ -270,7 +270,7 @@ func messageOf(c Cause) string {
 	return "a fault left something out"
 }
 
-// cut is s, or the beginning of it up to n bytes, in memory of its own.
+// cut returns s, or the beginning of it up to n bytes, in memory of its own.
 func cut(s string, n int) string {
 	if len(s) > n {
 		s = s[:n] + "…"

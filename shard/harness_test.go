@@ -260,7 +260,7 @@ func (s *fakeStream) endpoints(names ...string) *fakeStream {
 // take returns what has come since the last call, each response as "CDS a=1 b=1 -gone", and ACKs it.
 func (s *fakeStream) take() string { return s.read(true) }
 
-// read is take; ack tells whether to ACK.
+// read works like take; ack tells whether to ACK.
 func (s *fakeStream) read(ack bool) string {
 	s.mu.Lock()
 	got, urls := s.got, s.urls

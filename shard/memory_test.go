@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// reading is Memory of which so many percent are live.
+// reading returns a Memory of which so many percent are live.
 func reading(percent int64) Memory { return Memory{Live: percent << 20, Limit: 100 << 20} }
 
 // runOf makes an encoded run of n bytes at least, and its key.

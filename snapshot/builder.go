@@ -80,7 +80,7 @@ func (s *Snapshot) with(d *Delta) *Snapshot {
 	return &next
 }
 
-// put is m with the new values of changes.
+// put returns m with the new values of changes.
 func put[K, V comparable](m chunked.Map[V], changes Changes[K, V], name func(K) string) chunked.Map[V] {
 	if len(changes) == 0 {
 		return m

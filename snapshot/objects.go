@@ -19,7 +19,7 @@ func objectKey(k value.ObjectKey) string {
 	return key(k.Namespace, k.Name)
 }
 
-// with is x with the changes.
+// with returns x with the changes.
 func (x objectIndex) with(changes Changes[value.ObjectKey, value.Value]) objectIndex {
 	if len(changes) == 0 {
 		return x

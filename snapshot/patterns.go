@@ -41,7 +41,7 @@ func (x patternIndex) with(d *Delta) patternIndex {
 	return patternIndex{x.services.Apply(services), x.virtual.Apply(virtual), x.odd.Apply(odd)}
 }
 
-// backwards is s with its bytes in the other order.
+// backwards returns s with its bytes in the other order.
 func backwards(s string) string {
 	b := []byte(s)
 	slices.Reverse(b)

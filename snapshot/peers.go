@@ -14,7 +14,7 @@ type peerIndex struct {
 	byNamespace chunked.Map[*value.PeerPolicies]
 }
 
-// with is x after a change that ends at s, whose objects are complete.
+// with returns x after a change that ends at s, whose objects are complete.
 func (x peerIndex) with(d *Delta, s *Snapshot) peerIndex {
 	root := x.root
 	if s.Mesh != nil {

@@ -52,7 +52,7 @@ func classOf(s *value.Service, p *value.Port) PortClass {
 // portEdits are the edits of one portIndex.
 type portEdits struct{ port, namespace, member editList[*value.Service] }
 
-// with is x after the change from prev to next, of which the endpoints of services are asked.
+// with returns x after the change from prev to next, of which the endpoints of services are asked.
 func (x portIndex) with(d *Delta, prev, next *Snapshot) portIndex {
 	var e portEdits
 	for _, c := range d.Services {

@@ -78,7 +78,7 @@ func mergeRules(rules []*value.DestinationRule) *RuleSet {
 	return set
 }
 
-// general is "" for a rule with a workload selector, which sorts before those without.
+// general returns "" for a rule with a workload selector, which sorts before those without.
 func general(r *value.DestinationRule) string {
 	if r.Selector() != nil {
 		return ""
@@ -127,7 +127,7 @@ func exportTo(r *value.DestinationRule) []string {
 	return r.ExportTo
 }
 
-// mergeRule is first with the subsets of second that it lacks, and second's traffic policy where it has none.
+// mergeRule returns first with the subsets of second that it lacks, and second's traffic policy where it has none.
 func mergeRule(first, second *value.DestinationRule) *value.DestinationRule {
 	out := *first
 	out.Subsets = slices.Clone(first.Subsets)

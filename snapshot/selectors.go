@@ -178,7 +178,7 @@ func mentionsOfVirtual(vs *value.VirtualService) (out []mention) {
 	return out
 }
 
-// with is x after the change.
+// with returns x after the change.
 func (x selectorIndex) with(d *Delta) selectorIndex {
 	var add, remove []mention
 	for _, c := range d.Objects {

@@ -18,7 +18,7 @@ type serviceIndex struct {
 
 func portKey(port int) string { return fmt.Sprintf("%05d", port) }
 
-// with is x with the services of changes put in place of their predecessors.
+// with returns x with the services of changes put in place of their predecessors.
 func (x serviceIndex) with(changes Changes[value.ServiceKey, *value.Service]) serviceIndex {
 	var host, ns, port, addr, alias editList[*value.Service]
 	for k, c := range changes {

@@ -60,7 +60,7 @@ func (s *Snapshot) Projection(k value.ServiceKey) *value.Projection {
 	return &value.Projection{}
 }
 
-// KnownProjection is Projection, but nil where there are no endpoints.
+// KnownProjection works like Projection, but returns nil where there are no endpoints.
 func (s *Snapshot) KnownProjection(k value.ServiceKey) *value.Projection {
 	p, _ := s.projections.Get(k.String())
 	return p

@@ -36,7 +36,7 @@ type Metrics struct {
 	PagePanics     *prometheus.CounterVec   // pilotd_page_panics{page}
 }
 
-// wide are buckets of seconds that reach as far as a rollout of a large mesh takes.
+// wide returns buckets of seconds that reach as far as a rollout of a large mesh takes.
 func wide() []float64 {
 	return []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300}
 }

@@ -26,7 +26,7 @@ type script struct {
 	ends  chan error
 }
 
-// resource is big enough for several HTTP/2 frames.
+// resource returns a resource that is big enough for several HTTP/2 frames.
 func resource() *anypb.Any { return &anypb.Any{TypeUrl: "x", Value: make([]byte, 50_000)} }
 
 func (s *script) StreamAggregatedResources(

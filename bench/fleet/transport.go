@@ -19,7 +19,7 @@ func Memory() Transport {
 	return Transport{Listener: l, Dial: l.Dial}
 }
 
-// Loopback is TCP on 127.0.0.1.
+// Loopback returns a transport over TCP on 127.0.0.1.
 func Loopback() (Transport, error) { return listen("tcp", "127.0.0.1:0") }
 
 // Unix returns a socket in dir.

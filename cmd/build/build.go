@@ -11,11 +11,11 @@ import (
 //go:embed version.txt
 var text string
 
-// Version is the version of this build: v1.2.3, or "devel" where it is no release.
+// Version returns the version of this build: v1.2.3, or "devel" where it is no release.
 func Version() string {
 	version, _, _ := strings.Cut(Text(), " ")
 	return version
 }
 
-// Text is Version, and the commit where that is known.
+// Text returns Version, and the commit where that is known.
 func Text() string { return strings.TrimSpace(text) }

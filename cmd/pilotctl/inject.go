@@ -88,7 +88,7 @@ func (o *injectOptions) run(cmd *cobra.Command) error {
 	return err
 }
 
-// injector is made from the files that are named, and from defaults.
+// injector makes the injector from the files that are named, and from defaults.
 func (o *injectOptions) injector() (*inject.Injector, error) {
 	var texts [3]string
 	for i, name := range []string{o.config, o.values, o.mesh} {

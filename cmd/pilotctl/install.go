@@ -22,7 +22,7 @@ type installOptions struct {
 	timeout     time.Duration
 }
 
-// installCommands are manifest, install, upgrade, rollback and uninstall.
+// installCommands returns manifest, install, upgrade, rollback and uninstall.
 func installCommands() []*cobra.Command {
 	return []*cobra.Command{manifestCommand(), installCommand(), upgradeCommand(), rollbackCommand(), uninstallCommand()}
 }

@@ -170,7 +170,7 @@ func (o *options) environment() error {
 	return nil
 }
 
-// ignored are variables of istiod that mean nothing here, with what stands in their place.
+// ignored returns variables of istiod that mean nothing here, with what stands in their place.
 func ignored() map[string]string {
 	return map[string]string{
 		"PILOT_MAX_REQUESTS_PER_SECOND":      "proxies that connect are not refused at a rate; they wait their turn, by need and cost: see --maxBytesUnderway",

@@ -67,8 +67,8 @@ const (
 	retell = 1 << 20
 )
 
-// now is g with the pages of files that are in memory now. The program's own pages come as its code is used for the
-// first time.
+// now returns g with the pages of files that are in memory now. The program's own pages come as its code is used for
+// the first time.
 func (g memoryGiven) now() memoryGiven {
 	g.pages = filePages("/proc/self/statm")
 	return g

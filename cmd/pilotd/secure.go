@@ -143,8 +143,8 @@ func (o *secureOptions) ciphers() (out []uint16, err error) {
 	return out, nil
 }
 
-// issuers are those whose tokens are checked here: the one that JWT_RULE describes, in the form of a JWTRule of
-// RequestAuthentication.
+// issuers returns the issuers whose tokens are checked here: the one that JWT_RULE describes, in the form of a JWTRule
+// of RequestAuthentication.
 func (o *secureOptions) issuers() ([]*authn.Issuer, error) {
 	if o.jwtRule == "" {
 		return nil, nil
@@ -159,7 +159,7 @@ func (o *secureOptions) issuers() ([]*authn.Issuer, error) {
 	return []*authn.Issuer{authn.NewIssuer(r.GetIssuer(), r.GetJwksUri(), r.GetAudiences(), time.Now)}, nil
 }
 
-// hosts are the names that clients know pilotd by.
+// hosts returns the names that clients know pilotd by.
 func (o *options) hosts() (out []string) {
 	for name := range strings.SplitSeq(o.customHosts, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -176,7 +176,7 @@ func (o *options) hosts() (out []string) {
 	return out
 }
 
-// newSecure is what proves and certifies identities for a server.
+// newSecure returns what proves and certifies identities for a server.
 func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.Server, error) {
 	log = log.With(scopeKey, "security")
 	settings := secure.Options{
@@ -237,7 +237,7 @@ func (p port) serve() error { return p.server.Serve(p.listener) }
 
 type ports []port
 
-// waiting is what the ports wait for.
+// waiting returns what the ports wait for.
 func (ps ports) waiting() string {
 	for _, p := range ps {
 		if p.missing != nil && p.missing() != "" {

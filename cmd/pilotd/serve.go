@@ -130,7 +130,7 @@ func shutDown(o *options, server *discovery.Server, web []*webServer, log *slog.
 	}
 }
 
-// newServers are the discovery service, and what proves and certifies the identities of its clients.
+// newServers returns the discovery service, and what proves and certifies the identities of its clients.
 func newServers(o *options, log *slog.Logger, sources []string) (*discovery.Server, *secure.Server, error) {
 	var security *secure.Server
 	settings := discoveryOptions(o, log, sources)

@@ -187,7 +187,7 @@ func (m *Maker) usualOf(s *Shape) any {
 	return Tree{}
 }
 
-// valueOf is some value of a shape: an edge value of a scalar, a usual message.
+// valueOf returns some value of a shape: an edge value of a scalar, a usual message.
 func (m *Maker) valueOf(s *Shape, path Path) any {
 	if s.Form == Struct {
 		return m.usualOf(s)

@@ -108,7 +108,7 @@ func (w *walker) walk(s *Shape, at Path) {
 	}
 }
 
-// with is p and one step more. It never shares memory with another path.
+// with returns p and one step more. It never shares memory with another path.
 func (p Path) with(step string) Path {
 	return append(p[:len(p):len(p)], step)
 }

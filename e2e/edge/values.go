@@ -108,7 +108,7 @@ func texts(at Path) []any {
 	return append(append(out, out...), anyText()...)
 }
 
-// anyText are values that any string may have.
+// anyText returns values that any string may have.
 func anyText() []any {
 	return list("", " ", "a", "A", "0", "-1", "a b", "a\nb", "a\r\nx: y", "a\tb", "\x00", "a\x00b", "\x7f",
 		"a"+badUTF8+"b", "é", "münchen", "\u202eabc", "😀",

@@ -164,7 +164,7 @@ func (w *world) apply(objects []edge.Object) string {
 	return w.judge(func() { w.store.replace(objects) })
 }
 
-// applyAnew is apply for a pilotd that starts with these objects: it knows nothing of what Envoys refused before.
+// applyAnew returns apply for a pilotd that starts with these objects: it knows nothing of what Envoys refused before.
 func (w *world) applyAnew(objects []edge.Object) string {
 	w.t.Helper()
 	w.pilotd.Kill()
@@ -190,7 +190,7 @@ func (w *world) judge(change func()) string {
 	return strings.Join(append(problems, w.faults()...), "\n")
 }
 
-// faults are refusals of Envoys and panics of pilotd since the last call. A pilotd that has ended is started again.
+// faults returns refusals of Envoys and panics of pilotd since the last call. A pilotd that has ended is started again.
 func (w *world) faults() []string {
 	w.t.Helper()
 	problems := w.refused()
@@ -251,7 +251,7 @@ func (w *world) seen(p probe) error {
 
 var errRefused = errors.New("an Envoy refused something, and the good tenant's edit has not arrived")
 
-// anyRefused is errRefused if an Envoy has refused something since refused was called last.
+// anyRefused returns errRefused if an Envoy has refused something since refused was called last.
 func (w *world) anyRefused() error {
 	for _, e := range w.envoys {
 		stats, err := e.envoy.Stats(`update_rejected$`)

@@ -138,7 +138,7 @@ func (a *Agent) AwaitReady() {
 	})
 }
 
-// Pid is the agent's process.
+// Pid returns the agent's process.
 func (a *Agent) Pid() int { return a.cmd.Process.Pid }
 
 // Ended waits until the agent has ended, and returns how.

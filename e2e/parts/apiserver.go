@@ -87,7 +87,7 @@ type Request struct {
 	URI         string            `json:"requestURI"`
 }
 
-// Requests are those that were made so far, of an audited server. A request that lasts is there twice.
+// Requests returns the requests that were made so far, of an audited server. A request that lasts is there twice.
 func (a *APIServer) Requests(t testing.TB) []Request {
 	t.Helper()
 	file, err := os.Open(filepath.Join(a.dir, "audit.log"))

@@ -152,7 +152,7 @@ func readText(name string) string {
 	return string(b)
 }
 
-// number is that after a word at the beginning of a line.
+// number returns the number after a word at the beginning of a line.
 func number(text, word string) int64 {
 	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
 		if f := strings.Fields(s.Text()); len(f) > 1 && f[0] == word {

@@ -114,7 +114,7 @@ func (c *Cluster) Apply(text string) {
 	}
 }
 
-// TryApply is Apply for objects that the API server may refuse: it returns the first refusal.
+// TryApply works like Apply for objects that the API server may refuse: it returns the first refusal.
 func (c *Cluster) TryApply(text string) error {
 	objects, err := decode(text)
 	if err != nil {

@@ -121,7 +121,7 @@ func (p *Pilotd) Kill() { p.process.Kill() }
 // Stop ends the process as Kubernetes does.
 func (p *Pilotd) Stop() { p.process.Stop() }
 
-// Alive is nil while the process runs that was started last.
+// Alive returns nil while the process runs that was started last.
 func (p *Pilotd) Alive() error { return p.process.Alive() }
 
 // PeakMemory returns the most memory, in bytes, that the process has had resident, with pages of files and what it

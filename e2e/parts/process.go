@@ -104,7 +104,7 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Alive is nil while the program runs.
+// Alive returns nil while the program runs.
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:

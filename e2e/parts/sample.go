@@ -30,7 +30,7 @@ func StartSample(t testing.TB, mesh, meshConfig string) *Sample {
 	return s
 }
 
-// Interrupt is Ctrl-C; it returns how the program ended.
+// Interrupt sends what Ctrl-C sends. It returns how the program ended.
 func (s *Sample) Interrupt() error {
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		return err

@@ -46,7 +46,7 @@ func serve(t *testing.T, f func(*anysource.Source, discoveryv3.AggregatedDiscove
 	}
 }
 
-// texts are resources of one type whose bytes are text, "name=text …".
+// texts returns resources of one type whose bytes are text, "name=text …".
 func texts(words string) map[string][]byte {
 	out := map[string][]byte{}
 	for _, w := range strings.Fields(words) {

@@ -45,7 +45,7 @@ func (f *faults) add(path, format string, args ...any) {
 // maxText is how much of a text a reason quotes.
 const maxText = 80
 
-// cut is s as a reason quotes it.
+// cut returns s as a reason quotes it.
 func cut(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText] + "…"

@@ -102,7 +102,7 @@ func newRuledMesh(t *testing.T) *ruledMesh {
 	return m
 }
 
-// settled is what all clients have once everything is planned.
+// settled returns what all clients have once everything is planned.
 func (m *ruledMesh) settled(p *Planner, r *recorder, b *snapshot.Builder) map[uint64]map[string]string {
 	m.t.Helper()
 	if err := p.Barrier(context.Background()); err != nil {
@@ -184,7 +184,7 @@ func (m *ruledMesh) try(what string, b *snapshottest.Batch, whole snapshottest.B
 	return changed
 }
 
-// subjectsOf are the objects of a kind that are edited. What kinds of Kubernetes become together stands for each.
+// subjectsOf returns the objects of a kind that are edited. What kinds of Kubernetes become together stands for each.
 func (m *ruledMesh) subjectsOf(kind value.Kind) (out []subject) {
 	add := func(name string, v any, put func(b *snapshottest.Batch, v reflect.Value)) {
 		out = append(out, subject{string(kind) + " " + name, reflect.ValueOf(v), put})
@@ -233,7 +233,7 @@ func (m *ruledMesh) subjectsOf(kind value.Kind) (out []subject) {
 	return out
 }
 
-// with is a map with another value; the zero Value is nil.
+// with returns a map with another value; the zero Value is nil.
 func with[K comparable, V any](m map[K]*V, k K, v reflect.Value) map[K]*V {
 	out := maps.Clone(m)
 	if out == nil {
@@ -245,8 +245,8 @@ func with[K comparable, V any](m map[K]*V, k K, v reflect.Value) map[K]*V {
 	return out
 }
 
-// ruledClients are clients of all sorts: in namespaces with objects and without, with a Sidecar object and without, of
-// each type and interception, with Istio's filters and without.
+// ruledClients returns clients of all sorts: in namespaces with objects and without, with a Sidecar object and without,
+// of each type and interception, with Istio's filters and without.
 func ruledClients() map[uint64]*proxy.Proxy {
 	out := map[uint64]*proxy.Proxy{}
 	for _, c := range []struct {
@@ -269,7 +269,7 @@ func ruledClients() map[uint64]*proxy.Proxy {
 	return out
 }
 
-// ruledObjects are objects of all kinds that have to do with each other.
+// ruledObjects returns objects of all kinds that have to do with each other.
 func ruledObjects() snapshottest.Batch {
 	b := snapshottest.Batch{
 		Mesh: testMesh(0), Services: map[value.ServiceKey]*value.Service{}, Objects: map[value.ObjectKey]value.Value{},
@@ -342,7 +342,7 @@ func ruledServices() []*value.Service {
 	}
 }
 
-// ruledRules are the objects that say how the services are called.
+// ruledRules returns the objects that say how the services are called.
 func ruledRules() []value.Value {
 	public, strict := value.Visibility{Public: true}, value.Strict
 	to := func(hosts ...string) (out []value.WeightedDestination) {

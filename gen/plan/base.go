@@ -38,7 +38,7 @@ func (t *Tables) newBase(n *snapshot.Snapshot, f scope.Facts, labels value.Label
 	return t.baseOf(scope.NewMemo(n), f, labels)
 }
 
-// baseOf is newBase with what is known of the Snapshot.
+// baseOf works like newBase, with what is known of the Snapshot.
 func (t *Tables) baseOf(k *scope.Memo, f scope.Facts, labels value.Labels) *base {
 	return t.baseFor(k, scope.New(f, labels, t.trims))
 }
@@ -49,7 +49,7 @@ func (t *Tables) baseFor(k *scope.Memo, sc *scope.Scope) *base {
 	return t.move(&move{from: empty, to: sc, n: k.Snapshot, touch: scope.Everything(k, sc)})
 }
 
-// advance is b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
+// advance returns b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
 func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *scope.Affected) *base {
 	return t.move(&move{from: b, to: b.scope, n: n, touch: touch})
 }
@@ -96,7 +96,7 @@ func (t *Tables) move(m *move) *base {
 	return &next
 }
 
-// share is m with edits, in chunks that others have too where they are equal.
+// share returns m with edits, in chunks that others have too where they are equal.
 func share[V comparable](pool *chunked.Pool[V], e chunked.Edits[V], m chunked.Map[V]) chunked.Map[V] {
 	if len(e) == 0 {
 		return m
@@ -104,7 +104,7 @@ func share[V comparable](pool *chunked.Pool[V], e chunked.Edits[V], m chunked.Ma
 	return pool.Share(e.Apply(m))
 }
 
-// moveParts is what the sources make.
+// moveParts returns what the sources make.
 func (t *Tables) moveParts(m *move) []source.Part {
 	if m.from.parts != nil && t.sources.resting() {
 		return m.from.parts
@@ -197,8 +197,8 @@ func (t *Tables) moveListeners(m *move) {
 	}
 }
 
-// set is what the proxies of a class should have. prev, which may be nil, is the ResourceSet that the class had of the
-// base old with the same own part: what the two bases share is taken from it.
+// set returns what the proxies of a class should have. prev, which may be nil, is the ResourceSet that the class had of
+// the base old with the same own part: what the two bases share is taken from it.
 func (b *base) set(overlay *inbound.Overlay, old *base, prev *classes.ResourceSet) *classes.ResourceSet {
 	own := func(t xdstype.Type, now, before classes.Section) classes.Section {
 		if prev != nil && now.Same(before) {

@@ -59,7 +59,7 @@ func (t *Tables) moveRoutes(m *move) portList {
 	return m.from.hosts.edited(edits)
 }
 
-// hostsOn are the virtual hosts of a port, which had others, or none (nil) if it was not served.
+// hostsOn returns the virtual hosts of a port, which had others, or none (nil) if it was not served.
 func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) outbound.VirtualHosts {
 	var hosts outbound.VirtualHosts
 	if had != nil {
@@ -70,7 +70,7 @@ func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts
 	return t.sections.hosts.Share(hosts.Apply(t.hostEdits(v, touch)))
 }
 
-// hostEdits are what the virtual hosts of touched hosts are now on a port.
+// hostEdits returns what the virtual hosts of touched hosts are now on a port.
 func (t *Tables) hostEdits(v scope.PortView, touch *scope.Affected) []chunked.Edit[*encodecache.Fragment] {
 	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(touch.Routes))
 	for host := range touch.EachRouteHost(v.Snapshot, v.Port) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// familyOf is the family of a scope, with its outsider; nil if it is of none.
+// familyOf returns the family of a scope, with its outsider; nil if it is of none.
 func (p *Planner) familyOf(facts scope.Facts, labels value.Labels) *family {
 	if p.apart || !familial(&facts) {
 		return nil
@@ -92,7 +92,7 @@ func (p *Planner) advanceMembers(f *family, c *change) {
 	}
 }
 
-// knownOf is what is known of the Snapshot that is planned.
+// knownOf returns what is known of the Snapshot that is planned.
 func (s *state) knownOf(n *snapshot.Snapshot) *scope.Memo {
 	if s.known == nil || s.known.Snapshot != n {
 		s.known = scope.NewMemo(n)

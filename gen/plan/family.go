@@ -30,7 +30,7 @@ type family struct {
 	step *familyStep
 }
 
-// outsiderNow is what the outsider has; nil if there is none.
+// outsiderNow returns what the outsider has; nil if there is none.
 func (f *family) outsiderNow() *base {
 	if f == nil {
 		return nil
@@ -59,7 +59,7 @@ type portStep struct {
 	hosts   *chunked.Transition[*encodecache.Fragment] // nil unless the port was and is served
 }
 
-// newFamily is the family of a default scope, but for its outsider.
+// newFamily returns the family of a default scope, but for its outsider.
 func (t *Tables) newFamily(f scope.Facts, labels value.Labels) *family {
 	f.Namespace = scope.Outsider
 	return &family{scope: scope.New(f, labels, t.trims).Watched()}
@@ -68,7 +68,7 @@ func (t *Tables) newFamily(f scope.Facts, labels value.Labels) *family {
 // familial reports whether scopes with such Facts are differences from an outsider.
 func familial(f *scope.Facts) bool { return f.Sidecar == nil && f.Traits.Type != value.Router }
 
-// familyFacts are the Facts that the members of a family have in common.
+// familyFacts returns the Facts that the members of a family have in common.
 func familyFacts(f scope.Facts) scope.Facts {
 	f.Namespace = scope.Outsider
 	return f
@@ -95,7 +95,7 @@ func (f *family) advance(t *Tables, n *snapshot.Snapshot, touch *scope.Affected)
 	}
 }
 
-// member is the base of a namespace: the outsider's, with the units of which it is an insider made anew.
+// member returns the base of a namespace: the outsider's, with the units of which it is an insider made anew.
 func (f *family) member(t *Tables, k *scope.Memo, namespace string) *base {
 	facts := f.scope.Facts
 	facts.Namespace = namespace
@@ -145,7 +145,7 @@ func (s *familyStep) empty() bool {
 		s.groups.Empty() && len(s.hosts) == 0 && s.parts.empty()
 }
 
-// follow is a member's base brought to where the outsider is now.
+// follow returns a member's base brought to where the outsider is now.
 func (s *familyStep) follow(b *base) *base {
 	next := &base{scope: b.scope, snap: s.is.snap, router: b.router,
 		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
@@ -173,8 +173,8 @@ func (s *familyStep) follow(b *base) *base {
 	return next
 }
 
-// supplied is b with the parts of the types that are made now: out of those of the outsider that stands beside it, or
-// from nothing if f is nil.
+// supplied returns b with the parts of the types that are made now: out of those of the outsider that stands beside it,
+// or from nothing if f is nil.
 func (t *Tables) supplied(b *base, k *scope.Memo, f *family) *base {
 	next := *b
 	if f == nil {

@@ -78,7 +78,7 @@ func setOther(v reflect.Value) {
 	}
 }
 
-// someOf is an element of a list or a map: no nil pointer, and no empty text.
+// someOf returns an element of a list or a map: no nil pointer, and no empty text.
 func someOf(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	if t.Kind() != reflect.Struct {
@@ -87,7 +87,7 @@ func someOf(t reflect.Type) reflect.Value {
 	return v
 }
 
-// copyOf is a copy of a value that has no list, map or pointer in common with it.
+// copyOf returns a copy of a value that has no list, map or pointer in common with it.
 func copyOf(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)

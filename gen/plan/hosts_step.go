@@ -52,7 +52,7 @@ func (s *hostsStep) of(k value.Traits) *kindStep {
 	return out
 }
 
-// advance is b brought to the Snapshot of the step; b itself if nothing changes.
+// advance returns b brought to the Snapshot of the step; b itself if nothing changes.
 func (s *hostsStep) advance(b *base) *base {
 	kind := s.of(b.scope.Traits)
 	hosts, routes := make([]portEdit, 0, 2), make([]chunked.Edit[*encodecache.Entry], 0, 2)

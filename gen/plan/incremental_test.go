@@ -65,7 +65,7 @@ func newMesh(t *rapid.T) *meshMachine {
 
 func start(sink classes.Sink) (*Planner, func()) { return startOf(sink, false) }
 
-// startApart is start with a planner that makes every scope by itself, from nothing.
+// startApart returns start with a planner that makes every scope by itself, from nothing.
 func startApart(sink classes.Sink) (*Planner, func()) { return startOf(sink, true) }
 
 func startOf(sink classes.Sink, apart bool) (*Planner, func()) {
@@ -98,7 +98,7 @@ func pick(t *rapid.T, what string, from ...string) string {
 
 func namespace(t *rapid.T) string { return pick(t, "namespace", "a", "b", "root") }
 
-// host is one of a few, so that objects meet: services of namespaces, a name without a dot, external hosts.
+// host returns one of a few, so that objects meet: services of namespaces, a name without a dot, external hosts.
 func host(t *rapid.T) string {
 	return pick(t, "host", "one.a.svc.cluster.local", "two.a.svc.cluster.local", "three.b.svc.cluster.local",
 		"one.b.svc.cluster.local", "ext.example.com", "one", "deep.ext.example.com")

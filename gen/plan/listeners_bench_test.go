@@ -16,7 +16,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// manyListeners is 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all others.
+// manyListeners returns 1,000 services in 20 namespaces, each with an HTTP and a TCP port that it shares with all
+// others.
 func manyListeners() (*snapshot.Builder, *scope.Scope, *Tables) {
 	b := &snapshottest.Batch{
 		Mesh: istio.Mesh(&meshconfig.MeshConfig{RootNamespace: "root",

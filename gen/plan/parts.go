@@ -20,7 +20,7 @@ type sources struct {
 
 func newSources(f *checked.Faults) sources { return sourcesOf(nametable.New(f)) }
 
-// sourcesOf are those Sources, of which nobody asks for anything yet.
+// sourcesOf returns the Sources with the mark that nobody asks for anything yet.
 func sourcesOf(all ...source.Source) sources {
 	list := sources{all: all}
 	for _, s := range all {
@@ -36,8 +36,8 @@ func (list *sources) resting() bool {
 	return !slices.ContainsFunc(list.all, func(s source.Source) bool { return !list.idle.Has(s.Type()) })
 }
 
-// advance is what the sources make of the parts of from, which are old, for to. hosts are those that differ; without
-// old parts, or if hosts is nil, all is made from nothing.
+// advance returns what the sources make of the parts of from, which are old, for to. hosts are those that differ;
+// without old parts, or if hosts is nil, all is made from nothing.
 func (list *sources) advance(old []source.Part, from, to source.At, hosts iter.Seq[string]) []source.Part {
 	var next []source.Part // nil while it is what there was
 	for i, s := range list.all {
@@ -66,7 +66,7 @@ func (list *sources) advance(old []source.Part, from, to source.At, hosts iter.S
 	return next
 }
 
-// step is what the parts of an outsider, which went from was to is, mean for those that follow it.
+// step returns what the parts of an outsider, which went from was to is, mean for those that follow it.
 func (list *sources) step(was, is []source.Part) partsStep {
 	s := partsStep{was: was, is: is}
 	if slices.Equal(was, is) {
@@ -90,7 +90,7 @@ type partsStep struct {
 // empty reports whether nothing differs.
 func (s *partsStep) empty() bool { return s.follow == nil }
 
-// of are the parts of a member, brought to where those of the outsider are now.
+// of returns the parts of a member, brought to where those of the outsider are now.
 func (s *partsStep) of(old []source.Part) []source.Part {
 	if s.empty() {
 		return old

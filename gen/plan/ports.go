@@ -54,7 +54,7 @@ func (l portList) find(port int) (int, bool) {
 	return slices.BinarySearchFunc(l, port, func(h *portHosts, port int) int { return cmp.Compare(h.port, port) })
 }
 
-// edited is l with edits, which are sorted by port; l itself if there are none.
+// edited returns l with edits, which are sorted by port; l itself if there are none.
 func (l portList) edited(edits []portEdit) portList {
 	if len(edits) == 0 {
 		return l

@@ -76,7 +76,7 @@ func randomVirtualService(t *rapid.T, meta value.Meta) *value.VirtualService {
 		}), RegexSize: size}
 }
 
-// matchRegex is a match of a path by an expression, and the size of its program.
+// matchRegex returns a match of a path by an expression, and the size of its program.
 func matchRegex(expression string) ([]*networking.HTTPMatchRequest, int) {
 	size, err := new(envoytext.Meter).Size(expression)
 	if err != nil {
@@ -86,7 +86,7 @@ func matchRegex(expression string) ([]*networking.HTTPMatchRequest, int) {
 		Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}}}, size
 }
 
-// randomStreams is a VirtualService of TCP and TLS routes.
+// randomStreams returns a VirtualService of TCP and TLS routes.
 func randomStreams(t *rapid.T, meta value.Meta) *value.VirtualService {
 	to := func() []*networking.RouteDestination {
 		return []*networking.RouteDestination{{Destination: &networking.Destination{Host: host(t)}}}
@@ -171,8 +171,8 @@ func randomSidecar(t *rapid.T, meta value.Meta) *value.Sidecar {
 	return &value.Sidecar{Meta: meta, SidecarSettings: istio.Sidecar(spec)}
 }
 
-// egressHost is one line of a Sidecar: an import of a host or a pattern from a namespace, the client's own, or all; now
-// and then an exclusion.
+// egressHost returns one line of a Sidecar: an import of a host or a pattern from a namespace, the client's own, or
+// all; now and then an exclusion.
 func egressHost(t *rapid.T) string {
 	ns := pick(t, "imported namespace", "*", ".", "a", "b", "root")
 	if rapid.IntRange(0, 5).Draw(t, "excluded") == 0 {

@@ -284,7 +284,7 @@ type change struct {
 	sets    map[*classes.Class]*classes.ResourceSet
 }
 
-// touch is what a change touches, and the bases of no family that it may concern: all, if finding out panics.
+// touch returns what a change touches, and the bases of no family that it may concern: all, if finding out panics.
 func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected,
 	concerned []*baseState) {
 	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
@@ -333,7 +333,7 @@ func (bs *baseState) hasHosts() bool {
 	return !bs.broken && bs.family == nil && sc.Parts == nil && sc.Traits.Type != value.Router
 }
 
-// inDoubt are the clients whose class may be another one, and those that are stuck: all, if finding out panics.
+// inDoubt returns the clients whose class may be another one, and those that are stuck: all, if finding out panics.
 func (p *Planner) inDoubt(prev, v *snapshot.View, d *changes) (out map[*client]struct{}) {
 	if !p.tables.faults.Contain(finding{"affected"}, "a change", objectsIn(&d.Delta),
 		func() { out = p.affected(prev, v, d) }) {
@@ -352,7 +352,7 @@ type finding struct{ name string }
 // maxAccused is up to how many changed objects a panic in the planner is reported on.
 const maxAccused = 16
 
-// objectsIn are the objects that a change names, unless they are too many for any to be suspicious.
+// objectsIn returns the objects that a change names, unless they are too many for any to be suspicious.
 func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 	if len(d.Objects) > maxAccused {
 		return nil
@@ -391,7 +391,7 @@ func (p *Planner) refreshOwn(c *client, sets map[*classes.Class]*classes.Resourc
 	p.renew(c.class, sets)
 }
 
-// affected are the clients whose class may be another one, or whose own part may differ.
+// affected returns the clients whose class may be another one, or whose own part may differ.
 func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struct{} {
 	out := map[*client]struct{}{}
 	if d.All || !prev.Snapshot.ReadsSame(v.Snapshot) {

@@ -89,7 +89,7 @@ func (a *Authenticator) check(ctx context.Context, c Credentials) (identity.Peer
 	return a.ofToken(ctx, c, domains[0])
 }
 
-// ofCertificate is whom a certificate names, if somebody who is trusted has signed that.
+// ofCertificate returns the identity that a certificate names, if somebody who is trusted has signed that.
 func (a *Authenticator) ofCertificate(chain []*x509.Certificate, domains []string) (identity.Peer, error) {
 	roots := a.options.Roots()
 	if roots == nil {

@@ -103,7 +103,7 @@ func (a *authority) sign(t testing.TB, c *x509.Certificate) *x509.Certificate {
 	return out
 }
 
-// client is a client's certificate with these names.
+// client returns a client's certificate with these names.
 func (a *authority) client(t testing.TB, life time.Duration, names ...string) *x509.Certificate {
 	t.Helper()
 	c := &x509.Certificate{NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life),
@@ -189,7 +189,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// token is a signed token with these claims.
+// token returns a signed token with these claims.
 func token(t testing.TB, key any, claims jwt.Claims) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil)

@@ -39,8 +39,8 @@ type Issuer struct {
 	verifier *oidc.IDTokenVerifier // nil until the issuer has said where its keys are
 }
 
-// NewIssuer is the issuer with this URL. Its keys are at keysURL; when that is empty the issuer is asked, on first use,
-// where they are. Its tokens are to be meant for one of the audiences.
+// NewIssuer returns the issuer with this URL. Its keys are at keysURL; when that is empty the issuer is asked, on first
+// use, where they are. Its tokens are to be meant for one of the audiences.
 func NewIssuer(issuer, keysURL string, audiences []string, now func() time.Time) *Issuer {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.IdleConnTimeout = 2, keysTime
@@ -69,7 +69,7 @@ type unanswered struct{}
 // keys are an issuer's keys.
 type keys struct{ oidc.KeySet }
 
-// VerifySignature is the key set's.
+// VerifySignature asks the key set.
 func (k keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, token)
 	var failed *url.Error
@@ -79,7 +79,7 @@ func (k keys) VerifySignature(ctx context.Context, token string) ([]byte, error)
 	return payload, err
 }
 
-// issuerOf is the issuer that a token names; nil if it is not known.
+// issuerOf returns the issuer that a token names; nil if it is not known.
 func (a *Authenticator) issuerOf(c jwt.Claims) *Issuer {
 	for _, i := range a.options.Issuers {
 		if c.Issuer == i.url {
@@ -89,7 +89,7 @@ func (a *Authenticator) issuerOf(c jwt.Claims) *Issuer {
 	return nil
 }
 
-// verify is whose token it is.
+// verify returns the identity that a token is for.
 func (i *Issuer) verify(ctx context.Context, token, domain string) (identity.Peer, error) {
 	v, err := i.ready(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (i *Issuer) verify(ctx context.Context, token, domain string) (identity.Pee
 	return identity.Peer{Identity: who, Until: t.Expiry}, nil
 }
 
-// ready is the verifier; the first caller waits for the issuer to say where its keys are, and others for it.
+// ready returns the verifier; the first caller waits for the issuer to say where its keys are, and others for it.
 func (i *Issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -143,7 +143,7 @@ type modest struct {
 	rate *rate.Limiter
 }
 
-// RoundTrip is the next one's.
+// RoundTrip does what the next transport does.
 func (m modest) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !m.rate.Allow() {
 		return nil, errors.New("asked too often")

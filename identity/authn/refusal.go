@@ -25,7 +25,7 @@ const (
 	NumReasons = 10
 )
 
-// String is the reason's name.
+// String returns the reason's name.
 func (r Reason) String() string {
 	return [NumReasons]string{"missing", "malformed", "certificate", "expired", "trust_domain", "audience", "token",
 		"cluster", "unavailable", "often"}[r]
@@ -38,11 +38,11 @@ type Refusal struct {
 	Detail string
 }
 
-// Error is what the client is told.
+// Error returns what the client is told.
 func (r *Refusal) Error() string { return "authentication failure: " + r.Detail }
 
-// GRPCStatus is Unavailable where nobody could be asked, ResourceExhausted where nobody is asked any more, otherwise
-// Unauthenticated.
+// GRPCStatus returns Unavailable where nobody could be asked, ResourceExhausted where nobody is asked any more,
+// otherwise Unauthenticated.
 func (r *Refusal) GRPCStatus() *status.Status {
 	switch r.Reason {
 	case ReasonUnavailable:

@@ -62,7 +62,7 @@ type answer struct {
 // clock is the time as the cache asks for it.
 type clock func() time.Time
 
-// Now is the time.
+// Now returns what time it is.
 func (c clock) Now() time.Time { return c() }
 
 func newReviews(o Options) *reviews {
@@ -70,7 +70,7 @@ func newReviews(o Options) *reviews {
 		flights: &singleflight.Group{}, turns: make(chan struct{}, maxAsked)}
 }
 
-// ofToken is whose token a client shows.
+// ofToken returns the identity that a client's token is for.
 func (a *Authenticator) ofToken(ctx context.Context, c Credentials, domain string) (identity.Peer, error) {
 	if len(c.Token) > maxToken {
 		return identity.Peer{}, &Refusal{ReasonMalformed, "the token is too long"}
@@ -124,7 +124,7 @@ func meant(c jwt.Claims, audiences []string) bool {
 	return slices.ContainsFunc(audiences, c.Audience.Contains)
 }
 
-// unverified is what a token says of itself, which may be a lie; false when it is no JWT.
+// unverified returns what a token says of itself, which may be a lie; false when it is no JWT.
 func unverified(token string) (claims jwt.Claims, ok bool) {
 	parsed, err := jwt.ParseSigned(token, algorithms())
 	if err != nil {
@@ -134,7 +134,7 @@ func unverified(token string) (claims jwt.Claims, ok bool) {
 	return claims, err == nil
 }
 
-// algorithms are those that tokens may be signed with: none that shares the key.
+// algorithms returns the algorithms that tokens may be signed with: none that shares the key.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256,
 		jose.ES384, jose.ES512, jose.EdDSA}

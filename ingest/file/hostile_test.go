@@ -13,7 +13,7 @@ import (
 	"github.com/pilotd/pilotd/ingest/sinktest"
 )
 
-// hostileTexts are contents that would cost much if they were believed.
+// hostileTexts returns contents that would cost much if they were believed.
 func hostileTexts() map[string]string {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {

@@ -185,7 +185,7 @@ func conditions(all ...value.AccessCondition) (out []value.AccessCondition) {
 	return out
 }
 
-// accounts are service accounts with their namespaces, which is that of the policy where they name none.
+// accounts returns service accounts with their namespaces, which is that of the policy where they name none.
 func accounts(in []string, namespace string) (out []string) {
 	for _, a := range in {
 		if !strings.Contains(a, "/") {

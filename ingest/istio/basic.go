@@ -32,7 +32,7 @@ func millionths(p *networking.Percent) value.Fraction {
 
 func hundredths(n uint32) value.Fraction { return value.Fraction{Parts: n, Of: 100} }
 
-// list is s, nil if it is empty.
+// list returns s, nil if it is empty.
 func list(s []string) []string {
 	if len(s) == 0 {
 		return nil

@@ -32,7 +32,7 @@ func server(in *networking.Server) *value.Server {
 	}
 }
 
-// serverProtocol is that of a Gateway's port: bytes, where it is none that a router serves.
+// serverProtocol returns the protocol of a Gateway's port: bytes, where it is none that a router serves.
 func serverProtocol(name string) value.Protocol {
 	if p, ok := value.ProtocolNamed(name); ok && p != value.UDP {
 		return p

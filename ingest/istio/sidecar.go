@@ -46,7 +46,7 @@ func sidecarOutbound(in *networking.OutboundTrafficPolicy) value.SidecarOutbound
 	return out
 }
 
-// protocol is that of a declared port; what is not known is sniffed.
+// protocol returns the protocol of a declared port; what is not known is sniffed.
 func protocol(name string) value.Protocol {
 	p, _ := value.ProtocolNamed(name)
 	return p

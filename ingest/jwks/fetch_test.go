@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const keySet = `{"keys":[{"kty":"EC","kid":"a","crv":"P-256","x":"x","y":"y"}]}`
 
-// issuerPages is a server of good and bad answers.
+// issuerPages returns a server of good and bad answers.
 func issuerPages(base *string) http.Handler {
 	text := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }

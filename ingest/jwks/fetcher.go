@@ -90,7 +90,7 @@ func New(store Store, o Options) *Fetcher {
 	return &Fetcher{options: o, store: store, results: make(chan result), places: map[ingest.KeyPlace]*place{}}
 }
 
-// Name is ingest.KeySource.
+// Name returns ingest.KeySource.
 func (f *Fetcher) Name() string { return ingest.KeySource }
 
 // Waiting says what is waited for before the Fetcher is Synced.

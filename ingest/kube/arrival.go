@@ -30,7 +30,7 @@ func (a *arrival) GetObjectMeta() meta.Object {
 // GetObjectKind says nothing: nobody asks.
 func (a *arrival) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject is itself, which never changes.
+// DeepCopyObject returns itself, which never changes.
 func (a *arrival) DeepCopyObject() runtime.Object { return a }
 
 // arrivals is a page of them.

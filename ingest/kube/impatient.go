@@ -97,7 +97,7 @@ func (a *answer) Close() error {
 	return a.body.Close()
 }
 
-// cause is why the request was ended, if it was.
+// cause returns why the request was ended, if it was.
 func (a *answer) cause(err error) error {
 	if why := context.Cause(a.ctx); a.ctx.Err() != nil && why != nil && !errors.Is(why, context.Canceled) {
 		return why

@@ -43,7 +43,7 @@ type update struct {
 	accept bool // an earlier rejection ends
 }
 
-// merge is first and then l.
+// merge returns first and then l.
 func (l update) merge(first update) update {
 	l.accept = l.accept || first.accept
 	if l.event == nil {

@@ -39,7 +39,7 @@ Their objects are found by name and reported as not served; nothing else of them
 | --- | --- | --- |
 `
 
-// document is docs/api-support.md.
+// document returns docs/api-support.md.
 func document() string {
 	var b strings.Builder
 	b.WriteString(introduction)

@@ -71,7 +71,7 @@ func fieldOwners(imports []*types.Package) map[*types.Var]string {
 	return owners
 }
 
-// typeName is "package.Type" of a named type or a pointer to one.
+// typeName returns "package.Type" of a named type or a pointer to one.
 func typeName(typ types.Type) string {
 	if p, ok := typ.(*types.Pointer); ok {
 		typ = p.Elem()

@@ -176,7 +176,7 @@ func (h *Handler) refuse(req *admissionv1.AdmissionRequest, pod *corev1.Pod,
 		Code: http.StatusBadRequest, Message: fmt.Sprintf("pod %s cannot be injected: %s", name, err)}}
 }
 
-// nameOf is a pod's name, or what its generated name will begin with.
+// nameOf returns a pod's name, or what its generated name will begin with.
 func nameOf(req *admissionv1.AdmissionRequest, pod *corev1.Pod) string {
 	name := cmp.Or(pod.Name, req.Name)
 	if name == "" && pod.GenerateName != "" {

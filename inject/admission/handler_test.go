@@ -49,7 +49,7 @@ func newHandler(t testing.TB) *Handler {
 		Now: func() time.Time { return time.Time{} }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 }
 
-// review is an AdmissionReview about a pod.
+// review returns an AdmissionReview about a pod.
 func review(resource, namespace, object string) string {
 	return fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1",
 "resource":{"group":"","version":"v1","resource":%q},"namespace":%q,"operation":"CREATE","object":%s}}`,
@@ -227,7 +227,7 @@ func TestRequestsWait(t *testing.T) {
 	}
 }
 
-// request is one whose Content-Length is length, whatever its body has.
+// request returns one whose Content-Length is length, whatever its body has.
 func request(body io.Reader, length int64) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/inject", body)
 	r.Header.Set("Content-Type", "application/json")

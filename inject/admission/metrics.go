@@ -24,7 +24,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// Collectors are the Handler's metrics.
+// Collectors returns the Handler's metrics.
 func (h *Handler) Collectors() []prometheus.Collector {
 	m := h.metrics
 	return []prometheus.Collector{m.requests, m.successes, m.failures, m.skips, m.seconds}

@@ -135,7 +135,7 @@ func (w workload) String() string {
 	return w.Kind + " " + w.Namespace + "/" + w.Name
 }
 
-// templatePath is where an object has its pod; an empty path is the object itself.
+// templatePath returns where an object has its pod; an empty path is the object itself.
 func templatePath(version, kind string) ([]string, bool) {
 	group, _, ok := strings.Cut(version, "/")
 	if !ok {

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Builtin is the template of pilotd's own with a name; none if there is none.
+// Builtin returns the template of pilotd's own with a name; none if there is none.
 func Builtin(name string) func(*Data) (*corev1.Pod, error) {
 	switch name {
 	case "sidecar":
@@ -19,5 +19,5 @@ func Builtin(name string) func(*Data) (*corev1.Pod, error) {
 	return nil
 }
 
-// BuiltinNames are the names of pilotd's own templates.
+// BuiltinNames returns the names of pilotd's own templates.
 func BuiltinNames() []string { return []string{"gateway", "grpc-agent", "grpc-simple", "sidecar"} }

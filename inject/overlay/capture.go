@@ -18,7 +18,7 @@ const (
 // defaultID is the user and group of the proxy where nobody says otherwise; rules let it pass uncaptured.
 const defaultID = 1337
 
-// interception is how the pod's traffic gets to the proxy.
+// interception returns how the pod's traffic gets to the proxy.
 func (d *Data) interception() string {
 	return d.annotation(annotation.SidecarInterceptionMode.Name, d.ProxyConfig.GetInterceptionMode().String())
 }
@@ -47,7 +47,7 @@ func (d *Data) captureContainer() (*corev1.Container, error) {
 	return c, nil
 }
 
-// proxyUser is whose traffic the rules let pass. With TPROXY the proxy runs as root, and rules go by the default.
+// proxyUser returns whose traffic the rules let pass. With TPROXY the proxy runs as root, and rules go by the default.
 func (d *Data) proxyUser() int64 {
 	if d.interception() == modeTPROXY {
 		return defaultID
@@ -94,7 +94,7 @@ func (d *Data) captureArgs() []string {
 	return args
 }
 
-// rerouted are the interfaces whose inbound traffic is treated as outbound. The older annotation stands where the
+// rerouted returns the interfaces whose inbound traffic is treated as outbound. The older annotation stands where the
 // newer one does not.
 func (d *Data) rerouted() (string, bool) {
 	for _, name := range []string{annotation.IoIstioRerouteVirtualInterfaces.Name,
@@ -106,7 +106,7 @@ func (d *Data) rerouted() (string, bool) {
 	return "", false
 }
 
-// excludedInbound are the inbound ports that are not captured; the agent's own is among them.
+// excludedInbound returns the inbound ports that are not captured; the agent's own is among them.
 func (d *Data) excludedInbound() string {
 	return excludeInboundPort(d.statusPort(), d.annotation(annotation.SidecarTrafficExcludeInboundPorts.Name,
 		string(d.Chart.Global.Proxy.ExcludeInboundPorts)))
@@ -137,7 +137,7 @@ func (d *Data) captureAnnotations(to map[string]string) {
 	}
 }
 
-// proxySecurity is what the proxy may do: as little as its mode lets it.
+// proxySecurity returns what the proxy may do: as little as its mode lets it.
 func (d *Data) proxySecurity() *corev1.SecurityContext {
 	p := &d.Chart.Global.Proxy
 	s := &corev1.SecurityContext{AllowPrivilegeEscalation: new(p.Privileged), Privileged: new(p.Privileged),

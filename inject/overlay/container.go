@@ -14,8 +14,8 @@ import (
 	"istio.io/api/annotation"
 )
 
-// image is the image of the proxy: an annotation or a value that is a whole path stands for itself; else it is that of
-// hub, name, tag and image type.
+// image returns the image of the proxy: an annotation or a value that is a whole path stands for itself; else it is
+// that of hub, name, tag and image type.
 func (d *Data) image() string {
 	if i := d.annotation(annotation.SidecarProxyImage.Name, d.Chart.Global.Proxy.Image); strings.Contains(i, "/") {
 		return i
@@ -23,7 +23,7 @@ func (d *Data) image() string {
 	return d.ProxyImage
 }
 
-// captureImage is the image of the container that captures traffic. Image types are the proxy's alone.
+// captureImage returns the image of the container that captures traffic. Image types are the proxy's alone.
 func (d *Data) captureImage() string {
 	g := &d.Chart.Global
 	if i := d.annotation(annotation.SidecarProxyImage.Name, g.ProxyInit.Image); strings.Contains(i, "/") {
@@ -32,7 +32,7 @@ func (d *Data) captureImage() string {
 	return g.Hub + "/" + cmp.Or(g.ProxyInit.Image, "proxyv2") + ":" + string(g.Tag)
 }
 
-// resources are those of the annotations if there is any, else those of the values.
+// resources returns the resources that annotations ask for, if there are any, else those of the values.
 func (d *Data) resources() (corev1.ResourceRequirements, error) {
 	var out corev1.ResourceRequirements
 	some := false
@@ -80,7 +80,7 @@ func (d *Data) agentLogFlag() string {
 	return "--log_output_level=" + d.annotation(annotation.SidecarAgentLogLevel.Name, d.Chart.Global.Logging.Level)
 }
 
-// agentArgs are the arguments of the agent that runs a proxy of a kind.
+// agentArgs returns the arguments of the agent that runs a proxy of a kind.
 func (d *Data) agentArgs(kind string) []string {
 	g := &d.Chart.Global
 	args := append([]string{"proxy", kind, "--domain", "$(POD_NAMESPACE).svc." + g.Proxy.ClusterDomain}, d.logFlags()...)
@@ -93,12 +93,12 @@ func (d *Data) agentArgs(kind string) []string {
 	return args
 }
 
-// statusPort is where the agent tells whether the proxy is ready; "0" is nowhere.
+// statusPort returns where the agent tells whether the proxy is ready; "0" is nowhere.
 func (d *Data) statusPort() string {
 	return strings.TrimSpace(d.annotation(annotation.SidecarStatusPort.Name, string(d.Chart.Global.Proxy.StatusPort)))
 }
 
-// readiness is the probe of the proxy at a port, with its timing from annotations or values.
+// readiness returns the probe of the proxy at a port, with its timing from annotations or values.
 func (d *Data) readiness(port int) (*corev1.Probe, error) {
 	p := &d.Chart.Global.Proxy
 	out := readyProbe(port)
@@ -129,7 +129,7 @@ func readyProbe(port int) *corev1.Probe {
 		HTTPGet: &corev1.HTTPGetAction{Path: "/healthz/ready", Port: intstr.FromInt(port)}}}
 }
 
-// seccomp is a seccomp profile, or none where the values have an empty one.
+// seccomp returns a seccomp profile, or none where the values have an empty one.
 func seccomp(p corev1.SeccompProfile) *corev1.SeccompProfile {
 	if reflect.ValueOf(p).IsZero() {
 		return nil
@@ -137,7 +137,7 @@ func seccomp(p corev1.SeccompProfile) *corev1.SeccompProfile {
 	return &p
 }
 
-// command is a lifecycle hook that runs a command.
+// command returns a lifecycle hook that runs a command.
 func command(words ...string) *corev1.LifecycleHandler {
 	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: words}}
 }

@@ -39,7 +39,7 @@ type Data struct {
 	DefaultProxy *meshconfig.ProxyConfig
 }
 
-// annotation is an annotation of the pod, or what stands in its place.
+// annotation returns an annotation of the pod, or what stands in its place.
 func (d *Data) annotation(name, otherwise string) string {
 	if v, ok := d.ObjectMeta.Annotations[name]; ok {
 		return v
@@ -53,7 +53,7 @@ func (d *Data) has(name string) bool {
 	return ok
 }
 
-// applications are the names of the pod's containers but for the proxy's.
+// applications returns the names of the pod's containers but for the proxy's.
 func (d *Data) applications() []string {
 	var out []string
 	for i := range d.Spec.Containers {

@@ -67,7 +67,7 @@ func (e *environment) identity() {
 	e.field("HOST_IP", "status.hostIP")
 }
 
-// configuration is the ProxyConfig and the ports of the pod's containers.
+// configuration returns the ProxyConfig and the ports of the pod's containers.
 func (e *environment) configuration() error {
 	ports, err := podPorts(e.data.Spec.Containers)
 	if err != nil {

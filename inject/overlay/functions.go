@@ -21,7 +21,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// istioFunctions are the functions that templates written for Istio call beside sprig's.
+// istioFunctions returns the functions that templates written for Istio call beside sprig's.
 func istioFunctions(around Surroundings) template.FuncMap {
 	return template.FuncMap{
 		"annotation": func(meta metav1.ObjectMeta, name string, otherwise any) string {
@@ -80,7 +80,7 @@ func excludeInboundPort(port, excluded string) string {
 	return excluded + "," + port
 }
 
-// containerPorts are the TCP ports that the pod's containers but the proxy's declare.
+// containerPorts returns the TCP ports that the pod's containers but the proxy's declare.
 func containerPorts(containers []corev1.Container) string {
 	var out []string
 	for i := range containers {

@@ -8,7 +8,7 @@ import (
 	"istio.io/api/annotation"
 )
 
-// grpcAgent is an agent without Envoy, for applications whose gRPC library speaks xDS itself.
+// grpcAgent returns an agent without Envoy, for applications whose gRPC library speaks xDS itself.
 func grpcAgent(d *Data) (*corev1.Pod, error) {
 	agent, err := d.grpcContainer()
 	if err != nil {

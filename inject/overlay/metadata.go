@@ -13,7 +13,7 @@ const (
 	defaultLogsContainer = "kubectl.kubernetes.io/default-logs-container"
 )
 
-// canonical are the labels that name the workload's canonical service and its revision.
+// canonical returns the labels that name the workload's canonical service and its revision.
 func (d *Data) canonical() map[string]string {
 	l := d.ObjectMeta.Labels
 	name := cmp.Or(l[label.ServiceCanonicalName.Name], l["app.kubernetes.io/name"], l["app"], d.DeploymentMeta.Name)

@@ -11,7 +11,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// proxyConfigJSON is a ProxyConfig as JSON, without what agents assume anyway.
+// proxyConfigJSON returns a ProxyConfig as JSON, without what agents assume anyway.
 func proxyConfigJSON(of, assumes *meshconfig.ProxyConfig) (string, error) {
 	config := proto.CloneOf(of)
 	assumed := assumes.ProtoReflect()
@@ -24,7 +24,7 @@ func proxyConfigJSON(of, assumes *meshconfig.ProxyConfig) (string, error) {
 	return compactJSON(config)
 }
 
-// compactJSON is a message as JSON without spaces, which protojson puts in at random.
+// compactJSON returns a message as JSON without spaces, which protojson puts in at random.
 func compactJSON(m proto.Message) (string, error) {
 	text, err := protojson.Marshal(m)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"istio.io/api/label"
 )
 
-// sidecar is the proxy beside an application, with the capture of the pod's traffic.
+// sidecar returns the proxy beside an application, with the capture of the pod's traffic.
 func sidecar(d *Data) (*corev1.Pod, error) {
 	proxy, err := d.sidecarContainer()
 	if err != nil {
@@ -84,8 +84,8 @@ func (d *Data) sidecarContainer() (*corev1.Container, error) {
 	return c, err
 }
 
-// sidecarLifecycle is the values' own; or the application waits for the proxy; or a native sidecar drains when the pod
-// begins to end, for it is told to end only after the application has.
+// sidecarLifecycle returns the values' own; or the application waits for the proxy; or a native sidecar drains when the
+// pod begins to end, for it is told to end only after the application has.
 func (d *Data) sidecarLifecycle() *corev1.Lifecycle {
 	p := &d.Chart.Global.Proxy
 	switch {
@@ -152,7 +152,7 @@ func (d *Data) sidecarVolumes() ([]corev1.Volume, error) {
 	return out, err
 }
 
-// lightstep is the directory of the certificates of a Lightstep tracer, if that is the tracer and has any.
+// lightstep returns the directory of the certificates of a Lightstep tracer, if that is the tracer and has any.
 func (d *Data) lightstep() string {
 	settings := d.ProxyConfig.GetTracing().GetTlsSettings()
 	if d.Chart.Global.Proxy.Tracer != "lightstep" || settings == nil {

@@ -64,8 +64,8 @@ func (t *Template) Execute(d *Data) (map[string]any, error) {
 	return out, nil
 }
 
-// functions are what templates may call: Istio's, and those of sprig that give the same result each time. Those that
-// make keys and salts do not.
+// functions returns what templates may call: Istio's, and those of sprig that give the same result each time. Those
+// that make keys and salts do not.
 func functions(around Surroundings) template.FuncMap {
 	out := sprig.HermeticTxtFuncMap()
 	maps.DeleteFunc(out, func(name string, _ any) bool { return strings.HasPrefix(name, "gen") })

@@ -33,8 +33,8 @@ func readOnly(name, path string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true}
 }
 
-// bare is a volume without a source. The API server makes an empty directory of it, unless the user has a volume of
-// the name (a CSI driver's sockets, for instance), whose source then stays.
+// bare returns a volume without a source. The API server makes an empty directory of it, unless the user has a volume
+// of the name (a CSI driver's sockets, for instance), whose source then stays.
 func bare(name string) corev1.Volume { return corev1.Volume{Name: name} }
 
 func emptyDir(name string, medium corev1.StorageMedium) corev1.Volume {
@@ -52,7 +52,7 @@ func secret(name, from string) corev1.Volume {
 		Secret: &corev1.SecretVolumeSource{SecretName: from, Optional: new(true)}}}
 }
 
-// certsMount is where the proxy finds certificates that somebody else has made.
+// certsMount returns where the proxy finds certificates that somebody else has made.
 func (d *Data) certsMount() corev1.VolumeMount {
 	const path = "/var/run/secrets/workload-spiffe-credentials"
 	if d.Chart.Global.CAName == "GkeWorkloadCertificate" {
@@ -69,7 +69,7 @@ func (d *Data) certsVolume(otherwise corev1.Volume) corev1.Volume {
 	return otherwise
 }
 
-// rootMount is where agents find the root that the control plane's certificate hangs from.
+// rootMount returns where agents find the root that the control plane's certificate hangs from.
 func (d *Data) rootMount() []corev1.VolumeMount {
 	if d.Chart.Global.PilotCertSource != "istiod" {
 		return nil
@@ -99,7 +99,7 @@ func infoVolume() corev1.Volume {
 			item("annotations", "metadata.annotations")}}}}
 }
 
-// tokenVolume is the token that proves the pod's identity to the control plane alone.
+// tokenVolume returns the token that proves the pod's identity to the control plane alone.
 func (d *Data) tokenVolume() corev1.Volume {
 	token := &corev1.ServiceAccountTokenProjection{Audience: d.Chart.Global.SDS.Token.Audience,
 		ExpirationSeconds: new(int64(43200)), Path: "istio-token"}

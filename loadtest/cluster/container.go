@@ -104,7 +104,7 @@ func volumes() []corev1.Volume {
 	}
 }
 
-// uid is made of names, so that it is the same every time.
+// uid makes a UID of names, so that it is the same every time.
 func uid(parts ...string) types.UID {
 	sum := sha256.Sum256([]byte(fmt.Sprint(parts)))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))

@@ -60,7 +60,7 @@ func (a *api) inventory(ctx context.Context, selector string) (inventory, error)
 	return out, nil
 }
 
-// list are objects of a kind. A kind that the server does not know has none.
+// list returns objects of a kind. A kind that the server does not know has none.
 func (a *api) list(ctx context.Context, k kind, o metav1.ListOptions) (map[name]state, error) {
 	out := map[name]state{}
 	for o.Limit = page; ; {

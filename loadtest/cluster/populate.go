@@ -146,7 +146,7 @@ func shapeObject(s mesh.Shape) (*corev1.ConfigMap, error) {
 		Data: map[string]string{shapeKey: string(text)}}, err
 }
 
-// shape is that of the mesh that is there.
+// shape returns the shape of the mesh that is there.
 func (a *api) shape(ctx context.Context) (mesh.Shape, error) {
 	var o corev1.ConfigMap
 	err := a.clients[corev1.SchemeGroupVersion].Get().Namespace(homeNamespace).Resource("configmaps").Name(shapeName).Do(

@@ -7,7 +7,7 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 )
 
-// serviceEntry is service s in a mesh without Kubernetes.
+// serviceEntry returns service s in a mesh without Kubernetes.
 func (m *Mesh) serviceEntry(s int) *networkingv1.ServiceEntry {
 	o := &networkingv1.ServiceEntry{TypeMeta: networking("ServiceEntry"), ObjectMeta: meta(m.namespace(s), m.service(s),
 		m.created(s))}
@@ -82,7 +82,7 @@ func (m *Mesh) externalWorkload(i, n int) *networkingv1.WorkloadEntry {
 // maxExternal is how many addresses there are outside the mesh.
 const maxExternal = 10 * 250 * 250 * 250
 
-// externalAddress is out of those that no network has: 240.0.0.0/4.
+// externalAddress returns an address out of those that no network has: 240.0.0.0/4.
 func (m *Mesh) externalAddress(i, n int) string {
 	k := (i-m.ServiceEntries.DNS)*m.ServiceEntries.Endpoints + n
 	return fmt.Sprintf("%d.%d.%d.%d", 240+k/(250*250*250), k/(250*250)%250, k/250%250, 1+k%250)

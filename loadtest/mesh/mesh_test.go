@@ -32,7 +32,7 @@ func key(o Object) string {
 	return fmt.Sprintf("%s %s/%s", o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName())
 }
 
-// digest is of all objects and nodes of a mesh.
+// digest returns a hash of all objects and nodes of a mesh.
 func digest(t *testing.T, m *Mesh) string {
 	t.Helper()
 	h := sha256.New()
@@ -158,7 +158,7 @@ func TestWorkloadsHaveAllOfTheirOwn(t *testing.T) {
 	}
 }
 
-// contents are objects as text, by key.
+// contents returns objects as text, by key.
 func contents(t *testing.T, objects func(func(Object) bool)) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}

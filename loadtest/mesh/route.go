@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// destination is port 80 of service s.
+// destination returns port 80 of service s.
 func (m *Mesh) destination(s int) *meshv1.Destination {
 	return &meshv1.Destination{Host: m.Host(s), Port: &meshv1.PortSelector{Number: 80}}
 }

@@ -33,7 +33,7 @@ func servicePort(name string, port, target int32) corev1.ServicePort {
 		TargetPort: intstr.FromInt32(target)}
 }
 
-// serviceObject is service s.
+// serviceObject returns service s.
 func (m *Mesh) serviceObject(s int) *corev1.Service {
 	o := &corev1.Service{TypeMeta: core("Service"), ObjectMeta: meta(m.namespace(s), m.service(s), m.created(s))}
 	o.Spec.ClusterIP = clusterIP(s)

@@ -33,7 +33,8 @@ func (m *Mesh) sidecar(i int, namespace, name string) *networkingv1.Sidecar {
 	return o
 }
 
-// workloadSidecar is of the i-th deployment: of one version of one service. It lets in single services alone.
+// workloadSidecar returns the Sidecar of the i-th deployment: of one version of one service. It lets in single services
+// alone.
 func (m *Mesh) workloadSidecar(i int) *networkingv1.Sidecar {
 	s, v := i%m.services(), version(i/m.services())
 	o := m.sidecar(m.Namespaces+i, m.namespace(s), m.service(s)+"-"+v)

@@ -141,7 +141,7 @@ func opening(messages [][]byte) (map[string][]byte, error) {
 	return out, nil
 }
 
-// typeURL is that of a response, in field 4 in both protocols.
+// typeURL returns the type URL of a response, in field 4 in both protocols.
 func typeURL(b []byte) (string, error) {
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)

@@ -143,7 +143,7 @@ type request struct {
 // codec passes bytes on, and looks at requests only while a stream opens.
 type codec struct{ encoding.CodecV2 }
 
-// Name is that of the standard codec.
+// Name returns the name of the standard codec.
 func (codec) Name() string { return "proto" }
 
 // Marshal sends what is already built.

@@ -24,7 +24,7 @@ type axis struct {
 	most float64 // what it reaches; of what is drawn by default
 }
 
-// ticks are some five round numbers from 0 up to most at least.
+// ticks returns some five round numbers from 0 up to most at least.
 func (a axis) ticks() []float64 {
 	step, unit := a.most/5, 1.0
 	if a.kind == bytes {

@@ -48,7 +48,7 @@ func (a *arrivals) ready(client int, at time.Time) {
 	}
 }
 
-// all is closed when none is missing.
+// all returns a channel that is closed when none is missing.
 func (a *arrivals) all() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,7 +33,7 @@ func (c *Clients) Fleet(m *mesh.Mesh, targets []wire.Endpoint) sidecar.Options {
 		Marks: sidecar.Marks{Endpoint: mesh.EndpointMark, Route: mesh.RouteMark}}
 }
 
-// kind is that of client i.
+// kind returns the kind of client i.
 func (c *Clients) kind(i int) sidecar.Kind {
 	switch {
 	case i < c.Sidecars:

@@ -83,7 +83,7 @@ type Sample struct {
 	measure.Process
 }
 
-// newReport is that of a run that begins now.
+// newReport returns the report of a run that begins now.
 func newReport(o *Options) Report {
 	r := Report{Schema: Schema, Clients: o.Total(), Shared: max(1, o.PerConnection), Protocol: "State of the World",
 		Began: time.Now()}

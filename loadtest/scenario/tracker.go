@@ -134,7 +134,8 @@ func (t *tracker) take(client, n int, at time.Time) {
 	t.each.Add(after)
 }
 
-// reached is closed when no more than some pairs of client and change written so far are missing.
+// reached returns a channel that is closed when no more than some pairs of client and change written so far are
+// missing.
 func (t *tracker) reached(missing int) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -254,7 +254,7 @@ func (c *Client) clusters(ch *change) []Request {
 	return c.warm(out)
 }
 
-// subtract is sorted numbers without others, sorted too.
+// subtract returns sorted numbers without others, sorted too.
 func subtract(from, others []uint32) (out []uint32) {
 	for _, n := range from {
 		for len(others) > 0 && others[0] < n {

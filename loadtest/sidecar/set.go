@@ -50,7 +50,7 @@ func (t *Table) replace(prev *set, got []*Resource) change {
 	return c
 }
 
-// update is prev with what came, and without what was removed. It sorts what came.
+// update returns prev with what came, and without what was removed. It sorts what came.
 func (t *Table) update(prev *set, got []*Resource, removed []uint32) change {
 	got = sorted(got)
 	var c change
@@ -109,7 +109,7 @@ func without(out, a, b []int) []int {
 	return out
 }
 
-// merge is old with got in place of what has the same number, and without what has left.
+// merge returns old with got in place of what has the same number, and without what has left.
 func merge(old, got []*Resource, left []uint32) []*Resource {
 	out := make([]*Resource, 0, len(old)+len(got))
 	for _, r := range old {

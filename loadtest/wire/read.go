@@ -17,7 +17,7 @@ const readSize = 64 << 10
 // Buffers are what connections share, so that only those have one that read or write.
 type Buffers struct{ read, write sync.Pool }
 
-// NewBuffers are none yet.
+// NewBuffers returns a pool without buffers.
 func NewBuffers() *Buffers {
 	return &Buffers{read: sync.Pool{New: func() any { return new([readSize]byte) }},
 		write: sync.Pool{New: func() any { return new(bytes.Buffer) }}}

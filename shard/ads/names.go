@@ -196,7 +196,7 @@ func (t *NamesTable) Of(names []string) *Names {
 	return n
 }
 
-// Edit is n with names added and others taken away.
+// Edit returns n with names added and others taken away.
 func (t *NamesTable) Edit(n *Names, add, remove []string) *Names {
 	if len(add)+len(remove) == 0 {
 		return n

@@ -30,7 +30,7 @@ func partsOf(k kind, e *encodecache.Entry) []part {
 	return parts
 }
 
-// fragmentsOf is partsOf also for a resource of which nothing but the header is left.
+// fragmentsOf works like partsOf, also for a resource of which nothing but the header is left.
 func fragmentsOf(k kind, e *encodecache.Entry) (parts []part) {
 	if e == nil || !k.parted() {
 		return nil

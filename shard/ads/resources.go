@@ -76,7 +76,7 @@ func (d digest) minus(o digest) digest {
 	return digest{lo, hi}
 }
 
-// sum is d for a Section, which digests each of its chunks once, and digestOfSum d again.
+// sum returns the sum of what digest d says of each Entry of a Section. Each chunk is digested once.
 func (d digest) sum() (s chunked.Sum) {
 	binary.LittleEndian.PutUint64(s[:8], d[0])
 	binary.LittleEndian.PutUint64(s[8:], d[1])

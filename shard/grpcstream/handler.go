@@ -34,7 +34,7 @@ const (
 	deltaMethod = "DeltaAggregatedResources"
 )
 
-// serviceDesc is written by hand because generated stubs decode and encode every message.
+// serviceDesc describes the service. It is written by hand because generated stubs decode and encode every message.
 func serviceDesc() *grpc.ServiceDesc {
 	method := func(name string, delta bool) grpc.StreamDesc {
 		return grpc.StreamDesc{StreamName: name, ServerStreams: true, ClientStreams: true, Handler: handler(delta)}

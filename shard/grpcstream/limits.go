@@ -32,7 +32,7 @@ type Limits struct {
 	HeldInAll int
 }
 
-// withDefaults is l with its zeros filled in.
+// withDefaults returns l with its zeros filled in.
 func (l Limits) withDefaults() Limits {
 	fill := func(v *int, def int) {
 		if *v == 0 {

@@ -144,7 +144,7 @@ func broken(err error) error {
 	return status.Errorf(codes.Unavailable, "the stream ended: %v", err)
 }
 
-// decompressed is data without its compression, which the client chose for the whole stream.
+// decompressed returns data without its compression, which the client chose for the whole stream.
 func decompressed(data mem.BufferSlice, name string, limit int) (mem.BufferSlice, error) {
 	defer data.Free()
 	c := encoding.GetCompressor(name)

@@ -101,7 +101,7 @@ func TestRequestsInReceptionAreBounded(t *testing.T) {
 	})
 }
 
-// manyNames are n names of some kilobyte each.
+// manyNames returns n names of some kilobyte each.
 func manyNames(n int) (out []string) {
 	for i := range n {
 		name := make([]byte, 1000)

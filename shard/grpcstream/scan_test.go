@@ -65,7 +65,7 @@ func difference(got, want ads.Request) string {
 	return ""
 }
 
-// reduced is m without what a scanner passes over or cuts off.
+// reduced returns m without what a scanner passes over or cuts off.
 func reduced(r ads.Request) ads.Request {
 	r.Version = cut([]byte(r.Version), maxVersion)
 	if r.Error != nil {
@@ -150,7 +150,7 @@ func same(t *testing.T, delta bool, b []byte) {
 	}
 }
 
-// requests are encoded requests, of both kinds, with what makes scanning hard.
+// requests returns encoded requests, of both kinds, with what makes scanning hard.
 func requests(t testing.TB) [][]byte {
 	meta, err := structpb.NewStruct(map[string]any{"NAMESPACE": "ns", "LABELS": map[string]any{"app": "a"}})
 	must(t, err)

@@ -133,7 +133,7 @@ func ServerOptions(l Limits, creds credentials.TransportCredentials) []grpc.Serv
 	return serverOptions(l, creds, nil)
 }
 
-// serverOptions are ServerOptions, with a bound of the connections without streams unless idle is nil.
+// serverOptions works like ServerOptions, with a bound of the connections without streams unless idle is nil.
 func serverOptions(l Limits, creds credentials.TransportCredentials, idle *idleConnections) []grpc.ServerOption {
 	l = l.withDefaults()
 	options := []grpc.ServerOption{

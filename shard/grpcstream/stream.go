@@ -58,7 +58,7 @@ type stream struct {
 // ID returns the number of the stream, never used again in this process.
 func (s *stream) ID() uint64 { return s.id }
 
-// Done is closed when the stream has ended: by its client, with its connection, or by Close.
+// Done returns a channel that is closed when the stream has ended: by its client, with its connection, or by Close.
 func (s *stream) Done() <-chan struct{} { return s.grpc.Context().Done() }
 
 // Send sends r after all that was sent before. It never blocks. A stream that has ended takes nothing.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Apply is m with edits applied, in any order; of several edits of one key the last counts. Chunks in which nothing
-// changes are shared with m; if nothing changes at all, the result is m.
+// Apply returns m with edits applied, in any order; of several edits of one key the last counts. Chunks in which
+// nothing changes are shared with m; if nothing changes at all, the result is m.
 func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 	if len(edits) == 0 {
 		return m
@@ -39,7 +39,7 @@ func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 	return newMap(append(out, groups[at:]...))
 }
 
-// apply is g with edits of keys that begin with its byte; g itself if nothing changes.
+// apply returns g with edits of keys that begin with its byte; g itself if nothing changes.
 func (g *group[V]) apply(edits []Edit[V]) (next *group[V], changed bool) {
 	chunks, changed := apply(g.chunks, edits)
 	if !changed {
@@ -52,7 +52,7 @@ func (g *group[V]) apply(edits []Edit[V]) (next *group[V], changed bool) {
 	return next, true
 }
 
-// apply is Apply for keys that begin with one byte, which are all keys of chunks.
+// apply works like Apply for keys that begin with one byte, which are all keys of chunks.
 func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], changed bool) {
 	at := 0 // the first of chunks that is not in out yet; a run begins there
 	for len(edits) > 0 {
@@ -85,7 +85,7 @@ func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], 
 	return append(out, chunks[at:]...), changed
 }
 
-// replaced is c with the edits that fall into it, if they only give other values to keys that it has: then it ends
+// replaced returns c with the edits that fall into it, if they only give other values to keys that it has: then it ends
 // where it ended.
 func (c *Chunk[V]) replaced(edits []Edit[V]) (next *Chunk[V], n int, ok bool) {
 	next = c

@@ -20,7 +20,7 @@ func (e *Edits[V]) Put(key string, v V) {
 	(*e)[key] = v
 }
 
-// Apply is m after the edits.
+// Apply returns m after the edits.
 func (e Edits[V]) Apply(m Map[V]) Map[V] { return m.Apply(e.List()) }
 
 // List returns the edits one by one, in no order; nil if there are none.

@@ -225,10 +225,10 @@ func (m Map[V]) Identity(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// Set is m with key set to v; m itself if it is so already.
+// Set returns m with key set to v; m itself if it is so already.
 func (m Map[V]) Set(key string, v V) Map[V] { return m.Apply([]Edit[V]{{Key: key, Value: v}}) }
 
-// Delete is m without key; m itself if it has none.
+// Delete returns m without key; m itself if it has none.
 func (m Map[V]) Delete(key string) Map[V] { return m.Apply([]Edit[V]{{Key: key, Delete: true}}) }
 
 // Digest returns the digest of the whole content. item digests one item, join a sequence of digests; each chunk is

@@ -15,7 +15,7 @@ func NewPatch[V comparable](edits []Edit[V], pool *Pool[V], item func(key string
 	return &Patch[V]{edits: lastPerKey(edits), pool: pool, item: item}
 }
 
-// Of is m with the edits applied; m itself if nothing changes.
+// Of returns m with the edits applied; m itself if nothing changes.
 func (p *Patch[V]) Of(m Map[V]) Map[V] {
 	var out []*group[V] // those of m, once one of them is replaced
 	groups, rest := m.groups(), p.edits
@@ -46,7 +46,7 @@ func (p *Patch[V]) Of(m Map[V]) Map[V] {
 	return Map[V]{&root[V]{groups: out, n: m.root.n}}
 }
 
-// group is g with the first n of edits, which replace values of one chunk; n is 0 if they are of another kind.
+// group returns g with the first n of edits, which replace values of one chunk; n is 0 if they are of another kind.
 func (p *Patch[V]) group(g *group[V], edits []Edit[V]) (next *group[V], n int) {
 	at := find(g.chunks, edits[0].Key)
 	if at == len(g.chunks) {
@@ -68,7 +68,7 @@ func (p *Patch[V]) group(g *group[V], edits []Edit[V]) (next *group[V], n int) {
 	return next, n
 }
 
-// chunk is c with the first n of edits; n is 0 if they do not replace values that it has.
+// chunk returns c with the first n of edits; n is 0 if they do not replace values that it has.
 func (p *Patch[V]) chunk(c *Chunk[V], edits []Edit[V]) (next *Chunk[V], n int) {
 	for n < len(edits) && edits[n].Key <= c.last() {
 		n++

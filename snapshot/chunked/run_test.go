@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// chosen are n keys, in order, that a client has chosen so that none of them ends a chunk.
+// chosen returns n keys, in order, that a client has chosen so that none of them ends a chunk.
 func chosen(n int, key func(i int) string) (out []string) {
 	for i := 0; len(out) < n; i++ {
 		if k := key(i); !endsChunk(k) {

@@ -135,7 +135,7 @@ func (r *runTransition[V]) compare() {
 	r.measured = true
 }
 
-// Of is m with the differences applied.
+// Of returns m with the differences applied.
 func (t *Transition[V]) Of(m Map[V]) Map[V] {
 	switch {
 	case m.root == t.old.root:
@@ -166,7 +166,7 @@ func (t *Transition[V]) Of(m Map[V]) Map[V] {
 	return newMap(append(out, groups...))
 }
 
-// of is had, which may be nil, with the differences applied; nil if nothing is left.
+// of returns had, which may be nil, with the differences applied; nil if nothing is left.
 func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 	if had == g.old {
 		return g.now
@@ -205,7 +205,7 @@ func (g *groupTransition[V]) of(had *group[V]) *group[V] {
 	return next
 }
 
-// adopt is next, which is new and may be nil, with the chunks of the second Map where they are equal.
+// adopt returns next, which is new and may be nil, with the chunks of the second Map where they are equal.
 func (g *groupTransition[V]) adopt(next *group[V]) *group[V] {
 	if next == nil || g.now == nil {
 		return next
@@ -243,7 +243,7 @@ func endsNaturally[V comparable](chunks []*Chunk[V]) bool {
 	return len(chunks) > 0 && chunks[len(chunks)-1].natural
 }
 
-// edited is g, which may be nil, with edits; nil if nothing is left, and g itself if nothing changes.
+// edited returns g, which may be nil, with edits; nil if nothing is left, and g itself if nothing changes.
 func (g *group[V]) edited(edits []Edit[V]) *group[V] {
 	if g == nil {
 		g = &group[V]{}

@@ -32,7 +32,7 @@ const (
 	CustomAction // an outside server decides
 )
 
-// Kind is KindAuthorizationPolicy.
+// Kind returns KindAuthorizationPolicy.
 func (p *AuthorizationPolicy) Kind() Kind { return KindAuthorizationPolicy }
 
 // Object returns the key of the AuthorizationPolicy object.

@@ -29,7 +29,7 @@ func IdentityRegex(a AccessAttribute, v string) string {
 	return SPIFFE + ".*" + regexp.QuoteMeta(strings.TrimPrefix(v, "*"))
 }
 
-// RoutingClaim is the path to the claim of a token that the name of a header in a route's match stands for:
+// RoutingClaim returns the path to the claim of a token that the name of a header in a route's match stands for:
 // "@request.auth.claims.a.b" or "@request.auth.claims[a][b]". It is nil for other names.
 func RoutingClaim(name string) []string {
 	const prefix = "@request.auth.claims"

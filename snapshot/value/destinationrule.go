@@ -51,7 +51,7 @@ func (d *DestinationRule) SubsetLabels(name string) Labels {
 	return nil
 }
 
-// Kind is KindDestinationRule.
+// Kind returns KindDestinationRule.
 func (d *DestinationRule) Kind() Kind { return KindDestinationRule }
 
 // Object returns the key of the object that the rule has its name of.

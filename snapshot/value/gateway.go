@@ -14,7 +14,7 @@ type Gateway struct {
 // Selector returns the labels of the routers that the Gateway is for, in any namespace; nil for all of them.
 func (g *Gateway) Selector() Labels { return g.Workload }
 
-// Kind is KindGateway.
+// Kind returns KindGateway.
 func (g *Gateway) Kind() Kind { return KindGateway }
 
 // Object returns the key of the Gateway.

@@ -67,7 +67,7 @@ type ObjectKey struct {
 	Name      string
 }
 
-// String is "Kind namespace/name", with the cluster behind it where it is another one.
+// String returns "Kind namespace/name", with the cluster behind it where it is another one.
 func (k ObjectKey) String() string {
 	text := k.Kind.String() + " "
 	if k.Namespace != "" {

@@ -17,7 +17,7 @@ type Namespace struct {
 	TrafficDistribution string
 }
 
-// Kind is KindNamespace.
+// Kind returns KindNamespace.
 func (n *Namespace) Kind() Kind { return KindNamespace }
 
 // Object returns the key of the namespace.

@@ -21,7 +21,7 @@ type PeerAuthentication struct {
 	Ports map[uint32]*MTLSMode
 }
 
-// Kind is KindPeerAuthentication.
+// Kind returns KindPeerAuthentication.
 func (p *PeerAuthentication) Kind() Kind { return KindPeerAuthentication }
 
 // Object returns the key of the PeerAuthentication object.

@@ -13,7 +13,7 @@ type RequestAuthentication struct {
 	Rules []TokenRule
 }
 
-// Kind is KindRequestAuthentication.
+// Kind returns KindRequestAuthentication.
 func (p *RequestAuthentication) Kind() Kind { return KindRequestAuthentication }
 
 // Object returns the key of the RequestAuthentication object.

@@ -14,7 +14,7 @@ type Sidecar struct {
 // Selector returns the labels of the workloads that the Sidecar is for; nil for the whole namespace.
 func (s *Sidecar) Selector() Labels { return s.Workload }
 
-// Kind is KindSidecar.
+// Kind returns KindSidecar.
 func (s *Sidecar) Kind() Kind { return KindSidecar }
 
 // Object returns the key of the Sidecar object.

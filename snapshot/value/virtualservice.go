@@ -18,7 +18,7 @@ type VirtualService struct {
 	RegexSize int
 }
 
-// Kind is KindVirtualService, also of nil.
+// Kind returns KindVirtualService, also of nil.
 func (v *VirtualService) Kind() Kind { return KindVirtualService }
 
 // Object returns the key of the VirtualService.

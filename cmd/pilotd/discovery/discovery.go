@@ -176,7 +176,7 @@ func (s *Server) EndpointsChanged(t *snapshot.EndpointTable, services []value.Se
 	s.Shards.EndpointsChanged(t, services)
 }
 
-// TrustDomains are the mesh's, its own first; none before the first View.
+// TrustDomains returns the trust domains of the mesh, its own first; none before the first View.
 func (s *Server) TrustDomains() []string {
 	if m := s.Builder.View().Snapshot.Mesh; m != nil {
 		return m.Peers.TrustDomains

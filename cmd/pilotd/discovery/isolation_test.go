@@ -59,7 +59,7 @@ func (r *running) checkPrompt(t *testing.T, after string) {
 	}
 }
 
-// badObjects are refused: each is a new version of a good one, or stands alone.
+// badObjects returns objects that are refused: each is a new version of a good one, or stands alone.
 func badObjects() []ingest.Event {
 	nowhere := virtualService("web", "web", "")
 	twice := rule("cart", hostOf("cart"), nil)

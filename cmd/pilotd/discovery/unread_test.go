@@ -25,7 +25,7 @@ func rewritten(e ingest.Event, edit func(metav1.Object) bool) (ingest.Event, boo
 	return e, edit == nil || edit(e.Object.(metav1.Object))
 }
 
-// unreadEdits are changes of fields that configuration does not depend on.
+// unreadEdits returns changes of fields that configuration does not depend on.
 func unreadEdits() map[string]func(metav1.Object) bool {
 	return map[string]func(metav1.Object) bool{
 		"the same again": nil,
@@ -180,7 +180,7 @@ func gatewayRoute(to string) ingest.Event {
 	return e
 }
 
-// hiddenRoute is exported to a namespace without proxies.
+// hiddenRoute returns a route that is exported to a namespace without proxies.
 func hiddenRoute() ingest.Event {
 	e := virtualService("hidden", "web", hostOf("cart"))
 	e.Object.(*networkingv1.VirtualService).Spec.ExportTo = []string{"elsewhere"}

@@ -50,7 +50,7 @@ func oddMesh() []ingest.Event {
 	return append(out, put(value.KindWorkloadEntry, unhealthy), put(value.KindEndpointSlice, s), refused)
 }
 
-// hostileQueries are parameters as nobody means them.
+// hostileQueries returns parameters as nobody means them.
 func hostileQueries() []string {
 	long := strings.Repeat("a", 100_000)
 	out := []string{"", "?", "?%zz", "?;", "?proxyID", "?proxyID=&proxyID=x", "?include_eds=no&proxyID=%00", "?host=",

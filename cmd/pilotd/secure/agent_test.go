@@ -62,7 +62,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// node is the node of an agent's Envoy.
+// node returns the node of an agent's Envoy.
 func node(kind, namespace, account string) *corev3.Node {
 	md, _ := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "SERVICE_ACCOUNT": account,
 		"CLUSTER_ID": "Kubernetes", "DNS_CAPTURE": "true"})
@@ -99,7 +99,7 @@ func (s *stream) send(r *discoveryv3.DeltaDiscoveryRequest) {
 	}
 }
 
-// next is the next response, which is of this type; it is ACKed.
+// next returns the next response, which is of this type; it is ACKed.
 func (s *stream) next(url string) *discoveryv3.DeltaDiscoveryResponse {
 	s.h.t.Helper()
 	r, err := s.Recv()
@@ -241,7 +241,7 @@ func agentCertificate(h *house) {
 	h.begins("", web, agent{cert: &tls.Certificate{Certificate: [][]byte{b.Bytes}, PrivateKey: key}})
 }
 
-// csr is a request as agents make it: a subject with one empty O, one critical name.
+// csr returns a request as agents make it: a subject with one empty O, one critical name.
 func csr(t testing.TB, key crypto.Signer, name string) string {
 	t.Helper()
 	u, err := url.Parse(name)

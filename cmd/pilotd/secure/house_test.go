@@ -80,7 +80,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// client is a client's certificate.
+// client returns a client's certificate.
 func (r *root) client(t testing.TB, name string, life time.Duration) *tls.Certificate {
 	t.Helper()
 	u, err := url.Parse(name)
@@ -208,7 +208,7 @@ func (h *house) dial(a agent) *grpc.ClientConn {
 	return conn
 }
 
-// with is a context with the metadata of an agent's call.
+// with returns a context with the metadata of an agent's call.
 func with(token string) context.Context {
 	md := metadata.Pairs("clusterid", "Kubernetes")
 	if token != "" {

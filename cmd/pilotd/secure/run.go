@@ -63,7 +63,7 @@ func (s *Server) lead(ctx context.Context) {
 		Log: o.Log})
 }
 
-// webhookRoots are what API servers are to check the certificate of webhooks with, which is the one that is served
+// webhookRoots returns what API servers are to check the certificate of webhooks with, which is the one that is served
 // here; empty while they are not known. Those of a certificate in files are in RootFile, if anywhere.
 func (s *Server) webhookRoots() string {
 	if s.options.CertFile == "" {
@@ -76,7 +76,7 @@ func (s *Server) webhookRoots() string {
 	return out.String()
 }
 
-// rootsText is all roots that workloads trust; empty while there is no authority.
+// rootsText returns all roots that workloads trust; empty while there is no authority.
 func (s *Server) rootsText() string {
 	if a := s.Keeper.Authority(); a != nil {
 		return a.Roots()

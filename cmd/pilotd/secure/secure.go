@@ -176,7 +176,7 @@ func (s *Server) setAuthority() error {
 	return nil
 }
 
-// root is what a root is like that is made here.
+// root returns what a root is like that is made here.
 func (s *Server) root() ca.Root {
 	organization := "cluster.local"
 	if domains := s.options.TrustDomains(); len(domains) > 0 {
@@ -188,7 +188,7 @@ func (s *Server) root() ca.Root {
 // Serves reports whether there is, or will be, a certificate to serve.
 func (s *Server) Serves() bool { return s.options.CertFile != "" || s.service != nil }
 
-// Waiting is what is missing before certificates can be served and signed; empty for nothing.
+// Waiting returns what is missing before certificates can be served and signed; empty for nothing.
 func (s *Server) Waiting() string {
 	if !s.Serves() || s.serving.ready() && (s.service == nil || s.Keeper.Authority() != nil) {
 		return ""
@@ -199,8 +199,8 @@ func (s *Server) Waiting() string {
 	return "the certificate authority"
 }
 
-// TLS is the configuration of the port. Clients' certificates are asked for and left to Peer: a client without one may
-// have a token, and one with a bad one is told why. Sessions are not resumed, so that each connection shows what it
+// TLS returns the configuration of the port. Clients' certificates are asked for and left to Peer: a client without one
+// may have a token, and one with a bad one is told why. Sessions are not resumed, so that each connection shows what it
 // has.
 func (s *Server) TLS() *tls.Config {
 	return &tls.Config{
@@ -217,7 +217,7 @@ func (s *Server) Register(g *grpc.Server, streams *grpcstream.Server) {
 	}
 }
 
-// Peer is what the client of a stream has proven. Over plaintext that is nothing.
+// Peer returns what the client of a stream has proven. Over plaintext that is nothing.
 func (s *Server) Peer(ctx context.Context) (proxy.Peer, error) {
 	if _, secured := grpcstream.PeerInfo(ctx).(credentials.TLSInfo); !secured {
 		return proxy.Peer{}, nil
@@ -226,7 +226,7 @@ func (s *Server) Peer(ctx context.Context) (proxy.Peer, error) {
 	return proxy.Peer{Peer: p, Unchecked: s.options.Unchecked}, err
 }
 
-// caller is who has opened the stream of ctx.
+// caller returns who has opened the stream of ctx.
 func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
 	var c authn.Credentials
 	if info, ok := grpcstream.PeerInfo(ctx).(credentials.TLSInfo); ok {
@@ -248,7 +248,7 @@ func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
 	return s.authenticator.Authenticate(ctx, c)
 }
 
-// roots are whose clients are let in; nil while that is not known.
+// roots returns the authorities whose clients are let in; nil while that is not known.
 func (s *Server) roots() *x509.CertPool {
 	a := s.Keeper.Authority()
 	if a == nil && s.service != nil && len(s.own) == 0 {

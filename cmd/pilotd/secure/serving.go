@@ -40,7 +40,7 @@ type Serving struct {
 	till time.Time     // when cert is renewed
 }
 
-// Get is the certificate for a handshake. It signs a new one when that is due, which others wait for.
+// Get returns the certificate for a handshake. It signs a new one when that is due, which others wait for.
 func (s *Serving) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Serving) read() error {
 // ready reports whether there is a certificate to serve.
 func (s *Serving) ready() bool { _, err := s.Get(nil); return err == nil }
 
-// readRoots are the certificates in a file.
+// readRoots returns the certificates in a file.
 func readRoots(file string) ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -36,7 +36,7 @@ type Selection struct {
 	None bool
 }
 
-// Part is empty: endpoints come and go, and with them how they are cut into parts.
+// Part returns "": endpoints come and go, and with them how they are cut into parts.
 func (k Selection) Part() string { return "" }
 
 // Objects returns what defines the service.

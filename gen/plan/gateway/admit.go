@@ -80,7 +80,7 @@ func (m portMode) disturbs(s *server) []string {
 	return slices.DeleteFunc(s.stakes(), func(stake string) bool { return !strings.HasPrefix(stake, "name") })
 }
 
-// change is p after servers come and go, and the changes that this makes to those that have the port.
+// change returns p after servers come and go, and the changes that this makes to those that have the port.
 func (p *portServers) change(changes []serverChange) (*portServers, []serverChange) {
 	next := &portServers{servers: p.servers, stakes: p.stakes, admitted: p.admitted}
 	servers, stakes := chunked.Edits[*server]{}, chunked.Edits[*server]{}

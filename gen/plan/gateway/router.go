@@ -211,7 +211,7 @@ func (s *step) finishListeners() {
 	}
 }
 
-// key is that of a listener in its index.
+// key returns the key of a listener in its index.
 func (at bindPort) key() string { return indexKey(fmt.Sprintf("%05d", at.port), at.bind) }
 
 // listener returns the one at an address, or nil.

@@ -64,7 +64,7 @@ func (s *step) markServer(srv *server) {
 	}
 }
 
-// change is r with other servers; r may be nil. The hosts are not looked at yet.
+// change returns r with other servers; r may be nil. The hosts are not looked at yet.
 func (r *routeConfig) change(name string, changes []serverChange) *routeConfig {
 	next := &routeConfig{name: name}
 	if r != nil {
@@ -98,7 +98,8 @@ func (r *routeConfig) change(name string, changes []serverChange) *routeConfig {
 	return next
 }
 
-// profileOf is that of all servers of a Gateway; not uniform, if they have several. No profile, if it has none.
+// profileOf returns the profile of all servers of a Gateway, whether they all have the same, and none if it has no
+// servers.
 func (r *routeConfig) profileOf(gateway string) (profile string, uniform bool) {
 	if r == nil {
 		return "", true

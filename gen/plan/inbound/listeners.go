@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// listeners are virtualInbound, or with interception mode NONE the listeners at the workload's real ports. omit are the
-// names of outbound listeners that this proxy must not have: those at its own headless address.
+// listeners returns virtualInbound, or with interception mode NONE the listeners at the workload's real ports. omit are
+// the names of outbound listeners that this proxy must not have: those at its own headless address.
 func (m *maker) listeners() (add []*encodecache.Entry, omit []string) {
 	if m.facts.Traits.Type == value.Proxyless {
 		return m.servers(), nil

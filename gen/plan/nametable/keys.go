@@ -14,7 +14,7 @@ import (
 // hostKeys are the Keys of the names of a host, and of those of its pods. The zero Key stands for no names.
 type hostKeys struct{ host, pods gen.NamesKey }
 
-// keysOf are the Keys of a host for a Scope. They depend on its namespace by what is exported to it alone.
+// keysOf returns the Keys of a host for a Scope. They depend on its namespace by what is exported to it alone.
 func (t *Tables) keysOf(at source.At, host string) hostKeys {
 	if at.Scope.Wide() {
 		return t.keysAmong(at, slices.Collect(at.Snapshot.ServicesOfHost(host)))
@@ -22,8 +22,8 @@ func (t *Tables) keysOf(at source.At, host string) hostKeys {
 	return t.keysFor(at, imported(at, host), nil)
 }
 
-// imported is the service that a host means for an explicit Scope, for the first of its parts that has it; nil if it
-// sees none.
+// imported returns the service that a host means for an explicit Scope, for the first of its parts that has it; nil if
+// it sees none.
 func imported(at source.At, host string) *value.Service {
 	parts := at.Scope.Parts
 	if parts == nil {
@@ -38,8 +38,8 @@ func imported(at source.At, host string) *value.Service {
 	return nil
 }
 
-// keysAmong are the Keys for a default Scope of a host with some services, whose slice it reorders: those of the first
-// Kubernetes Service that it sees or, without one, of all ServiceEntries, the oldest first.
+// keysAmong returns the Keys for a default Scope of a host with some services, whose slice it reorders: those of the
+// first Kubernetes Service that it sees or, without one, of all ServiceEntries, the oldest first.
 func (t *Tables) keysAmong(at source.At, services []*value.Service) hostKeys {
 	services = slices.DeleteFunc(services, func(s *value.Service) bool { return !at.Scope.Sees(s.Export) })
 	if len(services) == 0 {
@@ -58,7 +58,7 @@ func (t *Tables) keysAmong(at source.At, services []*value.Service) hostKeys {
 	return t.keysFor(at, services[0], more)
 }
 
-// keysFor are the Keys of a service, with further ServiceEntries of the host.
+// keysFor returns the Keys of a service, with further ServiceEntries of the host.
 func (t *Tables) keysFor(at source.At, svc *value.Service, more *gen.NamesLink) (k hostKeys) {
 	if svc == nil {
 		return k

@@ -54,8 +54,8 @@ func (table *Table) Section() (xdstype.Type, chunked.Map[*encodecache.Entry]) {
 	return xdstype.NameTable, table.section
 }
 
-// table is the Table of names. The version of its resource is a sum, so that it costs what an edit changes: each name
-// is in its bytes.
+// table returns the Table of names. The version of its resource is a sum, so that it costs what an edit changes: each
+// name is in its bytes.
 func (t *Tables) table(n names) *Table {
 	m := n.Measure(func(_ string, f *encodecache.Fragment) chunked.Measure {
 		return chunked.Measure{Sum: chunked.Sum(f.Sum()), Weight: len(f.Bytes())}
@@ -102,7 +102,7 @@ func (t *Tables) Advance(old source.Part, from, to source.At, hosts iter.Seq[str
 	return t.with(table, e.Apply(table.names))
 }
 
-// with is the Table of other names; old itself if they are the same.
+// with returns the Table of other names; old itself if they are the same.
 func (t *Tables) with(old *Table, n names) source.Part {
 	if n.Same(old.names) {
 		return old
@@ -121,7 +121,7 @@ func (t *Tables) Follow(was, is source.Part) func(source.Part) source.Part {
 	}
 }
 
-// podsOf is the key of the names of a host's pods. No host begins like this.
+// podsOf returns the key of the names of a host's pods. No host begins like this.
 func podsOf(host string) string { return "\x7f" + host }
 
 // edit puts the names of a host and of its pods.

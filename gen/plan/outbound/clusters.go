@@ -96,7 +96,7 @@ type upstream struct {
 	peers      *value.PeerPolicies // nil unless they speak of plain text
 }
 
-// key is that of the cluster for a port, or for a subset of it.
+// key returns the key of the cluster for a port, or for a subset of it.
 func (o *upstream) key(port *value.Port, subset string) gen.ClusterKey {
 	traits := o.scope.Traits
 	k := gen.ClusterKey{

@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Seen is svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a
+// Seen returns svc as the scope sees it, if its host means it and not another one, and if it has the port there. What a
 // scope knows only as a destination of a VirtualService has clusters, but nobody dials it: it has no listeners.
 func (v View) Seen(svc *value.Service, port int) (*value.Service, *value.Port) {
 	if !v.sc.Sees(svc.Export) || !v.sc.Imported(svc.Namespace, svc.Host) {

@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Everything is what a scope is made from when nothing is there yet: of an explicit one no more than it may see.
+// Everything returns what a scope is made from when nothing is there yet: of an explicit one no more than it may see.
 func Everything(k *Memo, sc *Scope) *Affected {
 	t := &Affected{All: true, Memo: k}
 	if !sc.Wide() {

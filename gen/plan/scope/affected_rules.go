@@ -17,8 +17,8 @@ type Rule struct {
 	Else string
 }
 
-// Rules are the rows. There is one for each kind that is served: a kind without one is a kind of which a change reaches
-// nobody.
+// Rules returns the rows. There is one for each kind that is served: a kind without one is a kind of which a change
+// reaches nobody.
 func Rules() []Rule {
 	return []Rule{
 		{[]value.Kind{value.KindService, value.KindServiceEntry}, (*step).services,

@@ -26,7 +26,7 @@ type answered[T any] struct {
 // maxKept is how many different things an Alike keeps: beyond, scopes hardly ever answer alike.
 const maxKept = 1 << 10
 
-// Get is what was made for a scope that answers as sc does, or what is made for sc now.
+// Get returns what was made for a scope that answers as sc does, or what is made for sc now.
 func (a *Alike[T]) Get(sc *Scope, make func(sc *Scope) T) T {
 	at := a.root
 	for at != nil && !at.end {
@@ -44,7 +44,7 @@ func (a *Alike[T]) Get(sc *Scope, make func(sc *Scope) T) T {
 	return made
 }
 
-// Len is how many different things there are.
+// Len returns how many different things there are.
 func (a *Alike[T]) Len() int { return a.kept }
 
 // keep puts what was made where its answers lead. Nothing is kept where other questions were asked after the same

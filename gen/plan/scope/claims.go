@@ -35,8 +35,8 @@ type Claim struct {
 // Routable reports whether requests of a protocol are routed, possibly after sniffing.
 func Routable(p value.Protocol) bool { return p.IsHTTP() || p == value.Auto }
 
-// Service is the service of host that the scope imports, if it has the port. One that is only known as a destination is
-// none.
+// Service returns the service of host that the scope imports, if it has the port. One that is only known as a
+// destination is none.
 func (v PortView) Service(host string) *value.Service {
 	svc := v.Meant(host)
 	if svc == nil || svc.PortByNumber(v.Port) == nil || !v.Scope.Imported(svc.Namespace, host) {
@@ -45,7 +45,7 @@ func (v PortView) Service(host string) *value.Service {
 	return svc
 }
 
-// Claim is who has the virtual host of a host; not ok if nobody.
+// Claim returns who has the virtual host of a host; not ok if nobody.
 func (v PortView) Claim(host string) (c Claim, ok bool) {
 	svc := v.Service(host)
 	if svc == nil {
@@ -60,9 +60,9 @@ func (v PortView) Claim(host string) (c Claim, ok bool) {
 	return Claim{Host: host, Service: svc}, svc.Resolution != value.Alias
 }
 
-// claimByRule is who has a host without a service: the first VirtualService that names it and has routes. On another
-// port than 80 only one that also names a service of that port. A pattern that covers services stands for them and is
-// no host of its own.
+// claimByRule returns who has a host without a service: the first VirtualService that names it and has routes. On
+// another port than 80 only one that also names a service of that port. A pattern that covers services stands for them
+// and is no host of its own.
 func (v PortView) claimByRule(host string) (c Claim, ok bool) {
 	for _, vs := range v.rules(host) {
 		refused, routed := v.verdicts(vs)
@@ -103,7 +103,7 @@ func (v PortView) covers(pattern string, by *value.VirtualService) bool {
 	return false
 }
 
-// governing is the VirtualService in force for the service of a host, and its verdicts; nil if there is none.
+// governing returns the VirtualService in force for the service of a host, and its verdicts; nil if there is none.
 func (v PortView) governing(host string) (*value.VirtualService, gen.Verdicts) {
 	for _, vs := range v.first(host) {
 		if refused, routed := v.verdicts(vs); routed {
@@ -113,8 +113,8 @@ func (v PortView) governing(host string) (*value.VirtualService, gen.Verdicts) {
 	return nil, ""
 }
 
-// first are the VirtualServices that may govern a host: those that name it, in order; if none does, the first of those
-// with the most specific pattern.
+// first returns the VirtualServices that may govern a host: those that name it, in order; if none does, the first of
+// those with the most specific pattern.
 func (v PortView) first(host string) []*value.VirtualService {
 	for _, at := range v.Memo.host(v.Snapshot, host).named {
 		rules := v.visible(at.rules)
@@ -129,8 +129,8 @@ func (v PortView) first(host string) []*value.VirtualService {
 	return nil
 }
 
-// rules are the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in order of
-// precedence.
+// rules returns the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in
+// order of precedence.
 func (v PortView) rules(host string) []*value.VirtualService {
 	if named := v.Memo.host(v.Snapshot, host).named; len(named) > 0 && named[0].pattern == host {
 		return v.visible(named[0].rules)
@@ -138,7 +138,7 @@ func (v PortView) rules(host string) []*value.VirtualService {
 	return nil
 }
 
-// visible are those VirtualServices of the mesh that the scope sees, in order of precedence: those that only the
+// visible returns those VirtualServices of the mesh that the scope sees, in order of precedence: those that only the
 // client's namespace may see first, then those exported to it by name, then public ones; in each, the oldest first.
 func (v PortView) visible(all []*value.VirtualService) []*value.VirtualService {
 	var out []*value.VirtualService
@@ -153,7 +153,7 @@ func (v PortView) visible(all []*value.VirtualService) []*value.VirtualService {
 	return out
 }
 
-// Reach is the rank of a VirtualService by how far it is exported.
+// Reach returns the rank of a VirtualService by how far it is exported.
 func (sc *Scope) Reach(vs *value.VirtualService) int {
 	switch {
 	case vs.Export.Public:
@@ -169,13 +169,13 @@ func (sc *Scope) ByPrecedence(a, b *value.VirtualService) int {
 	return cmp.Or(cmp.Compare(sc.Reach(a), sc.Reach(b)), value.CompareAge(a.Meta, b.Meta))
 }
 
-// verdicts are the verdicts of a VirtualService's matches for the scope's proxies; routed, if any route is left on the
-// port.
+// verdicts returns the verdicts of a VirtualService's matches for the scope's proxies; routed, if any route is left on
+// the port.
 func (v PortView) verdicts(vs *value.VirtualService) (refused gen.Verdicts, routed bool) {
 	return v.Scope.Verdicts(vs, v.Port, MeshGateway)
 }
 
-// Verdicts are those for requests at a gateway.
+// Verdicts returns the verdicts for requests at a gateway.
 func (sc *Scope) Verdicts(vs *value.VirtualService, port int, gateway string) (refused gen.Verdicts, routed bool) {
 	var out []byte
 	apart := false

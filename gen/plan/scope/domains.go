@@ -18,7 +18,7 @@ type domain struct {
 	short bool
 }
 
-// domains are the domains of a claim's virtual host: those that it asks for, without those that another one has.
+// domains returns the domains of a claim's virtual host: those that it asks for, without those that another one has.
 func (v PortView) domains(c Claim) []string {
 	var out []string
 	for _, d := range v.asked(c) {
@@ -30,7 +30,7 @@ func (v PortView) domains(c Claim) []string {
 	return out
 }
 
-// Dialled are all domains that a claim's virtual host asks for, each also with the port.
+// Dialled returns all domains that a claim's virtual host asks for, each also with the port.
 func (v PortView) Dialled(c Claim) []string {
 	var out []string
 	for _, d := range v.asked(c) {
@@ -41,7 +41,7 @@ func (v PortView) Dialled(c Claim) []string {
 	return out
 }
 
-// asked are the domains that a claim's virtual host would have if it were the only one.
+// asked returns the domains that a claim's virtual host would have if it were the only one.
 func (v PortView) asked(c Claim) []domain {
 	if c.Service == nil {
 		return []domain{{Name: gen.Domain(c.Host)}}
@@ -61,7 +61,7 @@ func (v PortView) asked(c Claim) []domain {
 	return out
 }
 
-// Names are a service's host, the same with a final dot, and its short forms in the client's namespace.
+// Names returns a service's host, the same with a final dot, and its short forms in the client's namespace.
 func (v PortView) Names(host string) []domain {
 	out := []domain{{Name: host}}
 	if v.Scope.Traits.Type != value.Proxyless {
@@ -78,8 +78,8 @@ func (v PortView) Names(host string) []domain {
 	return append(out, domain{rest, true}, domain{rest + ".svc", true})
 }
 
-// Aliases are the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as the
-// scope imports them.
+// Aliases returns the hosts of the ExternalName services that stand for svc, directly or by way of others, as far as
+// the scope imports them.
 func Aliases(n *snapshot.Snapshot, sc *Scope, svc *value.Service) []string {
 	return slices.DeleteFunc(aliasesOf(n, sc, svc.Host, 0),
 		func(alias string) bool { return !sc.importsAlias(svc, alias) })
@@ -96,8 +96,8 @@ func aliasesOf(n *snapshot.Snapshot, sc *Scope, host string, depth int) []string
 	return out
 }
 
-// addresses are the virtual addresses by which the proxy may call a service: of those in its own families, the first of
-// a Kubernetes Service, all of a ServiceEntry. Ranges are none.
+// addresses returns the virtual addresses by which the proxy may call a service: of those in its own families, the
+// first of a Kubernetes Service, all of a ServiceEntry. Ranges are none.
 func (v PortView) addresses(svc *value.Service) []string {
 	var out []string
 	for _, a := range svc.Addresses {
@@ -138,12 +138,12 @@ func (v PortView) taken(c Claim, d domain) bool {
 	return false
 }
 
-// rivals are the hosts whose virtual hosts may ask for a domain.
+// rivals returns the hosts whose virtual hosts may ask for a domain.
 func (v PortView) rivals(name string) []string {
 	return claimants(v.Snapshot, name, func(short string) []string { return v.Scope.namesakes(v.Snapshot, short) })
 }
 
-// claimants are the hosts that may ask for a domain. namesake gives the services that a name without dots may mean.
+// claimants returns the hosts that may ask for a domain. namesake gives the services that a name without dots may mean.
 func claimants(n *snapshot.Snapshot, name string, namesake func(short string) []string) []string {
 	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		out := []string{ip.String()}
@@ -163,7 +163,7 @@ func claimants(n *snapshot.Snapshot, name string, namesake func(short string) []
 	return out
 }
 
-// expansions are the services that a name may be short for.
+// expansions returns the services that a name may be short for.
 func expansions(n *snapshot.Snapshot, name string, namesake func(string) []string) []string {
 	suffix := n.Mesh.DomainSuffix
 	switch dots := strings.Count(name, "."); {
@@ -178,7 +178,7 @@ func expansions(n *snapshot.Snapshot, name string, namesake func(string) []strin
 	return nil
 }
 
-// targets are the hosts that the ExternalName services of host stand for.
+// targets returns the hosts that the ExternalName services of host stand for.
 func targets(n *snapshot.Snapshot, host string, depth int) []string {
 	var out []string
 	for svc := range n.ServicesOfHost(host) {
@@ -189,7 +189,7 @@ func targets(n *snapshot.Snapshot, host string, depth int) []string {
 	return out
 }
 
-// namespaceOf is the namespace in whose clients a host has a short name; empty if it has none.
+// namespaceOf returns the namespace in whose clients a host has a short name; empty if it has none.
 func namespaceOf(n *snapshot.Snapshot, host string) string {
 	rest, ok := strings.CutSuffix(host, ".svc."+n.Mesh.DomainSuffix)
 	if !ok {
@@ -199,8 +199,8 @@ func namespaceOf(n *snapshot.Snapshot, host string) string {
 	return namespace
 }
 
-// nearHosts are the hosts whose virtual hosts depend on the service or VirtualServices of host: itself, its aliases,
-// and those that could claim a domain of one of them, the targets of aliases among them.
+// nearHosts returns the hosts whose virtual hosts depend on the service or VirtualServices of host: itself, its
+// aliases, and those that could claim a domain of one of them, the targets of aliases among them.
 func nearHosts(n *snapshot.Snapshot, host string) []string {
 	out := []string{host}
 	for alias := range n.AliasesOf(host) { // whose names are the target's too
@@ -218,7 +218,7 @@ func nearHosts(n *snapshot.Snapshot, host string) []string {
 	return out
 }
 
-// domainsAnywhere are the domains that host may claim for clients of any namespace, without final dots.
+// domainsAnywhere returns the domains that host may claim for clients of any namespace, without final dots.
 func domainsAnywhere(n *snapshot.Snapshot, host string) []string {
 	out := []string{host}
 	headless := false
@@ -240,8 +240,8 @@ func domainsAnywhere(n *snapshot.Snapshot, host string) []string {
 	return out
 }
 
-// namesakes are the services of all namespaces that clients there may call by a name without dots. Hosts and patterns
-// that are such names are rare: only where one exists are they looked for.
+// namesakes returns the services of all namespaces that clients there may call by a name without dots. Hosts and
+// patterns that are such names are rare: only where one exists are they looked for.
 func namesakes(n *snapshot.Snapshot, short string) []string {
 	if !hasService(n, short) && !hasRule(n, short) && !hasRule(n, "*."+short) {
 		return nil

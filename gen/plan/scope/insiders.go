@@ -84,14 +84,14 @@ func (x *insiders) note(namespace string) {
 	x.met[namespace] = struct{}{}
 }
 
-// Watched is the scope of an outsider, which notes its insiders.
+// Watched returns the scope of an outsider, which notes its insiders.
 func (sc *Scope) Watched() *Scope {
 	out := *sc
 	out.insiders = newInsiders()
 	return &out
 }
 
-// Unwatched is the scope without anybody who notes what it is asked.
+// Unwatched returns the scope without anybody who notes what it is asked.
 func (sc *Scope) Unwatched() *Scope {
 	if sc.insiders == nil {
 		return sc
@@ -132,7 +132,7 @@ func (sc *Scope) MeetServed() {
 	}
 }
 
-// Inside is what a namespace, of which to is the scope, has otherwise than the outsider.
+// Inside returns what a namespace, of which to is the scope, has otherwise than the outsider.
 func (sc *Scope) Inside(to *Scope, k *Memo) *Affected {
 	out := &Affected{Hosts: map[string]struct{}{}, Routes: map[string]struct{}{}, ports: map[int]struct{}{},
 		routePorts: map[int]struct{}{}, sniffed: map[string]struct{}{}, served: true, Memo: k}
@@ -204,7 +204,7 @@ func (sc *Scope) Sees(v value.Visibility) bool {
 	return v.VisibleTo(sc.Namespace)
 }
 
-// rules are the DestinationRules in force when the scope's proxies call a service, whatever their labels.
+// rules returns the DestinationRules in force when the scope's proxies call a service, whatever their labels.
 func (sc *Scope) rules(n *snapshot.Snapshot, svc *value.Service) snapshot.Rules {
 	sc.noteRules(n, svc)
 	return n.RulesFor(sc.Namespace, svc)
@@ -223,7 +223,7 @@ func (sc *Scope) noteRules(n *snapshot.Snapshot, svc *value.Service) {
 	}
 }
 
-// namesakes are the hosts that a name without dots is short for.
+// namesakes returns the hosts that a name without dots is short for.
 func (sc *Scope) namesakes(n *snapshot.Snapshot, short string) []string {
 	if sc.noted() {
 		for _, host := range namesakes(n, short) {

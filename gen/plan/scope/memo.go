@@ -57,7 +57,7 @@ func NewMemo(n *snapshot.Snapshot) *Memo {
 	return &Memo{Snapshot: n, hosts: map[string]*hostFacts{}, rules: map[rulesAsked]snapshot.Rules{}}
 }
 
-// host is what there is under a host in n, which is k's own Snapshot.
+// host returns what there is under a host in n, which is k's own Snapshot.
 func (k *Memo) host(n *snapshot.Snapshot, host string) *hostFacts {
 	if k == nil {
 		return newHostFacts(n, host)
@@ -104,7 +104,7 @@ func standsAlone(n *snapshot.Snapshot, host string) bool {
 	return true
 }
 
-// DomainList are the domains of a claim's virtual host, by spaces.
+// DomainList returns the domains of a claim's virtual host, by spaces.
 func (v PortView) DomainList(c Claim) string {
 	if v.Memo == nil {
 		return strings.Join(v.domains(c), " ")
@@ -123,12 +123,12 @@ func (v PortView) DomainList(c Claim) string {
 	return list
 }
 
-// Meant is the service that a host means for the scope; nil if it sees none.
+// Meant returns the service that a host means for the scope; nil if it sees none.
 func (v PortView) Meant(host string) *value.Service {
 	return v.Scope.among(v.Snapshot, host, slices.Values(v.Memo.host(v.Snapshot, host).services))
 }
 
-// RuleOf is the DestinationRule that applies when the scope's proxies call a service; nil if there is none.
+// RuleOf returns the DestinationRule that applies when the scope's proxies call a service; nil if there is none.
 func (v PortView) RuleOf(svc *value.Service) *value.DestinationRule {
 	if v.Memo == nil {
 		return v.Scope.Rule(v.Snapshot, svc)

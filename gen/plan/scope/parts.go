@@ -9,7 +9,7 @@ import (
 // A Sidecar whose egress names ports has several listeners that each import services of their own: a request is routed
 // by what the listener that takes it imports. Such a scope has a part for each, which is a scope by itself.
 
-// partsOf are the parts of a scope whose Sidecar names ports in its egress; nil of any other.
+// partsOf returns the parts of a scope whose Sidecar names ports in its egress; nil of any other.
 func (sc *Scope) partsOf() (parts []*Scope) {
 	if sc.Sidecar == nil || sc.Traits.Type != value.SidecarProxy {
 		return nil
@@ -26,7 +26,7 @@ func (sc *Scope) partsOf() (parts []*Scope) {
 	return parts
 }
 
-// Port is the port of a part's listener; 0 of one that listens for all services that no other part does.
+// Port returns the port of a part's listener; 0 of one that listens for all services that no other part does.
 func (sc *Scope) Port() int {
 	if sc.listener == nil || sc.listener.Port == nil {
 		return 0
@@ -34,16 +34,16 @@ func (sc *Scope) Port() int {
 	return sc.listener.Port.Number
 }
 
-// Bind is the address that a part's listener declares; empty if it declares none.
+// Bind returns the address that a part's listener declares; empty if it declares none.
 func (sc *Scope) Bind() string { return sc.listener.Bind }
 
-// DeclaredPort is the port of a part's listener. A protocol that is not known is sniffed.
+// DeclaredPort returns the port of a part's listener. A protocol that is not known is sniffed.
 func (sc *Scope) DeclaredPort() *value.Port {
 	p := sc.listener.Port
 	return &value.Port{Name: p.Name, Number: p.Number, Protocol: p.Protocol}
 }
 
-// Listens is svc as a part's listener serves it: with that port alone, or nil if it has not.
+// Listens returns svc as a part's listener serves it: with that port alone, or nil if it has not.
 func (sc *Scope) Listens(svc *value.Service) *value.Service {
 	number := sc.Port()
 	switch {
@@ -57,7 +57,7 @@ func (sc *Scope) Listens(svc *value.Service) *value.Service {
 	return sc.trim(svc, []int{number})
 }
 
-// Captured is the part with the interception that its listener asks for.
+// Captured returns the part with the interception that its listener asks for.
 func (sc *Scope) Captured() *Scope {
 	out := *sc
 	switch binds := sc.Traits.Binds(sc.listener.Capture); {

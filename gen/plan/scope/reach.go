@@ -11,7 +11,7 @@ import (
 
 // What a scope may see, found from its imports: an explicit scope costs what it imports, whatever else the mesh has.
 
-// Hosts are all hosts of which an explicit scope may see services or VirtualServices, destinations of those that it
+// Hosts returns all hosts of which an explicit scope may see services or VirtualServices, destinations of those that it
 // imports included; it may hold more.
 func (sc *Scope) Hosts(n *snapshot.Snapshot) map[string]struct{} {
 	out := map[string]struct{}{}
@@ -51,7 +51,7 @@ func (sc *Scope) Hosts(n *snapshot.Snapshot) map[string]struct{} {
 	return out
 }
 
-// Runs are the services of a class on a port that the scope may see, in one or more runs; each is oldest first, and
+// Runs returns the services of a class on a port that the scope may see, in one or more runs; each is oldest first, and
 // they may overlap.
 func (sc *Scope) Runs(n *snapshot.Snapshot, port int, class snapshot.PortClass) (out []iter.Seq[*value.Service]) {
 	if sc.Wide() {

@@ -7,10 +7,10 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// relatedListeners are the hosts, beside host itself, whose address listeners depend on the services, DestinationRules
-// or VirtualServices of host: those that share an address with one of its services (whichever of them a client sees),
-// be it of an endpoint of headless ones, those with TCP or TLS routes to it, wildcard hosts that cover it, and those
-// that it is an alias of.
+// relatedListeners returns the hosts, beside host itself, whose address listeners depend on the services,
+// DestinationRules or VirtualServices of host: those that share an address with one of its services (whichever of them
+// a client sees), be it of an endpoint of headless ones, those with TCP or TLS routes to it, wildcard hosts that cover
+// it, and those that it is an alias of.
 func relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
 	for svc := range n.ServicesOfHost(host) {
 		hosts = append(hosts, sharers(n, svc)...)
@@ -39,7 +39,7 @@ func relatedListeners(n *snapshot.Snapshot, host string) (hosts []string) {
 	return hosts
 }
 
-// covered are the hosts of services to which a host of a VirtualService applies.
+// covered returns the hosts of services to which a host of a VirtualService applies.
 func covered(n *snapshot.Snapshot, host string) (hosts []string) {
 	if !strings.HasPrefix(host, "*") {
 		return []string{host}
@@ -50,7 +50,7 @@ func covered(n *snapshot.Snapshot, host string) (hosts []string) {
 	return hosts
 }
 
-// sharers are the hosts of headless services that have an endpoint of svc at one of its ports.
+// sharers returns the hosts of headless services that have an endpoint of svc at one of its ports.
 func sharers(n *snapshot.Snapshot, svc *value.Service) (hosts []string) {
 	if !svc.ByMember() {
 		return nil

@@ -195,15 +195,15 @@ func (sc *Scope) excludes(ns, host string) bool {
 
 func (i hostImport) in(ns string) bool { return i.namespace == "*" || i.namespace == ns }
 
-// Service is the service that host means for the proxy: among those that it may see, the one of its own namespace, else
-// Kubernetes' before others, else one that is exported to some namespaces before one for all, else the oldest. nil if
-// it sees none. In an explicit scope a service that is only known as a destination of an imported VirtualService has
+// Service returns the service that host means for the proxy: among those that it may see, the one of its own namespace,
+// else Kubernetes' before others, else one that is exported to some namespaces before one for all, else the oldest. nil
+// if it sees none. In an explicit scope a service that is only known as a destination of an imported VirtualService has
 // just the ports that the destinations name.
 func (sc *Scope) Service(n *snapshot.Snapshot, host string) *value.Service {
 	return sc.among(n, host, n.ServicesOfHost(host))
 }
 
-// among is Service with the services of the host at hand.
+// among works like Service, for callers that have the services of the host at hand.
 func (sc *Scope) among(n *snapshot.Snapshot, host string, services iter.Seq[*value.Service]) *value.Service {
 	var best *value.Service
 	for svc := range services {
@@ -234,7 +234,7 @@ func (sc *Scope) prefer(a, b *value.Service) bool {
 	return a.Namespace < b.Namespace
 }
 
-// inferred is the service of a host that an imported VirtualService routes to.
+// inferred returns the service of a host that an imported VirtualService routes to.
 func (sc *Scope) inferred(n *snapshot.Snapshot, host string) *value.Service {
 	var ports []int
 	found, all := false, false
@@ -306,7 +306,7 @@ func (sc *Scope) each(n *snapshot.Snapshot, candidates iter.Seq[*value.Service])
 	}
 }
 
-// Rule is the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
+// Rule returns the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
 func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.DestinationRule {
 	return sc.rules(n, svc).Select(sc.Namespace, sc.HasLabels)
 }

@@ -25,10 +25,10 @@ func NewTrims() *Trims {
 	return &Trims{encodecache.NewTable(func(k trimKey) *value.Service { return trimmed(k) })}
 }
 
-// Len is how many services somebody holds.
+// Len returns how many services somebody holds.
 func (t *Trims) Len() int { return t.table.Len() }
 
-// trim is svc with only those of its ports; the same pointer for the same service and ports while anyone holds it.
+// trim returns svc with only those of its ports; the same pointer for the same service and ports while anyone holds it.
 func (sc *Scope) trim(svc *value.Service, ports []int) *value.Service {
 	slices.Sort(ports)
 	return sc.trims.table.Get(trimKey{svc, strings.Trim(fmt.Sprint(slices.Compact(ports)), "[]")})
