@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 
@@ -26,6 +27,9 @@ func useOwnResolver() error {
 	if _, err := f.WriteString("nameserver " + Host + "\n"); err != nil {
 		return err
 	}
+	if err := f.Chmod(0o644); err != nil { // programs of every user ask
+		return err
+	}
 	if err := f.Close(); err != nil {
 		return err
 	}
@@ -36,10 +40,10 @@ func useOwnResolver() error {
 	return nil
 }
 
-// startDNS serves the resolver of the network on port 53 of Host until the test ends. It answers at once that a name
-// does not exist, as a cluster's resolver does for a name that nobody has. An Envoy that starts waits until the first
-// name of each cluster of type STRICT_DNS or LOGICAL_DNS is resolved or known not to exist: without an answer it would
-// wait a minute, until its queries time out.
+// startDNS serves the resolver of the network on port 53 of Host until the test ends. It knows ServerName, and answers
+// at once that any other name does not exist, as a cluster's resolver does for a name that nobody has. An Envoy that
+// starts waits until the first name of each cluster of type STRICT_DNS or LOGICAL_DNS is resolved, or known not to
+// exist: without an answer it would wait a minute, until its queries time out.
 func startDNS(t testing.TB) error {
 	c, err := net.ListenPacket("udp", net.JoinHostPort(Host, "53"))
 	if err != nil {
@@ -68,14 +72,14 @@ func serveDNS(c net.PacketConn) {
 		if err != nil {
 			continue
 		}
-		if answer, err := noSuchName(buffer[:n]); err == nil {
+		if answer, err := answerTo(buffer[:n]); err == nil {
 			_, _ = c.WriteTo(answer, from)
 		}
 	}
 }
 
-// noSuchName returns the answer to a query that its name does not exist.
-func noSuchName(query []byte) ([]byte, error) {
+// answerTo returns the answer to a query: that its name does not exist, or for ServerName the address Host.
+func answerTo(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	header, err := p.Start(query)
 	if err != nil {
@@ -89,5 +93,13 @@ func noSuchName(query []byte) ([]byte, error) {
 		ID: header.ID, Response: true, RecursionDesired: header.RecursionDesired, RecursionAvailable: true,
 		RCode: dnsmessage.RCodeNameError,
 	}, Questions: questions}
+	if len(questions) != 1 || questions[0].Name.String() != ServerName+"." {
+		return m.Pack()
+	}
+	m.RCode = dnsmessage.RCodeSuccess
+	if questions[0].Type == dnsmessage.TypeA {
+		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: questions[0].Name,
+			Class: dnsmessage.ClassINET, TTL: 30}, Body: &dnsmessage.AResource{A: netip.MustParseAddr(Host).As4()}}}
+	}
 	return m.Pack()
 }

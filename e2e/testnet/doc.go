@@ -21,6 +21,6 @@
 // so is whatever Pod.DialContext opens, which marks its sockets.
 //
 // All that this package makes lives as long as the test that asked for it. There is no
-// way out of the network. Its resolver answers that no name exists, as a cluster's does
-// for a name that nobody has.
+// way out of the network. Its resolver knows the control plane's name, and answers that no
+// other exists, as a cluster's does for a name that nobody has.
 package testnet

@@ -13,6 +13,8 @@ const (
 	ServiceRange = "10.96.0.0/12"
 	// Host is the address of everything that is no pod: pilotd and servers of the test.
 	Host = "10.244.0.1"
+	// ServerName is the name under which pods look for the control plane, at Host.
+	ServerName = "istiod.istio-system.svc"
 	// podBits is the length of the prefix that Host and all pods share.
 	podBits = 16
 )

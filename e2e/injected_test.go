@@ -1,0 +1,159 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/e2e/testnet"
+	"github.com/pilotd/pilotd/ingest"
+	"github.com/pilotd/pilotd/inject"
+	"github.com/pilotd/pilotd/inject/injecttest"
+)
+
+// secureTwin is another pod of the service that has a sidecar.
+func secureTwin() pod {
+	return pod{"secure-twin", "shop", "10.244.4.2", "app: secure, security.istio.io/tlsMode: istio"}
+}
+
+func secureSlice(pods ...pod) string {
+	return slice("secure", "shop", "{name: http, port: 8080, protocol: TCP}", pods...)
+}
+
+// strictMesh lets nobody in without mutual TLS.
+const strictMesh = `
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: default, namespace: shop}
+spec: {mtls: {mode: STRICT}}
+`
+
+// injected makes a pod what injection makes of it, and starts what it says.
+func (w *agents) injected(p pod) (*testnet.Pod, *parts.Agent) {
+	w.t.Helper()
+	given := &corev1.Pod{}
+	if err := yaml.Unmarshal([]byte(p.yaml()), given); err != nil {
+		w.t.Fatal(err)
+	}
+	given.Annotations = map[string]string{
+		"prometheus.io/scrape": "true", "prometheus.io/port": "8080", "prometheus.io/path": "/m",
+		"proxy.istio.io/config": fmt.Sprintf("{binaryPath: %q, concurrency: 1, terminationDrainDuration: 2s, "+
+			"proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true'}}", parts.EnvoyBinary(w.t)),
+	}
+	values, mesh := injecttest.Settings(w.t)
+	in, err := inject.New(inject.Settings{Values: values, Mesh: mesh,
+		DefaultProxy: ingest.DefaultMesh().GetDefaultConfig()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	made, err := in.Inject(inject.Request{Pod: given})
+	if err != nil || made.Skipped != "" {
+		w.t.Fatal(made.Skipped, err)
+	}
+	n := w.network.Pod(w.t, p.ip)
+	return n, parts.StartInjected(w.t, n, parts.Injected{Pod: made.Pod, Roots: w.roots,
+		Token: func() string { return w.cluster.Token(p.namespace, "default") }})
+}
+
+// TestInjectedPods runs pods as injection wrote them, each in a network namespace of its own: the init container's
+// rules, the proxy's arguments, environment and files. What they open and what arrives is captured, DNS queries too;
+// between two of them there is mutual TLS, and without it nobody is let in; one that ends loses no request.
+func TestInjectedPods(t *testing.T) {
+	if !testnet.Users() {
+		t.Skip("there is one user here: rules cannot tell a proxy from its application")
+	}
+	w := newAgents(t, secureService()+secureTwin().yaml()+strictMesh)
+	w.objects.Apply(secureSlice(securePod(), secureTwin()))
+	server, inbound := w.injected(securePod())
+	parts.StartEcho(t, server, ":8080", "secure")
+	other, twin := w.injected(secureTwin())
+	parts.StartEcho(t, other, ":8080", "secure")
+	client, outbound := w.injected(clientDelta())
+	for _, a := range []*parts.Agent{inbound, twin, outbound} {
+		a.AwaitReady()
+	}
+	parts.Eventually(t, "a request is answered over mutual TLS", func() error { return asked(client.Client()) })
+
+	t.Run("names", func(t *testing.T) { injectedNames(t, client) })
+	t.Run("without a certificate", func(t *testing.T) {
+		plain := w.network.Pod(t, outsider().ip).Client()
+		parts.Eventually(t, "nobody is let in", func() error {
+			if a, err := parts.Ask(plain, "http://"+securePod().ip+":8080/", secureHost); err == nil {
+				return fmt.Errorf("answer %d %q", a.Status, a.Name)
+			}
+			return nil
+		})
+	})
+	t.Run("metrics", func(t *testing.T) {
+		page, err := inbound.Page(15020, "/stats/prometheus")
+		if err != nil || !strings.Contains(page, "envoy_server_live{} 1") || !strings.Contains(page, "\nsecure\n") {
+			t.Errorf("%v, %.300s", err, page)
+		}
+	})
+	t.Run("the end of a pod", func(t *testing.T) { w.endOf(t, twin, client.Client()) })
+}
+
+// injectedNames asks the pod's own resolver, whose queries are captured.
+func injectedNames(t *testing.T, in *testnet.Pod) {
+	for _, network := range []string{"udp", "tcp"} {
+		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return in.DialContext(ctx, network, testnet.Host+":53")
+		}}
+		if got, err := r.LookupHost(t.Context(), secureHost+"."); err != nil || len(got) != 1 || got[0] != secureVIP {
+			t.Error(network, got, err)
+		}
+	}
+}
+
+// endOf ends a pod as Kubernetes does, under load: its endpoint goes, and its proxy is told to end.
+func (w *agents) endOf(t *testing.T, ends *parts.Agent, client *http.Client) {
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var answered, failed atomic.Int64
+	var last atomic.Pointer[error]
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := asked(client); err != nil {
+					failed.Add(1)
+					last.Store(&err)
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	w.objects.Apply(secureSlice(securePod()))
+	ends.Terminate()
+	begin := time.Now()
+	if err := ends.Ended(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(begin); d < 2*time.Second {
+		t.Error("it drained for", d)
+	}
+	before := answered.Load()
+	parts.Eventually(t, "the others go on", func() error {
+		if answered.Load() < before+100 {
+			return errors.New("few requests are answered")
+		}
+		return nil
+	})
+	stop()
+	all.Wait()
+	if n := failed.Load(); n > 0 {
+		t.Errorf("%d of %d requests failed: %v", n, answered.Load(), *last.Load())
+	}
+	t.Logf("%d requests in %v, none failed", answered.Load(), time.Since(begin).Round(time.Millisecond))
+}
