@@ -150,7 +150,7 @@ func (k AccessKey) Faults() (out []Fault) {
 			}
 		}
 	}
-	return out
+	return append(out, k.customFaults()...)
 }
 
 // faults returns the rules of Envoy that a made rule breaks.

@@ -24,7 +24,8 @@ func TestFiltersNeedWhatNodesListThemBy(t *testing.T) {
 			DynamicDNS: DynamicDNS{Served: true}, Access: AccessKey{Policies: value.Policies{
 				Tokens: value.SequenceOf([]*value.RequestAuthentication{tokens})}}})
 	}
-	checkRows(t, networkFilterList(), filterChain{meetsPeers: true, tcp: tcpTo("x"),
+	asked := value.Policies{Asked: value.Asked{Provider: &value.AuthorizationProvider{GRPC: true, Host: "x"}}}
+	checkRows(t, networkFilterList(), filterChain{meetsPeers: true, tcp: tcpTo("x"), access: AccessKey{Policies: asked},
 		http: HTTPConnectionManager(HTTPConnectionManagerKey{Mesh: mesh, StatPrefix: "x", RouteName: "x"})})
 	checkRows(t, upstreamFilterList(), struct{}{})
 }

@@ -25,7 +25,8 @@ func httpFilterList() []filterRow[HTTPConnectionManagerKey] {
 
 		// The policies of a workload stand here, before anything changes the request: authorization by outside servers,
 		// JWT authentication, authorization; WebAssembly before, between or after them as its phase says.
-		accessHTTP(value.CustomAction),
+		customHTTP(),
+		askHTTP(),
 		{name: tokenFilter, config: tokens,
 			applies: func(k HTTPConnectionManagerKey) bool { return len(tokenRules(k.Access.Policies)) > 0 }},
 		accessHTTP(value.AuditAction),

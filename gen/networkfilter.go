@@ -34,7 +34,8 @@ func networkFilterList() []filterRow[filterChain] {
 
 		// The policies and the telemetry of a workload for chains of bytes stand here; in HTTP chains they are HTTP
 		// filters.
-		accessTCP(value.CustomAction),
+		customTCP(),
+		askTCP(),
 		accessTCP(value.AuditAction),
 		accessTCP(value.DenyAction),
 		accessTCP(value.AllowAction),

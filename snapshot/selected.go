@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -95,10 +97,63 @@ func policiesFor[P policy](s *Snapshot, m chunked.Map[P], namespace string, labe
 
 // PoliciesFor returns what a workload with labels in a namespace asks of requests and connections.
 func (s *Snapshot) PoliciesFor(namespace string, labels value.Labels) value.Policies {
+	list := policiesFor(s, s.selected.authorization, namespace, labels)
 	return value.Policies{
-		Authorization: value.SequenceOf(policiesFor(s, s.selected.authorization, namespace, labels)),
-		Tokens:        value.SequenceOf(policiesFor(s, s.selected.tokens, namespace, labels)),
+		Authorization: value.SequenceOf(list), Asked: s.asked(namespace, list),
+		Tokens: value.SequenceOf(policiesFor(s, s.selected.tokens, namespace, labels)),
 	}
+}
+
+// asked returns the server that policies of a workload in a namespace ask. There can be one: several could not be told
+// apart where a request is for both.
+func (s *Snapshot) asked(namespace string, policies []*value.AuthorizationPolicy) value.Asked {
+	var names []string
+	for _, p := range policies {
+		if p.Action == value.CustomAction && !p.DryRun && !slices.Contains(names, p.Provider) {
+			names = append(names, p.Provider)
+		}
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return value.Asked{}
+	case len(names) > 1:
+		return value.Asked{Problem: fmt.Sprintf("the policies of a workload name several extension providers: %s",
+			strings.Join(names, ", "))}
+	}
+	p := s.Mesh.Access.Provider(names[0])
+	if p == nil {
+		return value.Asked{Problem: fmt.Sprintf("the mesh has no extension provider %q that is asked for authorization",
+			names[0])}
+	}
+	if problem := s.cannotAsk(namespace, p); problem != "" {
+		return value.Asked{Problem: fmt.Sprintf("extension provider %q: %s", p.Name, problem)}
+	}
+	return value.Asked{Provider: p}
+}
+
+// cannotAsk says why workloads of a namespace have nothing to send to a server's service; empty if they have.
+func (s *Snapshot) cannotAsk(namespace string, p *value.AuthorizationProvider) string {
+	if p.Problem != "" {
+		return p.Problem
+	}
+	var found []*value.Service
+	for svc := range s.ServicesOfHost(p.Host) {
+		if svc.Host == p.Host && (p.Namespace == "" || svc.Namespace == p.Namespace) {
+			found = append(found, svc)
+		}
+	}
+	switch {
+	case len(found) == 0 || strings.HasPrefix(p.Host, "*"):
+		return fmt.Sprintf("there is no service %s", p.Host)
+	case len(found) > 1:
+		return fmt.Sprintf("several namespaces have a service %s: one of them must be named", p.Host)
+	case found[0].PortByNumber(p.Port) == nil:
+		return fmt.Sprintf("service %s has no port %d", p.Host, p.Port)
+	case !found[0].Export.VisibleTo(namespace):
+		return fmt.Sprintf("service %s is not exported to namespace %s", p.Host, namespace)
+	}
+	return ""
 }
 
 // anyLabel returns one label of a selector, always the same; empty if it has none.

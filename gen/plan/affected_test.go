@@ -403,6 +403,9 @@ func ruledRules() []value.Value {
 			Rules: []value.AuthorizationRule{{Sources: [][]value.AccessCondition{{
 				{Attribute: value.SourceNamespace, Values: []string{"b"}, NotValues: []string{"c"}}}},
 				Operations: [][]value.AccessCondition{{{Attribute: value.DestinationPort, Values: []string{"8080"}}}}}}},
+		&value.AuthorizationPolicy{Meta: meta("b", "ask"), Action: value.CustomAction, Provider: "grpc",
+			Rules: []value.AuthorizationRule{{Sources: [][]value.AccessCondition{{}},
+				Operations: [][]value.AccessCondition{{}}}}},
 		&value.RequestAuthentication{Meta: meta("a", "tokens"),
 			PolicyTarget: value.PolicyTarget{Labels: value.Labels{"app": "web"}},
 			Rules:        []value.TokenRule{{Issuer: "issuer.example.com", Keys: `{"keys":[]}`, Params: []string{"token"}}}},

@@ -1,11 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/pilotd/pilotd/classes"
-	"github.com/pilotd/pilotd/gen/plan/workload"
-)
+import "github.com/pilotd/pilotd/classes"
 
 // followClasses is advanceClasses for one base of many, whose caller catches panics: a base for which it panics is made
 // from nothing, and its classes are.
@@ -23,15 +18,7 @@ func (p *Planner) followClasses(bs *baseState, c *change, old *base) {
 }
 
 // owns reports whether something of a class's own may be another one now.
-func (c *change) owns(cs *classState) bool {
-	if len(c.touch.Hosts) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(cs.own.Targets, func(t workload.Target) bool {
-		_, ok := c.touch.Hosts[t.Service.Host]
-		return ok
-	})
-}
+func (c *change) owns(cs *classState) bool { return cs.own.Reads(c.touch.Hosts) }
 
 // advanceClasses brings the classes of a base to it. anew: nothing of them may stay as it was.
 func (p *Planner) advanceClasses(bs *baseState, c *change, old *base, anew bool) {

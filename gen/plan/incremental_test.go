@@ -83,6 +83,14 @@ func testMesh(variant int) *value.Mesh {
 		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{
 			Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
 		}}
+	c.ExtensionProviders = []*meshconfig.MeshConfig_ExtensionProvider{
+		{Name: "web", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzHttp{
+			EnvoyExtAuthzHttp: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{
+				Service: "one.a.svc.cluster.local", Port: 80}}},
+		{Name: "grpc", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzGrpc{
+			EnvoyExtAuthzGrpc: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider{
+				Service: "b/three.b.svc.cluster.local", Port: 80}}},
+	}
 	switch variant {
 	case 1:
 		c.OutboundTrafficPolicy.Mode = meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY

@@ -231,6 +231,7 @@ func randomAuthorization(t *rapid.T, meta value.Meta) *value.AuthorizationPolicy
 		Action: value.AuthorizationAction(rapid.IntRange(0, 3).Draw(t, "action")),
 		Rules: []value.AuthorizationRule{{Sources: [][]value.AccessCondition{{}}, Operations: [][]value.AccessCondition{{{
 			Attribute: value.DestinationPort, Values: []string{pick(t, "port", "80", "7000")}}}}}}}
+	out.Provider = pick(t, "provider", "web", "grpc", "none")
 	switch pick(t, "target", "all", "workload", "gateway", "elsewhere") {
 	case "workload":
 		out.Labels = value.Labels{"app": pick(t, "app", "one", "two")}

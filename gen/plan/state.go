@@ -408,6 +408,11 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 	for a := range d.Workloads {
 		at(a)
 	}
+	for k := range d.Services {
+		if v.Snapshot.Mesh.Access.AsksAt(k.Host) {
+			p.addAskers(out)
+		}
+	}
 	for a := range d.addresses {
 		at(a)
 	}
@@ -429,6 +434,16 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 		}
 	}
 	return out
+}
+
+// addAskers adds those clients to out whose policies ask a server of the mesh's.
+func (p *Planner) addAskers(out map[*client]struct{}) {
+	for _, c := range p.clients {
+		if s := c.class; s != nil && (s.own.Policies.Asked != value.Asked{} ||
+			s.base.facts.Policies.Asked != value.Asked{}) {
+			out[c] = struct{}{}
+		}
+	}
 }
 
 // chosen adds those of clients to out whose workloads an object chooses, before or after it changed. Workloads whose

@@ -30,7 +30,8 @@ func Mesh(in *meshconfig.MeshConfig, domain, cluster string) *value.Mesh {
 			TLS13:        in.GetMeshMTLS().GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3,
 		},
 		Servers: servers(in.GetTlsDefaults()),
-		Access:  &value.AccessSettings{TrustDomains: domains},
+		Access: &value.AccessSettings{TrustDomains: domains,
+			Providers: authorizationProviders(in.GetExtensionProviders())},
 	}
 }
 

@@ -1,6 +1,9 @@
 package value
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // KindMeshConfig is the mesh configuration, which is part of a ConfigMap or a file.
 const KindMeshConfig Kind = "MeshConfig"
@@ -197,6 +200,26 @@ type ServerSettings struct {
 type AccessSettings struct {
 	// TrustDomains are the names of the mesh's own trust domain: a client's name in one of them stands for that in all.
 	TrustDomains []string
+	// Providers are the servers that policies of CustomAction may name; nil where there are none.
+	Providers []*AuthorizationProvider
+}
+
+// Provider returns the server of a name; nil if there is none.
+func (s *AccessSettings) Provider(name string) *AuthorizationProvider {
+	if s == nil {
+		return nil
+	}
+	for _, p := range s.Providers {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// AsksAt reports whether a host is that of a server which policies may name.
+func (s *AccessSettings) AsksAt(host string) bool {
+	return slices.ContainsFunc(s.Providers, func(p *AuthorizationProvider) bool { return p.Host == host })
 }
 
 // TLSVersion is a version of TLS.

@@ -55,6 +55,8 @@ type Policies struct {
 	// Authorization and Tokens are the policies in force, the first to look at first.
 	Authorization Sequence[*AuthorizationPolicy]
 	Tokens        Sequence[*RequestAuthentication]
+	// Asked is the server that those of CustomAction ask.
+	Asked Asked
 }
 
 // Empty reports whether there are none.

@@ -44,6 +44,9 @@ func accessOf(calls *outbound.Tables, n *snapshot.Snapshot, sc *scope.Scope) gen
 	if k.Policies.Empty() {
 		return k
 	}
+	if p := k.Policies.Asked.Provider; p != nil && sc.Service(n, p.Host) == nil {
+		k.Policies.Asked = p.Unseen()
+	}
 	k.Settings = n.Mesh.Access
 	if sc.Traits.Upstream() {
 		k.RegexSize = calls.RegexSize

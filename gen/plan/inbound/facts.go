@@ -1,6 +1,8 @@
 package inbound
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/gen"
 	"github.com/pilotd/pilotd/gen/plan/workload"
 	"github.com/pilotd/pilotd/snapshot"
@@ -23,6 +25,22 @@ type Facts struct {
 	// Addresses are the proxy's own, where something depends on them: a headless service of which it is a member, or
 	// real ports (interception mode NONE). They are nil otherwise, so that workloads may have equal Facts.
 	Addresses []string
+}
+
+// Reads reports whether the workload's own configuration depends on what is known of one of these hosts.
+func (f *Facts) Reads(hosts map[string]struct{}) bool {
+	if len(hosts) == 0 {
+		return false
+	}
+	if p := f.Policies.Asked.Provider; p != nil {
+		if _, ok := hosts[p.Host]; ok {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.Targets, func(t workload.Target) bool {
+		_, ok := hosts[t.Service.Host]
+		return ok
+	})
 }
 
 // maker makes the overlay of one class. It lives for one computation.

@@ -62,6 +62,9 @@ func (m *maker) access() gen.AccessKey {
 	if k.Policies.Empty() {
 		return k
 	}
+	if p := k.Policies.Asked.Provider; p != nil && !m.sees(p.Host) {
+		k.Policies.Asked = p.Unseen()
+	}
 	k.Settings = m.n.Mesh.Access
 	if m.facts.Traits.Upstream() {
 		k.RegexSize = m.tables.regexSize
