@@ -6,6 +6,7 @@
 #   make storm   1,000 sidecars connect at once under a limit of 256 MiB: memory and time, with and without the limit
 #   make lint    go vet, staticcheck, and the rules of taste that no linter knows of
 #   make manifest HUB=registry.example    the objects of an installation as YAML, in .cache/pilotd.yaml; VALUES=file.yaml has values
+#   make release all files of a release, in .cache/release: static programs, an image in the OCI layout, the chart, what is inside, checksums
 #   make proto   generated code of the messages of our own in proto/; it is committed
 #   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
@@ -45,7 +46,7 @@ EDGE_FOR ?= 10m
 EDGE_SEED ?= $(shell date +%s)
 STORM_NAMESPACES ?= 10
 
-.PHONY: all build run test unit e2e edge storm lint manifest proto bench bench-full parts clean
+.PHONY: all build run test unit e2e edge storm lint manifest release proto bench bench-full parts clean
 
 all: build
 
@@ -97,6 +98,10 @@ manifest:
 	@mkdir -p $(CACHE)
 	$(GO) run -trimpath -tags $(TAGS) ./cmd/pilotctl manifest $(if $(HUB),--set hub=$(HUB)) $(if $(VALUES),-f $(VALUES)) > $(CACHE)/pilotd.yaml
 	@echo $(CACHE)/pilotd.yaml
+
+# The version is that of git's tag, or of the commit; VERSION=v1.2.3 is another one.
+release:
+	$(GO) run ./cmd/release --out $(CACHE)/release $(if $(VERSION),--version $(VERSION))
 
 # protoc comes out of a Python package, the plugins out of go.mod's tools.
 PROTO_FILES = $(shell find proto -name '*.proto')

@@ -18,11 +18,12 @@ type room struct {
 // rooms returns the layout that docs/architecture.md draws. Imports point one way.
 func rooms() []room {
 	return []room{
-		{"cmd/pilot-agent", []string{"agent"}},
+		{"cmd/pilot-agent", []string{"agent", "=cmd/build"}},
 		{"agent", []string{"agent", "proto", "xdstype", "proxyconfig"}},
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "classes", "encodecache", "envoytext", "report",
 			"status", "proxy", "xdstype", "identity", "ca", "cluster", "inject", "secrets"}},
 		{"cmd/build", nil},
+		{"cmd/release", nil},
 		{"cmd/pilotctl", []string{"cmd/pilotctl", "=cmd/build", "ingest", "inject", "deploy"}},
 		{"deploy", nil},
 		{"deploy/install", []string{"=deploy"}},

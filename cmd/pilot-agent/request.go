@@ -7,11 +7,12 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pilotd/pilotd/cmd/build"
 )
 
 // requestTime is how long an answer may take.
@@ -106,11 +107,8 @@ func versionCommand() *cobra.Command {
 		Short: "Say which build this is",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			version := "devel"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-				version = info.Main.Version
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "pilot-agent %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+			fmt.Fprintf(cmd.OutOrStdout(), "pilot-agent %s %s/%s %s\n", build.Text(), runtime.GOOS, runtime.GOARCH,
+				runtime.Version())
 		},
 	}
 }
