@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/pilotd/pilotd/envoytext"
-	"github.com/pilotd/pilotd/ingest/support"
 	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot"
 	"github.com/pilotd/pilotd/snapshot/value"
@@ -60,7 +59,7 @@ type Store struct {
 	builder  Builder
 	settings Settings
 	order    []string
-	support  *support.Table
+	judge    *Judge
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -87,7 +86,7 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 		settings.RegexSize = envoytext.IstioRegexSize
 	}
 	s := &Store{
-		builder: b, settings: settings, order: slices.Clone(sources), support: support.New(),
+		builder: b, settings: settings, order: slices.Clone(sources), judge: NewJudge(settings.RegexSize),
 		joiner:     newJoiner(settings.DomainSuffix, settings.ClusterID),
 		objects:    map[value.ObjectKey]versions{},
 		unreadable: map[location][]Rejection{},

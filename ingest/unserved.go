@@ -12,7 +12,7 @@ import (
 type NotServed struct{}
 
 // unserved returns what the object of an Event, which was admitted, sets without effect.
-func (s *Store) unserved(k *Kind, e Event) (out []report.Problem) {
+func (j *Judge) unserved(k *Kind, e Event) (out []report.Problem) {
 	problem := report.Problem{Source: e.Source, Key: e.Key, Where: e.Where, Cause: report.NotServed}
 	if k == nil {
 		return nil
@@ -21,22 +21,22 @@ func (s *Store) unserved(k *Kind, e Event) (out []report.Problem) {
 		problem.Reason, problem.Security = "the kind is not served yet: "+k.NotServed, k.Security
 		return []report.Problem{problem}
 	}
-	for _, f := range s.findings(k, e.Object) {
+	for _, f := range j.findings(k, e.Object) {
 		problem.Field, problem.Reason, problem.Security = f.Field, f.Reason, f.Security
 		out = append(out, problem)
 	}
 	return out
 }
 
-func (s *Store) findings(k *Kind, object any) (out []support.Finding) {
+func (j *Judge) findings(k *Kind, object any) (out []support.Finding) {
 	if m, ok := object.(metav1.Object); ok {
-		out = s.support.UnservedMeta(m.GetAnnotations(), m.GetLabels())
+		out = j.support.UnservedMeta(m.GetAnnotations(), m.GetLabels())
 	}
 	if k.message == nil {
 		return out
 	}
 	if m, path := k.message(object); m != nil {
-		out = append(out, s.support.Unserved(m, path)...)
+		out = append(out, j.support.Unserved(m, path)...)
 	}
 	return out
 }

@@ -76,13 +76,13 @@ func (s *Store) version(held versions, e Event) versions {
 	k := s.joiner.kinds[e.Key.Kind]
 	if k != nil && k.same != nil && k.same(held[i].good, e.Object) {
 		held[i].refused = nil
-	} else if p := k.admit(e.Key, e.Object, limits{s.settings.RegexSize}); p != nil {
+	} else if p := k.admit(e.Key, e.Object, s.judge.limits); p != nil {
 		held[i].refused = s.refuse(e, *p)
 		if k != nil && k.instead != nil {
 			held[i].instead = k.instead(e.Object)
 		}
 	} else {
-		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.unserved(k, e)
+		held[i].good, held[i].refused, held[i].unserved = e.Object, nil, s.judge.unserved(k, e)
 		held[i].instead = nil
 	}
 	s.standing(was, held[i].refused)

@@ -77,7 +77,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text, where nobody proves who he is; none when empty")
 	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS and certificates over TLS; none when empty, or when there is neither --tlsCertFile nor a certificate authority")
 	f.StringVar(&o.httpAddr, "httpAddr", ":8080", "address for /ready and /debug; none when empty")
-	f.StringVar(&o.httpsAddr, "httpsAddr", ":15017", "address for the webhook /inject, over TLS; needs --registries=Kubernetes; none when empty")
+	f.StringVar(&o.httpsAddr, "httpsAddr", ":15017", "address for the webhooks /inject and /validate, over TLS; needs --registries=Kubernetes; none when empty")
 	f.StringVar(&o.monitoringAddr, "monitoringAddr", ":15014",
 		"address for /metrics, /ready and /debug; none when empty")
 	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, without a token")

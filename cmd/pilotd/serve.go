@@ -80,7 +80,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	if err != nil {
 		return err
 	}
-	hook.collect(server.Metrics.Registry)
+	hook.collect(server.Metrics)
 
 	// Planning and reading go on while streams drain; all of it ends with work.
 	work, stop := context.WithCancel(context.Background())

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/pilotd/pilotd/cluster"
 	"github.com/pilotd/pilotd/cmd/pilotd/secure"
 	"github.com/pilotd/pilotd/ingest"
@@ -19,17 +17,19 @@ import (
 	"github.com/pilotd/pilotd/inject"
 	"github.com/pilotd/pilotd/inject/admission"
 	"github.com/pilotd/pilotd/snapshot/value"
+	"github.com/pilotd/pilotd/status"
 )
 
 // webhookStreams is how many requests one connection may have under way. Each of them keeps its head, and waits for its
 // turn to be read.
 const webhookStreams = 100
 
-// webhook injects pods for an API server.
+// webhook injects pods for an API server, and validates objects.
 type webhook struct {
 	// Immutable after newWebhook.
 	live            *inject.Live
 	handler         *admission.Handler
+	validator       *validator
 	namespace, name string // of the ConfigMap
 	log             *slog.Logger
 }
@@ -37,6 +37,7 @@ type webhook struct {
 func newWebhook(o *options, log *slog.Logger) *webhook {
 	log = log.With(scopeKey, "injector")
 	w := &webhook{namespace: o.namespace, name: inject.ConfigMapName(o.revision), log: log,
+		validator: newValidator(o.maxRegexSize, log),
 		live: inject.NewLive(inject.Settings{DefaultProxy: ingest.DefaultMesh().GetDefaultConfig(), Revision: o.revision,
 			NativeSidecars:   strings.EqualFold(os.Getenv("ENABLE_NATIVE_SIDECARS"), "true"),
 			CompliancePolicy: os.Getenv("COMPLIANCE_POLICY")})}
@@ -64,15 +65,20 @@ func (w *webhook) listen(o *options, s *secure.Server, log *slog.Logger) (*webSe
 	mux := http.NewServeMux()
 	mux.Handle("/inject", w.handler)
 	mux.Handle("/inject/", w.handler)
+	validation := w.validator.handler()
+	mux.Handle("/validate", validation)
+	mux.Handle("/validate/", validation)
 	server := newPageServer(mux, log)
 	server.TLSConfig, server.HTTP2 = config, &http.HTTP2Config{MaxConcurrentStreams: webhookStreams}
 	return &webServer{tls.NewListener(l, config), server}, nil
 }
 
 // collect registers the webhook's metrics.
-func (w *webhook) collect(r prometheus.Registerer) {
+func (w *webhook) collect(m *status.Metrics) {
+	w.validator.failed = m.Refused
+	m.Registry.MustRegister(w.validator.passed)
 	for _, c := range w.handler.Collectors() {
-		r.MustRegister(c)
+		m.Registry.MustRegister(c)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestRender(t *testing.T) {
 	usual := []string{"ClusterRole istiod-istio-system", "ClusterRoleBinding istiod-istio-system", "ConfigMap istio",
 		"ConfigMap istio-sidecar-injector", "Deployment istiod", "HorizontalPodAutoscaler istiod",
 		"MutatingWebhookConfiguration istio-sidecar-injector", "Role istiod", "RoleBinding istiod", "Service istiod",
-		"ServiceAccount istiod"}
+		"ServiceAccount istiod", "ValidatingWebhookConfiguration istio-validator-istio-system"}
 	for _, c := range []struct {
 		name, namespace string
 		sets            []string
@@ -108,7 +108,9 @@ func TestRender(t *testing.T) {
 		{name: "somebody else's webhooks and settings", sets: []string{"global.operatorManageWebhooks=true",
 			"global.omitSidecarInjectorConfigMap=true", "configMap=false"},
 			less: []string{"MutatingWebhookConfiguration istio-sidecar-injector", "ConfigMap istio-sidecar-injector",
-				"ConfigMap istio"}},
+				"ConfigMap istio", "ValidatingWebhookConfiguration istio-validator-istio-system"}},
+		{name: "no validation", sets: []string{"global.configValidation=false"},
+			less: []string{"ValidatingWebhookConfiguration istio-validator-istio-system"}},
 		{name: "monitoring", sets: []string{"podMonitor.enabled=true", "prometheusRule.enabled=true",
 			"dashboards.enabled=true"},
 			more: []string{"PodMonitor istiod", "PrometheusRule istiod", "ConfigMap istiod-dashboards"}},
@@ -132,7 +134,8 @@ func TestNamesOfARevision(t *testing.T) {
 		"ConfigMap istio-canary", "ConfigMap istio-sidecar-injector-canary", "Deployment pilotd-canary",
 		"HorizontalPodAutoscaler pilotd-canary", "MutatingWebhookConfiguration istio-revision-tag-prod-mesh",
 		"MutatingWebhookConfiguration istio-sidecar-injector-canary-mesh", "Role pilotd-canary",
-		"RoleBinding pilotd-canary", "Service pilotd-canary", "ServiceAccount pilotd-canary"}
+		"RoleBinding pilotd-canary", "Service pilotd-canary", "ServiceAccount pilotd-canary",
+		"ValidatingWebhookConfiguration istio-validator-canary-mesh"}
 	if got := slices.Sorted(maps.Keys(os)); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
@@ -151,7 +154,8 @@ func TestNamesOfARevision(t *testing.T) {
 		}
 	}
 	for ns, o := range os {
-		if strings.HasPrefix(ns, "Cluster") || strings.HasPrefix(ns, "Mutating") {
+		if strings.HasPrefix(ns, "Cluster") || strings.HasPrefix(ns, "Mutating") ||
+			strings.HasPrefix(ns, "Validating") {
 			continue
 		}
 		if o.GetNamespace() != "mesh" {
@@ -252,7 +256,7 @@ func TestRightsOfKinds(t *testing.T) {
 	}
 	for _, k := range ingest.Kinds() {
 		group := k.GroupVersions()[0].Group
-		if k.Plural == "configmaps" { // the mesh configuration, by name
+		if k.Plural == "configmaps" || k.Aside { // the mesh configuration, by name; what is read from files alone
 			continue
 		}
 		name := group + "/" + k.Plural

@@ -41,6 +41,7 @@ func TestChart(t *testing.T) {
 	service := i.serve()
 	pilotd := i.start()
 	t.Run("pods are injected", func(t *testing.T) { i.testInjection() })
+	t.Run("objects are validated", func(t *testing.T) { i.testValidation(t) })
 	t.Run("certificates are signed", func(t *testing.T) { i.testCertificate(t, service) })
 	t.Run("metrics exist", func(t *testing.T) { i.testMetrics(t, pilotd) })
 	pilotd.Stop()
@@ -77,6 +78,27 @@ func (i *installation) testInjection() {
 	i.injectsEventually("plain", map[string]string{"sidecar.istio.io/inject": "true"}, injected)
 	i.injectsEventually("plain", map[string]string{"istio.io/rev": "prod"}, injected)
 	i.injectsEventually("shop", map[string]string{"sidecar.istio.io/inject": "false"}, "app")
+}
+
+// testValidation stores a good object and is kept from storing a bad one.
+func (i *installation) testValidation(t *testing.T) {
+	const route = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: web, namespace: shop}
+spec: {hosts: [web], http: [{match: [{uri: {regex: "%s"}}], route: [{destination: {host: web}}]}]}
+`
+	cluster := parts.NewBareCluster(t, i.api)
+	parts.Eventually(t, "a bad object is refused", func() error {
+		err := cluster.TryApply(fmt.Sprintf(route, "(["))
+		if err == nil || !strings.Contains(err.Error(), "spec.http[0].match[0].uri.regex: ") {
+			return fmt.Errorf("it is answered with %v", err)
+		}
+		return nil
+	})
+	if err := cluster.TryApply(fmt.Sprintf(route, "/a.*")); err != nil {
+		t.Error(err)
+	}
 }
 
 // testDown has pods made while there is no pilotd: those that are not to be injected, and those of Kubernetes itself,

@@ -74,6 +74,15 @@ func decoder(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	}
 }
 
+// Decode reads an object of a kind that has a CRD as it is read from an API server.
+func Decode(k *ingest.Kind, text []byte) (ingest.Object, error) {
+	u := &unread{}
+	if err := json.Unmarshal(text, u); err != nil {
+		return nil, err
+	}
+	return decode(k, u)
+}
+
 func decode(k *ingest.Kind, u *unread) (ingest.Object, error) {
 	o := k.New()
 	if m, ok := o.(meta.ObjectMetaAccessor).GetObjectMeta().(*meta.ObjectMeta); ok {

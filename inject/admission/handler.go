@@ -1,5 +1,5 @@
 // Package admission answers the API server's questions about pods: an AdmissionReview comes in, a JSON patch that
-// injects the pod goes out.
+// injects the pod goes out. Its Reviews are for other webhooks too.
 //
 // Whoever reaches the port may ask, and learns what injection would make of a pod of their own; nothing is stored and
 // nobody else is asked. What all requests may cost is bounded: the size of each, and how many are read and answered at
@@ -9,11 +9,8 @@ package admission
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"time"
 
@@ -22,15 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pilotd/pilotd/inject"
-)
-
-const (
-	// MaxBody is how many bytes a request may have. The API server takes no object of more than 3 MiB.
-	MaxBody = 4 << 20
-	// smallBody is how many bytes a request may have without waiting for one of the places of large ones.
-	smallBody = 256 << 10
-	// largeBodies and smallBodies are how many requests of each sort are read and answered at once; others wait.
-	largeBodies, smallBodies = 4, 64
 )
 
 // Options are what a Handler is made from.
@@ -48,101 +36,42 @@ type Options struct {
 // inject.PathEnv.
 type Handler struct {
 	options Options
-	// large and small have a token for each request that is read or answered.
-	large, small chan struct{}
-	metrics      *metrics
+	reviews *Reviews
+	metrics *metrics
 }
 
 // New makes a Handler.
 func New(o Options) *Handler {
-	return &Handler{options: o, large: make(chan struct{}, largeBodies), small: make(chan struct{}, smallBodies),
-		metrics: newMetrics()}
+	h := &Handler{options: o, metrics: newMetrics()}
+	h.reviews = NewReviews("injection", o.Log, h.review)
+	return h
 }
-
-// problem is an answer that is no AdmissionReview: the API server goes by the webhook's failurePolicy then.
-type problem struct {
-	code int
-	text string
-}
-
-func (p *problem) Error() string { return p.text }
 
 // ServeHTTP answers one AdmissionReview.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.requests.Inc()
 	start := h.options.Now()
-	review, err := h.answer(w, r)
-	h.metrics.seconds.Observe(h.options.Now().Sub(start).Seconds())
-	if err != nil {
+	if !h.reviews.serve(w, r) {
 		h.metrics.failures.Inc()
-		p := &problem{http.StatusInternalServerError, "internal error"}
-		errors.As(err, &p)
-		h.options.Log.Warn("injection: bad request", "error", err, "from", r.RemoteAddr)
-		http.Error(w, p.text, p.code)
-		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(review); err != nil {
-		h.options.Log.Debug("injection: the answer was not taken", "error", err)
-	}
-}
-
-// answer makes the text of the answer to a request.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.Method != http.MethodPost {
-		return nil, &problem{http.StatusMethodNotAllowed, "expected POST"}
-	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return nil, &problem{http.StatusUnsupportedMediaType, "expected Content-Type application/json"}
-	}
-	places := h.small
-	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		places = h.large
-	}
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	case <-r.Context().Done():
-		return nil, &problem{http.StatusServiceUnavailable, "too many requests"}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return nil, &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("expected at most %d bytes", MaxBody)}
-		}
-		return nil, &problem{http.StatusBadRequest, "the request ends too early"}
-	}
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
-		return nil, &problem{http.StatusBadRequest, "expected an AdmissionReview: " + err.Error()}
-	}
-	if v := admissionv1.SchemeGroupVersion.String(); review.APIVersion != v || review.Kind != "AdmissionReview" {
-		return nil, &problem{http.StatusBadRequest, "expected an AdmissionReview of " + v}
-	}
-	if review.Request == nil {
-		return nil, &problem{http.StatusBadRequest, "expected an AdmissionReview with a request"}
-	}
-	in := h.options.Injector()
-	if in == nil {
-		return nil, &problem{http.StatusServiceUnavailable, "the injector's settings are not read yet"}
-	}
-	review.Response = h.review(in, review.Request, r.URL.Path)
-	review.Response.UID, review.Request = review.Request.UID, nil
-	return json.Marshal(review)
+	h.metrics.seconds.Observe(h.options.Now().Sub(start).Seconds())
 }
 
 // review decides on one object. Whatever is no pod is let in as it is.
-func (h *Handler) review(in *inject.Injector, req *admissionv1.AdmissionRequest,
-	path string) *admissionv1.AdmissionResponse {
+func (h *Handler) review(req *admissionv1.AdmissionRequest, path string) (*admissionv1.AdmissionResponse, error) {
+	in := h.options.Injector()
+	if in == nil {
+		return nil, Unavailable("the injector's settings are not read yet")
+	}
 	allowed := &admissionv1.AdmissionResponse{Allowed: true}
 	if req.Resource.Group != "" || req.Resource.Resource != "pods" || req.SubResource != "" ||
 		len(req.Object.Raw) == 0 {
 		h.metrics.skips.Inc()
-		return allowed
+		return allowed, nil
 	}
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
-		return h.refuse(req, pod, fmt.Errorf("expected a pod: %w", err))
+		return h.refuse(req, pod, fmt.Errorf("expected a pod: %w", err)), nil
 	}
 	request := inject.Request{Pod: pod, Namespace: req.Namespace, Env: inject.PathEnv(path)}
 	if h.options.NamespaceAnnotations != nil {
@@ -150,20 +79,20 @@ func (h *Handler) review(in *inject.Injector, req *admissionv1.AdmissionRequest,
 	}
 	result, err := in.Inject(request)
 	if err != nil {
-		return h.refuse(req, pod, err)
+		return h.refuse(req, pod, err), nil
 	}
 	allowed.Warnings = result.Warnings
 	if result.Skipped != "" {
 		h.metrics.skips.Inc()
 		h.options.Log.Debug("injection: skipped", "pod", nameOf(req, pod), "reason", result.Skipped)
-		return allowed
+		return allowed, nil
 	}
 	if allowed.Patch, err = inject.Patch(req.Object.Raw, pod, result.Pod); err != nil {
-		return h.refuse(req, pod, err)
+		return h.refuse(req, pod, err), nil
 	}
 	allowed.PatchType = new(admissionv1.PatchTypeJSONPatch)
 	h.metrics.successes.Inc()
-	return allowed
+	return allowed, nil
 }
 
 // refuse keeps a pod out that cannot be injected: without its proxy no policy of the mesh would hold for it.

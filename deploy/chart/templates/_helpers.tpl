@@ -61,3 +61,7 @@ istio-sidecar-injector{{ include "pilotd.suffix" . }}{{ include "pilotd.webhookS
 {{- define "pilotd.tagName" -}}
 istio-revision-tag-{{ .tag }}{{ include "pilotd.webhookSuffix" .root }}
 {{- end }}
+
+{{- define "pilotd.validatorName" -}}
+istio-validator{{ include "pilotd.suffix" . }}-{{ .Release.Namespace }}
+{{- end }}
