@@ -103,7 +103,7 @@ func check(root fs.FS) ([]string, error) {
 		return nil, err
 	}
 	broken, err := links(root)
-	findings = slices.Concat(findings, unknown, broken, graph.findings(ceilings()))
+	findings = slices.Concat(findings, unknown, code.threats(root), broken, graph.findings(ceilings()))
 	slices.Sort(findings)
 	return findings, err
 }

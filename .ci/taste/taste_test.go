@@ -20,7 +20,7 @@ func TestRules(t *testing.T) {
 		{"package doc", "gen/a.go", "package p\n", []string{"gen: no package doc"}},
 		{"import up", "gen/a.go", doc + `import _ "github.com/pilotd/pilotd/shard"`,
 			[]string{"gen/a.go:3: gen must not import shard"}},
-		{"import down", "shard/a.go", doc + `import _ "github.com/pilotd/pilotd/gen/plan"`, nil},
+		{"import down", "shard/a.go", doc + `import _ "github.com/pilotd/pilotd/classes"`, nil},
 		{"client-go", "shard/a.go", doc + `import _ "k8s.io/client-go/rest"`,
 			[]string{"shard/a.go:3: only ingest/kube, cluster and loadtest/cluster import client-go"}},
 		{"client-go at home", "ingest/kube/a.go", doc + `import _ "k8s.io/client-go/rest"`, nil},
@@ -109,6 +109,18 @@ func TestLinks(t *testing.T) {
 	}
 	want := []string{"docs/a.md:1: there is no b.md#none", "docs/a.md:3: there is no gone.md",
 		"docs/a.md:3: there is no shard/gone.go"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// A threat needs a test that is there.
+func TestThreats(t *testing.T) {
+	got := declared{"ca.TestLeaves": true, "ca.FuzzCSR": true}.threats(fstest.MapFS{threatModel: {Data: []byte(
+		"| other |\n| --- |\n| x |\n\n| threat | what | test |\n| --- | --- | --- |\n" +
+			"| a | b | `ca.TestLeaves`, `ca.FuzzCSR` |\n| `ca.TestLeaves` | b | none |\n| a | b | `ca.TestGone` |\n")}})
+	want := []string{threatModel + ":8: no test shows that this threat is met",
+		threatModel + ":9: there is no test ca.TestGone"}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

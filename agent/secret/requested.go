@@ -57,7 +57,7 @@ func (r *Requested) Run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			wait := pause - time.Duration(rand.Float64()*float64(pause)/2)
+			wait := pause - time.Duration(rand.Float64()*float64(pause)/2) // #nosec G404 -- it spreads load, and is no secret
 			r.Log.Warn("no certificate", "error", err, "server", r.Server.Address, "again", wait.Round(time.Millisecond))
 			sleep(ctx, wait)
 			pause = min(2*pause, lastPause)
@@ -79,7 +79,7 @@ func (r *Requested) Run(ctx context.Context) {
 // until returns how long a certificate is used before the next is asked for.
 func (r *Requested) until(m *Material, now time.Time) time.Duration {
 	left := m.NotAfter.Sub(now)
-	part := 1 - r.Grace + r.Jitter*(2*rand.Float64()-1)
+	part := 1 - r.Grace + r.Jitter*(2*rand.Float64()-1) // #nosec G404 -- it spreads load, and is no secret
 	// One that ends at once must not have the server asked without a pause.
 	return max(time.Duration(float64(left)*min(max(part, 0), 1)), time.Second)
 }

@@ -82,7 +82,7 @@ func (o *injectOptions) run(cmd *cobra.Command) error {
 		out.Write(injected)
 	}
 	if o.output != "" {
-		return os.WriteFile(o.output, out.Bytes(), 0o644)
+		return os.WriteFile(o.output, out.Bytes(), 0o644) // #nosec G306 -- manifests are for everybody to read
 	}
 	_, err = cmd.OutOrStdout().Write(out.Bytes())
 	return err

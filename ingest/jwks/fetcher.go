@@ -234,5 +234,5 @@ func (f *Fetcher) take(r result) {
 
 // jittered returns a time within a tenth of d, so that replicas and places do not ask all at once.
 func jittered(d time.Duration) time.Duration {
-	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1))
+	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1)) // #nosec G404 -- it spreads load, and is no secret
 }

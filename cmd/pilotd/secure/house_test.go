@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -106,6 +107,7 @@ type house struct {
 	secure   *Server
 	streams  *discovery.Server
 	tick     chan time.Time // has files read again
+	log      bytes.Buffer   // what is logged; the handler writes one line at a time
 	listener *bufconn.Listener
 }
 
@@ -141,7 +143,7 @@ func (h *house) plug(r *root, roots []byte) {
 func (h *house) start() (stop func()) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.streams = discovery.New(discovery.Options{Shards: 1, Sources: []string{"test"}, Log: log, Build: "test",
 		Authenticate: func(ctx context.Context) (proxy.Peer, error) { return h.secure.Peer(ctx) },
 		Keepalive:    keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second},

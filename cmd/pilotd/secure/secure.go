@@ -203,7 +203,7 @@ func (s *Server) Waiting() string {
 // may have a token, and one with a bad one is told why. Sessions are not resumed, so that each connection shows what it
 // has.
 func (s *Server) TLS() *tls.Config {
-	return &tls.Config{
+	return &tls.Config{ // #nosec G402 -- MinVersion is 1.2 at least
 		GetCertificate: s.serving.Get, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		MinVersion: max(s.options.MinVersion, tls.VersionTLS12), CipherSuites: s.options.Ciphers,
 		NextProtos: []string{"h2"},
