@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/shard/ads"
 	"github.com/pilotd/pilotd/snapshot/chunked"
@@ -17,13 +19,7 @@ type blockKey struct {
 // kept.
 func newBlocks() *encodecache.Table[blockKey, encodecache.Block] {
 	return encodecache.NewTable(func(k blockKey) *encodecache.Block {
-		entries := func(yield func(*encodecache.Entry) bool) {
-			for _, it := range k.chunk.Items() {
-				if !yield(it.Value) {
-					return
-				}
-			}
-		}
+		entries := slices.Values(k.chunk.Values())
 		if k.delta {
 			return encodecache.NewDeltaBlock(entries)
 		}
@@ -41,7 +37,7 @@ const leastKept = 8
 func (s *sender) blocksOf(b *ads.Batch) (out []*encodecache.Block) {
 	for c := range b.Section.Chunks() {
 		k := blockKey{c, b.Delta}
-		if len(c.Items()) < leastKept {
+		if c.Len() < leastKept {
 			block := s.shards.blocks.Get(k)
 			s.shards.kept.keepRuns(block)
 			out = append(out, block)

@@ -112,8 +112,8 @@ func (w *worker) giveWay() {
 
 func dropAllEncoded(s classes.Section) {
 	for c := range s.Chunks() {
-		for _, it := range c.Items() {
-			it.Value.Drop()
+		for _, e := range c.Values() {
+			e.Drop()
 		}
 	}
 }

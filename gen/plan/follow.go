@@ -2,8 +2,8 @@ package plan
 
 import "github.com/pilotd/pilotd/classes"
 
-// followClasses is advanceClasses for one base of many, whose caller catches panics: a base for which it panics is made
-// from nothing, and its classes are.
+// followClasses works like advanceClasses for one base of many, whose caller catches panics: a base for which it
+// panics is made from nothing, and so are its classes.
 func (p *Planner) followClasses(bs *baseState, c *change, old *base) {
 	same := old.equal(bs.base)
 	for _, cs := range bs.classes {

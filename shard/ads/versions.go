@@ -204,11 +204,7 @@ func (b *Differ) fingerprintOfSection(s Section) (sum fingerprint) {
 func (b *Differ) fingerprintOfChunk(c *chunked.Chunk[*encodecache.Entry]) fingerprint {
 	sum, ok := b.fingerprints[c]
 	if !ok {
-		entries := make([]*encodecache.Entry, 0, len(c.Items()))
-		for _, it := range c.Items() {
-			entries = append(entries, it.Value)
-		}
-		sum = b.fingerprintOfEntries(entries)
+		sum = b.fingerprintOfEntries(c.Values())
 		b.fingerprints[c] = sum
 	}
 	return sum

@@ -29,8 +29,8 @@ func (x *Index[K, V, O]) Add(m Map[V], owner O) {
 		if owners == nil {
 			owners = map[O]struct{}{}
 			x.chunks[c] = owners
-			for _, it := range c.items {
-				k := x.keyOf(it.Key, it.Value)
+			for i, name := range c.keys.list {
+				k := x.keyOf(name, c.values[i])
 				x.byKey[k] = append(x.byKey[k], c)
 			}
 		}
@@ -47,8 +47,8 @@ func (x *Index[K, V, O]) Remove(m Map[V], owner O) {
 			continue
 		}
 		delete(x.chunks, c)
-		for _, it := range c.items {
-			x.forget(x.keyOf(it.Key, it.Value), c)
+		for i, name := range c.keys.list {
+			x.forget(x.keyOf(name, c.values[i]), c)
 		}
 	}
 	x.shrink()
@@ -100,8 +100,8 @@ func (x *Index[K, V, O]) Owners(k K) iter.Seq[O] {
 func (x *Index[K, V, O]) Items(k K) iter.Seq[Item[V]] {
 	return func(yield func(Item[V]) bool) {
 		for _, c := range x.byKey[k] {
-			for _, it := range c.items {
-				if x.keyOf(it.Key, it.Value) == k && !yield(it) {
+			for i, name := range c.keys.list {
+				if x.keyOf(name, c.values[i]) == k && !yield(Item[V]{name, c.values[i]}) {
 					return
 				}
 			}
@@ -113,7 +113,7 @@ func (x *Index[K, V, O]) Items(k K) iter.Seq[Item[V]] {
 func (x *Index[K, V, O]) Missing(m Map[V]) (n int) {
 	for c := range m.Chunks() {
 		if _, ok := x.chunks[c]; !ok {
-			n += len(c.items)
+			n += len(c.values)
 		}
 	}
 	return n

@@ -61,7 +61,7 @@ func checkContent(t *rapid.T, model map[string]int, m Map[int]) {
 	if len(chunksOf(fresh)) != len(chunksOf(m)) {
 		t.Fatalf("%d chunks, from nothing %d", len(chunksOf(m)), len(chunksOf(fresh)))
 	}
-	if a, b := digest(m), digest(fresh); a != b {
+	if a, b := digestOf(m), digestOf(fresh); a != b {
 		t.Fatalf("digest depends on history")
 	}
 }
@@ -90,7 +90,7 @@ func checkDiff(t *rapid.T, before, after map[string]int, old, m Map[int]) {
 	}
 }
 
-func digest(m Map[int]) Sum {
+func digestOf(m Map[int]) Sum {
 	join := func(s []Sum) Sum {
 		var b []byte
 		for _, x := range s {
@@ -177,13 +177,13 @@ func TestOwnCosts(t *testing.T) {
 			items = append(items, Item[int]{Key: fmt.Sprint("outbound|", i)})
 		}
 		base := New(items)
-		digest(base)
+		digestOf(base)
 		const owners = 1000
 		all := make([]Map[int], owners)
 		before := allocated()
 		for i := range all {
 			all[i] = base.Set("inbound|8080", 1)
-			digest(all[i])
+			digestOf(all[i])
 		}
 		grown := allocated() - before
 		runtime.KeepAlive(all)

@@ -3,6 +3,7 @@ package chunked
 import (
 	"encoding/binary"
 	"math/bits"
+	"sync/atomic"
 )
 
 // Measure is what the items of a Map come to: the sum of their digests and of their weights. It is a function of the
@@ -12,8 +13,59 @@ type Measure struct {
 	Weight int
 }
 
-// Measure returns what the items of m come to. Each chunk and each group is measured once in its life, so one Map type
-// must always be measured by the same function, and is not digested by another one.
+// known is a Measure that is worked out once. Its zero value is unknown.
+type known struct {
+	of    Measure
+	state atomic.Uint32
+}
+
+// The states of a known.
+const (
+	unknown uint32 = iota
+	noting         // by one goroutine; others do without meanwhile
+	noted
+)
+
+// load returns the Measure, if it is known.
+func (k *known) load() (m Measure, ok bool) {
+	if k.state.Load() == noted {
+		return k.of, true
+	}
+	return Measure{}, false
+}
+
+// note keeps a Measure, which is the same whoever works it out.
+func (k *known) note(m Measure) {
+	if k.state.CompareAndSwap(unknown, noting) {
+		k.of = m
+		k.state.Store(noted)
+	}
+}
+
+// take notes what o is, if that is known.
+func (k *known) take(o *known) {
+	if m, ok := o.load(); ok {
+		k.note(m)
+	}
+}
+
+// replaced notes what total is once a part of it, old, is replaced by now, if all three are known.
+func (k *known) replaced(total, old, now *known) {
+	t, ok := total.load()
+	if !ok {
+		return
+	}
+	o, ok := old.load()
+	if !ok {
+		return
+	}
+	if n, ok := now.load(); ok {
+		k.note(t.minus(o).Plus(n))
+	}
+}
+
+// Measure returns what the items of m come to. Each chunk, block and group is measured once in its life, so one Map
+// type must always be measured by the same function.
 func (m Map[V]) Measure(item func(key string, v V) Measure) Measure {
 	var total Measure
 	for _, g := range m.groups() {
@@ -23,26 +75,38 @@ func (m Map[V]) Measure(item func(key string, v V) Measure) Measure {
 }
 
 func (g *group[V]) measured(item func(string, V) Measure) Measure {
-	if known := g.measure.Load(); known != nil {
-		return *known
+	if g.blocks == nil {
+		return g.block.measured(item)
 	}
-	var total Measure
-	for _, c := range g.chunks {
-		total = total.Plus(c.measured(item))
+	total, ok := g.measure.load()
+	if !ok {
+		for _, b := range g.blocks {
+			total = total.Plus(b.measured(item))
+		}
+		g.measure.note(total)
 	}
-	g.measure.Store(&total)
+	return total
+}
+
+func (b *block[V]) measured(item func(string, V) Measure) Measure {
+	total, ok := b.measure.load()
+	if !ok {
+		for _, c := range b.chunks {
+			total = total.Plus(c.measured(item))
+		}
+		b.measure.note(total)
+	}
 	return total
 }
 
 func (c *Chunk[V]) measured(item func(string, V) Measure) Measure {
-	if known := c.measure.Load(); known != nil {
-		return *known
+	total, ok := c.measure.load()
+	if !ok {
+		for i, k := range c.keys.list {
+			total = total.Plus(item(k, c.values[i]))
+		}
+		c.measure.note(total)
 	}
-	var total Measure
-	for _, it := range c.items {
-		total = total.Plus(item(it.Key, it.Value))
-	}
-	c.measure.Store(&total)
 	return total
 }
 

@@ -17,55 +17,39 @@ func NewPatch[V comparable](edits []Edit[V], pool *Pool[V], item func(key string
 
 // Of returns m with the edits applied; m itself if nothing changes.
 func (p *Patch[V]) Of(m Map[V]) Map[V] {
-	var out []*group[V] // those of m, once one of them is replaced
-	groups, rest := m.groups(), p.edits
-	for len(rest) > 0 {
-		at := findGroup(groups, initial(rest[0].Key))
-		if at == len(groups) {
+	next := m
+	for rest := p.edits; len(rest) > 0; {
+		g, at := next.group(rest[0].Key)
+		if g == nil {
 			return p.pool.Share(m.Apply(p.edits))
 		}
-		had := groups[at]
-		if out != nil {
-			had = out[at] // edits of a chunk before may have replaced it
-		}
-		next, n := p.group(had, rest)
+		now, n := p.group(g, rest)
 		if n == 0 {
 			return p.pool.Share(m.Apply(p.edits))
 		}
-		if rest = rest[n:]; next == had {
-			continue
+		if rest = rest[n:]; now != g {
+			next = next.with(at, now)
 		}
-		if out == nil {
-			out = append(make([]*group[V], 0, len(groups)), groups...)
-		}
-		out[at] = next
 	}
-	if out == nil {
-		return m
-	}
-	return Map[V]{&root[V]{groups: out, n: m.root.n}}
+	return next
 }
 
 // group returns g with the first n of edits, which replace values of one chunk; n is 0 if they are of another kind.
 func (p *Patch[V]) group(g *group[V], edits []Edit[V]) (next *group[V], n int) {
-	at := find(g.chunks, edits[0].Key)
-	if at == len(g.chunks) {
+	block := g.find(edits[0].Key)
+	chunks := g.at(block).chunks
+	at := find(chunks, edits[0].Key)
+	if at == len(chunks) {
 		return nil, 0
 	}
-	c := g.chunks[at]
-	now, n := p.chunk(c, edits)
-	if n == 0 || now == c {
+	now, n := p.chunk(chunks[at], edits)
+	if n == 0 || now == chunks[at] {
 		return g, n
 	}
-	next = &group[V]{chunks: append(make([]*Chunk[V], 0, len(g.chunks)), g.chunks...), n: g.n}
-	next.chunks[at] = now
-	if total := g.measure.Load(); total != nil {
-		if old := c.measure.Load(); old != nil {
-			next.own = total.minus(*old).Plus(now.measured(p.item))
-			next.measure.Store(&next.own)
-		}
+	if _, ok := chunks[at].measure.load(); ok {
+		now.measured(p.item)
 	}
-	return next, n
+	return g.with(block, at, now), n
 }
 
 // chunk returns c with the first n of edits; n is 0 if they do not replace values that it has.
@@ -73,8 +57,11 @@ func (p *Patch[V]) chunk(c *Chunk[V], edits []Edit[V]) (next *Chunk[V], n int) {
 	for n < len(edits) && edits[n].Key <= c.last() {
 		n++
 	}
-	if next, ok := p.made[c]; ok {
-		return next, n
+	common := c.common.Load()
+	if common {
+		if next, ok := p.made[c]; ok {
+			return next, n
+		}
 	}
 	next, replaced, ok := c.replaced(edits[:n])
 	if !ok || replaced != n {
@@ -83,15 +70,14 @@ func (p *Patch[V]) chunk(c *Chunk[V], edits []Edit[V]) (next *Chunk[V], n int) {
 	if next == c {
 		return c, n
 	}
-	if old := c.measure.Load(); old != nil {
-		next.own = *old
+	if of, ok := c.measure.load(); ok {
 		for _, e := range edits[:n] {
 			i, _ := c.find(e.Key)
-			next.own = next.own.minus(p.item(e.Key, c.items[i].Value)).Plus(p.item(e.Key, e.Value))
+			of = of.minus(p.item(e.Key, c.values[i])).Plus(p.item(e.Key, e.Value))
 		}
-		next.measure.Store(&next.own)
+		next.measure.note(of)
 	}
-	if c.common.Load() {
+	if common {
 		next = p.pool.share(next)
 		next.common.Store(true)
 		if p.made == nil {

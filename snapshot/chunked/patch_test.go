@@ -16,8 +16,9 @@ func TestPatchIsTheEdits(t *testing.T) {
 	for i := range 600 {
 		usual = append(usual, fmt.Sprintf("%c%03d", 'a'+i%3, i))
 	}
+	blocks := dense(500)
 	rapid.Check(t, func(t *rapid.T) {
-		keys := rapid.SampledFrom([][]string{quiet, usual}).Draw(t, "keys")
+		keys := rapid.SampledFrom([][]string{quiet, usual, blocks}).Draw(t, "keys")
 		pool := NewPool[int]()
 		var first []Edit[int]
 		for _, k := range keys {
@@ -46,10 +47,11 @@ func TestPatchIsTheEdits(t *testing.T) {
 			got, want := patch.Of(m), m.Apply(edits)
 			got.Diff(want, func(c Change[int]) { t.Fatalf("%s is %v, want %v", c.Key, c.New, c.Old) })
 			if got.Len() != want.Len() || !slices.EqualFunc(chunksOf(got), chunksOf(want), func(a, b *Chunk[int]) bool {
-				return slices.Equal(a.items, b.items) && a.natural == b.natural
+				return a.Equal(b) && a.keys.end == b.keys.end
 			}) {
 				t.Fatal("the chunks are not those of the content")
 			}
+			checkShape(t, got)
 			if got.Measure(measureOf) != New(itemsOf(want)).Measure(measureOf) {
 				t.Fatal("the measure is not that of the content")
 			}

@@ -2,7 +2,6 @@ package chunked
 
 import (
 	"hash/maphash"
-	"slices"
 	"sync"
 	"weak"
 )
@@ -33,32 +32,23 @@ const leastSwept = 64
 // there is none. Its cost is that of the chunks that the Pool has not seen yet: what m has from its predecessor is
 // skipped.
 func (p *Pool[V]) Share(m Map[V]) Map[V] {
-	var groups []*group[V] // those of m, once one of them is replaced
+	next := m
 	for i, g := range m.groups() {
-		if next := p.shareGroup(g); next != g {
-			if groups == nil {
-				groups = slices.Clone(m.groups())
+		for b := range g.len() {
+			for at, c := range g.at(b).chunks {
+				if c.pooled.Load() {
+					continue
+				}
+				known := p.share(c)
+				if known == c {
+					continue
+				}
+				if next.root == m.root {
+					next = m.with(i, g.with(b, at, known))
+				} else { // nobody else has it yet
+					next.root.groups[i] = next.root.groups[i].with(b, at, known)
+				}
 			}
-			groups[i] = next
-		}
-	}
-	if groups == nil {
-		return m
-	}
-	return newMap(groups)
-}
-
-func (p *Pool[V]) shareGroup(g *group[V]) *group[V] {
-	next := g
-	for i, c := range g.chunks {
-		if c.pooled.Load() {
-			continue
-		}
-		if known := p.share(c); known != c {
-			if next == g {
-				next = &group[V]{chunks: slices.Clone(g.chunks), n: g.n}
-			}
-			next.chunks[i] = known
 		}
 	}
 	return next
@@ -74,7 +64,7 @@ func (p *Pool[V]) share(c *Chunk[V]) *Chunk[V] {
 		if k == c {
 			return c
 		}
-		if slices.Equal(k.items, c.items) {
+		if k.Equal(c) {
 			k.common.Store(true)
 			return k
 		}
@@ -91,9 +81,9 @@ func (p *Pool[V]) share(c *Chunk[V]) *Chunk[V] {
 func (p *Pool[V]) hash(c *Chunk[V]) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
-	for i := range c.items {
-		_, _ = h.WriteString(c.items[i].Key)
-		maphash.WriteComparable(&h, c.items[i].Value)
+	for i, k := range c.keys.list {
+		_, _ = h.WriteString(k)
+		maphash.WriteComparable(&h, c.values[i])
 	}
 	return h.Sum64()
 }

@@ -21,8 +21,8 @@ const maxChunk = 256
 // segment is a piece of a Map after edits: a whole chunk of the Map before, or items.
 type segment[V comparable] struct {
 	chunk *Chunk[V] // nil for items
-	at    int       // of chunk among the chunks of its group before the edits
-	items []Item[V]
+	at    int       // of chunk among the chunks of its block before the edits
+	items list[V]
 	start int // of the first item in the run
 	// the first of the segments before this one from where all are chunks that followed each other before the edits
 	chain int
@@ -30,26 +30,26 @@ type segment[V comparable] struct {
 
 // cutter cuts one run into chunks.
 type cutter[V comparable] struct {
-	old      []*Chunk[V] // of the group before the edits
+	old      []*Chunk[V] // of the block before the edits
 	segments []segment[V]
 	n        int  // items
 	natural  bool // the run ends with a key that ends a chunk
 	out      []*Chunk[V]
 }
 
-// cutRun appends the chunks of a run to out. old are the chunks of its group before the edits.
+// cutRun appends the chunks of a run to out. old are the chunks of its block before the edits.
 func cutRun[V comparable](out, old []*Chunk[V], run []segment[V]) []*Chunk[V] {
 	c := &cutter[V]{old: old, segments: run, out: out}
 	for i := range run {
 		s := &run[i]
 		s.start, s.chain = c.n, i
-		c.n += len(s.items)
+		c.n += s.items.len()
 		if i > 0 && s.chunk != nil && run[i-1].chunk != nil && run[i-1].at+1 == s.at {
 			s.chain = run[i-1].chain
 		}
 	}
 	if c.n > 0 {
-		c.natural = endsChunk(c.key(c.n - 1))
+		c.natural = endOf(c.key(c.n-1)) != endsNothing
 		c.cut(0, c.n)
 	}
 	return c.out
@@ -74,17 +74,16 @@ func (c *cutter[V]) cut(lo, hi int) {
 // leaf appends one chunk; the one from before if it is the same.
 func (c *cutter[V]) leaf(lo, hi int) {
 	at := c.find(lo)
-	if s := &c.segments[at]; s.chunk != nil && s.start == lo && lo+len(s.items) == hi {
+	if s := &c.segments[at]; s.chunk != nil && s.start == lo && lo+s.items.len() == hi {
 		c.out = append(c.out, s.chunk)
 		return
 	}
-	items := make([]Item[V], 0, hi-lo)
-	for ; len(items) < hi-lo; at++ {
+	items := newList[V](hi - lo)
+	for ; items.len() < hi-lo; at++ {
 		s := &c.segments[at]
-		from := lo + len(items) - s.start
-		items = append(items, s.items[from:min(len(s.items), hi-s.start)]...)
+		items.addAll(s.items.part(lo+items.len()-s.start, min(s.items.len(), hi-s.start)))
 	}
-	c.out = append(c.out, &Chunk[V]{items: items, natural: c.natural && hi == c.n})
+	c.out = append(c.out, newChunk(items, c.natural && hi == c.n))
 }
 
 // had returns the chunks of the items from lo to hi if they were a part of a run before too, and nothing has changed in
@@ -93,14 +92,14 @@ func (c *cutter[V]) leaf(lo, hi int) {
 func (c *cutter[V]) had(lo, hi, differs int) ([]*Chunk[V], bool) {
 	first, last := c.find(lo), c.find(hi-1)
 	a, b := &c.segments[first], &c.segments[last]
-	if a.chunk == nil || b.chunk == nil || a.start != lo || b.start+len(b.items) != hi || b.chain > first {
+	if a.chunk == nil || b.chunk == nil || a.start != lo || b.start+b.items.len() != hi || b.chain > first {
 		return nil, false
 	}
-	if a.at > 0 && !c.old[a.at-1].natural && differ(c.old[a.at-1].last(), c.key(lo)) >= differs {
+	if a.at > 0 && !c.old[a.at-1].natural() && differ(c.old[a.at-1].last(), c.key(lo)) >= differs {
 		return nil, false
 	}
-	if next := b.at + 1; !b.chunk.natural && next < len(c.old) &&
-		differ(c.key(hi-1), c.old[next].items[0].Key) >= differs {
+	if next := b.at + 1; !b.chunk.natural() && next < len(c.old) &&
+		differ(c.key(hi-1), c.old[next].first()) >= differs {
 		return nil, false
 	}
 	return c.old[a.at : b.at+1], true
@@ -108,13 +107,13 @@ func (c *cutter[V]) had(lo, hi, differs int) ([]*Chunk[V], bool) {
 
 // find returns the segment that has item i.
 func (c *cutter[V]) find(i int) int {
-	return sort.Search(len(c.segments), func(s int) bool { return c.segments[s].start+len(c.segments[s].items) > i })
+	return sort.Search(len(c.segments), func(s int) bool { return c.segments[s].start+c.segments[s].items.len() > i })
 }
 
 // key returns the key of item i.
 func (c *cutter[V]) key(i int) string {
 	s := &c.segments[c.find(i)]
-	return s.items[i-s.start].Key
+	return s.items.keys[i-s.start]
 }
 
 // differ returns the first bit in which two keys differ. Each byte has nine: the first tells that the key has not
@@ -129,7 +128,7 @@ func differ(a, b string) int {
 	return n * 9
 }
 
-// bit is one bit of a key, counted like those of differ. Keys are in the order of their bits.
+// bit returns one bit of a key, counted like those of differ. Keys are in the order of their bits.
 func bit(key string, at int) bool {
 	i, within := at/9, at%9
 	switch {

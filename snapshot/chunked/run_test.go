@@ -13,12 +13,47 @@ import (
 // chosen returns n keys, in order, that a client has chosen so that none of them ends a chunk.
 func chosen(n int, key func(i int) string) (out []string) {
 	for i := 0; len(out) < n; i++ {
-		if k := key(i); !endsChunk(k) {
+		if k := key(i); endOf(k) == endsNothing {
 			out = append(out, k)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// dense returns n keys, in order, of which a fifth end a block and a fifth a chunk, so that small Maps have many
+// blocks.
+func dense(n int) (out []string) {
+	left := [3]int{endsNothing: n - 2*(n/5), endsChunk: n / 5, endsBlock: n / 5}
+	for i := 0; len(out) < n; i++ {
+		k := fmt.Sprintf("%c%05d", 'a'+i%3, i*7919%100_000)
+		if e := endOf(k); left[e] > 0 && !slices.Contains(out, k) {
+			left[e]--
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// checkShape holds the chunks and blocks of a Map against those of one that is made from nothing.
+func checkShape(t *rapid.T, m Map[int]) {
+	fresh := New(itemsOf(m))
+	if !slices.EqualFunc(chunksOf(m), chunksOf(fresh),
+		func(a, b *Chunk[int]) bool { return a.Equal(b) && a.keys.end == b.keys.end }) {
+		t.Fatal("chunks depend on history")
+	}
+	for i, g := range m.groups() {
+		f := fresh.groups()[i]
+		if g.n != f.n || g.initial != f.initial || g.len() != f.len() {
+			t.Fatalf("a group of %d blocks and %d items, from nothing %d and %d", g.len(), g.n, f.len(), f.n)
+		}
+		for j := range g.len() {
+			if a, b := g.at(j), f.at(j); a.n != b.n || len(a.chunks) != len(b.chunks) {
+				t.Fatalf("a block of %d chunks and %d items, from nothing %d and %d", len(a.chunks), a.n, len(b.chunks), b.n)
+			}
+		}
+	}
 }
 
 func mapOf(keys []string) Map[int] {
@@ -40,8 +75,8 @@ func TestChosenKeysMakeNoLargeChunk(t *testing.T) {
 		keys := chosen(n, key)
 		m := mapOf(keys)
 		for _, c := range chunksOf(m) {
-			if len(c.items) > maxChunk {
-				t.Errorf("%s: a chunk has %d items", name, len(c.items))
+			if c.Len() > maxChunk {
+				t.Errorf("%s: a chunk has %d items", name, c.Len())
 			}
 		}
 		if len(chunksOf(m)) > n/8 {
@@ -59,7 +94,7 @@ func TestChosenKeysMakeNoLargeChunk(t *testing.T) {
 				t.Errorf("%s: without key %d, %d chunks are new", name, i, made)
 			}
 			if !slices.EqualFunc(chunksOf(less.Set(keys[i], 0)), chunksOf(m),
-				func(a, b *Chunk[int]) bool { return slices.Equal(a.items, b.items) }) {
+				func(a, b *Chunk[int]) bool { return a.Equal(b) }) {
 				t.Errorf("%s: taking key %d away and giving it back makes other chunks", name, i)
 			}
 		}
@@ -67,16 +102,17 @@ func TestChosenKeysMakeNoLargeChunk(t *testing.T) {
 }
 
 // TestChosenKeysAgainstMap is TestAgainstMap with keys of which few or none end a chunk, so that runs are long, are
-// joined and fall apart.
+// joined and fall apart, and with keys of which many end a block, so that these do.
 func TestChosenKeysAgainstMap(t *testing.T) {
 	var ends []string
 	for i := 0; len(ends) < 40; i++ {
-		if k := fmt.Sprintf("k%05d", i*37%9000); endsChunk(k) {
+		if k := fmt.Sprintf("k%05d", i*37%9000); endOf(k) != endsNothing {
 			ends = append(ends, k)
 		}
 	}
 	quiet := chosen(3000, func(i int) string { return fmt.Sprintf("k%05d", i*2) })
 	nested := chosen(600, func(i int) string { return "k" + strings.Repeat("0", i%300) + fmt.Sprint(i%7) })
+	blocks := dense(500)
 	rapid.Check(t, func(t *rapid.T) {
 		model, m := map[string]int{}, Map[int]{}
 		edit := func(edits []Edit[int]) {
@@ -92,15 +128,7 @@ func TestChosenKeysAgainstMap(t *testing.T) {
 			checkDiff(t, before, model, m, next)
 			m = next
 			checkContent(t, model, m)
-			var items []Item[int]
-			for k, v := range model {
-				items = append(items, Item[int]{k, v})
-			}
-			fresh := New(items)
-			if !slices.EqualFunc(chunksOf(m), chunksOf(fresh),
-				func(a, b *Chunk[int]) bool { return slices.Equal(a.items, b.items) && a.natural == b.natural }) {
-				t.Fatal("chunks depend on history")
-			}
+			checkShape(t, m)
 		}
 		from := rapid.IntRange(0, len(quiet)-1).Draw(t, "from")
 		var first []Edit[int]
@@ -111,7 +139,7 @@ func TestChosenKeysAgainstMap(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			var edits []Edit[int]
 			for range rapid.IntRange(1, 12).Draw(t, "edits") {
-				from := rapid.SampledFrom([][]string{quiet, quiet, ends, ends, nested}).Draw(t, "keys")
+				from := rapid.SampledFrom([][]string{quiet, quiet, ends, ends, nested, blocks, blocks}).Draw(t, "keys")
 				at := rapid.IntRange(0, len(from)-1).Draw(t, "at")
 				n := rapid.SampledFrom([]int{1, 1, 1, 20, 300}).Draw(t, "stretch")
 				e := Edit[int]{Value: rapid.IntRange(0, 2).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")}
@@ -130,10 +158,10 @@ func TestChosenKeysAgainstMap(t *testing.T) {
 func BenchmarkChosenKeys(b *testing.B) {
 	keys := chosen(190_000, func(i int) string { return fmt.Sprintf("k%07d", i) })
 	m := mapOf(keys)
-	digest(m)
+	digestOf(m)
 	more := chosen(100, func(i int) string { return fmt.Sprintf("k%07d.more", i*1000) })
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		digest(m.Set(more[i%len(more)], 1))
+		digestOf(m.Set(more[i%len(more)], 1))
 	}
 }

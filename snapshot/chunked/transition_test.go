@@ -18,13 +18,22 @@ func TestTransitionIsTheEdits(t *testing.T) {
 	for i := range 600 {
 		usual = append(usual, fmt.Sprintf("%c%03d", 'a'+i%3, i))
 	}
+	blocks := dense(500)
 	rapid.Check(t, func(t *rapid.T) {
-		keys := rapid.SampledFrom([][]string{quiet, usual}).Draw(t, "keys")
+		keys := rapid.SampledFrom([][]string{quiet, usual, blocks, blocks, blocks}).Draw(t, "keys")
+		size := rapid.IntRange(0, len(keys)).Draw(t, "items")
+		center := size // near which most edits are, so that they meet
+		if rapid.Bool().Draw(t, "within") {
+			center = rapid.IntRange(0, len(keys)-1).Draw(t, "center")
+		}
 		edit := func(m Map[int], most int) Map[int] {
 			var edits []Edit[int]
-			for range rapid.IntRange(0, 3).Draw(t, "stretches") {
-				at := rapid.IntRange(0, len(keys)-1).Draw(t, "at")
-				n := rapid.SampledFrom([]int{1, 1, most}).Draw(t, "length")
+			for range rapid.IntRange(0, 6).Draw(t, "stretches") {
+				at := center + rapid.IntRange(-9, 9).Draw(t, "near")
+				if at < 0 || at >= len(keys) || rapid.IntRange(0, 9).Draw(t, "far") == 0 {
+					at = rapid.IntRange(0, len(keys)-1).Draw(t, "at")
+				}
+				n := rapid.SampledFrom([]int{1, 1, 1, most}).Draw(t, "length")
 				e := Edit[int]{Value: rapid.IntRange(0, 2).Draw(t, "value"), Delete: rapid.Bool().Draw(t, "delete")}
 				for _, e.Key = range keys[at:min(len(keys), at+n)] {
 					edits = append(edits, e)
@@ -36,7 +45,10 @@ func TestTransitionIsTheEdits(t *testing.T) {
 		for _, k := range keys {
 			first = append(first, Edit[int]{Key: k})
 		}
-		old := Map[int]{}.Apply(first[:rapid.IntRange(0, len(first)).Draw(t, "items")])
+		old := Map[int]{}.Apply(first[:size])
+		if rapid.Bool().Draw(t, "with gaps") {
+			old = edit(old, 5)
+		}
 		now, m := edit(old, 300), edit(old, 300)
 		for _, one := range []Map[int]{old, now, m} {
 			if rapid.Bool().Draw(t, "measured") {
@@ -50,17 +62,18 @@ func TestTransitionIsTheEdits(t *testing.T) {
 			t.Fatalf("%d items, want %d", got.Len(), want.Len())
 		}
 		if !slices.EqualFunc(chunksOf(got), chunksOf(want), func(a, b *Chunk[int]) bool {
-			return slices.Equal(a.items, b.items) && a.natural == b.natural
+			return a.Equal(b) && a.keys.end == b.keys.end
 		}) {
 			t.Fatal("the chunks are not those of the content")
 		}
 		for _, c := range chunksOf(got) {
 			if !slices.Contains(chunksOf(m), c) && slices.ContainsFunc(chunksOf(now), func(o *Chunk[int]) bool {
-				return c != o && slices.Equal(c.items, o.items)
+				return c != o && c.Equal(o)
 			}) {
-				t.Fatalf("a new chunk from %s on is one of its own, though the second Map has the same", c.items[0].Key)
+				t.Fatalf("a new chunk from %s on is one of its own, though the second Map has the same", c.first())
 			}
 		}
+		checkShape(t, got)
 		if got.Measure(measureOf) != New(itemsOf(want)).Measure(measureOf) {
 			t.Fatal("the measure is not that of the content")
 		}
@@ -87,6 +100,26 @@ func TestTransitionKeepsChunks(t *testing.T) {
 	}
 	if own != 1 {
 		t.Errorf("%d chunks are its own, want the one in which it differs", own)
+	}
+}
+
+// TestTransitionAtTheEnd: the last chunk of the first Map ends with a key that ends chunks, and that of the second with
+// a later one: a Map that has more keys between the two keeps them in order.
+func TestTransitionAtTheEnd(t *testing.T) {
+	var ends, usual []string
+	for i := 0; len(ends) < 2; i++ {
+		if k := fmt.Sprintf("k%05d", i); endOf(k) == endsChunk {
+			ends = append(ends, k)
+		} else if len(ends) == 1 && endOf(k) == endsNothing {
+			usual = append(usual, k)
+		}
+	}
+	old := mapOf(append([]string{"k"}, ends[0]))
+	now := old.Delete(ends[0]).Set(ends[1], 1)
+	step, m := NewTransition(old, now), old.Set(usual[0], 7)
+	got, want := step.Of(m), m.Apply(step.Edits())
+	if !slices.Equal(itemsOf(got), itemsOf(want)) {
+		t.Errorf("%v, want %v", itemsOf(got), itemsOf(want))
 	}
 }
 

@@ -1,6 +1,8 @@
 package section
 
 import (
+	"slices"
+
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/snapshot/chunked"
 )
@@ -17,11 +19,5 @@ type RunKey struct {
 func NewRuns() Runs { return encodecache.NewTable(newRun) }
 
 func newRun(k RunKey) *encodecache.Run {
-	return encodecache.NewRun(func(yield func(*encodecache.Fragment) bool) {
-		for _, it := range k.Chunk.Items() {
-			if !yield(it.Value) {
-				return
-			}
-		}
-	})
+	return encodecache.NewRun(slices.Values(k.Chunk.Values()))
 }
