@@ -21,6 +21,8 @@ type AccessKey struct {
 	Settings *value.AccessSettings
 	// RegexSize is the largest RE2 program of a regular expression that the proxy takes; 0: the door has seen to it.
 	RegexSize int
+	// GRPC: the filters are for a gRPC server without a proxy.
+	GRPC bool
 }
 
 // Names of filters of Envoy that hold rules.
@@ -90,10 +92,10 @@ func (s ruleSet) prefix() string {
 	return ""
 }
 
-// accessHTTP returns the filter for the policies of an action in HTTP connection managers.
+// accessHTTP returns the filter for the policies of an action in HTTP connection managers of proxies.
 func accessHTTP(a value.AuthorizationAction) filterRow[HTTPConnectionManagerKey] {
 	return filterRow[HTTPConnectionManagerKey]{name: httpRBAC,
-		applies: func(k HTTPConnectionManagerKey) bool { return k.Access.has(a) },
+		applies: func(k HTTPConnectionManagerKey) bool { return !k.Access.GRPC && k.Access.has(a) },
 		config: func(k HTTPConnectionManagerKey) *anypb.Any {
 			s := k.Access.rules(a, false)
 			return anySorted(&httprbacpb.RBAC{Rules: s.rules, ShadowRules: s.shadow, ShadowRulesStatPrefix: s.prefix()})
@@ -117,6 +119,9 @@ func accessTCP(a value.AuthorizationAction) filterRow[filterChain] {
 func (k AccessKey) policy(p *value.AuthorizationPolicy, bytes bool) map[string]*rbacpb.Policy {
 	out := map[string]*rbacpb.Policy{}
 	name := func(i int) string {
+		if k.GRPC {
+			return fmt.Sprintf("%s-%s-%d", p.Namespace, p.Name, i)
+		}
 		return fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, i)
 	}
 	for i, rule := range p.Rules {

@@ -38,14 +38,14 @@ const askTime = 600
 // asks reports whether a server is asked, in a chain of bytes or of HTTP.
 func (k AccessKey) asks(bytes bool) bool {
 	p := k.Policies.Asked.Provider
-	return p != nil && (p.GRPC || !bytes) && len(k.badProvider()) == 0
+	return !k.GRPC && p != nil && (p.GRPC || !bytes) && len(k.badProvider()) == 0
 }
 
 // hasCustom reports whether policies of CustomAction mean something in a chain of bytes or of HTTP: a server that
 // speaks HTTP is not asked about bytes.
 func (k AccessKey) hasCustom(bytes bool) bool {
 	p := k.Policies.Asked.Provider
-	return k.Policies.Asked != value.Asked{} && (p == nil || p.GRPC || !bytes || len(k.badProvider()) > 0)
+	return !k.GRPC && k.Policies.Asked != value.Asked{} && (p == nil || p.GRPC || !bytes || len(k.badProvider()) > 0)
 }
 
 // customRules returns those of the policies of CustomAction, by names that tell whether a server is asked about them.
@@ -207,6 +207,9 @@ func (k AccessKey) customFaults() (out []Fault) {
 	reason := k.Policies.Asked.Problem
 	for _, f := range k.badProvider() {
 		reason = cmp.Or(reason, "extension provider "+k.Policies.Asked.Provider.Name+": "+f.Reason)
+	}
+	if k.GRPC {
+		reason = "a gRPC server without a proxy asks no provider"
 	}
 	for p := range k.Policies.Authorization.All() {
 		if p.Action != value.CustomAction {

@@ -49,7 +49,7 @@ func (m *accessMaker) rule(r value.AuthorizationRule) *rbacpb.Policy {
 
 // skips reports whether a condition cannot be asked for here, and notes what that means for the rule.
 func (m *accessMaker) skips(c value.AccessCondition) bool {
-	if !m.bytes || !c.Attribute.HTTPOnly() {
+	if !(m.bytes && c.Attribute.HTTPOnly()) && !(m.key.GRPC && foreignToGRPC(c)) {
 		return false
 	}
 	m.lost = m.lost || m.narrow

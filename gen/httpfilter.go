@@ -2,6 +2,7 @@ package gen
 
 import (
 	udpapb "github.com/cncf/xds/go/udpa/type/v1"
+	rbacpb "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	corspb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	grpcstatspb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
@@ -28,10 +29,14 @@ func httpFilterList() []filterRow[HTTPConnectionManagerKey] {
 		customHTTP(),
 		askHTTP(),
 		{name: tokenFilter, config: tokens,
-			applies: func(k HTTPConnectionManagerKey) bool { return len(tokenRules(k.Access.Policies)) > 0 }},
+			applies: func(k HTTPConnectionManagerKey) bool {
+				return !k.Access.GRPC && len(tokenRules(k.Access.Policies)) > 0
+			}},
 		accessHTTP(value.AuditAction),
 		accessHTTP(value.DenyAction),
 		accessHTTP(value.AllowAction),
+		accessGRPC(httpRBAC+".DENY", rbacpb.RBAC_DENY, value.DenyAction, value.CustomAction),
+		accessGRPC(httpRBAC, rbacpb.RBAC_ALLOW, value.AllowAction),
 
 		{name: "envoy.filters.http.grpc_web", config: grpcWeb,
 			applies: func(k HTTPConnectionManagerKey) bool { return k.GRPCWeb }},

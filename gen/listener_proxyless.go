@@ -45,12 +45,13 @@ func APIListener(k APIListenerKey) *listenerpb.Listener {
 	}
 }
 
-// ServerListenerKey is what a listener for gRPC servers is made from: the address at which the server listens, and
-// whether its clients must use mutual TLS. A server cannot take plain text beside it.
+// ServerListenerKey is what a listener for gRPC servers is made from: the address at which the server listens, whether
+// its clients must use mutual TLS, and which requests it takes. A server cannot take plain text beside mutual TLS.
 type ServerListenerKey struct {
 	Address   string
 	Port      int
 	MutualTLS bool
+	Access    AccessKey
 }
 
 // Name returns the name by which a server asks for it.
@@ -58,7 +59,7 @@ func (k ServerListenerKey) Name() string {
 	return "xds.istio.io/grpc/lds/inbound/" + net.JoinHostPort(k.Address, strconv.Itoa(k.Port))
 }
 
-// ServerListener makes the listener of a gRPC server: every request to the application.
+// ServerListener makes the listener of a gRPC server: every request that is allowed goes to the application.
 func ServerListener(k ServerListenerKey) *listenerpb.Listener {
 	name, socket := "plaintext", (*corev3.TransportSocket)(nil)
 	if k.MutualTLS {
@@ -73,7 +74,7 @@ func ServerListener(k ServerListenerKey) *listenerpb.Listener {
 			TransportSocket: socket,
 			Filters: []*listenerpb.Filter{packFilter("inbound-hcm"+name, anyOf(&hcmpb.HttpConnectionManager{
 				StatPrefix:  "inbound",
-				HttpFilters: HTTPFilters(HTTPConnectionManagerKey{Class: ProxylessServer}),
+				HttpFilters: HTTPFilters(HTTPConnectionManagerKey{Class: ProxylessServer, Access: k.Access}),
 				RouteSpecifier: &hcmpb.HttpConnectionManager_RouteConfig{RouteConfig: &routepb.RouteConfiguration{
 					Name: "inbound",
 					VirtualHosts: []*routepb.VirtualHost{{

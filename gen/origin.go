@@ -142,8 +142,8 @@ func (k APIListenerKey) Objects() []value.ObjectKey { return objects(one(k.Defin
 // Part returns the name of the listener.
 func (k ServerListenerKey) Part() string { return k.Name() }
 
-// Objects returns none: only the workload's own port is in it.
-func (k ServerListenerKey) Objects() []value.ObjectKey { return nil }
+// Objects returns the policies of the workload.
+func (k ServerListenerKey) Objects() []value.ObjectKey { return k.Access.Policies.Objects() }
 
 // Part names the header.
 func (k InboundListenerKey) Part() string { return headerPart }

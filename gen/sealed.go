@@ -165,7 +165,8 @@ func EncodeAPIListener(k APIListenerKey) ([]byte, []Fault) { return sealListener
 
 // EncodeServerListener encodes the listener of a gRPC server.
 func EncodeServerListener(k ServerListenerKey) ([]byte, []Fault) {
-	return sealListener(ServerListener(k), nil)
+	b, found := sealListener(ServerListener(k), nil)
+	return b, append(found, k.Access.Faults()...)
 }
 
 // EncodeInboundListener encodes an inbound listener without its filter chains.
