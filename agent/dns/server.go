@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	mdns "github.com/miekg/dns"
 
@@ -17,6 +18,8 @@ import (
 const (
 	// ttl is how long clients may remember an address of the mesh, in seconds.
 	ttl = 30
+	// endTime is how long the end waits for queries that are under way.
+	endTime = time.Second
 	// mostAtOnce is how many queries are passed on at once; one beyond that fails.
 	mostAtOnce = 512
 )
@@ -56,13 +59,15 @@ func (s *Server) JSON() []byte {
 	return []byte("{}")
 }
 
-// Listen opens ports for UDP and TCP at each address, and answers there until the returned function is called, which
-// waits for what is under way.
+// Listen opens ports for UDP and TCP at each address, and answers there until the returned function is called. That
+// waits a second at most for queries that others are to answer.
 func (s *Server) Listen(addresses ...string) (func(), error) {
 	var servers []*mdns.Server
 	stop := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
 		for _, one := range servers {
-			_ = one.Shutdown()
+			_ = one.ShutdownContext(ctx)
 		}
 	}
 	for _, address := range addresses {

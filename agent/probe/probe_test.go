@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,9 +31,12 @@ func portOf(t *testing.T, a net.Addr) Port {
 // Each kind of probe tells an application that is well from one that is not, and asks from the address that is let
 // through.
 func TestAsk(t *testing.T) {
-	var seen http.Request
+	var mu sync.Mutex
+	var seen *http.Request // guarded by mu
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = *r
+		mu.Lock()
+		seen = r
+		mu.Unlock()
 		switch r.URL.Path {
 		case "/well":
 			w.WriteHeader(http.StatusNoContent)
@@ -86,6 +91,8 @@ func TestAsk(t *testing.T) {
 		http.Header{"User-Agent": {"kube-probe/1"}}); err != nil {
 		t.Fatal(err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if seen.Host != "me.example" || seen.Header.Get("X-P") != "1" || seen.UserAgent() != "kube-probe/1" ||
 		!strings.HasPrefix(seen.RemoteAddr, "127.0.0.6:") {
 		t.Error(seen.Host, seen.Header, seen.RemoteAddr)
@@ -136,12 +143,12 @@ func TestWatch(t *testing.T) {
 			t.Error("the verdict changes at", told)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		n := 0
+		var n atomic.Int32
 		done := make(chan struct{})
 		go func() {
 			Asker{}.Watch(ctx, &Probe{Exec: &Exec{Command: []string{"/nowhere"}}},
 				Schedule{Delay: time.Minute, Period: 10 * time.Second, Failure: 3}, func(err error) {
-					n++
+					n.Add(1)
 					if err == nil {
 						t.Error("it is well")
 					}
@@ -149,12 +156,12 @@ func TestWatch(t *testing.T) {
 			close(done)
 		}()
 		time.Sleep(time.Minute + 15*time.Second)
-		if n != 0 {
+		if n.Load() != 0 {
 			t.Error("told too early")
 		}
 		time.Sleep(time.Hour)
-		if n != 1 {
-			t.Error("told", n, "times")
+		if n.Load() != 1 {
+			t.Error("told", n.Load(), "times")
 		}
 		cancel()
 		<-done

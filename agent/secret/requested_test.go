@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,9 +37,10 @@ type authority struct {
 	cert *x509.Certificate
 	pem  string
 	life time.Duration
-	// script has an answer for each request; behind its end all are signed.
-	script []func(context.Context, []string) ([]string, error)
 
+	mu sync.Mutex
+	// Guarded by mu. script has an answer for each request; behind its end all are signed.
+	script []func(context.Context, []string) ([]string, error)
 	asked  []time.Time
 	tokens []string
 	ids    []string
@@ -67,17 +69,27 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) CreateCertificate(ctx context.Context, q *securityv1.IstioCertificateRequest) (
 	*securityv1.IstioCertificateResponse, error,
 ) {
+	chain, scripted, err := a.take(ctx, q)
+	if err == nil && scripted != nil {
+		chain, err = scripted(ctx, chain)
+	}
+	return &securityv1.IstioCertificateResponse{CertChain: chain}, err
+}
+
+// take notes a request, and returns what is signed for it and what the script says.
+func (a *authority) take(ctx context.Context, q *securityv1.IstioCertificateRequest) (
+	chain []string, scripted func(context.Context, []string) ([]string, error), err error,
+) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	md, _ := metadata.FromIncomingContext(ctx)
 	a.asked = append(a.asked, time.Now())
 	a.tokens = append(a.tokens, md.Get("authorization")...)
-	chain, err := a.sign(q)
-	if err != nil {
-		return nil, err
-	}
 	if n := len(a.asked) - 1; n < len(a.script) {
-		chain, err = a.script[n](ctx, chain)
+		scripted = a.script[n]
 	}
-	return &securityv1.IstioCertificateResponse{CertChain: chain}, err
+	chain, err = a.sign(q)
+	return chain, scripted, err
 }
 
 func (a *authority) sign(q *securityv1.IstioCertificateRequest) ([]string, error) {
@@ -146,6 +158,8 @@ func TestAuthorityInTrouble(t *testing.T) {
 		}
 		<-changed
 		m, _ = r.Newest.Get()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		if len(a.asked) != len(a.script)+1 {
 			t.Errorf("asked %d times, want %d", len(a.asked), len(a.script)+1)
 		}
@@ -185,12 +199,16 @@ func TestRotation(t *testing.T) {
 		time.Sleep(time.Minute)
 		first, changed := r.Newest.Get()
 		away := func(context.Context, []string) ([]string, error) { return nil, status.Error(codes.Unavailable, "away") }
+		a.mu.Lock()
 		a.script = []func(context.Context, []string) ([]string, error){nil, away, away}
+		a.mu.Unlock()
 		if err := os.WriteFile(path, []byte("two"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		<-changed
 		second, _ := r.Newest.Get()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		after := a.asked[1].Sub(a.asked[0])
 		if after < 11*time.Hour+45*time.Minute || after > 12*time.Hour+15*time.Minute {
 			t.Error("asked again after", after)
