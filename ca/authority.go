@@ -43,7 +43,7 @@ func (Material) String() string { return "(certificate authority)" }
 // GoString says nothing either.
 func (m Material) GoString() string { return m.String() }
 
-// MarshalText is for logs that encode what they are given: it says nothing too.
+// MarshalText returns what String returns: logs that encode what they are given must not have the key either.
 func (m Material) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // equal reports whether two materials are the same.
@@ -131,7 +131,7 @@ func (a *Authority) setChain(chain []byte) error {
 // Roots returns all roots that are trusted, in PEM.
 func (a *Authority) Roots() string { return a.roots }
 
-// Pool are the same, to check certificates with. It must not be changed.
+// Pool returns the same roots, to check certificates with. Callers must not change it.
 func (a *Authority) Pool() *x509.CertPool { return a.pool }
 
 // NotAfter returns until when the authority can sign.

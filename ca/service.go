@@ -214,7 +214,7 @@ func (s *Service) check(r *securityv1.IstioCertificateRequest) (time.Duration, e
 	}
 }
 
-// sign has its turn: everything that costs much is done here.
+// sign does everything that costs much: its caller has waited for its turn.
 func (s *Service) sign(who identity.Identity, r *securityv1.IstioCertificateRequest,
 	life time.Duration) ([]string, error) {
 	key, err := keyOf(r.GetCsr())

@@ -40,7 +40,8 @@ func (g *gather) add(b []byte) {
 	g.pieces = append(g.pieces, b)
 }
 
-// addAsItLies is add for pieces that nobody else will send: a copy of them would be there for them alone.
+// addAsItLies works like add for pieces that nobody else will send: a copy of them would serve them alone, so none is
+// made.
 func (g *gather) addAsItLies(b []byte) {
 	if len(b) < lieFrom {
 		g.add(b)

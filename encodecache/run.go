@@ -61,8 +61,8 @@ func joined(pieces [][]byte) (out [][]byte) {
 	return out
 }
 
-// InRuns has the Entry gathered out of runs, which must have the bytes of its parts together, in their order. It has no
-// EncodedAny then. It must be called before anybody else has the Entry, which NewEntry made.
+// InRuns makes the Entry one that is gathered out of runs, which together have the bytes of its parts, in their order.
+// Such an Entry has no EncodedAny. Whoever has made the Entry calls InRuns before anybody else gets it.
 func (e *Entry) InRuns(runs iter.Seq[*Run]) *Entry {
 	e.body.(*sequence).runs, e.inRuns = runs, true
 	return e

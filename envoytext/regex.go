@@ -40,7 +40,7 @@ const (
 // ready for use. A Meter belongs to one goroutine.
 type Meter struct{ steps int }
 
-// Regex is as the function Regex with a limit.
+// Regex works like the function Regex, with a limit.
 func (m *Meter) Regex(expression string, size int) error {
 	n, err := m.Size(expression)
 	if err == nil && n > size {

@@ -84,7 +84,7 @@ func (s *Store) gauge() {
 
 // tellOfLocation reports what is said of a location that does not read. Called under mu.
 func (s *Store) tellOfLocation(at location) {
-	s.settings.Reports.Set(report.Subject{Owner: door, Place: at.source + ":" + at.name},
+	s.settings.Reports.Set(report.Subject{Owner: door, Location: at.source + ":" + at.name},
 		problemsOf(s.unreadable[at], report.Unreadable))
 }
 

@@ -7,7 +7,7 @@ import (
 	"istio.io/api/label"
 )
 
-// finish does what depends on the merged pod as a whole.
+// finish changes what depends on the merged pod as a whole.
 func (i *injection) finish() error {
 	if i.pod.Annotations == nil {
 		i.pod.Annotations = map[string]string{}

@@ -25,7 +25,7 @@ type scraping struct {
 	Port   string `json:"port"`
 }
 
-// mergeMetrics has Prometheus scrape the agent, which asks the application and the proxy and answers with both.
+// mergeMetrics points Prometheus at the agent, which asks the application and the proxy and answers with both.
 func (i *injection) mergeMetrics() error {
 	if !i.mergesMetrics() || merged(i.pod, i.statusPort()) {
 		return nil

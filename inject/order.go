@@ -47,8 +47,8 @@ func isCalled(c corev1.Container, name string) int {
 	return 0
 }
 
-// keepOrder has what was there before an injection that is not the first stand in the order that it had, so that an
-// injection without new settings changes nothing.
+// keepOrder restores the order of what was there before an injection that is not the first, so that an injection
+// without new settings changes nothing.
 func (i *injection) keepOrder() {
 	i.keepPorts()
 	was, is := &i.original.Spec, &i.pod.Spec
@@ -68,7 +68,7 @@ func (i *injection) keepOrder() {
 	}
 }
 
-// keepContainer has the lists of one container stand in the order that they had.
+// keepContainer restores the order of the lists of one container.
 func keepContainer(is, was *corev1.Container) {
 	is.Env = keep(is.Env, was.Env, func(v corev1.EnvVar) string { return v.Name })
 	is.VolumeMounts = keep(is.VolumeMounts, was.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })

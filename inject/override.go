@@ -130,7 +130,7 @@ func (i *injection) restoreUsers() error {
 	return nil
 }
 
-// placed has the user's own proxy in the list in which this injection puts the proxy.
+// placed moves the user's own proxy into the list in which this injection puts the proxy.
 func (i *injection) placed(own containers) containers {
 	isProxy := func(c corev1.Container) bool { return c.Name == overlay.ProxyContainer }
 	all := slices.Concat(own.Containers, own.InitContainers)

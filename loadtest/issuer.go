@@ -24,7 +24,7 @@ func (i *issuer) register(f *pflag.FlagSet) {
 	f.StringVar(&i.trustDomain, "trust-domain", "cluster.local", "trust domain of these certificates")
 }
 
-// give has the clients of an endpoint show certificates of their own.
+// give gives the clients of an endpoint certificates of their own.
 func (i *issuer) give(e *wire.Endpoint, perConnection int) (err error) {
 	signs := i.cert != "" || i.key != ""
 	switch {

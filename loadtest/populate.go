@@ -82,7 +82,7 @@ removes all that populate made. Nothing else is touched. There must be no contro
 	return c
 }
 
-// registerCluster has the flags that say which API server.
+// registerCluster registers the flags that say which API server.
 func registerCluster(f *pflag.FlagSet, o *cluster.Options) {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server whose mesh it is")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig; the current one by default")

@@ -16,9 +16,9 @@ import (
 type Subject struct {
 	// Owner names the part of pilotd that found the problems: "door", "plan".
 	Owner string
-	// Key is the object, Place the file or API group where there is no object.
-	Key   value.ObjectKey
-	Place string
+	// Key is the object, Location the file or API group where there is no object.
+	Key      value.ObjectKey
+	Location string
 }
 
 // Options are settings of a Registry. The zero value logs to slog.Default and counts nothing.

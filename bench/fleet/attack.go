@@ -64,8 +64,8 @@ func newHostileRequests() *hostileRequests {
 	return r
 }
 
-// endsChunk is snapshot/chunked's rule: whether a key of this name ends a chunk. If it were another one, names would
-// merely not be chosen.
+// endsChunk reports whether a key of this name ends a chunk. It repeats the rule of package snapshot/chunked: if that
+// changes, the names here are not chosen any more.
 func endsChunk(key string) bool {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {

@@ -84,7 +84,7 @@ func (h *Hostile) Close() {
 	h.running.Wait()
 }
 
-// live is the life of client i, which begins after so long: one connection after the other.
+// live runs client i, which begins after so long. It opens one connection after the other.
 func (h *Hostile) live(i int, r role, after time.Duration) {
 	if !h.pause(after) {
 		return

@@ -46,42 +46,43 @@ func (t *Tables) baseOf(k *scope.Memo, f scope.Facts, labels value.Labels) *base
 // baseFor computes the base of a scope from nothing.
 func (t *Tables) baseFor(k *scope.Memo, sc *scope.Scope) *base {
 	empty := &base{scope: sc.Unwatched(), snap: &snapshot.Snapshot{Mesh: k.Snapshot.Mesh}}
-	return t.move(&move{from: empty, to: sc, n: k.Snapshot, touch: scope.Everything(k, sc)})
+	return t.move(&move{from: empty, to: sc, n: k.Snapshot, affected: scope.Everything(k, sc)})
 }
 
-// advance returns b brought to n. touch names what may differ between the two Snapshots; b itself if nothing does.
-func (t *Tables) advance(b *base, n *snapshot.Snapshot, touch *scope.Affected) *base {
-	return t.move(&move{from: b, to: b.scope, n: n, touch: touch})
+// advance returns b brought to n. affected names what may differ between the two Snapshots; b itself if nothing does.
+func (t *Tables) advance(b *base, n *snapshot.Snapshot, affected *scope.Affected) *base {
+	return t.move(&move{from: b, to: b.scope, n: n, affected: affected})
 }
 
 // move is the computation of a base out of another one: what the Scope to sees in the Snapshot n, where the units that
-// touch names may differ from what from has. Units are made for to; where from has resources that to has not, they go.
+// affected names may differ from what from has. Units are made for to; where from has resources that to has not, they
+// go.
 type move struct {
-	from  *base
-	to    *scope.Scope
-	n     *snapshot.Snapshot
-	touch *scope.Affected
-	edits edits
+	from     *base
+	to       *scope.Scope
+	n        *snapshot.Snapshot
+	affected *scope.Affected
+	edits    edits
 }
 
 func (t *Tables) move(m *move) *base {
 	b := m.from
 	if m.to.Parts != nil {
-		return t.advanceParts(b, m.n, m.touch)
+		return t.advanceParts(b, m.n, m.affected)
 	}
 	next := *b
 	next.scope, next.snap, next.parts = m.to.Unwatched(), m.n, t.moveParts(m)
 	t.moveServices(m)
 	if m.to.Traits.Type == value.Router {
 		next.router = t.gateways.Advance(b.router,
-			gateway.Change{Scope: b.scope, Old: b.snap, Now: m.n, Affected: m.touch}, &t.Tables)
+			gateway.Change{Scope: b.scope, Old: b.snap, Now: m.n, Affected: m.affected}, &t.Tables)
 	} else {
 		t.moveSniffed(m)
 		next.hosts = t.moveRoutes(m)
 		t.moveListeners(m)
 		t.moveDynamic(m)
 	}
-	if m.touch.All {
+	if m.affected.All {
 		t.moveStatic(m)
 	}
 	e := &m.edits
@@ -110,8 +111,8 @@ func (t *Tables) moveParts(m *move) []source.Part {
 		return m.from.parts
 	}
 	var hosts iter.Seq[string]
-	if !m.touch.All {
-		hosts = m.touch.EachHost(m.from.snap, m.n)
+	if !m.affected.All {
+		hosts = m.affected.EachHost(m.from.snap, m.n)
 	}
 	return t.sources.advance(m.from.parts, source.At{Scope: m.from.scope, Snapshot: m.from.snap},
 		source.At{Scope: m.to, Snapshot: m.n}, hosts)
@@ -137,7 +138,7 @@ func (t *Tables) moveVirtual(m *move) {
 
 // moveServices replaces the clusters, assignments and address listeners of the touched services.
 func (t *Tables) moveServices(m *move) {
-	for host := range m.touch.EachHost(m.from.snap, m.n) {
+	for host := range m.affected.EachHost(m.from.snap, m.n) {
 		if old := m.from.scope.Service(m.from.snap, host); old != nil {
 			t.dropService(m.from, old, &m.edits)
 		}
@@ -186,7 +187,7 @@ func (t *Tables) putService(sc *scope.Scope, n *snapshot.Snapshot, svc *value.Se
 
 // moveListeners replaces the wildcard listeners of the touched ports.
 func (t *Tables) moveListeners(m *move) {
-	for port := range m.touch.EachPort(m.n) {
+	for port := range m.affected.EachPort(m.n) {
 		for _, l := range t.WildcardListeners(m.from.snap, m.from.scope, port) {
 			m.edits.listeners.Drop(l.Name())
 		}

@@ -13,7 +13,7 @@ import (
 
 // moveSniffed replaces the route configurations that services have of their own.
 func (t *Tables) moveSniffed(m *move) {
-	for host := range m.touch.EachSniffed(m.from.scope, m.from.snap, m.n) {
+	for host := range m.affected.EachSniffed(m.from.scope, m.from.snap, m.n) {
 		for _, r := range t.SniffedRoutes(m.from.snap, m.from.scope, host) {
 			m.edits.routes.Drop(r.Name())
 		}
@@ -28,17 +28,17 @@ func (t *Tables) moveSniffed(m *move) {
 // changed.
 func (t *Tables) moveRoutes(m *move) portList {
 	var edits []portEdit
-	for port := range m.touch.EachRoutePort(m.from.hosts.ports, m.n) {
+	for port := range m.affected.EachRoutePort(m.from.hosts.ports, m.n) {
 		had := m.from.hosts.get(port)
 		serves := had != nil
-		if m.touch.Services() {
+		if m.affected.Services() {
 			m.to.Begin(scope.Unit{Kind: scope.OfServed, Port: port})
 			serves = m.to.ServesHTTP(m.n, port)
 		}
 		switch {
 		case serves:
-			hosts := t.hostsOn(m.to.OnPort(m.n, port, m.touch.Memo), m.touch, had)
-			if had != nil && hosts.Same(had.Hosts()) && !m.touch.All {
+			hosts := t.hostsOn(m.to.OnPort(m.n, port, m.affected.Memo), m.affected, had)
+			if had != nil && hosts.Same(had.Hosts()) && !m.affected.All {
 				continue
 			}
 			next := t.newPortHosts(port, t.RouteEnds(m.n, m.to, routeName(port)), hosts)
@@ -60,20 +60,20 @@ func (t *Tables) moveRoutes(m *move) portList {
 }
 
 // hostsOn returns the virtual hosts of a port, which had others, or none (nil) if it was not served.
-func (t *Tables) hostsOn(v scope.PortView, touch *scope.Affected, had *portHosts) outbound.VirtualHosts {
+func (t *Tables) hostsOn(v scope.PortView, affected *scope.Affected, had *portHosts) outbound.VirtualHosts {
 	var hosts outbound.VirtualHosts
 	if had != nil {
 		hosts = had.Hosts()
-	} else if !touch.All {
-		touch = scope.Everything(v.Memo, v.Scope)
+	} else if !affected.All {
+		affected = scope.Everything(v.Memo, v.Scope)
 	}
-	return t.sections.hosts.Share(hosts.Apply(t.hostEdits(v, touch)))
+	return t.sections.hosts.Share(hosts.Apply(t.hostEdits(v, affected)))
 }
 
 // hostEdits returns what the virtual hosts of touched hosts are now on a port.
-func (t *Tables) hostEdits(v scope.PortView, touch *scope.Affected) []chunked.Edit[*encodecache.Fragment] {
-	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(touch.Routes))
-	for host := range touch.EachRouteHost(v.Snapshot, v.Port) {
+func (t *Tables) hostEdits(v scope.PortView, affected *scope.Affected) []chunked.Edit[*encodecache.Fragment] {
+	list := make([]chunked.Edit[*encodecache.Fragment], 0, len(affected.Routes))
+	for host := range affected.EachRouteHost(v.Snapshot, v.Port) {
 		v.Scope.Begin(scope.Unit{Kind: scope.OfVirtualHost, Host: host, Port: v.Port})
 		f := t.VirtualHostOf(v, host)
 		list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f, Delete: f == nil})

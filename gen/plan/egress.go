@@ -16,13 +16,13 @@ import (
 )
 
 // advanceParts returns the base of a scope of parts at n.
-func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affected) *base {
-	k := touch.Memo
+func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, affected *scope.Affected) *base {
+	k := affected.Memo
 	if k == nil || k.Snapshot != n {
 		k = scope.NewMemo(n)
 	}
-	m := &partsMerge{tables: t, known: k, namespaces: map[string]string{}, groups: map[string]*classes.AssignmentGroup{}}
-	static := &move{from: b, to: b.scope, n: n, touch: touch}
+	m := &partsMerge{tables: t, memo: k, namespaces: map[string]string{}, groups: map[string]*classes.AssignmentGroup{}}
+	static := &move{from: b, to: b.scope, n: n, affected: affected}
 	t.moveStatic(static)
 	m.edits = static.edits
 	for _, part := range b.scope.Parts {
@@ -44,7 +44,7 @@ func (t *Tables) advanceParts(b *base, n *snapshot.Snapshot, touch *scope.Affect
 // partsMerge collects what the parts of a scope have. Of two resources of one name the first part's stays.
 type partsMerge struct {
 	tables     *Tables
-	known      *scope.Memo
+	memo       *scope.Memo
 	edits      edits
 	namespaces map[string]string // the namespace of the service that a host means for the first part that knows it
 	groups     map[string]*classes.AssignmentGroup
@@ -59,7 +59,7 @@ func keepFirst(e *section.Edits, r *encodecache.Entry) {
 
 func (m *partsMerge) add(part *scope.Scope) {
 	var imported []*value.Service
-	for svc := range part.Services(m.known.Snapshot) {
+	for svc := range part.Services(m.memo.Snapshot) {
 		if svc = part.Listens(svc); svc == nil {
 			continue
 		}
@@ -82,7 +82,7 @@ func (m *partsMerge) clusters(part *scope.Scope, svc *value.Service) {
 		return
 	}
 	m.namespaces[svc.Host] = svc.Namespace
-	clusters, assignments := m.tables.ClustersOf(m.known.Snapshot, part, svc)
+	clusters, assignments := m.tables.ClustersOf(m.memo.Snapshot, part, svc)
 	for _, c := range clusters {
 		keepFirst(&m.edits.clusters, c)
 	}
@@ -107,7 +107,7 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 	if len(services) == 0 || binds && !sc.Traits.MayBind(number) {
 		return
 	}
-	v := m.tables.View(m.known.Snapshot, sc)
+	v := m.tables.View(m.memo.Snapshot, sc)
 	at := v.Everywhere()
 	if binds {
 		at = v.Loopback()
@@ -116,7 +116,7 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 		at = outbound.AddressAt(bind)
 	}
 	declared := part.DeclaredPort()
-	if declared.Protocol == value.UDP || at.Wildcard && m.known.Snapshot.Mesh.OwnsPort(number) {
+	if declared.Protocol == value.UDP || at.Wildcard && m.memo.Snapshot.Mesh.OwnsPort(number) {
 		return
 	}
 	var ports []outbound.ServicePort
@@ -135,19 +135,19 @@ func (m *partsMerge) listenAt(part *scope.Scope, services []*value.Service) {
 // routes adds the route configuration of the listener of a part with a port.
 func (m *partsMerge) routes(part *scope.Scope, number int) {
 	var list []chunked.Edit[*encodecache.Fragment]
-	for _, host := range slices.Sorted(maps.Keys(part.Hosts(m.known.Snapshot))) {
-		if f := m.tables.VirtualHostOf(part.OnPort(m.known.Snapshot, number, m.known), host); f != nil {
+	for _, host := range slices.Sorted(maps.Keys(part.Hosts(m.memo.Snapshot))) {
+		if f := m.tables.VirtualHostOf(part.OnPort(m.memo.Snapshot, number, m.memo), host); f != nil {
 			list = append(list, chunked.Edit[*encodecache.Fragment]{Key: host, Value: f})
 		}
 	}
-	keepFirst(&m.edits.routes, m.tables.RouteConfiguration(m.known.Snapshot, part, number,
+	keepFirst(&m.edits.routes, m.tables.RouteConfiguration(m.memo.Snapshot, part, number,
 		outbound.VirtualHosts{}.Apply(list)))
 }
 
 // listenForRest adds the listeners and routes of a part without a port: those that its services have in a scope without
 // parts.
 func (m *partsMerge) listenForRest(part *scope.Scope, services []*value.Service) {
-	n, sc := m.known.Snapshot, part.Captured()
+	n, sc := m.memo.Snapshot, part.Captured()
 	ports := map[int]struct{}{}
 	add := func(list []*encodecache.Entry) {
 		for _, l := range list {
@@ -165,7 +165,7 @@ func (m *partsMerge) listenForRest(part *scope.Scope, services []*value.Service)
 		add(m.tables.WildcardListeners(n, sc, port))
 	}
 	rest := &move{from: &base{scope: sc, snap: &snapshot.Snapshot{Mesh: n.Mesh}}, to: sc, n: n,
-		touch: scope.Everything(m.known, sc)}
+		affected: scope.Everything(m.memo, sc)}
 	m.tables.moveSniffed(rest)
 	m.tables.moveRoutes(rest)
 	for _, r := range rest.edits.routes {

@@ -25,13 +25,13 @@ func (p *Planner) familyOf(facts scope.Facts, labels value.Labels) *family {
 // foundFamily makes the outsider of a family from nothing, if that does not panic.
 func (p *Planner) foundFamily(f *family, objects []value.ObjectKey) {
 	p.tables.faults.Contain(f, "proxies of any namespace", objects, func() {
-		f.found(p.tables, p.knownOf(p.current.Snapshot))
+		f.found(p.tables, p.memoOf(p.current.Snapshot))
 	})
 }
 
 // newBase makes a base anew: as a difference from its family's outsider, if it has one.
 func (p *Planner) newBase(f *family, facts scope.Facts, labels value.Labels) *base {
-	k := p.knownOf(p.current.Snapshot)
+	k := p.memoOf(p.current.Snapshot)
 	if f != nil && f.outsider != nil {
 		return f.member(p.tables, k, facts.Namespace)
 	}
@@ -67,11 +67,11 @@ func (p *Planner) quit(bs *baseState) {
 // advanced by themselves until then.
 func (p *Planner) advanceFamilies(c *change) (members int) {
 	for _, f := range p.families {
-		if c.touch.All || f.outsider == nil {
+		if c.affected.All || f.outsider == nil {
 			p.foundFamily(f, c.objects)
 		} else {
 			p.tables.faults.Contain(f, "proxies of any namespace", c.objects, func() {
-				f.advance(p.tables, c.view.Snapshot, c.touch)
+				f.advance(p.tables, c.view.Snapshot, c.affected)
 			})
 		}
 		members += len(f.members)
@@ -92,12 +92,12 @@ func (p *Planner) advanceMembers(f *family, c *change) {
 	}
 }
 
-// knownOf returns what is known of the Snapshot that is planned.
-func (s *state) knownOf(n *snapshot.Snapshot) *scope.Memo {
-	if s.known == nil || s.known.Snapshot != n {
-		s.known = scope.NewMemo(n)
+// memoOf returns what is known of the Snapshot that is planned.
+func (s *state) memoOf(n *snapshot.Snapshot) *scope.Memo {
+	if s.memo == nil || s.memo.Snapshot != n {
+		s.memo = scope.NewMemo(n)
 	}
-	return s.known
+	return s.memo
 }
 
 // followers has members, from at on, take what became of the outsider, up to the first that does not follow it, or for
@@ -133,8 +133,8 @@ func (p *Planner) supply() map[*classes.Class]*classes.ResourceSet {
 	if list.idle == was {
 		return nil
 	}
-	c := &change{view: p.current, sets: map[*classes.Class]*classes.ResourceSet{}, touch: &scope.Affected{}}
-	k := p.knownOf(p.current.Snapshot)
+	c := &change{view: p.current, sets: map[*classes.Class]*classes.ResourceSet{}, affected: &scope.Affected{}}
+	k := p.memoOf(p.current.Snapshot)
 	beside := map[*base]*base{} // what an outsider has, by what it had
 	for _, f := range p.families {
 		if old := f.outsider; old != nil {
@@ -160,7 +160,7 @@ func (p *Planner) supplyBase(bs *baseState, outsider *base, c *change) {
 		from = bs.family
 	}
 	if !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, nil, func() {
-		bs.base = p.tables.supplied(old, p.knownOf(c.view.Snapshot), from)
+		bs.base = p.tables.supplied(old, p.memoOf(c.view.Snapshot), from)
 	}) {
 		bs.broken = true
 		return

@@ -82,12 +82,12 @@ func (f *family) found(t *Tables, k *scope.Memo) {
 }
 
 // advance brings the outsider to n, and finds what that is for the members.
-func (f *family) advance(t *Tables, n *snapshot.Snapshot, touch *scope.Affected) {
+func (f *family) advance(t *Tables, n *snapshot.Snapshot, affected *scope.Affected) {
 	was := f.outsider
 	f.outsider, f.step = nil, nil
 	f.scope.Meet()
-	is := t.move(&move{from: was, to: f.scope, n: n, touch: touch})
-	if touch.Wide {
+	is := t.move(&move{from: was, to: f.scope, n: n, affected: affected})
+	if affected.Wide {
 		f.scope.MeetServed() // some serve ports that the outsider does not
 	}
 	if f.outsider, f.step = is, t.newFamilyStep(was, is); f.step.empty() {
@@ -100,7 +100,7 @@ func (f *family) member(t *Tables, k *scope.Memo, namespace string) *base {
 	facts := f.scope.Facts
 	facts.Namespace = namespace
 	to := scope.New(facts, f.scope.Labels, t.trims)
-	return t.move(&move{from: f.outsider, to: to, n: k.Snapshot, touch: f.scope.Inside(to, k)})
+	return t.move(&move{from: f.outsider, to: to, n: k.Snapshot, affected: f.scope.Inside(to, k)})
 }
 
 // follows reports whether a member, beside what the outsider was before, has nothing of its own in what a change
@@ -180,7 +180,7 @@ func (t *Tables) supplied(b *base, k *scope.Memo, f *family) *base {
 	if f == nil {
 		next.parts = t.sources.advance(nil, source.At{}, source.At{Scope: b.scope, Snapshot: k.Snapshot}, nil)
 	} else {
-		next.parts = t.moveParts(&move{from: f.outsider, to: b.scope, n: k.Snapshot, touch: f.scope.Inside(b.scope, k)})
+		next.parts = t.moveParts(&move{from: f.outsider, to: b.scope, n: k.Snapshot, affected: f.scope.Inside(b.scope, k)})
 	}
 	return &next
 }

@@ -16,12 +16,12 @@ import (
 //
 // Owned by the config goroutine, while the change is planned.
 type hostsStep struct {
-	tables *Tables
-	touch  *scope.Affected
-	old, n *snapshot.Snapshot
-	kinds  map[value.Traits]*kindStep
-	kind   value.Traits // the one that was asked for last, and what is made for it
-	last   *kindStep
+	tables   *Tables
+	affected *scope.Affected
+	old, n   *snapshot.Snapshot
+	kinds    map[value.Traits]*kindStep
+	kind     value.Traits // the one that was asked for last, and what is made for it
+	last     *kindStep
 }
 
 // kindStep is a hostsStep for proxies with the same Traits.
@@ -31,11 +31,11 @@ type kindStep struct {
 }
 
 // newHostsStep returns the step of a change; nil if it concerns more than virtual hosts.
-func (t *Tables) newHostsStep(touch *scope.Affected, old, n *snapshot.Snapshot) *hostsStep {
-	if !touch.OnlyRoutes() {
+func (t *Tables) newHostsStep(affected *scope.Affected, old, n *snapshot.Snapshot) *hostsStep {
+	if !affected.OnlyRoutes() {
 		return nil
 	}
-	return &hostsStep{tables: t, touch: touch, old: old, n: n, kinds: map[value.Traits]*kindStep{}}
+	return &hostsStep{tables: t, affected: affected, old: old, n: n, kinds: map[value.Traits]*kindStep{}}
 }
 
 // of returns what is made for proxies with the same Traits.
@@ -57,7 +57,7 @@ func (s *hostsStep) advance(b *base) *base {
 	kind := s.of(b.scope.Traits)
 	hosts, routes := make([]portEdit, 0, 2), make([]chunked.Edit[*encodecache.Entry], 0, 2)
 	for _, had := range b.hosts {
-		if !s.touch.OnRoutePort(had.port) {
+		if !s.affected.OnRoutePort(had.port) {
 			continue
 		}
 		next := s.patch(kind, b.scope, had.port).Of(had.Hosts())
@@ -79,7 +79,7 @@ func (s *hostsStep) advance(b *base) *base {
 	if next.routes == b.routes {
 		return b
 	}
-	next.parts = s.tables.moveParts(&move{from: b, to: b.scope, n: s.n, touch: s.touch})
+	next.parts = s.tables.moveParts(&move{from: b, to: b.scope, n: s.n, affected: s.affected})
 	return &next
 }
 
@@ -91,14 +91,14 @@ func (s *hostsStep) patch(k *kindStep, sc *scope.Scope, port int) *chunked.Patch
 		k.ports[port] = made
 	}
 	return made.Get(sc, func(sc *scope.Scope) *chunked.Patch[*encodecache.Fragment] {
-		list := s.tables.hostEdits(sc.OnPort(s.n, port, s.touch.Memo), s.touch)
+		list := s.tables.hostEdits(sc.OnPort(s.n, port, s.affected.Memo), s.affected)
 		return chunked.NewPatch(list, s.tables.sections.hosts, outbound.MeasureFragment)
 	})
 }
 
 // sniffed returns the route configurations that services have of their own.
 func (s *hostsStep) sniffed(sc *scope.Scope) (out section.Edits) {
-	for host := range s.touch.EachSniffed(sc, s.old, s.n) {
+	for host := range s.affected.EachSniffed(sc, s.old, s.n) {
 		for _, r := range s.tables.SniffedRoutes(s.old, sc, host) {
 			out.Drop(r.Name())
 		}

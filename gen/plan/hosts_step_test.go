@@ -140,8 +140,8 @@ func TestSidecarsShareAnEdit(t *testing.T) {
 			Sidecar: &value.Sidecar{Meta: meta, SidecarSettings: istio.Sidecar(spec)}, Traits: value.Traits{IPv4: true}}, nil))
 	}
 	route(&snapshottest.Batch{}, "/second")
-	touch := scope.AffectedBy(last.old, last.now, last.delta)
-	step := tables.newHostsStep(touch, last.old, last.now)
+	affected := scope.AffectedBy(last.old, last.now, last.delta)
+	step := tables.newHostsStep(affected, last.old, last.now)
 	if step == nil {
 		t.Fatal("an edit of a route is said to concern more than virtual hosts")
 	}
@@ -150,7 +150,7 @@ func TestSidecarsShareAnEdit(t *testing.T) {
 		if changed := bases[i] != had; changed != (i < sidecars/2) {
 			t.Errorf("sidecar %d: changed is %v", i, changed)
 		}
-		hosts, want := bases[i].hosts.get(80).Hosts(), tables.advance(had, last.now, touch).hosts.get(80).Hosts()
+		hosts, want := bases[i].hosts.get(80).Hosts(), tables.advance(had, last.now, affected).hosts.get(80).Hosts()
 		hosts.Diff(want, func(c chunked.Change[*encodecache.Fragment]) { t.Errorf("sidecar %d: %s differs", i, c.Key) })
 		if i%2 == 1 && !hosts.Same(bases[i-1].hosts.get(80).Hosts()) {
 			t.Errorf("sidecars %d and %d import the same, and have it in chunks of their own", i-1, i)

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// interest finds the bases that a change may touch, so that a change costs nothing for the scopes that do not see it:
+// interest finds the bases that a change may affect, so that a change costs nothing for the scopes that do not see it:
 // explicit scopes stand under the hosts and namespaces that they import, all others under everything.
 type interest struct {
 	all         *baseSet
@@ -102,16 +102,16 @@ func (x *interest) remove(bs *baseState) {
 	})
 }
 
-// in returns the bases that touch may concern, each once.
-func (x *interest) in(touch *scope.Affected, old, n *snapshot.Snapshot) []*baseState {
+// in returns the bases that affected may concern, each once.
+func (x *interest) in(affected *scope.Affected, old, n *snapshot.Snapshot) []*baseState {
 	x.searches++
 	c := &concerned{search: x.searches, seen: map[string]struct{}{}}
-	if touch.All {
+	if affected.All {
 		c.add(x.all)
 		return c.bases
 	}
 	c.add(x.wide)
-	for h := range touch.Routes {
+	for h := range affected.Routes {
 		c.under(x.byHost, "host", h)
 		for _, s := range []*snapshot.Snapshot{old, n} {
 			for svc := range s.ServicesOfHost(h) {

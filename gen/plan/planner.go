@@ -329,7 +329,7 @@ func (p *Planner) step() {
 	}
 	p.mu.Lock()
 	if p.going, p.counted = nil, p.counts(); len(p.arrived) == 0 {
-		p.known = nil
+		p.memo = nil
 	}
 	p.mu.Unlock()
 	for _, done := range w.waiters {

@@ -30,7 +30,7 @@ type state struct {
 	classes     int                     // of all bases
 	emptied     []*classState           // those that lost their last member, though they may have another by now
 	interest    interest
-	known       *scope.Memo // of the Snapshot that is planned; nil when nothing is
+	memo        *scope.Memo // of the Snapshot that is planned; nil when nothing is
 	// askers is how many clients ask for each type that is made on demand.
 	askers map[xdstype.Type]int
 	serial int
@@ -255,9 +255,9 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late classes.Endpoints) 
 	p.tables.faults.Begin(&d.Delta)
 	sets := map[*classes.Class]*classes.ResourceSet{}
 	if !d.EndpointsOnly() {
-		touch, concerned := p.touch(prev, v, &d.Delta)
-		p.known = touch.Memo
-		c := &change{v, touch, objectsIn(&d.Delta), sets}
+		affected, concerned := p.affectedBy(prev, v, &d.Delta)
+		p.memo = affected.Memo
+		c := &change{v, affected, objectsIn(&d.Delta), sets}
 		bases = p.advanceFamilies(c) + len(concerned)
 		p.advanceConcerned(concerned, prev.Snapshot, c)
 		sets = c.sets
@@ -278,27 +278,27 @@ func (p *Planner) advance(v *snapshot.View, d *changes, late classes.Endpoints) 
 // change is what one step of the planner works in: what it touches, and the ResourceSets that come of it. objects are
 // those that changed.
 type change struct {
-	view    *snapshot.View
-	touch   *scope.Affected
-	objects []value.ObjectKey
-	sets    map[*classes.Class]*classes.ResourceSet
+	view     *snapshot.View
+	affected *scope.Affected
+	objects  []value.ObjectKey
+	sets     map[*classes.Class]*classes.ResourceSet
 }
 
-// touch returns what a change touches, and the bases of no family that it may concern: all, if finding out panics.
-func (p *Planner) touch(prev, v *snapshot.View, d *snapshot.Delta) (touch *scope.Affected,
+// affectedBy returns what a change touches, and the bases of no family that it may concern: all, if finding out panics.
+func (p *Planner) affectedBy(prev, v *snapshot.View, d *snapshot.Delta) (affected *scope.Affected,
 	concerned []*baseState) {
 	if p.tables.faults.Contain(finding{"touched"}, "a change", objectsIn(d), func() {
-		touch = scope.AffectedBy(prev.Snapshot, v.Snapshot, d)
-		concerned = p.interest.in(touch, prev.Snapshot, v.Snapshot)
+		affected = scope.AffectedBy(prev.Snapshot, v.Snapshot, d)
+		concerned = p.interest.in(affected, prev.Snapshot, v.Snapshot)
 	}) {
-		return touch, concerned
+		return affected, concerned
 	}
 	return &scope.Affected{All: true}, slices.Clone(p.interest.all.list)
 }
 
 // advanceConcerned brings bases of no family to what changed.
 func (p *Planner) advanceConcerned(bases []*baseState, old *snapshot.Snapshot, c *change) {
-	s := p.tables.newHostsStep(c.touch, old, c.view.Snapshot)
+	s := p.tables.newHostsStep(c.affected, old, c.view.Snapshot)
 	if s != nil && len(c.sets) == 0 {
 		c.sets = make(map[*classes.Class]*classes.ResourceSet, len(bases)) // nearly all of them get another one
 	}
@@ -364,12 +364,12 @@ func objectsIn(d *snapshot.Delta) []value.ObjectKey {
 // Snapshot, but at an equal one for its scope. Where it panics, the base stays as it was, and is made from nothing when
 // the next change touches it; so is the ResourceSet of a class.
 func (p *Planner) advanceBase(bs *baseState, c *change) {
-	old, anew := bs.base, c.touch.All || bs.broken
+	old, anew := bs.base, c.affected.All || bs.broken
 	bs.broken = !p.tables.faults.Contain(bs, "proxies of namespace "+bs.facts.Namespace, c.objects, func() {
 		if anew {
 			bs.base = p.newBase(bs.family, bs.facts, old.scope.Labels)
 		} else {
-			bs.base = p.tables.advance(old, c.view.Snapshot, c.touch)
+			bs.base = p.tables.advance(old, c.view.Snapshot, c.affected)
 		}
 	})
 	if bs.broken {

@@ -140,8 +140,8 @@ func algorithms() []jose.SignatureAlgorithm {
 		jose.ES384, jose.ES512, jose.EdDSA}
 }
 
-// ask has f find out whose token it is, once for all who show it at the same time, and remembers what it finds. f goes
-// on when its first caller is gone.
+// ask calls f to find out whose token it is, once for all who show it at the same time, and remembers what f finds. f
+// goes on when its first caller is gone.
 func (r *reviews) ask(ctx context.Context, key [sha256.Size]byte,
 	f func(context.Context) (identity.Peer, error)) (identity.Peer, error) {
 	flight := r.flights.DoChan(string(key[:]), func() (any, error) {

@@ -112,7 +112,7 @@ func (d *Data) excludedInbound() string {
 		string(d.Chart.Global.Proxy.ExcludeInboundPorts)))
 }
 
-// captureAnnotations tell the node agent what to capture, where it writes the rules.
+// captureAnnotations adds the annotations that tell the node agent what to capture, where that writes the rules.
 func (d *Data) captureAnnotations(to map[string]string) {
 	cni, p := &d.Chart.Pilot.CNI, &d.Chart.Global.Proxy
 	if !cni.Enabled {

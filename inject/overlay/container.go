@@ -66,7 +66,7 @@ func (d *Data) resources() (corev1.ResourceRequirements, error) {
 	return *d.Chart.Global.Proxy.Resources.DeepCopy(), nil
 }
 
-// logFlags say what Envoy and the agent log.
+// logFlags returns the flags that say what Envoy and the agent log.
 func (d *Data) logFlags() []string {
 	p := &d.Chart.Global.Proxy
 	return []string{

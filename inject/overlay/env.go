@@ -44,7 +44,7 @@ func (e *environment) limit(name, of string) {
 		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: of, Divisor: resource.MustParse("1")}}})
 }
 
-// identity is how the agent gets its certificate, and who it is.
+// identity adds the variables that say how the agent gets its certificate, and who it is.
 func (e *environment) identity() {
 	g := &e.data.Chart.Global
 	if e.data.InboundTrafficPolicyMode == "localhost" {
@@ -92,7 +92,7 @@ func (e *environment) place() {
 	e.field("ISTIO_META_NODE_NAME", "spec.nodeName")
 }
 
-// workload is the workload that the pod belongs to.
+// workload adds the variables that name the workload that the pod belongs to.
 func (e *environment) workload() {
 	d := e.data
 	e.ifAny("ISTIO_META_NETWORK", d.Chart.Global.Network)
@@ -133,7 +133,7 @@ func (e *environment) tracer() error {
 	return nil
 }
 
-// metadata is proxyMetadata of the ProxyConfig.
+// metadata adds proxyMetadata of the ProxyConfig.
 func (e *environment) metadata() {
 	e.vars = append(e.vars, e.data.metadataEnv()...)
 }

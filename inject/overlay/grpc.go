@@ -84,7 +84,8 @@ const (
 	bootstrapVolume = "grpc-io-proxyless-bootstrap"
 )
 
-// grpcSimple has a bootstrap file for gRPC libraries and nothing else: plain text, no identity.
+// grpcSimple makes the template that adds a bootstrap file for gRPC libraries and nothing else: plain text, no
+// identity.
 func grpcSimple(d *Data) (*corev1.Pod, error) {
 	e := environment{data: d}
 	e.field("INSTANCE_IP", "status.podIP")

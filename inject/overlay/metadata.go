@@ -24,7 +24,8 @@ func (d *Data) canonical() map[string]string {
 	}
 }
 
-// annotations say which revision has injected the pod, and which container kubectl means where none is named.
+// annotations returns those that say which revision has injected the pod, and which container kubectl means where none
+// is named.
 func (d *Data) annotations() map[string]string {
 	out := map[string]string{annotation.IoIstioRev.Name: cmp.Or(d.Revision, "default")}
 	if apps := d.applications(); len(apps) > 0 {

@@ -89,7 +89,7 @@ func (d *Data) rootVolume() []corev1.Volume {
 	return []corev1.Volume{configMap(istiodCA, "istio-ca-root-cert", nil)}
 }
 
-// infoVolume has the pod's labels and annotations as files.
+// infoVolume returns a volume with the pod's labels and annotations as files.
 func infoVolume() corev1.Volume {
 	item := func(path, field string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{FieldPath: field}}

@@ -151,7 +151,7 @@ func definitions(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// ownDefinitions let any content in: enough to store Istio's objects where Istio is not installed.
+// ownDefinitions returns CRDs that let any content in: enough to store Istio's objects where Istio is not installed.
 func ownDefinitions() (out []*unstructured.Unstructured) {
 	for _, k := range kinds() {
 		if k.defined() != "" {

@@ -82,7 +82,7 @@ func dressPod(o *corev1.Pod) {
 	dressStatus(o)
 }
 
-// dressStatus is what the kubelet says.
+// dressStatus sets what the kubelet would say.
 func dressStatus(o *corev1.Pod) {
 	at := start()
 	o.Status.StartTime, o.Status.QOSClass = &at, corev1.PodQOSBurstable

@@ -52,7 +52,7 @@ func kinds() []kind {
 	}
 }
 
-// codecs read and write all kinds.
+// codecs returns what reads and writes objects of all kinds.
 func codecs() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme,

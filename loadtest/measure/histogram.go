@@ -25,7 +25,7 @@ func bucket(d time.Duration) int {
 	return exponent*fine + int(v>>exponent)
 }
 
-// middle of a bucket.
+// middle returns the middle of a bucket.
 func middle(b int) time.Duration {
 	if b < 2*fine {
 		return time.Duration(b)

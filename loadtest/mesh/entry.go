@@ -25,7 +25,7 @@ func (m *Mesh) serviceEntry(s int) *networkingv1.ServiceEntry {
 	return o
 }
 
-// externalObjects are the services outside the mesh.
+// externalObjects returns the services outside the mesh.
 func (m *Mesh) externalObjects(yield func(Object) bool) bool {
 	e := m.ServiceEntries
 	for i := range e.DNS + e.Static + e.Workloads {

@@ -47,7 +47,7 @@ func (m *Mesh) gatewayWorkload(i int) workload {
 	return w
 }
 
-// gatewayObjects are the deployments of gateways with their Service and Gateway, and the VirtualServices.
+// gatewayObjects returns the deployments of gateways with their Service and Gateway, and the VirtualServices.
 func (m *Mesh) gatewayObjects(yield func(Object) bool) bool {
 	for d := range m.Gateway.Deployments {
 		slices := m.gatewaySlices(d)

@@ -113,7 +113,7 @@ func (m *Mesh) Host(s int) string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local", m.service(s), m.namespace(s))
 }
 
-// version of a pod: pods have them in turn.
+// version returns the version of a pod: pods have them in turn.
 func version(pod int) string { return fmt.Sprintf("v%d", 1+pod%2) }
 
 // address returns the i-th address of pods.

@@ -23,7 +23,7 @@ func (m *Mesh) Objects() iter.Seq[Object] {
 	}
 }
 
-// clusterObjects are namespaces and nodes.
+// clusterObjects returns the namespaces and nodes.
 func (m *Mesh) clusterObjects(yield func(Object) bool) bool {
 	for i := range m.Namespaces {
 		if !yield(namespace(m.namespace(i))) {

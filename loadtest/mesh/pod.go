@@ -35,7 +35,7 @@ type workload struct {
 	router bool   // a gateway: it has no sidecar, it is one
 }
 
-// hash of the template of pod i, as an edit left it.
+// hash returns the hash of the template of pod i, as an edit left it.
 func (m *Mesh) hash(i, edit int) string {
 	return fmt.Sprintf("%010x", rand.New(rand.NewPCG(m.Seed, uint64(edit)<<40|templateHash<<32|uint64(i))).Uint64()>>24)
 }
@@ -60,7 +60,7 @@ func (m *Mesh) at(s int, p instance) workload {
 	return w
 }
 
-// labels of a workload.
+// labels returns the labels of a workload.
 func (w *workload) labels() map[string]string {
 	labels := map[string]string{
 		"app": w.app, "version": w.version, "pod-template-hash": w.hash, "workload": w.name,

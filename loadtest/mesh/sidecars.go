@@ -5,7 +5,7 @@ import (
 	networkingv1 "istio.io/client-go/pkg/apis/networking/v1"
 )
 
-// sidecarObjects are the Sidecars: of namespaces, then of workloads.
+// sidecarObjects returns the Sidecars: of namespaces, then of workloads.
 func (m *Mesh) sidecarObjects(yield func(Object) bool) bool {
 	for i := range m.Sidecars.Namespaces {
 		if !yield(m.sidecar(i, m.namespace(i), "default")) {

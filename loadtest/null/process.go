@@ -101,7 +101,7 @@ func (p *Process) Route(n int) (time.Time, error) { return p.tell("route", n) }
 // Lanes returns how many services can be changed.
 func (p *Process) Lanes() int { return 1 }
 
-// Restore does nothing: nothing is kept.
+// Restore does nothing, for nothing is kept.
 func (p *Process) Restore() error { return nil }
 
 func (p *Process) tell(what string, n int) (time.Time, error) {

@@ -161,7 +161,7 @@ func typeURL(b []byte) (string, error) {
 	return "", errors.New("a response without a type")
 }
 
-// endpoint and route are the responses to change n.
+// endpoint and route return the responses to change n.
 func (r *Recording) endpoint(n int) []byte {
 	return bytes.ReplaceAll(r.Endpoint, []byte(mesh.Address(r.Mark)), []byte(mesh.Address(n)))
 }

@@ -86,5 +86,5 @@ func size(v float64) string {
 	return short(v) + " GiB"
 }
 
-// short has no more digits than tell ticks apart.
+// short returns a number with no more digits than tell ticks apart.
 func short(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }

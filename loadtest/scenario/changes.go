@@ -13,7 +13,7 @@ import (
 // edit makes the change of a lane that says a mark.
 type edit func(lane, mark int) (time.Time, error)
 
-// nobody is odd.
+// nobody reports that no client is absent.
 func nobody(int) bool { return false }
 
 // follow begins a series of changes in lanes services; clients that are absent are not waited for, nor those that a

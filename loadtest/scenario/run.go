@@ -135,7 +135,7 @@ func (r *run) wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// observe is called by the clients.
+// observe takes what a client has received. The clients call it.
 func (r *run) observe(i int, at time.Time, receipt *sidecar.Receipt) {
 	if receipt.Ready {
 		r.coming.ready(i, at)
@@ -146,7 +146,7 @@ func (r *run) observe(i int, at time.Time, receipt *sidecar.Receipt) {
 	r.tracker.received(i, at, receipt)
 }
 
-// ended is called when a stream ends though it should not; where the phase makes streams end it is no failure.
+// ended counts a stream that ended though it should not; where the phase makes streams end it is no failure.
 func (r *run) ended(i int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

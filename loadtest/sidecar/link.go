@@ -60,7 +60,7 @@ type link struct {
 	due     time.Time // when a slow reader may go on
 }
 
-// run is a link's life: one connection after the other.
+// run opens one connection after the other, until the link ends.
 func (l *link) run() {
 	for l.fleet.ctx.Err() == nil {
 		err := l.session()

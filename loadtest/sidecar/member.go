@@ -46,7 +46,7 @@ func (m *member) open(conn *wire.Conn) error {
 	return m.openLocked(conn)
 }
 
-// openLocked is open for callers that hold mu.
+// openLocked works like open, for callers that hold mu.
 func (m *member) openLocked(conn *wire.Conn) error {
 	s := &session{member: m, parser: parser{table: m.link.fleet.table, form: m.client.form()}}
 	stream, err := conn.Open(m.client.spec.Delta, s)
@@ -73,7 +73,7 @@ func (m *member) end() {
 	m.forget()
 }
 
-// forget is end for who holds mu.
+// forget works like end, for callers that hold mu.
 func (m *member) forget() {
 	if m.session != nil {
 		m.session = nil

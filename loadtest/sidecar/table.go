@@ -136,7 +136,7 @@ func intern[V any](t *Table, m map[uint64]weak.Pointer[V], key uint64, build fun
 	return made
 }
 
-// number of a name. The caller holds mu.
+// number returns the number of a name. The caller holds mu.
 func (t *Table) number(of xdstype.Type, name string) uint32 {
 	n, ok := t.numbers[typedName{of, name}]
 	if !ok {

@@ -212,7 +212,7 @@ func (c *Conn) queue(build func([]byte) []byte) {
 	c.queueLocked(build)
 }
 
-// queueLocked is queue for who holds mu.
+// queueLocked works like queue, for callers that hold mu.
 func (c *Conn) queueLocked(build func([]byte) []byte) {
 	if c.out == nil {
 		c.out = c.buffers.take()

@@ -29,7 +29,7 @@ func (p Priority) String() string {
 }
 
 // handicap returns what is added to the time at which a client came, by its priority. So those that need more go first,
-// and yet nobody waits for a client that comes more than five seconds later, whatever that needs.
+// and yet nobody waits for a client that comes more than five seconds later, whatever the other needs.
 func (p Priority) handicap() time.Duration {
 	return [Priorities]time.Duration{NewProxy: 0, StaleProxy: time.Second, ReturningProxy: 2 * time.Second,
 		CurrentProxy: 5 * time.Second}[p]

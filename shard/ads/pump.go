@@ -84,7 +84,7 @@ func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 		return resources
 	}
 	t.about(typ).settle(resources)
-	r.view = t.differ.mask(t.kind(typ), resources, r.holds, r.view)
+	r.view = t.differ.mask(t.kind(typ), resources, r.quarantine, r.view)
 	return r.view.is
 }
 
@@ -92,7 +92,8 @@ func (t *turn) goal(typ xdstype.Type, desired Desired) *Resources {
 // wait.
 func (t *turn) to(typ xdstype.Type, goal *Resources, keep bool) bool {
 	st := &t.types[typ]
-	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force, skip: st.refusal.held(),
+	q := question{kind: t.kind(typ), sub: st.sub, from: st.have, to: goal, force: st.force,
+		skip: st.refusal.quarantined(),
 		keep: keep, sum: st.sum}
 	a := t.differ.ask(q)
 	if len(a.items) == 0 {

@@ -22,13 +22,13 @@ type Quarantine struct {
 }
 
 // quarantined is what is held back, by the name of the resource.
-type quarantined = chunked.Map[*held]
+type quarantined = chunked.Map[*withheld]
 
 // masked remembers an answer of mask. It keeps neither of the two alive.
 type masked struct{ of, is weak.Pointer[Resources] }
 
-// held is what is held back of one resource. Immutable.
-type held struct {
+// withheld is what is held back of one resource. Immutable.
+type withheld struct {
 	// parts are held back one by one. Each has the content that is refused, and what the client has instead, if anything.
 	parts map[string]heldPart
 	// like is the resource that the client accepted last. Where what is left has the same content, like is used, so that
@@ -51,7 +51,7 @@ type heldPart struct {
 }
 
 // digested returns h with its sum.
-func (h *held) digested() *held {
+func (h *withheld) digested() *withheld {
 	out := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(h.parts)) {
 		p := h.parts[name]
@@ -80,7 +80,7 @@ func (h *held) digested() *held {
 }
 
 // apply returns what a client has of e while this is held back; nil for nothing.
-func (h *held) apply(k kind, e *encodecache.Entry) *encodecache.Entry {
+func (h *withheld) apply(k kind, e *encodecache.Entry) *encodecache.Entry {
 	e = h.without(k, e)
 	if h.whole && e != nil && e.Sum() == h.refused {
 		return h.good
@@ -89,7 +89,7 @@ func (h *held) apply(k kind, e *encodecache.Entry) *encodecache.Entry {
 }
 
 // without returns e without the parts that are held back.
-func (h *held) without(k kind, e *encodecache.Entry) *encodecache.Entry {
+func (h *withheld) without(k kind, e *encodecache.Entry) *encodecache.Entry {
 	if len(h.parts) == 0 {
 		return e
 	}
@@ -120,7 +120,7 @@ func (b *Differ) quarantine(set quarantined) *Quarantine {
 	if set.Len() == 0 {
 		return nil
 	}
-	name := func(name string, h *held) chunked.Sum {
+	name := func(name string, h *withheld) chunked.Sum {
 		sum := sha256.Sum256(append(h.sum[:], name...))
 		return chunked.Sum(sum[:16])
 	}
@@ -193,6 +193,6 @@ func remask(k kind, c *Resources, h *Quarantine, before view) (edits []chunked.E
 	if before.holds != nil {
 		was = before.holds.set
 	}
-	h.set.Diff(was, func(d chunked.Change[*held]) { edit(d.Key) })
+	h.set.Diff(was, func(d chunked.Change[*withheld]) { edit(d.Key) })
 	return edits
 }

@@ -25,20 +25,20 @@ const maxRefusals = 64
 // back until its content changes or is gone, whatever else changes in the resource.
 type refusal struct {
 	// Owned by the worker goroutine.
-	units  map[string][]*suspect // suspects that are not acquitted, by resource
-	count  int                   // of units,
-	paid   int                   // and how many of them the Verdicts know of
-	dirty  map[string]struct{}   // resources whose units have changed since set was brought up to date
-	set    quarantined
-	holds  *Quarantine
-	view   view
-	seen   *Resources   // that settle was called for last,
-	sub    Subscription // and with which subscription
-	groups []*group     // to be tried, the next at the end
-	trial  []*suspect   // being tried
-	split  bool         // trial is one half of a bad group; the other half is the last of groups
-	asOf   uint64       // how many responses there had been when the trial was chosen
-	streak int          // refusals since the last ACK
+	units      map[string][]*suspect // suspects that are not acquitted, by resource
+	count      int                   // of units,
+	paid       int                   // and how many of them the Verdicts know of
+	dirty      map[string]struct{}   // resources whose units have changed since set was brought up to date
+	set        quarantined
+	quarantine *Quarantine
+	view       view
+	seen       *Resources   // that settle was called for last,
+	sub        Subscription // and with which subscription
+	groups     []*group     // to be tried, the next at the end
+	trial      []*suspect   // being tried
+	split      bool         // trial is one half of a bad group; the other half is the last of groups
+	asOf       uint64       // how many responses there had been when the trial was chosen
+	streak     int          // refusals since the last ACK
 
 	// resources of which the client keeps a version that is not known here, until a response mentions them
 	left    []string

@@ -2,8 +2,8 @@ package ads
 
 import "github.com/pilotd/pilotd/xdstype"
 
-// reply is an ACK or NACK of the response that r.Nonce names. False is that the response is none of those that are
-// known.
+// reply takes the ACK or NACK of the response that r.Nonce names. It reports false if the response is none of those
+// that are known.
 func (t *turn) reply(typ xdstype.Type, r *Request) bool {
 	st := &t.types[typ]
 	i := len(st.flights) - 1
@@ -42,7 +42,7 @@ func (t *turn) accepted(typ xdstype.Type, f flight) {
 	st := &t.types[typ]
 	st.accepted = f.to
 	t.about(typ).retry(f)
-	st.log.acked(f.batch, t.now, st.refusal.held() == nil)
+	st.log.acked(f.batch, t.now, st.refusal.quarantined() == nil)
 	if st.doubt && len(st.flights) == 0 && st.force == nil {
 		st.doubt = false
 		t.emit(Effect{Kind: Certain, Type: typ})

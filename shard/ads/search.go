@@ -2,7 +2,6 @@ package ads
 
 import (
 	"slices"
-
 )
 
 // This file is the search for what a client refuses: which suspects are tried next.

@@ -15,7 +15,7 @@ import (
 func (q inquiry) settle(resources *Resources) {
 	st := &q.types[q.typ]
 	r := st.refusal
-	if r == nil || r.count == 0 && r.holds == nil {
+	if r == nil || r.count == 0 && r.quarantine == nil {
 		return
 	}
 	var healed []Offence
@@ -106,7 +106,7 @@ func (r *refusal) flush(b *Differ) {
 	if len(r.dirty) == 0 {
 		return
 	}
-	edits := make([]chunked.Edit[*held], 0, len(r.dirty))
+	edits := make([]chunked.Edit[*withheld], 0, len(r.dirty))
 	for name := range r.dirty {
 		before := len(r.units[name])
 		units := slices.DeleteFunc(r.units[name], func(s *suspect) bool { return s.state == acquitted })
@@ -116,21 +116,21 @@ func (r *refusal) flush(b *Differ) {
 		} else {
 			r.units[name] = units
 		}
-		h := heldOf(units)
-		edits = append(edits, chunked.Edit[*held]{Key: name, Value: h, Delete: h == nil})
+		h := withheldOf(units)
+		edits = append(edits, chunked.Edit[*withheld]{Key: name, Value: h, Delete: h == nil})
 	}
 	clear(r.dirty)
 	b.verdicts.charge(r.count - r.paid)
 	r.paid = r.count
 	r.set = r.set.Apply(edits)
-	if r.holds = b.quarantine(r.set); r.holds != nil {
-		r.set = r.holds.set
+	if r.quarantine = b.quarantine(r.set); r.quarantine != nil {
+		r.set = r.quarantine.set
 	}
 }
 
-// heldOf returns what is held back of one resource; nil for nothing.
-func heldOf(units []*suspect) *held {
-	h := &held{}
+// withheldOf returns what is held back of one resource; nil for nothing.
+func withheldOf(units []*suspect) *withheld {
+	h := &withheld{}
 	for _, s := range units {
 		switch {
 		case s.state == tried:
@@ -149,12 +149,12 @@ func heldOf(units []*suspect) *held {
 	return h.digested()
 }
 
-// held returns what is held back now.
-func (r *refusal) held() *Quarantine {
+// quarantined returns what is held back now.
+func (r *refusal) quarantined() *Quarantine {
 	if r == nil {
 		return nil
 	}
-	return r.holds
+	return r.quarantine
 }
 
 // refusedNames returns the names of the resources of which something is held back until it changes.

@@ -26,7 +26,7 @@ const (
 	Yes
 )
 
-// Or is the boolean, or def where it is unset.
+// Or returns the boolean, or def where it is unset.
 func (b OptionalBool) Or(def bool) bool {
 	if b == Unset {
 		return def

@@ -39,7 +39,7 @@ func (t *Tables) Advance(was *Router, c Change, calls *outbound.Tables) *Router 
 	s := &step{
 		tables: t, outbound: calls, sc: c.Scope, old: c.Old, n: c.Now, was: was,
 		listenerEdits: map[bindPort]*listenerEdit{}, routeEdits: map[string]*routesEdit{},
-		known: map[boundService]*gen.RoutesKey{},
+		memo: map[boundService]*gen.RoutesKey{},
 	}
 	if c.Affected.All || was == nil {
 		s.begin()

@@ -242,7 +242,7 @@ func (s *step) claimants(srv *server, host string, exact bool) (out []*value.Vir
 // route configuration it is that of the Gateway's first server that has the VirtualService.
 func (s *step) routesOf(r *routeConfig, srv *server, vs *value.VirtualService) *gen.RoutesKey {
 	id := boundService{r.name, srv.gateway, vs}
-	if k, ok := s.known[id]; ok {
+	if k, ok := s.memo[id]; ok {
 		return k
 	}
 	anchor := srv
@@ -254,12 +254,12 @@ func (s *step) routesOf(r *routeConfig, srv *server, vs *value.VirtualService) *
 			}
 		}
 	}
-	s.known[id] = nil
+	s.memo[id] = nil
 	if refused, routed := s.sc.Verdicts(vs, anchor.Port.Number, anchor.gateway); routed {
-		s.known[id] = &gen.RoutesKey{Service: vs, Port: anchor.Port.Number, Refused: refused,
+		s.memo[id] = &gen.RoutesKey{Service: vs, Port: anchor.Port.Number, Refused: refused,
 			Destinations: s.destinationsOf(vs), TLS: anchor.TLS != nil}
 	}
-	return s.known[id]
+	return s.memo[id]
 }
 
 // routesEntry returns a route configuration: the virtual hosts, or the one that stands for none.

@@ -23,7 +23,7 @@ type step struct {
 
 	listenerEdits map[bindPort]*listenerEdit
 	routeEdits    map[string]*routesEdit
-	known         map[boundService]*gen.RoutesKey
+	memo          map[boundService]*gen.RoutesKey
 }
 
 // listenerEdit is what changes of one listener.

@@ -72,7 +72,7 @@ type VirtualHosts = chunked.Map[*encodecache.Fragment]
 // included) in the route configuration of a shared HTTP port, where it is ordered by the host; nil if it has none
 // there.
 func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragment {
-	c, ok := v.Claim(host)
+	c, ok := v.Owner(host)
 	if !ok {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (t *Tables) VirtualHostOf(v scope.PortView, host string) *encodecache.Fragm
 }
 
 // virtualHostKey returns the Key of the virtual host that c describes.
-func (t *Tables) virtualHostKey(v scope.PortView, c scope.Claim, domains string) gen.VirtualHostKey {
+func (t *Tables) virtualHostKey(v scope.PortView, c scope.Owner, domains string) gen.VirtualHostKey {
 	k := gen.VirtualHostKey{Host: c.Host, Port: v.Port, Domains: domains, Mesh: v.Snapshot.Mesh.Routes,
 		Proxyless: v.Scope.Traits.Type == value.Proxyless}
 	if c.Service != nil {
@@ -321,7 +321,7 @@ func (t *Tables) soleHost(v scope.PortView, host, name string) *encodecache.Entr
 	proxyless := v.Scope.Traits.Type == value.Proxyless
 	k := soleHostKey{header: t.Routes.Headers.Get(gen.RouteConfigurationKey{Name: name, Proxyless: proxyless}),
 		name: name}
-	if c, ok := v.Claim(host); ok {
+	if c, ok := v.Owner(host); ok {
 		domains := "*"
 		if proxyless { // which look for the name that was dialled, with its port; nobody else is there to have it
 			domains = strings.Join(v.Dialled(c), " ")

@@ -2,7 +2,7 @@
 //
 //	Facts ─ New ─► Scope ─┬─ Service, Services, Rule ──────► what a host means for the proxies, and under which rule
 //	                      ├─ Imports, Hosts, Candidates ───► how far an explicit scope reaches: it costs what it imports
-//	                      └─ OnPort ─► PortView ─► Claim ──► who has which virtual host on a port, under which domains
+//	                      └─ OnPort ─► PortView ─► Owner ──► who has which virtual host on a port, under which domains
 //
 //	Delta ─ AffectedBy ─► Affected ─► the hosts and ports whose clusters, listeners or virtual hosts may differ
 //

@@ -18,8 +18,8 @@ type domain struct {
 	short bool
 }
 
-// domains returns the domains of a claim's virtual host: those that it asks for, without those that another one has.
-func (v PortView) domains(c Claim) []string {
+// domains returns the domains of an owner's virtual host: those that it asks for, without those that another one has.
+func (v PortView) domains(c Owner) []string {
 	var out []string
 	for _, d := range v.asked(c) {
 		if v.taken(c, d) || slices.Contains(out, d.Name) {
@@ -30,8 +30,8 @@ func (v PortView) domains(c Claim) []string {
 	return out
 }
 
-// Dialled returns all domains that a claim's virtual host asks for, each also with the port.
-func (v PortView) Dialled(c Claim) []string {
+// Dialled returns all domains that an owner's virtual host asks for, each also with the port.
+func (v PortView) Dialled(c Owner) []string {
 	var out []string
 	for _, d := range v.asked(c) {
 		if !slices.Contains(out, d.Name) {
@@ -41,8 +41,8 @@ func (v PortView) Dialled(c Claim) []string {
 	return out
 }
 
-// asked returns the domains that a claim's virtual host would have if it were the only one.
-func (v PortView) asked(c Claim) []domain {
+// asked returns the domains that an owner's virtual host would have if it were the only one.
+func (v PortView) asked(c Owner) []domain {
 	if c.Service == nil {
 		return []domain{{Name: gen.Domain(c.Host)}}
 	}
@@ -115,12 +115,12 @@ func (v PortView) addresses(svc *value.Service) []string {
 }
 
 // taken reports whether another virtual host has a domain that c asks for.
-func (v PortView) taken(c Claim, d domain) bool {
+func (v PortView) taken(c Owner, d domain) bool {
 	for _, host := range v.rivals(d.Name) {
 		if host == c.Host || !hasService(v.Snapshot, host) && !hasRule(v.Snapshot, host) {
 			continue
 		}
-		other, ok := v.Claim(host)
+		other, ok := v.Owner(host)
 		if !ok {
 			continue
 		}

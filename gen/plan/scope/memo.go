@@ -104,8 +104,8 @@ func standsAlone(n *snapshot.Snapshot, host string) bool {
 	return true
 }
 
-// DomainList returns the domains of a claim's virtual host, by spaces.
-func (v PortView) DomainList(c Claim) string {
+// DomainList returns the domains of an owner's virtual host, by spaces.
+func (v PortView) DomainList(c Owner) string {
 	if v.Memo == nil {
 		return strings.Join(v.domains(c), " ")
 	}

@@ -24,8 +24,8 @@ func (sc *Scope) OnPort(n *snapshot.Snapshot, port int, memo *Memo) PortView {
 	return PortView{n, sc, port, memo}
 }
 
-// Claim is what stands behind a virtual host: a service, a VirtualService, or both.
-type Claim struct {
+// Owner is what stands behind a virtual host: a service, a VirtualService, or both.
+type Owner struct {
 	Host    string
 	Service *value.Service
 	Rule    *value.VirtualService
@@ -45,36 +45,36 @@ func (v PortView) Service(host string) *value.Service {
 	return svc
 }
 
-// Claim returns who has the virtual host of a host; not ok if nobody.
-func (v PortView) Claim(host string) (c Claim, ok bool) {
+// Owner returns who has the virtual host of a host; not ok if nobody.
+func (v PortView) Owner(host string) (c Owner, ok bool) {
 	svc := v.Service(host)
 	if svc == nil {
-		return v.claimByRule(host)
+		return v.ownerByVirtualService(host)
 	}
 	if !Routable(svc.PortByNumber(v.Port).Protocol) {
-		return Claim{}, false
+		return Owner{}, false
 	}
 	if rule, refused := v.governing(host); rule != nil {
-		return Claim{host, svc, rule, refused}, true
+		return Owner{host, svc, rule, refused}, true
 	}
-	return Claim{Host: host, Service: svc}, svc.Resolution != value.Alias
+	return Owner{Host: host, Service: svc}, svc.Resolution != value.Alias
 }
 
-// claimByRule returns who has a host without a service: the first VirtualService that names it and has routes. On
-// another port than 80 only one that also names a service of that port. A pattern that covers services stands for them
-// and is no host of its own.
-func (v PortView) claimByRule(host string) (c Claim, ok bool) {
+// ownerByVirtualService returns who has a host without a service: the first VirtualService that names it and has
+// routes. On another port than 80 only one that also names a service of that port. A pattern that covers services
+// stands for them and is no host of its own.
+func (v PortView) ownerByVirtualService(host string) (c Owner, ok bool) {
 	for _, vs := range v.rules(host) {
 		refused, routed := v.verdicts(vs)
 		if !routed || v.Port != anyHostPort && !v.reachesService(vs) {
 			continue
 		}
 		if strings.HasPrefix(host, "*") && v.covers(host, nil) {
-			return Claim{}, false
+			return Owner{}, false
 		}
-		return Claim{host, nil, vs, refused}, true
+		return Owner{host, nil, vs, refused}, true
 	}
-	return Claim{}, false
+	return Owner{}, false
 }
 
 // reachesService reports whether a VirtualService governs a service of the port.
@@ -201,7 +201,7 @@ func (sc *Scope) Verdicts(vs *value.VirtualService, port int, gateway string) (r
 
 // before reports whether a has what both claim: VirtualServices before plain services, by precedence; in one
 // VirtualService hosts without a service first, in its order; plain services by age.
-func (a Claim) before(b Claim, sc *Scope) bool {
+func (a Owner) before(b Owner, sc *Scope) bool {
 	switch {
 	case (a.Rule == nil) != (b.Rule == nil):
 		return a.Rule != nil
