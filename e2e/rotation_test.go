@@ -1,0 +1,218 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/e2e/testnet"
+)
+
+// signer is a root, or what stands below one.
+type signer struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// newSigner makes one below another; below nobody it is a root.
+func newSigner(t *testing.T, above *signer, name string) *signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &signer{key: key, cert: &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}}
+	if above == nil {
+		above = s
+	}
+	der, err := x509.CreateCertificate(rand.Reader, s.cert, above.cert, &key.PublicKey, above.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *signer) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.cert.Raw}))
+}
+
+// plugged is the Secret of an authority below a root, with all that are trusted.
+func (s *signer) plugged(t *testing.T, roots ...*signer) string {
+	t.Helper()
+	key, err := x509.MarshalECPrivateKey(s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := ""
+	for _, r := range roots {
+		trusted += r.pem()
+	}
+	data, err := json.Marshal(map[string]string{"ca-cert.pem": s.pem(), "cert-chain.pem": s.pem(),
+		"root-cert.pem": trusted, "ca-key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: cacerts, namespace: istio-system}, stringData: " +
+		string(data) + "}\n"
+}
+
+// holdings are the certificates that an Envoy has, by serial number: its own, and those of whom it trusts.
+type holdings struct{ own, trusted []string }
+
+func holdingsOf(a *parts.Agent) (h holdings, err error) {
+	page, err := a.Request("GET", "certs")
+	if err != nil {
+		return h, err
+	}
+	type cert struct {
+		Serial string `json:"serial_number"`
+	}
+	var certs struct {
+		Certificates []struct {
+			Trusted []cert `json:"ca_cert"`
+			Chain   []cert `json:"cert_chain"`
+		}
+	}
+	if err := json.Unmarshal([]byte(page), &certs); err != nil {
+		return h, err
+	}
+	for _, c := range certs.Certificates {
+		for _, one := range c.Trusted {
+			h.trusted = append(h.trusted, strings.TrimLeft(one.Serial, "0"))
+		}
+		for _, one := range c.Chain {
+			h.own = append(h.own, strings.TrimLeft(one.Serial, "0"))
+		}
+	}
+	return h, nil
+}
+
+// load asks the service again and again, on many connections, until stop is called, which returns how many requests
+// there were and the first that failed.
+func load(client *testnet.Pod) (stop func() (requests int, err error)) {
+	const askers, pace = 16, 16 * time.Millisecond // a thousand a second
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var requests int
+	var first error
+	for range askers {
+		all.Go(func() {
+			transport := &http.Transport{DialContext: client.DialContext}
+			defer transport.CloseIdleConnections()
+			one := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+			due := time.NewTicker(pace)
+			defer due.Stop()
+			for ctx.Err() == nil {
+				err := asked(one)
+				mu.Lock()
+				if requests++; err != nil && first == nil {
+					first = err
+				}
+				mu.Unlock()
+				select {
+				case <-due.C:
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	return func() (int, error) { cancel(); all.Wait(); return requests, first }
+}
+
+// TestRotation has two sidecars with certificates of pilotd's own authority talk without a pause, over connections that
+// are made anew all the time, while what signs is replaced, then the root: not one request fails. Certificates live for
+// seconds, so that each step is complete soon.
+func TestRotation(t *testing.T) {
+	before, after := newSigner(t, nil, "before"), newSigner(t, nil, "after")
+	first, second, third := newSigner(t, before, "first"), newSigner(t, before, "second"), newSigner(t, after, "third")
+	w := newAgents(t, secureService()+first.plugged(t, before)+`
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: secure, namespace: shop}
+spec:
+  host: `+secureHost+`
+  trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 10}}}
+`)
+	server, inbound := w.start(securePod(), parts.Sidecar, "SECRET_TTL=8s")
+	parts.StartEcho(t, server, ":8080", "secure")
+	client, outbound := w.start(clientDelta(), parts.Sidecar, "SECRET_TTL=8s")
+	agents := []*parts.Agent{inbound, outbound}
+	for _, a := range agents {
+		a.AwaitReady()
+	}
+	parts.Eventually(t, "a request is answered over mutual TLS", func() error { return asked(client.Client()) })
+
+	stop, began := load(client), time.Now()
+	for _, step := range []struct {
+		what   string
+		signs  *signer
+		trusts []*signer
+	}{
+		{"what signs is replaced", second, []*signer{before}},
+		{"the next root is trusted", second, []*signer{before, after}},
+		{"the next root's signs", third, []*signer{before, after}},
+		{"the root before is trusted no more", third, []*signer{after}},
+	} {
+		w.objects.Apply(step.signs.plugged(t, step.trusts...))
+		for _, a := range agents {
+			renewed, own := 0, ""
+			parts.Eventually(t, step.what, func() error {
+				h, err := holdingsOf(a)
+				if err != nil {
+					return err
+				}
+				for _, root := range []*signer{before, after} {
+					serial := root.cert.SerialNumber.Text(16)
+					if slices.Contains(h.trusted, serial) != slices.Contains(step.trusts, root) {
+						return fmt.Errorf("%s: trusted are %v, of which one is %s", step.what, h.trusted, serial)
+					}
+				}
+				if slices.Sort(h.own); len(h.own) > 0 && h.own[0] != own {
+					own, renewed = h.own[0], renewed+1
+				}
+				if renewed < 3 { // what it had, one that may have been under way, and one that is of this step
+					return fmt.Errorf("%s: %d certificates so far", step.what, renewed)
+				}
+				return nil
+			})
+			roots := ""
+			for _, r := range step.trusts {
+				roots += r.pem()
+			}
+			a.WriteFile("var/run/secrets/istio/root-cert.pem", roots) // as the kubelet does from the ConfigMap
+		}
+	}
+	requests, err := stop()
+	if err != nil {
+		t.Error("a request failed: ", err)
+	}
+	if requests < 1000 {
+		t.Errorf("there were %d requests", requests)
+	}
+	t.Logf("%d requests, %.0f a second", requests, float64(requests)/time.Since(began).Seconds())
+}
