@@ -35,8 +35,8 @@ func dialers() []dialer {
 	}
 }
 
-// chainFor returns the chain that Envoy takes a connection to: the most specific match decides at each step, and no step
-// is taken back. It is nil where there is none.
+// chainFor returns the chain that Envoy takes a connection to, nil for none: the most specific match decides at each
+// step, and no step is taken back.
 func chainFor(l *listenerpb.Listener, port uint32, d dialer) *listenerpb.FilterChain {
 	chains := l.GetFilterChains()
 	narrow := func(exact, other func(*listenerpb.FilterChainMatch) bool) {
@@ -58,7 +58,8 @@ func chainFor(l *listenerpb.Listener, port uint32, d dialer) *listenerpb.FilterC
 	narrow(func(m *listenerpb.FilterChainMatch) bool { return m.GetTransportProtocol() == d.transport },
 		func(m *listenerpb.FilterChainMatch) bool { return m.GetTransportProtocol() == "" })
 	narrow(func(m *listenerpb.FilterChainMatch) bool {
-		return slices.ContainsFunc(d.protocols, func(p string) bool { return slices.Contains(m.GetApplicationProtocols(), p) })
+		return slices.ContainsFunc(m.GetApplicationProtocols(),
+			func(p string) bool { return slices.Contains(d.protocols, p) })
 	}, func(m *listenerpb.FilterChainMatch) bool { return len(m.GetApplicationProtocols()) == 0 })
 	if len(chains) == 0 {
 		return nil
@@ -66,8 +67,8 @@ func chainFor(l *listenerpb.Listener, port uint32, d dialer) *listenerpb.FilterC
 	return chains[0]
 }
 
-// serves reports whether a connection reaches the application as the client means it, and whether by mutual TLS that the
-// proxy ends.
+// serves reports whether a connection reaches the application as the client means it, and whether by mutual TLS that
+// the proxy ends.
 func serves(c *listenerpb.FilterChain, d dialer) (ok, mutual bool) {
 	switch {
 	case c == nil:
@@ -82,8 +83,8 @@ func serves(c *listenerpb.FilterChain, d dialer) (ok, mutual bool) {
 }
 
 // TestPeerAuthenticationDecides takes every combination of policies of the mesh, the namespace, the workload and a port
-// with ports of each kind and clients of each kind: STRICT lets in sidecars alone, PERMISSIVE also plain text (and TLS of
-// their own where the port may speak it), DISABLE plain text, and the narrowest policy that says something decides.
+// with ports of each kind and clients of each kind: STRICT lets in sidecars alone, PERMISSIVE also plain text (and TLS
+// of their own where the port may speak it), DISABLE plain text. The narrowest policy that says something decides.
 func TestPeerAuthenticationDecides(t *testing.T) {
 	m := newPoliced(t, 1)
 	k := value.ServiceKey{Host: "app-0.shop.svc.cluster.local", Namespace: "shop"}
