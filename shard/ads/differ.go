@@ -28,7 +28,7 @@ type Differ struct {
 
 	// Owned by the worker goroutine: what is remembered beyond the pass.
 	wholes       []map[wholeKey]*whole // by type
-	fingerprints map[*chunked.Chunk[*encodecache.Entry]]fingerprint
+	fingerprints map[chunkKey]fingerprint
 
 	// Owned by the worker goroutine: the room for a call's Effects, used again and again.
 	effects []Effect
@@ -43,7 +43,7 @@ type Differ struct {
 // the process, table interns its subscriptions, and verdicts are what its clients have refused.
 func NewDiffer(rows *xdstype.Table, table *NamesTable, verdicts *Verdicts, nonce func() uint64) *Differ {
 	b := &Differ{rows: rows, table: table, verdicts: verdicts, nonce: nonce,
-		wholes: make([]map[wholeKey]*whole, rows.Len()), fingerprints: map[*chunked.Chunk[*encodecache.Entry]]fingerprint{}}
+		wholes: make([]map[wholeKey]*whole, rows.Len()), fingerprints: map[chunkKey]fingerprint{}}
 	for t := range b.wholes {
 		b.wholes[t] = map[wholeKey]*whole{}
 	}

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"runtime"
 	"unicode/utf8"
+	"weak"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -201,11 +202,15 @@ func (b *Differ) fingerprintOfSection(s Section) (sum fingerprint) {
 	return sum
 }
 
+// chunkKey names a chunk and does not hold it: what is remembered of resources that are gone keeps none of them.
+type chunkKey = weak.Pointer[chunked.Chunk[*encodecache.Entry]]
+
 func (b *Differ) fingerprintOfChunk(c *chunked.Chunk[*encodecache.Entry]) fingerprint {
-	sum, ok := b.fingerprints[c]
+	k := weak.Make(c)
+	sum, ok := b.fingerprints[k]
 	if !ok {
 		sum = b.fingerprintOfEntries(c.Values())
-		b.fingerprints[c] = sum
+		b.fingerprints[k] = sum
 	}
 	return sum
 }

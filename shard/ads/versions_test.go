@@ -3,14 +3,39 @@ package ads
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/pilotd/pilotd/encodecache"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 	"github.com/pilotd/pilotd/xdstype"
 )
+
+// TestFingerprintsHoldNothing: what a Differ remembers of resources keeps none of them once nobody has them (I9).
+func TestFingerprintsHoldNothing(t *testing.T) {
+	differ := NewDiffer(xdstype.Standard(), NewNamesTable(), NewVerdicts(), func() uint64 { return 1 })
+	section := func(text string) Section {
+		return chunked.Map[*encodecache.Entry]{}.Set("a",
+			encodecache.NewLeaf(xdstype.ClusterURL, "a", encodecache.NewFragment([]byte(text))))
+	}
+	gone, stays := section("gone"), section("stays")
+	e, _ := gone.Get("a")
+	before := differ.fingerprintOfSection(stays)
+	differ.fingerprintOfSection(gone)
+	w := weak.Make(e)
+	gone, e = Section{}, nil
+	runtime.GC()
+	if w.Value() != nil {
+		t.Error("a resource is held that nobody has")
+	}
+	if differ.fingerprintOfSection(stays) != before || len(differ.fingerprints) != 2 {
+		t.Errorf("%d chunks are known, want 2", len(differ.fingerprints))
+	}
+}
 
 // appendEntry appends a name and its version as a request carries them.
 func appendEntry(raw []byte, name, version string) []byte {
