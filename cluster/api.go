@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotd/pilotd/identity/authn"
@@ -20,6 +22,8 @@ import (
 type API struct {
 	core           coreclient.CoreV1Interface
 	authentication authenticationclient.AuthenticationV1Interface
+	authorization  authorizationclient.AuthorizationV1Interface
+	metadata       metadata.Interface
 	admission      admissionclient.AdmissionregistrationV1Interface
 	// Leases are for package leader.
 	Leases coordinationclient.LeasesGetter
@@ -42,6 +46,12 @@ func New(cfg *rest.Config) (*API, error) {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	if a.admission, err = admissionclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.authorization, err = authorizationclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), http); err != nil {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	if a.Leases, err = coordinationclient.NewForConfigAndClient(cfg, http); err != nil {

@@ -14,16 +14,22 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pilotd/pilotd/ca"
 	"github.com/pilotd/pilotd/cluster/leader"
 	"github.com/pilotd/pilotd/e2e/parts"
+	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/secrets"
 )
 
-// realAPI returns a real API server, with the namespaces istio-system and shop, and the token of its administrator.
-func realAPI(t *testing.T) (a *API, admin string) {
+// realAPI returns a real API server, with the namespaces istio-system and shop, and the credentials of its administrator.
+func realAPI(t *testing.T) (a *API, cfg *rest.Config) {
 	t.Helper()
 	if _, err := os.Stat(os.Getenv("APISERVER")); err != nil {
 		t.Fatalf("APISERVER names no API server (%v): `make unit` builds one and sets it", err)
@@ -39,7 +45,7 @@ func realAPI(t *testing.T) (a *API, admin string) {
 	for _, ns := range []string{"istio-system", "shop"} {
 		makeNamespace(t, a, ns)
 	}
-	return a, cfg.BearerToken
+	return a, cfg
 }
 
 func makeNamespace(t *testing.T, a *API, name string) {
@@ -52,10 +58,11 @@ func makeNamespace(t *testing.T, a *API, name string) {
 
 // TestCluster has what pilotd asks of a real API server, and writes to it.
 func TestCluster(t *testing.T) {
-	a, admin := realAPI(t)
-	t.Run("tokens", func(t *testing.T) { testTokens(t, a, admin) })
+	a, cfg := realAPI(t)
+	t.Run("tokens", func(t *testing.T) { testTokens(t, a, cfg.BearerToken) })
 	t.Run("authority", func(t *testing.T) { testAuthority(t, a) })
 	t.Run("roots", func(t *testing.T) { testRoots(t, a) })
+	t.Run("credentials", func(t *testing.T) { testCredentials(t, a, cfg) })
 	t.Run("webhooks", func(t *testing.T) { testWebhooks(t, a) })
 	t.Run("leader", func(t *testing.T) { testLeader(t, a) })
 }
@@ -310,4 +317,105 @@ func testLeader(t *testing.T, a *API) {
 		now.end()
 	}
 	all.Wait()
+}
+
+// A Secret is told when it is wanted, whenever it changes and when it is gone; nothing is told of others, nor of one that
+// nobody wants any more. Who may list Secrets is what the server's Roles say.
+func testCredentials(t *testing.T, a *API, cfg *rest.Config) {
+	told := make(chan string, 100)
+	want := func(o secrets.Object, f secrets.Found) {
+		text := o.Name + " gone"
+		switch {
+		case f.Err != nil:
+			text = o.Name + ": " + f.Err.Error()
+		case f.Material != nil:
+			text = o.Name
+		}
+		told <- text
+	}
+	next := func(text string) {
+		t.Helper()
+		select {
+		case got := <-told:
+			if got != text {
+				t.Fatalf("told %q, want %q", got, text)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%q is not told", text)
+		}
+	}
+	c := NewCredentials(a, slog.New(slog.DiscardHandler), want)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { c.Run(ctx) })
+	defer all.Wait()
+	defer cancel()
+	in := a.core.Secrets("shop")
+	put := func(name, value string) {
+		t.Helper()
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"tls.crt": []byte(value)}}
+		_, err := in.Update(t.Context(), s, metav1.UpdateOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = in.Create(t.Context(), s, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	edge := secrets.Object{Namespace: "shop", Name: "edge"}
+	c.Want(edge, true)
+	next("edge gone")
+	put("other", "1")
+	put("edge", "1")
+	next("edge")
+	put("edge", "2")
+	next("edge")
+	roots := secrets.Object{Namespace: "shop", Name: "roots", ConfigMap: true}
+	c.Want(roots, true)
+	next("roots gone")
+	if _, err := a.core.ConfigMaps("shop").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "roots"}, Data: map[string]string{"ca.crt": "x"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	next("roots")
+	if err := in.Delete(t.Context(), "edge", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	next("edge gone")
+	c.Want(edge, false)
+	put("edge", "3")
+	c.Want(edge, true) // asked for anew, and told once for what happened meanwhile
+	next("edge")
+
+	gateway := identity.Identity{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "gateway"}
+	if may, err := a.MayListSecrets(t.Context(), gateway); err != nil || may {
+		t.Errorf("without a Role: %v, %v", may, err)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "gateway"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}}}}
+	roles, err := rbacclient.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roles.Roles("shop").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roles.RoleBindings("shop").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "gateway"}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io",
+			Kind: "Role", Name: "gateway"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "gateway", Namespace: "shop"}}},
+		metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	parts.Eventually(t, "the Role counts", func() error {
+		if may, err := a.MayListSecrets(t.Context(), gateway); err != nil || !may {
+			return fmt.Errorf("%v, %v", may, err)
+		}
+		return nil
+	})
+	elsewhere := gateway
+	elsewhere.Namespace = "istio-system"
+	if may, err := a.MayListSecrets(t.Context(), elsewhere); err != nil || may {
+		t.Errorf("in another namespace: %v, %v", may, err)
+	}
 }

@@ -2,6 +2,8 @@
 // (which is package ingest/kube).
 //
 //	tokens of callers ────────► TokenReview                        API.Review
+//	credentials of gateways ──► Secrets, ConfigMaps by name        Credentials.Run
+//	who may list Secrets? ────► SubjectAccessReview                API.MayListSecrets
 //	istio-ca-secret, cacerts ─► the authority in force, everywhere  Authority.Run
 //	                            made and renewed                    Authority.Run, Authority.Renew (the leader)
 //	istio-ca-root-cert ◄─────── in every namespace                  API.PublishRoots (the leader)

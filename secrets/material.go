@@ -25,6 +25,9 @@ func (Data) String() string { return "(secret)" }
 // GoString says nothing either.
 func (d Data) GoString() string { return d.String() }
 
+// MarshalText says nothing either.
+func (d Data) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
 // Material is what an object has that is of use, checked. Immutable.
 type Material struct {
 	certificate certificate

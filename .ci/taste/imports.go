@@ -32,7 +32,7 @@ func rooms() []room {
 		{"inject/injecttest", []string{"=ingest"}},
 		{"identity", []string{"=identity", "identity/quota"}},
 		{"ca", []string{"=identity", "identity/quota"}},
-		{"cluster", []string{"=identity", "identity/authn", "=ca"}},
+		{"cluster", []string{"=identity", "identity/authn", "=ca", "=secrets"}},
 		{"cluster/leader", nil},
 		{"proxy", []string{"=identity", "=snapshot/value"}},
 		{"status", []string{"snapshot", "report"}},

@@ -176,8 +176,20 @@ func (o *options) hosts() (out []string) {
 	return out
 }
 
+// newAPI returns the API server that identities and secrets are asked for of; nil where there is none, or nobody could ask.
+func newAPI(o *options, log *slog.Logger) (*cluster.API, error) {
+	if !o.kubernetes() || o.secureGRPCAddr == "" {
+		return nil, nil
+	}
+	cfg, err := kube.RESTConfig(kubeOptions(o, nil, log, false))
+	if err != nil {
+		return nil, err
+	}
+	return cluster.New(cfg)
+}
+
 // newSecure returns what proves and certifies identities for a server.
-func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.Server, error) {
+func newSecure(o *options, server *discovery.Server, api *cluster.API, log *slog.Logger) (*secure.Server, error) {
 	log = log.With(scopeKey, "security")
 	settings := secure.Options{
 		TrustDomains: server.TrustDomains, Namespace: o.namespace, ClusterID: o.clusterID, Holder: holder(),
@@ -196,15 +208,8 @@ func newSecure(o *options, server *discovery.Server, log *slog.Logger) (*secure.
 	if o.secureGRPCAddr == "" {
 		settings.External = true // nobody could ask
 	}
-	if o.kubernetes() && o.secureGRPCAddr != "" {
-		cfg, err := kube.RESTConfig(kubeOptions(o, nil, log, false))
-		if err != nil {
-			return nil, err
-		}
-		if settings.API, err = cluster.New(cfg); err != nil {
-			return nil, err
-		}
-		settings.Tokens = settings.API
+	if api != nil {
+		settings.API, settings.Tokens = api, api
 	}
 	if o.unchecked {
 		log.Warn("proxies may claim to be of any namespace and service account", "PILOT_ENABLE_XDS_IDENTITY_CHECK", false)

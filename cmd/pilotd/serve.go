@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/pilotd/pilotd/cluster"
 	"github.com/pilotd/pilotd/cmd/build"
 	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
 	"github.com/pilotd/pilotd/cmd/pilotd/secure"
@@ -23,6 +24,7 @@ import (
 	"github.com/pilotd/pilotd/ingest/file"
 	"github.com/pilotd/pilotd/ingest/kube"
 	"github.com/pilotd/pilotd/proxy"
+	"github.com/pilotd/pilotd/secrets"
 	"github.com/pilotd/pilotd/shard/grpcstream"
 	"github.com/pilotd/pilotd/status"
 )
@@ -135,12 +137,21 @@ func newServers(o *options, log *slog.Logger, sources []string) (*discovery.Serv
 	var security *secure.Server
 	settings := discoveryOptions(o, log, sources)
 	settings.Authenticate = func(ctx context.Context) (proxy.Peer, error) { return security.Peer(ctx) }
+	api, err := newAPI(o, log.With(scopeKey, "security"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if api != nil {
+		settings.Rights = api
+		settings.Cluster = func(tell func(secrets.Object, secrets.Found)) discovery.SecretSource {
+			return cluster.NewCredentials(api, log.With(scopeKey, "secrets"), tell)
+		}
+	}
 	server := discovery.New(settings)
 	server.Metrics.Counter("pilotd_log_lines_dropped_total",
 		"Lines of the log that were dropped, because they came faster than they could be written.",
 		func() float64 { return float64(o.droppedLines()) })
-	var err error
-	security, err = newSecure(o, server, log)
+	security, err = newSecure(o, server, api, log)
 	return server, security, err
 }
 

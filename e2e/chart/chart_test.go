@@ -63,6 +63,7 @@ func TestChart(t *testing.T) {
 		return nil
 	})
 	i.injectsEventually("shop", nil, injected)
+	t.Run("gateways get their secrets", func(t *testing.T) { i.testSecrets(t, service) })
 	parts.Eventually(t, "every right is used", i.unused)
 	pilotd.Stop()
 	if refused := i.refused(); len(refused) > 0 {
@@ -114,13 +115,9 @@ func (i *installation) testDown(t *testing.T) {
 	}
 }
 
-// testCertificate is what an agent does first: it shows its token to the Service, and gets a certificate.
-func (i *installation) testCertificate(t *testing.T, service string) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	if _, err := i.client.CoreV1().ServiceAccounts("shop").Create(t.Context(), account,
-		metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+// dial connects to the port where callers prove who they are.
+func (i *installation) dial(t *testing.T, service string) *grpc.ClientConn {
+	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(i.secret().Data["root-cert.pem"])
 	conn, err := grpc.NewClient(service+":15012", grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
@@ -128,6 +125,17 @@ func (i *installation) testCertificate(t *testing.T, service string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return conn
+}
+
+// testCertificate is what an agent does first: it shows its token to the Service, and gets a certificate.
+func (i *installation) testCertificate(t *testing.T, service string) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	if _, err := i.client.CoreV1().ServiceAccounts("shop").Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	conn := i.dial(t, service)
 	defer conn.Close()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -67,7 +67,7 @@ type Options struct {
 	// Rights decides who may list Secrets; nil: whoever is of their namespace. Cluster, if it is not nil, has Secrets and
 	// ConfigMaps besides those that Sources read, and before them: it is given what to tell of them.
 	Rights  secrets.Rights
-	Cluster func(tell func(secrets.Object, secrets.Found)) secrets.Source
+	Cluster func(tell func(secrets.Object, secrets.Found)) SecretSource
 	// Log is the logger.
 	Log *slog.Logger
 	// Instance names this process to its clients (the pod's name), Build says which version it is.
@@ -87,6 +87,7 @@ type Server struct {
 	Tables  *plan.Tables
 	Names   *ads.NamesTable
 	Secrets *secrets.Store
+	sources []SecretSource
 	files   *secrets.Files
 	log     *slog.Logger
 	faults  *rate.Limiter
@@ -145,7 +146,9 @@ func (s *Server) Run(ctx context.Context) {
 	wg.Go(func() { s.Planner.Run(ctx) })
 	wg.Go(func() { s.Shards.Run(ctx) })
 	wg.Go(func() { s.Secrets.Run(ctx) })
-	wg.Go(func() { s.files.Run(ctx) })
+	for _, source := range s.sources {
+		wg.Go(func() { source.Run(ctx) })
+	}
 	wg.Wait()
 }
 

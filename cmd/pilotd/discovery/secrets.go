@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"context"
 	"time"
 
 	"github.com/pilotd/pilotd/identity"
@@ -10,6 +11,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
+// SecretSource is a Source that runs.
+type SecretSource interface {
+	secrets.Source
+	// Run tells what is wanted until ctx ends.
+	Run(ctx context.Context)
+}
+
 // keepSecrets makes the Store of what gateways ask for by name.
 func (s *Server) keepSecrets(o Options) {
 	s.Secrets = secrets.New(secrets.Options{Rights: o.Rights, Now: time.Now, Every: ticker})
@@ -17,8 +25,10 @@ func (s *Server) keepSecrets(o Options) {
 		var tell func(secrets.Object, secrets.Found)
 		source := o.Cluster(func(of secrets.Object, f secrets.Found) { tell(of, f) })
 		tell = s.Secrets.AddSource(source)
+		s.sources = append(s.sources, source)
 	}
 	s.files = secrets.NewFiles(s.Secrets)
+	s.sources = append(s.sources, s.files)
 }
 
 func ticker(d time.Duration) <-chan time.Time { return time.Tick(d) }
