@@ -62,7 +62,8 @@ func TestCluster(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) { testTokens(t, a, cfg.BearerToken) })
 	t.Run("authority", func(t *testing.T) { testAuthority(t, a) })
 	t.Run("roots", func(t *testing.T) { testRoots(t, a) })
-	t.Run("credentials", func(t *testing.T) { testCredentials(t, a, cfg) })
+	t.Run("credentials", func(t *testing.T) { testCredentials(t, a) })
+	t.Run("rights", func(t *testing.T) { testSecretRights(t, a, cfg) })
 	t.Run("webhooks", func(t *testing.T) { testWebhooks(t, a) })
 	t.Run("leader", func(t *testing.T) { testLeader(t, a) })
 }
@@ -319,9 +320,9 @@ func testLeader(t *testing.T, a *API) {
 	all.Wait()
 }
 
-// A Secret is told when it is wanted, whenever it changes and when it is gone; nothing is told of others, nor of one that
-// nobody wants any more. Who may list Secrets is what the server's Roles say.
-func testCredentials(t *testing.T, a *API, cfg *rest.Config) {
+// A Secret is told when it is wanted, whenever it changes and when it is gone; nothing is told of others, nor of one
+// that nobody wants any more.
+func testCredentials(t *testing.T, a *API) {
 	told := make(chan string, 100)
 	want := func(o secrets.Object, f secrets.Found) {
 		text := o.Name + " gone"
@@ -374,7 +375,8 @@ func testCredentials(t *testing.T, a *API, cfg *rest.Config) {
 	c.Want(roots, true)
 	next("roots gone")
 	if _, err := a.core.ConfigMaps("shop").Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "roots"}, Data: map[string]string{"ca.crt": "x"}}, metav1.CreateOptions{}); err != nil {
+		ObjectMeta: metav1.ObjectMeta{Name: "roots"}, Data: map[string]string{"ca.crt": "x"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	next("roots")
@@ -386,7 +388,10 @@ func testCredentials(t *testing.T, a *API, cfg *rest.Config) {
 	put("edge", "3")
 	c.Want(edge, true) // asked for anew, and told once for what happened meanwhile
 	next("edge")
+}
 
+// Who may list Secrets is what the server's Roles say.
+func testSecretRights(t *testing.T, a *API, cfg *rest.Config) {
 	gateway := identity.Identity{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "gateway"}
 	if may, err := a.MayListSecrets(t.Context(), gateway); err != nil || may {
 		t.Errorf("without a Role: %v, %v", may, err)

@@ -36,8 +36,8 @@ func (a *API) MayListSecrets(ctx context.Context, who identity.Identity) (bool, 
 	return r.Status.Allowed, nil
 }
 
-// Credentials are Secrets and ConfigMaps that are wanted, as the server has them. Of all others in their namespaces only
-// the names and versions are watched, and what one holds is asked for by its name. It implements secrets.Source.
+// Credentials are Secrets and ConfigMaps that are wanted, as the server has them. Of all others in their namespaces
+// only the names and versions are watched, and what one holds is asked for by its name. It implements secrets.Source.
 type Credentials struct {
 	// Immutable after NewCredentials.
 	api  *API

@@ -65,8 +65,8 @@ func TestLayouts(t *testing.T) {
 // stapleOf is what an authority says of a certificate.
 func stapleOf(t *testing.T, a *authority, cert []byte) []byte {
 	t.Helper()
-	r, err := ocsp.CreateResponse(a.cert, a.cert, ocsp.Response{Status: ocsp.Good, SerialNumber: leafOf(t, cert).SerialNumber,
-		ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour)}, a.key)
+	r, err := ocsp.CreateResponse(a.cert, a.cert, ocsp.Response{Status: ocsp.Good,
+		SerialNumber: leafOf(t, cert).SerialNumber, ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour)}, a.key)
 	return must(t, r, err)
 }
 
@@ -144,11 +144,12 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	a := newAuthority(f)
 	cert, key := a.issue(f, ecKey(f), time.Hour)
-	f.Add(cert, key, a.pem, a.crl(f), []byte(nil))
-	f.Add(append(bytes.Clone(cert), a.pem...), key, []byte("-----BEGIN"), []byte("x"), []byte{0x30, 3})
-	f.Fuzz(func(t *testing.T, chain, key, roots, revoked, staple []byte) {
-		for _, d := range []Data{{"cert": chain, "key": key, "cacert": roots, "crl": revoked},
-			{"tls.crt": chain, "tls.key": key, "ca.crt": roots, "ca.crl": revoked, "tls.ocsp-staple": staple}} {
+	f.Add(cert, key, a.pem)
+	f.Add(a.pem, key, a.crl(f))
+	f.Add(append(bytes.Clone(cert), a.pem...), []byte("-----BEGIN"), []byte{0x30, 3})
+	f.Fuzz(func(t *testing.T, chain, key, more []byte) {
+		for _, d := range []Data{{"cert": chain, "key": key, "cacert": chain, "crl": more}, {"ca.crt": chain, "ca.crl": more},
+			{"tls.crt": chain, "tls.key": key, "ca.crt": more, "ca.crl": key, "tls.ocsp-staple": more}} {
 			m := Read(d)
 			for _, part := range []Part{Certificate, Roots} {
 				e, err := (&Asked{Resource: "kubernetes://x", Part: part}).entry(m)
@@ -178,7 +179,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q of %q asks for nothing", name, namespace)
 		}
 		for _, o := range a.Objects {
-			if o.Namespace != namespace || o.Name == "" || strings.Contains(o.Name, "/") || a.Part == Certificate && o.ConfigMap {
+			if o.Namespace != namespace || o.Name == "" || strings.Contains(o.Name, "/") ||
+				a.Part == Certificate && o.ConfigMap {
 				t.Errorf("%q of %q asks for %+v", name, namespace, a)
 			}
 		}

@@ -75,7 +75,8 @@ func TestChangesAreTold(t *testing.T) {
 			t.Errorf("told %d and %d times", v.changes, other.changes)
 		}
 		h.put("a", Data{"tls.crt": []byte("x"), "tls.key": []byte("y")})
-		if expect(t, "gets", v.has()); !strings.Contains(h.reason("shop", "kubernetes://a"), "Secret shop/a: tls.crt and tls.key") {
+		const want = "Secret shop/a: tls.crt and tls.key"
+		if expect(t, "gets", v.has()); !strings.Contains(h.reason("shop", "kubernetes://a"), want) {
 			t.Error(h.trouble)
 		}
 		put("a")
@@ -218,7 +219,8 @@ func TestWhoGetsWhat(t *testing.T) {
 						1, 4, rapid.ID).Draw(rt, "names")
 					views[h.open(id, names...)] = names
 				case "put", "take":
-					o := Object{Namespace: rapid.SampledFrom(spaces).Draw(rt, "in"), Name: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "name")}
+					o := Object{Namespace: rapid.SampledFrom(spaces).Draw(rt, "in"),
+						Name: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "name")}
 					there[o] = rapid.Bool().Draw(rt, "there")
 					if h.files.Set(o, nil); there[o] {
 						h.files.Set(o, full)

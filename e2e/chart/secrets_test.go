@@ -124,7 +124,8 @@ func (a *answers) next(t *testing.T) *answers {
 		}
 		a.secrets[r.Name] = s
 	}
-	if err := a.stream.Send(&discoverypb.DeltaDiscoveryRequest{TypeUrl: resp.TypeUrl, ResponseNonce: resp.Nonce}); err != nil {
+	ack := &discoverypb.DeltaDiscoveryRequest{TypeUrl: resp.TypeUrl, ResponseNonce: resp.Nonce}
+	if err := a.stream.Send(ack); err != nil {
 		t.Fatal(err)
 	}
 	return a
