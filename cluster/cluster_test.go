@@ -28,7 +28,7 @@ import (
 	"github.com/pilotd/pilotd/secrets"
 )
 
-// realAPI returns a real API server, with the namespaces istio-system and shop, and the credentials of its administrator.
+// realAPI returns a real API server, with the namespaces istio-system and shop, and its administrator's credentials.
 func realAPI(t *testing.T) (a *API, cfg *rest.Config) {
 	t.Helper()
 	if _, err := os.Stat(os.Getenv("APISERVER")); err != nil {

@@ -91,6 +91,17 @@ func Parse(resource, namespace string) (Asked, error) {
 	return a, nil
 }
 
+// Resource returns the name that proxies ask by for a credential of an object of Istio's.
+func Resource(credential string, part Part) string {
+	if !strings.Contains(credential, "://") {
+		credential = secretScheme + credential
+	}
+	if part == Roots {
+		credential = strings.TrimSuffix(credential, rootsSuffix) + rootsSuffix
+	}
+	return credential
+}
+
 // maxQuoted is how much of a name is told.
 const maxQuoted = 128
 

@@ -176,7 +176,8 @@ func (o *options) hosts() (out []string) {
 	return out
 }
 
-// newAPI returns the API server that identities and secrets are asked for of; nil where there is none, or nobody could ask.
+// newAPI returns the API server that is asked about identities and secrets; nil where there is none, or nobody could
+// ask.
 func newAPI(o *options, log *slog.Logger) (*cluster.API, error) {
 	if !o.kubernetes() || o.secureGRPCAddr == "" {
 		return nil, nil

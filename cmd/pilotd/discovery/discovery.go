@@ -88,6 +88,7 @@ type Server struct {
 	Names   *ads.NamesTable
 	Secrets *secrets.Store
 	sources []SecretSource
+	told    *secretReports
 	files   *secrets.Files
 	log     *slog.Logger
 	faults  *rate.Limiter
@@ -146,6 +147,7 @@ func (s *Server) Run(ctx context.Context) {
 	wg.Go(func() { s.Planner.Run(ctx) })
 	wg.Go(func() { s.Shards.Run(ctx) })
 	wg.Go(func() { s.Secrets.Run(ctx) })
+	wg.Go(func() { s.told.run(ctx) })
 	for _, source := range s.sources {
 		wg.Go(func() { source.Run(ctx) })
 	}
@@ -156,6 +158,7 @@ func (s *Server) Run(ctx context.Context) {
 func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 	s.countTriggers(d)
 	s.Planner.Publish(v, d)
+	s.told.changed(d)
 	if v.Snapshot.Mesh != nil {
 		s.once.Do(func() {
 			s.files.Ready()

@@ -20,7 +20,8 @@ type SecretSource interface {
 
 // keepSecrets makes the Store of what gateways ask for by name.
 func (s *Server) keepSecrets(o Options) {
-	s.Secrets = secrets.New(secrets.Options{Rights: o.Rights, Now: time.Now, Every: ticker})
+	s.told = newSecretReports(s.Reports, s.Builder.View)
+	s.Secrets = secrets.New(secrets.Options{Rights: o.Rights, Now: time.Now, Every: ticker, Trouble: s.told.trouble})
 	if o.Cluster != nil {
 		var tell func(secrets.Object, secrets.Found)
 		source := o.Cluster(func(of secrets.Object, f secrets.Found) { tell(of, f) })

@@ -36,7 +36,6 @@ import (
 // Names of types that agents ask for and that are not Envoy's.
 const (
 	proxyConfig = "type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig"
-	secrets     = xdstype.SecretURL
 	extension   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 	health      = "type.googleapis.com/istio.v1.HealthInformation"
 )
@@ -362,7 +361,7 @@ func agentGateway(h *house) {
 	s.next(xdstype.ClusterURL)
 	s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.ListenerURL})
 	s.next(xdstype.ListenerURL)
-	for url, name := range map[string]string{xdstype.RouteURL: "http.80", secrets: "kubernetes://web-cert"} {
+	for url, name := range map[string]string{xdstype.RouteURL: "http.80", xdstype.SecretURL: "kubernetes://web-cert"} {
 		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesSubscribe: []string{name}})
 	}
 	// a name that nobody has is removed

@@ -32,6 +32,7 @@ import (
 	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
 	"github.com/pilotd/pilotd/identity/authn"
 	"github.com/pilotd/pilotd/proxy"
+	"github.com/pilotd/pilotd/secrets"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,15 +109,19 @@ type house struct {
 	streams  *discovery.Server
 	tick     chan time.Time // has files read again
 	log      bytes.Buffer   // what is logged; the handler writes one line at a time
+	rights   secrets.Rights // nil: whoever is of the namespace may list Secrets
 	listener *bufconn.Listener
 }
 
 // inHouse runs a test with a house, in a bubble where time passes only when all wait.
-func inHouse(t *testing.T, f func(*house)) {
+func inHouse(t *testing.T, f func(*house), settings ...func(*house)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{t: t, root: newRoot(t, "root"), dir: t.TempDir(), tick: make(chan time.Time),
 			listener: bufconn.Listen(1 << 20), tokens: tokens{"web": "system:serviceaccount:shop:web",
 				"gateway": "system:serviceaccount:istio-system:gateway", "teller": "system:serviceaccount:bank:teller"}}
+		for _, set := range settings {
+			set(h)
+		}
 		h.plug(h.root, h.root.pem)
 		stop := h.start()
 		defer stop()
@@ -145,6 +150,7 @@ func (h *house) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.streams = discovery.New(discovery.Options{Shards: 1, Sources: []string{"test"}, Log: log, Build: "test",
+		Rights:       h.rights,
 		Authenticate: func(ctx context.Context) (proxy.Peer, error) { return h.secure.Peer(ctx) },
 		Keepalive:    keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second},
 		Enforcement:  keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}})
