@@ -45,6 +45,8 @@ type Sources struct {
 	Flags, Env []string
 	// Memory is the limit that it runs under; nil for none.
 	Memory *Ceiling
+	// Unready starts it without waiting until it is ready.
+	Unready bool
 }
 
 // StartPilotd starts pilotd on those sources and waits until it is ready.
@@ -73,7 +75,10 @@ func StartPilotd(t testing.TB, s Sources) *Pilotd {
 		p.args = append(p.args, "--meshConfig="+p.mesh)
 	}
 	p.args = append(p.args, s.Flags...)
-	p.Start()
+	p.launch()
+	if !s.Unready {
+		p.AwaitReady()
+	}
 	return p
 }
 
@@ -100,19 +105,35 @@ func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xd
 // Start starts the process (again) and waits until it is ready.
 func (p *Pilotd) Start() {
 	p.t.Helper()
+	p.launch()
+	p.AwaitReady()
+}
+
+func (p *Pilotd) launch() {
+	p.t.Helper()
 	cmd := exec.Command(program(p.t, "PILOTD"), p.args...)
 	if p.cap != nil {
 		cmd = p.cap.command(cmd.Path, p.args...)
 	}
 	cmd.Env = append(os.Environ(), p.env...)
 	p.process = startProcess(p.t, launch{name: "pilotd", cmd: cmd})
+}
+
+// AwaitReady waits until it is ready.
+func (p *Pilotd) AwaitReady() {
+	p.t.Helper()
 	Eventually(p.t, "pilotd is ready", func() error {
 		if err := p.process.Alive(); err != nil {
 			p.t.Fatal(err)
 		}
-		_, err := get(fmt.Sprintf("http://%s:%d/ready", testnet.Host, httpPort))
-		return err
+		return p.Ready()
 	})
+}
+
+// Ready is nil while it is ready; otherwise it says what is waited for.
+func (p *Pilotd) Ready() error {
+	_, err := get(fmt.Sprintf("http://%s:%d/ready", testnet.Host, httpPort))
+	return err
 }
 
 // Kill ends the process as a crash would.

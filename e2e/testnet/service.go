@@ -1,6 +1,7 @@
 package testnet
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -37,18 +38,23 @@ func (n *Network) Forward(t testing.TB, service, target string) {
 			if err != nil {
 				return
 			}
-			all.Go(func() { join(conn, target) })
+			all.Go(func() { join(t.Context(), conn, target) })
 		}
 	})
 }
 
-// join copies both ways until either side ends.
-func join(conn net.Conn, target string) {
+// join copies both ways until either side ends, or the test.
+func join(ctx context.Context, conn net.Conn, target string) {
 	defer conn.Close()
 	other, err := net.Dial("tcp", target)
 	if err != nil {
 		return // who has dialled sees that nobody is there
 	}
+	stop := context.AfterFunc(ctx, func() {
+		conn.Close()
+		other.Close()
+	})
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
