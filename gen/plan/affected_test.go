@@ -22,8 +22,8 @@ import (
 // race detector several.
 var everyEdit = flag.Bool("everyEdit", false, "TestRulesCoverEveryField tries every edit, not every fifth")
 
-// TestEveryKindHasARule: each kind whose objects enter Snapshots stands in one row of what depends on what, and each row
-// says what comes of it.
+// TestEveryKindHasARule: each kind whose objects enter Snapshots stands in one row of what depends on what, and each
+// row says what comes of it.
 func TestEveryKindHasARule(t *testing.T) {
 	rows := map[value.Kind]int{}
 	for _, r := range scope.Rules() {
