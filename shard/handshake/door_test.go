@@ -247,6 +247,7 @@ func TestAddressesGoInRounds(t *testing.T) {
 		if err := talks(<-third); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
 		for i, want := range []string{"10.0.0.1:1", "10.0.0.1:1", "10.0.0.2:1", "10.0.0.1:1", "10.0.0.3:1"} {
 			if i >= len(h.order) || h.order[i] != want {
 				t.Fatal(h.order)
