@@ -103,8 +103,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxStreams, "maxStreams", 100000,
 		"most streams at once, fewer where memory is short (ISTIO_GPRC_MAXSTREAMS)")
 	f.IntVar(&o.maxOwnStreams, "maxStreamsPerIdentity", 0,
-		"most streams at once of one service account, or of one address where nobody proves who he is; half of all streams when 0")
-	f.IntVar(&o.maxOwnRequests, "maxRequestsPerIdentity", 2000,
+		"most streams at once of one service account, or of one address where nobody proves who he is; three quarters of all streams when 0")
+	f.IntVar(&o.maxOwnRequests, "maxRequestsPerIdentity", 5000,
 		"most xDS requests a second of the same, besides answers to responses: streams that begin, and what they ask for beyond 32 requests; ten seconds' worth at once; no limit when 0")
 	f.IntVar(&o.maxSubscriptions, "maxSubscriptions", 200000,
 		"most resource names that one stream may subscribe to, over all types")

@@ -261,6 +261,6 @@ func (o *options) limit(r resources) {
 		o.maxStreams = min(o.maxStreams, int(max(r.memory/streamCost, 1)))
 	}
 	if o.maxOwnStreams == 0 {
-		o.maxOwnStreams = max(o.maxStreams/2, 1)
+		o.maxOwnStreams = max(o.maxStreams-o.maxStreams/4, 1)
 	}
 }
