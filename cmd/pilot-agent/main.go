@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pilotd/pilotd/cmd/build"
 )
 
 func main() {
@@ -35,6 +37,6 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(proxyCommand(), captureCommand(), waitCommand(), requestCommand(), versionCommand())
+	root.AddCommand(proxyCommand(), captureCommand(), waitCommand(), requestCommand(), build.Command("pilot-agent"))
 	return root
 }

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/pilotd/pilotd/cmd/build"
 )
 
 // requestTime is how long an answer may take.
@@ -99,16 +96,4 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 		return errors.New(answer.Status)
 	}
 	return nil
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which build this is",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "pilot-agent %s %s/%s %s\n", build.Text(), runtime.GOOS, runtime.GOARCH,
-				runtime.Version())
-		},
-	}
 }

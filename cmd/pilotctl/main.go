@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,18 +38,6 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(installCommands()...)
-	root.AddCommand(injectCommand(), versionCommand())
+	root.AddCommand(injectCommand(), build.Command("pilotctl"))
 	return root
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which build this is",
-		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "pilotctl %s %s/%s %s\n", build.Text(), runtime.GOOS, runtime.GOARCH,
-				runtime.Version())
-		},
-	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	// An image need not have the roots of the web, from where keys of issuers are fetched.
 	_ "golang.org/x/crypto/x509roots/fallback"
+
+	"github.com/pilotd/pilotd/cmd/build"
+	"github.com/pilotd/pilotd/gen"
 )
 
 func main() {
@@ -28,7 +31,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(discoveryCommand(), versionCommand())
+	root.AddCommand(discoveryCommand(), build.Command("pilotd", "encoder="+gen.Encoder))
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "pilotd:", err)
 		os.Exit(1)
