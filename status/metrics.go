@@ -19,6 +19,7 @@ type Metrics struct {
 	InternalErrors prometheus.Counter       // pilot_total_xds_internal_errors
 	ExpiredNonce   *prometheus.CounterVec   // pilot_xds_expired_nonce{type}
 	Unserved       *prometheus.CounterVec   // pilotd_xds_unserved_types{type}
+	Withheld       *prometheus.CounterVec   // pilotd_sds_withheld{reason}
 	Triggers       *prometheus.CounterVec   // pilot_push_triggers{type}
 	Inbound        *prometheus.CounterVec   // pilot_inbound_updates{type}
 	RegEvents      *prometheus.CounterVec   // pilot_k8s_reg_events{type,event}
@@ -61,6 +62,8 @@ func NewMetrics(build string) *Metrics {
 			"type"),
 		Unserved: f.counters("pilotd_xds_unserved_types", "Requests for types that are not served, by type.",
 			"type"),
+		Withheld: f.counters("pilotd_sds_withheld",
+			"Requests for secrets from clients that are sent none: they have not proven who they are, or no more.", "reason"),
 		Triggers:  f.counters("pilot_push_triggers", "Changes that led to a push, by kind.", "type"),
 		Inbound:   f.counters("pilot_inbound_updates", "Changes received from sources, by lane.", "type"),
 		RegEvents: f.counters("pilot_k8s_reg_events", "Events of registry objects, by kind.", "type", "event"),

@@ -55,6 +55,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 		Unanswered: func(t xdstype.Type) { unanswered[t].Inc() },
 		Expired:    func(t xdstype.Type) { expired[t].Inc() },
 		Unserved:   func(url string) { m.Unserved.WithLabelValues(known(url)).Inc() },
+		Withheld:   func(r shard.Withheld) { m.Withheld.WithLabelValues(r.String()).Inc() },
 		Refused: func(r shard.Refusal) {
 			rejects[r.Type].Inc()
 			if len(r.Offences) == 0 { // nothing is known yet of the reason
@@ -170,6 +171,11 @@ func (s *Server) gauges() {
 			nil),
 		counts: s.Reports.Counts,
 	})
+	m.Gauge("pilotd_sds_objects", "Secrets and ConfigMaps that are held for gateways.",
+		func() float64 { return float64(s.Secrets.Stats().Objects) })
+	m.Counter("pilot_sds_certificate_errors_total",
+		"How often something that a gateway asks for could not be used: see /debug/rejectionsz.",
+		func() float64 { return float64(s.Secrets.Stats().Rejected) })
 	s.memoryGauges()
 	for name, read := range map[string]func(shard.Stats) float64{
 		"pilotd_shard_members":               func(f shard.Stats) float64 { return float64(f.Members) },

@@ -18,6 +18,7 @@ import (
 
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -353,6 +354,9 @@ func TestSecretsThatAreNotSent(t *testing.T) {
 		r, err := s.Recv()
 		if err != nil || len(r.Resources) != 0 || !slices.Equal(r.RemovedResources, []string{"kubernetes://a"}) {
 			t.Errorf("in plain text: %v, %v", r, err)
+		}
+		if n := testutil.ToFloat64(h.streams.Metrics.Withheld.WithLabelValues("unproven")); n != 1 {
+			t.Errorf("%v clients are counted that have proven nothing, want 1", n)
 		}
 		cancel()
 		_ = conn.Close()
