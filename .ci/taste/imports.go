@@ -18,13 +18,14 @@ type room struct {
 // rooms returns the layout that docs/architecture.md draws. Imports point one way.
 func rooms() []room {
 	return []room{
-		{"cmd/pilot-agent", []string{"agent", "=cmd/build"}},
+		{"cmd/pilot-agent", []string{"agent", "=cmd/program"}},
 		{"agent", []string{"agent", "proto", "xdstype", "proxyconfig"}},
 		{"cmd", []string{"cmd", "ingest", "snapshot", "shard", "gen", "classes", "encodecache", "envoytext", "report",
 			"status", "proxy", "xdstype", "identity", "ca", "cluster", "inject", "secrets"}},
 		{"cmd/build", nil},
+		{"cmd/program", []string{"=cmd/build"}},
 		{"cmd/release", nil},
-		{"cmd/pilotctl", []string{"cmd/pilotctl", "=cmd/build", "ingest", "inject", "deploy"}},
+		{"cmd/pilotctl", []string{"cmd/pilotctl", "=cmd/build", "=cmd/program", "ingest", "inject", "deploy"}},
 		{"deploy", nil},
 		{"deploy/install", []string{"=deploy"}},
 		{"proxyconfig", nil},

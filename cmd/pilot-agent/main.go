@@ -10,33 +10,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
-	"github.com/pilotd/pilotd/cmd/build"
+	"github.com/pilotd/pilotd/cmd/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := rootCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "pilot-agent:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main(rootCommand()) }
 
 func rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "pilot-agent",
-		Short:         "What runs beside an application, or as a gateway, in pods of the mesh",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(proxyCommand(), captureCommand(), waitCommand(), requestCommand(), build.Command("pilot-agent"))
-	return root
+	return program.Root("pilot-agent", "What runs beside an application, or as a gateway, in pods of the mesh",
+		proxyCommand(), captureCommand(), waitCommand(), requestCommand(), program.Version("pilot-agent"))
 }

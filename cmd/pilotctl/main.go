@@ -10,34 +10,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
-	"github.com/pilotd/pilotd/cmd/build"
+	"github.com/pilotd/pilotd/cmd/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := rootCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "pilotctl:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main(rootCommand()) }
 
 func rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "pilotctl",
-		Short:         "Install pilotd, and do by hand what it does in a cluster",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(installCommands()...)
-	root.AddCommand(injectCommand(), build.Command("pilotctl"))
-	return root
+	commands := append(installCommands(), injectCommand(), program.Version("pilotctl"))
+	return program.Root("pilotctl", "Install pilotd, and do by hand what it does in a cluster", commands...)
 }

@@ -8,32 +8,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/spf13/cobra"
 	// An image need not have the roots of the web, from where keys of issuers are fetched.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
-	"github.com/pilotd/pilotd/cmd/build"
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/gen"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	root := &cobra.Command{
-		Use:           "pilotd",
-		Short:         "A control plane for Istio-style service meshes",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(discoveryCommand(), build.Command("pilotd", "encoder="+gen.Encoder))
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "pilotd:", err)
-		os.Exit(1)
-	}
+	program.Main(program.Root("pilotd", "A control plane for Istio-style service meshes", discoveryCommand(),
+		program.Version("pilotd", "encoder="+gen.Encoder)))
 }

@@ -1,0 +1,48 @@
+// Package program is what pilotd's programs have in common on their command line.
+package program
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pilotd/pilotd/cmd/build"
+)
+
+// Root returns the command that a program is. Errors of commands are left to Main.
+func Root(name, short string, commands ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{Use: name, Short: short, SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(commands...)
+	return root
+}
+
+// Main executes a Root with the arguments of the process, and ends the process with code 1 if that fails, after a line
+// that says why. The context of commands ends with SIGINT or SIGTERM.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", root.Name(), err)
+		os.Exit(1)
+	}
+}
+
+// Version returns the command "version" of a program: it prints one line with the program's name, its build, platform
+// and Go version, and after them what else there is to say of this build.
+func Version(name string, more ...string) *cobra.Command {
+	line := append([]string{name, build.Text(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()}, more...)
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Args:  cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(line, " "))
+		},
+	}
+}
