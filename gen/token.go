@@ -70,13 +70,11 @@ func tokenProvider(r value.TokenRule, routing bool) *jwtpb.JwtProvider {
 	return p
 }
 
-// spaceDelimited returns the usual claims that are lists with spaces between, and further ones.
+// spaceDelimited returns the usual claims that are lists with spaces between, and further ones, in order.
 func spaceDelimited(more []string) []string {
-	out := []string{"scope", "permission"}
-	for _, c := range more {
-		out = appendOnce(out, c)
-	}
-	return out
+	out := append([]string{"permission", "scope"}, more...)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // keysOf returns the keys by which tokens are checked. Envoy takes no empty set, so that where none is known there

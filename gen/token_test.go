@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math/big"
+	"slices"
 	"testing"
 
 	jwtpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
@@ -55,7 +56,7 @@ func TestTokensOfSeveralIssuers(t *testing.T) {
 	} else if !b.GetForward() || b.GetFromHeaders()[0].GetValuePrefix() != "Bearer " || b.GetFromCookies()[0] != "c" ||
 		b.GetFromParams()[0] != "p" || b.GetForwardPayloadHeader() != "h" ||
 		b.GetClaimToHeaders()[0].GetClaimName() != "sub" || b.GetClearRouteCache() ||
-		len(b.GetNormalizePayloadInMetadata().GetSpaceDelimitedClaims()) != 3 {
+		!slices.Equal(b.GetNormalizePayloadInMetadata().GetSpaceDelimitedClaims(), []string{"permission", "roles", "scope"}) {
 		t.Errorf("provider: %v", b)
 	}
 	any := m.GetRules()[0].GetRequires().GetRequiresAny().GetRequirements()
