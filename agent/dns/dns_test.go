@@ -75,6 +75,27 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// listen has a server listen at a port that is free for TCP and UDP, until the test ends.
+func listen(t *testing.T, s *Server) string {
+	t.Helper()
+	for tries := 10; ; tries-- { // somebody else may take the port first
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		stop, err := s.Listen(address)
+		if err == nil {
+			t.Cleanup(stop)
+			return address
+		}
+		if tries == 0 {
+			t.Fatal(err)
+		}
+	}
+}
+
 // elsewhere is a server that knows one name, with so many addresses.
 func elsewhere(t *testing.T, addresses int) string {
 	t.Helper()
@@ -84,18 +105,7 @@ func elsewhere(t *testing.T, addresses int) string {
 		info.Ips = append(info.Ips, fmt.Sprintf("10.%d.%d.1", i/250, i%250))
 	}
 	s.Take(&ndsv1.NameTable{Table: map[string]*ndsv1.NameTable_NameInfo{"elsewhere.example": info}})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	stop, err := s.Listen(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	return address
+	return listen(t, s)
 }
 
 // serve serves a pod's names; servers are those of its resolv.conf, all at one port.
@@ -104,18 +114,7 @@ func serve(t *testing.T, server string) (*Server, string) {
 	r := &Resolver{Log: slog.New(slog.DiscardHandler)}
 	r.current.Store(&settings{search: "shop.svc.cluster.local", servers: []string{"127.0.0.1:1", server}})
 	s := New(DomainOf("shop", "shop.svc.cluster.local"), r, slog.New(slog.DiscardHandler))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	stop, err := s.Listen(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	return s, address
+	return s, listen(t, s)
 }
 
 func ask(t *testing.T, network, address, name string, kind uint16) *mdns.Msg {
