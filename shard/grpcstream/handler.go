@@ -184,19 +184,17 @@ func (in *reading) pass() error {
 
 // end returns the end of a stream for the reason err; its result is the status.
 func (in *reading) end(err error) error {
-	s, cause := in.server, err
-	if in.stream != nil {
-		cause = in.stream.finish(err)
-		err = statusOf(cause).Err()
+	s := in.server
+	in.dismiss() // before the client is told: it may come again at once
+	if in.stream == nil {
+		s.stats.refuse(err)
+	} else {
+		err = statusOf(in.stream.finish(err)).Err()
 		if in.attached {
 			s.backend.Detach(in.stream.id) // nothing is sent any more
 		}
 		s.streams.Delete(in.stream.id)
 	}
-	if reason, ok := reasonOf(cause); ok {
-		s.stats.refused[reason].Add(1)
-	}
-	in.dismiss()
 	s.departs(in.conn)
 	s.open.Add(-1)
 	return err

@@ -195,6 +195,13 @@ type stats struct {
 	refused                              [NumReasons]atomic.Uint64
 }
 
+// refuse counts a stream that ends with err, if that is over a limit.
+func (c *stats) refuse(err error) {
+	if reason, ok := reasonOf(err); ok {
+		c.refused[reason].Add(1)
+	}
+}
+
 // Stats returns the counts so far.
 func (s *Server) Stats() Stats {
 	c := &s.stats

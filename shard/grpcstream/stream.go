@@ -152,6 +152,7 @@ func (s *stream) end(err error) {
 		return
 	}
 	s.ended, s.err, s.queue, s.held = true, err, nil, 0
+	s.server.stats.refuse(err) // before the client is told
 	if w, ok := grpc.ServerTransportStreamFromContext(s.grpc.Context()).(statusWriter); ok {
 		_ = w.WriteStatus(statusOf(err))
 	}
