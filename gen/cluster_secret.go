@@ -32,13 +32,22 @@ func fileSecret(name string) *tlspb.SdsSecretConfig {
 	}}
 }
 
-// revocationHeader is what a subscription of roots says besides, where their cluster names a list of revoked
-// certificates. The agent passes it over.
+// revocations has a check of certificates obey the lists of revoked ones in a file, if there is a path.
+func revocations(check *tlspb.CertificateValidationContext, roots *tlspb.SdsSecretConfig, crl string) {
+	if crl == "" {
+		return
+	}
+	check.Crl = &corepb.DataSource{Specifier: &corepb.DataSource_Filename{Filename: crl}}
+	apart(roots, crl)
+}
+
+// revocationHeader is what a subscription of roots says besides, where their cluster or server names a list of
+// revoked certificates. The agent passes it over.
 const revocationHeader = "x-pilotd-revocations"
 
-// apart makes of roots a subscription of its own for the clusters with one list of revoked certificates. Envoy takes an
-// update of a secret only if all who share the subscription can use it: with a list that is not there, no cluster whose
-// roots are the same would have TLS.
+// apart makes of roots a subscription of its own for those with one list of revoked certificates. Envoy takes an update
+// of a secret only if all who share the subscription can use it: with a list that is not there, nobody whose roots are
+// the same would have TLS.
 func apart(roots *tlspb.SdsSecretConfig, crl string) {
 	sum := sha256.Sum256([]byte(crl))
 	for _, s := range roots.GetSdsConfig().GetApiConfigSource().GetGrpcServices() {

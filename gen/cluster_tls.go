@@ -159,10 +159,7 @@ func (b *clusterBuilder) originContext(k ClusterKey, tls *value.ClientTLS) *tlsp
 			ValidationContext: &tlspb.CertificateValidationContext{}}
 	} else {
 		def := &tlspb.CertificateValidationContext{MatchSubjectAltNames: exactly(names)}
-		if tls.CRL != "" {
-			def.Crl = &corepb.DataSource{Specifier: &corepb.DataSource_Filename{Filename: tls.CRL}}
-			apart(root, tls.CRL)
-		}
+		revocations(def, root, tls.CRL)
 		common.ValidationContextType = validation(def, root)
 	}
 	if d := k.Mesh.TLS; d != nil {

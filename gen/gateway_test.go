@@ -95,3 +95,35 @@ func TestGatewayCredentials(t *testing.T) {
 		}
 	}
 }
+
+// TestGatewayRevocations: a file with lists of revoked certificates counts wherever clients' certificates are checked
+// by files, and its roots are asked for apart from those of servers without it.
+func TestGatewayRevocations(t *testing.T) {
+	mesh := istio.Mesh(&meshconfig.MeshConfig{}, "", "")
+	const files = "\nserverCertificate: a\nprivateKey: b\ncaCertificates: ca"
+	for _, c := range []struct{ tls, want string }{
+		{"mode: MUTUAL" + files, ""},
+		{"mode: MUTUAL\ncaCrl: /revoked.pem" + files, "/revoked.pem"},
+		{"mode: OPTIONAL_MUTUAL\ncaCrl: /revoked.pem" + files, "/revoked.pem"},
+		{"mode: ISTIO_MUTUAL\ncaCrl: /revoked.pem", "/revoked.pem"},
+		{"mode: ISTIO_MUTUAL", ""},
+	} {
+		in := &networking.ServerTLSSettings{}
+		fromYAML(t, c.tls, in)
+		gateway := istio.Gateway(&networking.Gateway{Servers: []*networking.Server{{Tls: in}}})
+		chain := gen.GatewayChain(gen.GatewayChainKey{Servers: mesh.Servers, TLS: gateway.Servers[0].TLS,
+			TCP: gen.TCPProxyKey{StatPrefix: "x", Upstreams: "x"}})
+		tls := &tlspb.DownstreamTlsContext{}
+		if err := chain.GetTransportSocket().GetTypedConfig().UnmarshalTo(tls); err != nil {
+			t.Fatal(err)
+		}
+		check := tls.GetCommonTlsContext().GetCombinedValidationContext()
+		if got := check.GetDefaultValidationContext().GetCrl().GetFilename(); got != c.want {
+			t.Errorf("%s: the list is %q, want %q", c.tls, got, c.want)
+		}
+		roots := check.GetValidationContextSdsSecretConfig().GetSdsConfig().GetApiConfigSource().GetGrpcServices()
+		if len(roots) != 1 || (len(roots[0].GetInitialMetadata()) == 1) != (c.want != "") {
+			t.Errorf("%s: the roots are asked for by %v", c.tls, roots)
+		}
+	}
+}

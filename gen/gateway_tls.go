@@ -25,6 +25,7 @@ func serverTLS(in *value.ServerTLS, mesh *value.ServerSettings, bytes bool) *tls
 		check := &tlspb.CertificateValidationContext{VerifyCertificateSpki: in.KeyHashes, VerifyCertificateHash: in.Hashes}
 		//lint:ignore SA1019 the typed names mean the same, and proxies of all versions know this
 		check.MatchSubjectAltNames = exactly(in.Names)
+		revocations(check, root, in.CRL)
 		common.ValidationContextType = validation(check, root)
 	} else if in.Mode == value.SimpleTLS && len(in.Credentials) > 0 && len(in.Names) > 0 {
 		//lint:ignore SA1019 as above

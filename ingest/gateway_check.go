@@ -85,8 +85,9 @@ func (c *check) serverTLS(at string, s *networking.Server) {
 		}
 	}
 	c.that(sources <= 1, at, "expected only one of serverCertificate with privateKey, credentialName, credentialNames and tlsCertificates")
-	c.that(t.CaCrl == "" || t.CredentialName == "" && t.Mode != networking.ServerTLSSettings_SIMPLE, at+".caCrl",
-		"expected none beside credentialName or for mode SIMPLE")
+	c.that(t.CaCrl == "" || t.CredentialName == "" && len(t.CredentialNames) == 0 && t.CaCertCredentialName == "" &&
+		t.Mode != networking.ServerTLSSettings_SIMPLE, at+".caCrl",
+		"expected none for mode SIMPLE, nor beside a credential, whose Secret is to have the list (ca.crl or crl)")
 	switch t.Mode {
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		c.that(certificates, at, "expected serverCertificate and privateKey, or credentialName, for mode %s", t.Mode)

@@ -64,6 +64,11 @@ func TestIstiosVerdicts(t *testing.T) {
 			"spec.servers[0].tls"},
 		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, serverCertificate: /a, privateKey: /b, caCrl: /c}`,
 			"spec.servers[0].tls.caCrl"},
+		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: MUTUAL, credentialNames: [a], caCrl: /c}`,
+			"spec.servers[0].tls.caCrl"},
+		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: MUTUAL, serverCertificate: /a, privateKey: /b, ` +
+			`caCertCredentialName: d, caCrl: /c}`, "spec.servers[0].tls.caCrl"},
+		{`port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: ISTIO_MUTUAL, caCrl: /c}`, ""},
 	})
 	judged(t, "Sidecar", "spec: {…}", [][2]string{
 		{`egress: [{hosts: ["./*"]}, {hosts: ["*/*"]}]`, "spec.egress[0].port"},

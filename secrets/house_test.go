@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
@@ -86,12 +85,6 @@ func (a *authority) crl(t testing.TB) []byte {
 func rsaKey(t testing.TB, bits int) crypto.Signer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, bits)
-	return must(t, key, err)
-}
-
-func edKey(t testing.TB) crypto.Signer {
-	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return must(t, key, err)
 }
 

@@ -1,10 +1,11 @@
 package secrets
 
 import (
-	"crypto/ecdsa"
-	"crypto/rsa"
-	"crypto/tls"
+	"bytes"
+	"crypto"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type certificate struct {
 type roots struct {
 	certs, revoked []byte
 	until          time.Time // when the last of them expires
+	listsUntil     time.Time // when the first list of what is revoked expires; zero for never
 }
 
 // String says nothing: keys are not to be seen.
@@ -56,13 +58,18 @@ func (*Material) String() string { return "(secret)" }
 func (m *Material) GoString() string { return m.String() }
 
 // layout is the keys under which an object has things.
-type layout struct{ chain, key, roots, revoked, staple string }
+type layout struct {
+	chain, key, roots, revoked, staple string
+	// revokedToo has the list of revoked certificates where revoked has none: the other layout's key. Who mixes them up
+	// must not have certificates accepted that are revoked.
+	revokedToo string
+}
 
 // layouts are those that objects may have. The first that has what is looked for counts.
 func layouts() []layout {
 	return []layout{
-		{"cert", "key", "cacert", "crl", ""},
-		{"tls.crt", "tls.key", "ca.crt", "ca.crl", "tls.ocsp-staple"},
+		{"cert", "key", "cacert", "crl", "tls.ocsp-staple", "ca.crl"},
+		{"tls.crt", "tls.key", "ca.crt", "ca.crl", "tls.ocsp-staple", "crl"},
 	}
 }
 
@@ -105,43 +112,63 @@ func readCertificate(d Data) (certificate, error) {
 
 // check holds the parts against each other, and against what Envoy takes.
 func (c *certificate) check(l layout) error {
-	if err := noKeys(c.chain); err != nil {
+	leaf, err := readChain(c.chain)
+	if err != nil {
 		return fmt.Errorf("%s: %w", l.chain, err)
 	}
-	pair, err := tls.X509KeyPair(c.chain, c.key)
+	key, err := readKey(c.key)
 	if err != nil {
-		return fmt.Errorf("%s and %s: %w", l.chain, l.key, safe(err))
+		return fmt.Errorf("%s: %w", l.key, err)
 	}
-	switch key := pair.Leaf.PublicKey.(type) {
-	case *rsa.PublicKey:
-		if key.N.BitLen() < 2048 {
-			return fmt.Errorf("%s: an RSA key of %d bits: want at least 2048", l.key, key.N.BitLen())
-		}
-	case *ecdsa.PublicKey:
-		if key.Curve.Params().BitSize < 256 {
-			return fmt.Errorf("%s: an ECDSA key on %s: want P-256, P-384 or P-521", l.key, key.Curve.Params().Name)
-		}
-	default:
-		return fmt.Errorf("%s: want an RSA or ECDSA key: Envoy takes no others", l.key)
+	if of, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !of.Equal(key.Public()) {
+		return fmt.Errorf("%s and %s: the private key is not that of the first certificate", l.chain, l.key)
 	}
-	c.until = pair.Leaf.NotAfter
+	c.until = leaf.NotAfter
+	if len(c.staple) == 0 && mustStaple(leaf) {
+		return fmt.Errorf("%s: the certificate says that an OCSP response comes with it: want tls.ocsp-staple", l.chain)
+	}
 	if len(c.staple) > 0 {
 		r, err := ocsp.ParseResponse(c.staple, nil)
-		if err != nil || r.SerialNumber.Cmp(pair.Leaf.SerialNumber) != 0 {
+		if err != nil || r.SerialNumber.Cmp(leaf.SerialNumber) != 0 {
 			return fmt.Errorf("%s: want an OCSP response, in DER, about the certificate", l.staple)
 		}
 	}
 	return nil
 }
 
-// noKeys refuses a text that has private keys where certificates are expected.
-func noKeys(text []byte) error {
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
-			return errors.New("a private key stands among the certificates")
+// readChain returns the first certificate of a chain whose certificates can all be read.
+func readChain(text []byte) (leaf *x509.Certificate, err error) {
+	n := 0
+	for b, err := range blocks(text) {
+		if err == nil {
+			err = plain(b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !isCertificate(b) {
+			continue
+		}
+		n++
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", n, safe(err))
+		}
+		if leaf == nil {
+			leaf = c
 		}
 	}
-	return nil
+	if leaf == nil {
+		return nil, errors.New("want certificates in PEM")
+	}
+	return leaf, nil
+}
+
+// mustStaple reports whether a certificate is good only together with an OCSP response (RFC 7633).
+func mustStaple(c *x509.Certificate) bool {
+	return slices.ContainsFunc(c.Extensions, func(e pkix.Extension) bool {
+		return e.Id.Equal(asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}) && bytes.Equal(e.Value, []byte{0x30, 3, 2, 1, 5})
+	})
 }
 
 // readRoots returns the roots of the first layout that has some.
@@ -151,6 +178,9 @@ func readRoots(d Data) (roots, error) {
 			continue
 		}
 		r := roots{certs: d[l.roots], revoked: d[l.revoked]}
+		if other := l.revokedToo; len(r.revoked) == 0 && len(d[other]) > 0 {
+			r.revoked, l.revoked = d[other], other
+		}
 		if err := r.check(l); err != nil {
 			return roots{}, err
 		}
@@ -160,39 +190,80 @@ func readRoots(d Data) (roots, error) {
 }
 
 func (r *roots) check(l layout) error {
-	if err := noKeys(r.certs); err != nil {
-		return fmt.Errorf("%s: %w", l.roots, err)
-	}
 	n := 0
-	for block, rest := pem.Decode(r.certs); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
+	for b, err := range blocks(r.certs) {
+		if err == nil {
+			err = plain(b)
 		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return fmt.Errorf("%s: certificate %d: %w", l.roots, n+1, safe(err))
-		}
-		if n++; c.NotAfter.After(r.until) {
-			r.until = c.NotAfter
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", l.roots, err)
+		case b.Type == listType: // Envoy takes them from here too
+			if err := r.list(b); err != nil {
+				return fmt.Errorf("%s: %w", l.roots, err)
+			}
+		case isCertificate(b):
+			c, err := x509.ParseCertificate(b.Bytes)
+			if n++; err != nil {
+				return fmt.Errorf("%s: certificate %d: %w", l.roots, n, safe(err))
+			}
+			if c.NotAfter.After(r.until) {
+				r.until = c.NotAfter
+			}
 		}
 	}
 	if n == 0 {
 		return fmt.Errorf("%s: want certificates in PEM", l.roots)
 	}
-	if len(r.revoked) == 0 {
-		return nil
-	}
-	n = 0
-	for block, rest := pem.Decode(r.revoked); block != nil; block, rest = pem.Decode(rest) {
-		if n++; block.Type != "X509 CRL" {
-			return fmt.Errorf("%s: want lists of revoked certificates alone, in PEM", l.revoked)
+	return r.lists(l)
+}
+
+// listType is what blocks with lists of revoked certificates are called.
+const listType = "X509 CRL"
+
+// lists checks the lists of revoked certificates.
+func (r *roots) lists(l layout) error {
+	n := 0
+	for b, err := range blocks(r.revoked) {
+		n++
+		switch {
+		case err != nil:
+		case b.Type != listType:
+			err = errors.New("want lists of revoked certificates alone, in PEM")
+		default:
+			if err = r.list(b); err != nil {
+				err = fmt.Errorf("list %d: %w", n, err)
+			}
 		}
-		if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
-			return fmt.Errorf("%s: list %d: %w", l.revoked, n, safe(err))
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.revoked, err)
 		}
 	}
-	if n == 0 {
+	if n == 0 && len(r.revoked) > 0 {
 		return fmt.Errorf("%s: want a list of revoked certificates, in PEM", l.revoked)
+	}
+	return nil
+}
+
+// list checks one list, and notes when it expires.
+func (r *roots) list(b *pem.Block) error {
+	if len(b.Headers) > 0 {
+		return errHeaders
+	}
+	until := time.Time{}
+	if list, err := x509.ParseRevocationList(b.Bytes); err == nil {
+		until = list.NextUpdate
+	} else {
+		//lint:ignore SA1019 a list of the first version, which nothing else reads
+		first := pkix.CertificateList{}
+		if _, old := asn1.Unmarshal(b.Bytes, &first); old != nil || first.TBSCertList.Version != 0 ||
+			len(first.TBSCertList.Extensions) > 0 {
+			return safe(err)
+		}
+		until = first.TBSCertList.NextUpdate
+	}
+	if !until.IsZero() && (r.listsUntil.IsZero() || until.Before(r.listsUntil)) {
+		r.listsUntil = until
 	}
 	return nil
 }

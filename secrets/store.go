@@ -85,9 +85,15 @@ type item struct {
 	users     map[*View]struct{}
 
 	known bool
+	made
+	err error // why there is no entry
+}
+
+// made is what is made of an object for a name.
+type made struct {
 	entry *encodecache.Entry // nil if there is none
 	until time.Time          // when what it has expires
-	err   error              // why there is none
+	lists time.Time          // when its lists of revoked certificates do; zero for never
 }
 
 type itemKey struct{ namespace, resource string }
@@ -138,18 +144,18 @@ func (o *object) state() (f Found, known bool) {
 
 // renew makes an item anew, and tells its users if it is another one. The caller holds mu.
 func (s *Store) renew(it *item) {
-	entry, until, err, known := it.make()
+	next, err, known := it.make()
 	if !known {
 		return // what was known holds on
 	}
-	if it.known && err == nil && it.entry != nil && it.entry.Sum() == entry.Sum() {
-		entry = it.entry
+	if it.known && err == nil && it.entry != nil && it.entry.Sum() == next.entry.Sum() {
+		next.entry = it.entry
 	}
-	same := it.known && entry == it.entry
+	same := it.known && next.entry == it.entry
 	if it.err == nil && err != nil {
 		s.rejects++
 	}
-	it.known, it.entry, it.until, it.err = true, entry, until, err
+	it.known, it.made, it.err = true, next, err
 	s.complain(it)
 	if same {
 		return
@@ -160,29 +166,26 @@ func (s *Store) renew(it *item) {
 }
 
 // make looks for the item in its objects.
-func (it *item) make() (e *encodecache.Entry, until time.Time, err error, known bool) {
+func (it *item) make() (out made, err error, known bool) {
 	if len(it.objects) == 0 {
-		return nil, until, errTooMany, true
+		return out, errTooMany, true
 	}
 	for _, o := range it.objects {
 		f, told := o.state()
 		switch {
 		case !told:
-			return nil, until, nil, false
+			return out, nil, false
 		case f.Err != nil:
-			return nil, until, fmt.Errorf("%s: %w", o.name, f.Err), true
+			return out, fmt.Errorf("%s: %w", o.name, f.Err), true
 		case f.Material == nil:
 			continue
 		}
-		if e, err = it.asked.entry(f.Material); err != nil {
-			return nil, until, fmt.Errorf("%s: %w", o.name, err), true
+		if out, err = it.asked.entry(f.Material); err != nil {
+			return made{}, fmt.Errorf("%s: %w", o.name, err), true
 		}
-		if until = f.Material.certificate.until; it.asked.Part == Roots {
-			until = f.Material.roots.until
-		}
-		return e, until, nil, true
+		return out, nil, true
 	}
-	return nil, until, fmt.Errorf("%s is not there", it.objects[len(it.objects)-1].name), true
+	return out, fmt.Errorf("%s is not there", it.objects[len(it.objects)-1].name), true
 }
 
 // complain tells what is wrong with an item, or that nothing is. The caller holds mu.
@@ -194,6 +197,9 @@ func (s *Store) complain(it *item) {
 	case it.entry != nil && now.After(it.until):
 		reason = fmt.Sprintf("%s: what it has expired on %s; it is sent all the same",
 			it.objects[len(it.objects)-1].name, it.until.UTC().Format(time.RFC3339))
+	case it.entry != nil && !it.lists.IsZero() && now.After(it.lists):
+		reason = fmt.Sprintf("%s: its list of revoked certificates expired on %s, so that no certificate is accepted",
+			it.objects[len(it.objects)-1].name, it.lists.UTC().Format(time.RFC3339))
 	}
 	s.options.Trouble(it.namespace, it.asked.Resource, reason)
 }

@@ -75,7 +75,7 @@ func TestChangesAreTold(t *testing.T) {
 			t.Errorf("told %d and %d times", v.changes, other.changes)
 		}
 		h.put("a", Data{"tls.crt": []byte("x"), "tls.key": []byte("y")})
-		const want = "Secret shop/a: tls.crt and tls.key"
+		const want = "Secret shop/a: tls.crt: want certificates"
 		if expect(t, "gets", v.has()); !strings.Contains(h.reason("shop", "kubernetes://a"), want) {
 			t.Error(h.trouble)
 		}
@@ -105,6 +105,26 @@ func TestExpiredIsReported(t *testing.T) {
 			t.Error(got)
 		}
 		expect(t, "gets", v.has(), "kubernetes://a")
+		v.Close()
+	})
+}
+
+// A list of revoked certificates that expires, so that Envoy accepts no certificate any more, is reported then.
+func TestExpiredListIsReported(t *testing.T) {
+	inHouse(t, nil, func(t *testing.T, h *house) {
+		a := newAuthority(t)
+		h.put("a", Data{"cacert": a.pem, "ca.crl": a.crl(t)})
+		v := h.open(who("gateway"), "kubernetes://a-cacert")
+		if got := h.reason("shop", "kubernetes://a-cacert"); got != "" {
+			t.Error(got)
+		}
+		time.Sleep(time.Hour + reviewEvery)
+		synctest.Wait()
+		const want = "Secret shop/a: its list of revoked certificates expired on 2000-01-01T01:00:00Z"
+		if got := h.reason("shop", "kubernetes://a-cacert"); !strings.Contains(got, want) {
+			t.Error(got)
+		}
+		expect(t, "gets", v.has(), "kubernetes://a-cacert")
 		v.Close()
 	})
 }

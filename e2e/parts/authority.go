@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ocsp"
+
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
@@ -39,7 +41,8 @@ func NewAuthority(t testing.TB) *Authority {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"cluster.local"}},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		SubjectKeyId: []byte{1},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -89,13 +92,60 @@ func (a *Authority) Host(t testing.TB, until time.Time, names ...string) (chain,
 func (a *Authority) RSAHost(t testing.TB, names ...string) (chain, key []byte) {
 	t.Helper()
 	own, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err == nil {
-		chain, key, err = a.issueFor(&x509.Certificate{DNSNames: names}, own)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return a.Issue(t, &x509.Certificate{DNSNames: names}, own)
+}
+
+// Issue makes a certificate like template of a key; both as PEM.
+func (a *Authority) Issue(t testing.TB, template *x509.Certificate, own crypto.Signer) (chain, key []byte) {
+	t.Helper()
+	chain, key, err := a.issueFor(template, own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return chain, key
+}
+
+// Revoke returns a list of revoked certificates in PEM, which is good until then: those of the chains.
+func (a *Authority) Revoke(t testing.TB, until time.Time, chains ...[]byte) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until}
+	for _, chain := range chains {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{
+			SerialNumber: Leaf(t, chain).SerialNumber, RevocationTime: time.Now().Add(-time.Minute)})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pemBlock("X509 CRL", der)
+}
+
+// Staple returns what the authority says of a certificate until then, as OCSP has it.
+func (a *Authority) Staple(t testing.TB, chain []byte, status int, until time.Time) []byte {
+	t.Helper()
+	r, err := ocsp.CreateResponse(a.cert, a.cert, ocsp.Response{Status: status, SerialNumber: Leaf(t, chain).SerialNumber,
+		ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until, RevokedAt: time.Now().Add(-time.Hour)}, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Leaf returns the first certificate of a chain.
+func Leaf(t testing.TB, chain []byte) *x509.Certificate {
+	t.Helper()
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		t.Fatal("the chain has no certificate")
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // issue makes a key and a certificate like template, both as PEM.

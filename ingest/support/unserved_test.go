@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -33,9 +34,10 @@ func TestUnservedFindsWhatIsSet(t *testing.T) {
 		{table.Unserved(&networking.DestinationRule{Subsets: []*networking.Subset{{TrafficPolicy: &networking.TrafficPolicy{
 			Tunnel: &networking.TrafficPolicy_TunnelSettings{TargetHost: "x"}}}}}, "spec"),
 			"spec.subsets[0].trafficPolicy.tunnel false"},
-		{table.Unserved(&networking.Gateway{Servers: []*networking.Server{{Tls: &networking.ServerTLSSettings{CaCrl: "x"}}}},
-			"spec"),
-			"spec.servers[0].tls.caCrl true"},
+		{table.Unserved(&networking.Gateway{Servers: []*networking.Server{{Tls: &networking.ServerTLSSettings{
+			InsecureSkipVerify: wrapperspb.Bool(true)}}}}, "spec"), "spec.servers[0].tls.insecureSkipVerify false"},
+		{table.Unserved(&networking.Sidecar{Ingress: []*networking.IstioIngressListener{{
+			Tls: &networking.ServerTLSSettings{}}}}, "spec"), "spec.ingress[0].tls true"},
 		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DYNAMIC_DNS}, "spec"),
 			"spec.resolution false"},
 		{table.Unserved(&networking.ServiceEntry{Resolution: networking.ServiceEntry_DNS}, "spec"), ""},
@@ -54,7 +56,8 @@ func TestUnservedFindsWhatIsSet(t *testing.T) {
 func TestUnservedIsBounded(t *testing.T) {
 	g := &networking.Gateway{}
 	for range 10 * maxFindings {
-		g.Servers = append(g.Servers, &networking.Server{Tls: &networking.ServerTLSSettings{CaCrl: "x"}})
+		g.Servers = append(g.Servers, &networking.Server{Tls: &networking.ServerTLSSettings{
+			InsecureSkipVerify: wrapperspb.Bool(true)}})
 	}
 	if n := len(New().Unserved(g, "spec")); n != maxFindings {
 		t.Errorf("%d findings, want %d", n, maxFindings)

@@ -73,6 +73,8 @@ type ServerTLS struct {
 	// RootCredential names the secret with the roots that clients' certificates are checked by, and Root is the file with
 	// them. Without either they are those of the first of the Credentials.
 	RootCredential, Root string
+	// CRL is the file with lists of revoked certificates; empty: those of the roots' secret.
+	CRL string
 
 	// Names are those that a client's certificate may have; nil: any. Hashes and KeyHashes are of the certificates and of
 	// the public keys that clients may have.
