@@ -13,6 +13,9 @@ const (
 	tlsCertName, tlsKeyName, tlsRootsName   = "tls.crt", "tls.key", "ca.crt"
 )
 
+// RevocationsName is where Istio's users put a list of certificates that the authority has revoked. It is not served.
+const RevocationsName = "ca-crl.pem"
+
 // Names returns the names of all parts that FromData reads.
 func Names() []string {
 	return []string{certName, keyName, chainName, rootsName, tlsCertName, tlsKeyName, tlsRootsName}

@@ -38,11 +38,17 @@ type ServiceOptions struct {
 	Signers int
 	// Rate bounds how often each identity asks; nil is no limit.
 	Rate *quota.Rate
+	// ActFor says whether a caller may ask in the name of somebody else; the error is not shown to it, and one that wraps
+	// ErrLater is not for good. It must not block. Nil lets nobody do so.
+	ActFor func(caller identity.Peer, who identity.Identity) error
 	// Receive reads a call's request; nil means grpc's own way.
 	Receive func(grpc.ServerStream, *securityv1.IstioCertificateRequest) error
 	// Now is the clock.
 	Now func() time.Time
 }
+
+// ErrLater reports that it is not known yet who may ask in whose name.
+var ErrLater = errors.New("who runs where is not known yet")
 
 // Outcome is how a call ended. Its name is a label of a metric.
 type Outcome uint8
@@ -162,11 +168,40 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 	if err != nil {
 		return nil, err
 	}
+	who, err := s.named(peer, r)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.turns.Wait(ctx, caller); err != nil {
 		return nil, &failure{Late, codes.Unavailable, "too many certificates are being signed"}
 	}
 	defer s.turns.Done()
-	return s.sign(peer.Identity, r, life)
+	return s.sign(who, r, life)
+}
+
+// named returns whose name the certificate is to have: the caller's, or that of whom it may act for.
+func (s *Service) named(peer identity.Peer, r *securityv1.IstioCertificateRequest) (identity.Identity, error) {
+	text := r.GetMetadata().GetFields()["ImpersonatedIdentity"].GetStringValue()
+	if text == "" {
+		return peer.Identity, nil
+	}
+	if s.options.ActFor == nil {
+		return identity.Identity{}, &failure{Denied, codes.PermissionDenied,
+			"ImpersonatedIdentity: nobody may ask in the name of others here"}
+	}
+	who, err := identity.Parse(text)
+	if err != nil || who.TrustDomain != peer.Identity.TrustDomain {
+		return identity.Identity{}, &failure{Malformed, codes.InvalidArgument,
+			"ImpersonatedIdentity: want spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT of the caller's trust domain"}
+	}
+	switch err := s.options.ActFor(peer, who); {
+	case errors.Is(err, ErrLater):
+		return identity.Identity{}, &failure{NotReady, codes.Unavailable, "ImpersonatedIdentity: " + ErrLater.Error()}
+	case err != nil:
+		return identity.Identity{}, &failure{Denied, codes.PermissionDenied,
+			"ImpersonatedIdentity: the caller may not ask in this name"}
+	}
+	return who, nil
 }
 
 // receive reads the request. Its goroutine ends with the call at the latest: grpc ends a stream's reads when its
@@ -198,9 +233,6 @@ func (s *Service) receive(ctx context.Context, ss grpc.ServerStream) (*securityv
 // check refuses what is not served, and says for how long the certificate is to be good.
 func (s *Service) check(r *securityv1.IstioCertificateRequest) (time.Duration, error) {
 	fields := r.GetMetadata().GetFields()
-	if fields["ImpersonatedIdentity"].GetStringValue() != "" {
-		return 0, &failure{Denied, codes.PermissionDenied, "certificates in the name of other identities are not served"}
-	}
 	if fields["CertSigner"].GetStringValue() != "" {
 		return 0, &failure{Malformed, codes.InvalidArgument, "CertSigner: certificates of other signers are not served"}
 	}

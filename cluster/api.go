@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/pilotd/pilotd/identity"
 	"github.com/pilotd/pilotd/identity/authn"
 )
 
@@ -69,5 +71,13 @@ func (a *API) Review(ctx context.Context, token string, audiences []string) (aut
 	}
 	// A server that knows nothing of audiences names none of them, and has vouched for the token for itself only.
 	meant := slices.ContainsFunc(r.Status.Audiences, func(a string) bool { return slices.Contains(audiences, a) })
-	return authn.Review{Good: r.Status.Authenticated && meant, User: r.Status.User.Username}, nil
+	said := func(key string) string { return strings.Join(r.Status.User.Extra[key], " ") }
+	return authn.Review{Good: r.Status.Authenticated && meant, User: r.Status.User.Username,
+		Pod: identity.Pod{Name: said(podNameKey), UID: said(podUIDKey)}}, nil
 }
+
+// What a server says of a token besides whose it is.
+const (
+	podNameKey = "authentication.kubernetes.io/pod-name"
+	podUIDKey  = "authentication.kubernetes.io/pod-uid"
+)

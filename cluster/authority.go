@@ -46,6 +46,7 @@ type Authority struct {
 	wake         chan struct{}
 	inForce      chan struct{} // closed when the Keeper has got the first authority
 	plugged, own *watched
+	passedOver   sync.Once // what is not served has been said
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -125,6 +126,12 @@ func (a *Authority) take(ctx context.Context) error {
 		}
 		if !ok {
 			continue
+		}
+		if len(s.Data[ca.RevocationsName]) > 0 {
+			a.passedOver.Do(func() {
+				a.o.Log.Warn("a list of revoked certificates is not served: workloads do not get it", "secret", w.key,
+					"key", ca.RevocationsName)
+			})
 		}
 		if err := a.o.Keeper.Take(m); err != nil {
 			return fmt.Errorf("the Secret %s: %w", w.key, err)

@@ -65,6 +65,7 @@ func TestCluster(t *testing.T) {
 	t.Run("credentials", func(t *testing.T) { testCredentials(t, a) })
 	t.Run("rights", func(t *testing.T) { testSecretRights(t, a, cfg) })
 	t.Run("webhooks", func(t *testing.T) { testWebhooks(t, a) })
+	t.Run("agents of nodes", func(t *testing.T) { testNodeAgents(t, a) })
 	t.Run("leader", func(t *testing.T) { testLeader(t, a) })
 }
 

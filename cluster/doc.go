@@ -4,6 +4,7 @@
 //	tokens of callers ────────► TokenReview                        API.Review
 //	credentials of gateways ──► Secrets, ConfigMaps by name        Credentials.Run
 //	who may list Secrets? ────► SubjectAccessReview                API.MayListSecrets
+//	agents of nodes ──────────► Pods, by node and account           NodeAgents.Run
 //	istio-ca-secret, cacerts ─► the authority in force, everywhere  Authority.Run
 //	                            made and renewed                    Authority.Run, Authority.Renew (the leader)
 //	istio-ca-root-cert ◄─────── in every namespace                  API.PublishRoots (the leader)

@@ -59,7 +59,12 @@ type Peer struct {
 	Identity Identity
 	// Until is when the proof ends: the certificate's or the token's expiry.
 	Until time.Time
+	// Pod is the pod that its token is bound to; the zero value where that is not known.
+	Pod Pod
 }
+
+// Pod is a pod of the namespace of an Identity. The UID tells it from others that have had its name.
+type Pod struct{ Name, UID string }
 
 // Proven reports whether the client has proven who it is.
 func (p Peer) Proven() bool { return p.Identity != Identity{} }

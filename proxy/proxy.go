@@ -78,6 +78,7 @@ func Accept(n *corev3.Node, peer Peer) (*Proxy, error) {
 // proven one.
 func (p *Proxy) prove(peer Peer) error {
 	p.Proven = peer.Peer
+	p.Proven.Pod = identity.Pod{} // nothing of a proxy depends on it
 	if !peer.Proven() || peer.Unchecked {
 		return nil
 	}

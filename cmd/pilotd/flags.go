@@ -177,6 +177,12 @@ func ignored() map[string]string {
 		"PILOT_JWT_ENABLE_REMOTE_JWKS":       "proxies do not fetch keys of tokens' issuers; pilotd does",
 		"JWKS_RESOLVER_INSECURE_SKIP_VERIFY": "servers of keys must be trusted; more roots are read from " + moreRoots,
 		"PILOT_PUSH_THROTTLE":                "pushes to proxies wait for none of each other",
+		"TRUSTED_GATEWAY_CIDR":               "nobody vouches for others here: x-forwarded-client-cert is not read, and callers show a certificate or a token of their own",
+		"XDS_AUTH":                           "whoever comes to --secureGRPCAddr must prove who he is; --grpcAddr asks nobody",
+		"XDS_AUTH_PLAINTEXT":                 "nobody proves who he is at --grpcAddr",
+		"CERT_SIGNER_DOMAIN":                 "signers of Kubernetes are not served",
+		"K8S_SIGNER":                         "signers of Kubernetes are not served",
+		"CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE": "a self-signed root is renewed when a fifth of its life is left",
 	}
 }
 

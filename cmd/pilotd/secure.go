@@ -32,11 +32,13 @@ type secureOptions struct {
 	tlsMinVersion                       string
 	tlsCipherSuites                     []string
 	certLife, maxCertLife, rootLife     time.Duration
+	rootCheck                           time.Duration // how often it is looked whether a root is to be renewed
 	rootBits                            int
 	maxOwnCSRs                          int // of one identity, in a second
 	customHosts                         string
 	audiences                           []string
 	jwtRule                             string
+	nodeAgents                          []cluster.Account
 	unchecked                           bool
 }
 
@@ -63,9 +65,10 @@ func (o *secureOptions) register(f *pflag.FlagSet) {
 
 // environment reads the variables of istiod that say the same as flags, or have none.
 func (o *secureOptions) environment() error {
-	o.rootLife, o.rootBits = 10*365*24*time.Hour, 2048
+	o.rootLife, o.rootCheck, o.rootBits = 10*365*24*time.Hour, time.Hour, 2048
 	for name, to := range map[string]*time.Duration{"DEFAULT_WORKLOAD_CERT_TTL": &o.certLife,
-		"MAX_WORKLOAD_CERT_TTL": &o.maxCertLife, "CITADEL_SELF_SIGNED_CA_CERT_TTL": &o.rootLife} {
+		"MAX_WORKLOAD_CERT_TTL": &o.maxCertLife, "CITADEL_SELF_SIGNED_CA_CERT_TTL": &o.rootLife,
+		"CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL": &o.rootCheck} {
 		if v := os.Getenv(name); v != "" {
 			d, err := time.ParseDuration(v)
 			if err != nil || d <= 0 {
@@ -97,6 +100,25 @@ func (o *secureOptions) environment() error {
 	o.unchecked = !yes["PILOT_ENABLE_XDS_IDENTITY_CHECK"]
 	o.audiences = strings.Split(fromEnv("TOKEN_AUDIENCES", "istio-ca"), ",")
 	o.customHosts, o.jwtRule = os.Getenv("ISTIOD_CUSTOM_HOST"), os.Getenv("JWT_RULE")
+	if v := os.Getenv("EXTERNAL_CA"); v != "" && o.ca == "own" {
+		return fmt.Errorf("environment variable EXTERNAL_CA=%q: signers of Kubernetes are not served; "+
+			"--ca=external leaves certificates to somebody else", v)
+	}
+	return o.readNodeAgents(os.Getenv("CA_TRUSTED_NODE_ACCOUNTS"))
+}
+
+// readNodeAgents reads NAMESPACE/NAME,NAMESPACE/NAME.
+func (o *secureOptions) readNodeAgents(text string) error {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		namespace, name, _ := strings.Cut(one, "/")
+		if namespace == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("environment variable CA_TRUSTED_NODE_ACCOUNTS=%q: want NAMESPACE/NAME,NAMESPACE/NAME", text)
+		}
+		o.nodeAgents = append(o.nodeAgents, cluster.Account{Namespace: namespace, Name: name})
+	}
 	return nil
 }
 
@@ -196,8 +218,9 @@ func newSecure(o *options, server *discovery.Server, api *cluster.API, log *slog
 		TrustDomains: server.TrustDomains, Namespace: o.namespace, ClusterID: o.clusterID, Holder: holder(),
 		Revision: o.revision, External: o.ca == "external", CADir: o.caDir, CertFile: o.tlsCertFile, KeyFile: o.tlsKeyFile,
 		RootFile: o.caCertFile, Hosts: o.hosts(), Life: o.certLife, MaxLife: o.maxCertLife, RootLife: o.rootLife,
-		RootBits: o.rootBits, Signers: half(), Computing: half(), Connections: o.maxConnections, Asked: o.maxOwnCSRs,
-		Audiences: o.audiences, Unchecked: o.unchecked,
+		RootBits: o.rootBits, RenewEvery: o.rootCheck, Signers: half(), Computing: half(), Connections: o.maxConnections,
+		Asked:     o.maxOwnCSRs,
+		Audiences: o.audiences, Unchecked: o.unchecked, NodeAgents: o.nodeAgents,
 		Now: time.Now, Every: secure.Ticker, Log: log,
 	}
 	var err error

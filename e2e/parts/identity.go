@@ -10,13 +10,37 @@ import (
 )
 
 // Token returns a token of a service account, for the audience that control planes take, as the kubelet projects it
-// into pods.
+// into pods; but for no pod.
 func (c *Cluster) Token(namespace, account string) string {
 	c.t.Helper()
+	return c.TokenFor("istio-ca", namespace, account)
+}
+
+// TokenFor returns a token of a service account for an audience.
+func (c *Cluster) TokenFor(audience, namespace, account string) string {
+	c.t.Helper()
+	return c.token(namespace, account, map[string]any{"audiences": []any{audience}})
+}
+
+// PodToken returns a token of a service account that is bound to a pod of it.
+func (c *Cluster) PodToken(namespace, account, pod string) string {
+	c.t.Helper()
+	p, err := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace).
+		Get(context.Background(), pod, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.token(namespace, account, map[string]any{"audiences": []any{"istio-ca"},
+		"boundObjectRef": map[string]any{"kind": "Pod", "apiVersion": "v1", "name": pod, "uid": string(p.GetUID())}})
+}
+
+func (c *Cluster) token(namespace, account string, spec map[string]any) string {
+	c.t.Helper()
+	spec["expirationSeconds"] = int64(3600)
 	made, err := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).
 		Namespace(namespace).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": account},
-		"spec": map[string]any{"audiences": []any{"istio-ca"}, "expirationSeconds": int64(3600)},
+		"spec": spec,
 	}}, metav1.CreateOptions{}, "token")
 	if err != nil {
 		c.t.Fatalf("token of %s/%s: %v", namespace, account, err)

@@ -43,6 +43,8 @@ type Options struct {
 	Now func() time.Time
 	// Refused is told of each refusal. It must not block. It may be nil.
 	Refused func(Reason)
+	// Checks is how many certificates are checked at once; 0 means 1. Those who wait go on in rounds, one of each address.
+	Checks int
 	// BadTokens bounds for how many tokens a second from one address somebody is asked in vain; nil is no limit.
 	BadTokens *quota.Rate
 }
@@ -52,11 +54,12 @@ type Authenticator struct {
 	// Immutable after New.
 	options Options
 	reviews *reviews
+	checks  *quota.Turns
 }
 
 // New makes an Authenticator.
 func New(o Options) *Authenticator {
-	return &Authenticator{options: o, reviews: newReviews(o)}
+	return &Authenticator{options: o, reviews: newReviews(o), checks: quota.NewTurns(o.Checks)}
 }
 
 // Authenticate finds out who a client is. The error is a *Refusal. It may block while somebody is asked about a token.
@@ -84,30 +87,22 @@ func (a *Authenticator) check(ctx context.Context, c Credentials) (identity.Peer
 		return identity.Peer{}, &Refusal{ReasonUnavailable, "the mesh's trust domain is not known yet"}
 	}
 	if len(c.Certificates) > 0 {
-		return a.ofCertificate(c.Certificates, domains)
+		return a.ofCertificate(ctx, c, domains)
 	}
 	return a.ofToken(ctx, c, domains[0])
 }
 
 // ofCertificate returns the identity that a certificate names, if somebody who is trusted has signed that.
-func (a *Authenticator) ofCertificate(chain []*x509.Certificate, domains []string) (identity.Peer, error) {
+func (a *Authenticator) ofCertificate(ctx context.Context, c Credentials, domains []string) (identity.Peer, error) {
 	roots := a.options.Roots()
 	if roots == nil {
 		return identity.Peer{}, &Refusal{ReasonUnavailable, "whose certificates to trust is not known yet"}
 	}
-	leaf, between := chain[0], x509.NewCertPool()
-	for _, c := range chain[1:] {
-		between.AddCert(c)
+	if err := a.signed(ctx, c, roots); err != nil {
+		return identity.Peer{}, err
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: a.options.Now(),
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	var invalid x509.CertificateInvalidError
-	switch {
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return identity.Peer{}, &Refusal{ReasonExpired, "the client certificate is not valid at this time"}
-	case err != nil:
-		return identity.Peer{}, &Refusal{ReasonCertificate, "the client certificate is not signed by a root of the mesh for a client"}
-	case len(leaf.URIs) != 1:
+	leaf := c.Certificates[0]
+	if len(leaf.URIs) != 1 {
 		return identity.Peer{}, &Refusal{ReasonMalformed, "the client certificate must have exactly one URI as its name"}
 	}
 	who, err := identity.Parse(leaf.URIs[0].String())

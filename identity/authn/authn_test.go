@@ -52,7 +52,7 @@ func (s *apiServer) Review(ctx context.Context, token string, _ []string) (Revie
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	user, ok := s.users[token]
-	return Review{ok, user}, s.err
+	return Review{Good: ok, User: user}, s.err
 }
 
 func (s *apiServer) asks() int {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -33,8 +32,9 @@ type Issuer struct {
 	audiences []string
 	client    *http.Client
 	now       func() time.Time
+	turns     chan struct{} // of those who ask
 
-	mu sync.Mutex
+	mu chan struct{} // who has put something in may go on: unlike a Mutex it is waited for with a limit
 	// Guarded by mu.
 	verifier *oidc.IDTokenVerifier // nil until the issuer has said where its keys are
 }
@@ -44,7 +44,8 @@ type Issuer struct {
 func NewIssuer(issuer, keysURL string, audiences []string, now func() time.Time) *Issuer {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.IdleConnTimeout = 2, keysTime
-	i := &Issuer{url: issuer, audiences: audiences, now: now,
+	i := &Issuer{url: issuer, audiences: audiences, now: now, turns: make(chan struct{}, maxAsked),
+		mu:     make(chan struct{}, 1),
 		client: &http.Client{Transport: modest{transport, rate.NewLimiter(1, 5)}, Timeout: keysTime}}
 	if keysURL != "" {
 		i.verifier = i.withKeys(keysURL)
@@ -117,8 +118,12 @@ func (i *Issuer) verify(ctx context.Context, token, domain string) (identity.Pee
 
 // ready returns the verifier; the first caller waits for the issuer to say where its keys are, and others for it.
 func (i *Issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	select {
+	case i.mu <- struct{}{}:
+		defer func() { <-i.mu }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if i.verifier != nil {
 		return i.verifier, nil
 	}

@@ -22,7 +22,7 @@ const (
 	maxToken = 8 << 10
 	// askTime is how long an answer about a token may take, waiting for a turn included.
 	askTime = 10 * time.Second
-	// maxAsked is how many different tokens are asked about at once.
+	// maxAsked is how many different tokens the API server, or an issuer, is asked about at once.
 	maxAsked = 32
 	// maxKnown is how many tokens are remembered.
 	maxKnown = 1 << 16
@@ -37,6 +37,8 @@ type Review struct {
 	Good bool
 	// User is whose it is.
 	User string
+	// Pod is the pod that it is bound to; the zero value for none.
+	Pod identity.Pod
 }
 
 // Reviewer asks the API server that makes tokens. The error means that it has not answered.
@@ -48,9 +50,9 @@ type Reviewer interface {
 type reviews struct {
 	// Immutable after newReviews.
 	options Options
-	known   *cache.LRUExpireCache // by hash of a token: answer
+	known   *cache.LRUExpireCache // by hash of a token: answer; by chainHash: refusedChain
 	flights *singleflight.Group
-	turns   chan struct{}
+	turns   chan struct{} // at the API server
 }
 
 // answer is what is known of a token.
@@ -91,12 +93,15 @@ func (a *Authenticator) ofToken(ctx context.Context, c Credentials, domain strin
 	if !a.options.BadTokens.Take(from, 0) {
 		return identity.Peer{}, &Refusal{ReasonOften, "too many bad tokens have come from this address"}
 	}
-	peer, err := a.reviews.ask(ctx, key, func(ctx context.Context) (identity.Peer, error) {
-		if issuer != nil {
+	q := question{key, a.reviews.turns, func(ctx context.Context) (identity.Peer, error) {
+		return a.reviews.review(ctx, c.Token, claims, domain)
+	}}
+	if issuer != nil {
+		q.turns, q.ask = issuer.turns, func(ctx context.Context) (identity.Peer, error) {
 			return issuer.verify(ctx, c.Token, domain)
 		}
-		return a.reviews.review(ctx, c.Token, claims, domain)
-	})
+	}
+	peer, err := a.reviews.ask(ctx, q)
 	if r, ok := err.(*Refusal); ok && r.Reason != ReasonUnavailable {
 		a.options.BadTokens.Take(from, 1)
 	}
@@ -140,21 +145,27 @@ func algorithms() []jose.SignatureAlgorithm {
 		jose.ES384, jose.ES512, jose.EdDSA}
 }
 
-// ask calls f to find out whose token it is, once for all who show it at the same time, and remembers what f finds. f
-// goes on when its first caller is gone.
-func (r *reviews) ask(ctx context.Context, key [sha256.Size]byte,
-	f func(context.Context) (identity.Peer, error)) (identity.Peer, error) {
-	flight := r.flights.DoChan(string(key[:]), func() (any, error) {
+// question is whose token it is.
+type question struct {
+	key   [sha256.Size]byte
+	turns chan struct{} // of who is asked: one that does not answer holds nobody up but who asks it
+	ask   func(context.Context) (identity.Peer, error)
+}
+
+// ask finds out whose token it is, once for all who show it at the same time, and remembers the answer. It goes on when
+// its first caller is gone.
+func (r *reviews) ask(ctx context.Context, q question) (identity.Peer, error) {
+	flight := r.flights.DoChan(string(q.key[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 		defer cancel()
 		select {
-		case r.turns <- struct{}{}:
-			defer func() { <-r.turns }()
+		case q.turns <- struct{}{}:
+			defer func() { <-q.turns }()
 		case <-ctx.Done():
 			return answer{err: &Refusal{ReasonUnavailable, "too many tokens are being checked"}}, nil
 		}
-		peer, err := f(ctx)
-		r.remember(key, answer{peer, err})
+		peer, err := q.ask(ctx)
+		r.remember(q.key, answer{peer, err})
 		return answer{peer, err}, nil
 	})
 	select {
@@ -197,7 +208,7 @@ func (r *reviews) review(ctx context.Context, token string, claims jwt.Claims, d
 	if err != nil {
 		return identity.Peer{}, err
 	}
-	p := identity.Peer{Identity: who}
+	p := identity.Peer{Identity: who, Pod: said.Pod}
 	if claims.Expiry != nil { // the API server has vouched for it
 		p.Until = claims.Expiry.Time()
 	}

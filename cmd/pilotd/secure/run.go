@@ -35,6 +35,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.secrets != nil {
 		all.Go(func() { s.secrets.Run(ctx) })
 	}
+	if s.agents != nil {
+		all.Go(func() { s.agents.Run(ctx) })
+	}
 	if o.API == nil || s.service == nil && s.webhookRoots() == "" {
 		return nil
 	}
@@ -52,7 +55,7 @@ func (s *Server) lead(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	if s.secrets != nil {
-		all.Go(func() { s.secrets.Renew(ctx, o.Every(renewEvery)) })
+		all.Go(func() { s.secrets.Renew(ctx, o.Every(o.RenewEvery)) })
 	}
 	if s.service != nil {
 		all.Go(func() {

@@ -13,7 +13,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +64,8 @@ type Options struct {
 	// Life and MaxLife are those of workloads' certificates, RootLife and RootBits are of a root that is made here.
 	Life, MaxLife, RootLife time.Duration
 	RootBits                int
+	// RenewEvery is how often it is looked whether a root is to be renewed.
+	RenewEvery time.Duration
 	// Connections is how many connections there may be, by file descriptors; 0 is unknown. Computing is how many TLS
 	// handshakes are computed at the same moment.
 	Connections, Computing int
@@ -70,6 +75,8 @@ type Options struct {
 	// Audiences are those that tokens are to be meant for; Issuers make tokens that are checked here.
 	Audiences []string
 	Issuers   []*authn.Issuer
+	// NodeAgents are the service accounts of agents that may ask for certificates of the pods on their own nodes.
+	NodeAgents []cluster.Account
 	// Unchecked lets proxies claim namespaces and service accounts that they have not proven to be.
 	Unchecked bool
 	// Now is the clock, Every ticks at intervals.
@@ -82,8 +89,6 @@ type Options struct {
 const (
 	// filesEvery is how often files are read again.
 	filesEvery = 10 * time.Second
-	// renewEvery is how often it is looked whether a root is to be renewed.
-	renewEvery = time.Hour
 	// badTokens is for how many tokens a second from one address the API server, or an issuer, is asked in vain.
 	badTokens = 100
 	// leaseName is the Lease of who leads; revisions have leaders of their own.
@@ -97,10 +102,11 @@ type Server struct {
 	authenticator *authn.Authenticator
 	Keeper        *ca.Keeper
 	serving       *Serving
-	service       *ca.Service        // nil where the authority is somebody else's
-	secrets       *cluster.Authority // nil unless the authority is in Secrets
-	files         bool               // the authority is in CADir
-	rootsChanged  [2]chan struct{}   // for the namespaces' roots, and for webhooks
+	service       *ca.Service         // nil where the authority is somebody else's
+	secrets       *cluster.Authority  // nil unless the authority is in Secrets
+	agents        *cluster.NodeAgents // nil for none
+	files         bool                // the authority is in CADir
+	rootsChanged  [2]chan struct{}    // for the namespaces' roots, and for webhooks
 
 	door    atomic.Pointer[handshake.Door] // nil until Listen
 	refused [authn.NumReasons]atomic.Uint64
@@ -143,6 +149,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.authenticator = authn.New(authn.Options{TrustDomains: o.TrustDomains, Roots: s.roots, Tokens: o.Tokens,
 		Audiences: o.Audiences, Issuers: o.Issuers, ClusterID: o.ClusterID, Now: o.Now,
+		Checks:    o.Computing,
 		Refused:   func(r authn.Reason) { s.refused[r].Add(1) },
 		BadTokens: quota.NewRate(badTokens, o.Now)})
 	return s, s.setAuthority()
@@ -160,20 +167,40 @@ func (s *Server) setAuthority() error {
 	}
 	switch s.files = files; {
 	case files:
+		if _, err := os.Stat(filepath.Join(o.CADir, ca.RevocationsName)); err == nil {
+			o.Log.Warn("a list of revoked certificates is not served: workloads do not get it", "directory", o.CADir,
+				"file", ca.RevocationsName)
+		}
 	case o.API != nil:
 		s.secrets = cluster.NewAuthority(o.API, cluster.AuthorityOptions{Namespace: o.Namespace, Keeper: s.Keeper,
 			Root: s.root, Now: o.Now, Log: o.Log})
 	default:
 		return nil // there is nowhere to keep one
 	}
-	s.service = ca.NewService(ca.ServiceOptions{
+	settings := ca.ServiceOptions{
 		Authenticate: s.caller, Authority: s.Keeper.Authority, Life: o.Life, MaxLife: o.MaxLife, Signers: o.Signers,
 		Rate: quota.NewRate(o.Asked, o.Now), Now: o.Now,
 		Receive: func(ss grpc.ServerStream, r *securityv1.IstioCertificateRequest) error {
 			return grpcstream.Receive(ss, ca.MaxRequest, r)
 		},
-	})
+	}
+	if o.API != nil && len(o.NodeAgents) > 0 {
+		s.agents = cluster.NewNodeAgents(o.API, o.NodeAgents, o.Log)
+		settings.ActFor = s.agentActsFor
+	}
+	s.service = ca.NewService(settings)
 	return nil
+}
+
+// agentActsFor decides whether an agent of a node may ask in somebody's name, and logs why not, for the agent is not
+// told. Of those who are no agents nothing is logged: anybody can be one of them.
+func (s *Server) agentActsFor(agent identity.Peer, who identity.Identity) error {
+	err := s.agents.MayActFor(agent, who)
+	if err != nil && !errors.Is(err, cluster.ErrNoAgent) {
+		s.options.Log.Warn("a certificate in the name of somebody else was refused", "caller", agent.Identity,
+			"pod", agent.Pod.Name, "name", who, "reason", err)
+	}
+	return err
 }
 
 // root returns what a root is like that is made here.
