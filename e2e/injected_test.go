@@ -2,10 +2,13 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,8 +43,15 @@ metadata: {name: default, namespace: shop}
 spec: {mtls: {mode: STRICT}}
 `
 
-// injected makes a pod what injection makes of it, and starts what it says.
-func (w *agents) injected(p pod) (*testnet.Pod, *parts.Agent) {
+// injected makes a pod with these annotations what injection makes of it, and starts what it says.
+func (w *agents) injected(p pod, annotations map[string]string) (*testnet.Pod, *parts.Agent) {
+	w.t.Helper()
+	n := w.network.Pod(w.t, p.ip)
+	return n, parts.StartInjected(w.t, n, w.inject(p, annotations, false))
+}
+
+// inject makes a pod with these annotations what injection makes of it; cni says that a node agent writes its rules.
+func (w *agents) inject(p pod, annotations map[string]string, cni bool) parts.Injected {
 	w.t.Helper()
 	given := &corev1.Pod{}
 	if err := yaml.Unmarshal([]byte(p.yaml()), given); err != nil {
@@ -52,7 +62,11 @@ func (w *agents) injected(p pod) (*testnet.Pod, *parts.Agent) {
 		"proxy.istio.io/config": fmt.Sprintf("{binaryPath: %q, concurrency: 1, terminationDrainDuration: 2s, "+
 			"proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true'}}", parts.EnvoyBinary(w.t)),
 	}
+	maps.Copy(given.Annotations, annotations)
 	values, mesh := injecttest.Settings(w.t)
+	if cni {
+		values = withCNI(w.t, values)
+	}
 	in, err := inject.New(inject.Settings{Values: values, Mesh: mesh,
 		DefaultProxy: ingest.DefaultMesh().GetDefaultConfig()})
 	if err != nil {
@@ -62,31 +76,33 @@ func (w *agents) injected(p pod) (*testnet.Pod, *parts.Agent) {
 	if err != nil || made.Skipped != "" {
 		w.t.Fatal(made.Skipped, err)
 	}
-	n := w.network.Pod(w.t, p.ip)
-	return n, parts.StartInjected(w.t, n, parts.Injected{Pod: made.Pod, Roots: w.roots,
-		Token: func() string { return w.cluster.Token(p.namespace, "default") }})
+	return parts.Injected{Pod: made.Pod, Roots: w.roots,
+		Token: func() string { return w.cluster.Token(p.namespace, "default") }}
 }
 
 // TestInjectedPods runs pods as injection wrote them, each in a network namespace of its own: the init container's
-// rules, the proxy's arguments, environment and files. What they open and what arrives is captured, DNS queries too;
-// between two of them there is mutual TLS, and without it nobody is let in; one that ends loses no request.
+// rules, the proxy's arguments, environment and files; one has its traffic captured by TPROXY. What they open and what
+// arrives is captured, DNS queries too; between two of them there is mutual TLS, and without it nobody is let in; one
+// that ends loses no request.
 func TestInjectedPods(t *testing.T) {
 	if !testnet.Users() {
 		t.Skip("there is one user here: rules cannot tell a proxy from its application")
 	}
 	w := newAgents(t, secureService()+secureTwin().yaml()+strictMesh)
 	w.objects.Apply(secureSlice(securePod(), secureTwin()))
-	server, inbound := w.injected(securePod())
+	server, inbound := w.injected(securePod(), nil)
 	parts.StartEcho(t, server, ":8080", "secure")
-	other, twin := w.injected(secureTwin())
+	other, twin := w.injected(secureTwin(), map[string]string{"sidecar.istio.io/interceptionMode": "TPROXY"})
 	parts.StartEcho(t, other, ":8080", "secure")
-	client, outbound := w.injected(clientDelta())
+	client, outbound := w.injected(clientDelta(), nil)
 	for _, a := range []*parts.Agent{inbound, twin, outbound} {
 		a.AwaitReady()
 	}
 	parts.Eventually(t, "a request is answered over mutual TLS", func() error { return asked(client.Client()) })
 
+	t.Run("validation", w.validated)
 	t.Run("names", func(t *testing.T) { injectedNames(t, client) })
+	t.Run("interception", func(t *testing.T) { seesCallers(t, client.Client()) })
 	t.Run("without a certificate", func(t *testing.T) {
 		plain := w.network.Pod(t, outsider().ip).Client()
 		parts.Eventually(t, "nobody is let in", func() error {
@@ -103,6 +119,62 @@ func TestInjectedPods(t *testing.T) {
 		}
 	})
 	t.Run("the end of a pod", func(t *testing.T) { w.endOf(t, twin, client.Client()) })
+}
+
+// withCNI returns values of the chart with which a node agent writes pods' rules.
+func withCNI(t *testing.T, values string) string {
+	t.Helper()
+	all := map[string]any{}
+	if err := json.Unmarshal([]byte(values), &all); err != nil {
+		t.Fatal(err)
+	}
+	all["pilot"] = map[string]any{"cni": map[string]any{"enabled": true}}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// validated runs the container that a pod has in place of istio-init where a node agent writes rules: it fails with the
+// code that node agents know where there are none.
+func (w *agents) validated(t *testing.T) {
+	p := pod{"validated", "shop", "10.244.4.9", "app: client"}
+	n := w.network.Pod(t, p.ip)
+	checked := w.inject(p, nil, true)
+	args := func(of parts.Injected) []string { return of.Pod.Spec.InitContainers[0].Args }
+	checked.Pod.Spec.InitContainers[0].Args = append(args(checked), "--probe-timeout=500ms")
+	var exit *exec.ExitError
+	if err := parts.RunInit(t, n, checked, "istio-validation"); !errors.As(err, &exit) || exit.ExitCode() != 126 {
+		t.Error("without rules:", err)
+	}
+	checked.Pod.Spec.InitContainers[0].Args = append(args(checked), "--probe-timeout=10s")
+	if err := parts.RunInit(t, n, w.inject(p, nil, false), "istio-init"); err != nil {
+		t.Fatal(err)
+	}
+	if err := parts.RunInit(t, n, checked, "istio-validation"); err != nil {
+		t.Error("with rules:", err)
+	}
+}
+
+// seesCallers waits until both pods have answered: the application of one sees its proxy call, that of the other, whose
+// interception is TPROXY, sees who calls its proxy.
+func seesCallers(t *testing.T, client *http.Client) {
+	seen := map[string]bool{}
+	parts.Eventually(t, "both pods answer", func() error {
+		a, err := parts.Ask(client, "http://"+secureVIP+":80/", secureHost)
+		if err != nil {
+			return err
+		}
+		seen[a.Header.Get("x-echo-from")] = true
+		if !seen["127.0.0.6"] || !seen[clientDelta().ip] {
+			return fmt.Errorf("the applications were called from %v", seen)
+		}
+		return nil
+	})
+	if len(seen) != 2 {
+		t.Error("the applications were called from", seen)
+	}
 }
 
 // injectedNames asks the pod's own resolver, whose queries are captured.

@@ -7,6 +7,13 @@ import (
 	"strings"
 )
 
+// Modes: what arrives is sent to the proxy's port, is handed to it as it is, or is left alone with all else.
+const (
+	modeRedirect    = "REDIRECT"
+	modeTransparent = "TPROXY"
+	modeNone        = "NONE"
+)
+
 // Config says what is captured. Lists are as on the command line: with commas, "*" for all.
 type Config struct {
 	// OutboundPort and InboundPort are the proxy's, TunnelPort is one that is never captured on its way in, and DNSPort
@@ -15,8 +22,13 @@ type Config struct {
 	// UIDs and GIDs are the users and groups whose traffic is the proxy's own; without GIDs the groups are called as the
 	// users.
 	UIDs, GIDs string
-	// Mode is REDIRECT or NONE.
+	// OwnerGroups are the groups whose processes have captured what they open, by number; empty or "*" is all.
+	// ExcludeOwnerGroups are those of them whose processes have not.
+	OwnerGroups, ExcludeOwnerGroups string
+	// Mode is REDIRECT, TPROXY or NONE.
 	Mode string
+	// Mark and RouteTable are TPROXY's: what the proxy marks, and the table that what is marked is routed by.
+	Mark, RouteTable uint32
 	// IncludeRanges and ExcludeRanges are destinations; IncludePorts and ExcludePorts are ports of destinations.
 	IncludeRanges, ExcludeRanges, IncludePorts, ExcludePorts string
 	// InboundPorts are captured on their way in, but for ExcludeInboundPorts.
@@ -37,6 +49,7 @@ type Config struct {
 type parsed struct {
 	Config
 	uids, gids                        []uint32
+	owners, excludeOwners             []uint32
 	includeAll                        bool
 	include, exclude                  []netip.Prefix
 	includePorts, excludePorts        []uint16
@@ -48,8 +61,11 @@ type parsed struct {
 // parse reads the lists of a Config.
 func (c Config) parse() (p *parsed, err error) {
 	p = &parsed{Config: c, virtualInterfaces: list(c.VirtualInterfaces), leftInterfaces: list(c.ExcludeInterfaces)}
-	if c.Mode != "REDIRECT" && c.Mode != "NONE" {
-		return nil, fmt.Errorf("mode %q: want REDIRECT or NONE; TPROXY is not supported yet", c.Mode)
+	if c.Mode != modeRedirect && c.Mode != modeTransparent && c.Mode != modeNone {
+		return nil, fmt.Errorf("mode %q: want %s, %s or %s", c.Mode, modeRedirect, modeTransparent, modeNone)
+	}
+	if c.Mode == modeTransparent && (c.Mark == 0 || c.RouteTable == 0) {
+		return nil, fmt.Errorf("mode %s: want a mark and a table of routes, numbers of at least 1", c.Mode)
 	}
 	if c.OutboundPort == 0 || c.InboundPort == 0 || c.DNS && c.DNSPort == 0 {
 		return nil, fmt.Errorf("ports of the proxy: want numbers from 1 to 65535")
@@ -65,6 +81,14 @@ func (c Config) parse() (p *parsed, err error) {
 	}
 	if len(p.gids) == 0 {
 		p.gids = p.uids
+	}
+	if strings.TrimSpace(c.OwnerGroups) != "*" {
+		if p.owners, err = numbers(c.OwnerGroups); err != nil {
+			return nil, fmt.Errorf("groups that are captured: %w", err)
+		}
+	}
+	if p.excludeOwners, err = numbers(c.ExcludeOwnerGroups); err != nil {
+		return nil, fmt.Errorf("groups that are not captured: %w", err)
 	}
 	if p.includeAll, p.include, err = ranges(c.IncludeRanges, true); err != nil {
 		return nil, fmt.Errorf("outbound ranges: %w", err)

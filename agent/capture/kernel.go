@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -32,6 +33,7 @@ func ways() []way {
 		{RawPrerouting, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityRaw},
 		{RawOutput, nftables.ChainTypeFilter, nftables.ChainHookOutput, *nftables.ChainPriorityRaw},
 		{Mangle, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, *nftables.ChainPriorityMangle},
+		{MangleOutput, nftables.ChainTypeRoute, nftables.ChainHookOutput, *nftables.ChainPriorityMangle},
 	}
 }
 
@@ -70,9 +72,12 @@ func Text(c Config) (string, error) {
 			if *w.hook == *nftables.ChainHookOutput {
 				hook = "output"
 			}
+			if w.name == MangleOutput && c.Mode != modeTransparent {
+				continue
+			}
 			writeChain(&b, w.name, fmt.Sprintf("type %s hook %s priority %d; policy accept;", w.kind, hook, w.priority), rules)
 		}
-		b.WriteString("}\n")
+		b.WriteString("}\n" + routeText(c, v6))
 	}
 	return b.String(), nil
 }
@@ -112,10 +117,29 @@ func Apply(c Config) error {
 		}
 	}
 	if err := conn.Flush(); err != nil {
+		if c.Mode == modeTransparent && errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("nf_tables: mode %s: %w: the kernel lacks nft_tproxy", c.Mode, err)
+		}
 		return fmt.Errorf("nf_tables: %w", err)
 	}
-	if c.IPv6 && c.Mode != "NONE" {
+	for _, v6 := range families(c) {
+		if err := route(c, v6); err != nil {
+			return err
+		}
+	}
+	if c.IPv6 && c.Mode != modeNone {
 		return addSource()
+	}
+	return nil
+}
+
+// route has marked packets stay in the pod, or not, as the mode says.
+func route(c Config, v6 bool) error {
+	switch {
+	case c.Mode == modeTransparent:
+		return routeMarked(c, v6)
+	case c.Mark != 0 && c.RouteTable != 0:
+		return unrouteMarked(c, v6)
 	}
 	return nil
 }
@@ -136,8 +160,12 @@ func addSource() error {
 }
 
 // Remove takes away what Apply has written; nothing is nothing.
-func Remove(ipv6 bool) error {
-	return Apply(Config{Mode: "NONE", UIDs: "0", OutboundPort: 1, InboundPort: 1, IPv6: ipv6})
+func Remove(c Config) error { return Apply(c.without()) }
+
+// without is the Config that has nothing captured, in place of what this one has.
+func (c Config) without() Config {
+	return Config{Mode: modeNone, UIDs: "0", OutboundPort: 1, InboundPort: 1, IPv6: c.IPv6, Mark: c.Mark,
+		RouteTable: c.RouteTable}
 }
 
 func addRules(conn *nftables.Conn, t *nftables.Table, rules []Rule) {
@@ -147,11 +175,15 @@ func addRules(conn *nftables.Conn, t *nftables.Table, rules []Rule) {
 		chains[name] = conn.AddChain(&nftables.Chain{Table: t, Name: name})
 	}
 	for _, w := range ways() {
+		used := slices.ContainsFunc(rules, func(r Rule) bool { return r.Chain == w.name })
+		if w.name == MangleOutput && !used {
+			continue // a way of its own for every packet that leaves
+		}
 		chains[w.name] = conn.AddChain(&nftables.Chain{Table: t, Name: w.name, Type: w.kind, Hooknum: w.hook,
 			Priority: &w.priority, Policy: &accept})
 	}
 	for _, r := range rules {
-		conn.AddRule(&nftables.Rule{Table: t, Chain: chains[r.Chain], Exprs: append(r.Match.exprs(), r.Do.exprs()...)})
+		conn.AddRule(&nftables.Rule{Table: t, Chain: chains[r.Chain], Exprs: append(r.Match.exprs(), r.Do.exprs(t.Family)...)})
 	}
 }
 
@@ -198,6 +230,21 @@ func (m Match) exprs() (out []expr.Any) {
 	}
 	if m.GID != nil {
 		meta(expr.MetaKeySKGID, owner, binary.NativeEndian.AppendUint32(nil, *m.GID))
+	}
+	for _, id := range m.NotGIDs {
+		meta(expr.MetaKeySKGID, expr.CmpOpNeq, binary.NativeEndian.AppendUint32(nil, id))
+	}
+	if m.Mark != 0 {
+		meta(expr.MetaKeyMARK, expr.CmpOpEq, binary.NativeEndian.AppendUint32(nil, m.Mark))
+	}
+	if m.ConnectionMark != 0 {
+		out = append(out, &expr.Ct{Key: expr.CtKeyMARK, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1,
+			Data: binary.NativeEndian.AppendUint32(nil, m.ConnectionMark)})
+	}
+	if m.Reply {
+		const reply = 1 // of enum ip_conntrack_dir
+		out = append(out, &expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{reply}})
 	}
 	if m.Invalid {
 		out = append(out, &expr.Ct{Key: expr.CtKeySTATE, Register: 1},
@@ -248,8 +295,19 @@ func address(p netip.Prefix, v4, v6 uint32, not bool) []expr.Any {
 	return append(out, &expr.Cmp{Op: op, Register: 1, Data: want})
 }
 
-func (a Action) exprs() []expr.Any {
+// exprs needs the family of addresses where packets are handed on as they are.
+func (a Action) exprs(family nftables.TableFamily) []expr.Any {
 	switch {
+	case a.Transparent:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: binary.BigEndian.AppendUint16(nil, a.Port)},
+			&expr.TProxy{Family: byte(family), TableFamily: byte(family), RegPort: 1},
+			&expr.Verdict{Kind: expr.VerdictAccept}}
+	case a.Mark != 0:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: binary.NativeEndian.AppendUint32(nil, a.Mark)},
+			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1, SourceRegister: true}}
+	case a.ConnectionMark != 0:
+		return []expr.Any{&expr.Immediate{Register: 1, Data: binary.NativeEndian.AppendUint32(nil, a.ConnectionMark)},
+			&expr.Ct{Key: expr.CtKeyMARK, Register: 1, SourceRegister: true}}
 	case a.Jump != "":
 		return []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: a.Jump}}
 	case a.Port != 0:
@@ -260,9 +318,8 @@ func (a Action) exprs() []expr.Any {
 			&expr.Ct{Key: expr.CtKeyZONE, Register: 1, SourceRegister: true}}
 	case a.Verdict == "drop":
 		return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
+	case a.Verdict == "accept":
+		return []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
 	}
 	return []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}
 }
-
-// ErrUnsupported is a flag that means something to Istio's init container and cannot be followed here.
-var ErrUnsupported = errors.New("not supported")

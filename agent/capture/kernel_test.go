@@ -2,11 +2,13 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -64,7 +66,7 @@ func newNet2(t *testing.T) *net2 {
 	w.here(":8080", "application")
 	w.here(":15020", "agent")
 	t.Cleanup(func() {
-		if err := Remove(false); err != nil {
+		if err := Remove(usual()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -131,6 +133,7 @@ func TestCapture(t *testing.T) {
 		w.want("the proxy's own call of its pod", w.as(1337, testnet.Host+":8080"), "inbound")
 		w.want("the proxy to its application", w.as(1337, "127.0.0.1:8080"), "application")
 		w.want("another user", w.as(1000, "10.244.1.1:80"), "outbound")
+		w.ownerGroups()
 	} else {
 		t.Log("there is one user here: that the proxy's own traffic passes is not tried")
 	}
@@ -151,11 +154,25 @@ func TestCapture(t *testing.T) {
 	w.apply(c)
 	w.want("an interface of virtual machines", w.in(testnet.Host+":8080"), "outbound")
 
-	if err := Remove(false); err != nil {
+	if err := Remove(usual()); err != nil {
 		t.Fatal(err)
 	}
 	w.want("after", w.out("10.244.1.1:80"), "10.244.1.1:80")
 	w.want("after", w.in(testnet.Host+":8080"), "application")
+}
+
+// ownerGroups has some groups' traffic captured and others' not.
+func (w *net2) ownerGroups() {
+	c := usual()
+	c.OwnerGroups, c.ExcludeOwnerGroups = "*", "1000"
+	w.apply(c)
+	w.want("an excluded group", w.as(1000, "10.244.1.1:80"), "10.244.1.1:80")
+	w.want("another group", w.as(1001, "10.244.1.1:80"), "outbound")
+	c.OwnerGroups = "1000,1001"
+	w.apply(c)
+	w.want("a group that is excluded of those included", w.as(1000, "10.244.1.1:80"), "10.244.1.1:80")
+	w.want("an included group", w.as(1001, "10.244.1.1:80"), "outbound")
+	w.want("a group that is not included", w.as(1002, "10.244.1.1:80"), "10.244.1.1:80")
 }
 
 // Writing the rules again leaves the same rules, and nothing of what was before.
@@ -199,7 +216,7 @@ func TestApplyAgain(t *testing.T) {
 		}
 	}
 	for range 2 { // nothing is nothing
-		if err := Remove(true); err != nil {
+		if err := Remove(c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -294,4 +311,37 @@ func askUDP(t *testing.T, to string) string {
 		return err.Error()
 	}
 	return string(buffer[:n])
+}
+
+// A Probe meets itself where its connection is captured, and says so where it is not.
+func TestProbe(t *testing.T) {
+	network := testnet.New(t)
+	pod := network.Pod(t, "10.244.1.1")
+	l, err := pod.Listen(":80")
+	say(t, "pod", l, err)
+	c := usual()
+	for to, want := range map[string]string{"10.244.1.1:80": "somebody else", "10.244.1.1:81": "refused"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := Probe(ctx, netip.MustParseAddrPort(to), c.InboundPort, c.OutboundPort); !errors.Is(err, ErrNotCaptured) ||
+			!strings.Contains(err.Error(), want) {
+			t.Error(to, err)
+		}
+	}
+	if err := Apply(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := Remove(c); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := Probe(t.Context(), netip.MustParseAddrPort("10.244.1.1:81"), c.InboundPort, c.OutboundPort); err != nil {
+		t.Error(err)
+	}
+	taken, err := net.Listen("tcp", ":15001")
+	say(t, "somebody", taken, err)
+	if err := Probe(t.Context(), netip.MustParseAddrPort("10.244.1.1:81"), c.OutboundPort); err == nil {
+		t.Error("it has listened where somebody does")
+	}
 }

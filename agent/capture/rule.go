@@ -13,6 +13,7 @@ const (
 	RawPrerouting = "raw_prerouting"
 	RawOutput     = "raw_output"
 	Mangle        = "mangle_prerouting"
+	MangleOutput  = "mangle_output"
 	Inbound       = "ISTIO_INBOUND"
 	InRedirect    = "ISTIO_IN_REDIRECT"
 	Redirect      = "ISTIO_REDIRECT"
@@ -39,15 +40,23 @@ type Match struct {
 	NotPorts            []uint16
 	UID, GID            *uint32
 	NotOwner            bool // packets of other users, other groups
+	NotGIDs             []uint32
 	Invalid             bool // packets that belong to no connection
+	Reply               bool // packets of who was connected to
+	Mark                uint32
+	ConnectionMark      uint32
 }
 
-// Action is one of: Verdict, Jump to a chain, redirect to Port, set the connection's Zone.
+// Action is one of: Verdict, Jump to a chain, redirect to Port, set the connection's Zone, Mark the packet or its
+// connection.
 type Action struct {
-	Verdict string // return, drop
+	Verdict string // accept, return, drop
 	Jump    string
 	Port    uint16
-	Zone    uint16
+	// Transparent hands a packet to Port as it is: what listens there sees where it was sent to.
+	Transparent          bool
+	Zone                 uint16
+	Mark, ConnectionMark uint32
 }
 
 // String is the rule as nft writes it.
@@ -102,8 +111,20 @@ func (r Rule) String() string {
 	if m.GID != nil {
 		word("meta skgid %s%d", not, *m.GID)
 	}
+	for _, id := range m.NotGIDs {
+		word("meta skgid != %d", id)
+	}
 	if m.Invalid {
 		word("ct state invalid")
+	}
+	if m.Reply {
+		word("ct direction reply")
+	}
+	if m.Mark != 0 {
+		word("meta mark %d", m.Mark)
+	}
+	if m.ConnectionMark != 0 {
+		word("ct mark %d", m.ConnectionMark)
 	}
 	b.WriteString(r.Do.String())
 	return b.String()
@@ -114,10 +135,16 @@ func (a Action) String() string {
 	switch {
 	case a.Jump != "":
 		return "jump " + a.Jump
+	case a.Transparent:
+		return fmt.Sprintf("tproxy to :%d accept", a.Port)
 	case a.Port != 0:
 		return fmt.Sprintf("redirect to :%d", a.Port)
 	case a.Zone != 0:
 		return fmt.Sprintf("ct zone set %d", a.Zone)
+	case a.Mark != 0:
+		return fmt.Sprintf("meta mark set %d", a.Mark)
+	case a.ConnectionMark != 0:
+		return fmt.Sprintf("ct mark set %d", a.ConnectionMark)
 	}
 	return a.Verdict
 }

@@ -1,6 +1,9 @@
 package capture
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // own is the address that the proxy hands connections to its application from, and local the loopback address.
 func own(v6 bool) (source, local netip.Prefix) {
@@ -25,7 +28,7 @@ const (
 // Rules returns what is captured, in IPv4 or IPv6. In a chain the first rule that fits decides.
 func Rules(c Config, v6 bool) ([]Rule, error) {
 	p, err := c.parse()
-	if err != nil || c.Mode == "NONE" {
+	if err != nil || c.Mode == modeNone {
 		return nil, err
 	}
 	b := &builder{parsed: p, v6: v6}
@@ -56,6 +59,24 @@ func tcp() Match                            { return Match{Protocol: "tcp"} }
 func tcpTo(port uint16) Match               { return Match{Protocol: "tcp", Port: port} }
 func (b *builder) fits(p netip.Prefix) bool { return p.Addr().Is6() == b.v6 }
 
+// transparent reports whether what arrives is handed to the proxy as it is.
+func (b *builder) transparent() bool { return b.Mode == modeTransparent }
+
+// inboundWay is the chain of what arrives, and toProxy what happens there to what goes to the proxy.
+func (b *builder) inboundWay() string {
+	if b.transparent() {
+		return Mangle
+	}
+	return Prerouting
+}
+
+func (b *builder) toProxy() Action {
+	if b.transparent() {
+		return Action{Port: b.InboundPort, Transparent: true}
+	}
+	return jump(InRedirect)
+}
+
 func (b *builder) redirects() {
 	b.add(Redirect, tcp(), Action{Port: b.OutboundPort})
 	b.add(InRedirect, tcp(), Action{Port: b.InboundPort})
@@ -85,7 +106,29 @@ func (b *builder) prerouting() {
 		}
 		b.add(Prerouting, Match{In: name}, leave())
 	}
-	b.add(Prerouting, tcp(), jump(Inbound))
+	if b.transparent() {
+		b.transparentRules()
+	}
+	b.add(b.inboundWay(), tcp(), jump(Inbound))
+}
+
+// transparentRules are what a proxy needs that calls its application from the address of who has called it. Such
+// connections, which it marks, go by the loopback interface, and answers to them, which would leave the pod, come back
+// by it.
+func (b *builder) transparentRules() {
+	marked := Match{Protocol: "tcp", Mark: b.Mark}
+	b.add(Mangle, marked, Action{ConnectionMark: b.Mark})
+	for _, name := range append([]string{loopback}, slices.Concat(b.leftInterfaces, b.virtualInterfaces)...) {
+		b.add(Mangle, Match{In: name}, leave())
+	}
+	b.add(Mangle, Match{Protocol: "tcp", Reply: true}, leave())
+	b.add(MangleOutput, Match{Protocol: "tcp", ConnectionMark: b.Mark}, Action{Mark: b.Mark})
+	b.add(OutputRules, marked, leave())
+	b.add(OutputRules, Match{Out: loopback, Source: b.source}, leave())
+	// The proxy is root here, and known by its group: rules for users would take it for the application.
+	for _, id := range b.gids {
+		b.add(OutputRules, b.ownCall(Match{GID: &id}), jump(InRedirect))
+	}
 }
 
 // inboundRules say what of that goes to the proxy.
@@ -94,7 +137,7 @@ func (b *builder) inboundRules() {
 		b.add(Inbound, tcpTo(b.TunnelPort), leave())
 	}
 	for _, port := range b.inbound {
-		b.add(Inbound, tcpTo(port), jump(InRedirect))
+		b.add(Inbound, tcpTo(port), b.toProxy())
 	}
 	if !b.inboundAll {
 		return
@@ -102,7 +145,7 @@ func (b *builder) inboundRules() {
 	for _, port := range b.excludeInbound {
 		b.add(Inbound, tcpTo(port), leave())
 	}
-	b.add(Inbound, tcp(), jump(InRedirect))
+	b.add(Inbound, tcp(), b.toProxy())
 }
 
 // outputRules are what processes of the pod open.
@@ -122,6 +165,7 @@ func (b *builder) outputRules() {
 	for _, id := range b.gids {
 		b.ownerRules(Match{GID: &id})
 	}
+	b.ownerGroups(OutputRules, Match{})
 	if b.DNS {
 		b.toServers(OutputRules, tcpTo(queryPort), Action{Port: b.DNSPort})
 	}
@@ -144,24 +188,41 @@ func (b *builder) outputRules() {
 	}
 }
 
+// ownerGroups leaves alone, of what fits, what processes open whose group is not to be captured.
+func (b *builder) ownerGroups(chain string, m Match) {
+	for _, id := range b.excludeOwners {
+		m.GID = &id
+		b.add(chain, m, leave())
+	}
+	if len(b.owners) > 0 {
+		m.GID, m.NotGIDs = nil, b.owners
+		b.add(chain, m, leave())
+	}
+}
+
 // ownerRules are those for one owner of the proxy's traffic.
 func (b *builder) ownerRules(of Match) {
-	// The proxy calls a service that is its own pod: the connection comes in like any other.
-	call := of
-	call.Out, call.Protocol, call.Destination, call.NotDestination = loopback, "tcp", b.local, true
-	if b.TunnelPort != 0 {
-		call.NotPorts = []uint16{b.TunnelPort}
-	}
 	// A process of the application calls another one of its pod: none of the proxy's business.
 	inside := of
 	inside.Out, inside.NotOwner = loopback, true
 	if b.DNS {
-		call.NotPorts = append(call.NotPorts, queryPort)
 		inside.Protocol, inside.NotPorts = "tcp", []uint16{queryPort}
 	}
-	b.add(OutputRules, call, jump(InRedirect))
+	b.add(OutputRules, b.ownCall(of), jump(InRedirect))
 	b.add(OutputRules, inside, leave())
 	b.add(OutputRules, of, leave())
+}
+
+// ownCall is the proxy's call of a service that is its own pod: the connection comes in like any other.
+func (b *builder) ownCall(of Match) Match {
+	of.Out, of.Protocol, of.Destination, of.NotDestination = loopback, "tcp", b.local, true
+	if b.TunnelPort != 0 {
+		of.NotPorts = append(of.NotPorts, b.TunnelPort)
+	}
+	if b.DNS {
+		of.NotPorts = append(of.NotPorts, queryPort)
+	}
+	return of
 }
 
 // toServers adds a rule for each server that is asked for names.
@@ -196,6 +257,7 @@ func (b *builder) queries() {
 		m.UID, m.GID = o.UID, o.GID
 		b.add(Output, m, leave())
 	}
+	b.ownerGroups(Output, query)
 	b.toServers(Output, query, Action{Port: b.DNSPort})
 	for _, o := range owners {
 		m := query

@@ -15,12 +15,15 @@ func TestText(t *testing.T) {
 	for name, c := range map[string]Config{
 		"usual": usual(),
 		"all": {OutboundPort: 15001, InboundPort: 15006, TunnelPort: 15008, DNSPort: 15053, UIDs: "1337,1338", GIDs: "7",
+			OwnerGroups: "202,203", ExcludeOwnerGroups: "204",
 			Mode: "REDIRECT", IncludeRanges: "10.0.0.0/8,fd00::/8", ExcludeRanges: "10.9.0.0/16,fd01::1", IncludePorts: "443",
 			ExcludePorts: "3306,5432", InboundPorts: "8080,9090", ExcludeInboundPorts: "1", VirtualInterfaces: "net2",
 			ExcludeInterfaces: "eth9", DNS: true, DropInvalid: true, IPv6: true,
 			Nameservers: []netip.Addr{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00::10")}},
 		"all queries": {OutboundPort: 15001, InboundPort: 15006, DNSPort: 15053, UIDs: "1337", Mode: "REDIRECT", DNS: true,
 			AllDNS: true},
+		"transparent": {OutboundPort: 15001, InboundPort: 15006, TunnelPort: 15008, UIDs: "1337", Mode: "TPROXY", Mark: 1337,
+			RouteTable: 133, IncludeRanges: "*", InboundPorts: "*", ExcludeInboundPorts: "15090,15021,15020", IPv6: true},
 		"none": {OutboundPort: 15001, InboundPort: 15006, UIDs: "1337", Mode: "NONE"},
 	} {
 		got, err := Text(c)
@@ -43,11 +46,14 @@ func TestText(t *testing.T) {
 // What cannot be read is refused.
 func TestBadConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"TPROXY":                   func(c *Config) { c.Mode = "TPROXY" },
+		"REDIRECT, TPROXY or NONE": func(c *Config) { c.Mode = "DIVERT" },
+		"a mark and a table":       func(c *Config) { c.Mode = "TPROXY" },
 		"ports of the proxy":       func(c *Config) { c.InboundPort = 0 },
 		"users":                    func(c *Config) { c.UIDs = "root" },
 		"want at least one":        func(c *Config) { c.UIDs = "" },
-		"groups":                   func(c *Config) { c.GIDs = "-1" },
+		"groups of the proxy":      func(c *Config) { c.GIDs = "-1" },
+		"groups that are captured": func(c *Config) { c.OwnerGroups = "*,7" },
+		"groups that are not":      func(c *Config) { c.ExcludeOwnerGroups = "java" },
 		"outbound ranges":          func(c *Config) { c.IncludeRanges = "*,10.0.0.0/8" },
 		"excluded outbound ranges": func(c *Config) { c.ExcludeRanges = "*" },
 		"inbound ports":            func(c *Config) { c.InboundPorts = "http" },

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	mdns "github.com/miekg/dns"
 	"github.com/spf13/cobra"
@@ -21,7 +22,12 @@ import (
 type captureFlags struct {
 	capture.Config
 	dryRun, cleanUp, skipApply, validate bool
-	logs                                 logFlags
+	// probePort and probeTime are for validate.
+	probePort uint16
+	probeTime time.Duration
+	addresses []netip.Addr // the pod's, which are not of its loopback
+	dualStack bool
+	logs      logFlags
 }
 
 func captureCommand() *cobra.Command {
@@ -55,7 +61,9 @@ func (c *captureFlags) register(f *pflag.FlagSet) {
 	f.Uint16VarP(&c.TunnelPort, "inbound-tunnel-port", "e", 15008, "port that is never captured when it arrives")
 	f.StringVarP(&c.UIDs, "proxy-uid", "u", "1337", "users whose traffic is the proxy's own")
 	f.StringVarP(&c.GIDs, "proxy-gid", "g", "", "groups whose traffic is the proxy's own; called as the users when empty")
-	f.StringVarP(&c.Mode, "istio-inbound-interception-mode", "m", "REDIRECT", "REDIRECT; TPROXY is not supported yet")
+	f.StringVarP(&c.Mode, "istio-inbound-interception-mode", "m", "REDIRECT", "how what arrives gets to the proxy: REDIRECT, TPROXY or NONE")
+	f.Uint32VarP(&c.Mark, "istio-inbound-tproxy-mark", "t", 1337, "for TPROXY: what the proxy marks its calls of the application with")
+	f.Uint32VarP(&c.RouteTable, "istio-inbound-tproxy-route-table", "r", 133, "for TPROXY: table of routes for what is marked")
 	f.StringVarP(&c.IncludeRanges, "istio-service-cidr", "i", "", "destinations that are captured; * for all")
 	f.StringVarP(&c.ExcludeRanges, "istio-service-exclude-cidr", "x", "", "destinations that are not")
 	f.StringVarP(&c.InboundPorts, "istio-inbound-ports", "b", "", "ports that are captured when something arrives; * for all")
@@ -71,7 +79,10 @@ func (c *captureFlags) register(f *pflag.FlagSet) {
 	f.BoolVarP(&c.dryRun, "dry-run", "n", false, "print the rules, as a script for nft, and write none")
 	f.BoolVar(&c.cleanUp, "cleanup-only", false, "take away the rules that it has written before")
 	f.BoolVar(&c.skipApply, "skip-rule-apply", false, "write no rules")
-	f.BoolVar(&c.validate, "run-validation", false, "not supported: an error")
+	f.BoolVar(&c.validate, "run-validation", false,
+		"find out whether traffic is captured, by whoever has written rules; ends with code 126 if not")
+	f.Uint16Var(&c.probePort, "iptables-probe-port", 15002, "for --run-validation: port that is connected to")
+	f.DurationVar(&c.probeTime, "probe-timeout", 5*time.Second, "for --run-validation: how long that may take")
 	for _, name := range []string{"force-apply", "native-nftables"} {
 		f.Bool(name, false, "accepted, without effect: rules are always those of nf_tables, and always replaced")
 	}
@@ -79,10 +90,6 @@ func (c *captureFlags) register(f *pflag.FlagSet) {
 }
 
 func (c *captureFlags) run(cmd *cobra.Command, log *slog.Logger) error {
-	if c.validate {
-		return fmt.Errorf("--run-validation: %w: it does not find out whether others have written rules",
-			capture.ErrUnsupported)
-	}
 	if err := c.environment(); err != nil {
 		return err
 	}
@@ -92,17 +99,20 @@ func (c *captureFlags) run(cmd *cobra.Command, log *slog.Logger) error {
 			c.Mode = "NONE"
 			return c.print(cmd)
 		}
-		return capture.Remove(c.IPv6)
+		return capture.Remove(c.Config)
 	case c.dryRun:
 		return c.print(cmd)
 	case c.skipApply:
 		log.Info("no rules are written", "flag", "--skip-rule-apply")
-		return nil
+	default:
+		if err := capture.Apply(c.Config); err != nil {
+			return err
+		}
+		log.Info("rules are written", "outbound", c.IncludeRanges, "inbound", c.InboundPorts, "dns", c.DNS, "ipv6", c.IPv6)
 	}
-	if err := capture.Apply(c.Config); err != nil {
-		return err
+	if c.validate {
+		return c.probe(cmd.Context(), log)
 	}
-	log.Info("traffic is captured", "outbound", c.IncludeRanges, "inbound", c.InboundPorts, "dns", c.DNS, "ipv6", c.IPv6)
 	return nil
 }
 
@@ -119,19 +129,26 @@ func (c *captureFlags) environment() error {
 	e := pod.NewEnv(os.Environ())
 	c.DNS = c.DNS || e.Bool("ISTIO_META_DNS_CAPTURE", false)
 	c.DropInvalid = c.DropInvalid || e.Bool("INVALID_DROP", false)
-	for _, name := range []string{"ISTIO_OUTBOUND_OWNER_GROUPS", "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"} {
-		if v := e.Text(name, ""); v != "" && v != "*" {
-			return fmt.Errorf("environment variable %s=%q: %w", name, v, capture.ErrUnsupported)
+	for name, to := range map[string]*string{"ISTIO_OUTBOUND_OWNER_GROUPS": &c.OwnerGroups,
+		"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE": &c.ExcludeOwnerGroups} {
+		var err error
+		if *to, err = groupNumbers(e.Text(name, "")); err != nil {
+			return fmt.Errorf("environment variable %s: %w", name, err)
 		}
 	}
-	addresses, err := net.InterfaceAddrs()
+	c.dualStack = e.Bool("ISTIO_DUAL_STACK", false)
+	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return err
 	}
-	c.IPv6 = slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.To4() == nil && n.IP.IsGlobalUnicast()
-	})
+	for _, one := range all {
+		if n, ok := one.(*net.IPNet); ok {
+			if a, ok := netip.AddrFromSlice(n.IP); ok && a.IsGlobalUnicast() {
+				c.addresses = append(c.addresses, a.Unmap())
+			}
+		}
+	}
+	c.IPv6 = slices.ContainsFunc(c.addresses, netip.Addr.Is6)
 	if c.DNS && !c.AllDNS {
 		if c.Nameservers, err = nameservers("/etc/resolv.conf"); err != nil {
 			return err

@@ -3,6 +3,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,16 +23,31 @@ func Root(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// Main executes a Root with the arguments of the process, and ends the process with code 1 if that fails, after a line
-// that says why. The context of commands ends with SIGINT or SIGTERM.
+// Main executes a Root with the arguments of the process, and ends the process with code 1, or that of WithCode, if
+// that fails, after a line that says why. The context of commands ends with SIGINT or SIGTERM.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", root.Name(), err)
-		os.Exit(1)
+		code := 1
+		if c, ok := errors.AsType[*coded](err); ok {
+			code = c.code
+		}
+		os.Exit(code)
 	}
 }
+
+// WithCode returns the error with the code that Main ends the process with.
+func WithCode(code int, err error) error { return &coded{err, code} }
+
+type coded struct {
+	error
+	code int
+}
+
+// Unwrap returns the error without its code.
+func (c *coded) Unwrap() error { return c.error }
 
 // Version returns the command "version" of a program: it prints one line with the program's name, its build, platform
 // and Go version, and after them what else there is to say of this build.

@@ -39,6 +39,9 @@ func (e *Echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-echo-name", e.Name)
 	w.Header().Set("x-echo-host", r.Host)
 	w.Header().Set("x-echo-path", r.URL.RequestURI())
+	if from, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		w.Header().Set("x-echo-from", from)
+	}
 	for name, values := range r.Header {
 		w.Header().Set("x-echo-header-"+name, values[0])
 	}

@@ -42,7 +42,9 @@ func StartInjected(t testing.TB, in *testnet.Pod, of Injected) *Agent {
 	k := kubelet{a, of}
 	for i := range of.Pod.Spec.InitContainers {
 		if c := &of.Pod.Spec.InitContainers[i]; c.Name == captureContainer {
-			k.runCapture(c)
+			if err := k.run(c); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for i := range of.Pod.Spec.Containers {
@@ -81,7 +83,22 @@ func (k kubelet) command(c *corev1.Container) *exec.Cmd {
 	return cmd
 }
 
-func (k kubelet) runCapture(c *corev1.Container) {
+// RunInit runs an init container that injection has added, and returns how it has ended.
+func RunInit(t testing.TB, in *testnet.Pod, of Injected, name string) error {
+	t.Helper()
+	k := kubelet{&Agent{t: t, pod: in, Dir: t.TempDir()}, of}
+	k.mayEnter()
+	for i := range of.Pod.Spec.InitContainers {
+		if c := &of.Pod.Spec.InitContainers[i]; c.Name == name {
+			return k.run(c)
+		}
+	}
+	t.Fatalf("pod %s has no container %s", of.Pod.Name, name)
+	return nil
+}
+
+// run runs a container to its end.
+func (k kubelet) run(c *corev1.Container) error {
 	k.t.Helper()
 	var out strings.Builder
 	cmd := k.command(c)
@@ -91,7 +108,16 @@ func (k kubelet) runCapture(c *corev1.Container) {
 		err = cmd.Wait()
 	}
 	if err != nil {
-		k.t.Fatalf("%s %v: %v: %s", c.Name, c.Args, err, out.String())
+		return fmt.Errorf("%s %v: %w: %s", c.Name, c.Args, err, out.String())
+	}
+	return nil
+}
+
+// mayEnter has every user reach the container's directory; the test's own is its user's alone.
+func (k kubelet) mayEnter() {
+	k.t.Helper()
+	if err := os.Chmod(filepath.Dir(k.Dir), 0o755); err != nil {
+		k.t.Fatal(err)
 	}
 }
 
@@ -104,10 +130,7 @@ func (k kubelet) startProxy(c *corev1.Container) {
 	for _, m := range c.VolumeMounts {
 		k.mount(m.MountPath, volumes[m.Name])
 	}
-	// The test's own directory is its user's alone.
-	if err := os.Chmod(filepath.Dir(k.Dir), 0o755); err != nil {
-		k.t.Fatal(err)
-	}
+	k.mayEnter()
 	if err := filepath.Walk(k.Dir, func(path string, _ os.FileInfo, err error) error {
 		if err != nil {
 			return err
