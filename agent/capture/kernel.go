@@ -183,7 +183,8 @@ func addRules(conn *nftables.Conn, t *nftables.Table, rules []Rule) {
 			Priority: &w.priority, Policy: &accept})
 	}
 	for _, r := range rules {
-		conn.AddRule(&nftables.Rule{Table: t, Chain: chains[r.Chain], Exprs: append(r.Match.exprs(), r.Do.exprs(t.Family)...)})
+		conn.AddRule(&nftables.Rule{Table: t, Chain: chains[r.Chain],
+			Exprs: append(r.Match.exprs(), r.Do.exprs(t.Family)...)})
 	}
 }
 

@@ -319,6 +319,9 @@ func TestProbe(t *testing.T) {
 	pod := network.Pod(t, "10.244.1.1")
 	l, err := pod.Listen(":80")
 	say(t, "pod", l, err)
+	if got := hear(net.DialTimeout("tcp", "10.244.1.1:80", 10*time.Second)); got != "pod" {
+		t.Fatal(got) // the network is new
+	}
 	c := usual()
 	for to, want := range map[string]string{"10.244.1.1:80": "somebody else", "10.244.1.1:81": "refused"} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
