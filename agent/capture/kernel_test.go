@@ -324,7 +324,7 @@ func TestProbe(t *testing.T) {
 	}
 	c := usual()
 	for to, want := range map[string]string{"10.244.1.1:80": "somebody else", "10.244.1.1:81": "refused"} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if err := Probe(ctx, netip.MustParseAddrPort(to), c.InboundPort, c.OutboundPort); !errors.Is(err, ErrNotCaptured) ||
 			!strings.Contains(err.Error(), want) {

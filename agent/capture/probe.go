@@ -42,8 +42,8 @@ func Probe(ctx context.Context, to netip.AddrPort, proxy ...uint16) error {
 		if err == nil {
 			return nil
 		}
-		if why == nil || ctx.Err() == nil { // that the time is over says less
-			why = err
+		if late := net.Error(nil); why == nil || !errors.As(err, &late) || !late.Timeout() {
+			why = err // that the time is over says less
 		}
 		select {
 		case <-again.C:
