@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,10 +11,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ocsp"
 
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/e2e/testnet"
@@ -29,8 +34,9 @@ func edgeServer(name, tls string) string {
     tls: {%[2]s}`, name, tls)
 }
 
-// edge is a gateway whose servers have their certificates from Secrets.
-func edge() string {
+// edge is a gateway whose servers have their certificates from Secrets. One has its workload's own, and a file with a
+// list of revoked ones.
+func edge(list string) string {
 	return `
 ---
 apiVersion: networking.istio.io/v1
@@ -41,6 +47,8 @@ spec:
   servers:` + edgeServer("a", "mode: SIMPLE, credentialName: a") + edgeServer("b", "mode: SIMPLE, credentialName: b") +
 		edgeServer("m", "mode: MUTUAL, credentialName: m") +
 		edgeServer("s", "mode: MUTUAL, credentialName: s") +
+		edgeServer("r", "mode: MUTUAL, credentialName: r") +
+		edgeServer("f", "mode: ISTIO_MUTUAL, caCrl: "+list) +
 		edgeServer("two", "mode: SIMPLE, credentialNames: [two-rsa, two-ecdsa]") +
 		edgeServer("missing", "mode: SIMPLE, credentialName: nobody") +
 		edgeServer("foreign", "mode: SIMPLE, credentialName: kubernetes://istio-system/foreign") + `
@@ -75,6 +83,8 @@ type visit struct {
 	pool *x509.CertPool
 	host string
 	own  []tls.Certificate
+	// unverified takes any certificate of the server.
+	unverified bool
 }
 
 func (v visit) ask() (*x509.Certificate, error) {
@@ -94,7 +104,7 @@ func (v visit) ask() (*x509.Certificate, error) {
 
 // client dials the gateway, whatever the name.
 func (v visit) client() *http.Client {
-	config := &tls.Config{RootCAs: v.pool, Certificates: v.own}
+	config := &tls.Config{RootCAs: v.pool, Certificates: v.own, InsecureSkipVerify: v.unverified}
 	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return v.from.DialContext(ctx, network, edgePod().ip+":8443")
@@ -109,9 +119,15 @@ func TestGatewaySecrets(t *testing.T) {
 }
 
 func gatewaySecrets(t *testing.T, protocol parts.Protocol) {
-	own, clients := parts.NewAuthority(t), parts.NewAuthority(t)
+	own, clients, workloads := parts.NewAuthority(t), parts.NewAuthority(t), parts.NewAuthority(t)
+	list := filepath.Join(t.TempDir(), "revoked.pem")
+	revoked := newRevocation(t, clients)
+	byFile := newRevocation(t, workloads)
+	if err := os.WriteFile(list, byFile.list, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	certificate := func(name string) (chain, key []byte) { return own.Host(t, time.Time{}, name+".example.com") }
-	mesh := baseMesh() + edgePod().yaml() + edge()
+	mesh := baseMesh() + edgePod().yaml() + edge(list)
 	for _, name := range []string{"a", "b"} {
 		chain, key := certificate(name)
 		mesh += secretOf(name, "tls.crt", chain, "tls.key", key)
@@ -120,6 +136,13 @@ func gatewaySecrets(t *testing.T, protocol parts.Protocol) {
 	mesh += secretOf("m", "cert", chain, "key", key, "cacert", clients.Root)
 	chain, key = certificate("s")
 	mesh += secretOf("s", "tls.crt", chain, "tls.key", key) + secretOf("s-cacert", "ca.crt", clients.Root)
+	rChain, rKey := certificate("r")
+	staple := own.Staple(t, rChain, ocsp.Good, time.Now().Add(time.Hour))
+	withList := func(list []byte) string {
+		return secretOf("r", "tls.crt", rChain, "tls.key", rKey, "tls.ocsp-staple", staple, "ca.crt", clients.Root,
+			"ca.crl", list)
+	}
+	mesh += withList(revoked.list)
 	chain, key = certificate("two")
 	mesh += secretOf("two-ecdsa", "tls.crt", chain, "tls.key", key)
 	chain, key = own.RSAHost(t, "two.example.com")
@@ -127,7 +150,7 @@ func gatewaySecrets(t *testing.T, protocol parts.Protocol) {
 	chain, key = certificate("foreign")
 	mesh += secretOf("istio-system/foreign", "tls.crt", chain, "tls.key", key)
 
-	w := &world{t: t, network: testnet.New(t), secrets: parts.NewAuthority(t), objects: parts.NewDirectory(t)}
+	w := &world{t: t, network: testnet.New(t), secrets: workloads, objects: parts.NewDirectory(t)}
 	w.objects.Apply(mesh)
 	sources := w.objects.Sources()
 	sources.Flags = w.secrets.Serve(t)
@@ -142,6 +165,10 @@ func gatewaySecrets(t *testing.T, protocol parts.Protocol) {
 	served(t, gateway, v)
 	mutual(t, v, clients)
 	refused(t, w, v)
+	byFile.obeyed(t, v, "f")
+	revoked.obeyed(t, v, "r")
+	stapled(t, v, staple)
+	w.brokenList(v, withList)
 	rotation(t, w, v, own)
 	if err := gateway.NothingRefused(); err != nil {
 		t.Error(err)
@@ -200,6 +227,71 @@ func refused(t *testing.T, w *world, v visit) {
 	v.host = "a"
 	if _, err := v.ask(); err != nil {
 		t.Error(err)
+	}
+}
+
+// revocation is an authority's list of revoked certificates, with one that is on it and one that is not.
+type revocation struct {
+	list      []byte
+	good, bad tls.Certificate
+}
+
+func newRevocation(t *testing.T, a *parts.Authority) revocation {
+	t.Helper()
+	chain, key := a.Host(t, time.Time{}, "client")
+	bad, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := tls.X509KeyPair(a.Host(t, time.Time{}, "client"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revocation{list: a.Revoke(t, time.Now().Add(time.Hour), chain), good: good, bad: bad}
+}
+
+// obeyed: a server takes a client whose certificate is not on the list, and refuses the other.
+func (r revocation) obeyed(t *testing.T, v visit, host string) {
+	t.Helper()
+	v.host, v.own, v.unverified = host, []tls.Certificate{r.good}, true
+	parts.Eventually(t, host+" takes a client's certificate", func() error { _, err := v.ask(); return err })
+	v.own = []tls.Certificate{r.bad}
+	if _, err := v.ask(); err == nil {
+		t.Errorf("%s takes a certificate that is revoked", host)
+	}
+}
+
+// stapled: the server sends what an authority says of its certificate.
+func stapled(t *testing.T, v visit, staple []byte) {
+	v.host = "r"
+	c, err := v.from.DialContext(t.Context(), "tcp", edgePod().ip+":8443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	server := tls.Client(c, &tls.Config{RootCAs: v.pool, ServerName: "r.example.com"})
+	if err := server.HandshakeContext(t.Context()); err != nil || !bytes.Equal(server.OCSPResponse(), staple) {
+		t.Errorf("the server sends an OCSP response of %d bytes, %v; want the Secret's, of %d", len(server.OCSPResponse()),
+			err, len(staple))
+	}
+}
+
+// brokenList: a list of revoked certificates that cannot be read is told of the Gateway, and the server takes nobody
+// whom it has refused before, until the list is good again.
+func (w *world) brokenList(v visit, withList func([]byte) string) {
+	report := func() (string, error) { return w.pilotd.Debug("/debug/rejectionsz") }
+	const reason = "Secret shop/r: ca.crl: want a list of revoked certificates"
+	w.objects.Apply(withList([]byte("none")))
+	parts.Eventually(w.t, "the broken list is reported", func() error {
+		page, err := report()
+		if err == nil && !strings.Contains(page, reason) {
+			err = fmt.Errorf("%.2000s", page)
+		}
+		return err
+	})
+	v.host = "a"
+	if _, err := v.ask(); err != nil {
+		w.t.Error("beside a broken list of another server:", err)
 	}
 }
 

@@ -254,8 +254,7 @@ func (r *roots) list(b *pem.Block) error {
 	if list, err := x509.ParseRevocationList(b.Bytes); err == nil {
 		until = list.NextUpdate
 	} else {
-		//lint:ignore SA1019 a list of the first version, which nothing else reads
-		first := pkix.CertificateList{}
+		first := pkix.CertificateList{} // of the first version
 		if _, old := asn1.Unmarshal(b.Bytes, &first); old != nil || first.TBSCertList.Version != 0 ||
 			len(first.TBSCertList.Extensions) > 0 {
 			return safe(err)
