@@ -8,11 +8,13 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -27,6 +29,8 @@ type API struct {
 	authorization  authorizationclient.AuthorizationV1Interface
 	metadata       metadata.Interface
 	admission      admissionclient.AdmissionregistrationV1Interface
+	events         eventsclient.EventsV1Interface
+	dynamic        dynamic.Interface
 	// Leases are for package leader.
 	Leases coordinationclient.LeasesGetter
 }
@@ -54,6 +58,12 @@ func New(cfg *rest.Config) (*API, error) {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	if a.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.events, err = eventsclient.NewForConfigAndClient(cfg, http); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	if a.dynamic, err = dynamic.NewForConfigAndClient(dynamic.ConfigFor(cfg), http); err != nil {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	if a.Leases, err = coordinationclient.NewForConfigAndClient(cfg, http); err != nil {

@@ -29,12 +29,12 @@ import (
 )
 
 // realAPI returns a real API server, with the namespaces istio-system and shop, and its administrator's credentials.
-func realAPI(t *testing.T) (a *API, cfg *rest.Config) {
+func realAPI(t *testing.T) (a *API, cfg *rest.Config, server *parts.APIServer) {
 	t.Helper()
 	if _, err := os.Stat(os.Getenv("APISERVER")); err != nil {
 		t.Fatalf("APISERVER names no API server (%v): `make unit` builds one and sets it", err)
 	}
-	server := parts.StartAPIServer(t)
+	server = parts.StartAPIServer(t)
 	cfg, err := clientcmd.BuildConfigFromFlags("", server.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func realAPI(t *testing.T) (a *API, cfg *rest.Config) {
 	for _, ns := range []string{"istio-system", "shop"} {
 		makeNamespace(t, a, ns)
 	}
-	return a, cfg
+	return a, cfg, server
 }
 
 func makeNamespace(t *testing.T, a *API, name string) {
@@ -58,7 +58,7 @@ func makeNamespace(t *testing.T, a *API, name string) {
 
 // TestCluster has what pilotd asks of a real API server, and writes to it.
 func TestCluster(t *testing.T) {
-	a, cfg := realAPI(t)
+	a, cfg, server := realAPI(t)
 	t.Run("tokens", func(t *testing.T) { testTokens(t, a, cfg.BearerToken) })
 	t.Run("authority", func(t *testing.T) { testAuthority(t, a) })
 	t.Run("roots", func(t *testing.T) { testRoots(t, a) })
@@ -66,6 +66,8 @@ func TestCluster(t *testing.T) {
 	t.Run("rights", func(t *testing.T) { testSecretRights(t, a, cfg) })
 	t.Run("webhooks", func(t *testing.T) { testWebhooks(t, a) })
 	t.Run("agents of nodes", func(t *testing.T) { testNodeAgents(t, a) })
+	t.Run("facts", func(t *testing.T) { testFacts(t, a, server) })
+	t.Run("many facts", func(t *testing.T) { testManyFacts(t, a) })
 	t.Run("leader", func(t *testing.T) { testLeader(t, a) })
 }
 

@@ -44,6 +44,7 @@ type Registry struct {
 	refused  map[Problem]*refusal
 	counts   map[Count]int
 	dropped  int // refusals that were not kept
+	changes  uint64
 	lines    limiter
 }
 
@@ -157,6 +158,7 @@ func (r *Registry) Heal(p Problem) {
 func (r *Registry) begin(lines []line, st *Standing, said string) []line {
 	kind := kindOf(st.Problem)
 	r.counts[Count{kind, st.Cause}]++
+	r.changes++
 	r.began(kind, st.Cause)
 	if ok, missed := r.lines.allow(r.now()); ok {
 		lines = append(lines, line{st.Problem, said, missed})
@@ -166,6 +168,7 @@ func (r *Registry) begin(lines []line, st *Standing, said string) []line {
 
 // end counts a Problem that stands no more. The caller holds mu.
 func (r *Registry) end(p Problem) {
+	r.changes++
 	c := Count{kindOf(p), p.Cause}
 	if r.counts[c]--; r.counts[c] <= 0 {
 		delete(r.counts, c)
@@ -197,6 +200,13 @@ func (r *Registry) All() []Standing {
 	r.mu.Unlock()
 	slices.SortFunc(out, func(a, b Standing) int { return compare(a.Problem, b.Problem) })
 	return out
+}
+
+// Changes counts the Problems that have begun to stand and those that have ended.
+func (r *Registry) Changes() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes
 }
 
 func compare(a, b Problem) int {

@@ -24,6 +24,7 @@ type options struct {
 	kubeQPS                           float32
 	kubeBurst                         int
 	kindGrace                         time.Duration
+	events                            bool
 
 	grpcAddr, secureGRPCAddr, httpAddr, httpsAddr, monitoringAddr string
 	debugAnywhere                                                 bool
@@ -73,6 +74,9 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.IntVar(&o.kubeBurst, "kubernetesApiBurst", 160, "burst of requests to the API server")
 	f.DurationVar(&o.kindGrace, "kindGrace", 20*time.Second,
 		"how long kinds that pilotd can do without (nodes, namespaces, Istio's) and cannot read keep it from being ready, once it has all others")
+
+	f.BoolVar(&o.events, "events", true,
+		"make Events of what pilotd cannot use of objects; conditions in the status of Istio's objects need PILOT_ENABLE_STATUS=true")
 
 	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text, where nobody proves who he is; none when empty")
 	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS and certificates over TLS; none when empty, or when there is neither --tlsCertFile nor a certificate authority")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -221,7 +220,7 @@ func newSecure(o *options, server *discovery.Server, api *cluster.API, log *slog
 		RootBits: o.rootBits, RenewEvery: o.rootCheck, Signers: half(), Computing: half(), Connections: o.maxConnections,
 		Asked:     o.maxOwnCSRs,
 		Audiences: o.audiences, Unchecked: o.unchecked, NodeAgents: o.nodeAgents,
-		Now: time.Now, Every: secure.Ticker, Log: log,
+		Now: time.Now, Every: secure.Ticker, Log: log, Lead: newFacts(o, server.Reports, api, log),
 	}
 	var err error
 	settings.MinVersion, _ = o.minVersion() // checked before
@@ -250,8 +249,7 @@ func half() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // holder names this replica among others.
 func holder() string {
-	host, _ := os.Hostname()
-	return cmp.Or(os.Getenv("POD_NAME"), host) + "_" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	return instance() + "_" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
 // port is an address where the discovery service is served.

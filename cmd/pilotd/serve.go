@@ -181,7 +181,6 @@ const requestTime = 20 * time.Second
 const idleConnection = 5 * time.Minute
 
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
-	host, _ := os.Hostname() // only a name for people
 	return discovery.Options{
 		Shards: o.shards, Sources: sources, DomainSuffix: o.domain, ClusterID: o.clusterID, RegexSize: o.maxRegexSize,
 		UpstreamRegexSize: o.maxRegexSizeUpstream,
@@ -198,8 +197,14 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 		},
 		Enforcement: keepalive.EnforcementPolicy{MinTime: o.keepaliveInterval / 3, PermitWithoutStream: true},
 		Stuck:       o.stuckAfter, RequestTime: requestTime, Drain: o.shutdownDuration, Log: log,
-		Instance: cmp.Or(os.Getenv("POD_NAME"), host), Build: build.Text(),
+		Instance: instance(), Build: build.Text(),
 	}
+}
+
+// instance names this process to people: the pod, or the machine.
+func instance() string {
+	host, _ := os.Hostname()
+	return cmp.Or(os.Getenv("POD_NAME"), host)
 }
 
 // lateSink is a Store that is made after the sources that write to it: their names are among its settings.

@@ -33,7 +33,8 @@ import (
 // TestChart installs the chart; pods are injected, certificates are signed; pilotd is refused nothing and has no right
 // that it does not use; the chart is upgraded, rolled back and uninstalled.
 func TestChart(t *testing.T) {
-	i := newInstallation(t, "hub=registry.example", "revisionTags={prod}", "dashboards.enabled=true")
+	i := newInstallation(t, "hub=registry.example", "revisionTags={prod}", "dashboards.enabled=true",
+		"global.istiod.enableAnalysis=true")
 	parts.NewBareCluster(t, i.api).Apply(gatewayAPI())
 	i.inNamespace("shop", map[string]string{"istio-injection": "enabled"})
 	i.inNamespace("canary", map[string]string{"istio.io/rev": "prod"})
@@ -44,6 +45,7 @@ func TestChart(t *testing.T) {
 	t.Run("objects are validated", func(t *testing.T) { i.testValidation(t) })
 	t.Run("certificates are signed", func(t *testing.T) { i.testCertificate(t, service) })
 	t.Run("metrics exist", func(t *testing.T) { i.testMetrics(t, pilotd) })
+	t.Run("what cannot be used is told", func(t *testing.T) { i.testFacts(t, pilotd) })
 	pilotd.Stop()
 	t.Run("pilotd is down", i.testDown)
 
@@ -229,7 +231,8 @@ func (i *installation) unused() error {
 	used := map[string]bool{}
 	for _, r := range i.requests() {
 		for _, name := range []string{"", r.Object.Name} {
-			used[fmt.Sprintf("%s %s/%s %s", r.Verb, r.Object.APIGroup, r.Object.Resource, name)] = true
+			resource := strings.TrimSuffix(r.Object.Resource+"/"+r.Object.Subresource, "/")
+			used[fmt.Sprintf("%s %s/%s %s", r.Verb, r.Object.APIGroup, resource, name)] = true
 		}
 	}
 	var missing []string

@@ -38,7 +38,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.agents != nil {
 		all.Go(func() { s.agents.Run(ctx) })
 	}
-	if o.API == nil || s.service == nil && s.webhookRoots() == "" {
+	if o.API == nil || s.service == nil && s.webhookRoots() == "" && o.Lead == nil {
 		return nil
 	}
 	name := leaseName
@@ -61,6 +61,9 @@ func (s *Server) lead(ctx context.Context) {
 		all.Go(func() {
 			o.API.PublishRoots(ctx, cluster.Roots{Text: s.rootsText, Changed: s.rootsChanged[0], Log: o.Log})
 		})
+	}
+	if o.Lead != nil {
+		all.Go(func() { o.Lead(ctx) })
 	}
 	o.API.KeepWebhooks(ctx, cluster.Webhooks{Revision: o.Revision, Roots: s.webhookRoots, Changed: s.rootsChanged[1],
 		Log: o.Log})

@@ -49,6 +49,8 @@ type Options struct {
 	Namespace, ClusterID, Holder string
 	// Revision is pilotd's; its webhooks get the roots of its certificate. "default" when empty.
 	Revision string
+	// Lead is what else the leader does, until its context ends; nil for nothing.
+	Lead func(context.Context)
 	// External leaves certificates to somebody else: no authority, and none of what it does.
 	External bool
 	// CADir is a directory with an authority. It counts if there is a key in it when pilotd starts.

@@ -45,6 +45,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- if has $given (list "false" "False" "FALSE" "f" "F" "0") }}false{{ else }}true{{ end -}}
 {{- end }}
 
+{{/* conditions is "true" where pilotd writes into the status of Istio's objects. */}}
+{{- define "pilotd.conditions" -}}
+{{- or .Values.global.istiod.enableAnalysis (eq (get .Values.env "PILOT_ENABLE_STATUS" | toString) "true") (eq (get .Values.env "PILOT_ENABLE_ANALYSIS" | toString) "true") -}}
+{{- end }}
+
 {{/* several is "true" where there are at least two replicas. */}}
 {{- define "pilotd.several" -}}
 {{- if .Values.autoscaleEnabled -}}
