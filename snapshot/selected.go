@@ -53,11 +53,10 @@ func (x selectedIndex) with(d *Delta) selectedIndex {
 // policy is a policy of what workloads take.
 type policy interface {
 	comparable
-	value.Value
+	value.Selecting
 	Age() value.Meta
-	// Choice is a selector that all workloads have which the policy selects; Selects is the whole of it, for those of its
-	// own namespace and of others.
-	Choice() value.Labels
+	// Selects reports whether the policy is for a workload with such labels, of the policy's own namespace or of another
+	// one. All such workloads have the labels of its Selector.
 	Selects(labels value.Labels, own bool) bool
 }
 
@@ -66,10 +65,10 @@ func policyEdits[P policy](d *Delta) (edits editList[P]) {
 	var none P
 	for _, c := range Of[P](d.Objects) {
 		if old := c.Old; old != none {
-			edits.remove(key(old.Age().Namespace, anyLabel(old.Choice()), age(old.Age())))
+			edits.remove(key(old.Age().Namespace, anyLabel(old.Selector()), age(old.Age())))
 		}
 		if p := c.New; p != none {
-			edits.set(key(p.Age().Namespace, anyLabel(p.Choice()), age(p.Age())), p, false)
+			edits.set(key(p.Age().Namespace, anyLabel(p.Selector()), age(p.Age())), p, false)
 		}
 	}
 	return edits
@@ -80,7 +79,7 @@ func policyEdits[P policy](d *Delta) (edits editList[P]) {
 func policiesFor[P policy](s *Snapshot, m chunked.Map[P], namespace string, labels value.Labels) (out []P) {
 	for _, ns := range []string{s.Mesh.RootNamespace, namespace} {
 		first := len(out)
-		for _, all := range []iter.Seq[P]{under(m, key(ns, "")), selected(m, ns, labels, P.Choice)} {
+		for _, all := range []iter.Seq[P]{under(m, key(ns, "")), selected(m, ns, labels, P.Selector)} {
 			for p := range all {
 				if p.Selects(labels, ns == namespace) {
 					out = append(out, p)

@@ -427,10 +427,10 @@ func (p *Planner) affected(prev, v *snapshot.View, d *changes) map[*client]struc
 	for k, change := range d.Objects {
 		if k.Namespace == v.Snapshot.Mesh.RootNamespace {
 			for _, clients := range p.byNamespace {
-				chosen(v, change, clients, out)
+				selected(v, change, clients, out)
 			}
 		} else {
-			chosen(v, change, p.byNamespace[k.Namespace], out)
+			selected(v, change, p.byNamespace[k.Namespace], out)
 		}
 	}
 	return out
@@ -446,14 +446,15 @@ func (p *Planner) addAskers(out map[*client]struct{}) {
 	}
 }
 
-// chosen adds those of clients to out whose workloads an object chooses, before or after it changed. Workloads whose
+// selected adds those of clients to out whose workloads an object selects, before or after it changed. Workloads whose
 // labels changed are in doubt anyway.
-func chosen(v *snapshot.View, c snapshot.Change[value.Value], clients map[*client]struct{}, out map[*client]struct{}) {
+func selected(v *snapshot.View, c snapshot.Change[value.Value], clients, out map[*client]struct{}) {
 	for _, o := range []value.Value{c.Old, c.New} {
-		selector, ok := choice(o)
+		selecting, ok := o.(value.Selecting)
 		if !ok {
 			continue
 		}
+		selector := selecting.Selector()
 		for client := range clients {
 			if len(selector) == 0 || workload.Of(v, client.proxy).Labels().Contains(selector) {
 				out[client] = struct{}{}

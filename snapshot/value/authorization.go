@@ -115,8 +115,8 @@ func (t *PolicyTarget) Selects(labels Labels, own bool) bool {
 	return own && slices.Contains(t.Gateways, labels[GatewayNameLabel])
 }
 
-// Choice returns a selector that all workloads have which the policy selects.
-func (t *PolicyTarget) Choice() Labels {
+// Selector returns labels that all workloads have for which the policy is.
+func (t *PolicyTarget) Selector() Labels {
 	if len(t.Gateways) == 1 {
 		return Labels{GatewayNameLabel: t.Gateways[0]}
 	}

@@ -13,6 +13,16 @@ type Value interface {
 	Object() ObjectKey
 }
 
+// Selecting is a value that decides something about workloads: those of its namespace that have the labels of its
+// selector, or those of every namespace where it is in the root namespace. When such a value changes, the planner finds
+// the facts of these workloads' classes anew.
+type Selecting interface {
+	Value
+	// Selector returns labels that all these workloads have; none stand for all workloads. The value need not decide
+	// about each workload that has them.
+	Selector() Labels
+}
+
 // Meta is what every namespaced configuration object carries.
 type Meta struct {
 	// Cluster is as in ObjectKey.

@@ -27,6 +27,9 @@ func (p *PeerAuthentication) Kind() Kind { return KindPeerAuthentication }
 // Object returns the key of the PeerAuthentication object.
 func (p *PeerAuthentication) Object() ObjectKey { return p.Meta.Object(p.Kind()) }
 
+// Selector returns the labels of the workloads that it is for.
+func (p *PeerAuthentication) Selector() Labels { return p.Labels }
+
 // Equal reports whether two PeerAuthentication objects are the same.
 func (p *PeerAuthentication) Equal(o *PeerAuthentication) bool {
 	return p == o || p.Meta == o.Meta && maps.Equal(p.Labels, o.Labels) && same(p.Mode, o.Mode) &&
