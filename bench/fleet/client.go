@@ -3,8 +3,6 @@ package fleet
 import (
 	"net"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
@@ -13,8 +11,8 @@ type client struct {
 	// Immutable after newClient.
 	fleet *Fleet
 	conn  net.Conn
-	subs  []encodedSubscription
-	delta bool
+	subs  []encodedSubscription // in the order in which they are made
+	delta bool                  // whether it speaks the incremental protocol
 
 	// Owned by the client's goroutine.
 	stream *wire.Stream
@@ -48,7 +46,7 @@ func (c *client) subscribe(node []byte) {
 	}
 	s := &c.subs[c.made]
 	c.made++
-	c.stream.Send(s.first(node, c.delta)...)
+	c.send(wire.Request{TypeURL: s.url, Node: node, Names: s.names})
 }
 
 // Ended implements wire.Handler.
@@ -72,9 +70,15 @@ func (c *client) Data(b []byte) error {
 func (c *client) answer() {
 	s := &c.skim
 	for i := range c.subs {
-		if sub := &c.subs[i]; string(s.typeURL) == sub.url {
-			c.stream.Send(sub.ack(s.version, s.nonce, c.delta)...)
+		sub := &c.subs[i]
+		if string(s.typeURL) != sub.url {
+			continue
 		}
+		ack := wire.Request{TypeURL: sub.url, Version: string(s.version), Nonce: string(s.nonce)}
+		if !c.delta {
+			ack.Names = sub.names
+		}
+		c.send(ack)
 	}
 	size := s.size
 	firstOfType := c.made > 0 && c.made < len(c.subs) && string(s.typeURL) == c.subs[c.made-1].url
@@ -85,46 +89,22 @@ func (c *client) answer() {
 	c.fleet.received(size)
 }
 
-// encodedSubscription is a Subscription as requests carry it; both kinds have names in field 3.
+// send sends a request in the protocol that the client speaks.
+func (c *client) send(r wire.Request) {
+	r.Delta = c.delta
+	c.stream.Send(r.Parts())
+}
+
+// encodedSubscription is a Subscription as requests carry it.
 type encodedSubscription struct {
 	url   string
-	names []byte
+	names []byte // see wire.Request
 }
 
-func encode(s Subscription, _ bool) encodedSubscription {
+func encode(s Subscription) encodedSubscription {
 	e := encodedSubscription{url: s.TypeURL}
 	for _, n := range s.Names {
-		e.names = protowire.AppendString(protowire.AppendTag(e.names, 3, protowire.BytesType), n)
+		e.names = wire.AppendName(e.names, n)
 	}
 	return e
-}
-
-// Numbers of the fields of requests.
-const (
-	sotwVersion, sotwNode, sotwType, sotwNonce = 1, 2, 4, 5
-	deltaNode, deltaType, deltaNonce           = 1, 2, 6
-)
-
-func appendField(b []byte, num protowire.Number, v []byte) []byte {
-	if len(v) == 0 {
-		return b
-	}
-	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
-}
-
-// first returns the request that subscribes, in parts: the names are the same for all clients.
-func (s *encodedSubscription) first(node []byte, delta bool) [][]byte {
-	if delta {
-		return [][]byte{appendField(appendField(nil, deltaNode, node), deltaType, []byte(s.url)), s.names}
-	}
-	return [][]byte{appendField(nil, sotwNode, node), s.names, appendField(nil, sotwType, []byte(s.url))}
-}
-
-// ack answers a response, in parts.
-func (s *encodedSubscription) ack(version, nonce []byte, delta bool) [][]byte {
-	if delta {
-		return [][]byte{appendField(appendField(nil, deltaType, []byte(s.url)), deltaNonce, nonce)}
-	}
-	return [][]byte{appendField(nil, sotwVersion, version), s.names,
-		appendField(appendField(nil, sotwType, []byte(s.url)), sotwNonce, nonce)}
 }

@@ -57,7 +57,7 @@ func Start(o Options) (*Fleet, error) {
 	f := &Fleet{buffers: wire.NewBuffers()}
 	subs := make([]encodedSubscription, len(o.Subscriptions))
 	for i, s := range o.Subscriptions {
-		subs[i] = encode(s, o.Delta)
+		subs[i] = encode(s)
 	}
 	for i := range o.Clients {
 		node, err := proto.Marshal(o.Node(i))

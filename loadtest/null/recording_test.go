@@ -109,10 +109,8 @@ func options(l *bufconn.Listener) sidecar.Options {
 // one.
 func TestRecordingIsPlayed(t *testing.T) {
 	openings := map[string][]byte{}
-	for of, row := range xdstype.Standard().Rows() {
-		if !row.OnDemand && row.Source != xdstype.FromIdentity { // sidecars of a load test ask for none of these
-			openings[row.URL] = response(t, xdstype.Type(of), "x")
-		}
+	for _, of := range sidecar.Types() {
+		openings[of.URL()] = response(t, of, "x")
 	}
 	s, l := New(openings), bufconn.Listen(64<<10)
 	served := make(chan error, 1)

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"slices"
 
+	"github.com/pilotd/pilotd/loadtest/wire"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -115,7 +116,7 @@ func (c *Client) Begin() []Request {
 			continue
 		}
 		r := c.request(t)
-		r.version = s.version
+		r.message.Version = s.version
 		if c.spec.Delta {
 			r.initial = s.have.list
 		}
@@ -124,7 +125,7 @@ func (c *Client) Begin() []Request {
 			continue
 		}
 		if len(out) == 0 {
-			r.node = c.spec.Node
+			r.message.Node = c.spec.Node
 		}
 		out = append(out, r)
 	}
@@ -133,9 +134,9 @@ func (c *Client) Begin() []Request {
 
 // request begins a request that names all that is subscribed to.
 func (c *Client) request(t xdstype.Type) Request {
-	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta}
+	r := Request{Type: t, message: wire.Request{TypeURL: t.URL(), Delta: c.spec.Delta}}
 	if n := c.types[t].names; n != nil {
-		r.names = n.encoded
+		r.message.Names = n.encoded
 	}
 	return r
 }
@@ -143,11 +144,11 @@ func (c *Client) request(t xdstype.Type) Request {
 // answer returns an ACK, or the refusal of a response.
 func (c *Client) answer(t xdstype.Type, refusal string) Request {
 	s := &c.types[t]
-	r := Request{Type: t, url: t.URL(), delta: c.spec.Delta, version: s.version, nonce: s.nonce, refusal: refusal}
+	m := wire.Request{TypeURL: t.URL(), Delta: c.spec.Delta, Version: s.version, Nonce: s.nonce, Refusal: refusal}
 	if !c.spec.Delta && s.names != nil {
-		r.names = s.names.encoded
+		m.Names = s.names.encoded
 	}
-	return r
+	return Request{Type: t, message: m}
 }
 
 // Take takes a response, and says what the client sends then.
@@ -155,7 +156,8 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 	receipt := Receipt{Type: r.Type, Known: r.Known && c.types[r.Type].open, Bytes: r.Bytes,
 		Resources: len(r.resources)}
 	if !receipt.Known {
-		return receipt, []Request{{url: r.url, delta: c.spec.Delta, version: r.version, nonce: r.nonce}}
+		return receipt, []Request{{message: wire.Request{TypeURL: r.url, Delta: c.spec.Delta,
+			Version: r.version, Nonce: r.nonce}}}
 	}
 	s := &c.types[r.Type]
 	if c.refuse[r.Type] && s.answered {

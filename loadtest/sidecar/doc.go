@@ -12,6 +12,9 @@
 // a whole and never decoded: one resource at a time is hashed, of a big one each block, and bytes that some client has
 // now cost a look-up.
 //
+// Package bench/fleet has clients that do none of this: they ACK what comes, and are for measuring a server alone. Both
+// encode requests and speak HTTP/2 by package wire.
+//
 // A Fleet runs Clients. A link runs one connection in a goroutine of its own, and all that its members do on a stream
 // happens there; what the Fleet's methods change is guarded. What a Fleet calls (Options.Observe) must not block.
 package sidecar

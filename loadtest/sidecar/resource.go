@@ -2,9 +2,14 @@ package sidecar
 
 import "github.com/pilotd/pilotd/xdstype"
 
+// Types returns the types that clients ask for, whatever others there are.
+func Types() []xdstype.Type {
+	return []xdstype.Type{xdstype.Cluster, xdstype.Endpoint, xdstype.Listener, xdstype.Route}
+}
+
 // typeOf returns the type with that URL, and reports whether it is one that sidecars ask for.
 func typeOf(url []byte) (xdstype.Type, bool) {
-	for t := range xdstype.Type(xdstype.NumStandard) {
+	for _, t := range Types() {
 		if string(url) == t.URL() {
 			return t, true
 		}

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
+	"github.com/pilotd/pilotd/loadtest/wire"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -185,8 +184,6 @@ type names struct {
 	encoded []byte   // as requests carry them
 }
 
-const requestNames, requestUnsubscribe = 3, 4
-
 // uses returns the list of names that the resources of a set use; nil if there are none.
 func (t *Table) uses(s *set) *names {
 	s.naming.Do(func() {
@@ -224,13 +221,9 @@ func (t *Table) names(of xdstype.Type, list []string) *names {
 		defer t.mu.Unlock()
 		for _, name := range list {
 			n.numbers = append(n.numbers, t.number(of, name))
-			n.encoded = appendString(n.encoded, requestNames, name)
+			n.encoded = wire.AppendName(n.encoded, name)
 		}
 		slices.Sort(n.numbers)
 		return n
 	})
-}
-
-func appendString(b []byte, num protowire.Number, v string) []byte {
-	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), v)
 }

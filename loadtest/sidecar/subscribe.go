@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotd/pilotd/loadtest/wire"
 	"github.com/pilotd/pilotd/xdstype"
 )
 
@@ -34,24 +35,24 @@ func (c *Client) subscribe(t xdstype.Type, n *names, repeat bool) []Request {
 // difference returns the request of the incremental protocol that makes n of old.
 func (c *Client) difference(t xdstype.Type, old, n *names) []Request {
 	s := &c.types[t]
-	r := Request{Type: t, url: t.URL(), delta: true}
+	m := wire.Request{TypeURL: t.URL(), Delta: true}
 	if old == nil {
-		r.names = n.encoded
+		m.Names = n.encoded
 		s.again = true
 	} else {
 		for _, name := range n.without(old) {
-			r.names = appendString(r.names, requestNames, name)
+			m.Names = wire.AppendName(m.Names, name)
 			s.again = true
 		}
 		for _, name := range old.without(n) {
-			r.names = appendString(r.names, requestUnsubscribe, name)
+			m.Names = wire.AppendUnsubscribe(m.Names, name)
 		}
 	}
 	s.open = true
-	if len(r.names) == 0 {
+	if len(m.Names) == 0 {
 		return nil
 	}
-	return []Request{r}
+	return []Request{{Type: t, message: m}}
 }
 
 // without returns the names that another list of the same type lacks.

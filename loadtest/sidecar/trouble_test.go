@@ -195,9 +195,9 @@ func TestReplacedClientsHaveNothing(t *testing.T) {
 			w.fleet.Replace(0, spec(t, "other"))
 			w.expect(0, 2, 2, 1)
 			after := w.fleet.Counts()
-			for of, row := range xdstype.Standard().Rows() {
-				if c := after[of].Since(before[of]); asked(row) && c.Messages != 1 {
-					t.Errorf("%s: %+v", row.Short, c)
+			for _, of := range Types() {
+				if c := after[of].Since(before[of]); c.Messages != 1 {
+					t.Errorf("%s: %+v", of, c)
 				}
 			}
 			if w.ended[0]+w.ended[1] != 0 {
