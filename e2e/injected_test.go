@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,7 +116,9 @@ func TestInjectedPods(t *testing.T) {
 			t.Errorf("%v, %.300s", err, page)
 		}
 	})
-	t.Run("the end of a pod", func(t *testing.T) { w.endOf(t, twin, client.Client()) })
+	t.Run("pilotd moves", func(t *testing.T) { w.moves(t, client) })
+	t.Run("kills", func(t *testing.T) { w.kills(t, client, inbound, outbound) })
+	t.Run("the end of a pod", func(t *testing.T) { w.endOf(t, twin, client) })
 }
 
 // withCNI returns values of the chart with which a node agent writes pods' rules.
@@ -190,42 +190,20 @@ func injectedNames(t *testing.T, in *testnet.Pod) {
 }
 
 // endOf ends a pod as Kubernetes does, under load: its endpoint goes, and its proxy is told to end.
-func (w *agents) endOf(t *testing.T, ends *parts.Agent, client *http.Client) {
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	var answered, failed atomic.Int64
-	var last atomic.Pointer[error]
-	for range 4 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if err := asked(client); err != nil {
-					failed.Add(1)
-					last.Store(&err)
-				}
-				answered.Add(1)
-			}
-		})
-	}
-	w.objects.Apply(secureSlice(securePod()))
-	ends.Terminate()
-	begin := time.Now()
-	if err := ends.Ended(); err != nil {
-		t.Error(err)
-	}
-	if d := time.Since(begin); d < 2*time.Second {
-		t.Error("it drained for", d)
-	}
-	before := answered.Load()
-	parts.Eventually(t, "the others go on", func() error {
-		if answered.Load() < before+100 {
-			return errors.New("few requests are answered")
+func (w *agents) endOf(t *testing.T, ends *parts.Agent, client *testnet.Pod) {
+	l := startLoad(t, client)
+	defer l.stop()
+	if n := l.fails(t, "a pod ends", func() {
+		w.objects.Apply(secureSlice(securePod()))
+		ends.Terminate()
+		begin := time.Now()
+		if err := ends.Ended(); err != nil {
+			t.Error(err)
 		}
-		return nil
-	})
-	stop()
-	all.Wait()
-	if n := failed.Load(); n > 0 {
-		t.Errorf("%d of %d requests failed: %v", n, answered.Load(), *last.Load())
+		if d := time.Since(begin); d < 2*time.Second {
+			t.Error("it drained for", d)
+		}
+	}); n > 0 {
+		t.Errorf("%d requests failed", n)
 	}
-	t.Logf("%d requests in %v, none failed", answered.Load(), time.Since(begin).Round(time.Millisecond))
 }

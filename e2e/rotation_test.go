@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,15 +10,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pilotd/pilotd/e2e/parts"
-	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
 // signer is a root, or what stands below one.
@@ -110,39 +106,6 @@ func holdingsOf(a *parts.Agent) (h holdings, err error) {
 	return h, nil
 }
 
-// load asks the service again and again, on many connections, until stop is called, which returns how many requests
-// there were and the first that failed.
-func load(client *testnet.Pod) (stop func() (requests int, err error)) {
-	const askers, pace = 16, 16 * time.Millisecond // a thousand a second
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var requests int
-	var first error
-	for range askers {
-		all.Go(func() {
-			transport := &http.Transport{DialContext: client.DialContext}
-			defer transport.CloseIdleConnections()
-			one := &http.Client{Transport: transport, Timeout: 30 * time.Second}
-			due := time.NewTicker(pace)
-			defer due.Stop()
-			for ctx.Err() == nil {
-				err := asked(one)
-				mu.Lock()
-				if requests++; err != nil && first == nil {
-					first = err
-				}
-				mu.Unlock()
-				select {
-				case <-due.C:
-				case <-ctx.Done():
-				}
-			}
-		})
-	}
-	return func() (int, error) { cancel(); all.Wait(); return requests, first }
-}
-
 // TestRotation has two sidecars with certificates of pilotd's own authority talk without a pause, over connections that
 // are made anew all the time, while what signs is replaced, then the root: not one request fails. Certificates live for
 // seconds, so that each step is complete soon.
@@ -167,7 +130,7 @@ spec:
 	}
 	parts.Eventually(t, "a request is answered over mutual TLS", func() error { return asked(client.Client()) })
 
-	stop, began := load(client), time.Now()
+	load := startLoad(t, client)
 	for _, step := range []struct {
 		what   string
 		signs  *signer
@@ -207,12 +170,13 @@ spec:
 			a.WriteFile("var/run/secrets/istio/root-cert.pem", roots) // as the kubelet does from the ConfigMap
 		}
 	}
-	requests, err := stop()
-	if err != nil {
-		t.Error("a request failed: ", err)
+	load.stop()
+	if n := load.failed.Load(); n > 0 {
+		t.Errorf("%d requests failed: %v", n, *load.last.Load())
 	}
+	requests := load.answered.Load()
 	if requests < 1000 {
 		t.Errorf("there were %d requests", requests)
 	}
-	t.Logf("%d requests, %.0f a second", requests, float64(requests)/time.Since(began).Seconds())
+	t.Logf("%d requests, %.0f a second", requests, float64(requests)/time.Since(load.begin).Seconds())
 }

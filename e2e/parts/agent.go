@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +40,8 @@ type Agent struct {
 	t    testing.TB
 	spec AgentSpec
 	pod  *testnet.Pod
+	// restart starts the container of an injected pod again.
+	restart func()
 }
 
 // StartAgent starts an agent in the pod as the container that injection writes: files, environment, arguments.
@@ -140,6 +143,38 @@ func (a *Agent) AwaitReady() {
 
 // Pid returns the agent's process.
 func (a *Agent) Pid() int { return a.cmd.Process.Pid }
+
+// Restart starts the container of an injected pod again, in its directory, as a kubelet does when it has ended.
+func (a *Agent) Restart() {
+	a.t.Helper()
+	_ = a.Ended()
+	a.restart()
+}
+
+// KillEnvoy ends the Envoy that the agent has started as a crash would.
+func (a *Agent) KillEnvoy() {
+	a.t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, path := range stats {
+		// pid (name) state parent …
+		_, after, _ := strings.Cut(readText(path), ") ")
+		if fields := strings.Fields(after); len(fields) < 2 || fields[1] != strconv.Itoa(a.Pid()) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		return
+	}
+	a.t.Fatalf("%s has no Envoy", a.name)
+}
 
 // Ended waits until the agent has ended, and returns how.
 func (a *Agent) Ended() error {

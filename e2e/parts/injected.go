@@ -49,7 +49,9 @@ func StartInjected(t testing.TB, in *testnet.Pod, of Injected) *Agent {
 	}
 	for i := range of.Pod.Spec.Containers {
 		if c := &of.Pod.Spec.Containers[i]; c.Name == proxyContainer {
+			k.mountAll(c)
 			k.startProxy(c)
+			a.restart = func() { k.startProxy(c) }
 			return a
 		}
 	}
@@ -123,6 +125,12 @@ func (k kubelet) mayEnter() {
 
 func (k kubelet) startProxy(c *corev1.Container) {
 	k.t.Helper()
+	k.Process = startProcess(k.t, launch{name: "agent-" + k.of.Pod.Name, cmd: k.command(c), start: k.pod.Start})
+}
+
+// mountAll makes a container's directory, its user's.
+func (k kubelet) mountAll(c *corev1.Container) {
+	k.t.Helper()
 	volumes := map[string]*corev1.Volume{}
 	for i := range k.of.Pod.Spec.Volumes {
 		volumes[k.of.Pod.Spec.Volumes[i].Name] = &k.of.Pod.Spec.Volumes[i]
@@ -139,7 +147,6 @@ func (k kubelet) startProxy(c *corev1.Container) {
 	}); err != nil {
 		k.t.Fatal(err)
 	}
-	k.Process = startProcess(k.t, launch{name: "agent-" + k.of.Pod.Name, cmd: k.command(c), start: k.pod.Start})
 }
 
 // mount makes a volume's files in the container's directory.

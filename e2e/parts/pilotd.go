@@ -28,6 +28,8 @@ type Pilotd struct {
 	env  []string
 	mesh string   // path of the mesh configuration
 	cap  *Ceiling // of its memory, or nil
+	// replica is added to the number of each of its ports.
+	replica int
 
 	// Owned by the test's goroutine.
 	process *Process
@@ -47,16 +49,18 @@ type Sources struct {
 	Memory *Ceiling
 	// Unready starts it without waiting until it is ready.
 	Unready bool
+	// Replica is added to the number of each of its ports but that of Flags, for one beside another one.
+	Replica int
 }
 
 // StartPilotd starts pilotd on those sources and waits until it is ready.
 func StartPilotd(t testing.TB, s Sources) *Pilotd {
 	t.Helper()
-	p := &Pilotd{t: t, cap: s.Memory, env: s.Env, args: []string{
+	p := &Pilotd{t: t, cap: s.Memory, env: s.Env, replica: s.Replica, args: []string{
 		"discovery",
-		fmt.Sprintf("--grpcAddr=%s:%d", testnet.Host, xdsPort),
-		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort),
-		fmt.Sprintf("--monitoringAddr=127.0.0.1:%d", monitoringPort),
+		fmt.Sprintf("--grpcAddr=%s:%d", testnet.Host, xdsPort+s.Replica),
+		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort+s.Replica),
+		fmt.Sprintf("--monitoringAddr=127.0.0.1:%d", monitoringPort+s.Replica),
 		"--secureGRPCAddr=", "--httpsAddr=",
 		// Streams end over this time; the default is for fleets.
 		"--shutdownDuration=1s",
@@ -100,7 +104,7 @@ const pilotdHost = "istiod.istio-system.svc"
 func (p *Pilotd) SecureAddress() string { return fmt.Sprintf("%s:%d", testnet.Host, securePort) }
 
 // Address returns where pilotd serves xDS.
-func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xdsPort) }
+func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xdsPort+p.replica) }
 
 // Start starts the process (again) and waits until it is ready.
 func (p *Pilotd) Start() {
@@ -132,7 +136,7 @@ func (p *Pilotd) AwaitReady() {
 
 // Ready is nil while it is ready; otherwise it says what is waited for.
 func (p *Pilotd) Ready() error {
-	_, err := get(fmt.Sprintf("http://%s:%d/ready", testnet.Host, httpPort))
+	_, err := get(fmt.Sprintf("http://%s:%d/ready", testnet.Host, httpPort+p.replica))
 	return err
 }
 
@@ -161,7 +165,7 @@ func (p *Pilotd) LogTail(n int) string { return p.process.LogTail(n) }
 
 // Debug reads a page of the monitoring port, such as "/debug/syncz".
 func (p *Pilotd) Debug(path string) (string, error) {
-	return get(fmt.Sprintf("http://127.0.0.1:%d%s", monitoringPort, path))
+	return get(fmt.Sprintf("http://127.0.0.1:%d%s", monitoringPort+p.replica, path))
 }
 
 // get reads one page; any status but 200 is an error.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -26,7 +27,18 @@ func (n *Network) Forward(t testing.TB, service, target string) {
 	if err := netlink.AddrReplace(n.bridge, addr); err != nil {
 		t.Fatalf("test network: the address of a Service: %v", err)
 	}
-	l, err := net.Listen("tcp", service)
+	StartRelay(t, service, target)
+}
+
+// Relay is an address whose connections end up somewhere else, as those of a Service do.
+type Relay struct{ target atomic.Pointer[string] }
+
+// StartRelay listens at an address until the test ends, and hands connections on to a target; both are host:port.
+func StartRelay(t testing.TB, at, target string) *Relay {
+	t.Helper()
+	r := &Relay{}
+	r.To(target)
+	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(fmt.Errorf("test network: %w", err))
 	}
@@ -38,10 +50,14 @@ func (n *Network) Forward(t testing.TB, service, target string) {
 			if err != nil {
 				return
 			}
-			all.Go(func() { join(t.Context(), conn, target) })
+			all.Go(func() { join(t.Context(), conn, *r.target.Load()) })
 		}
 	})
+	return r
 }
+
+// To has connections end up at another target from now on. Those that are open stay.
+func (r *Relay) To(target string) { r.target.Store(&target) }
 
 // join copies both ways until either side ends, or the test.
 func join(ctx context.Context, conn net.Conn, target string) {
