@@ -116,6 +116,7 @@ func TestInjectedPods(t *testing.T) {
 			t.Errorf("%v, %.300s", err, page)
 		}
 	})
+	t.Run("IPv6", w.ipv6)
 	t.Run("pilotd moves", func(t *testing.T) { w.moves(t, client) })
 	t.Run("kills", func(t *testing.T) { w.kills(t, client, inbound, outbound) })
 	t.Run("the end of a pod", func(t *testing.T) { w.endOf(t, twin, client) })

@@ -90,7 +90,7 @@ func (c *captureFlags) register(f *pflag.FlagSet) {
 }
 
 func (c *captureFlags) run(cmd *cobra.Command, log *slog.Logger) error {
-	if err := c.environment(); err != nil {
+	if err := c.environment(log); err != nil {
 		return err
 	}
 	switch {
@@ -124,8 +124,19 @@ func (c *captureFlags) print(cmd *cobra.Command) error {
 	return err
 }
 
+// family decides whether IPv6 is captured: in pods that have it alone, and with dual stack. Otherwise the proxy listens
+// by IPv4 alone, and what was sent to it by IPv6 would be refused.
+func (c *captureFlags) family(dualStack bool, log *slog.Logger) {
+	c.dualStack = dualStack
+	has := slices.ContainsFunc(c.addresses, netip.Addr.Is6)
+	c.IPv6 = has && (dualStack || c.cleanUp || c.addresses[0].Is6())
+	if has && !c.IPv6 {
+		log.Warn("traffic of IPv6 is not captured: the pod has addresses of both families, and ISTIO_DUAL_STACK is not true")
+	}
+}
+
 // environment reads what the container's environment says, and what the pod's network is like.
-func (c *captureFlags) environment() error {
+func (c *captureFlags) environment(log *slog.Logger) error {
 	e := pod.NewEnv(os.Environ())
 	c.DNS = c.DNS || e.Bool("ISTIO_META_DNS_CAPTURE", false)
 	c.DropInvalid = c.DropInvalid || e.Bool("INVALID_DROP", false)
@@ -136,7 +147,6 @@ func (c *captureFlags) environment() error {
 			return fmt.Errorf("environment variable %s: %w", name, err)
 		}
 	}
-	c.dualStack = e.Bool("ISTIO_DUAL_STACK", false)
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return err
@@ -148,7 +158,7 @@ func (c *captureFlags) environment() error {
 			}
 		}
 	}
-	c.IPv6 = slices.ContainsFunc(c.addresses, netip.Addr.Is6)
+	c.family(e.Bool("ISTIO_DUAL_STACK", false), log)
 	if c.DNS && !c.AllDNS {
 		if c.Nameservers, err = nameservers("/etc/resolv.conf"); err != nil {
 			return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,6 +61,28 @@ func TestInjectedArguments(t *testing.T) {
 	}
 	if tried < 10 {
 		t.Error("tried", tried)
+	}
+}
+
+// IPv6 is captured where it is all that there is, or with dual stack; what was written of it is always taken away.
+func TestFamily(t *testing.T) {
+	v4, v6 := netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("fd00::1")
+	for _, c := range []struct {
+		addresses          []netip.Addr
+		dual, clean, warns bool
+		want               bool
+	}{
+		{addresses: []netip.Addr{v4}}, {addresses: []netip.Addr{v6}, want: true},
+		{addresses: []netip.Addr{v4, v6}, warns: true}, {addresses: []netip.Addr{v6, v4}, want: true},
+		{addresses: []netip.Addr{v4, v6}, dual: true, want: true}, {addresses: []netip.Addr{v4}, dual: true}, {},
+		{addresses: []netip.Addr{v4, v6}, clean: true, want: true},
+	} {
+		var out bytes.Buffer
+		f := captureFlags{addresses: c.addresses, cleanUp: c.clean}
+		f.family(c.dual, slog.New(slog.NewTextHandler(&out, nil)))
+		if f.IPv6 != c.want || (out.Len() > 0) != c.warns {
+			t.Errorf("%+v: %v %s", c, f.IPv6, out.String())
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package parts
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -121,7 +122,7 @@ func (a *Agent) Request(args ...string) (string, error) {
 // Page reads a page of a port of the pod from outside, as the kubelet and Prometheus do.
 func (a *Agent) Page(port int, path string) (string, error) {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	return getBy(client, fmt.Sprintf("http://%s:%d%s", a.spec.Workload.IP, port, path))
+	return getBy(client, fmt.Sprintf("http://%s%s", net.JoinHostPort(a.spec.Workload.IP, strconv.Itoa(port)), path))
 }
 
 // Ready returns nil if the pod is ready, as the kubelet asks.

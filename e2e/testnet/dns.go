@@ -24,7 +24,7 @@ func useOwnResolver() error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if _, err := f.WriteString("nameserver " + Host + "\n"); err != nil {
+	if _, err := f.WriteString("nameserver " + Host + "\nnameserver " + Host6 + "\n"); err != nil {
 		return err
 	}
 	if err := f.Chmod(0o644); err != nil { // programs of every user ask
@@ -40,12 +40,12 @@ func useOwnResolver() error {
 	return nil
 }
 
-// startDNS serves the resolver of the network on port 53 of Host until the test ends. It knows ServerName, and answers
-// at once that any other name does not exist, as a cluster's resolver does for a name that nobody has. An Envoy that
-// starts waits until the first name of each cluster of type STRICT_DNS or LOGICAL_DNS is resolved, or known not to
-// exist: without an answer it would wait a minute, until its queries time out.
-func startDNS(t testing.TB) error {
-	c, err := net.ListenPacket("udp", net.JoinHostPort(Host, "53"))
+// startDNS serves the resolver of the network on port 53 of a host until the test ends. It knows ServerName, and
+// answers at once that any other name does not exist, as a cluster's resolver does for a name that nobody has. An
+// Envoy that starts waits until the first name of each cluster of type STRICT_DNS or LOGICAL_DNS is resolved, or known
+// not to exist: without an answer it would wait a minute, until its queries time out.
+func startDNS(t testing.TB, host string) error {
+	c, err := net.ListenPacket("udp", net.JoinHostPort(host, "53"))
 	if err != nil {
 		return fmt.Errorf("DNS: %w", err)
 	}
@@ -78,7 +78,7 @@ func serveDNS(c net.PacketConn) {
 	}
 }
 
-// answerTo returns the answer to a query: that its name does not exist, or for ServerName the address Host.
+// answerTo returns the answer to a query: that its name does not exist, or for ServerName the addresses Host and Host6.
 func answerTo(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	header, err := p.Start(query)
@@ -97,9 +97,13 @@ func answerTo(query []byte) ([]byte, error) {
 		return m.Pack()
 	}
 	m.RCode = dnsmessage.RCodeSuccess
-	if questions[0].Type == dnsmessage.TypeA {
+	bodies := map[dnsmessage.Type]dnsmessage.ResourceBody{
+		dnsmessage.TypeA:    &dnsmessage.AResource{A: netip.MustParseAddr(Host).As4()},
+		dnsmessage.TypeAAAA: &dnsmessage.AAAAResource{AAAA: netip.MustParseAddr(Host6).As16()},
+	}
+	if body, ok := bodies[questions[0].Type]; ok {
 		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: questions[0].Name,
-			Class: dnsmessage.ClassINET, TTL: 30}, Body: &dnsmessage.AResource{A: netip.MustParseAddr(Host).As4()}}}
+			Class: dnsmessage.ClassINET, TTL: 30}, Body: body}}
 	}
 	return m.Pack()
 }

@@ -2,9 +2,12 @@ package testnet
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -13,16 +16,20 @@ const (
 	ServiceRange = "10.96.0.0/12"
 	// Host is the address of everything that is no pod: pilotd and servers of the test.
 	Host = "10.244.0.1"
+	// Host6 is its address in IPv6, where the machine has that.
+	Host6 = "fd00:10:244::1"
 	// ServerName is the name under which pods look for the control plane, at Host.
 	ServerName = "istiod.istio-system.svc"
-	// podBits is the length of the prefix that Host and all pods share.
-	podBits = 16
+	// podBits and podBits6 are the lengths of the prefixes that Host and Host6 share with all pods.
+	podBits, podBits6 = 16, 64
 )
 
 // Network is the bridge that joins the pods. There is one at a time.
 type Network struct {
 	// Immutable after New.
 	bridge netlink.Link
+	// IPv6 says whether there can be pods with addresses of IPv6.
+	IPv6 bool
 	// Owned by the test's goroutine.
 	pods int
 }
@@ -39,8 +46,13 @@ func New(t testing.TB) *Network {
 			t.Errorf("test network: %v", err)
 		}
 	})
-	if err := startDNS(t); err != nil {
-		t.Fatalf("test network: %v", err)
+	for host, is := range map[string]bool{Host: true, Host6: n.IPv6} {
+		if !is {
+			continue
+		}
+		if err := startDNS(t, host); err != nil {
+			t.Fatalf("test network: %v", err)
+		}
 	}
 	return n
 }
@@ -55,7 +67,7 @@ func newNetwork() (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bridge: %w", err)
 	}
-	addr, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", Host, podBits))
+	addr, err := podAddress(Host)
 	if err != nil {
 		return nil, err
 	}
@@ -65,5 +77,28 @@ func newNetwork() (*Network, error) {
 	if err := netlink.LinkSetUp(bridge); err != nil {
 		return nil, fmt.Errorf("bridge: %w", err)
 	}
-	return &Network{bridge: bridge}, nil
+	n := &Network{bridge: bridge}
+	if _, err := os.Stat("/proc/net/if_inet6"); err == nil {
+		addr, err := podAddress(Host6)
+		if err != nil {
+			return nil, err
+		}
+		n.IPv6 = netlink.AddrAdd(bridge, addr) == nil // a machine may have it and forbid it
+	}
+	return n, nil
 }
+
+// podAddress is a pod's address with its prefix.
+func podAddress(ip string) (*netlink.Addr, error) {
+	bits := podBits
+	if isIPv6(ip) {
+		bits = podBits6
+	}
+	a, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", ip, bits))
+	if err == nil && isIPv6(ip) {
+		a.Flags = unix.IFA_F_NODAD // nobody else has it, and finding that out takes seconds
+	}
+	return a, err
+}
+
+func isIPv6(ip string) bool { return strings.Contains(ip, ":") }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// appMark marks what an application opens through Pod.DialContext.
-const appMark = 0x539
+// appMark marks what an application opens through Pod.DialContext. It is nobody else's: proxies mark with 1337.
+const appMark = 0x6170
 
 // Pod is one address with a network namespace of its own.
 type Pod struct {
@@ -65,7 +65,7 @@ func (n *Network) plug(p *Pod, link string) error {
 	attrs.MasterIndex = n.bridge.Attrs().Index
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.ns)}
 	// A pod that comes back at the same address is the same neighbour.
-	veth.PeerHardwareAddr = append(net.HardwareAddr{2, 0}, net.ParseIP(p.IP).To4()...)
+	veth.PeerHardwareAddr = append(net.HardwareAddr{2, 0}, net.ParseIP(p.IP).To16()[12:]...)
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("veth: %w", err)
 	}
@@ -84,7 +84,7 @@ func (n *Network) plug(p *Pod, link string) error {
 	if err != nil {
 		return err
 	}
-	addr, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", p.IP, podBits))
+	addr, err := podAddress(p.IP)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,11 @@ func (n *Network) plug(p *Pod, link string) error {
 	if err := h.LinkSetUp(eth); err != nil {
 		return err
 	}
-	return h.RouteAdd(&netlink.Route{LinkIndex: eth.Attrs().Index, Gw: net.ParseIP(Host)})
+	gateway := Host
+	if isIPv6(p.IP) {
+		gateway = Host6
+	}
+	return h.RouteAdd(&netlink.Route{LinkIndex: eth.Attrs().Index, Gw: net.ParseIP(gateway)})
 }
 
 // newNamespace makes a network namespace without leaving the caller's.
@@ -136,7 +140,11 @@ func within(ns netns.NsHandle, f func() error) error {
 // Listen listens inside the pod. An address without a host means the wildcard.
 func (p *Pod) Listen(addr string) (l net.Listener, err error) {
 	err = within(p.ns, func() error {
-		l, err = net.Listen("tcp4", addr)
+		network := "tcp4"
+		if isIPv6(p.IP) {
+			network = "tcp6"
+		}
+		l, err = net.Listen(network, addr)
 		return err
 	})
 	return l, err
