@@ -51,9 +51,13 @@ func affix(v string) *matcherpb.StringMatcher {
 		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Suffix{Suffix: rest}}
 	}
 	if rest, ok := strings.CutSuffix(v, "*"); ok {
-		return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: rest}}
+		return prefixMatch(rest)
 	}
 	return exactMatch(v)
+}
+
+func prefixMatch(v string) *matcherpb.StringMatcher {
+	return &matcherpb.StringMatcher{MatchPattern: &matcherpb.StringMatcher_Prefix{Prefix: v}}
 }
 
 func exactMatch(v string) *matcherpb.StringMatcher {

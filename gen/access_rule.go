@@ -209,13 +209,15 @@ func expandPrincipals(principals, domains []string) (out []string) {
 			out = append(out, p)
 			continue
 		}
+		var names []string
 		for _, d := range domains {
 			name := d + "/" + rest
 			if matchesAffix(d, domain) && strings.HasPrefix(domain, "*") {
 				name = p
 			}
-			out = appendOnce(out, name)
+			names = appendOnce(names, name)
 		}
+		out = append(out, names...)
 	}
 	return out
 }
@@ -294,8 +296,10 @@ func requestPrincipalMatch(v string) (issuer, subject *matcherpb.StringMatcher) 
 		return exactMatch(v), exactMatch("")
 	case strings.HasPrefix(v, "*"):
 		return affix(v[:i]), exactMatch(v[i+1:])
+	case strings.HasSuffix(v, "/*"):
+		return exactMatch(v[:i]), affix("*")
 	case strings.HasSuffix(v, "*"):
-		return exactMatch(v[:i]), affix(v[i+1:])
+		return exactMatch(v[:i]), prefixMatch(v[i+1 : len(v)-1])
 	}
 	return exactMatch(v[:i]), exactMatch(v[i+1:])
 }

@@ -35,10 +35,41 @@ func dialers() []dialer {
 	}
 }
 
+// inspected returns what the inspectors of a listener find out about a connection to a port: nothing of TLS where the
+// one for TLS does not look.
+func inspected(l *listenerpb.Listener, port uint32, d dialer) dialer {
+	looks := map[string]bool{}
+	for _, f := range l.GetListenerFilters() {
+		looks[f.GetName()] = !disabledAt(f.GetFilterDisabled(), port)
+	}
+	switch tls := d.transport == "tls"; {
+	case tls && !looks["envoy.filters.listener.tls_inspector"]:
+		d.transport, d.protocols = "raw_buffer", nil
+	case !tls && !looks["envoy.filters.listener.http_inspector"]:
+		d.protocols = nil
+	}
+	return d
+}
+
+func disabledAt(p *listenerpb.ListenerFilterChainMatchPredicate, port uint32) bool {
+	switch r := p.GetRule().(type) {
+	case *listenerpb.ListenerFilterChainMatchPredicate_OrMatch:
+		return slices.ContainsFunc(r.OrMatch.GetRules(),
+			func(one *listenerpb.ListenerFilterChainMatchPredicate) bool { return disabledAt(one, port) })
+	case *listenerpb.ListenerFilterChainMatchPredicate_NotMatch:
+		return !disabledAt(r.NotMatch, port)
+	case *listenerpb.ListenerFilterChainMatchPredicate_DestinationPortRange:
+		// The range ends before its end.
+		return int32(port) >= r.DestinationPortRange.GetStart() && int32(port) < r.DestinationPortRange.GetEnd()
+	}
+	return p.GetAnyMatch()
+}
+
 // chainFor returns the chain that Envoy takes a connection to, nil for none: the most specific match decides at each
 // step, and no step is taken back.
 func chainFor(l *listenerpb.Listener, port uint32, d dialer) *listenerpb.FilterChain {
 	chains := l.GetFilterChains()
+	d = inspected(l, port, d)
 	narrow := func(exact, other func(*listenerpb.FilterChainMatch) bool) {
 		var first, second []*listenerpb.FilterChain
 		for _, c := range chains {
@@ -84,7 +115,8 @@ func serves(c *listenerpb.FilterChain, d dialer) (ok, mutual bool) {
 
 // TestPeerAuthenticationDecides takes every combination of policies of the mesh, the namespace, the workload and a port
 // with ports of each kind and clients of each kind: STRICT lets in sidecars alone, PERMISSIVE also plain text (and TLS
-// of their own where the port may speak it), DISABLE plain text. The narrowest policy that says something decides.
+// of their own where the port may speak it), DISABLE whatever the application itself speaks. The narrowest policy that
+// says something decides.
 func TestPeerAuthenticationDecides(t *testing.T) {
 	m := newPoliced(t, 1)
 	k := value.ServiceKey{Host: "app-0.shop.svc.cluster.local", Namespace: "shop"}
@@ -148,9 +180,7 @@ func TestPeerAuthenticationDecides(t *testing.T) {
 				case value.Permissive:
 					want = raw || d.mesh || protocol != value.HTTP
 				case value.Disabled:
-					if mutual = false; !raw {
-						want = false // TLS for nobody: no chain takes it
-					}
+					mutual, want = false, raw || !d.mesh && protocol != value.HTTP
 				}
 				rows++
 				got, by := serves(chainFor(l, number, d), d)
