@@ -175,13 +175,15 @@ func (s issuer) keys(t *testing.T) string {
 		text(point[1:33]), text(point[33:]))
 }
 
-// token returns a token with claims, on top of those of a valid one.
+// token returns a token with claims, on top of those of a valid one, of which nil takes one out.
 func (s issuer) token(t *testing.T, claims map[string]any) string {
 	all := map[string]any{"iss": "https://issuer", "sub": "bob", "aud": []string{"web"}, "azp": "client",
 		"exp": time.Now().Add(time.Hour).Unix(), "groups": []string{"users", "admin"}, "scope": "read write",
 		"realm": map[string]any{"role": "admin"}}
 	for k, v := range claims {
-		all[k] = v
+		if all[k] = v; v == nil {
+			delete(all, k)
+		}
 	}
 	body, err := json.Marshal(all)
 	if err != nil {

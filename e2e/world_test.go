@@ -67,19 +67,24 @@ func (w *world) sidecar(p pod, protocol parts.Protocol, xds string) caller {
 func (w *world) securePair(t *testing.T, protocol parts.Protocol, names map[string]string) (*testnet.Pod,
 	[]*parts.Envoy) {
 	t.Helper()
-	spec := parts.EnvoySpec{Kind: parts.Sidecar, Protocol: protocol, XDS: w.pilotd.Address(), Secrets: w.secrets}
-	server := w.network.Pod(t, securePod().ip)
+	server, client := w.network.Pod(t, securePod().ip), w.network.Pod(t, clientDelta().ip)
 	for port, name := range names {
 		parts.StartEcho(t, server, ":"+port, name)
 	}
+	return client, w.pair(t, protocol, server, client)
+}
+
+// pair starts the Envoys of securePod and of a client in their pods. It returns them when both are ready.
+func (w *world) pair(t *testing.T, protocol parts.Protocol, server, client *testnet.Pod) []*parts.Envoy {
+	t.Helper()
+	spec := parts.EnvoySpec{Kind: parts.Sidecar, Protocol: protocol, XDS: w.pilotd.Address(), Secrets: w.secrets}
 	spec.Workload = securePod().workload()
 	inbound := parts.StartEnvoy(t, server, spec)
-	client := w.network.Pod(t, clientDelta().ip)
 	spec.Workload = clientDelta().workload()
 	outbound := parts.StartEnvoy(t, client, spec)
 	inbound.AwaitReady()
 	outbound.AwaitReady()
-	return client, []*parts.Envoy{inbound, outbound}
+	return []*parts.Envoy{inbound, outbound}
 }
 
 // gateway starts a gateway pod; it is asked from outside the mesh.

@@ -122,12 +122,21 @@ func (c *check) accessCondition(at string, w *security.Condition) {
 	c.that(len(w.GetValues())+len(w.GetNotValues()) > 0, at+".values", "expected values or notValues")
 	if ok {
 		if what.Attribute == value.RequestHeader {
-			c.header(at+".key", what.Path[0])
+			c.anyHeader(at+".key", what.Path[0])
 		}
 		c.accessValues(at+".values", what.Attribute, w.GetValues())
 		c.accessValues(at+".notValues", what.Attribute, w.GetNotValues())
 	}
 }
+
+// anyHeader takes every name that a header of a request may have, and those of pseudo headers.
+func (c *check) anyHeader(field, name string) {
+	pseudo := slices.Contains([]string{":authority", ":method", ":path", ":scheme"}, name)
+	c.that(name != "" && (pseudo || strings.Trim(name, headerCharacters) == ""), field,
+		"expected a header's name, got %q", name)
+}
+
+const headerCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 
 // lists checks the lists of a source or an operation, of which one must say something.
 func (c *check) lists(at string, all ...listed) {

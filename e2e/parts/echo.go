@@ -93,6 +93,11 @@ func Ask(client *http.Client, url, host string, headers ...string) (Answer, erro
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
+	return Send(client, req)
+}
+
+// Send sends any request from that client.
+func Send(client *http.Client, req *http.Request) (Answer, error) {
 	resp, err := client.Do(req)
 	if err != nil {
 		return Answer{}, err
