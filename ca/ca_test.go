@@ -274,6 +274,30 @@ func TestSelfSignedIsRenewed(t *testing.T) {
 	}
 }
 
+// A root that is renewed is called as before in every byte, whoever has made it: certificates name their signer so, and
+// by its key's identifier.
+func TestRenewedRootIsCalledTheSame(t *testing.T) {
+	now, key := time.Now(), ecKey(t)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-100 * time.Hour),
+		NotAfter: now.Add(time.Hour), Subject: pkix.Name{Organization: []string{"a", "b"}, CommonName: "by hand"},
+		SubjectKeyId: []byte("of another version"), IsCA: true, BasicConstraintsValid: true}
+	der := must[[]byte](t)(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
+	text := []byte(encode("CERTIFICATE", der))
+	old := must[*Authority](t)(New(Material{Cert: text, Key: []byte(keyText(t, key)), Roots: text}))
+	renewed := must[*Authority](t)(New(must[Material](t)(old.Renewed(Root{Organization: "x", Life: time.Hour}, now))))
+	if !bytes.Equal(old.cert.RawSubject, renewed.cert.RawSubject) ||
+		!bytes.Equal(old.cert.SubjectKeyId, renewed.cert.SubjectKeyId) {
+		t.Errorf("%s %x became %s %x", old.cert.Subject, old.cert.SubjectKeyId, renewed.cert.Subject,
+			renewed.cert.SubjectKeyId)
+	}
+	chain := must[[]string](t)(renewed.Sign(Request{Key: key.Public(), Who: web(), Life: time.Hour}, now))
+	leaf := must[[]*x509.Certificate](t)(parseAll([]byte(chain[0])))[0]
+	if !bytes.Equal(leaf.AuthorityKeyId, old.cert.SubjectKeyId) {
+		t.Errorf("a certificate is signed by %x", leaf.AuthorityKeyId)
+	}
+	opens(t, chain, text) // under the root before
+}
+
 // Material comes in the two forms that Secrets have.
 func TestForms(t *testing.T) {
 	root := under(t, nil, "root", time.Hour)

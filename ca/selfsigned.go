@@ -30,7 +30,7 @@ func SelfSigned(r Root, now time.Time) (Material, error) {
 	if err != nil {
 		return Material{}, fmt.Errorf("%w: a new key: %w", ErrMaterial, err)
 	}
-	cert, err := selfSign(r, key, now)
+	cert, err := selfSign(r, key, &x509.Certificate{Subject: pkix.Name{Organization: []string{r.Organization}}}, now)
 	if err != nil {
 		return Material{}, err
 	}
@@ -45,11 +45,7 @@ func (a *Authority) Renewed(r Root, now time.Time) (Material, error) {
 	if a.cert.CheckSignatureFrom(a.cert) != nil {
 		return Material{}, fmt.Errorf("%w: it is not self-signed", ErrMaterial)
 	}
-	r.Organization = ""
-	if names := a.cert.Subject.Organization; len(names) > 0 {
-		r.Organization = names[0]
-	}
-	cert, err := selfSign(r, a.key, now)
+	cert, err := selfSign(r, a.key, a.cert, now)
 	if err != nil {
 		return Material{}, err
 	}
@@ -72,14 +68,16 @@ func (a *Authority) due(now time.Time) bool {
 	return a.cert.NotAfter.Sub(now) < life/5
 }
 
-func selfSign(r Root, key crypto.Signer, now time.Time) ([]byte, error) {
+// selfSign makes a root certificate of a key. It is called as like is, byte for byte, and says the same of its key:
+// certificates name who has signed them by both, and are looked for by whoever trusts one of several roots.
+func selfSign(r Root, key crypto.Signer, like *x509.Certificate, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{Organization: []string{r.Organization}},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(r.Life),
+		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: like.Subject,
+		RawSubject: like.RawSubject, SubjectKeyId: like.SubjectKeyId, NotBefore: now.Add(-skew), NotAfter: now.Add(r.Life),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -34,6 +34,14 @@ func (w *agents) replica(n int, env ...string) parts.Sources {
 
 func newAgents(t *testing.T, mesh string) *agents {
 	t.Helper()
+	w := newAgentsWithoutRoots(t, mesh)
+	w.roots = w.cluster.Roots("shop")
+	return w
+}
+
+// newAgentsWithoutRoots leaves it to its caller to say whom pods trust.
+func newAgentsWithoutRoots(t *testing.T, mesh string) *agents {
+	t.Helper()
 	w := &world{t: t, network: testnet.New(t)}
 	cluster := parts.NewCluster(t, parts.StartAPIServer(t))
 	w.objects = cluster
@@ -45,7 +53,6 @@ func newAgents(t *testing.T, mesh string) *agents {
 `)
 	a := &agents{world: w, cluster: cluster, service: testnet.StartRelay(t, testnet.Host+":15012", secureAt(0))}
 	w.pilotd = parts.StartPilotd(t, a.replica(0))
-	a.roots = cluster.Roots("shop")
 	return a
 }
 
@@ -111,6 +118,7 @@ func TestAgent(t *testing.T) {
 		}
 		return err
 	})
+	t.Run("modes of mutual TLS", func(t *testing.T) { agentModes(t, w, client.Client(), outside) })
 	t.Run("probes and metrics", func(t *testing.T) { agentAnswers(t, inbound) })
 	t.Run("names", func(t *testing.T) { agentNames(t, named) })
 
@@ -136,6 +144,50 @@ func TestAgent(t *testing.T) {
 		}
 	}
 	t.Run("the end", func(t *testing.T) { agentsEnd(t, sotw, gateway) })
+}
+
+// agentModes has a PeerAuthentication say who may come to a sidecar, whose certificates are of pilotd's own authority:
+// clients with one, without one, or both, for all ports or for one.
+func agentModes(t *testing.T, w *agents, meshed, plain *http.Client) {
+	policy := func(spec string) string {
+		return fmt.Sprintf(`
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: secure, namespace: shop}
+spec: {selector: {matchLabels: {app: secure}}, mtls: %s}
+`, spec)
+	}
+	inPlain := func() error {
+		a, err := parts.Ask(plain, "http://"+securePod().ip+":8080/", secureHost)
+		if err == nil && a.Name != "secure" {
+			err = errors.New(fmt.Sprint(a))
+		}
+		return err
+	}
+	for _, c := range []struct {
+		spec           string
+		mutual, inText bool
+	}{
+		{"{mode: PERMISSIVE}", true, true},
+		{"{mode: STRICT}", true, false},
+		{"{mode: STRICT}, portLevelMtls: {8080: {mode: PERMISSIVE}}", true, true},
+		{"{mode: PERMISSIVE}, portLevelMtls: {8080: {mode: STRICT}}", true, false},
+		{"{mode: STRICT}, portLevelMtls: {8080: {mode: DISABLE}}", false, true},
+	} {
+		w.objects.Apply(policy(c.spec))
+		parts.Eventually(t, c.spec, func() error {
+			if err := asked(meshed); (err == nil) != c.mutual {
+				return fmt.Errorf("mode %s: over mutual TLS: %v", c.spec, err)
+			}
+			if err := inPlain(); (err == nil) != c.inText {
+				return fmt.Errorf("mode %s: in plain text: %v", c.spec, err)
+			}
+			return nil
+		})
+	}
+	w.objects.Delete(policy("{mode: PERMISSIVE}"))
+	parts.Eventually(t, "both are answered", func() error { return errors.Join(asked(meshed), inPlain()) })
 }
 
 // agentsEnd has one agent end because its pod does, and one because its Envoy does.

@@ -27,6 +27,12 @@ type signer struct {
 // newSigner makes one below another; below nobody it is a root.
 func newSigner(t *testing.T, above *signer, name string) *signer {
 	t.Helper()
+	return newSignerUntil(t, above, name, time.Now().Add(24*time.Hour))
+}
+
+// newSignerUntil makes one that is good until then, and has been for a day.
+func newSignerUntil(t *testing.T, above *signer, name string, until time.Time) *signer {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func newSigner(t *testing.T, above *signer, name string) *signer {
 		t.Fatal(err)
 	}
 	s := &signer{key: key, cert: &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}}
 	if above == nil {
 		above = s
@@ -58,6 +64,12 @@ func (s *signer) pem() string {
 // plugged is the Secret of an authority below a root, with all that are trusted.
 func (s *signer) plugged(t *testing.T, roots ...*signer) string {
 	t.Helper()
+	return s.secret(t, "cacerts", roots...)
+}
+
+// secret is a Secret with an authority.
+func (s *signer) secret(t *testing.T, name string, roots ...*signer) string {
+	t.Helper()
 	key, err := x509.MarshalECPrivateKey(s.key)
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +83,10 @@ func (s *signer) plugged(t *testing.T, roots ...*signer) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: cacerts, namespace: istio-system}, stringData: " +
-		string(data) + "}\n"
+	return fmt.Sprintf(`
+---
+{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: istio-system}, stringData: %s}
+`, name, data)
 }
 
 // holdings are the certificates that an Envoy has, by serial number: its own, and those of whom it trusts.
@@ -106,21 +120,48 @@ func holdingsOf(a *parts.Agent) (h holdings, err error) {
 	return h, nil
 }
 
+// renew waits until the Envoys of agents trust whom they should, and have certificates that were asked for after that.
+func renew(t *testing.T, agents []*parts.Agent, what string, trusts func(trusted []string) error) {
+	t.Helper()
+	renewed, own := make([]int, len(agents)), make([]string, len(agents))
+	parts.Eventually(t, what, func() (missing error) {
+		for i, a := range agents {
+			h, err := holdingsOf(a)
+			if err == nil {
+				err = trusts(h.trusted)
+			}
+			if slices.Sort(h.own); err == nil && len(h.own) > 0 && h.own[0] != own[i] {
+				own[i], renewed[i] = h.own[0], renewed[i]+1
+			}
+			if err == nil && renewed[i] < 3 { // what it had, one that may have been under way, and one of this step
+				err = fmt.Errorf("%d certificates so far", renewed[i])
+			}
+			if err != nil {
+				missing = fmt.Errorf("%s: agent %d: %w", what, i, err)
+			}
+		}
+		return missing
+	})
+}
+
+// oftenConnected has sidecars connect anew to the service again and again.
+const oftenConnected = `
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: secure, namespace: shop}
+spec:
+  host: ` + secureHost + `
+  trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 10}}}
+`
+
 // TestRotation has two sidecars with certificates of pilotd's own authority talk without a pause, over connections that
 // are made anew all the time, while what signs is replaced, then the root: not one request fails. Certificates live for
 // seconds, so that each step is complete soon.
 func TestRotation(t *testing.T) {
 	before, after := newSigner(t, nil, "before"), newSigner(t, nil, "after")
 	first, second, third := newSigner(t, before, "first"), newSigner(t, before, "second"), newSigner(t, after, "third")
-	w := newAgents(t, secureService()+first.plugged(t, before)+`
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: secure, namespace: shop}
-spec:
-  host: `+secureHost+`
-  trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 10}}}
-`)
+	w := newAgents(t, secureService()+first.plugged(t, before)+oftenConnected)
 	server, inbound := w.start(securePod(), parts.Sidecar, "SECRET_TTL=8s")
 	parts.StartEcho(t, server, ":8080", "secure")
 	client, outbound := w.start(clientDelta(), parts.Sidecar, "SECRET_TTL=8s")
@@ -142,31 +183,20 @@ spec:
 		{"the root before is trusted no more", third, []*signer{after}},
 	} {
 		w.objects.Apply(step.signs.plugged(t, step.trusts...))
-		for _, a := range agents {
-			renewed, own := 0, ""
-			parts.Eventually(t, step.what, func() error {
-				h, err := holdingsOf(a)
-				if err != nil {
-					return err
+		renew(t, agents, step.what, func(trusted []string) error {
+			for _, root := range []*signer{before, after} {
+				serial := root.cert.SerialNumber.Text(16)
+				if slices.Contains(trusted, serial) != slices.Contains(step.trusts, root) {
+					return fmt.Errorf("trusted are %v, of which one is %s", trusted, serial)
 				}
-				for _, root := range []*signer{before, after} {
-					serial := root.cert.SerialNumber.Text(16)
-					if slices.Contains(h.trusted, serial) != slices.Contains(step.trusts, root) {
-						return fmt.Errorf("%s: trusted are %v, of which one is %s", step.what, h.trusted, serial)
-					}
-				}
-				if slices.Sort(h.own); len(h.own) > 0 && h.own[0] != own {
-					own, renewed = h.own[0], renewed+1
-				}
-				if renewed < 3 { // what it had, one that may have been under way, and one that is of this step
-					return fmt.Errorf("%s: %d certificates so far", step.what, renewed)
-				}
-				return nil
-			})
-			roots := ""
-			for _, r := range step.trusts {
-				roots += r.pem()
 			}
+			return nil
+		})
+		roots := ""
+		for _, r := range step.trusts {
+			roots += r.pem()
+		}
+		for _, a := range agents {
 			a.WriteFile("var/run/secrets/istio/root-cert.pem", roots) // as the kubelet does from the ConfigMap
 		}
 	}

@@ -105,6 +105,7 @@ type house struct {
 	root     *root
 	dir      string
 	tokens   tokens
+	reviewer authn.Reviewer // nil: tokens
 	secure   *Server
 	streams  *discovery.Server
 	tick     chan time.Time // has files read again
@@ -154,8 +155,11 @@ func (h *house) start() (stop func()) {
 		Authenticate: func(ctx context.Context) (proxy.Peer, error) { return h.secure.Peer(ctx) },
 		Keepalive:    keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second},
 		Enforcement:  keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}})
+	if h.reviewer == nil {
+		h.reviewer = h.tokens
+	}
 	var err error
-	h.secure, err = New(Options{TrustDomains: h.streams.TrustDomains, Tokens: h.tokens, ClusterID: "Kubernetes",
+	h.secure, err = New(Options{TrustDomains: h.streams.TrustDomains, Tokens: h.reviewer, ClusterID: "Kubernetes",
 		Audiences: []string{"istio-ca"}, CADir: h.dir, Hosts: []string{"istiod.istio-system.svc", "istio-pilot.istio-system.svc"},
 		Life: 24 * time.Hour, MaxLife: 90 * 24 * time.Hour, Signers: 1, Now: time.Now, Log: log,
 		Every: func(time.Duration) <-chan time.Time { return h.tick }})
