@@ -36,9 +36,9 @@ type Options struct {
 	// ProxyLogLevel and ProxyComponentLogLevel are Envoy's.
 	ProxyLogLevel, ProxyComponentLogLevel string
 	OutlierLog                            string
-	// Output takes what Envoy prints.
-	Output io.Writer
-	Log    *slog.Logger
+	// Stdout and Stderr take what Envoy prints, and what it logs.
+	Stdout, Stderr io.Writer
+	Log            *slog.Logger
 }
 
 // filesEvery is how often mounted files are looked at.
@@ -305,7 +305,8 @@ func (a *agent) startEnvoy() error {
 	a.envoy, err = envoy.Start(envoy.Options{Binary: c.BinaryPath, Config: path, Override: override,
 		LogLevel: a.options.ProxyLogLevel, ComponentLogLevel: a.options.ProxyComponentLogLevel, Concurrency: threads,
 		DrainTime: c.DrainDuration.AsDuration(), FlushInterval: c.FileFlushInterval.AsDuration(),
-		FlushSize: c.FileFlushMinSizeKb, IPv6: a.pod.IPv6Only(), Output: a.options.Output, Log: a.log.With("scope", "envoy")})
+		FlushSize: c.FileFlushMinSizeKb, IPv6: a.pod.IPv6Only(), Stdout: a.options.Stdout, Stderr: a.options.Stderr,
+		Log: a.log.With("scope", "envoy")})
 	return err
 }
 

@@ -103,8 +103,10 @@ func TestAgent(t *testing.T) {
 		`ISTIO_KUBE_APP_PROBERS={"/app-health/app/readyz":{"httpGet":{"path":"/ready","port":8080}},`+
 			`"/app-health/app/livez":{"tcpSocket":{"port":8081}}}`)
 	parts.StartEcho(t, server, ":8080", "secure")
-	client, outbound := w.start(clientDelta(), parts.Sidecar, "SECRET_TTL=8s")
-	named, sotw := w.start(clientSotW(), parts.Sidecar, "ISTIO_DELTA_XDS=false", "ISTIO_META_DNS_CAPTURE=true")
+	client, outbound := w.start(clientDelta(), parts.Sidecar, "SECRET_TTL=8s", "OUTPUT_CERTS=out",
+		"EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true", "MINIMUM_DRAIN_DURATION=100ms")
+	named, sotw := w.start(clientSotW(), parts.Sidecar, "ISTIO_DELTA_XDS=false", "ISTIO_META_DNS_CAPTURE=true",
+		"OUTPUT_CERTS=out")
 	_, gateway := w.start(gatewayDelta(), parts.Gateway)
 	for _, a := range []*parts.Agent{inbound, outbound, sotw, gateway} {
 		a.AwaitReady()
@@ -143,6 +145,10 @@ func TestAgent(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	t.Run("mounted certificates", func(t *testing.T) { w.mounted(t, sotw, outbound) })
+	t.Run("no Envoy", w.withoutEnvoy)
+	t.Run("it does not start", w.doesNotStart)
+	t.Run("the last connection", func(t *testing.T) { w.onZero(t, client, outbound) })
 	t.Run("the end", func(t *testing.T) { agentsEnd(t, sotw, gateway) })
 }
 

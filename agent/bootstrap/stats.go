@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,7 +27,11 @@ const (
 // statsConfig says which statistics Envoy keeps, and which parts of their names are tags. The tags are those that
 // dashboards of Istio's proxies group by; the statistics are few, for each takes memory for each cluster.
 func statsConfig(p *pod.Pod) (*metricsv3.StatsConfig, error) {
-	out := &metricsv3.StatsConfig{UseAllDefaultTags: wrapperspb.Bool(false), StatsMatcher: statsMatcher(p)}
+	matcher, err := statsMatcher(p)
+	if err != nil {
+		return nil, err
+	}
+	out := &metricsv3.StatsConfig{UseAllDefaultTags: wrapperspb.Bool(false), StatsMatcher: matcher}
 	// The expression's first group is cut out of the name, the second is the value.
 	for _, tag := range [][2]string{
 		{"cluster_name", `^cluster\.((.+?(\..+?\.svc\.cluster\.local)?)\.)`},
@@ -43,7 +48,10 @@ func statsConfig(p *pod.Pod) (*metricsv3.StatsConfig, error) {
 	extra := append(slices.Clone(p.Config.ExtraStatTags), split(p.Annotations[annotationTags])...)
 	slices.Sort(extra)
 	for _, name := range slices.Compact(extra) {
-		out.StatsTags = append(out.StatsTags, tagSpecifier(name, `(`+name+`=\.=(.*?);\.;)`))
+		if name == "" {
+			continue
+		}
+		out.StatsTags = append(out.StatsTags, tagSpecifier(name, `(`+regexp.QuoteMeta(name)+`=\.=(.*?);\.;)`))
 	}
 	text := p.Annotations[annotationBuckets]
 	if text == "" {
@@ -65,8 +73,9 @@ func tagSpecifier(name, regex string) *metricsv3.TagSpecifier {
 	return &metricsv3.TagSpecifier{TagName: name, TagValue: &metricsv3.TagSpecifier_Regex{Regex: regex}}
 }
 
-// statsMatcher lets in what readiness and dashboards need, and what the pod asks for.
-func statsMatcher(p *pod.Pod) *metricsv3.StatsMatcher {
+// statsMatcher lets in what readiness and dashboards need, and what the pod asks for. An expression that cannot be read
+// is refused: Envoy would not start with it, and not say whose it is.
+func statsMatcher(p *pod.Pod) (*metricsv3.StatsMatcher, error) {
 	given := p.Config.GetProxyStatsMatcher()
 	list := &matcherv3.ListStringMatcher{}
 	for _, m := range []struct {
@@ -81,10 +90,16 @@ func statsMatcher(p *pod.Pod) *metricsv3.StatsMatcher {
 		{byRegex, [][]string{given.GetInclusionRegexps(), split(p.Annotations[annotationRegexps])}},
 	} {
 		for _, name := range slices.Concat(m.names...) {
+			if name == "" { // would let in all
+				continue
+			}
+			if _, err := regexp.Compile(name); m.kind == byRegex && err != nil {
+				return nil, fmt.Errorf("ProxyConfig's proxyStatsMatcher or annotation %s: %q: %w", annotationRegexps, name, err)
+			}
 			list.Patterns = append(list.Patterns, matches(name, m.kind))
 		}
 	}
-	return &metricsv3.StatsMatcher{StatsMatcher: &metricsv3.StatsMatcher_InclusionList{InclusionList: list}}
+	return &metricsv3.StatsMatcher{StatsMatcher: &metricsv3.StatsMatcher_InclusionList{InclusionList: list}}, nil
 }
 
 // Ways to match a name.

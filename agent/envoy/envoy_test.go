@@ -111,7 +111,7 @@ func start(t *testing.T, script string) (*Process, *output) {
 	t.Helper()
 	out := &output{}
 	p, err := Start(Options{Binary: program(t, script), Config: "/config", Override: "a: b", LogLevel: "warning",
-		Concurrency: 2, DrainTime: 45 * time.Second, FlushInterval: time.Second, Output: out,
+		Concurrency: 2, DrainTime: 45 * time.Second, FlushInterval: time.Second, Stdout: out, Stderr: out,
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +136,24 @@ func TestStart(t *testing.T) {
 	}
 	if _, err := Start(Options{Binary: "/nowhere", Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("a program that is not there was started")
+	}
+}
+
+// Why Envoy cannot start is in how it has ended, in one line; all that it logs is passed on.
+func TestWhy(t *testing.T) {
+	long := strings.Repeat("x", 3*longestLine)
+	p, out := start(t, `printf 'T\tcritical\tenvoy main a.cc:1\tfirst\tthread=1\n' >&2
+printf 'T\tinfo\tenvoy main a.cc:2\tsecond\tthread=1\n' >&2
+printf 'T\tcritical\tenvoy main a.cc:3\tcannot bind [::]:15021: `+long+`' >&2
+printf ' in use\tthread=1\nexiting\n' >&2
+printf 'T\tcritical\tenvoy main a.cc:3\tcannot bind :15021\tthread=1\n' >&2; exit 1`)
+	<-p.Done()
+	if err := p.Err(); err == nil || err.Error() != "exit status 1: cannot bind :15021" {
+		t.Error(err)
+	}
+	got := out.String()
+	if strings.Count(got, "\n") != 5 || !strings.Contains(got, long) || !strings.Contains(got, "second") {
+		t.Errorf("%.200q", got)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// killTime is how long its output may stay open after its end.
+const killTime = time.Second
+
 // Options say how Envoy is started.
 type Options struct {
 	// Binary is its path, Config that of its bootstrap.
@@ -31,10 +34,13 @@ type Options struct {
 	FlushSize     uint32
 	// IPv6 has names resolve to addresses of IPv6 where Envoy asks for its own.
 	IPv6 bool
-	// Output takes what it prints.
-	Output io.Writer
-	Log    *slog.Logger
+	// Stdout takes what it prints, access logs as a rule, and Stderr what it logs. A file is Envoy's own from then on.
+	Stdout, Stderr io.Writer
+	Log            *slog.Logger
 }
+
+// logFormat is how Envoy logs: time, level, place, text, thread.
+const logFormat = "%Y-%m-%dT%T.%fZ\t%l\tenvoy %n %g:%#\t%v\tthread=%t"
 
 func (o Options) args() []string {
 	version := "v4"
@@ -43,7 +49,7 @@ func (o Options) args() []string {
 	}
 	out := []string{"-c", o.Config, "--drain-time-s", strconv.Itoa(int(o.DrainTime / time.Second)),
 		"--drain-strategy", "immediate", "--local-address-ip-version", version, "--disable-hot-restart",
-		"--allow-unknown-static-fields", "--log-format", "%Y-%m-%dT%T.%fZ\t%l\tenvoy %n %g:%#\t%v\tthread=%t"}
+		"--allow-unknown-static-fields", "--log-format", logFormat}
 	for _, flag := range []struct{ name, value string }{
 		{"-l", o.LogLevel}, {"--component-log-level", o.ComponentLogLevel}, {"--config-yaml", o.Override},
 		{"--concurrency", numberUnless0(int64(o.Concurrency))},
@@ -79,7 +85,9 @@ type Process struct {
 // Start starts Envoy. It dies with this process, and gets none of its signals.
 func Start(o Options) (*Process, error) {
 	cmd := exec.Command(o.Binary, o.args()...) // #nosec G204 -- the proxy that the image names
-	cmd.Stdout, cmd.Stderr = o.Output, o.Output
+	log := &critical{to: o.Stderr}
+	cmd.Stdout, cmd.Stderr = o.Stdout, log
+	cmd.WaitDelay = killTime // somebody else may have its output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p := &Process{log: o.Log, done: make(chan struct{})}
 	started := make(chan error)
@@ -90,7 +98,9 @@ func Start(o Options) (*Process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			p.err = cmd.Wait()
+			if p.err = cmd.Wait(); p.err != nil && log.last != "" {
+				p.err = fmt.Errorf("%w: %s", p.err, log.last)
+			}
 			close(p.done)
 		}
 	}()
@@ -104,7 +114,7 @@ func Start(o Options) (*Process, error) {
 // Done is closed when Envoy has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how Envoy has ended; nil for exit code 0. It is for after Done.
+// Err returns how Envoy has ended, with what it has said of that; nil for exit code 0. It is for after Done.
 func (p *Process) Err() error { return p.err }
 
 // Ending says how Envoy ends when the pod does.

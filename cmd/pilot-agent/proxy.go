@@ -27,7 +27,8 @@ func proxyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Kind, o.Environ, o.Output, o.Log = pod.Kind(args[0]), os.Environ(), os.Stderr, log
+			o.Kind, o.Environ, o.Log = pod.Kind(args[0]), os.Environ(), log
+			o.Stdout, o.Stderr = os.Stdout, os.Stderr
 			warnUnknown(cmd.Flags(), os.Args, log)
 			return agent.Run(cmd.Context(), o)
 		},

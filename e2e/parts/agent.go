@@ -30,6 +30,8 @@ type AgentSpec struct {
 	Config map[string]any
 	// Env is added to the environment that injection writes.
 	Env []string
+	// Files are further files of the container, by their path.
+	Files map[string]string
 }
 
 // Agent is a running pilot-agent with an Envoy that it has started.
@@ -57,6 +59,9 @@ func StartAgent(t testing.TB, pod *testnet.Pod, spec AgentSpec) *Agent {
 	a.WriteFile("etc/istio/pod/annotations", "istio.io/rev=\"default\"\n")
 	a.WriteFile("var/run/secrets/istio/root-cert.pem", spec.Roots)
 	a.WriteFile("var/run/secrets/tokens/istio-token", spec.Token())
+	for name, text := range spec.Files {
+		a.WriteFile(name, text)
+	}
 	a.Start()
 	return a
 }

@@ -56,6 +56,12 @@ func StartGRPCClient(t testing.TB, pod *testnet.Pod, w Workload, xds, target str
 		}},
 		"node": tree{"id": w.nodeID(string(Sidecar)), "metadata": metadata, "locality": tree{}},
 	})
+	return StartGRPCClientOf(t, pod, path, target)
+}
+
+// StartGRPCClientOf starts a client of that target with a bootstrap file that somebody has written.
+func StartGRPCClientOf(t testing.TB, pod *testnet.Pod, path, target string) *GRPCClient {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +77,7 @@ func StartGRPCClient(t testing.TB, pod *testnet.Pod, w Workload, xds, target str
 		t.Fatal(err)
 	}
 	return &GRPCClient{
-		Process: startProcess(t, launch{name: "grpc-" + w.Name, cmd: cmd, start: pod.Start, pipe: true}),
+		Process: startProcess(t, launch{name: "grpc-" + pod.IP, cmd: cmd, start: pod.Start, pipe: true}),
 		orders:  orders, reports: bufio.NewScanner(reports),
 	}
 }
