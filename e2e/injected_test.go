@@ -120,6 +120,7 @@ func TestInjectedPods(t *testing.T) {
 	t.Run("pilotd moves", func(t *testing.T) { w.moves(t, client) })
 	t.Run("kills", func(t *testing.T) { w.kills(t, client, inbound, outbound) })
 	t.Run("the end of a pod", func(t *testing.T) { w.endOf(t, twin, client) })
+	t.Run("the end of a native sidecar", func(t *testing.T) { w.endOfNative(t, client, outbound) })
 }
 
 // withCNI returns values of the chart with which a node agent writes pods' rules.
@@ -187,6 +188,45 @@ func injectedNames(t *testing.T, in *testnet.Pod) {
 		if got, err := r.LookupHost(t.Context(), secureHost+"."); err != nil || len(got) != 1 || got[0] != secureVIP {
 			t.Error(network, got, err)
 		}
+	}
+}
+
+// endOfNative ends a pod whose proxy is a native sidecar, as Kubernetes does, under load: the proxy drains by its hook,
+// and is told to end when the application has ended, from when on there is nothing to wait for.
+func (w *agents) endOfNative(t *testing.T, client *testnet.Pod, caller *parts.Agent) {
+	p := pod{"secure-native", "shop", "10.244.4.3", "app: secure, security.istio.io/tlsMode: istio"}
+	w.objects.Apply(p.yaml())
+	n, native := w.injected(p, map[string]string{"sidecar.istio.io/nativeSidecar": "true"})
+	parts.StartEcho(t, n, ":8080", "secure")
+	l := startLoad(t, client)
+	defer l.stop()
+	serves := func(want bool) func() error {
+		return func() error {
+			page, err := caller.Request("GET", "clusters")
+			if err == nil && strings.Contains(page, p.ip+":8080::cx_active::") != want {
+				err = fmt.Errorf("%s is to be called: %v", p.ip, !want)
+			}
+			return err
+		}
+	}
+	if n := l.fails(t, "a pod with a native sidecar ends", func() {
+		w.objects.Apply(secureSlice(securePod(), p))
+		parts.Eventually(t, "it is called", serves(true))
+		l.goesOn(t)
+		w.objects.Apply(secureSlice(securePod()))
+		native.PreStop()
+		parts.Eventually(t, "it is not called any more", serves(false))
+		l.goesOn(t)
+		begin := time.Now()
+		native.Terminate()
+		if err := native.Ended(); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d > 2*time.Second {
+			t.Error("it drained again, for", d)
+		}
+	}); n > 0 {
+		t.Errorf("%d requests failed", n)
 	}
 }
 

@@ -75,6 +75,24 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// Of two hosts with one short form the one of the pod's own namespace has it, each time.
+func TestShortFormOfTwo(t *testing.T) {
+	type info = ndsv1.NameTable_NameInfo
+	all := &ndsv1.NameTable{Table: map[string]*info{
+		"db-0.db.svc.cluster.local": {Ips: []string{"10.96.0.1"}, Registry: kubernetes, Shortname: "db-0", Namespace: "db"},
+		"db-0.db.shop.svc.cluster.local": {Ips: []string{"10.1.0.1"}, Registry: kubernetes, Shortname: "db-0.db",
+			Namespace: "shop"},
+	}}
+	for namespace, want := range map[string]string{"shop": "10.1.0.1", "db": "10.96.0.1", "other": "10.96.0.1"} {
+		for range 20 {
+			n := Compile(all, Domain{Namespace: namespace, Services: "svc.cluster.local"})
+			if f, ok := n.Lookup("db-0.db.", ""); !ok || f.Addresses[0].String() != want {
+				t.Fatalf("from %s it is %v, want %s", namespace, f, want)
+			}
+		}
+	}
+}
+
 // listen has a server listen at a port that is free for TCP and UDP, until the test ends.
 func listen(t *testing.T, s *Server) string {
 	t.Helper()

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,7 +33,8 @@ const kubernetes = "Kubernetes"
 // is left out, too: it would stand for every name.
 func Compile(table *ndsv1.NameTable, d Domain) *Names {
 	n := &Names{exact: map[string][]netip.Addr{}, wild: map[string][]netip.Addr{}}
-	for host, info := range table.GetTable() {
+	for _, host := range d.ownFirst(table) {
+		info := table.Table[host]
 		addresses := parse(info.GetIps())
 		host = canonical(host)
 		if len(addresses) == 0 || host == "" || host == "*" {
@@ -57,7 +59,21 @@ func Compile(table *ndsv1.NameTable, d Domain) *Names {
 	return n
 }
 
-// short adds a short form, unless a host is really called so.
+// ownFirst are the hosts of a table in the order in which they have a right to a short form that two of them have:
+// those of the pod's own namespace, whose domain clients search first, and all by name.
+func (d Domain) ownFirst(table *ndsv1.NameTable) []string {
+	out := slices.Sorted(maps.Keys(table.GetTable()))
+	own := func(host string) int {
+		if table.Table[host].GetNamespace() == d.Namespace {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return own(a) - own(b) })
+	return out
+}
+
+// short adds a short form, unless a host is really called so, or has it by a better right.
 func (n *Names) short(name string, addresses []netip.Addr) {
 	if _, taken := n.exact[name]; !taken {
 		n.exact[name] = addresses

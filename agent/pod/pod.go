@@ -145,7 +145,7 @@ func downward(files fs.FS, name string) (map[string]string, error) {
 		}
 		value, err := strconv.Unquote(quoted)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: want a value in quotes, got %s", name, key, quoted)
+			return nil, fmt.Errorf("%s: %.64q: want a value in quotes, got %.64q", name, key, quoted)
 		}
 		out[key] = value
 	}
@@ -176,7 +176,7 @@ func (p *Pod) readConfig(s Source) error {
 			DefaultConfig map[string]any `json:"defaultConfig"`
 		}
 		if err := yaml.Unmarshal([]byte(text), &mesh); err != nil {
-			return fmt.Errorf("%s: want a MeshConfig: %w", meshFile, err)
+			return fmt.Errorf("%s: want a MeshConfig: %s", meshFile, strings.Join(strings.Fields(err.Error()), " "))
 		}
 		lower, err := yaml.Marshal(mesh.DefaultConfig)
 		if err != nil {

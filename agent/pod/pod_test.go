@@ -67,16 +67,16 @@ func TestPod(t *testing.T) {
 // What cannot be read is an error that names it, and what has no effect is a warning that does.
 func TestBadSettings(t *testing.T) {
 	for want, change := range map[string]func(*Source){
-		"POD_NAME":                  func(s *Source) { s.Env.vars["POD_NAME"] = "" },
-		"PROXY_CONFIG":              func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "[" },
-		"proxy.istio.io/config":     func(s *Source) { s.Files.(fstest.MapFS)[annotationsFile].Data = []byte(`proxy.istio.io/config="x: ["`) },
-		"etc/istio/pod/labels: app": func(s *Source) { s.Files.(fstest.MapFS)[labelsFile].Data = []byte("app=web") },
-		"statusPort":                func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "proxyAdminPort: 1\nstatusPort: 99999" },
-		"INSTANCE_IP":               func(s *Source) { s.Env.vars["INSTANCE_IP"] = "here" },
-		"no address":                func(s *Source) { s.Env.vars["INSTANCE_IP"], s.Addresses = "", nil },
-		"SECRET_TTL":                func(s *Source) { s.Env.vars["SECRET_TTL"] = "1"; s.Env.Duration("SECRET_TTL", 0) },
-		"sidecar or router":         func(s *Source) { s.Kind = "ingress" },
-		"METAJSON_MORE":             func(s *Source) { s.Env.vars["ISTIO_METAJSON_MORE"] = "x" },
+		"POD_NAME":                    func(s *Source) { s.Env.vars["POD_NAME"] = "" },
+		"PROXY_CONFIG":                func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "[" },
+		"proxy.istio.io/config":       func(s *Source) { s.Files.(fstest.MapFS)[annotationsFile].Data = []byte(`proxy.istio.io/config="x: ["`) },
+		`etc/istio/pod/labels: "app"`: func(s *Source) { s.Files.(fstest.MapFS)[labelsFile].Data = []byte("app=web") },
+		"statusPort":                  func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "proxyAdminPort: 1\nstatusPort: 99999" },
+		"INSTANCE_IP":                 func(s *Source) { s.Env.vars["INSTANCE_IP"] = "here" },
+		"no address":                  func(s *Source) { s.Env.vars["INSTANCE_IP"], s.Addresses = "", nil },
+		"SECRET_TTL":                  func(s *Source) { s.Env.vars["SECRET_TTL"] = "1"; s.Env.Duration("SECRET_TTL", 0) },
+		"sidecar or router":           func(s *Source) { s.Kind = "ingress" },
+		"METAJSON_MORE":               func(s *Source) { s.Env.vars["ISTIO_METAJSON_MORE"] = "x" },
 	} {
 		s := web()
 		if want == "statusPort" {

@@ -43,8 +43,9 @@ type Agent struct {
 	t    testing.TB
 	spec AgentSpec
 	pod  *testnet.Pod
-	// restart starts the container of an injected pod again.
+	// restart starts the container of an injected pod again, and preStop runs its hook; nil without one.
 	restart func()
+	preStop func() error
 }
 
 // StartAgent starts an agent in the pod as the container that injection writes: files, environment, arguments.
@@ -155,6 +156,17 @@ func (a *Agent) Restart() {
 	a.t.Helper()
 	_ = a.Ended()
 	a.restart()
+}
+
+// PreStop runs the hook that an injected proxy has for its end, as a kubelet does before it sends SIGTERM.
+func (a *Agent) PreStop() {
+	a.t.Helper()
+	if a.preStop == nil {
+		a.t.Fatalf("%s has no hook for its end", a.name)
+	}
+	if err := a.preStop(); err != nil {
+		a.t.Fatal(err)
+	}
 }
 
 // KillEnvoy ends the Envoy that the agent has started as a crash would.

@@ -41,17 +41,20 @@ func StartInjected(t testing.TB, in *testnet.Pod, of Injected) *Agent {
 		spec: AgentSpec{Workload: Workload{Name: of.Pod.Name, Namespace: of.Pod.Namespace, IP: in.IP}}}
 	k := kubelet{a, of}
 	for i := range of.Pod.Spec.InitContainers {
-		if c := &of.Pod.Spec.InitContainers[i]; c.Name == captureContainer {
+		switch c := &of.Pod.Spec.InitContainers[i]; {
+		case c.Name == captureContainer:
 			if err := k.run(c); err != nil {
 				t.Fatal(err)
 			}
+		case c.Name == proxyContainer && c.RestartPolicy != nil:
+			k.startProxy(c)
+			a.AwaitReady() // what comes next starts when its startup probe has succeeded
+			return a
 		}
 	}
 	for i := range of.Pod.Spec.Containers {
 		if c := &of.Pod.Spec.Containers[i]; c.Name == proxyContainer {
-			k.mountAll(c)
 			k.startProxy(c)
-			a.restart = func() { k.startProxy(c) }
 			return a
 		}
 	}
@@ -123,7 +126,22 @@ func (k kubelet) mayEnter() {
 	}
 }
 
+// startProxy starts the proxy's container, which may be started again.
 func (k kubelet) startProxy(c *corev1.Container) {
+	k.t.Helper()
+	k.mountAll(c)
+	k.restart = func() { k.startContainer(c) }
+	if l := c.Lifecycle; l != nil && l.PreStop != nil && l.PreStop.Exec != nil {
+		k.preStop = func() error {
+			hook := c.DeepCopy()
+			hook.Args = l.PreStop.Exec.Command[1:] // the first is the image's own program
+			return k.run(hook)
+		}
+	}
+	k.restart()
+}
+
+func (k kubelet) startContainer(c *corev1.Container) {
 	k.t.Helper()
 	k.Process = startProcess(k.t, launch{name: "agent-" + k.of.Pod.Name, cmd: k.command(c), start: k.pod.Start})
 }
