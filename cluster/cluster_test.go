@@ -67,6 +67,7 @@ func TestCluster(t *testing.T) {
 	t.Run("webhooks", func(t *testing.T) { testWebhooks(t, a) })
 	t.Run("agents of nodes", func(t *testing.T) { testNodeAgents(t, a) })
 	t.Run("facts", func(t *testing.T) { testFacts(t, a, server) })
+	t.Run("loads", func(t *testing.T) { testLoads(t, a) })
 	t.Run("many facts", func(t *testing.T) { testManyFacts(t, a) })
 	t.Run("leader", func(t *testing.T) { testLeader(t, a) })
 }

@@ -37,6 +37,8 @@ type Kind struct {
 	// NotServed says what happens instead, of a kind whose objects are only looked for by name. All that follows is
 	// empty of such a kind.
 	NotServed string
+	// ForInjection says that an API server's objects of the kind are read by who injects pods: NotServed is true of files.
+	ForInjection bool
 	// Security tells that what happens instead may let traffic through that the user means to stop.
 	Security bool
 	// Aside says that objects of the kind become no values, and enter no Snapshot: Settings.Aside takes them. Sources of

@@ -29,8 +29,8 @@ func unservedKinds() (out []Kind) {
 		security                    bool
 	}{
 		{istio, "networking.istio.io", "EnvoyFilter", "envoyfilters", "nothing is patched by it", false},
-		{istio, "networking.istio.io", "ProxyConfig", "proxyconfigs", "the mesh's defaultConfig holds for all proxies",
-			false},
+		{[]string{"v1beta1"}, "networking.istio.io", proxyConfigName, "proxyconfigs",
+			"in a directory it has no effect; an API server's are served, at injection", false},
 		{istio, "networking.istio.io", "WorkloadGroup", "workloadgroups",
 			"workloads do not register themselves; WorkloadEntries are served", false},
 		{istio, "extensions.istio.io", "WasmPlugin", "wasmplugins", "the plugin is not run", true},
@@ -47,11 +47,14 @@ func unservedKinds() (out []Kind) {
 		{gateway, gatewayGroup, "BackendTLSPolicy", "backendtlspolicies", noGateway, true},
 	} {
 		out = append(out, Kind{Name: value.KindOf(k.group, k.name), Plural: k.plural, Versions: k.versions,
-			InNamespaces: true, NotServed: k.reason, Security: k.security,
+			InNamespaces: true, NotServed: k.reason, Security: k.security, ForInjection: k.name == proxyConfigName,
 			Loss: "objects of this kind, which is not served, are not reported"})
 	}
 	return out
 }
+
+// proxyConfigName is the kind whose objects injection lays over the mesh's defaultConfig.
+const proxyConfigName = "ProxyConfig"
 
 const gatewayGroup = "gateway.networking.k8s.io"
 

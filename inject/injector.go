@@ -61,6 +61,8 @@ type Request struct {
 	Namespace string
 	// NamespaceAnnotations are those of that namespace: OpenShift says there as whom its pods run.
 	NamespaceAnnotations map[string]string
+	// NativeSidecars has the proxy run as a native sidecar where the pod does not say; the Settings may too.
+	NativeSidecars bool
 	// Workload is what the pod belongs to; when nil it is told from the pod's owner.
 	Workload *Workload
 	// Env are variables that the proxy gets whatever templates say: cluster and network of the caller's path.
@@ -140,8 +142,9 @@ func (i *injection) describe() error {
 	s := &i.settings
 	i.data = overlay.Data{TypeMeta: workload.Type, DeploymentMeta: workload.Name, ObjectMeta: clean.ObjectMeta,
 		Spec: clean.Spec, ProxyConfig: config, MeshConfig: s.Mesh, Values: i.values, Revision: s.Revision,
-		NativeSidecars: s.NativeSidecars, ProxyImage: proxyImage(i.chart, config.GetImage(), clean.Annotations),
-		ProxyUID: uid, ProxyGID: gid, InboundTrafficPolicyMode: inboundMode(s.Mesh),
+		NativeSidecars: s.NativeSidecars || i.req.NativeSidecars,
+		ProxyImage:     proxyImage(i.chart, config.GetImage(), clean.Annotations),
+		ProxyUID:       uid, ProxyGID: gid, InboundTrafficPolicyMode: inboundMode(s.Mesh),
 		CompliancePolicy: s.CompliancePolicy, Chart: i.chart, DefaultProxy: s.DefaultProxy}
 	return nil
 }

@@ -55,6 +55,15 @@ func (l *Live) SetMesh(mesh *meshconfig.MeshConfig) error {
 	return l.replace(next, l.configured)
 }
 
+// SetProxyConfigs takes the ProxyConfig objects of the mesh.
+func (l *Live) SetProxyConfigs(all []ProxyConfig) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.settings
+	next.ProxyConfigs = all
+	return l.replace(next, l.configured)
+}
+
 // replace takes settings if an Injector can be made of them; the caller holds mu.
 func (l *Live) replace(next Settings, configured bool) error {
 	in, err := New(next)

@@ -31,6 +31,7 @@ type options struct {
 	debugTokenFile, debugToken                                    string
 
 	shards                              int
+	rebalance                           int
 	keepaliveInterval, keepaliveTimeout time.Duration
 	keepaliveMaxAge, shutdownDuration   time.Duration
 	maxRegexSize, maxRegexSizeUpstream  int
@@ -103,6 +104,8 @@ func (o *options) register(f *pflag.FlagSet) {
 		"age at which a connection is closed gracefully, with jitter; never when 0")
 	f.DurationVar(&o.shutdownDuration, "shutdownDuration", 10*time.Second,
 		"time over which streams are drained when pilotd ends")
+	f.IntVar(&o.rebalance, "rebalance", 2,
+		"most proxies a second that are asked to connect again while this replica has far more than its share of all; none when 0")
 	f.IntVar(&o.maxRecvSize, "maxRecvSize", 4<<20, "largest request, in bytes (ISTIO_GPRC_MAXRECVMSGSIZE)")
 	f.IntVar(&o.maxStreams, "maxStreams", 100000,
 		"most streams at once, fewer where memory is short (ISTIO_GPRC_MAXSTREAMS)")
@@ -212,7 +215,7 @@ func (o *options) check() error {
 	if o.shards < 1 {
 		return fmt.Errorf("--shards=%d: want at least 1", o.shards)
 	}
-	for flag, n := range map[string]int{"maxStreamsPerIdentity": o.maxOwnStreams,
+	for flag, n := range map[string]int{"rebalance": o.rebalance, "maxStreamsPerIdentity": o.maxOwnStreams,
 		"maxRequestsPerIdentity": o.maxOwnRequests, "maxCSRsPerIdentity": o.maxOwnCSRs} {
 		if n < 0 {
 			return fmt.Errorf("--%s=%d: want at least 0", flag, n)

@@ -97,6 +97,8 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 		group.Go(func() error { return s.Run(work) })
 	}
 	group.Go(func() error { return security.Run(work) })
+	// A replica that ends is no replica to send clients to, nor one to send them away.
+	group.Go(func() error { return balance(ctx, o, server, log) })
 	for _, p := range ports {
 		group.Go(p.serve)
 	}

@@ -46,7 +46,7 @@ func (v *validator) handler() http.Handler {
 func (v *validator) review(req *admissionv1.AdmissionRequest, _ string) (*admissionv1.AdmissionResponse, error) {
 	allowed := &admissionv1.AdmissionResponse{Allowed: true}
 	k := v.kinds.InAPI(req.Kind.Group, req.Kind.Kind)
-	if k == nil || k.Builtin || req.SubResource != "" || len(req.Object.Raw) == 0 {
+	if k == nil || k.Builtin || k.ForInjection || req.SubResource != "" || len(req.Object.Raw) == 0 {
 		return allowed, nil
 	}
 	e := ingest.Event{Source: "validation", Key: k.Key(req.Namespace, req.Name), Object: ingest.NotServed{}}

@@ -8,7 +8,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	networking "istio.io/api/networking/v1beta1"
 
 	"github.com/pilotd/pilotd/cluster"
 	"github.com/pilotd/pilotd/cmd/pilotd/secure"
@@ -32,6 +35,8 @@ type webhook struct {
 	validator       *validator
 	namespace, name string // of the ConfigMap
 	log             *slog.Logger
+	// around is what is known of the cluster; nil until it is read.
+	around atomic.Pointer[cluster.Surroundings]
 }
 
 func newWebhook(o *options, log *slog.Logger) *webhook {
@@ -41,7 +46,17 @@ func newWebhook(o *options, log *slog.Logger) *webhook {
 		live: inject.NewLive(inject.Settings{DefaultProxy: ingest.DefaultMesh().GetDefaultConfig(), Revision: o.revision,
 			NativeSidecars:   strings.EqualFold(os.Getenv("ENABLE_NATIVE_SIDECARS"), "true"),
 			CompliancePolicy: os.Getenv("COMPLIANCE_POLICY")})}
-	w.handler = admission.New(admission.Options{Injector: w.live.Injector, Now: time.Now, Log: log})
+	w.handler = admission.New(admission.Options{Injector: w.live.Injector, Now: time.Now, Log: log,
+		NamespaceAnnotations: func(namespace string) map[string]string {
+			if a := w.around.Load(); a != nil {
+				return a.Annotations(namespace)
+			}
+			return nil
+		},
+		NativeSidecars: func(node string) bool {
+			a, set := w.around.Load(), os.Getenv("ENABLE_NATIVE_SIDECARS")
+			return a != nil && (set == "" || strings.EqualFold(set, "auto")) && a.Native(node)
+		}})
 	return w
 }
 
@@ -92,6 +107,11 @@ func (w *webhook) follow(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	around := cluster.NewSurroundings(api, w.log)
+	w.around.Store(around)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { around.Run(ctx, w.takeProxyConfigs) })
 	api.FollowConfigMap(ctx, w.namespace, w.name, func(data map[string]string) {
 		if data == nil {
 			w.log.Warn("the injector's ConfigMap is gone; its last settings stay", "namespace", w.namespace, "name", w.name)
@@ -103,6 +123,22 @@ func (w *webhook) follow(ctx context.Context, o *options) error {
 		}
 	})
 	return nil
+}
+
+// takeProxyConfigs gives the injector ProxyConfig objects. One that cannot be read has no effect.
+func (w *webhook) takeProxyConfigs(all []cluster.ProxyConfig) {
+	out := make([]inject.ProxyConfig, 0, len(all))
+	for _, c := range all {
+		spec := &networking.ProxyConfig{}
+		if err := spec.UnmarshalJSON(c.Spec); err != nil {
+			w.log.Error("a ProxyConfig is not taken", "namespace", c.Namespace, "name", c.Name, "error", err)
+			continue
+		}
+		out = append(out, inject.ProxyConfig{Namespace: c.Namespace, Name: c.Name, Created: c.Created, Spec: spec})
+	}
+	if err := w.live.SetProxyConfigs(out); err != nil {
+		w.log.Error("ProxyConfigs are not taken; the last good ones stay", "error", err)
+	}
 }
 
 // meshTap hands on to a sink what sources read, and shows the webhook the mesh configuration.

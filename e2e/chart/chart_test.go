@@ -42,6 +42,7 @@ func TestChart(t *testing.T) {
 	service := i.serve()
 	pilotd := i.start()
 	t.Run("pods are injected", func(t *testing.T) { i.testInjection() })
+	t.Run("the cluster is read", i.testSurroundings)
 	t.Run("objects are validated", func(t *testing.T) { i.testValidation(t) })
 	t.Run("certificates are signed", func(t *testing.T) { i.testCertificate(t, service) })
 	t.Run("metrics exist", func(t *testing.T) { i.testMetrics(t, pilotd) })

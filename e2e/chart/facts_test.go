@@ -35,10 +35,9 @@ func everyKind(annotated bool) (text string, paths []string) {
 	if annotated {
 		annotations = ", annotations: {istio.io/workloadController: x}"
 	}
-	served := map[string]string{"EnvoyFilter": "v1alpha3", "ProxyConfig": "v1beta1", "WasmPlugin": "v1alpha1",
-		"TrafficExtension": "v1alpha1"}
+	served := map[string]string{"EnvoyFilter": "v1alpha3", "WasmPlugin": "v1alpha1", "TrafficExtension": "v1alpha1"}
 	for _, k := range ingest.Kinds() {
-		if !strings.HasSuffix(k.Name.Group(), ".istio.io") {
+		if !strings.HasSuffix(k.Name.Group(), ".istio.io") || k.ForInjection {
 			continue
 		}
 		version, spec := "v1", specs[k.APIName()]
@@ -87,7 +86,7 @@ func (i *installation) testFacts(t *testing.T, pilotd *parts.Pilotd) {
 	for _, e := range events.Items {
 		of[e.Regarding.Kind+"/"+e.Regarding.Name+" "+e.Reason]++
 	}
-	for _, kind := range []string{"VirtualService", "WasmPlugin", "ProxyConfig"} {
+	for _, kind := range []string{"VirtualService", "WasmPlugin", "Telemetry"} {
 		if of[kind+"/facts NotServed"] != 1 {
 			t.Errorf("%s: %v", kind, of)
 		}

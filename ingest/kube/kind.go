@@ -67,7 +67,7 @@ func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	all := ingest.Kinds()
 	for i := range all {
 		d := &all[i]
-		if d.Aside {
+		if d.Aside || d.ForInjection {
 			continue
 		}
 		k := kind{Kind: d, source: s.source, cluster: s.cluster, resource: d.Plural, fields: d.Selector,

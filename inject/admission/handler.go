@@ -27,6 +27,9 @@ type Options struct {
 	Injector func() *inject.Injector
 	// NamespaceAnnotations are a namespace's annotations, which OpenShift uses. It may be nil, and must not block.
 	NamespaceAnnotations func(namespace string) map[string]string
+	// NativeSidecars reports whether proxies of a node, or of all where that is not known yet, can be native sidecars. It
+	// may be nil, and must not block.
+	NativeSidecars func(node string) bool
 	// Now is the clock of the metric of how long injections take.
 	Now func() time.Time
 	Log *slog.Logger
@@ -76,6 +79,9 @@ func (h *Handler) review(req *admissionv1.AdmissionRequest, path string) (*admis
 	request := inject.Request{Pod: pod, Namespace: req.Namespace, Env: inject.PathEnv(path)}
 	if h.options.NamespaceAnnotations != nil {
 		request.NamespaceAnnotations = h.options.NamespaceAnnotations(cmp.Or(pod.Namespace, req.Namespace))
+	}
+	if h.options.NativeSidecars != nil {
+		request.NativeSidecars = h.options.NativeSidecars(pod.Spec.NodeName)
 	}
 	result, err := in.Inject(request)
 	if err != nil {

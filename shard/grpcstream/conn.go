@@ -46,6 +46,7 @@ type connection struct {
 	conn net.Conn
 
 	streams atomic.Int32 // how many are open
+	parting atomic.Bool  // it ends, and takes no more streams
 }
 
 // connectionOf returns the connection of a stream's context; nil if it came over none that this server accepted.
@@ -60,12 +61,17 @@ func connectionOf(ctx context.Context) *connection {
 
 // arrives counts a stream of the connection. With the first one the connection is idle no longer.
 func (s *Server) arrives(c *connection) error {
-	if c == nil || c.streams.Add(1) > 1 {
+	if c == nil {
 		return nil
 	}
-	s.idle.remove(c)
-	if n := s.connections.Add(1); s.limits.Connections > 0 && n > int64(s.limits.Connections) {
-		return s.limits.connections(int(n))
+	if c.streams.Add(1) == 1 {
+		s.idle.remove(c)
+		if n := s.connections.Add(1); s.limits.Connections > 0 && n > int64(s.limits.Connections) {
+			return s.limits.connections(int(n))
+		}
+	}
+	if c.parting.Load() {
+		return errElsewhere()
 	}
 	return nil
 }

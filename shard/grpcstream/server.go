@@ -185,14 +185,16 @@ type Stats struct {
 	// Stuck are the streams cut off for not reading, Shed those that were given no time to, because too much waited for
 	// all.
 	Stuck, Shed uint64
+	// Away are the clients that were asked to connect again.
+	Away uint64
 	// Refused are the streams that ended over a limit, by reason; those that were shed are among them.
 	Refused [NumReasons]uint64
 }
 
 // stats are the counters behind Stats. Safe for concurrent use.
 type stats struct {
-	direct, queued, writers, stuck, shed atomic.Uint64
-	refused                              [NumReasons]atomic.Uint64
+	direct, queued, writers, stuck, shed, away atomic.Uint64
+	refused                                    [NumReasons]atomic.Uint64
 }
 
 // refuse counts a stream that ends with err, if that is over a limit.
@@ -206,7 +208,7 @@ func (c *stats) refuse(err error) {
 func (s *Server) Stats() Stats {
 	c := &s.stats
 	out := Stats{Direct: c.direct.Load(), Queued: c.queued.Load(), Writers: c.writers.Load(), Stuck: c.stuck.Load(),
-		Shed: c.shed.Load()}
+		Shed: c.shed.Load(), Away: c.away.Load()}
 	for r := range out.Refused {
 		out.Refused[r] = c.refused[r].Load()
 	}

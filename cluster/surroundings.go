@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// ProxyConfig is a ProxyConfig object.
+type ProxyConfig struct {
+	Namespace, Name string
+	Created         time.Time
+	// Spec is in JSON.
+	Spec []byte
+}
+
+// Surroundings are what injection needs to know of a cluster besides its settings: annotations of namespaces, the
+// versions of nodes, and ProxyConfig objects. What cannot be read is as if it were not there. Safe for concurrent use.
+type Surroundings struct {
+	// Immutable after NewSurroundings.
+	namespaces, nodes, proxies cache.SharedIndexInformer
+	changed                    chan struct{}
+	log                        *slog.Logger
+}
+
+// nativeSince is the version of Kubernetes from which on native sidecars are stable.
+const nativeSince = "1.33.0-0"
+
+// NewSurroundings makes Surroundings. They know nothing before Run.
+func NewSurroundings(api *API, log *slog.Logger) *Surroundings {
+	s := &Surroundings{changed: make(chan struct{}, 1), log: log}
+	s.namespaces = s.informer(cache.NewListWatchFromClient(api.core.RESTClient(), "namespaces", "",
+		fields.Everything()), &corev1.Namespace{}, keepAnnotations)
+	s.nodes = s.informer(cache.NewListWatchFromClient(api.core.RESTClient(), "nodes", "", fields.Everything()),
+		&corev1.Node{}, keepVersion)
+	configs := api.dynamic.Resource(schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1",
+		Resource: "proxyconfigs"})
+	s.proxies = s.informer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return configs.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return configs.Watch(ctx, o)
+		}}, &unstructured.Unstructured{}, nil)
+	wake := func(any) {
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+	// Fails only when it runs.
+	_, _ = s.proxies.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake,
+		UpdateFunc: func(_, o any) { wake(o) }})
+	return s
+}
+
+// informer watches a kind, and keeps of each object what keep makes of it.
+func (s *Surroundings) informer(lw cache.ListerWatcher, of runtime.Object,
+	keep cache.TransformFunc) cache.SharedIndexInformer {
+	i := cache.NewSharedIndexInformer(lw, of, 0, nil)
+	_ = i.SetTransform(keep) // fails when it runs, like what follows
+	_ = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		s.log.Debug("what injection needs to know of the cluster cannot be read", "error", err)
+	})
+	return i
+}
+
+// keepAnnotations leaves of a Namespace what OpenShift writes into it.
+func keepAnnotations(o any) (any, error) {
+	n, ok := o.(*corev1.Namespace)
+	if !ok {
+		return o, nil
+	}
+	out := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, ResourceVersion: n.ResourceVersion}}
+	for k, v := range n.Annotations {
+		if strings.HasPrefix(k, "openshift.io/") {
+			metav1.SetMetaDataAnnotation(&out.ObjectMeta, k, v)
+		}
+	}
+	return out, nil
+}
+
+// keepVersion leaves of a Node its kubelet's version.
+func keepVersion(o any) (any, error) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, ResourceVersion: n.ResourceVersion}}
+	out.Status.NodeInfo.KubeletVersion = n.Status.NodeInfo.KubeletVersion
+	return out, nil
+}
+
+// Run reads the cluster until ctx ends, and tells of the ProxyConfig objects each time that they have changed.
+func (s *Surroundings) Run(ctx context.Context, tell func([]ProxyConfig)) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, i := range []cache.SharedIndexInformer{s.namespaces, s.nodes, s.proxies} {
+		all.Go(func() { i.RunWithContext(ctx) })
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+			tell(s.proxyConfigs())
+		}
+	}
+}
+
+// proxyConfigs returns the objects, in the order of their names.
+func (s *Surroundings) proxyConfigs() (out []ProxyConfig) {
+	for _, o := range s.proxies.GetStore().List() {
+		u, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		spec, err := json.Marshal(u.Object["spec"])
+		if err != nil {
+			continue // it came as JSON
+		}
+		out = append(out, ProxyConfig{u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, spec})
+	}
+	slices.SortFunc(out, func(a, b ProxyConfig) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// Annotations returns what OpenShift has written into a namespace. Callers must not write it.
+func (s *Surroundings) Annotations(namespace string) map[string]string {
+	if o, ok, err := s.namespaces.GetStore().GetByKey(namespace); ok && err == nil {
+		return o.(*corev1.Namespace).Annotations
+	}
+	return nil
+}
+
+// Native reports whether a pod can have a native sidecar: on its node if that is known already, else on every node. Of
+// a cluster without nodes that is not known.
+func (s *Surroundings) Native(node string) bool {
+	if o, ok, err := s.nodes.GetStore().GetByKey(node); ok && err == nil {
+		return native(o)
+	}
+	all := s.nodes.GetStore().List()
+	return len(all) > 0 && !slices.ContainsFunc(all, func(o any) bool { return !native(o) })
+}
+
+func native(node any) bool {
+	v, err := version.ParseSemantic(node.(*corev1.Node).Status.NodeInfo.KubeletVersion)
+	return err == nil && v.AtLeast(version.MustParseSemantic(nativeSince))
+}
