@@ -11,7 +11,8 @@ import (
 type policyForm struct {
 	// open: another policy allows what the form is for.
 	open bool
-	// policies are "ACTION [dry] [root]: rule; rule", the rules in YAML. Root ones are in the root namespace.
+	// policies are "ACTION [dry] [root] [edge] [named]: rule; rule", the rules in YAML, with " | " between policies. Root
+	// ones are in the root namespace; edge ones are for a gateway, named ones for the Gateway that it stands for.
 	policies string
 	// asks are "yes|no [out] [METHOD] PATH {header: value}", with semicolons between; "out" is a client outside of the
 	// mesh. The headers host and port say where the request goes.
@@ -34,21 +35,29 @@ func formPort(i int) int { return 9100 + i }
 
 // yaml returns the objects of the form i.
 func (f policyForm) yaml(i int) string {
-	text := f.policies
-	if f.open && f.bytes() {
+	text, edge := f.policies, strings.Contains(f.policies, " edge") || strings.Contains(f.policies, " named")
+	switch {
+	case f.open && f.bytes():
 		text += ` | ALLOW: to: [{operation: {ports: ["PORT"]}}]`
-	} else if f.open {
+	case f.open && edge:
+		text += ` | ALLOW edge: to: [{operation: {paths: [P, "P/*"]}}]`
+	case f.open:
 		text += ` | ALLOW: to: [{operation: {paths: [P, "P/*"]}}]`
 	}
 	var out strings.Builder
 	for n, policy := range strings.Split(text, " | ") {
 		head, rules, _ := strings.Cut(policy, ": ")
 		action, flags, _ := strings.Cut(head, " ")
-		namespace, annotations, app := "shop", "", "secure"
-		if f.bytes() {
-			app = "client"
+		namespace, annotations, target := "shop", "", "selector: {matchLabels: {app: secure}}"
+		switch {
+		case f.bytes():
+			target = "selector: {matchLabels: {app: client}}"
+		case strings.Contains(flags, "named"):
+			target = "targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: named}]"
+		case edge:
+			target = "selector: {matchLabels: {istio: ingressgateway}}"
 		}
-		if strings.Contains(flags, "root") {
+		if strings.Contains(flags, "root") || edge {
 			namespace = "istio-system"
 		}
 		if strings.Contains(flags, "dry") {
@@ -59,8 +68,8 @@ func (f policyForm) yaml(i int) string {
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: form%d-%d, namespace: %s%s}
-spec: {selector: {matchLabels: {app: %s}}, action: %s, rules: [{%s}]}
-`, i, n, namespace, annotations, app, action, strings.ReplaceAll(rules, "; ", "}, {"))
+spec: {%s, action: %s, rules: [{%s}]}
+`, i, n, namespace, annotations, target, action, strings.ReplaceAll(rules, "; ", "}, {"))
 	}
 	return strings.NewReplacer("PORT", fmt.Sprint(formPort(i)), "P/", formPath(i)+"/", "[P,", "["+formPath(i)+",",
 		"[P]", "["+formPath(i)+"]").Replace(out.String())

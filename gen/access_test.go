@@ -8,6 +8,7 @@ import (
 
 	listenerpb "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcprbacpb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 
 	security "istio.io/api/security/v1beta1"
 	"pgregory.net/rapid"
@@ -46,6 +47,25 @@ func filtersFor(t testing.TB, policies []*value.AuthorizationPolicy, p value.Pro
 		t.Fatalf("the chains break rules: %v", faults)
 	}
 	return gen.InboundChains(k)[0]
+}
+
+// anyChain returns a chain with policies, of a workload's port or of a gateway.
+func anyChain(t testing.TB, policies []*value.AuthorizationPolicy, p value.Protocol,
+	gateway bool) *listenerpb.FilterChain {
+	if !gateway {
+		return filtersFor(t, policies, p)
+	}
+	m := listenerMesh()
+	k := gen.GatewayChainKey{Mesh: m.HTTP, Servers: m.Servers, Access: accessOf(policies),
+		TCP: gen.TCPProxyKey{StatPrefix: "db", Upstreams: gen.Upstreams("db")}}
+	if p.IsHTTP() {
+		k.RouteName = "http.80"
+	}
+	out := gen.GatewayChain(k)
+	if err := out.ValidateAll(); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // httpManager returns the HTTP connection manager of a chain.
@@ -91,6 +111,8 @@ func TestAccess(t *testing.T) {
 		{[]string{`{rules: [{from: [{source: {principals: ["*/ns/shop/sa/web"]}}]}]}`},
 			other(func(a *asked) { a.principal = "foreign/ns/shop/sa/web" }), true},
 		{[]string{`{rules: [{from: [{source: {principals: ["*/sa/w.b"]}}]}]}`}, web, false},
+		{[]string{`{rules: [{from: [{source: {requestPrincipals: ["https://a/b/b*"]}}]}]}`}, web, true},
+		{[]string{`{rules: [{from: [{source: {requestPrincipals: ["https://a/b/*b*"]}}]}]}`}, web, false},
 		{[]string{`{rules: [{from: [{source: {principals: ["cluster.local/ns/shop/*"]}}]}]}`}, web, true},
 		{[]string{`{rules: [{from: [{source: {principals: ["*"]}}]}]}`}, web, true},
 		{[]string{`{rules: [{from: [{source: {principals: ["*"]}}]}]}`},
@@ -168,6 +190,37 @@ func TestAccess(t *testing.T) {
 		}
 		if got := decide(t, filtersFor(t, policiesOf(t, c.policies...), protocol), c.request); got != c.want {
 			t.Errorf("%v lets %+v pass: %v", c.policies, c.request, got)
+		}
+	}
+}
+
+// TestPrincipalsOfAliases: each principal that names the mesh stands for itself in all trust domains, in their order,
+// also where others stand for the same; others stay as they are.
+func TestPrincipalsOfAliases(t *testing.T) {
+	for list, want := range map[string]string{
+		`"cluster.local/ns/a/sa/b"`: "cluster.local/ns/a/sa/b old.domain/ns/a/sa/b",
+		`"old.domain/ns/a/sa/b", "cluster.local/ns/a/sa/b"`: "cluster.local/ns/a/sa/b old.domain/ns/a/sa/b " +
+			"cluster.local/ns/a/sa/b old.domain/ns/a/sa/b",
+		`"foreign/ns/a/sa/b"`:     "foreign/ns/a/sa/b",
+		`"cluster.local/ns/a/sa"`: "cluster.local/ns/a/sa",
+		`"cluster*/ns/a/sa/b"`:    "cluster.local/ns/a/sa/b old.domain/ns/a/sa/b",
+	} {
+		chain := filtersFor(t, policiesOf(t, `{rules: [{from: [{source: {principals: [`+list+`]}}]}]}`), value.TCP)
+		m := &tcprbacpb.RBAC{}
+		for _, f := range chain.GetFilters() {
+			if f.GetTypedConfig().MessageIs(m) {
+				if err := f.GetTypedConfig().UnmarshalTo(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var got []string
+		ids := m.GetRules().GetPolicies()["ns[shop]-policy[p0]-rule[0]"].GetPrincipals()[0].GetAndIds().GetIds()
+		for _, p := range ids[0].GetOrIds().GetIds() {
+			got = append(got, strings.TrimPrefix(p.GetAuthenticated().GetPrincipalName().GetExact(), "spiffe://"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s becomes %q, want %q", list, got, want)
 		}
 	}
 }
@@ -269,8 +322,9 @@ func randomRequest(t *rapid.T) asked {
 	return a
 }
 
-// TestDenyNeverAllowsMore: a policy more that denies lets nothing pass that did not pass, and a policy less that allows
-// neither, unless it was the last one: without any, nothing needs to be allowed.
+// TestDenyNeverAllowsMore: at workloads and gateways, for requests and connections, a policy more that denies lets
+// nothing pass that did not pass, and a policy less that allows neither, unless it was the last one: without any,
+// nothing needs to be allowed.
 func TestDenyNeverAllowsMore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var specs []string
@@ -282,10 +336,11 @@ func TestDenyNeverAllowsMore(t *testing.T) {
 		if a.method == "" {
 			protocol = value.TCP
 		}
-		before := decide(t, filtersFor(t, list, protocol), a)
+		gateway := rapid.Bool().Draw(rt, "gateway")
+		before := decide(t, anyChain(t, list, protocol, gateway), a)
 		i := rapid.IntRange(0, len(list)-1).Draw(rt, "without")
 		without := append(append([]*value.AuthorizationPolicy{}, list[:i]...), list[i+1:]...)
-		after := decide(t, filtersFor(t, without, protocol), a)
+		after := decide(t, anyChain(t, without, protocol, gateway), a)
 		switch allowing := 0; list[i].Action {
 		case value.DenyAction:
 			if before && !after {
@@ -316,9 +371,9 @@ func TestBytesAreNoLooser(t *testing.T) {
 		if a.method == "" {
 			a.method, a.path, a.host = "GET", "/a", "h"
 		}
-		bytes := a
+		bytes, gateway := a, rapid.Bool().Draw(rt, "gateway")
 		bytes.method = ""
-		if decide(t, filtersFor(t, list, value.TCP), bytes) && !decide(t, filtersFor(t, list, value.HTTP), a) {
+		if decide(t, anyChain(t, list, value.TCP, gateway), bytes) && !decide(t, anyChain(t, list, value.HTTP, gateway), a) {
 			rt.Fatalf("%+v is refused as a request and passes as bytes", a)
 		}
 	})

@@ -29,6 +29,7 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 	c.that(outside || spec.GetProvider() == nil, "spec.provider", "expected none, it is for action CUSTOM only")
 	idle := spec.GetAction() == security.AuthorizationPolicy_DENY || outside
 	c.that(!idle || len(spec.GetRules()) > 0, "spec.rules", "expected at least one: without any, nothing is matched")
+	c.ruleParts(spec.GetRules())
 	for i, r := range spec.GetRules() {
 		c.authorizationRule(item("spec.rules", i), r)
 	}

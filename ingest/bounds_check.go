@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 )
 
 // What one object can bring about is bounded where two of its lists multiply. The bounds are far above what meshes use;
@@ -18,6 +19,9 @@ const (
 	// maxEntryParts bounds the hosts, and the addresses, of a ServiceEntry times its ports: each pair is a cluster, or
 	// a listener, of every proxy.
 	maxEntryParts = 1 << 14
+	// maxRuleParts bounds the values of the conditions of an AuthorizationPolicy's rules times the sources and
+	// operations of each: in the proxy each source, and each operation, has all of them.
+	maxRuleParts = 1 << 16
 )
 
 // firstTime adds k to s and reports whether it was not there. Lists are checked for repeats with it: a search for each
@@ -37,6 +41,20 @@ func (c *check) hostRoutes(spec *networking.VirtualService) {
 	c.that(len(spec.Hosts)*routes <= maxHostRoutes, "spec.hosts",
 		"expected at most %d hosts times HTTP routes, got %d hosts with %d routes each",
 		maxHostRoutes, len(spec.Hosts), routes)
+}
+
+// ruleParts bounds what an AuthorizationPolicy makes of its conditions.
+func (c *check) ruleParts(rules []*security.Rule) {
+	parts := 0
+	for _, r := range rules {
+		values := 0
+		for _, w := range r.GetWhen() {
+			values += len(w.GetValues()) + len(w.GetNotValues())
+		}
+		parts += values * max(1, len(r.GetFrom())+len(r.GetTo()))
+	}
+	c.that(parts <= maxRuleParts, "spec.rules",
+		"expected at most %d values of conditions times sources and operations, got %d", maxRuleParts, parts)
 }
 
 // entrySize bounds what a ServiceEntry makes.

@@ -2,10 +2,12 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 	clientnet "istio.io/client-go/pkg/apis/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -86,6 +88,38 @@ func TestWhatMultipliesIsBounded(t *testing.T) {
 		}
 		if field != c.field {
 			t.Errorf("%s: refused for %q, want %q", c.kind, field, c.field)
+		}
+	}
+}
+
+// TestConditionsAreBounded: the values of conditions times the sources and operations that have them, of all rules of
+// an AuthorizationPolicy together.
+func TestConditionsAreBounded(t *testing.T) {
+	rules := func(n, sources, operations, values int) []*security.Rule {
+		w := &security.Condition{Key: "source.namespace"}
+		for range values {
+			w.NotValues = append(w.NotValues, "a")
+		}
+		r := &security.Rule{When: []*security.Condition{w}}
+		for range sources {
+			r.From = append(r.From, &security.Rule_From{Source: &security.Source{Namespaces: []string{"b"}}})
+		}
+		for range operations {
+			r.To = append(r.To, &security.Rule_To{Operation: &security.Operation{Methods: []string{"GET"}}})
+		}
+		return slices.Repeat([]*security.Rule{r}, n)
+	}
+	for _, c := range []struct {
+		rules []*security.Rule
+		ok    bool
+	}{
+		{rules(1, 0, 0, 1<<16), true}, {rules(1, 0, 0, 1<<16+1), false}, {rules(1, 1<<10, 0, 1<<6), true},
+		{rules(1, 1<<10, 1, 1<<6), false}, {rules(1<<6, 1<<4, 1<<4, 1<<5), true}, {rules(1<<7, 1<<4, 1<<4, 1<<5), false},
+		{rules(1, 1<<17, 1<<17, 0), true},
+	} {
+		bounds := &check{}
+		if bounds.ruleParts(c.rules); (bounds.first == nil) != c.ok {
+			t.Errorf("%d rules, the first with %d sources: %v", len(c.rules), len(c.rules[0].From), bounds.first)
 		}
 	}
 }

@@ -75,9 +75,11 @@ func TestAuthorizationReachesWhomItSelects(t *testing.T) {
 	}
 }
 
-// TestAuthorizationSplitsNothingOutbound is invariant I15 for AuthorizationPolicies.
-func TestAuthorizationSplitsNothingOutbound(t *testing.T) {
-	const n = 300
+// TestOneOfManyPolicies is invariant I15 for AuthorizationPolicies: with one for each of 1,000 workloads all have the
+// same outbound configuration, and whatever becomes of one gives other resources to whom it selects or selected, and
+// nothing at all to anybody else.
+func TestOneOfManyPolicies(t *testing.T) {
+	const n = 1000
 	m := newPoliced(t, n)
 	before := m.planner.Counts()
 	var all []*value.AuthorizationPolicy
@@ -87,6 +89,42 @@ func TestAuthorizationSplitsNothingOutbound(t *testing.T) {
 	m.authorize(all...)
 	if after := m.planner.Counts(); after.Bases != before.Bases || after.Classes != n {
 		t.Errorf("%d bases and %d classes became %d and %d", before.Bases, before.Classes, after.Bases, after.Classes)
+	}
+	sets := m.sets()
+	moved := authorizationOf("shop", "p7", 8)
+	allows := *moved
+	allows.Action = value.AllowAction
+	tokens := &value.RequestAuthentication{Meta: value.Meta{Namespace: "shop", Name: "t"},
+		PolicyTarget: value.PolicyTarget{Labels: value.Labels{"app": "app-9"}}, Rules: []value.TokenRule{{Issuer: "i"}}}
+	for _, c := range []struct {
+		name   string
+		object value.Value
+		gone   bool
+		whom   []int
+	}{
+		{"for another workload", moved, false, []int{7, 8}}, {"of another action", &allows, false, []int{8}},
+		{"the same", &allows, false, nil}, {"a new one", authorizationOf("shop", "new", 7), false, []int{7}},
+		{"of nobody", authorizationOf("shop", "nobody", n), false, nil}, {"gone", moved, true, []int{8}},
+		{"for tokens", tokens, false, []int{9}}, {"for peers", policyOf(10, value.Strict), false, []int{10}},
+		{"in a namespace without workloads", authorizationOf("other", "p0", -1), false, nil},
+	} {
+		b := &snapshottest.Batch{Objects: map[value.ObjectKey]value.Value{c.object.Object(): c.object}}
+		if c.gone {
+			b.Objects[c.object.Object()] = nil
+		}
+		snapshottest.Apply(m.builder, b)
+		m.settle()
+		var got []int
+		now := m.sets()
+		for id, set := range now {
+			if set != sets[id] {
+				got = append(got, int(id))
+			}
+		}
+		slices.Sort(got)
+		if sets = now; !slices.Equal(got, c.whom) {
+			t.Errorf("a policy %s: the resources of %v differ, want %v", c.name, got, c.whom)
+		}
 	}
 }
 
