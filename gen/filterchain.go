@@ -28,8 +28,8 @@ type ChainKey struct {
 	// TCP is what a TCP chain forwards to.
 	TCP TCPProxyKey
 
-	// Rule is the VirtualService that made the chain, for telemetry; zero for a default.
-	Rule value.Meta
+	// VirtualService is the one that made the chain, for telemetry; zero for a default.
+	VirtualService value.Meta
 	// Defined is the object that defines the service whose port it is; zero in a chain of all HTTP services.
 	Defined value.ObjectKey
 }
@@ -96,8 +96,8 @@ func plaintextHTTP() []string { return []string{"http/1.1", "h2c"} }
 func outboundChain(k OutboundListenerKey, c ChainKey) *listenerpb.FilterChain {
 	chain := &listenerpb.FilterChain{FilterChainMatch: outboundMatch(c),
 		TransportSocketConnectTimeout: ConnectTimeout()}
-	if c.Rule != (value.Meta{}) {
-		chain.Metadata = ConfigMetadata(c.Rule, "virtual-service")
+	if c.VirtualService != (value.Meta{}) {
+		chain.Metadata = ConfigMetadata(c.VirtualService, "virtual-service")
 	}
 	if c.RouteName == "" {
 		chain.Filters = networkFilters(filterChain{tcp: c.TCP})

@@ -46,9 +46,9 @@ func GatewayHeader(k GatewayListenerKey) *listenerpb.Listener {
 
 // GatewayChainKey is one filter chain of a gateway's listener: HTTP where RouteName is set, bytes otherwise.
 type GatewayChainKey struct {
-	// Gateway is the Gateway whose server wants it; zero for the chain of all servers of plain HTTP. Rule is the
+	// Gateway is the Gateway whose server wants it; zero for the chain of all servers of plain HTTP. VirtualService is the
 	// VirtualService that leads a chain of bytes on.
-	Gateway, Rule value.Meta
+	Gateway, VirtualService value.Meta
 	// Sharers are the Gateways whose servers of plain HTTP share the chain, as SharersOf joins them. Only blame depends
 	// on them: the chain is the same whoever they are.
 	Sharers string

@@ -64,7 +64,7 @@ func listeners() map[string]*listenerpb.Listener {
 	sni.ServerNames, sni.Prefixes = gen.ServerNames([]string{"b.example.com", "a.example.com"}),
 		gen.Prefixes([]string{"10.1.2.3/8", "10.9.9.9"})
 	weighted := bytesTo(gen.Upstreams("").Add("outbound|1||a", 80).Add("outbound|2||b", 20))
-	weighted.TCP.Protocol, weighted.Rule = value.Mongo, value.Meta{Namespace: "shop", Name: "split"}
+	weighted.TCP.Protocol, weighted.VirtualService = value.Mongo, value.Meta{Namespace: "shop", Name: "split"}
 	weighted.TCP.Policy = gen.TCPPolicy{Idle: value.Duration{Seconds: 60, Set: true},
 		MaxDuration: value.Duration{Seconds: 3600, Set: true}, HashSource: true}
 	declared := []gen.InboundChainsKey{

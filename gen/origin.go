@@ -124,7 +124,7 @@ func (k OutboundListenerKey) Objects() (out []value.ObjectKey) {
 
 // Objects returns the VirtualService that made the chain, and what defines its service.
 func (k ChainKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Rule, value.KindVirtualService), one(k.Defined))
+	return objects(ofKind(k.VirtualService, value.KindVirtualService), one(k.Defined))
 }
 
 // Part returns the name of the listener.
@@ -189,7 +189,7 @@ func (k GatewayChainKey) Part() string {
 // Objects returns the VirtualService that the chain comes from, the Gateway or those that share it, and the mesh's
 // configuration.
 func (k GatewayChainKey) Objects() []value.ObjectKey {
-	return objects(ofKind(k.Rule, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), k.sharers(),
+	return objects(ofKind(k.VirtualService, value.KindVirtualService), ofKind(k.Gateway, value.KindGateway), k.sharers(),
 		k.Access.Policies.Objects(), ofPart(k.Mesh), ofPart(k.Servers))
 }
 

@@ -116,7 +116,7 @@ func (f *fleet) entry(url, name, text string) *encodecache.Entry {
 	return f.entries[key]
 }
 
-// world is a ResourceSet with those clusters, "name=text …", each with endpoints, and those routes.
+// set makes a ResourceSet of those clusters, "name=text …", each with endpoints, and those routes.
 func (f *fleet) set(clusters, routes string) *classes.ResourceSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -306,7 +306,7 @@ func TestEncodedRunsAreLetGo(t *testing.T) {
 	for name, end := range map[string]func(*fleet, *fakeStream, *classes.Class){
 		"time":  func(*fleet, *fakeStream, *classes.Class) { time.Sleep(grace + time.Millisecond) },
 		"leave": func(f *fleet, s *fakeStream, _ *classes.Class) { f.shards.Detach(s.id) },
-		"world": func(f *fleet, _ *fakeStream, c *classes.Class) {
+		"change": func(f *fleet, _ *fakeStream, c *classes.Class) {
 			f.shards.Advanced(map[*classes.Class]*classes.ResourceSet{c: f.set(strings.Replace(many, "xa=1", "xa=2", 1), "")},
 				classes.Endpoints{})
 		},

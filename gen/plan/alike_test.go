@@ -52,7 +52,8 @@ func TestAlikeIsWhatEachWouldHave(t *testing.T) {
 func seenOf(tables *Tables, n *snapshot.Snapshot, sc *scope.Scope, host string) string {
 	var out strings.Builder
 	if svc := sc.Service(n, host); svc != nil {
-		fmt.Fprintf(&out, "service %s with %d ports, rule %p, aliases %v\n", svc.ServiceKey, len(svc.Ports), sc.Rule(n, svc),
+		fmt.Fprintf(&out, "service %s with %d ports, rule %p, aliases %v\n", svc.ServiceKey, len(svc.Ports),
+			sc.DestinationRule(n, svc),
 			scope.Aliases(n, sc, svc))
 	}
 	for _, port := range []int{80, 8080} {

@@ -282,13 +282,13 @@ func (p *Planner) take() work {
 	return w
 }
 
-// stint is how long a step answers those who are new, before it looks at what has changed.
-const stint = 5 * time.Millisecond
+// timeSlice is how long a step answers clients that are new before it looks at what has changed.
+const timeSlice = 5 * time.Millisecond
 
 // welcome answers who is new; those that a step has no time for are for the next one.
 func (p *Planner) welcome(w *work, start time.Time) {
 	for i, a := range w.arrived {
-		if i > 0 && p.opts.Now().Sub(start) > stint {
+		if i > 0 && p.opts.Now().Sub(start) > timeSlice {
 			p.mu.Lock()
 			p.arrived = append(slices.DeleteFunc(w.arrived[i:], w.gone), p.arrived...)
 			p.waiters, w.waiters = append(w.waiters, p.waiters...), nil

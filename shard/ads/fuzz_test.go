@@ -13,7 +13,7 @@ import (
 // have more than one response per type without an answer (but CDS, by time), and its timer must come to rest.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
-	f.Add([]byte("a hostile client, and a world that changes under it"))
+	f.Add([]byte("a hostile client, and resources that change under it"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := &dice{data: data}
 		m, table := newMesh(), NewNamesTable()

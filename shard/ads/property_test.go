@@ -15,8 +15,8 @@ import (
 type encodecacheEntry = encodecache.Entry
 
 // TestClientEndsWithTheResourceSet runs random sequences of new sets, changed endpoints, reads, subscriptions, broken
-// streams and passing time against a simulated client. In the end it has exactly what the last world says, but for what
-// it refused; nothing was sent that it had.
+// streams and passing time against a simulated client. In the end it has exactly what the last ResourceSet
+// says, but for what it refused; nothing was sent that it had.
 func TestClientEndsWithTheResourceSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { simulate(t, false) })
 }
@@ -33,14 +33,14 @@ func simulate(t *rapid.T, bad bool) {
 	c := newClient(t, m, differ, table, rapid.Bool().Draw(t, "delta"))
 	c.sidecar = !bad || rapid.Bool().Draw(t, "sidecar")
 	var desired *desiredMesh
-	if rapid.Bool().Draw(t, "world first") {
+	if rapid.Bool().Draw(t, "ResourceSet first") {
 		desired = drawResourceSet(t, m, nil, bad)
 	}
 	c.connect(desired)
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
-		switch rapid.SampledFrom([]string{"world", "endpoints", "read", "read", "read", "routes", "tick",
+		switch rapid.SampledFrom([]string{"desired", "endpoints", "read", "read", "read", "routes", "tick",
 			"reconnect"}).Draw(t, "step") {
-		case "world":
+		case "desired":
 			desired = drawResourceSet(t, m, desired, bad)
 			c.do(c.session.SetDesired(c.now, differ, desired))
 		case "endpoints":
@@ -73,7 +73,7 @@ func simulate(t *rapid.T, bad bool) {
 	c.check(desired)
 }
 
-// check holds what the client has against what the world says.
+// check holds what the client has against what the ResourceSet says.
 func (c *client) check(desired *desiredMesh) {
 	for typ := range xdstype.Type(numTypes) {
 		ct := &c.types[typ]
@@ -177,7 +177,7 @@ func drawSet(t *rapid.T, prefix string) map[string]bool {
 	return out
 }
 
-// drawResourceSet returns a change of some resources of the last world.
+// drawResourceSet returns a change of some resources of the last ResourceSet.
 func drawResourceSet(t *rapid.T, m *mesh, last *desiredMesh, bad bool) *desiredMesh {
 	sections := map[xdstype.Type]Section{}
 	for typ := range xdstype.Type(numTypes) {

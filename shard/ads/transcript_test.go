@@ -20,7 +20,7 @@ import (
 // says to each.
 //
 //	connect sotw|delta [sidecar] [max=N]    a new stream of the same node; what is in doubt stays so
-//	world TYPE NAME=TEXT … ; TYPE …         what the client should have; types that are not named stay. "?" in place of
+//	desired TYPE NAME=TEXT … ; TYPE …       what the client should have; types that are not named stay. "?" in place of
 //	                                        the resources: not known yet; "!": the client keeps what it has
 //	endpoints NAME=TEXT …                   endpoints change
 //	list TYPE [NAME …] [version=V] [nonce=N]     a State-of-the-World request
@@ -83,8 +83,8 @@ func (r *script) run(line string) {
 	switch verb {
 	case "connect":
 		r.connect(args)
-	case "world":
-		r.world(args)
+	case "desired":
+		r.desired(args)
 	case "endpoints":
 		for _, a := range args {
 			name, text, _ := strings.Cut(a, "=")
@@ -138,7 +138,7 @@ func (r *script) connect(args []string) {
 	}
 }
 
-func (r *script) world(args []string) {
+func (r *script) desired(args []string) {
 	sections := map[xdstype.Type]Section{}
 	for part := range strings.SplitSeq(strings.Join(args, " "), ";") {
 		words := strings.Fields(part)

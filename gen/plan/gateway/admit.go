@@ -11,20 +11,22 @@ import (
 // portServers is one port of a router with all servers that want it, and those of them that have it. Of servers that
 // cannot stand together the first by rank wins. Immutable; what does not conflict with a change is not looked at.
 type portServers struct {
-	servers  chunked.Map[*server] // rank
-	stakes   chunked.Map[*server] // what servers may conflict about, rank
-	admitted chunked.Map[*server] // bind, rank
+	servers chunked.Map[*server] // rank
+	// conflicts has each server under each of its conflictKeys, and its rank.
+	conflicts chunked.Map[*server]
+	admitted  chunked.Map[*server] // bind, rank
 }
 
-// serverChange is a server that comes (no old), goes (no new), or is another one now. Both have the same rank and port.
+// serverChange is a server before and after a change: old is nil of one that is new, new is nil of one that is gone.
+// Both have the same rank and port.
 type serverChange struct{ old, new *server }
 
 // portMode is how a port decides about servers: by the first of all.
 type portMode struct {
 	first *server
-	// plain: beside the first stands HTTP if it is HTTP too, and anything at another address. Else beside it stand
-	// servers with routes of their own, and one at each address without TLS, if it comes before all others there but
-	// the first.
+	// plain tells that the first server has no TLS or is HTTP. Then another server can have the port too if it is at
+	// another address, or if both are HTTP. Where plain is false others can have it that have routes of their own, and
+	// of those without TLS one at each address, if only the first server comes before it there.
 	plain bool
 }
 
@@ -44,61 +46,63 @@ func (m portMode) same(o portMode) bool {
 	return m.first.Port.Protocol.IsHTTP() == o.first.Port.Protocol.IsHTTP()
 }
 
-// nameStake returns the stake of a server with TLS: a host at its address. routeStake is the name of its route
-// configuration, openStake the address of a server without TLS.
-func nameStake(bind string, h value.ServerHost) string {
+// Two servers that have a conflict key in common cannot both have a port. nameKey is the one of a server with TLS for a
+// host at its address, routeKey that of the name of its route configuration, plainKey that of the address of a server
+// without TLS.
+func nameKey(bind string, h value.ServerHost) string {
 	return indexKey("name", bind, h.Namespace+"/"+h.Host)
 }
 
-func routeStake(route string) string { return indexKey("route", route) }
-func openStake(bind string) string   { return indexKey("open", bind) }
+func routeKey(route string) string { return indexKey("route", route) }
+func plainKey(bind string) string  { return indexKey("open", bind) }
 
-// stakes returns what a server takes on its port, so that another server that wants the same conflicts with it.
-func (s *server) stakes() (out []string) {
+// conflictKeys returns the keys of what a server takes on its port: another server that wants the same conflicts with
+// it.
+func (s *server) conflictKeys() (out []string) {
 	if s.TLS == nil {
-		out = append(out, openStake(s.Bind))
+		out = append(out, plainKey(s.Bind))
 	} else {
 		for _, h := range s.Hosts {
-			out = append(out, nameStake(s.Bind, h))
+			out = append(out, nameKey(s.Bind, h))
 		}
 	}
 	if s.route != "" {
-		out = append(out, routeStake(s.route))
+		out = append(out, routeKey(s.route))
 	}
 	return out
 }
 
-// disturbs returns the stakes about which a server may conflict with others.
+// disturbs returns the keys about which a server may conflict with others.
 func (m portMode) disturbs(s *server) []string {
 	if !m.plain {
-		out := s.stakes()
+		out := s.conflictKeys()
 		if s.TLS != nil {
-			out = append(out, openStake(s.Bind))
+			out = append(out, plainKey(s.Bind))
 		}
 		return out
 	}
-	return slices.DeleteFunc(s.stakes(), func(stake string) bool { return !strings.HasPrefix(stake, "name") })
+	return slices.DeleteFunc(s.conflictKeys(), func(key string) bool { return !strings.HasPrefix(key, "name") })
 }
 
 // change returns p after servers come and go, and the changes that this makes to those that have the port.
 func (p *portServers) change(changes []serverChange) (*portServers, []serverChange) {
-	next := &portServers{servers: p.servers, stakes: p.stakes, admitted: p.admitted}
-	servers, stakes := chunked.Edits[*server]{}, chunked.Edits[*server]{}
+	next := &portServers{servers: p.servers, conflicts: p.conflicts, admitted: p.admitted}
+	servers, conflicts := chunked.Edits[*server]{}, chunked.Edits[*server]{}
 	for _, c := range changes {
 		if c.old != nil {
 			servers.Drop(c.old.rank)
-			for _, h := range c.old.stakes() {
-				stakes.Drop(indexKey(h, c.old.rank))
+			for _, h := range c.old.conflictKeys() {
+				conflicts.Drop(indexKey(h, c.old.rank))
 			}
 		}
 		if c.new != nil {
 			servers.Put(c.new.rank, c.new)
-			for _, h := range c.new.stakes() {
-				stakes.Put(indexKey(h, c.new.rank), c.new)
+			for _, h := range c.new.conflictKeys() {
+				conflicts.Put(indexKey(h, c.new.rank), c.new)
 			}
 		}
 	}
-	next.servers, next.stakes = servers.Apply(p.servers), stakes.Apply(p.stakes)
+	next.servers, next.conflicts = servers.Apply(p.servers), conflicts.Apply(p.conflicts)
 	mode := next.mode()
 	var open []*server
 	if mode.same(p.mode()) {
@@ -129,12 +133,12 @@ func (p *portServers) disturbed(mode portMode, changes []serverChange) []*server
 	for len(queue) > 0 {
 		s := queue[0]
 		queue = queue[1:]
-		for _, stake := range mode.disturbs(s) {
-			if _, ok := known[stake]; ok {
+		for _, key := range mode.disturbs(s) {
+			if _, ok := known[key]; ok {
 				continue
 			}
-			known[stake] = struct{}{}
-			for _, o := range below(p.stakes, stake) {
+			known[key] = struct{}{}
+			for _, o := range below(p.conflicts, key) {
 				if _, ok := seen[o]; !ok {
 					seen[o] = struct{}{}
 					queue, out = append(queue, o), append(out, o)
@@ -148,7 +152,7 @@ func (p *portServers) disturbed(mode portMode, changes []serverChange) []*server
 
 func byRank(a, b *server) int { return strings.Compare(a.rank, b.rank) }
 
-// verdicts collect who has what while servers are decided about in the order of their ranks.
+// serverVerdicts collect who has what while servers are decided about in the order of their ranks.
 type serverVerdicts struct {
 	mode   portMode
 	names  map[string]struct{}
@@ -246,12 +250,12 @@ func (v *serverVerdicts) admit(s *server, joined func() bool) bool {
 // claimNames takes the hosts of a server at its address; it takes none if one is taken already.
 func (v *serverVerdicts) claimNames(s *server) bool {
 	for _, h := range s.Hosts {
-		if _, ok := v.names[nameStake(s.Bind, h)]; ok {
+		if _, ok := v.names[nameKey(s.Bind, h)]; ok {
 			return false
 		}
 	}
 	for _, h := range s.Hosts {
-		v.names[nameStake(s.Bind, h)] = struct{}{}
+		v.names[nameKey(s.Bind, h)] = struct{}{}
 	}
 	return true
 }

@@ -106,7 +106,7 @@ func (s *step) markDestination(host string) {
 		http = http || old.known(ns, host) != now.known(ns, host)
 	}
 	a, b := s.sc.Service(s.old, host), s.sc.Service(s.n, host)
-	bytes := a != b || a != nil && s.sc.Rule(s.old, a) != s.sc.Rule(s.n, b)
+	bytes := a != b || a != nil && s.sc.DestinationRule(s.old, a) != s.sc.DestinationRule(s.n, b)
 	if !http && !bytes {
 		return
 	}

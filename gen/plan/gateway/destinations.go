@@ -36,7 +36,7 @@ func (g knowledge) known(namespace, host string) gen.Destination {
 	if d.Target = svc.ExternalName; len(svc.Ports) == 1 {
 		d.Port = svc.Ports[0].Number
 	}
-	if r := g.sc.Rule(g.n, svc); gen.Hashes(r) {
+	if r := g.sc.DestinationRule(g.n, svc); gen.Hashes(r) {
 		d.Rule = r
 	}
 	return d

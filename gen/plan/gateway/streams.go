@@ -64,7 +64,7 @@ func (s *step) tcpChain(srv *server) (k gen.GatewayChainKey, ok bool) {
 			if !matches || len(r.Destinations) == 0 {
 				continue
 			}
-			k.TCP, k.Gateway, k.Rule = s.forward(srv, vs, r.Destinations), srv.owner, ownerOf(vs.Meta)
+			k.TCP, k.Gateway, k.VirtualService = s.forward(srv, vs, r.Destinations), srv.owner, ownerOf(vs.Meta)
 			if srv.TLS != nil {
 				k.TLS, k.Servers, k.ServerNames = srv.TLS, s.n.Mesh.Servers, gen.ServerNames(srv.sniHosts())
 				k.Filters = s.sc.Traits.Filters & gen.TCPExtensions()
@@ -84,7 +84,7 @@ func (s *step) passthroughUnits(srv *server, vs *value.VirtualService) (out []*c
 				continue
 			}
 			k := gen.GatewayChainKey{
-				Gateway: srv.owner, Rule: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.ServerNames),
+				Gateway: srv.owner, VirtualService: ownerOf(vs.Meta), ServerNames: gen.ServerNames(m.ServerNames),
 				TCP: s.forward(srv, vs, r.Destinations),
 			}
 			out = append(out, s.unit(indexKey(s.unitsFor(srv, vs), fmt.Sprintf("%05d", i), fmt.Sprintf("%05d", j)), k,

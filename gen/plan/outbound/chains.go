@@ -37,7 +37,7 @@ func (v View) ownChain(at ListenerAddress, c ServicePort) gen.ChainKey {
 	out := gen.ChainKey{Defined: c.service.Object, TCP: gen.TCPProxyKey{
 		StatPrefix: stats.Of(v.n.Mesh.Clusters.Stat, cluster), Upstreams: gen.Upstreams(cluster),
 		Protocol: readsAlong(c.port.Protocol),
-		Policy:   gen.NewTCPPolicy(v.sc.Rule(v.n, c.service), ""),
+		Policy:   gen.NewTCPPolicy(v.sc.DestinationRule(v.n, c.service), ""),
 	}}
 	if c.ranges != "" {
 		out.Prefixes = gen.Prefixes([]string{c.ranges})
@@ -77,7 +77,7 @@ func (v View) tlsRules(c ServicePort) (out []gen.ChainKey) {
 				if chain.TCP.Upstreams == "" || !v.applies(m, c.port.Number) {
 					continue
 				}
-				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
+				chain.VirtualService = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
 				chain.ServerNames = gen.ServerNames(m.ServerNames)
 				chain.Prefixes = v.prefixes(m.Subnets, c)
 				if !slices.ContainsFunc(out, chain.SameMatch) { // the first of equal matches is the one that is reached
@@ -100,7 +100,7 @@ func (v View) tcpRules(c ServicePort) (out []gen.ChainKey, all bool) {
 				continue
 			}
 			if any {
-				chain.Rule = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
+				chain.VirtualService = value.Meta{Namespace: vs.Namespace, Name: vs.Name}
 				chain.Prefixes = v.prefixes(nil, c)
 				return append(out, chain), true
 			}
@@ -156,7 +156,7 @@ func (v View) Routed(vs *value.VirtualService, routes []value.WeightedDestinatio
 	var rule *value.DestinationRule
 	svc, pattern := v.sc.Service(v.n, first.Host), ""
 	if svc != nil {
-		rule, pattern = v.sc.Rule(v.n, svc), v.n.Mesh.Clusters.Stat
+		rule, pattern = v.sc.DestinationRule(v.n, svc), v.n.Mesh.Clusters.Stat
 	}
 	chain.TCP.Protocol = readsAlong(port.Protocol)
 	if len(routes) == 1 {

@@ -55,7 +55,7 @@ func (k staticCluster) Part() string { return k.name }
 // they name.
 func (t *Tables) ClustersOf(n *snapshot.Snapshot, sc *scope.Scope, svc *value.Service) (clusters []*encodecache.Entry,
 	assignments []*classes.Assignment) {
-	o := upstream{mesh: n.Mesh.Clusters, scope: sc, service: svc, rule: sc.Rule(n, svc)}
+	o := upstream{mesh: n.Mesh.Clusters, scope: sc, service: svc, rule: sc.DestinationRule(n, svc)}
 	if p := n.PeerPolicies(svc.Namespace); p.Plain() {
 		o.peers = p
 	}

@@ -90,15 +90,15 @@ func (t *Tables) virtualHostKey(v scope.PortView, c scope.Owner, domains string)
 	if c.Service != nil {
 		k.Defined = c.Service.Object
 	}
-	if c.Rule == nil {
-		if r := v.RuleOf(c.Service); gen.Hashes(r) {
+	if c.VirtualService == nil {
+		if r := v.DestinationRuleOf(c.Service); gen.Hashes(r) {
 			k.Rule = r
 		}
 		return k
 	}
-	k.RegexSize = t.RegexLimit(v.Scope.Traits, c.Rule.RegexSize)
-	k.Routes = gen.RoutesKey{Service: c.Rule, Port: v.Port, Refused: c.Refused,
-		Destinations: t.destinationsOf(v, c.Rule), Proxyless: k.Proxyless}
+	k.RegexSize = t.RegexLimit(v.Scope.Traits, c.VirtualService.RegexSize)
+	k.Routes = gen.RoutesKey{Service: c.VirtualService, Port: v.Port, Refused: c.Refused,
+		Destinations: t.destinationsOf(v, c.VirtualService), Proxyless: k.Proxyless}
 	return k
 }
 
@@ -119,7 +119,7 @@ func (t *Tables) destinationsOf(v scope.PortView, vs *value.VirtualService) *gen
 			d.Target = svc.ExternalName
 		}
 		if svc := v.Meant(host); svc != nil {
-			if r := v.RuleOf(svc); gen.Hashes(r) {
+			if r := v.DestinationRuleOf(svc); gen.Hashes(r) {
 				d.Rule = r
 			}
 		}

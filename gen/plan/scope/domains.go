@@ -117,7 +117,7 @@ func (v PortView) addresses(svc *value.Service) []string {
 // taken reports whether another virtual host has a domain that c asks for.
 func (v PortView) taken(c Owner, d domain) bool {
 	for _, host := range v.rivals(d.Name) {
-		if host == c.Host || !hasService(v.Snapshot, host) && !hasRule(v.Snapshot, host) {
+		if host == c.Host || !hasService(v.Snapshot, host) && !hasVirtualService(v.Snapshot, host) {
 			continue
 		}
 		other, ok := v.Owner(host)
@@ -209,7 +209,7 @@ func nearHosts(n *snapshot.Snapshot, host string) []string {
 	for _, h := range out {
 		for _, name := range domainsAnywhere(n, h) {
 			for _, r := range claimants(n, name, func(short string) []string { return namesakes(n, short) }) {
-				if hasService(n, r) || hasRule(n, r) {
+				if hasService(n, r) || hasVirtualService(n, r) {
 					out = append(out, r)
 				}
 			}
@@ -243,7 +243,7 @@ func domainsAnywhere(n *snapshot.Snapshot, host string) []string {
 // namesakes returns the services of all namespaces that clients there may call by a name without dots. Hosts and
 // patterns that are such names are rare: only where one exists are they looked for.
 func namesakes(n *snapshot.Snapshot, short string) []string {
-	if !hasService(n, short) && !hasRule(n, short) && !hasRule(n, "*."+short) {
+	if !hasService(n, short) && !hasVirtualService(n, short) && !hasVirtualService(n, "*."+short) {
 		return nil
 	}
 	var out []string

@@ -204,8 +204,9 @@ func (sc *Scope) Sees(v value.Visibility) bool {
 	return v.VisibleTo(sc.Namespace)
 }
 
-// rules returns the DestinationRules in force when the scope's proxies call a service, whatever their labels.
-func (sc *Scope) rules(n *snapshot.Snapshot, svc *value.Service) snapshot.Rules {
+// destinationRules returns the DestinationRules in force when the Scope's proxies call a service, whatever their
+// labels.
+func (sc *Scope) destinationRules(n *snapshot.Snapshot, svc *value.Service) snapshot.Rules {
 	sc.noteRules(n, svc)
 	return n.RulesFor(sc.Namespace, svc)
 }

@@ -19,8 +19,8 @@ func hasService(n *snapshot.Snapshot, host string) bool {
 	return false
 }
 
-// hasRule reports whether a VirtualService names a host or pattern.
-func hasRule(n *snapshot.Snapshot, host string) bool {
+// hasVirtualService reports whether a VirtualService names a host or pattern.
+func hasVirtualService(n *snapshot.Snapshot, host string) bool {
 	for range n.VirtualServicesOfHost(host) {
 		return true
 	}

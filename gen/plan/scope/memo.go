@@ -27,7 +27,7 @@ type hostFacts struct {
 	services []*value.Service
 	// named are the VirtualServices of the mesh that name the host or a pattern that covers it, the most specific
 	// first.
-	named []namedRules
+	named []namedBy
 	// namespace is the one in whose clients the host has a short name; empty if it has none.
 	namespace string
 	// alone: no other host of the Snapshot may have one of its domains.
@@ -36,10 +36,10 @@ type hostFacts struct {
 	domains map[domainsAsked]string
 }
 
-// namedRules are the VirtualServices that name one pattern, oldest first.
-type namedRules struct {
-	pattern string
-	rules   []*value.VirtualService
+// namedBy are the VirtualServices that name one pattern, oldest first.
+type namedBy struct {
+	pattern  string
+	services []*value.VirtualService
 }
 
 // maxRules bounds the rules that are remembered: those of a client's namespace are asked for one after the other, and
@@ -75,14 +75,14 @@ func (k *Memo) host(n *snapshot.Snapshot, host string) *hostFacts {
 func newHostFacts(n *snapshot.Snapshot, host string) *hostFacts {
 	f := &hostFacts{services: slices.Collect(n.ServicesOfHost(host))}
 	for p := range snapshot.Patterns(host) {
-		var rules []*value.VirtualService
+		var services []*value.VirtualService
 		for vs := range n.VirtualServicesOfHost(p) {
 			if slices.Contains(vs.Gateways, MeshGateway) {
-				rules = append(rules, vs)
+				services = append(services, vs)
 			}
 		}
-		if len(rules) > 0 {
-			f.named = append(f.named, namedRules{p, rules})
+		if len(services) > 0 {
+			f.named = append(f.named, namedBy{p, services})
 		}
 	}
 	return f
@@ -96,7 +96,7 @@ func standsAlone(n *snapshot.Snapshot, host string) bool {
 	}
 	for _, name := range domainsAnywhere(n, host) {
 		for _, r := range claimants(n, name, func(short string) []string { return namesakes(n, short) }) {
-			if r != host && (hasService(n, r) || hasRule(n, r)) {
+			if r != host && (hasService(n, r) || hasVirtualService(n, r)) {
 				return false
 			}
 		}
@@ -128,10 +128,11 @@ func (v PortView) Meant(host string) *value.Service {
 	return v.Scope.among(v.Snapshot, host, slices.Values(v.Memo.host(v.Snapshot, host).services))
 }
 
-// RuleOf returns the DestinationRule that applies when the scope's proxies call a service; nil if there is none.
-func (v PortView) RuleOf(svc *value.Service) *value.DestinationRule {
+// DestinationRuleOf returns the DestinationRule that applies when the Scope's proxies call a service; nil if there is
+// none.
+func (v PortView) DestinationRuleOf(svc *value.Service) *value.DestinationRule {
 	if v.Memo == nil {
-		return v.Scope.Rule(v.Snapshot, svc)
+		return v.Scope.DestinationRule(v.Snapshot, svc)
 	}
 	v.Scope.noteRules(v.Snapshot, svc)
 	k := rulesAsked{v.Scope.Namespace, svc}

@@ -10,12 +10,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// PortView answers who has which virtual host in the route configuration of one port, for the proxies of one scope.
+// PortView answers who has which virtual host in the route configuration of one port, for the proxies of one Scope.
 type PortView struct {
 	Snapshot *snapshot.Snapshot
 	Scope    *Scope
 	Port     int
-	// known is what was found out for other scopes; may be nil.
+	// Memo has what was found out for other Scopes at the same Snapshot; it may be nil.
 	Memo *Memo
 }
 
@@ -26,9 +26,12 @@ func (sc *Scope) OnPort(n *snapshot.Snapshot, port int, memo *Memo) PortView {
 
 // Owner is what stands behind a virtual host: a service, a VirtualService, or both.
 type Owner struct {
-	Host    string
-	Service *value.Service
-	Rule    *value.VirtualService
+	Host string
+	// Service is nil where a VirtualService names a host that no service has; VirtualService is nil where none governs
+	// the host.
+	Service        *value.Service
+	VirtualService *value.VirtualService
+	// Refused are the matches of the VirtualService that do not hold for the Scope's proxies.
 	Refused gen.Verdicts
 }
 
@@ -54,8 +57,8 @@ func (v PortView) Owner(host string) (c Owner, ok bool) {
 	if !Routable(svc.PortByNumber(v.Port).Protocol) {
 		return Owner{}, false
 	}
-	if rule, refused := v.governing(host); rule != nil {
-		return Owner{host, svc, rule, refused}, true
+	if vs, refused := v.governing(host); vs != nil {
+		return Owner{host, svc, vs, refused}, true
 	}
 	return Owner{Host: host, Service: svc}, svc.Resolution != value.Alias
 }
@@ -64,7 +67,7 @@ func (v PortView) Owner(host string) (c Owner, ok bool) {
 // routes. On another port than 80 only one that also names a service of that port. A pattern that covers services
 // stands for them and is no host of its own.
 func (v PortView) ownerByVirtualService(host string) (c Owner, ok bool) {
-	for _, vs := range v.rules(host) {
+	for _, vs := range v.naming(host) {
 		refused, routed := v.verdicts(vs)
 		if !routed || v.Port != anyHostPort && !v.reachesService(vs) {
 			continue
@@ -117,23 +120,23 @@ func (v PortView) governing(host string) (*value.VirtualService, gen.Verdicts) {
 // those with the most specific pattern.
 func (v PortView) first(host string) []*value.VirtualService {
 	for _, at := range v.Memo.host(v.Snapshot, host).named {
-		rules := v.visible(at.rules)
+		visible := v.visible(at.services)
 		switch {
-		case len(rules) == 0:
+		case len(visible) == 0:
 		case strings.HasPrefix(at.pattern, "*"):
-			return rules[:1]
+			return visible[:1]
 		default:
-			return rules
+			return visible
 		}
 	}
 	return nil
 }
 
-// rules returns the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in
+// naming returns the VirtualServices of the mesh that the scope sees and that name exactly this host or pattern, in
 // order of precedence.
-func (v PortView) rules(host string) []*value.VirtualService {
+func (v PortView) naming(host string) []*value.VirtualService {
 	if named := v.Memo.host(v.Snapshot, host).named; len(named) > 0 && named[0].pattern == host {
-		return v.visible(named[0].rules)
+		return v.visible(named[0].services)
 	}
 	return nil
 }
@@ -203,19 +206,19 @@ func (sc *Scope) Verdicts(vs *value.VirtualService, port int, gateway string) (r
 // VirtualService hosts without a service first, in its order; plain services by age.
 func (a Owner) before(b Owner, sc *Scope) bool {
 	switch {
-	case (a.Rule == nil) != (b.Rule == nil):
-		return a.Rule != nil
-	case a.Rule == nil:
+	case (a.VirtualService == nil) != (b.VirtualService == nil):
+		return a.VirtualService != nil
+	case a.VirtualService == nil:
 		return value.OlderService(a.Service, b.Service) < 0
-	case a.Rule != b.Rule:
-		if ra, rb := sc.Reach(a.Rule), sc.Reach(b.Rule); ra != rb {
+	case a.VirtualService != b.VirtualService:
+		if ra, rb := sc.Reach(a.VirtualService), sc.Reach(b.VirtualService); ra != rb {
 			return ra < rb
 		}
-		return a.Rule.Older(b.Rule.Meta)
+		return a.VirtualService.Older(b.VirtualService.Meta)
 	case (a.Service == nil) != (b.Service == nil):
 		return a.Service == nil
 	}
-	hosts := a.Rule.Hosts
+	hosts := a.VirtualService.Hosts
 	if ia, ib := slices.Index(hosts, a.Host), slices.Index(hosts, b.Host); ia != ib {
 		return ib < 0 || ia >= 0 && ia < ib
 	}

@@ -306,9 +306,9 @@ func (sc *Scope) each(n *snapshot.Snapshot, candidates iter.Seq[*value.Service])
 	}
 }
 
-// Rule returns the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
-func (sc *Scope) Rule(n *snapshot.Snapshot, svc *value.Service) *value.DestinationRule {
-	return sc.rules(n, svc).Select(sc.Namespace, sc.HasLabels)
+// DestinationRule returns the DestinationRule that applies when the proxy calls svc, merged; nil if there is none.
+func (sc *Scope) DestinationRule(n *snapshot.Snapshot, svc *value.Service) *value.DestinationRule {
+	return sc.destinationRules(n, svc).Select(sc.Namespace, sc.HasLabels)
 }
 
 // SeesVirtualService reports whether vs is exported to the proxy's namespace and, in an explicit scope, imported by one
