@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	securityv1 "istio.io/api/security/v1alpha1"
 
@@ -24,6 +25,9 @@ const (
 	// maxCalls is how many calls there may be at once, and maxOwn how many of one identity.
 	maxCalls = 1 << 15
 	maxOwn   = 1 << 12
+	// maxUnknown is how many calls there may be at once of an address, of callers that are not known yet; there may be
+	// maxCalls of all addresses.
+	maxUnknown = maxCalls / 2
 )
 
 // ServiceOptions are the settings of a Service.
@@ -82,6 +86,7 @@ type Service struct {
 	// Immutable after NewService.
 	options ServiceOptions
 	turns   *quota.Turns
+	unknown *quota.Share // calls of callers that are being found out, by address
 	calls   *quota.Share
 
 	outcomes [NumOutcomes]atomic.Uint64
@@ -89,7 +94,8 @@ type Service struct {
 
 // NewService makes a Service.
 func NewService(o ServiceOptions) *Service {
-	return &Service{options: o, turns: quota.NewTurns(o.Signers), calls: quota.NewShare(maxCalls, maxOwn)}
+	return &Service{options: o, turns: quota.NewTurns(o.Signers), calls: quota.NewShare(maxCalls, maxOwn),
+		unknown: quota.NewShare(maxCalls, maxUnknown)}
 }
 
 // Outcomes returns how many calls ended in which way.
@@ -148,16 +154,16 @@ func (s *Service) call(ss grpc.ServerStream) error {
 
 // create answers one call.
 func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, error) {
-	peer, err := s.options.Authenticate(ctx)
+	known, err := s.authenticate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	caller := quota.Of(peer.Identity, nil)
+	caller := quota.Of(known.Identity, nil)
 	if !s.options.Rate.Take(caller, 1) {
 		return nil, &failure{TooOften, codes.ResourceExhausted, "certificates are asked for too often"}
 	}
 	if !s.calls.Enter(caller) {
-		return nil, &failure{TooMany, codes.ResourceExhausted, "too many certificates are being asked for"}
+		return nil, tooMany()
 	}
 	defer s.calls.Leave(caller)
 	r, err := s.receive(ctx, ss)
@@ -168,7 +174,7 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.named(peer, r)
+	who, err := s.named(known, r)
 	if err != nil {
 		return nil, err
 	}
@@ -180,21 +186,21 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 }
 
 // named returns whose name the certificate is to have: the caller's, or that of whom it may act for.
-func (s *Service) named(peer identity.Peer, r *securityv1.IstioCertificateRequest) (identity.Identity, error) {
+func (s *Service) named(caller identity.Peer, r *securityv1.IstioCertificateRequest) (identity.Identity, error) {
 	text := r.GetMetadata().GetFields()["ImpersonatedIdentity"].GetStringValue()
 	if text == "" {
-		return peer.Identity, nil
+		return caller.Identity, nil
 	}
 	if s.options.ActFor == nil {
 		return identity.Identity{}, &failure{Denied, codes.PermissionDenied,
 			"ImpersonatedIdentity: nobody may ask in the name of others here"}
 	}
 	who, err := identity.Parse(text)
-	if err != nil || who.TrustDomain != peer.Identity.TrustDomain {
+	if err != nil || who.TrustDomain != caller.Identity.TrustDomain {
 		return identity.Identity{}, &failure{Malformed, codes.InvalidArgument,
 			"ImpersonatedIdentity: want spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT of the caller's trust domain"}
 	}
-	switch err := s.options.ActFor(peer, who); {
+	switch err := s.options.ActFor(caller, who); {
 	case errors.Is(err, ErrLater):
 		return identity.Identity{}, &failure{NotReady, codes.Unavailable, "ImpersonatedIdentity: " + ErrLater.Error()}
 	case err != nil:
@@ -202,6 +208,23 @@ func (s *Service) named(peer identity.Peer, r *securityv1.IstioCertificateReques
 			"ImpersonatedIdentity: the caller may not ask in this name"}
 	}
 	return who, nil
+}
+
+// authenticate finds out who calls. That may take long where somebody is asked, so those who wait for it are bounded.
+func (s *Service) authenticate(ctx context.Context) (identity.Peer, error) {
+	from := quota.Of(identity.Identity{}, nil)
+	if p, ok := peer.FromContext(ctx); ok {
+		from = quota.Of(identity.Identity{}, p.Addr)
+	}
+	if !s.unknown.Enter(from) {
+		return identity.Peer{}, tooMany()
+	}
+	defer s.unknown.Leave(from)
+	return s.options.Authenticate(ctx)
+}
+
+func tooMany() *failure {
+	return &failure{TooMany, codes.ResourceExhausted, "too many certificates are being asked for"}
 }
 
 // receive reads the request. Its goroutine ends with the call at the latest: grpc ends a stream's reads when its
