@@ -80,7 +80,9 @@ func pair(chain, key []byte) secrets.Data { return secrets.Data{"tls.crt": chain
 
 func join(texts ...[]byte) []byte { return bytes.Join(texts, nil) }
 
-func pemOf(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+func pemOf(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
 
 func derOf(text []byte) []byte {
 	b, _ := pem.Decode(text)

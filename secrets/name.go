@@ -62,8 +62,8 @@ func Parse(resource, namespace string) (Asked, error) {
 		}
 	}
 	if form == "" {
-		return a, fmt.Errorf("%q is not a name of a secret: want kubernetes://NAME, kubernetes://NAMESPACE/NAME, "+
-			"kubernetes-gateway://NAMESPACE/NAME or configmap://NAMESPACE/NAME", cut(resource))
+		return a, &refusedError{BadName, fmt.Sprintf("%q is not a name of a secret: want kubernetes://NAME, "+
+			"kubernetes://NAMESPACE/NAME, kubernetes-gateway://NAMESPACE/NAME or configmap://NAMESPACE/NAME", cut(resource))}
 	}
 	first, second, qualified := strings.Cut(rest, "/")
 	if o.Name = first; qualified {
@@ -72,10 +72,10 @@ func Parse(resource, namespace string) (Asked, error) {
 	base, roots := strings.CutSuffix(o.Name, rootsSuffix)
 	switch {
 	case base == "" || o.Namespace == "" || strings.Contains(o.Name, "/") || !qualified && form != secretScheme:
-		return a, fmt.Errorf("%q names no object: want %sNAMESPACE/NAME", cut(resource), form)
+		return a, &refusedError{BadName, fmt.Sprintf("%q names no object: want %sNAMESPACE/NAME", cut(resource), form)}
 	case o.Namespace != namespace:
-		return a, fmt.Errorf("it is of namespace %q: a proxy gets secrets of its own namespace %s only", cut(o.Namespace),
-			namespace)
+		return a, &refusedError{Foreign, fmt.Sprintf("it is of namespace %q: a proxy gets secrets of its own namespace %s only",
+			cut(o.Namespace), namespace)}
 	}
 	switch o.ConfigMap = form == configMapScheme; {
 	case o.ConfigMap:

@@ -45,6 +45,7 @@ type right struct {
 	until  time.Time // how long that holds; zero for ever
 	asking bool      // it is being asked, or will be
 	taken  bool      // it is being asked
+	again  time.Time // until then it is not asked for again, for nobody could say
 	views  map[*View]struct{}
 }
 
@@ -87,7 +88,7 @@ const maxRights = 1000
 
 // askFor has Run ask for a right. The caller holds mu.
 func (s *Store) askFor(r *right) {
-	if r.asking || s.options.Rights == nil {
+	if r.asking || s.options.Rights == nil || s.options.Now().Before(r.again) {
 		return
 	}
 	r.asking = true
@@ -111,7 +112,7 @@ func (s *Store) due() (out []*right) {
 }
 
 // ask asks for a right, and tells those that need it. What was known before holds no longer than it did: while nobody
-// can say, those that had the right are told nothing, and those whose right was never known get none of it.
+// can say, those that had the right are told nothing, and nobody else gets anything by it.
 func (s *Store) ask(ctx context.Context, r *right) {
 	ctx, cancel := context.WithTimeout(ctx, askingFor)
 	defer cancel()
@@ -123,8 +124,13 @@ func (s *Store) ask(ctx context.Context, r *right) {
 	switch {
 	case err != nil && r.state != allowed:
 		r.state, r.until = failed, now.Add(failedFor)
-	case err != nil:
-		return // the next review asks again
+	case err != nil: // the next review asks again
+		if r.again = now.Add(failedFor); !r.decided(now) {
+			for v := range r.views {
+				v.changed() // from now on nobody gets anything by it
+			}
+		}
+		return
 	case may:
 		r.state, r.until = allowed, now.Add(allowedFor)
 	default:
@@ -148,6 +154,10 @@ func (v *View) judge() {
 			reason := errDenied
 			if v.right.state == failed {
 				reason = errUnknown
+			}
+			if !a.denied {
+				a.denied = true
+				s.refused[NoRight]++
 			}
 			s.options.Trouble(v.who.Namespace, a.Resource, reason.Error())
 		}

@@ -17,12 +17,16 @@ import (
 var (
 	errName    = errors.New("the name is not text")
 	errTooMany = fmt.Errorf("the namespace's proxies ask for more than %d objects", maxObjects)
+	errNames   = fmt.Errorf("the proxy asks for more than %d names; the others are left out", maxNames)
 	errDenied  = errors.New("the proxy's service account may not list Secrets in the namespace: want a Role that lets it")
 	errUnknown = errors.New("the API server does not say whether the proxy's service account may list Secrets")
 )
 
 // maxObjects is how many objects of a namespace are held at once: proxies may name whatever they like.
 const maxObjects = 10_000
+
+// maxNames is how many names of one proxy are looked at: all those objects, each by its own name and as roots.
+const maxNames = 2 * maxObjects
 
 // Source has objects.
 type Source interface {
@@ -67,7 +71,7 @@ type Store struct {
 	items   map[itemKey]*item
 	rights  map[rightKey]*right
 	views   map[*View]struct{}
-	rejects uint64 // how often something that was asked for could not be used
+	refused [NumRefusals]uint64
 }
 
 // object is a Secret or a ConfigMap that is wanted.
@@ -153,7 +157,7 @@ func (s *Store) renew(it *item) {
 	}
 	same := it.known && next.entry == it.entry
 	if it.err == nil && err != nil {
-		s.rejects++
+		s.refused[refusal(err)]++
 	}
 	it.known, it.made, it.err = true, next, err
 	s.complain(it)
@@ -185,7 +189,7 @@ func (it *item) make() (out made, err error, known bool) {
 		}
 		return out, nil, true
 	}
-	return out, fmt.Errorf("%s is not there", it.objects[len(it.objects)-1].name), true
+	return out, &refusedError{Missing, it.objects[len(it.objects)-1].name.String() + " is not there"}, true
 }
 
 // complain tells what is wrong with an item, or that nothing is. The caller holds mu.
@@ -265,6 +269,7 @@ type View struct {
 	who     identity.Identity
 	changed func()
 	asks    []ask
+	beyond  string // the first name that is not looked at; empty for none
 
 	// Guarded by the Store's mu.
 	right  *right // nil if none of the names needs one
@@ -276,19 +281,27 @@ type ask struct {
 	Asked
 	err  error // why nobody gets it
 	item *item // nil while it is not known that the identity may have it
+	// denied is whether the identity was told that it may not have it. Guarded by the Store's mu.
+	denied bool
 }
 
 // Open asks for resources, by name, for an identity. changed is called whenever Resources may return something else; it
 // must neither block nor call the Store.
 func (s *Store) Open(who identity.Identity, names []string, changed func()) *View {
-	v := &View{store: s, who: who, changed: changed, asks: make([]ask, len(names))}
+	v := &View{store: s, who: who, changed: changed, asks: make([]ask, min(len(names), maxNames))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.views[v] = struct{}{}
-	for i, name := range names {
+	if more := len(names) - len(v.asks); more > 0 {
+		v.beyond = names[maxNames]
+		s.refused[TooMany] += uint64(more)
+		s.options.Trouble(who.Namespace, v.beyond, errNames.Error())
+	}
+	for i := range v.asks {
 		a := &v.asks[i]
-		if a.Asked, a.err = Parse(name, who.Namespace); a.err != nil {
-			s.options.Trouble(who.Namespace, name, a.err.Error())
+		if a.Asked, a.err = Parse(names[i], who.Namespace); a.err != nil {
+			s.refused[refusal(a.err)]++
+			s.options.Trouble(who.Namespace, names[i], a.err.Error())
 		} else if a.Reviewed && v.right == nil {
 			v.right = s.claim(v)
 		}
@@ -302,7 +315,7 @@ func (v *View) fill() {
 	for i := range v.asks {
 		a := &v.asks[i]
 		if a.err == nil && a.item == nil && (!a.Reviewed || v.right.state == allowed) {
-			a.item = v.store.use(v, a.Asked)
+			a.item, a.denied = v.store.use(v, a.Asked), false
 		}
 	}
 }
@@ -343,6 +356,9 @@ func (v *View) Close() {
 	}
 	v.closed = true
 	delete(s.views, v)
+	if v.beyond != "" {
+		s.options.Trouble(v.who.Namespace, v.beyond, "")
+	}
 	for i := range v.asks {
 		if a := &v.asks[i]; a.item != nil {
 			s.leave(v, a.item)
@@ -360,15 +376,15 @@ func (v *View) Close() {
 type Stats struct {
 	// Objects are those that are held, Views those who ask.
 	Objects, Views int
-	// Rejected counts how often something that was asked for could not be used.
-	Rejected uint64
+	// Refused counts what was asked for and not had, by reason.
+	Refused [NumRefusals]uint64
 }
 
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Objects: len(s.objects), Views: len(s.views), Rejected: s.rejects}
+	return Stats{Objects: len(s.objects), Views: len(s.views), Refused: s.refused}
 }
 
 // reviewEvery is how often rights are asked for again that have run out, and certificates looked at that may have

@@ -9,6 +9,7 @@ import (
 	"github.com/pilotd/pilotd/gen/plan"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/report"
+	"github.com/pilotd/pilotd/secrets"
 	"github.com/pilotd/pilotd/shard"
 	"github.com/pilotd/pilotd/shard/admission"
 	"github.com/pilotd/pilotd/shard/grpcstream"
@@ -174,8 +175,18 @@ func (s *Server) gauges() {
 	m.Gauge("pilotd_sds_objects", "Secrets and ConfigMaps that are held for gateways.",
 		func() float64 { return float64(s.Secrets.Stats().Objects) })
 	m.Counter("pilot_sds_certificate_errors_total",
-		"How often something that a gateway asks for could not be used: see /debug/rejectionsz.",
-		func() float64 { return float64(s.Secrets.Stats().Rejected) })
+		"How often something that a proxy asks for was not to be had: see /debug/rejectionsz.", func() (n float64) {
+			for _, refused := range s.Secrets.Stats().Refused {
+				n += float64(refused)
+			}
+			return n
+		})
+	for r := range secrets.Refusal(secrets.NumRefusals) {
+		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pilotd_sds_refused_total",
+			Help:        "Names of secrets that proxies ask for and get nothing of, by reason.",
+			ConstLabels: prometheus.Labels{"reason": r.String()},
+		}, func() float64 { return float64(s.Secrets.Stats().Refused[r]) }))
+	}
 	s.memoryGauges()
 	for name, read := range map[string]func(shard.Stats) float64{
 		"pilotd_shard_members":               func(f shard.Stats) float64 { return float64(f.Members) },

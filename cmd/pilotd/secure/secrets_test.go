@@ -3,8 +3,10 @@ package secure
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"net/http/httptest"
@@ -19,9 +21,7 @@ import (
 	tlspb "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
@@ -37,32 +37,80 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// listers are the service accounts that may list Secrets.
-type listers []string
+// grants are the service accounts that may list Secrets, as an API server says that may be away.
+type grants struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	may  map[string]bool      // by namespace/account
+	away bool                 // nobody is told anything
+	had  map[string]time.Time // when one could last have been told that it may
+}
+
+func newGrants(accounts ...string) *grants {
+	g := &grants{may: map[string]bool{}, had: map[string]time.Time{}}
+	for _, a := range accounts {
+		g.may[a] = true
+	}
+	return g
+}
 
 // MayListSecrets implements secrets.Rights.
-func (l listers) MayListSecrets(_ context.Context, who identity.Identity) (bool, error) {
-	return slices.Contains(l, who.Namespace+"/"+who.ServiceAccount), nil
+func (g *grants) MayListSecrets(_ context.Context, who identity.Identity) (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.away {
+		return false, errors.New("away")
+	}
+	return g.may[who.Namespace+"/"+who.ServiceAccount], nil
+}
+
+// set changes what is answered.
+func (g *grants) set(change func(g *grants)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for account, may := range g.may {
+		if may && !g.away {
+			g.had[account] = time.Now()
+		}
+	}
+	change(g)
+}
+
+// longest is how long an answer may hold: five minutes, and until the next look.
+const longest = 5*time.Minute + 25*time.Second
+
+// allows reports whether an account may have secrets now.
+func (g *grants) allows(account string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	had, ever := g.had[account]
+	return g.may[account] && !g.away || ever && time.Since(had) < longest
 }
 
 // gate is the gateways of many identities, and the Secrets that they ask for.
 type gate struct {
 	*house
+	grants *grants
 	random *rand.Rand // nil: nothing is refused
 
 	mu      sync.Mutex
 	owners  map[string]string // the namespace of a key, by a part of it
+	forms   [][]byte          // of all keys
 	current map[string]string // a part of the key of each Secret, by namespace/name
 	clients []*gateway
 }
 
-// gateway is one stream.
+func newGate(h *house, random *rand.Rand) *gate {
+	return &gate{house: h, grants: h.rights.(*grants), random: random, owners: map[string]string{},
+		current: map[string]string{}}
+}
+
+// gateway is one stream, of either variant of the protocol.
 type gateway struct {
-	*stream
-	gate      *gate
-	namespace string
-	may       bool
-	until     time.Time // when its proof ends
+	ads
+	gate               *gate
+	namespace, account string
+	until              time.Time // when its proof ends
 
 	// Guarded by the gate's mu.
 	asked map[string]bool
@@ -83,40 +131,47 @@ func (g *gate) rotate(namespace, name string) {
 	part := string(key[93:133]) // of the second line: the first is the same of all keys
 	g.mu.Lock()
 	g.owners[part], g.current[namespace+"/"+name] = namespace, part
+	g.forms = append(append(g.forms, forms([]byte(part))...), forms(scalar(g.t, c.PrivateKey.(*ecdsa.PrivateKey)))...)
 	g.mu.Unlock()
-	g.streams.Store.Apply([]ingest.Event{{Source: "test", Key: value.ObjectKey{Kind: value.KindSecret,
-		Namespace: namespace, Name: name}, Object: &corev1.Secret{Data: map[string][]byte{"tls.crt": cert, "tls.key": key,
-		"ca.crt": g.root.pem}}}})
+	g.put(namespace, name, map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": g.root.pem})
+}
+
+// put stores a Secret, or takes it away.
+func (g *gate) put(namespace, name string, data map[string][]byte) {
+	e := ingest.Event{Source: "test", Key: value.ObjectKey{Kind: value.KindSecret, Namespace: namespace, Name: name}}
+	if data != nil {
+		e.Object = &corev1.Secret{Data: data}
+	}
+	g.streams.Store.Apply([]ingest.Event{e})
 }
 
 // connect opens a stream of a service account; brief has it prove that for ten minutes only.
-func (g *gate) connect(namespace, account string, brief bool) {
+func (g *gate) connect(namespace, account string, brief, sotw bool) *gateway {
 	g.t.Helper()
 	life := 1000 * time.Hour
 	if brief {
 		life = 10 * time.Minute
 	}
-	c := &gateway{gate: g, namespace: namespace, may: account == "lister", until: time.Now().Add(life),
+	c := &gateway{gate: g, namespace: namespace, account: account, until: time.Now().Add(life),
 		asked: map[string]bool{}, got: map[string]string{}}
-	c.stream = g.open("", agent{cert: g.root.client(g.t,
-		"spiffe://cluster.local/ns/"+namespace+"/sa/"+account, life)})
-	c.send(&discoveryv3.DeltaDiscoveryRequest{Node: node("router", namespace, account), TypeUrl: xdstype.ClusterURL})
+	c.ads = g.stream(&agent{cert: g.root.client(g.t, "spiffe://cluster.local/ns/"+namespace+"/sa/"+account, life)},
+		node("router", namespace, account), sotw)
+	g.mu.Lock()
 	g.clients = append(g.clients, c)
+	g.mu.Unlock()
 	go c.receive()
+	return c
 }
 
 // receive takes what comes until the stream ends, and now and then refuses it.
 func (c *gateway) receive() {
 	for {
-		r, err := c.Recv()
+		r, err := c.recv()
 		if err != nil {
 			return
 		}
-		answer := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}
-		if c.take(r) && c.gate.chance(8) {
-			answer.ErrorDetail = &statuspb.Status{Code: int32(codes.InvalidArgument), Message: "bad: " + r.String()}
-		}
-		if c.Send(answer) != nil {
+		refuses := c.take(r) && c.gate.chance(8)
+		if c.answer(r, refuses) != nil {
 			return
 		}
 	}
@@ -138,9 +193,10 @@ func (c *gateway) take(r *discoveryv3.DeltaDiscoveryResponse) (some bool) {
 			continue
 		}
 		some = true
-		if c.saw++; err != nil || owner != c.namespace || !c.may || !time.Now().Before(c.until) {
-			c.gate.t.Errorf("a gateway of %s (may list: %v, proven until %v) has a key of %s: %v", c.namespace, c.may,
-				c.until, owner, err)
+		may := c.gate.grants.allows(c.namespace + "/" + c.account)
+		if c.saw++; err != nil || owner != c.namespace || !may || !time.Now().Before(c.until) {
+			c.gate.t.Errorf("a gateway of %s/%s (may list: %v, proven until %v) has a key of %s: %v", c.namespace, c.account,
+				may, c.until, owner, err)
 		}
 	}
 	for _, resource := range r.Resources {
@@ -150,7 +206,7 @@ func (c *gateway) take(r *discoveryv3.DeltaDiscoveryResponse) (some bool) {
 		}
 		for part := range c.gate.owners {
 			if bytes.Contains(s.GetTlsCertificate().GetPrivateKey().GetInlineBytes(), []byte(part)) {
-				c.got[resource.Name] = part
+				c.got[s.Name] = part
 			}
 		}
 	}
@@ -165,28 +221,28 @@ func (c *gateway) ask() {
 	pick := func(of ...string) string { return of[c.gate.random.IntN(len(of))] }
 	c.gate.mu.Lock()
 	name := pick("kubernetes://a", "kubernetes://b", "kubernetes://"+pick("shop", "bank")+"/"+pick("a", "b", "none"),
-		"kubernetes-gateway://"+pick("shop", "bank")+"/a", "configmap://shop/a") + pick("", "", "-cacert")
-	r := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.SecretURL}
+		"kubernetes-gateway://"+pick("shop", "bank")+"/a", "configmap://shop/a", "kubernetes://shop/../bank/a",
+		"kubernetes://../bank/a", "kubernetes://bank%2Fa", "kubernetes:///bank/a", "a") + pick("", "", "-cacert")
 	if c.asked[name] && pick("yes", "no") == "yes" {
-		r.ResourceNamesUnsubscribe = []string{name}
 		delete(c.asked, name)
 		delete(c.got, name)
-	} else {
-		r.ResourceNamesSubscribe = []string{name}
-		c.asked[name] = true
+		c.gate.mu.Unlock()
+		c.subscribe(nil, []string{name})
+		return
 	}
+	c.asked[name] = true
 	c.gate.mu.Unlock()
-	c.send(r)
+	c.subscribe([]string{name}, nil)
 }
 
-// TestSecretsStayWithTheirReaders has gateways of many identities ask for the Secrets of all, while these change,
-// certificates expire and responses are refused. No key ever reaches a gateway that may not have it, those that may
-// have it get it, and no page, metric, profile or line of the log has one.
+// TestSecretsStayWithTheirReaders has gateways of many identities ask for the Secrets of all, by both variants of the
+// protocol, while these change, certificates expire, rights are taken and given back, the API server is away and
+// responses are refused. No key ever reaches a gateway that may not have it, those that may have it get it, and no
+// page, metric, profile or line of the log has one.
 func TestSecretsStayWithTheirReaders(t *testing.T) {
 	for seed := range uint64(3) {
 		inHouse(t, func(h *house) {
-			g := &gate{house: h, random: rand.New(rand.NewPCG(seed, 0)), owners: map[string]string{},
-				current: map[string]string{}}
+			g := newGate(h, rand.New(rand.NewPCG(seed, 0)))
 			g.play()
 			g.settle()
 			g.scan()
@@ -198,7 +254,7 @@ func TestSecretsStayWithTheirReaders(t *testing.T) {
 				t.Errorf("left behind: %+v", s)
 			}
 		}, func(h *house) {
-			h.rights = listers{"shop/lister", "bank/lister"}
+			h.rights = newGrants("shop/lister", "bank/lister", "shop/sometimes", "bank/sometimes")
 		})
 	}
 }
@@ -212,30 +268,45 @@ func (g *gate) play() {
 	}
 	for i := range 200 {
 		g.mu.Lock()
-		dice, space, account := g.random.IntN(10), []string{"shop", "bank"}[g.random.IntN(2)],
-			[]string{"lister", "lister", "other"}[g.random.IntN(3)]
+		dice, space, account := g.random.IntN(20), []string{"shop", "bank"}[g.random.IntN(2)],
+			[]string{"lister", "sometimes", "other"}[g.random.IntN(3)]
 		which := g.random.IntN(len(g.clients) + 1)
 		name := []string{"a", "b"}[g.random.IntN(2)]
 		g.mu.Unlock()
 		switch {
-		case dice == 0 || i < 6:
-			g.connect(space, account, i%4 == 3)
-		case dice == 1:
+		case dice < 2 || i < 8:
+			g.connect(space, account, i%4 == 3, i%2 == 0)
+		case dice == 2:
 			time.Sleep(time.Minute)
-		case dice < 4:
+		case dice == 3:
+			time.Sleep(longest)
+		case dice == 4:
+			g.grants.set(func(r *grants) { r.may[space+"/sometimes"] = !r.may[space+"/sometimes"] })
+		case dice == 5:
+			g.grants.set(func(r *grants) { r.away = !r.away })
+		case dice == 6:
+			g.put(space, name, nil)
+		case dice < 9:
 			g.rotate(space, name)
 		case which < len(g.clients):
 			g.clients[which].ask()
 		}
 		synctest.Wait()
 	}
+	g.grants.set(func(r *grants) {
+		r.away = false
+		r.may["shop/sometimes"], r.may["bank/sometimes"] = true, false
+	})
+	time.Sleep(2 * longest)
 }
 
 // settle has every gateway ask for the same, and looks at what they have.
 func (g *gate) settle() {
+	g.rotate("shop", "a") // they may not be there any more
+	g.rotate("bank", "a")
+	synctest.Wait()
 	for _, c := range g.clients {
-		c.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.SecretURL,
-			ResourceNamesSubscribe: []string{"kubernetes://a"}})
+		c.subscribe([]string{"kubernetes://a"}, nil)
 	}
 	time.Sleep(time.Minute)
 	g.rotate("shop", "a") // what was refused is tried again
@@ -244,21 +315,27 @@ func (g *gate) settle() {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	keys, expired := 0, 0
+	keys, expired, denied := 0, 0, 0
 	for i, c := range g.clients {
 		keys += c.saw
+		may := c.account == "lister" || c.account == "sometimes" && c.namespace == "shop"
 		switch current := g.current[c.namespace+"/a"]; {
 		case !time.Now().Before(c.until):
 			expired++
 			if c.got["kubernetes://a"] == current {
 				g.t.Errorf("gateway %d has a key from after its certificate has expired", i)
 			}
-		case c.may && c.got["kubernetes://a"] == "":
-			g.t.Errorf("gateway %d of %s has none", i, c.namespace)
+		case !may:
+			denied++
+			if c.got["kubernetes://a"] == current {
+				g.t.Errorf("gateway %d of %s/%s has a key from after it has lost the right", i, c.namespace, c.account)
+			}
+		case c.got["kubernetes://a"] == "":
+			g.t.Errorf("gateway %d of %s/%s has none", i, c.namespace, c.account)
 		}
 	}
-	if keys < 20 || expired == 0 {
-		g.t.Errorf("%d keys were sent, %d certificates expired: that proves little", keys, expired)
+	if keys < 20 || expired == 0 || denied == 0 {
+		g.t.Errorf("%d keys were sent, %d certificates expired, %d have no right: that proves little", keys, expired, denied)
 	}
 }
 
@@ -289,8 +366,8 @@ func (g *gate) scan() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for where, text := range seen {
-		for part := range g.owners {
-			if strings.Contains(text, part) {
+		for _, form := range g.forms {
+			if strings.Contains(text, string(form)) {
 				g.t.Errorf("%s has a key", where)
 			}
 		}
@@ -319,11 +396,11 @@ func TestSecretsThatAreNotSent(t *testing.T) {
 			}
 			return ""
 		}
-		g := &gate{house: h, owners: map[string]string{}, current: map[string]string{}} // whose gateways refuse nothing
-		g.connect("shop", "lister", false)
+		g := newGate(h, nil)
+		g.connect("shop", "lister", false, false)
 		ask := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.SecretURL,
 			ResourceNamesSubscribe: []string{"kubernetes://a"}}
-		g.clients[0].send(ask)
+		g.clients[0].subscribe(ask.ResourceNamesSubscribe, nil)
 		want := "spec.servers[port https].tls.credentialName: proxies of namespace shop: Secret shop/a is not there"
 		if got := reason(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -363,5 +440,5 @@ func TestSecretsThatAreNotSent(t *testing.T) {
 		server.Stop()
 		all.Wait()
 		g.clients[0].close()
-	})
+	}, func(h *house) { h.rights = newGrants("shop/lister") })
 }
