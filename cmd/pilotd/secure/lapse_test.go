@@ -38,7 +38,7 @@ func TestProofsThatEnd(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			inHouse(t, func(h *house) { proofEnds(h, shown) }, func(h *house) { h.rights = listers{"shop/lister"} })
+			inHouse(t, func(h *house) { proofEnds(h, shown) }, func(h *house) { h.rights = newGrants("shop/lister") })
 		})
 	}
 }
@@ -66,7 +66,7 @@ func (h *house) serve(name string) {
 }
 
 func proofEnds(h *house, shown func(*house) (string, agent)) {
-	g := &gate{house: h, owners: map[string]string{}, current: map[string]string{}}
+	g := newGate(h, nil)
 	g.rotate("shop", "a")
 	g.rotate("shop", "b")
 	begin := func() *stream {
