@@ -56,6 +56,13 @@ func TestAgent(t *testing.T) {
 		"it pings every 30 s":                               agentPings,
 		"it refuses a type that it never asked for":         agentRefuses,
 		"it may claim what it has proven":                   agentClaims,
+		"its namespace may be that of its domain":           agentNamespace,
+		"its first request is large":                        agentFirstRequest,
+		"each name that it asks for is answered":            agentNames,
+		"it comes back for endpoints alone":                 agentEndpointsAlone,
+		"it wants the whole name table on each stream":      agentNameTable,
+		"it tells that its application is not well":         agentHealth,
+		"it speaks State of the World":                      agentStateOfTheWorld,
 	} {
 		t.Run(name, func(t *testing.T) { inHouse(t, row) })
 	}
