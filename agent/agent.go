@@ -98,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeSockets()
-	if err := a.startEnvoy(); err != nil {
+	if err := a.startEnvoy(ctx); err != nil {
 		return err
 	}
 	closeStatus, err := a.listenStatus()
@@ -278,7 +278,7 @@ func listenSocket(path string) (net.Listener, error) {
 }
 
 // startEnvoy writes what Envoy and gRPC libraries start with, and starts Envoy where there is to be one.
-func (a *agent) startEnvoy() error {
+func (a *agent) startEnvoy(ctx context.Context) error {
 	if err := a.writeGRPC(); err != nil {
 		return err
 	}
@@ -298,12 +298,16 @@ func (a *agent) startEnvoy() error {
 		override = string(data)
 	}
 	c := a.pod.Config
+	levels, unknown := envoy.KnownComponents(ctx, c.BinaryPath, a.options.ProxyComponentLogLevel)
+	for _, name := range unknown {
+		a.log.Warn("Envoy has no such component: its level of logging has no effect", "component", name)
+	}
 	threads := a.pod.Env.Int("ISTIO_CPU_LIMIT", 0)
 	if c.Concurrency != nil {
 		threads = int(c.Concurrency.Value)
 	}
 	a.envoy, err = envoy.Start(envoy.Options{Binary: c.BinaryPath, Config: path, Override: override,
-		LogLevel: a.options.ProxyLogLevel, ComponentLogLevel: a.options.ProxyComponentLogLevel, Concurrency: threads,
+		LogLevel: a.options.ProxyLogLevel, ComponentLogLevel: levels, Concurrency: threads,
 		DrainTime: c.DrainDuration.AsDuration(), FlushInterval: c.FileFlushInterval.AsDuration(),
 		FlushSize: c.FileFlushMinSizeKb, IPv6: a.pod.IPv6Only(), Stdout: a.options.Stdout, Stderr: a.options.Stderr,
 		Log: a.log.With("scope", "envoy")})

@@ -38,7 +38,8 @@ func TestNew(t *testing.T) {
 	}{
 		"plain": {ips: []string{"10.1.1.1"}, want: []string{`"id":"sidecar~10.1.1.1~web.shop~shop.svc.cluster.local"`,
 			`"cluster":"web.shop"`, `"api_type":"DELTA_GRPC"`, `"path":"/xds"`, `"path":"/sds"`, `"port_value":15021`,
-			`"port_value":15090`, `"address":"0.0.0.0"`, `"re2.max_program_size.error_level":"32768"`, `"tag_name":"cluster_name"`},
+			`"port_value":15090`, `"address":"0.0.0.0"`, `"re2.max_program_size.error_level":"32768"`, `"tag_name":"cluster_name"`,
+			`"tag_name":"authz_enforce_result"`},
 			not: []string{"tracing\"", `"::"`}},
 		"SotW": {ips: []string{"10.1.1.1"}, sotw: true, want: []string{`"api_type":"GRPC"`}},
 		"ports": {ips: []string{"10.1.1.1"}, config: "{proxyAdminPort: 15099, statusPort: 15098}",

@@ -42,6 +42,10 @@ func statsConfig(p *pod.Pod) (*metricsv3.StatsConfig, error) {
 		{"http_conn_manager_prefix", `^http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
 		{"listener_address", `^listener\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
 		{"mongo_prefix", `^mongo\.(.+?)\.(collection|cmd|cx_|op_|delays_|decoding_)(.*?)$`},
+		// What Istio's own filters count, and authorization in every Envoy.
+		{"component", `(component\.(.+?)\.)`}, {"tag", `(tag\.(.+?);\.)`}, {"cache", `(cache\.(.+?)\.)`},
+		{"wasm_filter", `(wasm_filter\.(.+?)\.)`}, {"authz_enforce_result", `rbac(\.(allowed|denied))`},
+		{"authz_dry_run_action", `(\.istio_dry_run_(allow|deny)_)`}, {"authz_dry_run_result", `(\.shadow_(allowed|denied))`},
 	} {
 		out.StatsTags = append(out.StatsTags, tagSpecifier(tag[0], tag[1]))
 	}

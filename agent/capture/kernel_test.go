@@ -25,6 +25,11 @@ func say(t *testing.T, name string, l net.Listener, err error) {
 	if err != nil {
 		t.Fatal(name, err)
 	}
+	answer(t, l, func(net.Conn) string { return name })
+}
+
+// answer has a listener say something to each who connects, until the test ends.
+func answer(t *testing.T, l net.Listener, what func(net.Conn) string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -33,7 +38,7 @@ func say(t *testing.T, name string, l net.Listener, err error) {
 			if err != nil {
 				return
 			}
-			_, _ = c.Write([]byte(name))
+			_, _ = c.Write([]byte(what(c)))
 			c.Close()
 		}
 	}()

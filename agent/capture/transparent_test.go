@@ -44,21 +44,11 @@ func proxy(t *testing.T, mark uint32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			from := &net.TCPAddr{IP: c.RemoteAddr().(*net.TCPAddr).IP}
-			d := net.Dialer{Timeout: 5 * time.Second, LocalAddr: from, Control: transparent(int(mark))}
-			fmt.Fprint(c, "proxy, ", hear(d.Dial("tcp4", meant(c))))
-			c.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
+	answer(t, l, func(c net.Conn) string {
+		from := &net.TCPAddr{IP: c.RemoteAddr().(*net.TCPAddr).IP}
+		d := net.Dialer{Timeout: 5 * time.Second, LocalAddr: from, Control: transparent(int(mark))}
+		return "proxy, " + hear(d.Dial("tcp4", meant(c)))
+	})
 }
 
 // meant is where a connection was meant to go: where it ends, unless it was redirected.
@@ -97,19 +87,7 @@ func application(t *testing.T, l net.Listener, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprint(c, "called from ", c.RemoteAddr().(*net.TCPAddr).IP)
-			c.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
+	answer(t, l, func(c net.Conn) string { return fmt.Sprint("called from ", c.RemoteAddr().(*net.TCPAddr).IP) })
 }
 
 // With TPROXY the proxy sees where a connection was meant to go, and the application from where it came: answers to an

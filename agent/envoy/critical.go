@@ -37,6 +37,9 @@ func (c *critical) Write(p []byte) (int, error) {
 // look reads a line in the form that logFormat has: the level is its second field, the text its fourth.
 func (c *critical) look() {
 	fields := strings.Split(string(c.line), "\t")
+	if text, ok := strings.CutPrefix(string(c.line), "error: "); ok { // of its command line, before it logs
+		c.last = strings.TrimSpace(text)
+	}
 	if len(fields) >= 4 && fields[1] == "critical" && !strings.Contains(fields[3], "Backtrace") {
 		c.last = strings.TrimSpace(fields[3])
 	}

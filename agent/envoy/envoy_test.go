@@ -157,6 +157,26 @@ printf 'T\tcritical\tenvoy main a.cc:3\tcannot bind :15021\tthread=1\n' >&2; exi
 	}
 }
 
+// Components of logging that an Envoy does not know keep it from starting; they are left out, and named.
+func TestKnownComponents(t *testing.T) {
+	binary := program(t, `case "$*" in *odd*) echo "error: invalid component specified 'odd'" >&2; exit 1;;
+*new*) echo "error: invalid component specified 'new'" >&2; exit 1;; esac; echo disabled`)
+	for levels, want := range map[string]string{"misc:error": "misc:error ", "odd:info": " odd",
+		"misc:error,odd:debug,upstream:info,new:off": "misc:error,upstream:info odd new"} {
+		known, unknown := KnownComponents(t.Context(), binary, levels)
+		if got := known + " " + strings.Join(unknown, " "); got != want {
+			t.Errorf("%s: %q, want %q", levels, got, want)
+		}
+	}
+	bad := program(t, `echo "error: invalid component specified 'else'" >&2; exit 1`)
+	for _, binary := range []string{bad, "/nowhere"} { // what helps nobody is left to Envoy
+		known, unknown := KnownComponents(t.Context(), binary, "upstream:info")
+		if known != "upstream:info" || unknown != nil {
+			t.Error(binary, known, unknown)
+		}
+	}
+}
+
 // At its end Envoy drains for the time that it has; one that was drained before ends at once.
 func TestEnd(t *testing.T) {
 	page := &admin{}

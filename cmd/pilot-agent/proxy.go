@@ -36,7 +36,7 @@ func proxyCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Domain, "domain", "", "the pod's DNS domain; NAMESPACE.svc.cluster.local when empty")
 	f.StringVar(&o.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's level of logging")
-	f.StringVar(&o.ProxyComponentLogLevel, "proxyComponentLogLevel", "", "Envoy's levels by component: misc:error,xds:info")
+	f.StringVar(&o.ProxyComponentLogLevel, "proxyComponentLogLevel", "", "Envoy's levels by component: misc:error,upstream:info")
 	f.StringVar(&o.OutlierLog, "outlierLogPath", "", "file for events of outlier detection; none when empty")
 	logs.register(f)
 	return cmd
