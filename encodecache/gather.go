@@ -21,11 +21,12 @@ type gather struct {
 	// Owned by the goroutine that builds.
 	pieces [][]byte
 	joint  []byte // copied bytes, not yet a piece
-	n      int    // bytes so far, without those referred
-	total  int    // what n will be, at most
+	n      int    // how many bytes pieces and joint have, without referred
+	total  int    // what n will be at most
 	// referred are the bytes that refer has added.
 	referred int
-	// runs are those that pieces are of: who has the pieces holds them, so that others find them meanwhile.
+	// runs are the Runs to which pieces belong. Whoever holds the pieces holds them too, so that others find the Runs in
+	// their Table meanwhile.
 	runs []*Run
 }
 

@@ -22,8 +22,8 @@ type Template struct {
 // that is known.
 type cut struct {
 	raw   []byte
-	inner []cut // nil: the field is a placeholder
-	text  int   // of a placeholder: which text; noText: the run is the last of its message
+	inner []cut // the content of the field; nil where the field is a placeholder
+	text  int   // which text fills the placeholder; noText where no field follows the run
 }
 
 const noText = -1

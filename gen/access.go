@@ -19,9 +19,10 @@ type AccessKey struct {
 	Policies value.Policies
 	// Settings are the mesh's; they are nil where there are no policies.
 	Settings *value.AccessSettings
-	// RegexSize is the largest RE2 program of a regular expression that the proxy takes; 0: the door has seen to it.
+	// RegexSize is the largest RE2 program of a regular expression that the proxy takes; 0 where package ingest
+	// has refused larger ones.
 	RegexSize int
-	// GRPC: the filters are for a gRPC server without a proxy.
+	// GRPC tells that the filters are for a gRPC server without a proxy.
 	GRPC bool
 }
 

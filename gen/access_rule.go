@@ -17,9 +17,10 @@ import (
 // accessMaker makes the rules of one policy.
 type accessMaker struct {
 	key AccessKey
-	// bytes: they are for a chain of bytes, where nothing is known of requests.
+	// bytes tells that the rules are for a chain of bytes, where nothing is known of requests.
 	bytes bool
-	// narrow: what cannot be asked for must make a rule match less. lost tells that it matches nothing then.
+	// narrow tells that a condition which cannot be expressed must make a rule match less, never more. lost tells that
+	// because of one the present rule matches nothing.
 	narrow, lost bool
 	// regexes are the regular expressions that the proxy would refuse.
 	regexes []check.Fault

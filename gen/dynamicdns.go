@@ -31,9 +31,9 @@ import (
 // value is no.
 type DynamicDNS struct {
 	Served bool
-	// IPv6Only: the proxy has no IPv4 address.
+	// IPv6Only tells that the proxy has no IPv4 address.
 	IPv6Only bool
-	// Captured: names are resolved by the agent beside the proxy, which knows the mesh's own names too.
+	// Captured tells that the agent beside the proxy resolves names; it knows the mesh's own names too.
 	Captured bool
 }
 

@@ -19,18 +19,18 @@ import (
 type EndpointFilter struct {
 	// Port is the name of the service port.
 	Port string
-	// Subset are labels that they must have.
+	// Subset are labels that the endpoints must have; nil selects all.
 	Subset value.Labels
-	// Node: only those on that node, if Local.
+	// Local lets only endpoints on the node Node through.
 	Node  string
 	Local bool
-	// Draining: those too that only go on with the sessions they have.
+	// Draining lets endpoints through, too, that shut down and only finish the sessions that they have.
 	Draining bool
-	// Names: also those that have a name for an address.
+	// Names lets endpoints through, too, whose address is a DNS name.
 	Names bool
 }
 
-// Port is the endpoint's port, if the filter lets it through.
+// port returns the endpoint's port; ok is false if the filter does not let the endpoint through.
 func (f *EndpointFilter) port(e *value.Endpoint) (uint32, bool) {
 	if f.Local && e.Node != f.Node || e.Health == value.Terminating || e.Health == value.Draining && !f.Draining ||
 		!e.Labels.Contains(f.Subset) {
@@ -87,9 +87,10 @@ func sendable(a string) bool {
 
 // EndpointForm is how the endpoints of an assignment are written.
 type EndpointForm struct {
-	// MutualTLS: those that speak it are marked for it, but for those that by Peers take plain text alone.
+	// MutualTLS marks the endpoints that speak mutual TLS, so that clients use it; not those that, by Peers, take plain
+	// text alone.
 	MutualTLS bool
-	// Peers are the policies of the endpoints' namespace, where they say so of any; nil otherwise.
+	// Peers are the policies of the endpoints' namespace; nil where no endpoint takes plain text alone.
 	Peers *value.PeerPolicies
 	// External names the namespace that stands for that of the endpoint's workload, of a service outside the mesh; Name
 	// and Revision are the canonical ones that such a service gives itself.

@@ -22,9 +22,10 @@ const (
 
 // LocalityRule is which settings rank the localities of a service's endpoints.
 type LocalityRule struct {
-	// Settings are nil where nothing ranks them.
+	// Settings are nil where all localities rank alike.
 	Settings *value.LocalityBalancing
-	// Failover: priorities may be used, for something takes an endpoint out of use that fails.
+	// Failover tells that endpoints may have different priorities. That needs something that takes a failing endpoint
+	// out of use, else traffic would never go to the next priority.
 	Failover bool
 }
 
@@ -147,7 +148,7 @@ type LocalityGroup struct {
 	Weight uint32
 	// Priority is 0 for those that are used first.
 	Priority uint32
-	// Left out: the locality has no share; it is listed without its endpoints.
+	// LeftOut tells that the locality has no share of the traffic: it is listed without its endpoints.
 	LeftOut bool
 }
 

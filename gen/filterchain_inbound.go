@@ -31,7 +31,7 @@ type InboundChainsKey struct {
 	// Host and Port tell the service in telemetry.
 	Host string
 	Port int
-	// StatPrefix names the statistics of chains of bytes; empty: the cluster does.
+	// StatPrefix names the statistics of chains of bytes; where it is empty the name of the cluster does.
 	StatPrefix string
 	// Sidecar is the Sidecar object that declares the port; zero for a service's.
 	Sidecar value.Meta
@@ -43,8 +43,8 @@ type InboundChainsKey struct {
 type inboundMatch struct {
 	alpn      []string
 	transport string
-	http      bool // what is inside is HTTP
-	mtls      bool // the proxy ends TLS
+	http      bool // the connections carry HTTP, inside of TLS where there is TLS
+	mtls      bool // the proxy terminates mutual TLS
 }
 
 const (

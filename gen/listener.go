@@ -27,11 +27,12 @@ type OutboundListenerKey struct {
 	// Bind is the address that names the listener, Also further ones, joined by commas.
 	Bind, Also string
 	Port       int
-	// BindToPort: the port is really bound. Otherwise virtualOutbound hands connections over by their destination.
+	// BindToPort tells Envoy to open the port. Without it the listener gets connections from virtualOutbound, which picks
+	// it by their destination.
 	BindToPort bool
 
 	Chains *ChainList
-	// Fallthrough is the cluster of what no chain takes; empty where one takes all.
+	// Fallthrough is the cluster that gets the connections which no chain matches; empty where a chain matches all.
 	Fallthrough string
 }
 
@@ -120,7 +121,7 @@ type VirtualOutboundKey struct {
 type VirtualHTTPKey struct {
 	Mesh      *value.HTTPSettings
 	Detection value.Duration
-	// CountAttempts: requests carry x-envoy-attempt-count.
+	// CountAttempts adds the header x-envoy-attempt-count to requests.
 	CountAttempts bool
 	Filters       value.Filters
 	HTTP10        bool

@@ -26,8 +26,8 @@ type InboundListenerKey struct {
 	Name string
 	Bind string
 	Port int
-	// Captured: connections come by interception, and their real destination is looked up; Transparent by TPROXY, and
-	// the source is kept too.
+	// Captured tells that connections are redirected to the listener, which looks up where they were meant to go.
+	// Transparent tells that TPROXY does that, so that the listener keeps their source address too.
 	Captured, Transparent bool
 
 	// Sidecar is the Sidecar object that asks for a listener at a real port; zero otherwise.
@@ -39,7 +39,7 @@ type InboundListenerKey struct {
 
 // Inspection says for which ports an inspector looks into connections. Comparable.
 type Inspection struct {
-	// On: for all ports but Except. Otherwise for none but Except.
+	// On looks into the connections of all ports but Except. Without it only those of Except are looked into.
 	On bool
 	// Except are port numbers in order, joined by spaces.
 	Except string

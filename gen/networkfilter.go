@@ -14,7 +14,7 @@ import (
 type filterChain struct {
 	// filters are the extensions that the proxy has.
 	filters value.Filters
-	// meetsPeers: the client may be a proxy of the mesh, which says at the beginning of a connection who it is.
+	// meetsPeers tells that the client may be a proxy of the mesh, which says at the beginning of a connection who it is.
 	meetsPeers bool
 	// access says which connections are taken, in a chain of bytes.
 	access AccessKey

@@ -21,7 +21,7 @@ type RoutesKey struct {
 	Destinations *DestinationLink
 	// TLS is whether the requests come over TLS.
 	TLS bool
-	// Proxyless is for gRPC clients: nothing that they refuse.
+	// Proxyless leaves out what gRPC clients without a proxy refuse.
 	Proxyless bool
 }
 

@@ -32,7 +32,7 @@ func RouteConfiguration(k RouteConfigurationKey) *routepb.RouteConfiguration {
 // CatchAllKey is what the last virtual host of a sidecar's route configuration depends on: where requests go whose host
 // is unknown.
 type CatchAllKey struct {
-	// CountAttempts: requests carry x-envoy-attempt-count.
+	// CountAttempts adds the header x-envoy-attempt-count to requests.
 	CountAttempts bool
 	// Cluster is where they go; empty: they are refused.
 	Cluster string

@@ -23,7 +23,8 @@ type VirtualHostKey struct {
 	Mesh    *value.RouteSettings
 	// Rule is the DestinationRule of Host where the default route hashes by it; nil otherwise.
 	Rule *value.DestinationRule
-	// Routes are those of a VirtualService; its Service is nil for the default route or for none.
+	// Routes are those of a VirtualService. Its Service is nil where there is none: then the virtual host has the default
+	// route, or no route if it is Bare.
 	Routes RoutesKey
 	// More are the routes of further VirtualServices, which follow.
 	More *RoutesLink
@@ -31,7 +32,7 @@ type VirtualHostKey struct {
 	Bare bool
 	// RequireTLS redirects plain text requests to https.
 	RequireTLS bool
-	// Proxyless is for gRPC clients: nothing that they refuse.
+	// Proxyless leaves out what gRPC clients without a proxy refuse.
 	Proxyless bool
 	// RegexSize is the largest RE2 program of a regular expression that the client takes, where the VirtualServices
 	// hold larger ones. 0 where none is too large, so that clients of all kinds share the virtual host.

@@ -25,13 +25,13 @@ const (
 
 // hostileRequests are what hostile clients send: encoded once, as far as it is the same for all. Immutable.
 type hostileRequests struct {
-	chosen   []byte   // encoded names that end no chunk
-	initial  []byte   // encoded versions
-	refusal  [][]byte // of clusters
-	opening  []byte   // the headers of a stream
+	chosen   []byte   // encoded names, chosen so that none ends a chunk
+	initial  []byte   // encoded initial_resource_versions
+	refusal  [][]byte // a NACK of clusters
+	opening  []byte   // the encoded headers of a stream
 	zeros    []byte
 	labels   map[string]any
-	metadata string // that nobody reads
+	metadata string // a text for node metadata that pilotd does not read
 }
 
 func newHostileRequests() *hostileRequests {

@@ -27,9 +27,11 @@ const childEnv = "PILOTD_BENCH_FLEET"
 type Plan struct {
 	Network, Address string
 	Clients          int
-	// Pace makes the clients hostile, see Hostile: what follows does not count, and Await counts what they do.
+	// Pace, unless it is 0, makes the clients hostile, each acting once in such a time: see Hostile. Await then counts
+	// what they do, and the fields below are not used.
 	Pace time.Duration
-	// Busy makes the process talk to nobody, and use so many processors: see Busy. Nothing else counts then.
+	// Busy, unless it is 0, makes the process use so many processors and talk to nobody: see type Busy. No other field is
+	// used then.
 	Busy  float64
 	Delta bool
 	// Node is the node of all, in protojson; %d in its id becomes the number of the client.
@@ -48,7 +50,7 @@ type Remote struct {
 	// Owned by the caller.
 	at    time.Time // when what was awaited last was reached
 	began time.Time
-	lived time.Duration // until Close
+	lived time.Duration // from Spawn to Close
 }
 
 // Spawn starts a Fleet in a process of its own: this program again, whose main function must call Child first.

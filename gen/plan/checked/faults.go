@@ -21,10 +21,10 @@ type Fault struct {
 	Field string
 	// Reason says in one line what is wrong.
 	Reason string
-	// NotServed: nothing is wrong with the object, and nothing is left out; some clients cannot be served what it asks
-	// for.
+	// NotServed tells that nothing is wrong with the object and nothing is left out, but that some clients cannot be
+	// served what the object asks for.
 	NotServed bool
-	// Panicked: the fault is in pilotd and not in the object.
+	// Panicked tells that pilotd is at fault, and not the object.
 	Panicked bool
 }
 
@@ -51,13 +51,13 @@ type Faults struct {
 	log      *slog.Logger
 	told     func(value.ObjectKey, []Fault)
 	standing map[any]*standing                          // by Key
-	byObject map[value.ObjectKey]map[*standing]struct{} // of those that name an object
-	doubts   map[any]*standing                          // a part of standing
-	changed  map[value.ObjectKey]struct{}               // to be told
+	byObject map[value.ObjectKey]map[*standing]struct{} // by each object that the Key comes from
+	doubts   map[any]*standing                          // those of standing that are in doubt
+	changed  map[value.ObjectKey]struct{}               // objects of which told is yet to be called
 	planning bool                                       // between Begin and Settle
-	dropped  uint64                                     // those that there was no room for
+	dropped  uint64                                     // Keys beyond maxFaults
 	panics   uint64
-	logged   map[string]struct{} // panics
+	logged   map[string]struct{} // panics that the log has already
 }
 
 // standing is what is known of one Key.

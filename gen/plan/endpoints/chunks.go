@@ -36,7 +36,7 @@ type encodedSet struct {
 type chunk struct {
 	// endpoints is a part of the set's own list, so that chunks do not keep lists that are gone.
 	endpoints []*value.Endpoint
-	// whole: it ends by its own content, not with the set.
+	// whole tells that its own content ends the chunk, and not the end of the set.
 	whole bool
 	parts []part
 }

@@ -11,22 +11,22 @@ import (
 // Affected is a Delta in terms of units: the hosts whose services, and those whose virtual hosts, may differ between
 // two Snapshots for some scope. It is worked out once for each step and then asked by every base.
 type Affected struct {
-	// All: anything may differ. Then Hosts and Routes are nil, which stands for those that there are, or what one explicit
-	// scope may see.
+	// All tells that anything may differ. Then Hosts and Routes are nil, which stands for all hosts that there are, or
+	// for those that one explicit Scope may see.
 	All bool
 	// Hosts are those whose clusters and listeners may differ; Routes those whose virtual hosts may, patterns of
 	// VirtualServices included.
 	Hosts, Routes map[string]struct{}
-	// ports and routePorts are those of the services of Hosts and of Routes; sniffed those of Routes with a service
-	// that has a sniffed port.
+	// ports and routePorts are the ports of the services of Hosts and of Routes. sniffed are the hosts of Routes with a
+	// service that has a port whose protocol is sniffed.
 	ports, routePorts map[int]struct{}
 	sniffed           map[string]struct{}
-	// Wide: a host of Routes has no service in one of the Snapshots, so it may stand in the route configuration of any
-	// port.
+	// Wide tells that a host of Routes has no service in one of the Snapshots, so that it may stand in the route
+	// configuration of any port.
 	Wide bool
-	// served: whether a port has a route configuration may differ, whatever hosts are touched.
+	// served tells that a port may begin or cease to have a route configuration, whatever hosts are affected.
 	served bool
-	// Virtual: so may the listener of all intercepted connections.
+	// Virtual tells that the listener of all intercepted connections may differ.
 	Virtual bool
 	// Delta is what differs; nil if anything may.
 	Delta *snapshot.Delta
