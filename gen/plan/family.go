@@ -48,7 +48,9 @@ type familyStep struct {
 	assignments *chunked.Transition[*classes.Assignment]
 	groups      *chunked.Transition[*classes.AssignmentGroup]
 	hosts       []portStep
-	parts       partsStep
+	// others are the edits of route configurations but for those of hosts.
+	others []chunked.Edit[*encodecache.Entry]
+	parts  partsStep
 }
 
 // portStep is what a change makes of the virtual hosts of a port. was is nil where the port was not served before, is
@@ -136,6 +138,9 @@ func (t *Tables) newFamilyStep(was, is *base) *familyStep {
 		}
 	}
 	slices.SortFunc(s.hosts, func(a, b portStep) int { return cmp.Compare(a.port, b.port) })
+	s.others = slices.DeleteFunc(slices.Clone(s.routes.Edits()), func(e chunked.Edit[*encodecache.Entry]) bool {
+		return slices.ContainsFunc(s.hosts, func(p portStep) bool { return routeName(p.port) == e.Key })
+	})
 	return s
 }
 
@@ -151,24 +156,21 @@ func (s *familyStep) follow(b *base) *base {
 		clusters: s.clusters.Of(b.clusters), listeners: s.listeners.Of(b.listeners),
 		assignments: s.assignments.Of(b.assignments), groups: s.groups.Of(b.groups),
 		parts: s.parts.of(b.parts)}
-	hosts := make([]portEdit, 0, len(s.hosts))
-	var routes []chunked.Edit[*encodecache.Entry]
+	hosts, routes := make([]portEdit, 0, 2), make([]chunked.Edit[*encodecache.Entry], 0, 2)
+	own := false
 	for i := range s.hosts {
 		p := &s.hosts[i]
-		had := b.hosts.get(p.port)
-		if had == p.was || p.hosts == nil {
-			hosts = append(hosts, portEdit{p.port, p.is})
-			continue
+		now := p.is
+		if had := b.hosts.get(p.port); had != p.was && p.hosts != nil {
+			now, own = s.tables.newPortHosts(p.port, p.is.Ends(), p.hosts.Of(had.Hosts())), true
 		}
-		now := s.tables.newPortHosts(p.port, p.is.Ends(), p.hosts.Of(had.Hosts()))
-		hosts = append(hosts, portEdit{p.port, now})
-		routes = append(routes, now.edit())
+		hosts, routes = append(hosts, portEdit{p.port, now}), append(routes, now.edit(p.port))
 	}
 	next.hosts = b.hosts.edited(hosts)
-	if len(routes) == 0 {
-		next.routes = s.routes.Of(b.routes)
+	if own {
+		next.routes = b.routes.Apply(append(routes, s.others...))
 	} else {
-		next.routes = b.routes.Apply(append(s.routes.Edits()[:len(s.routes.Edits()):len(s.routes.Edits())], routes...))
+		next.routes = s.routes.Of(b.routes)
 	}
 	return next
 }

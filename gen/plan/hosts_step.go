@@ -66,7 +66,7 @@ func (s *hostsStep) advance(b *base) *base {
 		}
 		now := s.tables.newPortHosts(had.port, had.Ends(), next)
 		hosts = append(hosts, portEdit{had.port, now})
-		routes = append(routes, now.edit())
+		routes = append(routes, now.edit(had.port))
 	}
 	sniffed := kind.sniffed.Get(b.scope, s.sniffed)
 	if len(routes)+len(sniffed) == 0 {

@@ -15,17 +15,23 @@ type portHosts struct {
 	outbound.Composition
 	port  int
 	entry *encodecache.Entry // the route configuration
+	alone [1]*portHosts      // itself: the list of a base that has no other port
 }
 
 // newPortHosts composes the route configuration of a port: what it has before and after its virtual hosts, and these.
 func (t *Tables) newPortHosts(port int, ends [2]*encodecache.Fragment, hosts outbound.VirtualHosts) *portHosts {
 	h := &portHosts{port: port}
 	h.entry = h.Compose(&t.Routes, routeName(port), ends, hosts)
+	h.alone[0] = h
 	return h
 }
 
-// edit puts the route configuration into those of a base.
-func (h *portHosts) edit() chunked.Edit[*encodecache.Entry] {
+// edit puts the route configuration of a port into those of a base, or takes it away if h is nil: the port is not
+// served.
+func (h *portHosts) edit(port int) chunked.Edit[*encodecache.Entry] {
+	if h == nil {
+		return chunked.Edit[*encodecache.Entry]{Key: routeName(port), Delete: true}
+	}
 	return chunked.Edit[*encodecache.Entry]{Key: h.entry.Name(), Value: h.entry}
 }
 
@@ -56,8 +62,11 @@ func (l portList) find(port int) (int, bool) {
 
 // edited returns l with edits, which are sorted by port; l itself if there are none.
 func (l portList) edited(edits []portEdit) portList {
-	if len(edits) == 0 {
+	switch {
+	case len(edits) == 0:
 		return l
+	case len(edits) == 1 && len(l) == 1 && l[0].port == edits[0].port && edits[0].now != nil:
+		return edits[0].now.alone[:]
 	}
 	out := make(portList, 0, len(l)+len(edits))
 	for _, e := range edits {

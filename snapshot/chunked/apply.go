@@ -44,24 +44,18 @@ func (m Map[V]) Apply(edits []Edit[V]) Map[V] {
 
 // replaced returns m with edits, if they only give other values to keys that one chunk has.
 func (m Map[V]) replaced(edits []Edit[V]) (next Map[V], ok bool) {
-	g, at := m.group(edits[0].Key)
-	if g == nil {
+	at, c := m.find(edits[0].Key)
+	if c == nil {
 		return m, false
 	}
-	block := g.find(edits[0].Key)
-	chunks := g.at(block).chunks
-	c := find(chunks, edits[0].Key)
-	if c == len(chunks) {
+	r := c.replaces(edits)
+	if !r.ok || r.n < len(edits) {
 		return m, false
 	}
-	now, n, ok := chunks[c].replaced(edits)
-	if !ok || n < len(edits) {
-		return m, false
-	}
-	if now == chunks[c] {
+	if r.none() {
 		return m, true
 	}
-	return m.with(at, g.with(block, c, now)), true
+	return m.revalued(at, r, edits), true
 }
 
 // apply works like Apply for the chunks of a block. out is chunks if nothing changes.
@@ -103,21 +97,13 @@ func apply[V comparable](chunks []*Chunk[V], edits []Edit[V]) (out []*Chunk[V], 
 // replaced returns c with the edits that fall into it, if they only give other values to keys that it has: then it ends
 // where it ended.
 func (c *Chunk[V]) replaced(edits []Edit[V]) (next *Chunk[V], n int, ok bool) {
-	next = c
-	for ; n < len(edits) && edits[n].Key <= c.last(); n++ {
-		i, found := c.find(edits[n].Key)
-		if !found || edits[n].Delete {
-			return nil, 0, false
-		}
-		if next.values[i] == edits[n].Value {
-			continue
-		}
-		if next == c {
-			next = &Chunk[V]{keys: c.keys, values: append(make([]V, 0, len(c.values)), c.values...)}
-		}
-		next.values[i] = edits[n].Value
+	r := c.replaces(edits)
+	if !r.ok || r.none() {
+		return c, r.n, r.ok
 	}
-	return next, n, n > 0 && (n == len(edits) || c.natural())
+	next = &Chunk[V]{}
+	next.revalue(c, r, edits)
+	return next, r.n, true
 }
 
 // rewrite merges edits into chunks from c on, where a run begins, until what it has ends where a run ended before. It

@@ -18,7 +18,7 @@ type block[V comparable] struct {
 	chunks  []*Chunk[V]
 	n       int
 	few     [1]*Chunk[V] // where chunks lies if there is one
-	measure known        // what the items come to
+	measure known        // what the items come to: see total
 }
 
 // fill sets the chunks of a block, which is new.
@@ -41,7 +41,17 @@ func (b *block[V]) fillWith(old *block[V], at int, c *Chunk[V]) {
 	}
 	copy(b.chunks, old.chunks)
 	b.chunks[at], b.n = c, old.n
-	b.measure.replaced(&old.measure, &old.chunks[at].measure, &c.measure)
+	if len(b.chunks) > 1 {
+		b.measure.replaced(&old.measure, &old.chunks[at].measure, &c.measure)
+	}
+}
+
+// total returns where what the items come to is noted: with the chunk, if there is but one.
+func (b *block[V]) total() *known {
+	if len(b.chunks) == 1 {
+		return &b.chunks[0].measure
+	}
+	return &b.measure
 }
 
 func (b *block[V]) last() string { return b.chunks[len(b.chunks)-1].last() }
@@ -109,7 +119,7 @@ func groupOf[V comparable](blocks []*block[V]) *group[V] {
 	g := &group[V]{initial: initialOf(blocks[0].chunks[0].first())}
 	if len(blocks) == 1 {
 		g.fill(blocks[0].chunks, blocks[0].n)
-		g.measure.take(&blocks[0].measure)
+		g.total().take(blocks[0].total())
 		return g
 	}
 	g.blocks = blocks
@@ -121,16 +131,22 @@ func groupOf[V comparable](blocks []*block[V]) *group[V] {
 
 // with returns g with another chunk, of the same keys, in the place of one.
 func (g *group[V]) with(block, at int, c *Chunk[V]) *group[V] {
-	next := &group[V]{initial: g.initial}
-	if g.blocks == nil {
-		next.fillWith(&g.block, at, c)
-		return next
-	}
-	b := newBlockWith(g.blocks[block], at, c)
-	next.blocks, next.n = slices.Clone(g.blocks), g.n
-	next.blocks[block] = b
-	next.measure.replaced(&g.measure, &g.blocks[block].measure, &b.measure)
+	next := &group[V]{}
+	next.fillWith(g, place{block: block, chunk: at}, c)
 	return next
+}
+
+// fillWith makes g, which is new, old with another chunk, of the same keys, in the place of one.
+func (g *group[V]) fillWith(old *group[V], at place, c *Chunk[V]) {
+	g.initial = old.initial
+	if old.blocks == nil {
+		g.block.fillWith(&old.block, at.chunk, c)
+		return
+	}
+	b := newBlockWith(old.blocks[at.block], at.chunk, c)
+	g.blocks, g.n = slices.Clone(old.blocks), old.n
+	g.blocks[at.block] = b
+	g.measure.replaced(&old.measure, old.blocks[at.block].total(), b.total())
 }
 
 func newBlockWith[V comparable](old *block[V], at int, c *Chunk[V]) *block[V] {

@@ -146,13 +146,19 @@ func newMap[V comparable](groups []*group[V]) Map[V] {
 
 // with returns m with another group in the place of one.
 func (m Map[V]) with(at int, g *group[V]) Map[V] {
-	r := &root[V]{n: m.root.n - m.root.groups[at].n + g.n}
-	if r.groups = r.few[:]; len(m.root.groups) > len(r.few) {
-		r.groups = make([]*group[V], len(m.root.groups))
-	}
-	r.groups = r.groups[:copy(r.groups, m.root.groups)]
-	r.groups[at] = g
+	r := &root[V]{}
+	r.fillWith(m.root, at, g)
 	return Map[V]{r}
+}
+
+// fillWith makes r, which is new, old with another group in the place of one.
+func (r *root[V]) fillWith(old *root[V], at int, g *group[V]) {
+	if r.groups = r.few[:]; len(old.groups) > len(r.few) {
+		r.groups = make([]*group[V], len(old.groups))
+	}
+	r.groups = r.groups[:copy(r.groups, old.groups)]
+	r.groups[at] = g
+	r.n = old.n - old.groups[at].n + g.n
 }
 
 // Get returns the value of key.

@@ -89,6 +89,9 @@ func (g *group[V]) measured(item func(string, V) Measure) Measure {
 }
 
 func (b *block[V]) measured(item func(string, V) Measure) Measure {
+	if len(b.chunks) == 1 {
+		return b.chunks[0].measured(item)
+	}
 	total, ok := b.measure.load()
 	if !ok {
 		for _, c := range b.chunks {

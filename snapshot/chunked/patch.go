@@ -19,71 +19,53 @@ func NewPatch[V comparable](edits []Edit[V], pool *Pool[V], item func(key string
 func (p *Patch[V]) Of(m Map[V]) Map[V] {
 	next := m
 	for rest := p.edits; len(rest) > 0; {
-		g, at := next.group(rest[0].Key)
-		if g == nil {
+		at, c := next.find(rest[0].Key)
+		if c == nil {
 			return p.pool.Share(m.Apply(p.edits))
 		}
-		now, n := p.group(g, rest)
+		now, n := p.chunk(next, at, rest)
 		if n == 0 {
 			return p.pool.Share(m.Apply(p.edits))
 		}
-		if rest = rest[n:]; now != g {
-			next = next.with(at, now)
-		}
+		next, rest = now, rest[n:]
 	}
 	return next
 }
 
-// group returns g with the first n of edits, which replace values of one chunk; n is 0 if they are of another kind.
-func (p *Patch[V]) group(g *group[V], edits []Edit[V]) (next *group[V], n int) {
-	block := g.find(edits[0].Key)
-	chunks := g.at(block).chunks
-	at := find(chunks, edits[0].Key)
-	if at == len(chunks) {
-		return nil, 0
-	}
-	now, n := p.chunk(chunks[at], edits)
-	if n == 0 || now == chunks[at] {
-		return g, n
-	}
-	if _, ok := chunks[at].measure.load(); ok {
-		now.measured(p.item)
-	}
-	return g.with(block, at, now), n
-}
-
-// chunk returns c with the first n of edits; n is 0 if they do not replace values that it has.
-func (p *Patch[V]) chunk(c *Chunk[V], edits []Edit[V]) (next *Chunk[V], n int) {
-	for n < len(edits) && edits[n].Key <= c.last() {
-		n++
-	}
+// chunk returns m with the first n of edits, which fall into its chunk c at a place; n is 0 if they do not replace
+// values that it has.
+func (p *Patch[V]) chunk(m Map[V], at place, edits []Edit[V]) (next Map[V], n int) {
+	g := m.root.groups[at.group]
+	c := g.at(at.block).chunks[at.chunk]
 	common := c.common.Load()
 	if common {
-		if next, ok := p.made[c]; ok {
-			return next, n
+		if now, ok := p.made[c]; ok {
+			return m.with(at.group, g.with(at.block, at.chunk, now)), within(edits, c.last())
 		}
 	}
-	next, replaced, ok := c.replaced(edits[:n])
-	if !ok || replaced != n {
-		return nil, 0
+	r := c.replaces(edits)
+	switch {
+	case !r.ok:
+		return m, 0
+	case r.none():
+		return m, r.n
 	}
-	if next == c {
-		return c, n
-	}
-	if of, ok := c.measure.load(); ok {
-		for _, e := range edits[:n] {
+	if r.measure, r.measured = c.measure.load(); r.measured {
+		for _, e := range edits[r.edit:r.n] {
 			i, _ := c.find(e.Key)
-			of = of.minus(p.item(e.Key, c.values[i])).Plus(p.item(e.Key, e.Value))
+			r.measure = r.measure.minus(p.item(e.Key, c.values[i])).Plus(p.item(e.Key, e.Value))
 		}
-		next.measure.note(of)
 	}
-	if common {
-		next = p.pool.share(next)
-		next.common.Store(true)
-		if p.made == nil {
-			p.made = map[*Chunk[V]]*Chunk[V]{}
-		}
-		p.made[c] = next
+	if !common {
+		return m.revalued(at, r, edits), r.n
 	}
-	return next, n
+	now := &Chunk[V]{}
+	now.revalue(c, r, edits)
+	now = p.pool.share(now)
+	now.common.Store(true)
+	if p.made == nil {
+		p.made = map[*Chunk[V]]*Chunk[V]{}
+	}
+	p.made[c] = now
+	return m.with(at.group, g.with(at.block, at.chunk, now)), r.n
 }

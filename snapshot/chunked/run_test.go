@@ -37,7 +37,7 @@ func dense(n int) (out []string) {
 }
 
 // checkShape holds the chunks and blocks of a Map against those of one that is made from nothing.
-func checkShape(t *rapid.T, m Map[int]) {
+func checkShape(t rapid.TB, m Map[int]) {
 	fresh := New(itemsOf(m))
 	if !slices.EqualFunc(chunksOf(m), chunksOf(fresh),
 		func(a, b *Chunk[int]) bool { return a.Equal(b) && a.keys.end == b.keys.end }) {

@@ -234,27 +234,27 @@ func (b *blockTransition[V]) of(g *group[V], at int) *group[V] {
 	}
 	next := &group[V]{initial: g.initial}
 	if g.blocks == nil {
-		if !b.fill(&next.block, old, last) {
+		if !b.fill(&next.block, old) {
 			return nil
 		}
 		return next
 	}
 	now := b.now
 	if old != b.old {
-		if now = new(block[V]); !b.fill(now, old, last) {
+		if now = new(block[V]); !b.fill(now, old) {
 			return nil
 		}
 	}
 	next.blocks, next.n = slices.Clone(g.blocks), g.n-old.n+now.n
 	next.blocks[at] = now
-	next.measure.replaced(&g.measure, &old.measure, &now.measure)
+	next.measure.replaced(&g.measure, old.total(), now.total())
 	return next
 }
 
-// fill makes next what the differences make of old, which is the last block of its group or not. It reports false if
-// old has not the chunks that were replaced, or if the new ones cannot stand there instead.
-func (b *blockTransition[V]) fill(next, old *block[V], last bool) bool {
-	total, measured := old.measure.load()
+// fill makes next what the differences make of old. It reports false if old has not the chunks that were replaced, or
+// if the new ones cannot stand there instead. What ended a block ends one still: of has seen to that.
+func (b *blockTransition[V]) fill(next, old *block[V]) bool {
+	total, measured := old.total().load()
 	chunks, done := make([]*Chunk[V], 0, max(1, len(old.chunks)+b.more())), 0
 	next.n = old.n
 	for i := range b.runs {
@@ -274,11 +274,11 @@ func (b *blockTransition[V]) fill(next, old *block[V], last bool) bool {
 		total, measured = total.Plus(r.grown), measured && r.measured
 	}
 	chunks, ok := joined(chunks, old.chunks[done:])
-	if !ok || len(chunks) == 0 || !last && chunks[len(chunks)-1].keys.end != endsBlock {
+	if !ok || len(chunks) == 0 {
 		return false
 	}
 	if next.set(chunks); measured {
-		next.measure.note(total)
+		next.total().note(total)
 	}
 	return true
 }
