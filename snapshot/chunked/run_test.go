@@ -36,12 +36,22 @@ func dense(n int) (out []string) {
 	return out
 }
 
-// checkShape holds the chunks and blocks of a Map against those of one that is made from nothing.
+// checkShape holds the chunks and blocks of a Map against those of one that is made from nothing, and what chunks are
+// said to come to against their items.
 func checkShape(t rapid.TB, m Map[int]) {
 	fresh := New(itemsOf(m))
 	if !slices.EqualFunc(chunksOf(m), chunksOf(fresh),
 		func(a, b *Chunk[int]) bool { return a.Equal(b) && a.keys.end == b.keys.end }) {
 		t.Fatal("chunks depend on history")
+	}
+	for _, c := range chunksOf(m) {
+		var is Measure
+		for i, k := range c.keys.list {
+			is = is.Plus(measureOf(k, c.values[i]))
+		}
+		if noted, ok := c.measure.load(); ok && noted != is {
+			t.Fatalf("a chunk from %s on is said to come to %v, not %v", c.first(), noted, is)
+		}
 	}
 	for i, g := range m.groups() {
 		f := fresh.groups()[i]

@@ -1,6 +1,9 @@
 package chunked
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // Transition is what differs between two Maps, to be done to other Maps that have most chunks in common with the first:
 // where one of them has a block or a chunk of the first, it takes what became of it in the second by pointer.
@@ -34,6 +37,7 @@ type runTransition[V comparable] struct {
 	items    int     // how many more now has than old
 	grown    Measure // what now comes to beyond old
 	measured bool
+	edits    []Edit[V] // what was done to the chunk, if it is one whose values alone differ
 }
 
 // NewTransition finds what differs between old and now.
@@ -116,6 +120,7 @@ func (b *blockTransition[V]) findRuns() {
 			r.old, r.now = nil, nil
 		}
 		r.compare()
+		r.findEdits(b.edits)
 		b.runs = append(b.runs, r)
 		old, now, within = old[i:], now[j:], false
 	}
@@ -138,6 +143,14 @@ func runEnd[V comparable](old, now []*Chunk[V]) (i, j int) {
 		default:
 			j++
 		}
+	}
+}
+
+// findEdits finds those of the block's edits that gave other values to the items of one chunk, if that is all.
+func (r *runTransition[V]) findEdits(edits []Edit[V]) {
+	if len(r.old) == 1 && len(r.now) == 1 && r.old[0].keys == r.now[0].keys {
+		from := sort.Search(len(edits), func(i int) bool { return edits[i].Key >= r.old[0].first() })
+		r.edits = edits[from:within(edits, r.old[0].last())]
 	}
 }
 
@@ -260,13 +273,16 @@ func (b *blockTransition[V]) fill(next, old *block[V]) bool {
 	for i := range b.runs {
 		r := &b.runs[i]
 		from, ok := r.in(old.chunks, done)
+		now := r.now
 		if !ok {
-			return false
+			if from, now = r.revalued(old.chunks, done); now == nil {
+				return false
+			}
 		}
 		if chunks, ok = joined(chunks, old.chunks[done:from]); !ok {
 			return false
 		}
-		if chunks, ok = joined(chunks, r.now); !ok {
+		if chunks, ok = joined(chunks, now); !ok {
 			return false
 		}
 		done = from + len(r.old)
@@ -281,6 +297,38 @@ func (b *blockTransition[V]) fill(next, old *block[V]) bool {
 		next.total().note(total)
 	}
 	return true
+}
+
+// revalued returns what the run makes of the one of chunks, from at on, that has more or less items than the replaced
+// one, but those whose values differ as they were; nil if there is none.
+func (r *runTransition[V]) revalued(chunks []*Chunk[V], at int) (from int, now []*Chunk[V]) {
+	if len(r.edits) == 0 {
+		return 0, nil
+	}
+	from = at + find(chunks[at:], r.edits[0].Key)
+	if from == len(chunks) {
+		return 0, nil
+	}
+	had := chunks[from]
+	if had.Equal(r.old[0]) {
+		return from, r.now
+	}
+	what := had.replaces(r.edits)
+	if !what.ok || what.n < len(r.edits) {
+		return 0, nil
+	}
+	for _, e := range r.edits {
+		i, _ := had.find(e.Key)
+		if j, _ := r.old[0].find(e.Key); had.values[i] != r.old[0].values[j] {
+			return 0, nil
+		}
+	}
+	if of, ok := had.measure.load(); ok && r.measured {
+		what.measure, what.measured = of.Plus(r.grown), true
+	}
+	c := &Chunk[V]{}
+	c.revalue(had, what, r.edits)
+	return from, []*Chunk[V]{c}
 }
 
 // joined appends more, which are of one block, to the chunks of a block. It reports false where these end the block.

@@ -103,6 +103,37 @@ func TestTransitionKeepsChunks(t *testing.T) {
 	}
 }
 
+// TestTransitionBesideOwnItems: what a Map comes to that has one more item in the chunk that changes is worked out from
+// the difference alone. One that had another value there gets the same value, too.
+func TestTransitionBesideOwnItems(t *testing.T) {
+	var keys []string
+	for i := range 2000 {
+		keys = append(keys, fmt.Sprintf("k%04d", i))
+	}
+	old := mapOf(keys)
+	now := old.Set("k1000", 1)
+	more, other := old.Set("k1000x", 7), old.Set("k1000", 7).Set("k1000x", 7)
+	for _, m := range []Map[int]{old, now, more, other} {
+		m.Measure(measureOf)
+	}
+	step := NewTransition(old, now)
+	for _, m := range []Map[int]{more, other} {
+		got, want := step.Of(m), m.Set("k1000", 1)
+		if !slices.Equal(itemsOf(got), itemsOf(want)) {
+			t.Error("the items are not those of the edit")
+		}
+		checkShape(t, got)
+		measured := 0
+		if got.Measure(func(key string, v int) Measure { measured++; return measureOf(key, v) }) !=
+			New(itemsOf(want)).Measure(measureOf) {
+			t.Error("the measure is not that of the content")
+		}
+		if m.Same(more) && measured > 0 {
+			t.Errorf("%d items were measured, want none", measured)
+		}
+	}
+}
+
 // TestTransitionAtTheEnd: the last chunk of the first Map ends with a key that ends chunks, and that of the second with
 // a later one: a Map that has more keys between the two keeps them in order.
 func TestTransitionAtTheEnd(t *testing.T) {
@@ -137,24 +168,27 @@ func itemsOf(m Map[int]) (out []Item[int]) {
 	return out
 }
 
-// BenchmarkTransition is the edit of one item, for a Map that differs in another place.
+// BenchmarkTransition is the edit of one item, for a Map that differs in another place, and for one that has one more
+// item in the chunk of the edit.
 func BenchmarkTransition(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
-		b.Run(fmt.Sprintf("items=%d", n), func(b *testing.B) {
-			var edits []Edit[int]
-			for i := range n {
-				edits = append(edits, Edit[int]{Key: fmt.Sprintf("k%05d", i)})
-			}
-			old := Map[int]{}.Apply(edits)
-			now, m := old.Set("k00500", 1), old.Set("k00010", 1)
-			for _, one := range []Map[int]{old, now, m} {
-				one.Measure(measureOf)
-			}
-			step := NewTransition(old, now)
-			b.ReportAllocs()
-			for b.Loop() {
-				step.Of(m).Measure(measureOf)
-			}
-		})
+		for name, own := range map[string]string{"another chunk": "k00010", "the same chunk": "k00500x"} {
+			b.Run(fmt.Sprintf("items=%d/%s", n, name), func(b *testing.B) {
+				var edits []Edit[int]
+				for i := range n {
+					edits = append(edits, Edit[int]{Key: fmt.Sprintf("k%05d", i)})
+				}
+				old := Map[int]{}.Apply(edits)
+				now, m := old.Set("k00500", 1), old.Set(own, 1)
+				for _, one := range []Map[int]{old, now, m} {
+					one.Measure(measureOf)
+				}
+				step := NewTransition(old, now)
+				b.ReportAllocs()
+				for b.Loop() {
+					step.Of(m).Measure(measureOf)
+				}
+			})
+		}
 	}
 }
