@@ -10,7 +10,7 @@
 #   make proto   generated code of the messages of our own in proto/; it is committed
 #   make bench   a short set of the benchmarks; `make bench-full` has all of them, at all sizes
 #
-# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE, LOADTEST and AGENT likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`;
+# ENVOY=/path/to/envoy uses another Envoy (PILOTD, APISERVER, SAMPLE, LOADTEST, AGENT and PILOTCTL likewise). PKG=./shard/... and RUN=TestName narrow `make unit` and `make e2e`;
 # BENCH=Storm, COUNT=10 and PKG choose benchmarks and how often they run. Their output is what benchstat reads.
 
 CACHE := $(CURDIR)/.cache
@@ -35,7 +35,8 @@ PILOTD ?= $(BIN)/pilotd
 SAMPLE ?= $(BIN)/run
 LOADTEST ?= $(BIN)/loadtest
 AGENT ?= $(BIN)/pilot-agent
-export ENVOY APISERVER PILOTD SAMPLE LOADTEST AGENT
+PILOTCTL ?= $(BIN)/pilotctl
+export ENVOY APISERVER PILOTD SAMPLE LOADTEST AGENT PILOTCTL
 
 # The race detector needs a C compiler; a machine without one tests without it, and says so.
 RACE := $(if $(or $(shell command -v cc),$(shell command -v gcc)),-race,)

@@ -54,6 +54,18 @@ func (i *installation) options(sets ...string) install.Options {
 // newInstallation installs the chart with values.
 func newInstallation(t *testing.T, sets ...string) *installation {
 	t.Helper()
+	i := newCluster(t)
+	text, err := install.Install(t.Context(), i.options(sets...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.objects = decode(t, text)
+	return i
+}
+
+// newCluster is an API server into which nothing is installed.
+func newCluster(t *testing.T) *installation {
+	t.Helper()
 	i := &installation{t: t, network: testnet.New(t), api: parts.StartAuditedAPIServer(t)}
 	config, err := clientcmd.BuildConfigFromFlags("", i.api.Kubeconfig)
 	if err != nil {
@@ -63,11 +75,6 @@ func newInstallation(t *testing.T, sets ...string) *installation {
 	if i.client, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
-	text, err := install.Install(t.Context(), i.options(sets...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.objects = decode(t, text)
 	return i
 }
 
@@ -114,8 +121,8 @@ spec:
 	return out.String()
 }
 
-// kubeconfig is that of the chart's service account, in a file.
-func (i *installation) kubeconfig() string {
+// kubeconfig is that of a service account of the chart, in a file.
+func (i *installation) kubeconfig(account string) string {
 	i.t.Helper()
 	config, err := clientcmd.LoadFromFile(i.api.Kubeconfig)
 	if err != nil {
@@ -149,10 +156,16 @@ func (i *installation) token(namespace, account, audience string) string {
 	return r.Status.Token
 }
 
-// start starts pilotd as the Deployment says, but for addresses: each test has a machine for itself, but one only.
+// start starts pilotd as the Deployment istiod says.
 func (i *installation) start(env ...string) *parts.Pilotd {
 	i.t.Helper()
-	d, err := i.client.AppsV1().Deployments(namespace).Get(i.t.Context(), "istiod", metav1.GetOptions{})
+	return i.startAs(account, env...)
+}
+
+// startAs starts pilotd as a Deployment says, but for addresses: each test has a machine for itself, but one only.
+func (i *installation) startAs(deployment string, env ...string) *parts.Pilotd {
+	i.t.Helper()
+	d, err := i.client.AppsV1().Deployments(namespace).Get(i.t.Context(), deployment, metav1.GetOptions{})
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -160,12 +173,12 @@ func (i *installation) start(env ...string) *parts.Pilotd {
 	if c.Args[0] != "discovery" {
 		i.t.Fatalf("the first argument is %s", c.Args[0])
 	}
-	s := parts.Sources{Kubeconfig: i.kubeconfig(), Flags: c.Args[1:]}
+	s := parts.Sources{Kubeconfig: i.kubeconfig(deployment), Flags: c.Args[1:]}
 	s.Flags = append(s.Flags, "--secureGRPCAddr="+testnet.Host+":15012", "--httpsAddr="+testnet.Host+":15017",
 		"--shutdownDuration=1s")
 	for _, e := range c.Env {
 		if e.ValueFrom != nil {
-			e.Value = map[string]string{"metadata.name": "istiod-0",
+			e.Value = map[string]string{"metadata.name": deployment + "-0",
 				"metadata.namespace": namespace}[e.ValueFrom.FieldRef.FieldPath]
 		}
 		s.Env = append(s.Env, e.Name+"="+e.Value)
@@ -174,10 +187,16 @@ func (i *installation) start(env ...string) *parts.Pilotd {
 	return parts.StartPilotd(i.t, s)
 }
 
-// serve has the Service lead to the process, and returns its address.
+// serve has the Service istiod lead to the process, and returns its address.
 func (i *installation) serve() string {
 	i.t.Helper()
-	s, err := i.client.CoreV1().Services(namespace).Get(i.t.Context(), "istiod", metav1.GetOptions{})
+	return i.serveAs(account)
+}
+
+// serveAs has a Service lead to the process, and returns its address.
+func (i *installation) serveAs(service string) string {
+	i.t.Helper()
+	s, err := i.client.CoreV1().Services(namespace).Get(i.t.Context(), service, metav1.GetOptions{})
 	if err != nil {
 		i.t.Fatal(err)
 	}
