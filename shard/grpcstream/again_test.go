@@ -61,6 +61,7 @@ func TestSendAway(t *testing.T) {
 		again := attached(a)
 		must(t, again.CloseSend())
 		h.backend.next(t, "detach")
+		synctest.Wait() // it is counted behind that
 		if n := h.server.Streams(); n != 1 || h.server.Stats().Away != 2 || h.server.connections.Load() != 1 {
 			t.Error(n, "streams,", h.server.Stats().Away, "sent away,", h.server.connections.Load(), "connections")
 		}
