@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -152,39 +153,87 @@ func (i *injection) describe() error {
 // overlay runs the templates that the pod asks for and merges what they make, each onto the one before.
 func (i *injection) overlay() error {
 	names := i.templates()
-	alone := map[string]any{}
-	whole, err := toMap(i.original)
-	if err != nil {
+	all := i.overlayAll
+	if len(names) == 1 && i.custom[names[0]] == nil {
+		all = i.overlayOne
+	}
+	if err := all(names...); err != nil {
 		return err
-	}
-	for _, name := range names {
-		over, typed, err := i.run(name)
-		if err != nil {
-			return err
-		}
-		if whole, err = i.merge(whole, over); err != nil {
-			return fmt.Errorf("template %s cannot be merged onto the pod: %w", name, err)
-		}
-		if len(names) == 1 && typed != nil {
-			i.injected = typed
-			continue
-		}
-		if alone, err = i.merge(alone, over); err != nil {
-			return fmt.Errorf("template %s cannot be merged onto those before it: %w", name, err)
-		}
-	}
-	if i.injected == nil {
-		if i.injected, err = fromMap(alone); err != nil {
-			return err
-		}
 	}
 	if spec := &i.injected.Spec; find(spec.InitContainers, overlay.ProxyContainer) != nil {
 		// A template that goes through all containers means the proxy that becomes a native sidecar by another one.
 		spec.Containers = slices.DeleteFunc(spec.Containers,
 			func(c corev1.Container) bool { return c.Name == overlay.ProxyContainer })
 	}
+	return nil
+}
+
+// overlayAll is overlay for any templates.
+func (i *injection) overlayAll(names ...string) error {
+	alone := map[string]any{}
+	whole, err := toMap(i.original)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		over, err := i.run(name)
+		if err != nil {
+			return err
+		}
+		if alone, err = i.merge(alone, runtime.DeepCopyJSON(over)); err != nil {
+			return fmt.Errorf("template %s cannot be merged onto those before it: %w", name, err)
+		}
+		if whole, err = i.merge(whole, over); err != nil {
+			return fmt.Errorf("template %s cannot be merged onto the pod: %w", name, err)
+		}
+	}
+	if i.injected, err = fromMap(alone); err != nil {
+		return err
+	}
 	i.pod, err = fromMap(whole)
 	return err
+}
+
+// overlayOne is overlay for a built-in template alone, in half the time: lists of containers and volumes of which the
+// pod has none need no merging.
+func (i *injection) overlayOne(names ...string) (err error) {
+	if i.injected, err = i.builtin(names[0]); err != nil {
+		return err
+	}
+	rest := *i.injected
+	added, has := i.injected.DeepCopy().Spec, &i.original.Spec
+	rest.Spec.Containers, added.Containers = foreign(has.Containers, added.Containers, nameOfContainer)
+	rest.Spec.InitContainers, added.InitContainers = foreign(has.InitContainers, added.InitContainers, nameOfContainer)
+	rest.Spec.Volumes, added.Volumes = foreign(has.Volumes, added.Volumes, nameOfVolume)
+	whole, err := toMap(i.original)
+	if err != nil {
+		return err
+	}
+	over, err := toMap(&rest)
+	if err != nil {
+		return err
+	}
+	prune(over)
+	if whole, err = i.merge(whole, over); err != nil {
+		return fmt.Errorf("template %s cannot be merged onto the pod: %w", names[0], err)
+	}
+	if i.pod, err = fromMap(whole); err != nil {
+		return err
+	}
+	spec := &i.pod.Spec
+	spec.Containers = slices.Insert(spec.Containers, 0, added.Containers...)
+	spec.InitContainers = slices.Insert(spec.InitContainers, 0, added.InitContainers...)
+	spec.Volumes = slices.Insert(spec.Volumes, 0, added.Volumes...)
+	return nil
+}
+
+// foreign returns over as what is to be merged with has, or, if these have no name in common, as what a merge would put
+// before them.
+func foreign[T any](has, over []T, name func(*T) string) (merged, before []T) {
+	if kept, fresh := partition(has, over, name); len(kept) == 0 {
+		return nil, fresh
+	}
+	return over, nil
 }
 
 // templates returns the names of the templates that apply to the pod.
@@ -202,23 +251,27 @@ func (i *injection) templates() []string {
 	return i.settings.Config.resolve(i.settings.Config.DefaultTemplates)
 }
 
-// run makes the overlay of one template: as a map, and where it is a built-in one as it made it.
-func (i *injection) run(name string) (map[string]any, *corev1.Pod, error) {
+// builtin makes the overlay of a built-in template.
+func (i *injection) builtin(name string) (*corev1.Pod, error) {
+	template := overlay.Builtin(name)
+	if template == nil {
+		return nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.templateNames(), ", "))
+	}
+	return template(&i.data)
+}
+
+// run makes the overlay of one template.
+func (i *injection) run(name string) (map[string]any, error) {
 	if custom := i.custom[name]; custom != nil {
-		over, err := custom.Execute(&i.data)
-		return over, nil, err
+		return custom.Execute(&i.data)
 	}
-	builtin := overlay.Builtin(name)
-	if builtin == nil {
-		return nil, nil, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(i.templateNames(), ", "))
-	}
-	pod, err := builtin(&i.data)
+	pod, err := i.builtin(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	over, err := toMap(pod)
 	prune(over)
-	return over, pod, err
+	return over, err
 }
 
 func (in *Injector) templateNames() []string {

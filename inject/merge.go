@@ -16,9 +16,9 @@ func fromMap(m map[string]any) (*corev1.Pod, error) {
 	return pod, err
 }
 
-// merge lays an overlay over a pod, both as maps. It takes the first over and leaves the second as it is.
+// merge lays an overlay over a pod, both as maps, and takes both over.
 func (in *Injector) merge(onto, over map[string]any) (map[string]any, error) {
-	return strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(onto, runtime.DeepCopyJSON(over), in.schema)
+	return strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(onto, over, in.schema)
 }
 
 // mergeContainers lays containers over those of a pod that have their names.

@@ -2,6 +2,7 @@ package inject
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -29,7 +30,7 @@ func Patch(raw []byte, before, after *corev1.Pod) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	is, err := toMap(after)
+	is, err := toMapBeside(before, after)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +42,70 @@ func Patch(raw []byte, before, after *corev1.Pod) ([]byte, error) {
 	return json.Marshal(d.operations)
 }
 
+// toMapBeside returns after as a map, in which containers and volumes that before has not are what they are in after:
+// they are written as they stand, and need no comparison.
+func toMapBeside(before, after *corev1.Pod) (map[string]any, error) {
+	shell := *after
+	fresh := map[string]func(kept []any) []any{}
+	shell.Spec.Containers, fresh["containers"] = split(before.Spec.Containers, after.Spec.Containers, nameOfContainer)
+	shell.Spec.InitContainers, fresh["initContainers"] = split(before.Spec.InitContainers, after.Spec.InitContainers,
+		nameOfContainer)
+	shell.Spec.Volumes, fresh["volumes"] = split(before.Spec.Volumes, after.Spec.Volumes, nameOfVolume)
+	m, err := toMap(&shell)
+	if err != nil {
+		return nil, err
+	}
+	spec, ok := m["spec"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the spec of a pod is written as %T, expected an object", m["spec"])
+	}
+	for field, join := range fresh {
+		kept, _ := spec[field].([]any)
+		if list := join(kept); len(list) > len(kept) {
+			spec[field] = list
+		}
+	}
+	return m, nil
+}
+
+// split returns the elements of after whose name an element of before has, and a function that puts what became of
+// these back among the others.
+func split[T any](before, after []T, name func(*T) string) (kept []T, join func([]any) []any) {
+	kept, fresh := partition(before, after, name)
+	return kept, func(changed []any) []any {
+		list := make([]any, 0, len(after))
+		for i := range after {
+			if len(fresh) > 0 && name(&fresh[0]) == name(&after[i]) {
+				list, fresh = append(list, &after[i]), fresh[1:]
+			} else {
+				list, changed = append(list, changed[0]), changed[1:]
+			}
+		}
+		return list
+	}
+}
+
+// partition returns the elements of after whose name an element of before has, and the others; both in their order.
+func partition[T any](before, after []T, name func(*T) string) (kept, fresh []T) {
+	known := make(map[string]bool, len(before))
+	for i := range before {
+		known[name(&before[i])] = true
+	}
+	kept = after[:0:0] // nil where after is
+	for i := range after {
+		if known[name(&after[i])] {
+			kept = append(kept, after[i])
+		} else {
+			fresh = append(fresh, after[i])
+		}
+	}
+	return kept, fresh
+}
+
+func nameOfContainer(c *corev1.Container) string { return c.Name }
+
+func nameOfVolume(v *corev1.Volume) string { return v.Name }
+
 // difference collects the operations that lead from one document to another.
 type difference struct {
 	operations []operation
@@ -50,11 +115,8 @@ func (d *difference) add(op, path string, value any) {
 	d.operations = append(d.operations, operation{op, path, value})
 }
 
-// value compares one value. has is what really stands there.
+// value writes what makes is of was, which differs. has is what really stands there.
 func (d *difference) value(path string, has, was, is any) {
-	if reflect.DeepEqual(was, is) {
-		return
-	}
 	switch is := is.(type) {
 	case map[string]any:
 		was, ok1 := was.(map[string]any)
@@ -98,7 +160,9 @@ func (d *difference) list(path string, has, was, is []any) {
 	for i, e := range is {
 		at := path + "/" + strconv.Itoa(i)
 		if old < len(was) && same(was[old], e) {
-			d.value(at, has[old], was[old], e)
+			if !reflect.DeepEqual(was[old], e) {
+				d.value(at, has[old], was[old], e)
+			}
 			old++
 			continue
 		}
@@ -131,7 +195,7 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// pointer returns a key as a JSON pointer writes it.
+// pointer returns a key as a JSON pointer writes it (RFC 6901).
 func pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

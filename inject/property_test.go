@@ -18,7 +18,8 @@ import (
 )
 
 // TestAnyPod injects pods at random under settings at random. Nothing panics; a pod that can be injected comes out the
-// same when it is injected once more; and the patch makes of the pod what the injection says.
+// same when it is injected once more; the patch makes of the pod what the injection says; and a template that is merged
+// by itself gives what all of them would give that way.
 func TestAnyPod(t *testing.T) {
 	base := settings(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -40,6 +41,7 @@ func TestAnyPod(t *testing.T) {
 			return
 		}
 		checkPatch(t, pod, once.Pod)
+		checkOverlay(t, in, req)
 		req.Pod = once.Pod
 		twice, err := in.Inject(req)
 		if err != nil {
@@ -49,6 +51,35 @@ func TestAnyPod(t *testing.T) {
 			t.Fatalf("injected again: -once +twice\n%s", d)
 		}
 	})
+}
+
+// checkOverlay merges a built-in template in both ways.
+func checkOverlay(t *rapid.T, in *Injector, req Request) {
+	results := map[bool]map[string]any{}
+	for _, one := range []bool{false, true} {
+		i := &injection{Injector: in, req: req, original: req.Pod.DeepCopy()}
+		i.original.Namespace = req.Namespace
+		for _, step := range []func() error{i.readStatus, i.describe} {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := i.templates()
+		merge := i.overlayAll
+		if one {
+			merge = i.overlayOne
+		}
+		if len(names) != 1 || in.custom[names[0]] != nil {
+			return
+		}
+		if err := merge(names...); err != nil {
+			t.Fatal(err)
+		}
+		results[one] = map[string]any{"pod": injecttest.Map(t, i.pod), "alone": injecttest.Map(t, i.injected)}
+	}
+	if d := cmp.Diff(results[false], results[true]); d != "" {
+		t.Fatalf("merged: -as several +as one\n%s", d)
+	}
 }
 
 const customTemplate = `
