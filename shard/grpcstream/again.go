@@ -26,7 +26,9 @@ func (s *Server) SendAway(newest uint64) bool {
 	candidates := 0
 	s.streams.Range(func(id uint64, st *stream) bool {
 		if c := connectionOf(st.grpc.Context()); id <= newest && (c == nil || !c.parting.Load()) {
-			if candidates++; rand.IntN(candidates) == 0 { // #nosec G404 -- whom chance picks is no secret
+			candidates++
+			chance := rand.IntN(candidates) // #nosec G404 -- whom chance picks is no secret
+			if chance == 0 {
 				chosen = st
 			}
 		}
