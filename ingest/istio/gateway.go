@@ -53,7 +53,7 @@ func serverTLS(in *networking.ServerTLSSettings) value.ServerTLS {
 	out := value.ServerTLS{
 		Mode: serverMode(in.GetMode()), Credentials: list(in.GetCredentialNames()),
 		RootCredential: in.GetCaCertCredentialName(), Root: in.GetCaCertificates(),
-		CRL: in.GetCaCrl(),
+		CRL:   in.GetCaCrl(),
 		Names: list(in.GetSubjectAltNames()), Hashes: list(in.GetVerifyCertificateHash()),
 		KeyHashes:  list(in.GetVerifyCertificateSpki()),
 		MinVersion: version(in.GetMinProtocolVersion()), MaxVersion: version(in.GetMaxProtocolVersion()),
