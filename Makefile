@@ -42,6 +42,8 @@ export ENVOY APISERVER PILOTD SAMPLE LOADTEST AGENT PILOTCTL
 RACE := $(if $(or $(shell command -v cc),$(shell command -v gcc)),-race,)
 # Rules of capture tell a proxy from its application by their users, of which the tests can have two only as root.
 ONE_USER := $(if $(filter 0,$(shell id -u)),,not root: NOT TRIED is what needs two users: agent/capture.TestQueries and a part of TestCapture there, e2e.TestInjectedPods)
+# Pods with addresses of IPv6 need a kernel that has it, and does not forbid it.
+NO_IPV6 := $(if $(filter 0,$(shell cat /proc/sys/net/ipv6/conf/default/disable_ipv6 2>/dev/null)),,no IPv6: NOT TRIED is e2e.TestInjectedPods/IPv6)
 UNIT = $(or $(PKG),$(shell $(GO) list -tags $(TAGS) ./... | grep -v '/e2e'))
 
 # kube-apiserver takes its version from the linker, as its own build does it.
@@ -74,6 +76,7 @@ unit: parts
 # -count=1: the result depends on programs that go test does not see.
 e2e: build parts
 	@$(if $(ONE_USER),echo '$(ONE_USER)')
+	@$(if $(NO_IPV6),echo '$(NO_IPV6)')
 	$(GO) test -tags $(TAGS) -count=1 -timeout 20m -run '$(RUN)' $(or $(filter ./e2e%,$(PKG)),./e2e/...)
 
 # e2e has a minute of this. EDGE_KEEP=directory keeps what is found there and goes on; EDGE_SHRINKS=0 leaves finds as large as they are.

@@ -92,7 +92,7 @@ func (w *webhook) second(b *testing.B) []time.Duration {
 	begin := time.Now()
 	for i := range took {
 		due := begin.Add(time.Duration(i) * time.Second / podsPerSecond)
-		time.Sleep(time.Until(due))
+		time.Sleep(time.Until(due)) // The load comes whether the answers do or not, as pods do.
 		all.Go(func() {
 			w.ask(b, i)
 			took[i] = time.Since(due)

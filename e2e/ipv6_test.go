@@ -40,7 +40,7 @@ spec:
 // one by TPROXY, and ask for names by IPv6.
 func (w *agents) ipv6(t *testing.T) {
 	if !w.network.IPv6 {
-		t.Skip("this machine has no IPv6")
+		t.Skip("this machine has no IPv6") // make e2e says so
 	}
 	testnet.StartRelay(t, net.JoinHostPort(testnet.Host6, "15012"), secureAt(0))
 	w.objects.Apply(service6(callerHost6, callerVIP6, caller6()) + service6(calledHost6, calledVIP6, called6()))

@@ -2,8 +2,11 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/pilotd/pilotd/e2e/parts"
 )
 
 // policyForm is some policies, and requests that they decide about. The policies of a form are for a path of its own,
@@ -25,6 +28,34 @@ type formAsk struct {
 	want, outside      bool
 	method, path, text string
 	headers            map[string]string
+}
+
+// formTokens puts a token of each issuer in the place of T1 and T2.
+func formTokens(t *testing.T, first, second issuer) *strings.Replacer {
+	return strings.NewReplacer("T1", first.token(t, map[string]any{"dotted.name": "yes", "number": 7}),
+		"T2", second.token(t, map[string]any{"iss": "https://second", "sub": "eve", "aud": nil, "azp": nil, "groups": nil,
+			"scope": nil, "realm": nil}))
+}
+
+// send asks for the path below a URL, at a host unless the request names another, with tokens in its headers.
+func (a formAsk) send(by *http.Client, url, host string, tokens *strings.Replacer) (parts.Answer, error) {
+	r, err := http.NewRequest(a.method, url+a.path, nil)
+	if err != nil {
+		return parts.Answer{}, err
+	}
+	r.Host = host
+	for name, v := range a.headers {
+		switch name {
+		case "port": // part of the URL
+		case "host":
+			r.Host = v
+		case "x-forwarded-for":
+			r.Header.Set(name, strings.ReplaceAll(v, " ", ", "))
+		default:
+			r.Header.Set(name, tokens.Replace(v))
+		}
+	}
+	return parts.Send(by, r)
 }
 
 // bytes reports whether the form is for a port of bytes.

@@ -162,28 +162,10 @@ spec:
 	w.backends()
 	edge := w.gateway(at, parts.Delta, w.pilotd.Address(), w.network.Pod(t, outsider().ip))
 	edge.envoy.AwaitReady()
-	one := first.token(t, map[string]any{"dotted.name": "yes", "number": 7})
-	two := second.token(t, map[string]any{"iss": "https://second", "sub": "eve", "aud": nil, "azp": nil, "groups": nil,
-		"scope": nil, "realm": nil})
-	tokens := strings.NewReplacer("T1", one, "T2", two)
+	tokens := formTokens(t, first, second)
 	web := w.network.Pod(t, "10.244.9.2").Client()
 	ask := func(a formAsk) (parts.Answer, error) {
-		r, err := http.NewRequest(a.method, "http://"+at.ip+":8080"+a.path, nil)
-		if err != nil {
-			return parts.Answer{}, err
-		}
-		r.Host = publicHost
-		for name, v := range a.headers {
-			switch name {
-			case "host":
-				r.Host = v
-			case "x-forwarded-for":
-				r.Header.Set(name, strings.ReplaceAll(v, " ", ", "))
-			default:
-				r.Header.Set(name, tokens.Replace(v))
-			}
-		}
-		return parts.Send(web, r)
+		return a.send(web, "http://"+at.ip+":8080", publicHost, tokens)
 	}
 	parts.Eventually(t, "the gateway answers", func() error {
 		a, err := ask(formAsk{method: "GET", path: "/c/"})

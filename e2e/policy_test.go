@@ -57,9 +57,7 @@ spec:
 	sources.MeshConfig = policyMesh
 	w.pilotd = parts.StartPilotd(t, sources)
 	envoys := w.pair(t, parts.Delta, server, client)
-	tokens := strings.NewReplacer("T1", first.token(t, map[string]any{"dotted.name": "yes", "number": 7}),
-		"T2", second.token(t, map[string]any{"iss": "https://second", "sub": "eve", "aud": nil, "azp": nil, "groups": nil,
-			"scope": nil, "realm": nil}))
+	tokens := formTokens(t, first, second)
 	outside := w.network.Pod(t, outsider().ip).Client()
 	web, back := client.Client(), server.Client()
 	ask := func(a formAsk) (parts.Answer, error) {
@@ -75,23 +73,7 @@ spec:
 		if port, ok := a.headers["port"]; ok {
 			url = strings.TrimSuffix(url, ":8080") + ":" + port
 		}
-		r, err := http.NewRequest(a.method, url+a.path, nil)
-		if err != nil {
-			return parts.Answer{}, err
-		}
-		r.Host = host
-		for name, v := range a.headers {
-			switch name {
-			case "port":
-			case "host":
-				r.Host = v
-			case "x-forwarded-for":
-				r.Header.Set(name, strings.ReplaceAll(v, " ", ", "))
-			default:
-				r.Header.Set(name, tokens.Replace(v))
-			}
-		}
-		return parts.Send(by, r)
+		return a.send(by, url, host, tokens)
 	}
 	var rows []formAsk
 	for i, f := range forms {

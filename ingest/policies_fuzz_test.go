@@ -52,7 +52,7 @@ func FuzzPolicies(f *testing.F) {
 		o := k.New()
 		text := fmt.Sprintf(`{"kind":%q,"metadata":{"name":"x","namespace":"a"},"spec":%s}`, name, spec)
 		if len(spec) > 1<<14 || json.Unmarshal([]byte(text), o) != nil {
-			t.Skip() // A source says so: file.FuzzParse.
+			return // A source says so: file.FuzzParse.
 		}
 		keeper := newKeeper()
 		s := NewStore(keeper, quiet(t), "kube")

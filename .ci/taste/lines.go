@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
+	"go/format"
 	"go/token"
 	"strings"
 	"unicode/utf8"
@@ -21,6 +23,20 @@ func columns(s source) (findings []string) {
 		}
 	}
 	return findings
+}
+
+// formatted finds the first line of a file that gofmt would write otherwise.
+func formatted(s source) []string {
+	want, err := format.Source(s.text)
+	if err != nil || bytes.Equal(want, s.text) {
+		return nil // A file that has no form is an error already, of parse.
+	}
+	is, has := bytes.Split(want, []byte("\n")), bytes.Split(s.text, []byte("\n"))
+	line := 0
+	for line < min(len(is), len(has)) && bytes.Equal(is[line], has[line]) {
+		line++
+	}
+	return []string{fmt.Sprintf("%s:%d: not formatted: gofmt -w %[1]s", s.path, min(line+1, len(is)))}
 }
 
 // literals are the string literals of a file: where each begins and ends.

@@ -1,7 +1,7 @@
 // Command taste checks what no linter knows of and every reviewer would say: the direction of imports between packages
 // and of arrows between files, package and exported docs, no package-level variables but errors and metrics, no init,
-// no clock where time is an input, budgets of lines, columns and parameters, and that the pages that code names, and
-// the code that pages name, are there.
+// no clock where time is an input, gofmt's form, budgets of lines, columns and parameters, and that the pages that code
+// names, and the code that pages name, are there.
 //
 //	go run ./.ci/taste        in the root of the module
 //
@@ -82,7 +82,7 @@ func check(root fs.FS) ([]string, error) {
 		code.add(s)
 		graph.add(s)
 		for _, rule := range []func(source) []string{imports, variables, inits, clocks, budgets, parameters, columns,
-			docs, typeURLs, pages.comments} {
+			formatted, docs, typeURLs, pages.comments} {
 			findings = append(findings, rule(s)...)
 		}
 		if !s.test {

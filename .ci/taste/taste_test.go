@@ -73,10 +73,28 @@ func TestRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			got = slices.DeleteFunc(got, func(f string) bool { return strings.Contains(f, "not formatted") }) // TestFormat
 			if !slices.Equal(got, c.want) {
 				t.Errorf("found %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A file has the form that gofmt gives it.
+func TestFormat(t *testing.T) {
+	const head = "// Package p does.\npackage p\n\n"
+	got, err := check(fstest.MapFS{
+		"p/a.go": {Data: []byte(head + "const (\n\ta  = 1\n\tbc = 2\n)\n")},
+		"p/b.go": {Data: []byte(head + "const (\n\td = 1\n\tef = 2\n)\n")},
+		"p/c.go": {Data: []byte(head + "const g = 1\n\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"p/b.go:5: not formatted: gofmt -w p/b.go", "p/c.go:5: not formatted: gofmt -w p/c.go"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }
 
