@@ -27,27 +27,27 @@ import (
 	"github.com/pilotd/pilotd/agent/xdsproxy"
 )
 
-// Options are what a command line says.
+// Options are the settings of the agent, from its command line.
 type Options struct {
 	Kind   pod.Kind
 	Domain string
-	// Environ is the environment, as os.Environ has it.
+	// Environ is the process environment, in the form of os.Environ.
 	Environ []string
-	// ProxyLogLevel and ProxyComponentLogLevel are Envoy's.
+	// ProxyLogLevel and ProxyComponentLogLevel are Envoy's log levels.
 	ProxyLogLevel, ProxyComponentLogLevel string
 	OutlierLog                            string
-	// Stdout and Stderr take what Envoy prints, and what it logs.
+	// Stdout and Stderr receive Envoy's standard output and its log.
 	Stdout, Stderr io.Writer
 	Log            *slog.Logger
 }
 
-// filesEvery is how often mounted files are looked at.
+// filesEvery is how often the agent checks mounted files for changes.
 const filesEvery = time.Second
 
 // ErrEnvoy says that Envoy has ended by itself.
 var ErrEnvoy = errors.New("envoy has ended")
 
-// agent is what Run has put together.
+// agent holds the parts that Run assembles.
 type agent struct {
 	// Immutable after assemble.
 	options  Options
@@ -69,13 +69,14 @@ type agent struct {
 	ready    envoy.Readiness
 	draining atomic.Bool
 	envoy    *envoy.Process // set before anything is served; nil without Envoy
-	work     sync.WaitGroup // goroutines that end with the context of Run
+	work     sync.WaitGroup // goroutines that end when the context of Run ends
 }
 
-// errAsked says that a process of the pod has asked the agent to end.
+// errAsked is the reason for an end that a process of the pod has requested.
 var errAsked = errors.New("asked to end")
 
-// Run runs the agent until ctx ends, a process of the pod asks it to, or Envoy ends. What ends by ctx ends in order.
+// Run runs the agent until ctx ends, a process of the pod asks it to end, or Envoy exits. When ctx ends, Run drains
+// Envoy before it returns.
 func Run(ctx context.Context, o Options) error {
 	ctx, quit := context.WithCancelCause(ctx)
 	defer quit(nil)
@@ -84,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	a.quit = quit
-	// What Envoy needs while it drains outlives ctx.
+	// Envoy needs configuration and secrets while it drains, so what serves them outlives ctx.
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.work.Wait()
 	defer stop()
@@ -126,7 +127,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// assemble reads the pod and makes what it needs, without starting anything.
+// assemble reads the pod's settings and builds the parts, without starting any of them.
 func assemble(o Options) (*agent, error) {
 	p, err := pod.Read(pod.Source{Kind: o.Kind, Domain: o.Domain, Env: pod.NewEnv(o.Environ), Files: os.DirFS("."),
 		Addresses: interfaceAddresses()})
@@ -169,7 +170,7 @@ func assemble(o Options) (*agent, error) {
 	return a, p.Env.Err()
 }
 
-// interfaceAddresses are the addresses of this network namespace; none if they cannot be read.
+// interfaceAddresses returns the addresses of this network namespace, or none if they cannot be read.
 func interfaceAddresses() (out []netip.Addr) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -185,7 +186,7 @@ func interfaceAddresses() (out []netip.Addr) {
 	return out
 }
 
-// makeSecrets finds out where the workload's certificate comes from.
+// makeSecrets chooses the source of the workload's certificate.
 func (a *agent) makeSecrets() error {
 	files := &secret.Files{System: secret.SystemRootFiles(), Log: a.log.With("scope", "secret")}
 	a.secrets = &secret.Secrets{Files: files, CRL: crlFile}
@@ -210,11 +211,12 @@ func (a *agent) makeSecrets() error {
 	return nil
 }
 
-// listen opens the sockets for Envoy and starts what feeds them. The returned function closes the sockets.
+// listen opens the sockets that Envoy connects to and starts the goroutines behind them. The returned function closes
+// the sockets.
 func (a *agent) listen(ctx context.Context) (func(), error) {
 	secrets, err := listenSocket(sdsSocket)
 	if errors.Is(err, errTaken) {
-		// Somebody else, such as a SPIFFE agent, gives out certificates.
+		// Another process, such as a SPIFFE agent, serves certificates.
 		a.log.Info("somebody else serves secrets", "socket", sdsSocket)
 	} else if err != nil {
 		return nil, err
@@ -226,7 +228,7 @@ func (a *agent) listen(ctx context.Context) (func(), error) {
 		}
 		return nil, err
 	}
-	// The first request of a stream has the version of all that Envoy has.
+	// The first request of a stream lists the versions of everything that Envoy has, so it can be large.
 	xds := grpc.NewServer(grpc.MaxRecvMsgSize(maxRequest))
 	a.proxy.Register(xds)
 	a.work.Go(func() { _ = xds.Serve(configuration) })
@@ -259,10 +261,10 @@ const maxRequest = 64 << 20
 
 func (a *agent) xdsSocket() string { return filepath.Join(a.pod.Config.ConfigPath, "XDS") }
 
-// errTaken says that somebody serves a socket already.
+// errTaken reports that another process already serves a socket.
 var errTaken = errors.New("somebody else serves it")
 
-// listenSocket opens a unix socket, in place of one that a process before has left.
+// listenSocket opens a unix socket, and replaces one that an earlier process has left behind.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
@@ -277,7 +279,7 @@ func listenSocket(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// startEnvoy writes what Envoy and gRPC libraries start with, and starts Envoy where there is to be one.
+// startEnvoy writes the bootstrap files of Envoy and of gRPC libraries, and starts Envoy if the agent runs one.
 func (a *agent) startEnvoy(ctx context.Context) error {
 	if err := a.writeGRPC(); err != nil {
 		return err
@@ -332,10 +334,10 @@ func writeFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o644) // #nosec G306 -- others in the pod read it; it is no secret
+	return os.WriteFile(path, data, 0o644) // #nosec G306 -- other containers of the pod read it; it holds no secret
 }
 
-// writeGRPC writes the file that gRPC libraries which speak xDS start with.
+// writeGRPC writes the bootstrap file of gRPC libraries that speak xDS.
 func (a *agent) writeGRPC() error {
 	socket, err := filepath.Abs(a.xdsSocket())
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/pilotd/pilotd/agent/dns"
 )
 
-// resolvConf says whom the pod asks for names.
+// resolvConf is the file that names the pod's DNS servers.
 const resolvConf = "/etc/resolv.conf"
 
-// dnsPort is where the rules that capture traffic send queries.
+// dnsPort is the port that the capture rules redirect queries to.
 const dnsPort = "15053"
 
-// errNoNames is why a pod is not ready whose names are not known yet.
+// errNoNames is the reason for unreadiness until the first name table has come.
 var errNoNames = errors.New("the control plane has sent no names yet")
 
-// makeNames makes the DNS proxy where the pod has its queries captured.
+// makeNames creates the DNS proxy if the pod's queries are captured.
 func (a *agent) makeNames() error {
 	if !a.pod.Env.Bool("ISTIO_META_DNS_CAPTURE", false) && !a.pod.Env.Bool("ENABLE_DNS_SERVER", false) {
 		return nil
@@ -63,7 +63,7 @@ func (a *agent) listenNames(ctx context.Context) (func(), error) {
 	return stop, nil
 }
 
-// hasNames returns nil unless names are awaited.
+// hasNames returns an error while the DNS proxy waits for its first name table.
 func (a *agent) hasNames() error {
 	if a.names != nil && !a.names.Ready() {
 		return errNoNames

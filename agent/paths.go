@@ -1,6 +1,6 @@
 package agent
 
-// Where things are, from the working directory, which is the root in an image.
+// Paths relative to the working directory, which is the root directory in an image.
 const (
 	tokenFile       = "./var/run/secrets/tokens/istio-token"
 	rootFile        = "./var/run/secrets/istio/root-cert.pem"
@@ -10,7 +10,8 @@ const (
 	dataDir         = "./var/lib/istio/data"
 )
 
-// certificateDirs are where a workload's certificate may be mounted; the first that has one counts.
+// certificateDirs returns the directories in which a workload's certificate may be mounted. The first that has one is
+// used.
 func certificateDirs() []string {
 	return []string{"./etc/certs", "./var/run/secrets/workload-spiffe-credentials"}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/pilotd/pilotd/agent/upstream"
 )
 
-// plainPort is where control planes speak plain text.
+// plainPort is the port on which control planes serve plain text.
 const plainPort = "15010"
 
-// discovery is where configuration comes from.
+// discovery returns the server of the pod's configuration.
 func discovery(p *pod.Pod) upstream.Server {
 	address := p.Config.DiscoveryAddress
 	s := server(p, address, "XDS_HEADER_")
@@ -31,7 +31,7 @@ func discovery(p *pod.Pod) upstream.Server {
 	return s
 }
 
-// authority is who signs certificates.
+// authority returns the server that signs the pod's certificates.
 func authority(p *pod.Pod) upstream.Server {
 	address := p.Env.Text("CA_ADDR", p.Config.DiscoveryAddress)
 	s := server(p, address, "CA_HEADER_")
@@ -56,8 +56,8 @@ func server(p *pod.Pod, address, headers string) upstream.Server {
 		Certificates: p.Env.Text("PROV_CERT", ""), Keepalive: p.Env.Duration("GRPC_KEEPALIVE_INTERVAL", 30*time.Second)}
 }
 
-// roots is the file of the roots that a control plane is verified by: the variable's, those that are mounted with
-// certificates, or those of the mesh.
+// roots returns the file with the roots that a control plane is verified by: that of the variable, or the one that is
+// mounted with certificates, or that of the mesh.
 func roots(p *pod.Pod, variable string) string {
 	if path := p.Env.Text(variable, ""); path != "" {
 		return path
@@ -81,7 +81,7 @@ func roots(p *pod.Pod, variable string) string {
 	return rootFile
 }
 
-// requested is how the workload's certificate is asked for.
+// requested returns what requests the workload's certificate, by the pod's settings.
 func requested(p *pod.Pod, log *slog.Logger) (*secret.Requested, error) {
 	if ca := p.Env.Text("CA_PROVIDER", "Citadel"); ca != "Citadel" {
 		return nil, fmt.Errorf("environment variable CA_PROVIDER=%q: want Citadel, the control plane's kind of authority", ca)

@@ -17,7 +17,7 @@ import (
 	"github.com/pilotd/pilotd/agent/xdsproxy"
 )
 
-// errDraining is why a pod that ends is not ready.
+// errDraining is the reason for unreadiness once the pod ends.
 var errDraining = errors.New("the pod ends")
 
 // checkReady returns nil if the pod is ready.
@@ -34,7 +34,7 @@ func (a *agent) checkReady(ctx context.Context) error {
 	return a.ready.Check(ctx, a.admin)
 }
 
-// listenStatus opens the agent's port, unless it is 0. The returned function closes it.
+// listenStatus opens the agent's status port, unless it is 0. The returned function closes it.
 func (a *agent) listenStatus() (func(), error) {
 	port := a.pod.Config.StatusPort
 	if port == 0 {
@@ -71,7 +71,7 @@ func (a *agent) listenStatus() (func(), error) {
 	return func() { _ = s.Close() }, nil
 }
 
-// drain drains Envoy ahead of the pod's end.
+// drain drains Envoy before the pod ends.
 func (a *agent) drain(ctx context.Context) error {
 	if a.envoy == nil {
 		return nil
@@ -79,7 +79,8 @@ func (a *agent) drain(ctx context.Context) error {
 	return a.envoy.Drain(ctx, a.admin, a.ending)
 }
 
-// asker asks the application at the pod's address, from the one that the capture of traffic lets pass.
+// asker returns an Asker that probes the application at the pod's address, from the source address that the capture
+// rules let pass.
 func (a *agent) asker() probe.Asker {
 	if a.pod.Env.Bool("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION", false) {
 		if a.pod.IPv6Only() {
@@ -95,7 +96,7 @@ func (a *agent) asker() probe.Asker {
 	return probe.Asker{Host: host, From: from}
 }
 
-// watchHealth asks the application as ProxyConfig's readinessProbe says, and has the control plane told.
+// watchHealth probes the application as ProxyConfig's readinessProbe says, and reports changes to the control plane.
 func (a *agent) watchHealth(ctx context.Context) error {
 	given := a.pod.Config.GetReadinessProbe()
 	p, err := readinessProbe(given)
@@ -118,7 +119,7 @@ func (a *agent) watchHealth(ctx context.Context) error {
 	return nil
 }
 
-// readinessProbe is a probe of ProxyConfig in the form of a pod's.
+// readinessProbe converts a probe of ProxyConfig to one of a pod.
 func readinessProbe(r *v1alpha3.ReadinessProbe) (*probe.Probe, error) {
 	out := &probe.Probe{TimeoutSeconds: r.GetTimeoutSeconds()}
 	port := func(n uint32) (probe.Port, error) {
@@ -150,7 +151,7 @@ func readinessProbe(r *v1alpha3.ReadinessProbe) (*probe.Probe, error) {
 	return out, out.Check()
 }
 
-// countThings registers the agent's own metrics, with the names of Istio's agent where they mean the same.
+// countThings registers the agent's own metrics. A metric that Istio's agent has too has the same name.
 func (a *agent) countThings() {
 	counts := &a.proxy.Counts
 	type counter struct {

@@ -18,32 +18,32 @@ import (
 	"github.com/pilotd/pilotd/identity"
 )
 
-// ErrMaterial reports that an authority cannot be made of what is given; the wrapping error says why.
+// ErrMaterial reports material that no authority can be made from; the wrapping error says why.
 var ErrMaterial = errors.New("certificate authority")
 
-// ErrExpired reports that an authority's own certificate is not valid any more.
+// ErrExpired reports that the authority's own certificate is not valid at this time.
 var ErrExpired = errors.New("the certificate authority's own certificate is not valid at this time")
 
-// skew is how long before it is made a certificate is valid, for clocks that are behind.
+// skew is how long before the time of signing a certificate becomes valid, for machines whose clocks are behind.
 const skew = 2 * time.Minute
 
-// Material is what an authority is made of, in PEM.
+// Material is what an authority is made from, in PEM.
 type Material struct {
 	// Cert is its certificate, Key the key to it.
 	Cert, Key []byte
-	// Chain are the certificates between Cert and a root; Cert and roots may be among them.
+	// Chain are the certificates between Cert and a root. It may contain Cert and roots too.
 	Chain []byte
-	// Roots are all that are trusted.
+	// Roots are all trusted root certificates.
 	Roots []byte
 }
 
-// String says nothing, for there is a key in it.
+// String hides the content, because it includes a private key.
 func (Material) String() string { return "(certificate authority)" }
 
-// GoString says nothing either.
+// GoString hides the content too.
 func (m Material) GoString() string { return m.String() }
 
-// MarshalText returns what String returns: logs that encode what they are given must not have the key either.
+// MarshalText hides the content too, for loggers that encode their arguments.
 func (m Material) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // equal reports whether two materials are the same.
@@ -52,27 +52,26 @@ func (m Material) equal(o Material) bool {
 		bytes.Equal(m.Roots, o.Roots)
 }
 
-// Authority signs. Immutable after New; safe for concurrent use.
+// Authority signs certificates. Immutable after New; safe for concurrent use.
 type Authority struct {
 	material Material
 	cert     *x509.Certificate
 	key      crypto.Signer
-	// chain is what stands between a leaf and a root: the authority's own certificate unless it is a root, and those
-	// above it.
+	// chain are the certificates between a leaf and a root: the authority's own unless it is a root, then its issuers.
 	chain    []string
 	roots    string
 	pool     *x509.CertPool
-	notAfter time.Time // the first end of the certificates in chain and cert
+	notAfter time.Time // when the first certificate of chain and cert expires
 }
 
 // String returns the authority's name, without its key.
 func (a *Authority) String() string { return "certificate authority " + a.cert.Subject.String() }
 
-// GoString returns what String returns: the key is not to be seen.
+// GoString returns what String returns, so that the key is never printed.
 func (a *Authority) GoString() string { return a.String() }
 
-// New makes an Authority. It refuses material that could not sign what those who trust the roots accept: its errors
-// wrap ErrMaterial, and have no part of a key.
+// New makes an Authority. It refuses material whose certificates would not be accepted by those who trust its roots.
+// Its errors wrap ErrMaterial and never contain part of a key.
 func New(m Material) (*Authority, error) {
 	certs, err := parseAll(m.Cert)
 	if err != nil || len(certs) != 1 {
@@ -100,7 +99,7 @@ func New(m Material) (*Authority, error) {
 	return a, a.setChain(m.Chain)
 }
 
-// setChain finds the way from the authority's certificate to a root.
+// setChain builds the chain from the authority's certificate to a root.
 func (a *Authority) setChain(chain []byte) error {
 	given, err := parseAll(chain)
 	if err != nil {
@@ -112,7 +111,7 @@ func (a *Authority) setChain(chain []byte) error {
 	}
 	ways, err := a.cert.Verify(x509.VerifyOptions{Roots: a.pool, Intermediates: between,
 		CurrentTime: a.cert.NotBefore.Add(time.Second), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
-	if err != nil { // nothing of an error has a key in it, but it may be long
+	if err != nil { // errors contain no key, but may be long
 		return fmt.Errorf("%w: its own certificate does not lead to one of its roots", ErrMaterial)
 	}
 	way := ways[0]
@@ -128,29 +127,30 @@ func (a *Authority) setChain(chain []byte) error {
 	return nil
 }
 
-// Roots returns all roots that are trusted, in PEM.
+// Roots returns all trusted roots, in PEM.
 func (a *Authority) Roots() string { return a.roots }
 
-// Pool returns the same roots, to check certificates with. Callers must not change it.
+// Pool returns the trusted roots for verifying certificates. Callers must not change it.
 func (a *Authority) Pool() *x509.CertPool { return a.pool }
 
-// NotAfter returns until when the authority can sign.
+// NotAfter returns the time until which the authority can sign.
 func (a *Authority) NotAfter() time.Time { return a.notAfter }
 
-// Request is what is to be signed.
+// Request describes a certificate to sign.
 type Request struct {
-	// Key is the key whose owner is named.
+	// Key is the public key that the certificate is for.
 	Key crypto.PublicKey
-	// Who is its owner; nobody for a server, which has Hosts.
+	// Who is the identity in the certificate. It is empty for a server certificate, which has Hosts.
 	Who identity.Identity
-	// Hosts are a server's names.
+	// Hosts are the DNS names of a server certificate.
 	Hosts []string
-	// Life is for how long.
+	// Life is the lifetime of the certificate.
 	Life time.Duration
 }
 
-// Sign makes a certificate: its chain in PEM, the leaf first, all roots in the last string. It is valid for no longer
-// than the authority itself. It costs a signature of the authority's key: a millisecond for RSA.
+// Sign signs a certificate and returns its chain in PEM, the leaf first and all roots in the last string. The
+// certificate expires no later than the authority itself. Each call costs one signature with the authority's key: a
+// millisecond for RSA.
 func (a *Authority) Sign(r Request, now time.Time) ([]string, error) {
 	if !now.Before(a.notAfter) || now.Before(a.cert.NotBefore.Add(-skew)) {
 		return nil, ErrExpired
@@ -187,7 +187,7 @@ func encode(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// parseAll returns the certificates in a text, which has nothing else in PEM.
+// parseAll parses a text that consists of certificates in PEM and nothing else.
 func parseAll(text []byte) (out []*x509.Certificate, err error) {
 	for {
 		var b *pem.Block
@@ -209,10 +209,10 @@ func parseAll(text []byte) (out []*x509.Certificate, err error) {
 	return out, nil
 }
 
-// parseKey returns the key in a text. Its errors have no part of it.
+// parseKey parses a private key. Its errors contain no part of the key.
 func parseKey(text []byte) (crypto.Signer, error) {
 	b, rest := pem.Decode(text)
-	for b != nil && b.Type == "EC PARAMETERS" { // openssl writes these first
+	for b != nil && b.Type == "EC PARAMETERS" { // openssl writes these before the key
 		b, rest = pem.Decode(rest)
 	}
 	if b == nil {

@@ -13,14 +13,14 @@ import (
 	"fmt"
 )
 
-// Bounds of keys that are signed: smaller RSA keys are weak, larger ones cost those who check them.
+// Bounds of RSA keys that are signed: smaller ones are weak, larger ones are costly to verify.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// keyOf returns the public key of a certificate signing request in PEM, if whoever sent it has it. What else the
-// request says is passed over.
+// keyOf returns the public key of a certificate signing request in PEM, after checking that the requester holds the
+// private key. Everything else in the request is ignored.
 func keyOf(text string) (crypto.PublicKey, error) {
 	b, rest := pem.Decode([]byte(text))
 	if b == nil || b.Type != "CERTIFICATE REQUEST" && b.Type != "NEW CERTIFICATE REQUEST" {
@@ -46,7 +46,7 @@ func keyOf(text string) (crypto.PublicKey, error) {
 	return r.PublicKey, nil
 }
 
-// checkKey refuses keys that are weak, or that nobody uses.
+// checkKey refuses weak keys and uncommon kinds of keys.
 func checkKey(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:

@@ -13,7 +13,7 @@ const (
 	tlsCertName, tlsKeyName, tlsRootsName   = "tls.crt", "tls.key", "ca.crt"
 )
 
-// RevocationsName is where Istio's users put a list of certificates that the authority has revoked. It is not served.
+// RevocationsName is where Istio's users put the list of certificates that the authority has revoked. It is not served.
 const RevocationsName = "ca-crl.pem"
 
 // Names returns the names of all parts that FromData reads.
@@ -21,12 +21,12 @@ func Names() []string {
 	return []string{certName, keyName, chainName, rootsName, tlsCertName, tlsKeyName, tlsRootsName}
 }
 
-// FromData returns the material in a Secret's data or in files, by name; false when there is no key among them.
+// FromData returns the material in a Secret's data or in files, by name. It returns false if there is no key.
 func FromData(data map[string][]byte) (Material, bool, error) {
 	switch {
 	case len(data[keyName]) > 0:
 		m := Material{Cert: data[certName], Key: data[keyName], Chain: data[chainName], Roots: data[rootsName]}
-		if len(m.Roots) == 0 { // as self-signed authorities of old have it
+		if len(m.Roots) == 0 { // older self-signed authorities store no roots of their own
 			m.Roots = m.Cert
 		}
 		return m, true, nil
@@ -41,7 +41,7 @@ func FromData(data map[string][]byte) (Material, bool, error) {
 	return Material{}, false, nil
 }
 
-// Data returns what the Secret of a self-signed authority holds.
+// Data returns the data of the Secret that stores a self-signed authority.
 func (m Material) Data() map[string][]byte {
 	return map[string][]byte{certName: m.Cert, keyName: m.Key, chainName: m.Chain, rootsName: m.Roots}
 }

@@ -1,15 +1,15 @@
-// Package ca is the mesh's certificate authority: it signs the keys of workloads.
+// Package ca is the mesh's certificate authority: it signs certificates for workloads.
 //
 //	Material (PEM) ── New, checked ─► Authority ◄── Sign ── Service ◄── CreateCertificate, a call of a workload's agent
 //	     ▲                            immutable              who calls, what kind of key, how long, when it is its turn
 //	 a Secret, files, or SelfSigned
 //
-// An Authority is a value: new material makes a new one, and whoever signs next takes that. What it signs has the name
-// of who asks, as that was proven; of a request only its key is taken.
+// An Authority is immutable: new material makes a new Authority, and the next call uses that one. The certificate names
+// the identity that the caller has proven. Of the request only the public key is used.
 //
-// Roots of an Authority are all that are trusted, of which its own certificate leads to at least one. A rotation adds
-// the next root to them first, then changes the signer, and takes the old root away when all that it has signed is
-// gone: see docs/security.md.
+// The roots of an Authority are all trusted roots; its own certificate chains up to at least one of them. A rotation
+// first adds the next root, then changes the signing certificate, and removes the old root when every certificate that
+// it signed has expired: see docs/security.md.
 //
-// Keys leave an Authority nowhere: its String and GoString have none, and it has no other form.
+// Private keys never leave an Authority: String and GoString hide them, and it has no other encoding.
 package ca

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// maxFile is how large a file with certificates or a key may be, in bytes.
+// maxFile is the largest size of a file with certificates or a key, in bytes.
 const maxFile = 1 << 20
 
-// ReadDir returns the material in a directory; false when there is no key in it.
+// ReadDir returns the material in a directory, or false if there is no key in it.
 func ReadDir(dir string) (Material, bool, error) {
 	data := map[string][]byte{}
 	for _, name := range Names() {
@@ -30,7 +30,7 @@ func ReadDir(dir string) (Material, bool, error) {
 	return FromData(data)
 }
 
-// readFile returns a file's content, which is bounded.
+// readFile returns the content of a file, and an error if it is too large.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,9 +44,9 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// WatchDir takes the material in a directory, now and each time that tick ticks, until ctx ends. Files are read anew
-// rather than watched: they are a handful, and those of a Secret that is mounted are replaced by links to others.
-// problem is told of what cannot be taken, once.
+// WatchDir puts the material of a directory into force, now and after each tick when it has changed, until ctx ends. It
+// reads the files again at each tick instead of watching them: they are few, and a mounted Secret changes by replacing
+// links. It calls problem once for each new error.
 func (k *Keeper) WatchDir(ctx context.Context, dir string, tick <-chan time.Time, problem func(error)) {
 	told := ""
 	for {

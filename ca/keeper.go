@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Keeper keeps the authority that is in force: the last one whose material was good. Safe for concurrent use.
+// Keeper holds the authority in force: the last one whose material was valid. Safe for concurrent use.
 type Keeper struct {
 	// Immutable after NewKeeper.
 	changed func(*Authority)
@@ -16,25 +16,25 @@ type Keeper struct {
 	problem   error
 }
 
-// NewKeeper makes a Keeper without an authority. changed, unless nil, is told of each one that comes into force, one
-// after the other; it must not call the Keeper.
+// NewKeeper makes a Keeper without an authority. changed, unless it is nil, is called with each authority that comes
+// into force, one call at a time. It must not call the Keeper.
 func NewKeeper(changed func(*Authority)) *Keeper { return &Keeper{changed: changed} }
 
-// Authority returns the authority in force; nil while there is none.
+// Authority returns the authority in force, or nil if there is none yet.
 func (k *Keeper) Authority() *Authority {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.authority
 }
 
-// Problem returns why the last material is not in force; nil when it is.
+// Problem returns why the last material was refused, or nil if it is in force.
 func (k *Keeper) Problem() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.problem
 }
 
-// Take puts an authority of this material into force. Bad material changes nothing but Problem.
+// Take makes an authority from the material and puts it into force. Invalid material changes only Problem.
 func (k *Keeper) Take(m Material) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,8 +53,8 @@ func (k *Keeper) Take(m Material) error {
 	return nil
 }
 
-// SelfSigned returns the material of the authority in force if it is self-signed, as those are that are made here. It
-// has the key: it is for whoever stores it.
+// SelfSigned returns the material of the authority in force if that is self-signed, as those that this package makes
+// are. The material includes the private key: it is for the caller that stores it.
 func (k *Keeper) SelfSigned() (Material, bool) {
 	a := k.Authority()
 	if a == nil || a.cert.CheckSignatureFrom(a.cert) != nil {
@@ -63,14 +63,14 @@ func (k *Keeper) SelfSigned() (Material, bool) {
 	return a.material, true
 }
 
-// Fail notes why there is no material to take.
+// Fail records why there is no material.
 func (k *Keeper) Fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.problem = err
 }
 
-// Renew returns the material of the authority in force with a root that is good for longer, if it is time for that. See
+// Renew returns the material of the authority in force with a root that expires later, if it is time to renew it. See
 // Authority.Renewed.
 func (k *Keeper) Renew(r Root, now time.Time) (Material, bool, error) {
 	a := k.Authority()

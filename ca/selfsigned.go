@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Root says what a root that is made here is like.
+// Root are the properties of a root that this package makes.
 type Root struct {
-	// Organization is its subject: the trust domain.
+	// Organization is the organization in its subject: the trust domain.
 	Organization string
-	// Life is for how long it is good.
+	// Life is its lifetime.
 	Life time.Duration
 	// Bits is the size of its RSA key; 0 means 2048.
 	Bits int
@@ -38,9 +38,9 @@ func SelfSigned(r Root, now time.Time) (Material, error) {
 	return Material{Cert: cert, Key: []byte(text), Roots: cert}, nil
 }
 
-// Renewed returns the authority's material with a root certificate of the same key and name that is good for longer.
-// The roots before stay among those that are trusted until they end; certificates that either has signed are good under
-// both. It is for self-signed authorities alone.
+// Renewed returns the material with a new root certificate that has the same key and name and expires later. The former
+// roots stay trusted until they expire; certificates signed before and after are valid under both. It is for
+// self-signed authorities alone.
 func (a *Authority) Renewed(r Root, now time.Time) (Material, error) {
 	if a.cert.CheckSignatureFrom(a.cert) != nil {
 		return Material{}, fmt.Errorf("%w: it is not self-signed", ErrMaterial)
@@ -62,14 +62,14 @@ func (a *Authority) Renewed(r Root, now time.Time) (Material, error) {
 	return m, nil
 }
 
-// due reports whether a self-signed root is to be renewed: less than a fifth of its life is left.
+// due reports whether it is time to renew a self-signed root: less than a fifth of its life is left.
 func (a *Authority) due(now time.Time) bool {
 	life := a.cert.NotAfter.Sub(a.cert.NotBefore)
 	return a.cert.NotAfter.Sub(now) < life/5
 }
 
-// selfSign makes a root certificate of a key. It is called as like is, byte for byte, and says the same of its key:
-// certificates name who has signed them by both, and are looked for by whoever trusts one of several roots.
+// selfSign makes a root certificate for a key. Its subject and key identifier are the same as like's, byte for byte,
+// because certificates name their issuer by both and verifiers choose among several roots by them.
 func selfSign(r Root, key crypto.Signer, like *x509.Certificate, now time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

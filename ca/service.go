@@ -16,60 +16,61 @@ import (
 	"github.com/pilotd/pilotd/identity/quota"
 )
 
-// Bounds of what calls cost.
+// Bounds on the cost of calls.
 const (
-	// callTime is how long a call may take, all in all.
+	// callTime is how long a call may take in total.
 	callTime = 30 * time.Second
-	// MaxRequest is the largest request, in bytes. Agents send some 1,200.
+	// MaxRequest is the largest request in bytes. Agents send about 1,200.
 	MaxRequest = 64 << 10
-	// maxCalls is how many calls there may be at once, and maxOwn how many of one identity.
+	// maxCalls is how many calls may be in progress, and maxOwn how many of one identity.
 	maxCalls = 1 << 15
 	maxOwn   = 1 << 12
-	// maxUnknown is how many calls there may be at once of an address, of callers that are not known yet; there may be
-	// maxCalls of all addresses.
+	// maxUnknown is how many calls of one address may be in progress whose callers are not authenticated yet; for all
+	// addresses together the bound is maxCalls.
 	maxUnknown = maxCalls / 2
 )
 
 // ServiceOptions are the settings of a Service.
 type ServiceOptions struct {
-	// Authenticate says who calls; its error is a status.
+	// Authenticate returns who calls. Its error is a gRPC status.
 	Authenticate func(context.Context) (identity.Peer, error)
-	// Authority is who signs now; nil while that is not known.
+	// Authority returns the authority in force, or nil if there is none yet.
 	Authority func() *Authority
-	// Life is for how long certificates are good when nothing is asked for, MaxLife the longest that may be asked for.
+	// Life is the default lifetime of certificates, MaxLife the longest that a caller may ask for.
 	Life, MaxLife time.Duration
-	// Signers is how many sign at once; 0 means 1. Those who wait are signed for in rounds, one of each identity.
+	// Signers is how many goroutines sign at the same time; 0 means 1. Calls that wait are served in rounds, one of
+	// each identity.
 	Signers int
-	// Rate bounds how often each identity asks; nil is no limit.
+	// Rate limits how often each identity may call; nil means no limit.
 	Rate *quota.Rate
-	// ActFor says whether a caller may ask in the name of somebody else; the error is not shown to it, and one that wraps
-	// ErrLater is not for good. It must not block. Nil lets nobody do so.
+	// ActFor returns nil if a caller may ask for a certificate for another identity. The caller does not see its error;
+	// one that wraps ErrLater is temporary. It must not block. nil means that no caller may.
 	ActFor func(caller identity.Peer, who identity.Identity) error
-	// Receive reads a call's request; nil means grpc's own way.
+	// Receive reads the request of a call. nil means grpc's RecvMsg.
 	Receive func(grpc.ServerStream, *securityv1.IstioCertificateRequest) error
-	// Now is the clock.
+	// Now returns the time.
 	Now func() time.Time
 }
 
-// ErrLater reports that it is not known yet who may ask in whose name.
+// ErrLater reports that it is not known yet for which identities the caller may ask.
 var ErrLater = errors.New("who runs where is not known yet")
 
-// Outcome is how a call ended. Its name is a label of a metric.
+// Outcome says how a call ended. Its name is the label of a metric.
 type Outcome uint8
 
 // The outcomes.
 const (
-	Issued          Outcome = iota // a certificate
-	Unauthenticated                // the caller has not proven who it is
-	Denied                         // the caller asks in the name of somebody else
-	Malformed                      // a request that cannot be read, a key that is not signed
-	TooLong                        // a life beyond the longest
-	TooMany                        // too many calls at once
-	TooOften                       // too many calls of one identity in a short time
-	Late                           // it was not its turn, or the request did not come, in time
-	NotReady                       // there is no authority, or it cannot sign
+	Issued          Outcome = iota // the call returned a certificate
+	Unauthenticated                // the caller could not be authenticated
+	Denied                         // the caller may not ask for that identity
+	Malformed                      // the request cannot be parsed, or its key is not acceptable
+	TooLong                        // the requested lifetime is longer than MaxLife
+	TooMany                        // too many calls are in progress
+	TooOften                       // the identity exceeds its rate
+	Late                           // callTime passed before its turn or before its request came
+	NotReady                       // there is no authority, or it has expired
 
-	// NumOutcomes is how many there are.
+	// NumOutcomes is the number of outcomes.
 	NumOutcomes = 9
 )
 
@@ -79,14 +80,14 @@ func (o Outcome) String() string {
 		"too_often", "late", "not_ready"}[o]
 }
 
-// Service is istio.v1.auth.IstioCertificateService. A call is a goroutine of its own: it waits for its caller to be
-// known, for the request, and for a signer, and ends after callTime whatever happens. The number of signers bounds the
-// processors that signing takes from everything else.
+// Service implements istio.v1.auth.IstioCertificateService. Each call runs on its own goroutine: it waits for its
+// caller to be authenticated, for the request and for a signer, and ends after callTime at the latest. The number of
+// signers limits how many processors signing takes from other work.
 type Service struct {
 	// Immutable after NewService.
 	options ServiceOptions
 	turns   *quota.Turns
-	unknown *quota.Share // calls of callers that are being found out, by address
+	unknown *quota.Share // calls that are being authenticated, by address
 	calls   *quota.Share
 
 	outcomes [NumOutcomes]atomic.Uint64
@@ -98,7 +99,7 @@ func NewService(o ServiceOptions) *Service {
 		unknown: quota.NewShare(maxCalls, maxUnknown)}
 }
 
-// Outcomes returns how many calls ended in which way.
+// Outcomes returns how many calls ended with each outcome.
 func (s *Service) Outcomes() (out [NumOutcomes]uint64) {
 	for o := range out {
 		out[o] = s.outcomes[o].Load()
@@ -106,10 +107,11 @@ func (s *Service) Outcomes() (out [NumOutcomes]uint64) {
 	return out
 }
 
-// Register adds the service to a grpc server. use is told of each call while it lasts; its error ends the call.
+// Register adds the service to a gRPC server. It calls use at the start of each call and end at its end; an error of
+// use ends the call.
 //
-// It is described as a stream, which is the same on the wire: so a caller is known, and has its turn, before what it
-// sends is read.
+// The method is registered as a stream, which is the same on the wire, so that the caller is authenticated and has its
+// turn before its request is read.
 func (s *Service) Register(g *grpc.Server, use func(context.Context) (end func(), err error)) {
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "istio.v1.auth.IstioCertificateService", HandlerType: (*any)(nil),
@@ -126,14 +128,14 @@ func (s *Service) Register(g *grpc.Server, use func(context.Context) (end func()
 	}, s)
 }
 
-// failure is a call's end without a certificate.
+// failure is an error of a call, with its outcome.
 type failure struct {
 	outcome Outcome
 	code    codes.Code
 	text    string
 }
 
-// Error returns what the caller is told.
+// Error returns the text that the caller sees.
 func (f *failure) Error() string { return f.text }
 
 func (s *Service) call(ss grpc.ServerStream) error {
@@ -152,7 +154,7 @@ func (s *Service) call(ss grpc.ServerStream) error {
 	return status.Error(f.code, f.text)
 }
 
-// create answers one call.
+// create handles one call.
 func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, error) {
 	known, err := s.authenticate(ctx)
 	if err != nil {
@@ -185,7 +187,7 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 	return s.sign(who, r, life)
 }
 
-// named returns whose name the certificate is to have: the caller's, or that of whom it may act for.
+// named returns the identity for the certificate: the caller's, or another one for which the caller may ask.
 func (s *Service) named(caller identity.Peer, r *securityv1.IstioCertificateRequest) (identity.Identity, error) {
 	text := r.GetMetadata().GetFields()["ImpersonatedIdentity"].GetStringValue()
 	if text == "" {
@@ -210,7 +212,7 @@ func (s *Service) named(caller identity.Peer, r *securityv1.IstioCertificateRequ
 	return who, nil
 }
 
-// authenticate finds out who calls. That may take long where somebody is asked, so those who wait for it are bounded.
+// authenticate returns who calls. It may take long when it asks an API server, so the calls that wait here are bounded.
 func (s *Service) authenticate(ctx context.Context) (identity.Peer, error) {
 	from := quota.Of(identity.Identity{}, nil)
 	if p, ok := peer.FromContext(ctx); ok {
@@ -227,8 +229,8 @@ func tooMany() *failure {
 	return &failure{TooMany, codes.ResourceExhausted, "too many certificates are being asked for"}
 }
 
-// receive reads the request. Its goroutine ends with the call at the latest: grpc ends a stream's reads when its
-// handler has returned.
+// receive reads the request on a goroutine of its own. That ends with the call at the latest, because grpc ends the
+// stream's reads when its handler returns.
 func (s *Service) receive(ctx context.Context, ss grpc.ServerStream) (*securityv1.IstioCertificateRequest, error) {
 	r := &securityv1.IstioCertificateRequest{}
 	came := make(chan error, 1)
@@ -253,7 +255,7 @@ func (s *Service) receive(ctx context.Context, ss grpc.ServerStream) (*securityv
 	}
 }
 
-// check refuses what is not served, and says for how long the certificate is to be good.
+// check refuses requests that are not served, and returns the lifetime of the certificate.
 func (s *Service) check(r *securityv1.IstioCertificateRequest) (time.Duration, error) {
 	fields := r.GetMetadata().GetFields()
 	if fields["CertSigner"].GetStringValue() != "" {
@@ -269,7 +271,7 @@ func (s *Service) check(r *securityv1.IstioCertificateRequest) (time.Duration, e
 	}
 }
 
-// sign does everything that costs much: its caller has waited for its turn.
+// sign does all costly work of a call. Its caller has waited for its turn.
 func (s *Service) sign(who identity.Identity, r *securityv1.IstioCertificateRequest,
 	life time.Duration) ([]string, error) {
 	key, err := keyOf(r.GetCsr())

@@ -22,7 +22,7 @@ import (
 	"github.com/pilotd/pilotd/identity/authn"
 )
 
-// API is an API server. Immutable; safe for concurrent use.
+// API is a client of an API server. Immutable; safe for concurrent use.
 type API struct {
 	core           coreclient.CoreV1Interface
 	authentication authenticationclient.AuthenticationV1Interface
@@ -31,12 +31,12 @@ type API struct {
 	admission      admissionclient.AdmissionregistrationV1Interface
 	events         eventsclient.EventsV1Interface
 	dynamic        dynamic.Interface
-	// Leases are for package leader.
+	// Leases is for package leader.
 	Leases coordinationclient.LeasesGetter
 }
 
-// New returns the API server that cfg reaches. Its limit of requests does not count: those who ask here are bounded
-// themselves, and must not wait for those who read configuration.
+// New returns a client for the API server of cfg. It ignores cfg's rate limit: its callers are bounded themselves, and
+// must not wait behind those that read configuration.
 func New(cfg *rest.Config) (*API, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.RateLimiter = -1, nil
@@ -72,21 +72,21 @@ func New(cfg *rest.Config) (*API, error) {
 	return a, nil
 }
 
-// Review asks the server whose token it is. It implements authn.Reviewer.
+// Review asks the API server for the identity behind a token. It implements authn.Reviewer.
 func (a *API) Review(ctx context.Context, token string, audiences []string) (authn.Review, error) {
 	r, err := a.authentication.TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}, metav1.CreateOptions{})
 	if err != nil {
 		return authn.Review{}, err
 	}
-	// A server that knows nothing of audiences names none of them, and has vouched for the token for itself only.
+	// A server that does not support audiences returns none; it has checked the token for its own audience only.
 	meant := slices.ContainsFunc(r.Status.Audiences, func(a string) bool { return slices.Contains(audiences, a) })
 	said := func(key string) string { return strings.Join(r.Status.User.Extra[key], " ") }
 	return authn.Review{Good: r.Status.Authenticated && meant, User: r.Status.User.Username,
 		Pod: identity.Pod{Name: said(podNameKey), UID: said(podUIDKey)}}, nil
 }
 
-// What a server says of a token besides whose it is.
+// Keys of the extra fields in a server's answer about a token.
 const (
 	podNameKey = "authentication.kubernetes.io/pod-name"
 	podUIDKey  = "authentication.kubernetes.io/pod-uid"

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/ca"
 )
 
-// The Secrets that an authority may be in: pluggedSecret is somebody else's, ownSecret is made here.
+// The Secrets that may hold an authority: users provide pluggedSecret, pilotd creates ownSecret.
 const (
 	pluggedSecret = "cacerts"
 	ownSecret     = "istio-ca-secret"
@@ -25,28 +25,28 @@ const (
 
 // AuthorityOptions are the settings of an Authority.
 type AuthorityOptions struct {
-	// Namespace is where the Secrets are.
+	// Namespace is the namespace of the Secrets.
 	Namespace string
-	// Keeper is given the material.
+	// Keeper receives the material.
 	Keeper *ca.Keeper
-	// Root says what a root is like that is made here.
+	// Root returns the properties of a root that pilotd creates.
 	Root func() ca.Root
-	// Now is the clock.
+	// Now returns the time.
 	Now func() time.Time
 	// Log is the logger.
 	Log *slog.Logger
 }
 
-// Authority keeps the certificate authority of a mesh in a Secret: that which somebody has plugged in (cacerts), or
-// else one that is made here (istio-ca-secret). All replicas read it; whichever comes first makes it.
+// Authority keeps a mesh's certificate authority in a Secret: one that users have plugged in (cacerts), or else one
+// that pilotd creates (istio-ca-secret). All replicas read it; the first replica that finds none creates it.
 type Authority struct {
 	// Immutable after NewAuthority.
 	api          *API
 	o            AuthorityOptions
 	wake         chan struct{}
-	inForce      chan struct{} // closed when the Keeper has got the first authority
+	inForce      chan struct{} // closed when the Keeper has received the first authority
 	plugged, own *watched
-	passedOver   sync.Once // what is not served has been said
+	passedOver   sync.Once // for logging once what is not served
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -67,7 +67,7 @@ func NewAuthority(api *API, o AuthorityOptions) *Authority {
 	return a
 }
 
-// unreadable notes that a Secret cannot be read.
+// unreadable records that a Secret cannot be read.
 func (a *Authority) unreadable(err error) {
 	if !a.plugged.HasSynced() || !a.own.HasSynced() {
 		a.fail(fmt.Errorf("the Secrets %s and %s of namespace %s cannot be read: %w", pluggedSecret, ownSecret,
@@ -75,7 +75,7 @@ func (a *Authority) unreadable(err error) {
 	}
 }
 
-// fail notes a problem, and logs it unless it is the last one.
+// fail records a problem, and logs it unless it was the last one logged.
 func (a *Authority) fail(err error) {
 	a.o.Keeper.Fail(err)
 	a.mu.Lock()
@@ -86,7 +86,7 @@ func (a *Authority) fail(err error) {
 	}
 }
 
-// Run gives the Keeper the material, now and whenever it changes, until ctx ends.
+// Run passes the material to the Keeper, now and whenever it changes, until ctx ends.
 func (a *Authority) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -113,7 +113,7 @@ func (a *Authority) Run(ctx context.Context) {
 	}
 }
 
-// take gives the Keeper what is in the Secrets now, and makes an authority if there is none.
+// take passes the current content of the Secrets to the Keeper, and creates an authority if there is none.
 func (a *Authority) take(ctx context.Context) error {
 	for _, w := range []*watched{a.plugged, a.own} {
 		s := w.secret()
@@ -141,8 +141,9 @@ func (a *Authority) take(ctx context.Context) error {
 	return a.make(ctx)
 }
 
-// make writes an authority into the Secret. Its event brings it into force, as it does one that another replica has
-// written at the same moment. One that is in force already is written again: nobody trusts a new one.
+// make creates the Secret with a new authority. The watch event then brings it into force, as it does with one that
+// another replica has created at the same moment. If an authority is already in force, make writes that one again,
+// because nobody would trust a new one.
 func (a *Authority) make(ctx context.Context) error {
 	m, ok := a.o.Keeper.SelfSigned()
 	if !ok && a.o.Keeper.Authority() != nil {
@@ -159,7 +160,7 @@ func (a *Authority) make(ctx context.Context) error {
 	_, err := a.api.core.Secrets(a.o.Namespace).Create(ctx, s, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		// One without a key, or one whose event is on its way.
+		// The Secret has no key, or its watch event has not arrived yet.
 		return fmt.Errorf("the Secret %s/%s is there, and has no key yet", a.o.Namespace, ownSecret)
 	case err != nil:
 		return fmt.Errorf("the Secret %s/%s cannot be made: %w", a.o.Namespace, ownSecret, err)
@@ -168,8 +169,8 @@ func (a *Authority) make(ctx context.Context) error {
 	return nil
 }
 
-// Renew renews the root that was made here when it is time for that, as soon as it is in force and at each tick, until
-// ctx ends. It is for the leader.
+// Renew renews the root that pilotd has created when it is due. It checks as soon as an authority is in force and at
+// each tick, until ctx ends. Only the leader calls it.
 func (a *Authority) Renew(ctx context.Context, tick <-chan time.Time) {
 	select {
 	case <-ctx.Done():
@@ -188,7 +189,7 @@ func (a *Authority) Renew(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// renew writes the renewed root into the Secret if that still has the authority that is in force.
+// renew writes the renewed root into the Secret if the Secret still holds the authority in force.
 func (a *Authority) renew(ctx context.Context) error {
 	before, ok := a.o.Keeper.SelfSigned()
 	if !ok || a.own.secret() == nil {
@@ -200,7 +201,7 @@ func (a *Authority) renew(ctx context.Context) error {
 	}
 	s := a.own.secret().DeepCopy()
 	if now, _, err := ca.FromData(s.Data); err != nil || !reflect.DeepEqual(now, before) {
-		return nil // another one is on its way, or in force from elsewhere
+		return nil // the Secret has changed, or the authority in force is from elsewhere
 	}
 	s.Data = m.Data()
 	if _, err := a.api.core.Secrets(a.o.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// maxEvents is how many Events are made of one object at a time.
+	// maxEvents is how many Events are created for one object at a time.
 	maxEvents = 5
-	// maxNote is the longest note that an API server takes of an Event, maxMessage the longest message of a condition,
-	// maxMessages how many validationMessages an object gets.
+	// maxNote is the longest note of an Event that an API server accepts, maxMessage the longest message of a
+	// condition, and maxMessages the number of validationMessages of an object.
 	maxNote, maxMessage, maxMessages = 1024, 2048, 20
-	// statusManager is who writes conditions, to those who look at managedFields.
+	// statusManager is the field manager of the conditions that pilotd writes.
 	statusManager = "pilotd-status"
-	// analyzed is the condition that Istio names for what is wrong with an object; analysisPages is where the codes of
-	// validationMessages are explained.
+	// analyzed is the type of Istio's condition for problems of an object; analysisPages is the address of the pages
+	// that explain the codes of validationMessages.
 	analyzed      = "PassedAnalysis"
 	analysisPages = "https://istio.io/latest/docs/reference/config/analysis/"
 )
 
-// each calls list for the versions of a kind, that which is known to be served first, until one is served. A kind that
-// is not there has no objects.
+// each calls list for the versions of a kind, first for the one that is known to be served, until one of them is
+// served. A kind that the server does not have has no objects.
 func (t *factTeller) each(k *FactKind, list func(schema.GroupVersionResource) error) error {
 	versions := k.Versions
 	if v := t.version[k]; v != "" {
@@ -54,8 +54,8 @@ func (t *factTeller) each(k *FactKind, list func(schema.GroupVersionResource) er
 	return nil
 }
 
-// read returns an object, its metadata alone unless its conditions are written; nil if it is gone. It lists, for which
-// pilotd has the right anyway: what reads configuration does so too.
+// read returns an object, or nil if it is gone; only its metadata unless pilotd writes its conditions. It uses list,
+// because pilotd has that right already for reading configuration.
 func (t *factTeller) read(ctx context.Context, o FactObject) (found metav1.Object, err error) {
 	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()}
 	err = t.each(o.Kind, func(r schema.GroupVersionResource) error {
@@ -78,14 +78,14 @@ func (t *factTeller) read(ctx context.Context, o FactObject) (found metav1.Objec
 	return found, nil
 }
 
-// isAnalyzed reports whether a condition is of the type that is written here. Nobody else writes it: istiod, which
-// named it, does not any more.
+// isAnalyzed reports whether a condition has the type that pilotd writes. No one else writes it: current versions of
+// istiod, which introduced it, no longer do.
 func isAnalyzed(condition any) bool {
 	c, _ := condition.(map[string]any)
 	return c["type"] == analyzed
 }
 
-// findOld notes the objects that have a condition of an earlier leader.
+// findOld finds the objects that have a condition of an earlier leader.
 func (t *factTeller) findOld(ctx context.Context) error {
 	for _, k := range t.o.Kinds {
 		if !k.Conditions {
@@ -114,8 +114,8 @@ func (t *factTeller) findOld(ctx context.Context) error {
 	return nil
 }
 
-// event makes an Event of a fact. Its name stands for the fact and the object's generation: what is told twice, by the
-// next leader or by a fact that comes and goes, is one Event for as long as the API server keeps it.
+// event creates an Event for a fact. Its name is derived from the fact and the object's generation, so that a fact that
+// comes and goes, or is told again by the next leader, is a single Event for as long as the API server keeps it.
 func (t *factTeller) event(ctx context.Context, o FactObject, object metav1.Object, f Fact) error {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s\n%s", object.GetUID(), object.GetGeneration(), f.Reason, f.Note))
 	namespace := cmp.Or(o.Namespace, metav1.NamespaceDefault)
@@ -130,7 +130,7 @@ func (t *factTeller) event(ctx context.Context, o FactObject, object metav1.Obje
 			Name: o.Name, UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()},
 	}, metav1.CreateOptions{})
 	switch {
-	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), // or the namespace is gone
+	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), // or the namespace has been deleted
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
 	case err != nil:
@@ -147,8 +147,9 @@ func cutText(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
 }
 
-// condition writes what is wrong into the status of an object, or takes back what was written there: the condition
-// PassedAnalysis and the validationMessages. Other conditions stay. It applies to the version that was read alone.
+// condition writes the facts into the status of an object, or removes what was written there: the condition
+// PassedAnalysis and the validationMessages. It keeps other conditions, and writes only if the object still has the
+// version that was read.
 func (t *factTeller) condition(ctx context.Context, o FactObject, object metav1.Object, facts []Fact) error {
 	u := object.(*unstructured.Unstructured)
 	before, _, _ := unstructured.NestedMap(u.Object, "status")
@@ -170,7 +171,7 @@ func (t *factTeller) condition(ctx context.Context, o FactObject, object metav1.
 	status := map[string]any{"conditions": conditions, "validationMessages": validationMessages(facts)}
 	for field, list := range status {
 		if n, _ := list.([]any); len(n) == 0 {
-			status[field] = nil // a merge patch takes it away
+			status[field] = nil // in a merge patch, null removes the field
 			if _, has := before[field]; !has {
 				delete(status, field)
 			}
@@ -192,7 +193,7 @@ func (t *factTeller) condition(ctx context.Context, o FactObject, object metav1.
 	return nil
 }
 
-// reasonOf returns the reason of a condition.
+// reasonOf returns the reason field of a condition.
 func reasonOf(facts []Fact) string {
 	if slices.ContainsFunc(facts, func(f Fact) bool { return f.Severe }) {
 		return "errorsFound"
@@ -200,7 +201,7 @@ func reasonOf(facts []Fact) string {
 	return "warningsFound"
 }
 
-// messageOf returns the message of a condition: what is wrong, one thing in each line.
+// messageOf returns the message of a condition, with one fact in each line.
 func messageOf(facts []Fact) string {
 	lines := make([]string, 0, len(facts))
 	for _, f := range facts {
@@ -209,7 +210,7 @@ func messageOf(facts []Fact) string {
 	return cutText(strings.Join(lines, "\n"), maxMessage)
 }
 
-// validationMessages returns those of facts that Istio's analyzers have a code for.
+// validationMessages returns a message for each fact that has a code of Istio's analyzers.
 func validationMessages(facts []Fact) (out []any) {
 	for _, f := range facts {
 		if f.Code == "" || len(out) == maxMessages {

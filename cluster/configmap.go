@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// FollowConfigMap tells of the data of a ConfigMap now and each time that it changes, and nil where there is none,
-// until ctx ends. tell is called by one goroutine at a time.
+// FollowConfigMap calls tell with the data of a ConfigMap, now and each time it changes, and with nil if it does not
+// exist, until ctx ends. It makes one call at a time.
 func (a *API) FollowConfigMap(ctx context.Context, namespace, name string, tell func(data map[string]string)) {
 	informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(a.core.RESTClient(), "configmaps", namespace,
 		fields.OneTermEqualSelector("metadata.name", name)), &corev1.ConfigMap{}, 0, nil)

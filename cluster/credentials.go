@@ -21,7 +21,7 @@ import (
 	"github.com/pilotd/pilotd/secrets"
 )
 
-// MayListSecrets asks the server whether a service account may list the Secrets of its namespace. It implements
+// MayListSecrets asks the API server whether a service account may list the Secrets of its namespace. It implements
 // secrets.Rights.
 func (a *API) MayListSecrets(ctx context.Context, who identity.Identity) (bool, error) {
 	r, err := a.authorization.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
@@ -36,8 +36,8 @@ func (a *API) MayListSecrets(ctx context.Context, who identity.Identity) (bool, 
 	return r.Status.Allowed, nil
 }
 
-// Credentials are Secrets and ConfigMaps that are wanted, as the server has them. Of all others in their namespaces
-// only the names and versions are watched, and what one holds is asked for by its name. It implements secrets.Source.
+// Credentials reads the Secrets and ConfigMaps that are wanted. In their namespaces it watches only the names and
+// versions of objects, and gets the content of wanted objects by name. It implements secrets.Source.
 type Credentials struct {
 	// Immutable after NewCredentials.
 	api  *API
@@ -48,25 +48,25 @@ type Credentials struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	wanted map[secrets.Object]*credential
-	due    map[secrets.Object]struct{} // to be asked for
+	due    map[secrets.Object]struct{} // to be fetched
 	spaces map[space]*spaceWatch
 }
 
-// credential is an object that is wanted.
+// credential is the state of an object that is wanted.
 type credential struct {
-	version string // the resourceVersion that was told last
-	told    bool   // the Store knows it
+	version string // the resourceVersion that was last passed on
+	told    bool   // its content, or its absence, was passed on
 	asking  bool
-	again   bool // it has changed while it was asked for
+	again   bool // it has changed during the fetch
 }
 
-// space is the Secrets or the ConfigMaps of a namespace.
+// space identifies the Secrets or the ConfigMaps of a namespace.
 type space struct {
 	configMaps bool
 	namespace  string
 }
 
-// spaceWatch is who wants objects of a space, and the watch of it.
+// spaceWatch is the watch of a space, and how many wanted objects are in it.
 type spaceWatch struct {
 	wanted int
 	stop   context.CancelFunc // nil until Run has started it
@@ -77,10 +77,10 @@ var (
 	errAway      = errors.New("the API server does not answer")
 )
 
-// maxFetching is how many objects are asked for at once.
+// maxFetching is how many objects are fetched at the same time.
 const maxFetching = 8
 
-// NewCredentials makes the Source of a server. It does nothing before Run.
+// NewCredentials makes the Source for an API server. It does nothing before Run.
 func NewCredentials(a *API, log *slog.Logger, tell func(secrets.Object, secrets.Found)) *Credentials {
 	return &Credentials{api: a, log: log, tell: tell, wake: make(chan struct{}, 1),
 		wanted: map[secrets.Object]*credential{}, due: map[secrets.Object]struct{}{}, spaces: map[space]*spaceWatch{}}
@@ -112,7 +112,7 @@ func (c *Credentials) Want(o secrets.Object, yes bool) {
 	}
 }
 
-// remind has Run ask for an object. The caller holds mu.
+// remind makes Run fetch an object. The caller holds mu.
 func (c *Credentials) remind(o secrets.Object) {
 	w := c.wanted[o]
 	switch {
@@ -129,9 +129,9 @@ func (c *Credentials) remind(o secrets.Object) {
 	}
 }
 
-// Run reads what is wanted until ctx ends.
+// Run reads the wanted objects until ctx ends.
 func (c *Credentials) Run(ctx context.Context) {
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(c.log.Handler())) // what client-go has to say
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(c.log.Handler())) // the log of client-go
 	var all sync.WaitGroup
 	defer all.Wait()
 	room := make(chan struct{}, maxFetching)
@@ -159,7 +159,7 @@ func (c *Credentials) Run(ctx context.Context) {
 	}
 }
 
-// take returns the objects to ask for, and the watches to start.
+// take returns the objects to fetch, and functions that run the watches to start.
 func (c *Credentials) take(ctx context.Context) (due []secrets.Object, watches []func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +178,7 @@ func (c *Credentials) take(ctx context.Context) (due []secrets.Object, watches [
 	return due, watches
 }
 
-// watch follows the names and versions of a space.
+// watch watches the names and versions of a space.
 func (c *Credentials) watch(ctx context.Context, of space) {
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	if of.configMaps {
@@ -203,7 +203,7 @@ func (c *Credentials) watch(ctx context.Context, of space) {
 		}
 	}
 	i := cache.NewSharedIndexInformer(lw, &metav1.PartialObjectMetadata{}, 0, nil)
-	// None fails before the informer runs.
+	// Neither call fails before the informer runs.
 	_ = i.SetTransform(func(object any) (any, error) {
 		if m, ok := object.(*metav1.PartialObjectMetadata); ok {
 			object = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name,
@@ -220,7 +220,7 @@ func (c *Credentials) watch(ctx context.Context, of space) {
 	i.RunWithContext(ctx)
 }
 
-// changed notes that an object has another version, or is gone: then its version is the last that it had.
+// changed records that an object has a new version, or is gone: then version is the last one it had.
 func (c *Credentials) changed(o secrets.Object, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +229,7 @@ func (c *Credentials) changed(o secrets.Object, version string) {
 	}
 }
 
-// fetch asks for an object and tells what it has. While the server cannot say, what was told before holds on.
+// fetch gets an object and passes its content on. If the server cannot answer, what was passed on before stays valid.
 func (c *Credentials) fetch(ctx context.Context, o secrets.Object) {
 	data, version, err := c.api.credential(ctx, o)
 	found := secrets.Found{}
@@ -271,7 +271,7 @@ func (c *Credentials) fetch(ctx context.Context, o secrets.Object) {
 	}
 }
 
-// credential returns what an object has, and its version.
+// credential gets the content of an object, and its version.
 func (a *API) credential(ctx context.Context, o secrets.Object) (secrets.Data, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, retry)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package cluster is what pilotd asks of a Kubernetes API server, and writes to it, besides reading configuration
-// (which is package ingest/kube).
+// Package cluster is what pilotd asks of a Kubernetes API server and writes to it, except reading configuration
+// (package ingest/kube).
 //
 //	tokens of callers ────────► TokenReview                        API.Review
 //	credentials of gateways ──► Secrets, ConfigMaps by name        Credentials.Run
@@ -11,6 +11,6 @@
 //	webhooks' caBundle ◄─────── those of a revision                 API.KeepWebhooks (the leader)
 //	Events, conditions ◄─────── what pilotd cannot use of objects   API.TellFacts (the leader)
 //
-// Everything here may block, and is for goroutines of its own. What fails is tried again, for as long as it takes; a
-// server that is away delays and breaks nothing. Package cluster/leader says who the leader is.
+// Everything here may block, and runs on goroutines of its own. What fails is retried without end; an API server that
+// is away delays this work and breaks nothing. Package cluster/leader elects the leader.
 package cluster

@@ -13,12 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// FactKind is a kind of objects of which something may be told.
+// FactKind is a kind of objects that facts may be about.
 type FactKind struct {
-	// Group, Name and Plural are the API's, Versions those that it may have, the one to prefer first.
+	// Group, Name and Plural are the names in the API. Versions are the versions that the server may have, the
+	// preferred one first.
 	Group, Name, Plural string
 	Versions            []string
-	// Conditions says that objects of the kind have a status with conditions as Istio's API has them.
+	// Conditions says that the status of these objects has conditions in the form of Istio's API.
 	Conditions bool
 }
 
@@ -31,29 +32,29 @@ type FactObject struct {
 // String returns the kind, the namespace and the name.
 func (o FactObject) String() string { return o.Kind.Name + " " + o.Namespace + "/" + o.Name }
 
-// Fact is one thing that pilotd cannot use of an object.
+// Fact is one problem of an object that keeps pilotd from using it or a part of it.
 type Fact struct {
-	// Reason is one word in CamelCase; Note says in one line what is wrong, and where.
+	// Reason is one word in CamelCase. Note says in one line what is wrong, and where.
 	Reason, Note string
-	// Code and Type are those of Istio's analyzers that mean this; empty where none does.
+	// Code and Type are those of the message of Istio's analyzers for this problem; empty if there is none.
 	Code, Type string
-	// Severe tells that the object, or a part of it, is not in force.
+	// Severe says that the object, or a part of it, is not in force.
 	Severe bool
 }
 
-// Facts says what is told, and how.
+// Facts are the settings of TellFacts.
 type Facts struct {
-	// Now returns what is wrong now, by object, each object's in an order that does not change.
+	// Now returns the current facts by object, those of each object in a stable order.
 	Now func() map[FactObject][]Fact
-	// Changes differs when Now would.
+	// Changes returns another number when the result of Now has changed.
 	Changes func() uint64
-	// Kinds are all that Now may name.
+	// Kinds are all kinds that Now may name.
 	Kinds []*FactKind
 	// Instance names this replica.
 	Instance string
-	// Events has Events made, Conditions has conditions written.
+	// Events turns on the Events, Conditions the conditions.
 	Events, Conditions bool
-	// Every is how often it is looked for what is new; Clock is the time.
+	// Every is the interval of checks for new facts; Clock returns the time.
 	Every time.Duration
 	Clock func() time.Time
 	// Log is the logger.
@@ -61,27 +62,27 @@ type Facts struct {
 }
 
 const (
-	// factRate is how many objects are written about in a second, factBurst how many at once.
+	// factRate is how many objects are written in a second, factBurst how many at once.
 	factRate, factBurst = 5, 50
-	// factPass is how many objects are written about before it is looked anew what is wrong with which.
+	// factPass is how many objects are written before the facts are read again.
 	factPass = 50
 )
 
-// factTeller tells an API server what pilotd cannot use. Owned by the goroutine of TellFacts.
+// factTeller writes facts to an API server. Owned by the goroutine of TellFacts.
 type factTeller struct {
 	api     *API
 	o       Facts
 	seed    maphash.Seed
 	limit   *rate.Limiter
-	told    map[FactObject]uint64 // a digest of what was told; 0 is what an earlier leader told
-	last    string                // the object that was written about last
-	version map[*FactKind]string  // that is served
-	failing string                // the last problem that was logged
+	told    map[FactObject]uint64 // a digest of what was written; 0 for what an earlier leader wrote
+	last    string                // the object that was written last
+	version map[*FactKind]string  // the version that the server has
+	failing string                // the last error that was logged
 }
 
-// TellFacts makes Events and conditions of what pilotd cannot use, and takes conditions back when it can, until ctx
-// ends. It is for the leader. Objects that nothing is wrong with are not written, but to take back what an earlier
-// leader told.
+// TellFacts writes Events and conditions for the facts, and removes the conditions of objects without facts, until ctx
+// ends. Only the leader calls it. Objects without facts are written only to remove a condition that was written before,
+// also by an earlier leader.
 func (a *API) TellFacts(ctx context.Context, o Facts) {
 	t := &factTeller{api: a, o: o, seed: maphash.MakeSeed(), limit: rate.NewLimiter(factRate, factBurst),
 		told: map[FactObject]uint64{}, version: map[*FactKind]string{}}
@@ -105,8 +106,8 @@ func (a *API) TellFacts(ctx context.Context, o Facts) {
 	}
 }
 
-// pass writes about objects of which something new is to be told, factPass at most, beginning behind the one that was
-// the last. It reports whether nothing is left.
+// pass writes the objects whose facts have changed, at most factPass of them, starting after the object that was
+// written last. It reports whether none is left.
 func (t *factTeller) pass(ctx context.Context) (done bool) {
 	now := t.o.Now()
 	digests := map[FactObject]uint64{}
@@ -151,7 +152,7 @@ func (t *factTeller) pass(ctx context.Context) (done bool) {
 	return failed == nil
 }
 
-// digest returns what stands for facts.
+// digest returns a hash of facts.
 func (t *factTeller) digest(facts []Fact) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
@@ -161,7 +162,7 @@ func (t *factTeller) digest(facts []Fact) uint64 {
 	return h.Sum64() | 1
 }
 
-// fail logs a problem, unless it is the last one.
+// fail logs an error, unless it was the last one logged.
 func (t *factTeller) fail(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
@@ -173,7 +174,7 @@ func (t *factTeller) fail(ctx context.Context, err error) {
 	t.failing = text
 }
 
-// tell tells the API server all that is wrong with an object. An object that is gone needs nothing.
+// tell writes all facts of an object. It does nothing for an object that is gone.
 func (t *factTeller) tell(ctx context.Context, o FactObject, facts []Fact) error {
 	object, err := t.read(ctx, o)
 	if err != nil || object == nil {

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// loadPrefix is before what stands for a replica in the Lease's annotations.
+	// loadPrefix precedes the hash of a replica's name in the keys of the Lease's annotations.
 	loadPrefix = "load.pilotd.io/"
-	// loadStale is after how many rounds in which a replica has said nothing new its load counts no more, loadGone after
-	// how many others take it out.
+	// loadStale is the number of rounds without a change after which a replica's load no longer counts; loadGone is the
+	// number of further rounds after which other replicas delete its annotation.
 	loadStale, loadGone = 3, 30
-	// maxLoads is how many replicas are looked at.
+	// maxLoads is how many replicas are read at most.
 	maxLoads = 1000
 )
 
-// Loads says how replicas tell each other of their loads.
+// Loads are the settings of ShareLoads.
 type Loads struct {
-	// Namespace and Name are those of the Lease that all of them write; Replica names this one.
+	// Namespace and Name are those of the Lease that all replicas write; Replica names this one.
 	Namespace, Name, Replica string
-	// Own returns this replica's load, and false while it is not ready: then it says nothing.
+	// Own returns this replica's load, or false while it is not ready: then nothing is written.
 	Own func() (int, bool)
-	// Tell is told of the other replicas' loads in each round; it is not told while they are not known.
+	// Tell receives the other replicas' loads in each round. It is not called while they are not known.
 	Tell func(others []int)
 	// Every ticks once in each round.
 	Every <-chan time.Time
@@ -41,15 +41,16 @@ type Loads struct {
 	Log *slog.Logger
 }
 
-// heard is what another replica has said last. Owned by the goroutine of ShareLoads.
+// heard is the last load of another replica. Owned by the goroutine of ShareLoads.
 type heard struct {
 	text  string
-	still int // rounds since it has said something else
+	still int // rounds since it has changed
 }
 
-// ShareLoads has the replicas of a revision know each other's loads, by one annotation for each in a Lease: a single
-// patch in each round writes the own one and brings the others. Clocks are not compared: a replica that says nothing
-// new for some rounds is taken to be gone. It returns when ctx ends, and takes its own away then.
+// ShareLoads exchanges loads between the replicas of a revision, through one annotation for each replica in a Lease: in
+// each round a single patch writes this replica's annotation and returns those of the others. It does not compare
+// clocks: a replica whose annotation does not change for some rounds counts as gone. It returns when ctx ends, and
+// deletes its own annotation then.
 func (a *API) ShareLoads(ctx context.Context, o Loads) {
 	sum := sha256.Sum256([]byte(o.Replica))
 	own, known, told := loadPrefix+hex.EncodeToString(sum[:8]), map[string]*heard{}, ""
@@ -58,7 +59,7 @@ func (a *API) ShareLoads(ctx context.Context, o Loads) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			_, _ = a.writeLoads(last, o, map[string]any{own: nil}) // others find out by themselves
+			_, _ = a.writeLoads(last, o, map[string]any{own: nil}) // without this the others notice after some rounds
 			return
 		case <-o.Every:
 		}
@@ -86,7 +87,7 @@ func (a *API) ShareLoads(ctx context.Context, o Loads) {
 	}
 }
 
-// hear notes what other replicas say, and returns the loads of those that have said something lately.
+// hear updates what is known of other replicas, and returns the loads of those that have changed lately.
 func hear(known map[string]*heard, all map[string]string) (loads []int) {
 	for name := range known {
 		if _, ok := all[name]; !ok {
@@ -100,7 +101,7 @@ func hear(known map[string]*heard, all map[string]string) (loads []int) {
 		h := known[name]
 		switch {
 		case h == nil:
-			// It may have been there for long: it counts when it says something else.
+			// A replica that is new to us may have died long ago, so it counts only after its annotation has changed.
 			known[name] = &heard{text: text, still: loadStale}
 			continue
 		case h.text != text:
@@ -116,7 +117,7 @@ func hear(known map[string]*heard, all map[string]string) (loads []int) {
 	return loads
 }
 
-// writeLoads changes annotations of the Lease, makes it if it is not there, and returns all of them.
+// writeLoads changes annotations of the Lease, creates the Lease if it does not exist, and returns all annotations.
 func (a *API) writeLoads(ctx context.Context, o Loads, annotations map[string]any) (map[string]string, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *API) writeLoads(ctx context.Context, o Loads, annotations map[string]an
 	leases := a.Leases.Leases(o.Namespace)
 	l, err := leases.Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		// The next round writes into it.
+		// The next round writes the annotation.
 		l, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: o.Name}},
 			metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

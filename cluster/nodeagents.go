@@ -21,19 +21,19 @@ import (
 // Account is a service account by its names in Kubernetes.
 type Account struct{ Namespace, Name string }
 
-// String returns the account as users write it.
+// String returns the account in the form namespace/name.
 func (a Account) String() string { return a.Namespace + "/" + a.Name }
 
-// NodeAgents decides in whose name agents of nodes may ask for certificates: in that of service accounts with a pod on
-// the node that the agent's own pod runs on, and of no others. Safe for concurrent use.
+// NodeAgents decides for which identities a node's agent may ask for certificates: only for service accounts that have
+// a pod on the node that the agent's own pod runs on. Safe for concurrent use.
 type NodeAgents struct {
 	// Immutable after NewNodeAgents.
 	trusted []Account
 	log     *slog.Logger
-	pods    cache.SharedIndexInformer // of all nodes, with what is asked here alone
+	pods    cache.SharedIndexInformer // of all nodes, reduced to the fields that are read here
 }
 
-// ErrNoAgent reports that somebody is no agent of nodes at all.
+// ErrNoAgent reports that the caller is not an agent of a node.
 var ErrNoAgent = errors.New("the caller is no agent of nodes")
 
 // byPlace is the index of pods by node and service account.
@@ -41,7 +41,7 @@ const byPlace = "place"
 
 func placeOf(node string, a Account) string { return node + "/" + a.String() }
 
-// NewNodeAgents returns NodeAgents for agents of these service accounts. It knows no pods before Run.
+// NewNodeAgents returns NodeAgents for agents with these service accounts. It knows no pods before Run.
 func NewNodeAgents(a *API, trusted []Account, log *slog.Logger) *NodeAgents {
 	lw := cache.NewListWatchFromClient(a.core.RESTClient(), "pods", metav1.NamespaceAll, fields.Everything())
 	n := &NodeAgents{trusted: trusted, log: log, pods: cache.NewSharedIndexInformer(lw, &corev1.Pod{}, 0,
@@ -52,7 +52,7 @@ func NewNodeAgents(a *API, trusted []Account, log *slog.Logger) *NodeAgents {
 			}
 			return []string{placeOf(p.Spec.NodeName, accountOf(p))}, nil
 		}})}
-	// Neither fails before the informer runs.
+	// Neither call fails before the informer runs.
 	_ = n.pods.SetTransform(func(object any) (any, error) {
 		if p, ok := object.(*corev1.Pod); ok {
 			object = &corev1.Pod{
@@ -71,18 +71,18 @@ func NewNodeAgents(a *API, trusted []Account, log *slog.Logger) *NodeAgents {
 
 func accountOf(p *corev1.Pod) Account { return Account{p.Namespace, p.Spec.ServiceAccountName} }
 
-// runs reports whether a pod is on a node and has not come to its end.
+// runs reports whether a pod is on a node and has not finished.
 func runs(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 // Run follows the pods until ctx ends.
 func (n *NodeAgents) Run(ctx context.Context) {
-	n.pods.RunWithContext(klog.NewContext(ctx, logr.FromSlogHandler(n.log.Handler()))) // what client-go has to say
+	n.pods.RunWithContext(klog.NewContext(ctx, logr.FromSlogHandler(n.log.Handler()))) // the log of client-go
 }
 
-// MayActFor returns nil if an agent may ask in the name of who. The error is for logs; it wraps ca.ErrLater where the
-// answer may be another one soon. It never blocks.
+// MayActFor returns nil if an agent may ask for a certificate for who. The error is for logs; it wraps ca.ErrLater if
+// the answer may change soon. It never blocks.
 func (n *NodeAgents) MayActFor(agent identity.Peer, who identity.Identity) error {
 	own := Account{agent.Identity.Namespace, agent.Identity.ServiceAccount}
 	switch {

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// rootsName is the ConfigMap that pods mount, rootsKey its key.
+	// rootsName is the name of the ConfigMap that pods mount, rootsKey the key in it.
 	rootsName = "istio-ca-root-cert"
 	rootsKey  = "root-cert.pem"
-	// rootsWriters is how many ConfigMaps are written at once.
+	// rootsWriters is how many ConfigMaps are written at the same time.
 	rootsWriters = 4
 )
 
-// Roots are what is to be in every namespace.
+// Roots are the settings of PublishRoots.
 type Roots struct {
-	// Text is all roots in PEM now; empty while they are not known.
+	// Text returns all roots in PEM; empty while they are not known.
 	Text func() string
-	// Changed is sent to when Text has changed.
+	// Changed receives a value when Text has changed.
 	Changed <-chan struct{}
 	// Log is the logger.
 	Log *slog.Logger
@@ -42,8 +42,8 @@ type rootsWriter struct {
 	queue            workqueue.TypedRateLimitingInterface[string] // of names of namespaces
 }
 
-// PublishRoots keeps the ConfigMap istio-ca-root-cert in every namespace but Kubernetes's own, until ctx ends. It is
-// for the leader.
+// PublishRoots writes the ConfigMap istio-ca-root-cert into every namespace except Kubernetes's own, and keeps it up to
+// date until ctx ends. Only the leader calls it.
 func (a *API) PublishRoots(ctx context.Context, r Roots) {
 	w := a.newRootsWriter(r)
 	var all sync.WaitGroup
@@ -82,7 +82,7 @@ func (a *API) newRootsWriter(r Roots) *rootsWriter {
 		cache.NewListWatchFromClient(client, "namespaces", "", fields.Everything()), &corev1.Namespace{}, 0, nil)
 	w.maps = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(client, "configmaps", "",
 		fields.OneTermEqualSelector("metadata.name", rootsName)), &corev1.ConfigMap{}, 0, nil)
-	_ = w.namespaces.SetTransform(trimmed) // fails only when it runs
+	_ = w.namespaces.SetTransform(trimmed) // fails only while the informer runs
 	_ = w.maps.SetTransform(trimmed)
 	add := func(o any) {
 		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -102,7 +102,8 @@ func (a *API) newRootsWriter(r Roots) *rootsWriter {
 	return w
 }
 
-// trimmed returns what is kept of an object: of a ConfigMap a hash of the roots, for there are many.
+// trimmed returns what the cache keeps of an object. Of a ConfigMap that is a hash of the roots, because there is one
+// in every namespace.
 func trimmed(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Namespace:
@@ -120,7 +121,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// next takes care of one namespace; false when the queue is shut.
+// next handles one namespace of the queue. It returns false when the queue is shut down.
 func (w *rootsWriter) next(ctx context.Context) bool {
 	namespace, shut := w.queue.Get()
 	if shut {
@@ -136,7 +137,7 @@ func (w *rootsWriter) next(ctx context.Context) bool {
 	return true
 }
 
-// write makes a namespace have the roots.
+// write writes the roots into a namespace, unless it has them.
 func (w *rootsWriter) write(ctx context.Context, namespace string) error {
 	text := w.roots.Text()
 	o, there, _ := w.namespaces.GetStore().GetByKey(namespace)
@@ -167,7 +168,7 @@ func (w *rootsWriter) write(ctx context.Context, namespace string) error {
 	return leaving(err)
 }
 
-// leaving returns err, unless it says that the namespace is going away.
+// leaving returns err, or nil if err says that the namespace is being deleted.
 func leaving(err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return nil
@@ -175,7 +176,7 @@ func leaving(err error) error {
 	return err
 }
 
-// passedOver reports whether a namespace is Kubernetes's own, or going away.
+// passedOver reports whether a namespace is Kubernetes's own, or is being deleted.
 func passedOver(n *corev1.Namespace) bool {
 	switch n.Name {
 	case "kube-system", "kube-public", "kube-node-lease", "local-path-storage":

@@ -25,12 +25,12 @@ import (
 type ProxyConfig struct {
 	Namespace, Name string
 	Created         time.Time
-	// Spec is in JSON.
+	// Spec is the specification, in JSON.
 	Spec []byte
 }
 
-// Surroundings are what injection needs to know of a cluster besides its settings: annotations of namespaces, the
-// versions of nodes, and ProxyConfig objects. What cannot be read is as if it were not there. Safe for concurrent use.
+// Surroundings are facts about a cluster that injection needs besides its settings: annotations of namespaces, versions
+// of nodes, and ProxyConfig objects. If a kind cannot be read, it counts as having no objects. Safe for concurrent use.
 type Surroundings struct {
 	// Immutable after NewSurroundings.
 	namespaces, nodes, proxies cache.SharedIndexInformer
@@ -38,10 +38,10 @@ type Surroundings struct {
 	log                        *slog.Logger
 }
 
-// nativeSince is the version of Kubernetes from which on native sidecars are stable.
+// nativeSince is the version of Kubernetes since which native sidecars are stable.
 const nativeSince = "1.33.0-0"
 
-// NewSurroundings makes Surroundings. They know nothing before Run.
+// NewSurroundings makes Surroundings, which are empty before Run.
 func NewSurroundings(api *API, log *slog.Logger) *Surroundings {
 	s := &Surroundings{changed: make(chan struct{}, 1), log: log}
 	s.namespaces = s.informer(cache.NewListWatchFromClient(api.core.RESTClient(), "namespaces", "",
@@ -63,24 +63,24 @@ func NewSurroundings(api *API, log *slog.Logger) *Surroundings {
 		default:
 		}
 	}
-	// Fails only when it runs.
+	// This fails only while the informer runs.
 	_, _ = s.proxies.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake,
 		UpdateFunc: func(_, o any) { wake(o) }})
 	return s
 }
 
-// informer watches a kind, and keeps of each object what keep makes of it.
+// informer makes an informer that keeps of each object only the result of keep.
 func (s *Surroundings) informer(lw cache.ListerWatcher, of runtime.Object,
 	keep cache.TransformFunc) cache.SharedIndexInformer {
 	i := cache.NewSharedIndexInformer(lw, of, 0, nil)
-	_ = i.SetTransform(keep) // fails when it runs, like what follows
+	_ = i.SetTransform(keep) // fails only while it runs, as does the next call
 	_ = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		s.log.Debug("what injection needs to know of the cluster cannot be read", "error", err)
 	})
 	return i
 }
 
-// keepAnnotations leaves of a Namespace what OpenShift writes into it.
+// keepAnnotations keeps of a Namespace only the annotations that OpenShift writes.
 func keepAnnotations(o any) (any, error) {
 	n, ok := o.(*corev1.Namespace)
 	if !ok {
@@ -95,7 +95,7 @@ func keepAnnotations(o any) (any, error) {
 	return out, nil
 }
 
-// keepVersion leaves of a Node its kubelet's version.
+// keepVersion keeps of a Node only its kubelet's version.
 func keepVersion(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
@@ -106,7 +106,7 @@ func keepVersion(o any) (any, error) {
 	return out, nil
 }
 
-// Run reads the cluster until ctx ends, and tells of the ProxyConfig objects each time that they have changed.
+// Run reads the cluster until ctx ends, and calls tell with the ProxyConfig objects each time they have changed.
 func (s *Surroundings) Run(ctx context.Context, tell func([]ProxyConfig)) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -123,7 +123,7 @@ func (s *Surroundings) Run(ctx context.Context, tell func([]ProxyConfig)) {
 	}
 }
 
-// proxyConfigs returns the objects, in the order of their names.
+// proxyConfigs returns the objects, ordered by name.
 func (s *Surroundings) proxyConfigs() (out []ProxyConfig) {
 	for _, o := range s.proxies.GetStore().List() {
 		u, ok := o.(*unstructured.Unstructured)
@@ -132,7 +132,7 @@ func (s *Surroundings) proxyConfigs() (out []ProxyConfig) {
 		}
 		spec, err := json.Marshal(u.Object["spec"])
 		if err != nil {
-			continue // it came as JSON
+			continue // it was decoded from JSON, so it can be encoded
 		}
 		out = append(out, ProxyConfig{u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, spec})
 	}
@@ -142,7 +142,7 @@ func (s *Surroundings) proxyConfigs() (out []ProxyConfig) {
 	return out
 }
 
-// Annotations returns what OpenShift has written into a namespace. Callers must not write it.
+// Annotations returns the annotations of a namespace that OpenShift writes. Callers must not change the map.
 func (s *Surroundings) Annotations(namespace string) map[string]string {
 	if o, ok, err := s.namespaces.GetStore().GetByKey(namespace); ok && err == nil {
 		return o.(*corev1.Namespace).Annotations
@@ -150,8 +150,8 @@ func (s *Surroundings) Annotations(namespace string) map[string]string {
 	return nil
 }
 
-// Native reports whether a pod can have a native sidecar: on its node if that is known already, else on every node. Of
-// a cluster without nodes that is not known.
+// Native reports whether a pod can have a native sidecar: whether its node supports it, or all nodes if the node is not
+// known yet. It returns false for a cluster without known nodes.
 func (s *Surroundings) Native(node string) bool {
 	if o, ok, err := s.nodes.GetStore().GetByKey(node); ok && err == nil {
 		return native(o)

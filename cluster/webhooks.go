@@ -20,23 +20,25 @@ import (
 )
 
 const (
-	// revisionLabel says which control plane a webhook configuration belongs to.
+	// revisionLabel is the label that says which control plane a webhook configuration belongs to.
 	revisionLabel = "istio.io/rev"
-	// Webhooks of these names, which Istio's charts give them, are pilotd's to keep; others of the same configuration are
-	// somebody else's.
+	// pilotd writes only webhooks whose names end like this, as those of Istio's charts do. Other webhooks of the same
+	// configuration belong to somebody else.
 	injectorSuffix  = "sidecar-injector.istio.io"
 	validatorSuffix = "validation.istio.io"
-	// bundlePause is how long it is waited between two writings, in case somebody else keeps writing another bundle.
+	// bundlePause is the least time between two writes, in case somebody else keeps writing another bundle.
 	bundlePause = time.Second
 )
 
-// Webhooks says which webhook configurations are kept right.
+// Webhooks are the settings of KeepWebhooks.
 type Webhooks struct {
-	// Revision is the control plane's; "default" when empty. Configurations with label istio.io/rev of that value are its.
+	// Revision is the control plane's revision; empty means "default". The configurations with this value in the label
+	// istio.io/rev belong to it.
 	Revision string
-	// Roots are, in PEM, what API servers are to check pilotd's certificate with; empty while they are not known.
+	// Roots returns, in PEM, the roots with which API servers verify pilotd's certificate; empty while they are not
+	// known.
 	Roots func() string
-	// Changed is sent to when Roots has changed.
+	// Changed receives a value when Roots has changed.
 	Changed <-chan struct{}
 	// Log is the logger.
 	Log *slog.Logger
@@ -51,9 +53,9 @@ type bundleWriter struct {
 	wake                 chan struct{}
 }
 
-// KeepWebhooks keeps the caBundle of the webhooks of a revision, in MutatingWebhookConfigurations and
-// ValidatingWebhookConfigurations, until ctx ends. It is for the leader. It makes and deletes none, and changes nothing
-// else of them.
+// KeepWebhooks writes the roots into the caBundle of the webhooks of a revision, in MutatingWebhookConfigurations and
+// ValidatingWebhookConfigurations, and keeps them up to date until ctx ends. Only the leader calls it. It creates and
+// deletes no configuration, and changes no other field.
 func (a *API) KeepWebhooks(ctx context.Context, o Webhooks) {
 	if o.Revision == "" {
 		o.Revision = "default"
@@ -65,7 +67,7 @@ func (a *API) KeepWebhooks(ctx context.Context, o Webhooks) {
 	defer all.Wait()
 	all.Go(func() { w.mutating.RunWithContext(ctx) })
 	all.Go(func() { w.validating.RunWithContext(ctx) })
-	// Either is taken care of while the other cannot be read.
+	// Each kind is handled even if the other cannot be read.
 	told := ""
 	for ctx.Err() == nil {
 		again := (<-chan time.Time)(nil)
@@ -108,13 +110,13 @@ func (w *bundleWriter) informer(resource string, of runtime.Object) cache.Shared
 		default:
 		}
 	}
-	// Fails only when it runs.
+	// This fails only while the informer runs.
 	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { wake() },
 		UpdateFunc: func(any, any) { wake() }})
 	return i
 }
 
-// write makes all webhooks have the roots, and reports whether any had to be written.
+// write writes the roots into all webhooks that lack them, and reports whether there were any.
 func (w *bundleWriter) write(ctx context.Context) (wrote bool, err error) {
 	roots := []byte(w.o.Roots())
 	if len(roots) == 0 {
@@ -159,8 +161,8 @@ func (w *bundleWriter) write(ctx context.Context) (wrote bool, err error) {
 	return wrote, err
 }
 
-// bundlePatch is a JSON patch of one configuration. It applies to the version alone that it was made for, so that it
-// never writes into another webhook than the one that was looked at, and leaves fields that nobody here knows.
+// bundlePatch is a JSON patch of one configuration. It applies only to the version that it was made for, so that
+// positions of webhooks cannot have shifted, and it leaves unknown fields as they are.
 type bundlePatch struct {
 	operations []patchOperation
 	needed     bool
@@ -176,14 +178,14 @@ func newBundlePatch(version string) *bundlePatch {
 	return &bundlePatch{operations: []patchOperation{{"test", "/metadata/resourceVersion", version}}}
 }
 
-// entry is one webhook of a configuration: where it stands, its name and its bundle.
+// entry is one webhook of a configuration: its position, its name and its bundle.
 type entry struct {
 	at     int
 	name   string
 	bundle []byte
 }
 
-// add gives the webhook the roots if its name ends in suffix and it has others.
+// add adds the roots to the patch if the webhook's name ends in suffix and its bundle differs.
 func (p *bundlePatch) add(e entry, suffix string, roots []byte) {
 	if !strings.HasSuffix(e.name, suffix) || bytes.Equal(e.bundle, roots) {
 		return
@@ -193,14 +195,14 @@ func (p *bundlePatch) add(e entry, suffix string, roots []byte) {
 		patchOperation{"add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", e.at), roots})
 }
 
-// text returns the patch; nil if nothing is to change.
+// text returns the patch as JSON, or nil if there is nothing to change.
 func (p *bundlePatch) text() []byte {
 	if !p.needed {
 		return nil
 	}
 	text, err := json.Marshal(p.operations)
 	if err != nil {
-		panic(err) // strings and bytes alone
+		panic(err) // it consists of strings and bytes, which always encode
 	}
 	return text
 }

@@ -1,5 +1,4 @@
-// Package deploy has the Helm chart that installs pilotd, as it is in this repository. Package install puts it into a
-// cluster.
+// Package deploy embeds the Helm chart that installs pilotd. Package install installs it into a cluster.
 package deploy
 
 import (
@@ -10,11 +9,11 @@ import (
 //go:embed all:chart
 var files embed.FS
 
-// Chart is the chart's files; Chart.yaml is at its root.
+// Chart returns the files of the chart, with Chart.yaml at the root.
 func Chart() fs.FS {
 	chart, err := fs.Sub(files, "chart")
 	if err != nil {
-		panic(err) // the name is well-formed
+		panic(err) // the name is a constant
 	}
 	return chart
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotd/pilotd/agent/pod"
 )
 
-// Names of the clusters that every Envoy starts with.
+// Names of the clusters that are in every bootstrap.
 const (
 	clusterXDS     = "xds-grpc"
 	clusterSDS     = "sds-grpc"
@@ -24,18 +24,18 @@ const (
 	clusterMetrics = "prometheus_stats"
 )
 
-// Input is what a bootstrap is made from.
+// Input is everything that a bootstrap is made from.
 type Input struct {
 	Pod *pod.Pod
 	// XDS and SDS are the paths of the agent's sockets.
 	XDS, SDS string
-	// SotW has Envoy speak the State-of-the-World variant of the protocol.
+	// SotW makes Envoy use the State-of-the-World variant of xDS instead of Delta.
 	SotW bool
-	// OutlierLog is the file for events of outlier detection; none when empty.
+	// OutlierLog is the file that Envoy logs outlier detection events to. Empty means no log.
 	OutlierLog string
 }
 
-// New makes a bootstrap.
+// New builds a bootstrap.
 func New(in Input) (*bootstrapv3.Bootstrap, error) {
 	node, err := in.Pod.Node()
 	if err != nil {
@@ -67,7 +67,8 @@ func New(in Input) (*bootstrapv3.Bootstrap, error) {
 	return out, out.ValidateAll()
 }
 
-// dynamic has everything else come over one stream from the agent, and waits for it as long as it takes.
+// dynamic tells Envoy to get all other resources over one ADS stream from the agent, and to wait for them without a
+// time limit.
 func (in Input) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
 	ads := &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, InitialFetchTimeout: durationpb.New(0),
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
@@ -82,16 +83,17 @@ func (in Input) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
 	}}
 }
 
-// runtime are Envoy's runtime keys: those that control planes of Istio's kind count on, then those of ProxyConfig.
+// runtime returns Envoy's runtime layers: the keys that control planes of Istio's kind rely on, then those of
+// ProxyConfig.
 func (in Input) runtime() (*bootstrapv3.LayeredRuntime, error) {
 	values := map[string]any{
-		// Control planes check regular expressions against this size.
+		// Control planes check regular expressions against this program size.
 		"re2.max_program_size.error_level": "32768",
-		// A fragment in a path is for the route to judge.
+		// Routes, not the connection manager, decide about a path with a fragment.
 		"envoy.reloadable_features.http_reject_path_with_fragment": false,
 	}
 	for name, value := range in.Pod.Config.RuntimeValues {
-		if value == "" { // takes a key away
+		if value == "" { // an empty value removes the key
 			delete(values, name)
 			continue
 		}
@@ -108,7 +110,8 @@ func (in Input) runtime() (*bootstrapv3.LayeredRuntime, error) {
 	}}, nil
 }
 
-// overload says that connections are not limited here: what limits them is the pod's memory and the mesh's settings.
+// overload returns an overload manager without a limit on connections: the pod's memory and the mesh's settings limit
+// them.
 func overload() *overloadv3.OverloadManager {
 	const most = 1<<31 - 1
 	return &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
@@ -118,7 +121,7 @@ func overload() *overloadv3.OverloadManager {
 	}}}
 }
 
-// clusters are the ways to the agent and to Envoy's own metrics.
+// clusters returns the clusters of the agent's sockets and of Envoy's own metrics.
 func (in Input) clusters() []*clusterv3.Cluster {
 	return []*clusterv3.Cluster{
 		static(clusterMetrics, in.loopback(uint32(in.Pod.Config.ProxyAdminPort))),
@@ -134,7 +137,7 @@ func static(name string, at *corev3.Address) *clusterv3.Cluster {
 
 const connectTimeout = time.Second
 
-// packed puts a message into an Any. Its bytes are the same each time.
+// packed encodes a message as an Any, with the same bytes each time.
 func packed(m proto.Message) *anypb.Any {
 	a := &anypb.Any{}
 	if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {

@@ -9,10 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// httpOptions is how Envoy calls what a cluster says about HTTP.
+// httpOptions is the key under which a cluster has its HTTP protocol options.
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// cluster is one with one address.
+// cluster returns a cluster with a single address.
 func cluster(name string, at *corev3.Address, kind clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name, ConnectTimeout: durationpb.New(connectTimeout),
@@ -41,7 +41,7 @@ func address(host string, port uint32) *corev3.Address {
 		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port}}}}
 }
 
-// loopback is a port of the pod's own, in the family that it has.
+// loopback returns a port on the loopback address, in the address family of the pod.
 func (in Input) loopback(port uint32) *corev3.Address {
 	if in.Pod.IPv6Only() {
 		return address("::1", port)
@@ -49,7 +49,7 @@ func (in Input) loopback(port uint32) *corev3.Address {
 	return address("127.0.0.1", port)
 }
 
-// wildcard is a port of all the pod's addresses.
+// wildcard returns a port on all addresses of the pod.
 func (in Input) wildcard(port uint32) *corev3.Address {
 	if !in.Pod.IPv6Only() && !in.Pod.DualStack() {
 		return address("0.0.0.0", port)

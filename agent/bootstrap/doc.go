@@ -1,6 +1,6 @@
-// Package bootstrap makes the configuration that an Envoy starts with: who it is, where its control plane and its
-// secrets are (both the agent, over unix sockets), its admin page, its readiness and metrics listeners, which
-// statistics it keeps, and its tracer where ProxyConfig names one. All else comes from the control plane.
+// Package bootstrap builds the configuration that Envoy starts with: its node, the unix sockets of the agent that serve
+// its configuration and its secrets, its admin page, its readiness and metrics listeners, which statistics it keeps,
+// and its tracer if ProxyConfig names one. The control plane sends everything else.
 //
-// It is pure: equal pods give equal configurations.
+// The package does no I/O: equal inputs give equal configurations.
 package bootstrap

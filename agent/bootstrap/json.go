@@ -12,18 +12,18 @@ import (
 	"github.com/pilotd/pilotd/agent/upstream"
 )
 
-// JSON is a bootstrap as Envoy reads it from a file, with the same bytes each time.
+// JSON returns a bootstrap in the JSON form that Envoy reads from a file. Equal bootstraps give equal bytes.
 func JSON(b *bootstrapv3.Bootstrap) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(b)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = json.Indent(&out, text, "", " ") // protojson varies its spaces on purpose
+	err = json.Indent(&out, text, "", " ") // protojson varies its spaces at random; Indent makes them equal
 	return out.Bytes(), err
 }
 
-// GRPC is what gRPC libraries that speak xDS start with: the agent's socket for configuration, and files for
+// GRPC returns the bootstrap of gRPC libraries that speak xDS: the agent's socket for configuration, and files for
 // certificates.
 func GRPC(p *pod.Pod, socket, certificates string) ([]byte, error) {
 	node, err := p.Node()

@@ -15,8 +15,7 @@ import (
 	"github.com/pilotd/pilotd/agent/pod"
 )
 
-// addListeners adds the listeners for who asks whether the pod is ready, and for who reads Envoy's metrics. Each
-// answers one path and nothing else.
+// addListeners adds the readiness listener and the metrics listener. Each serves one path and answers nothing else.
 func (in Input) addListeners(to *bootstrapv3.Bootstrap_StaticResources) {
 	compress := in.Pod.Config.GetStatsCompression() == nil || in.Pod.Config.GetStatsCompression().GetValue()
 	if v, err := strconv.ParseBool(in.Pod.Annotations["sidecar.istio.io/statsCompression"]); err == nil {
@@ -26,13 +25,13 @@ func (in Input) addListeners(to *bootstrapv3.Bootstrap_StaticResources) {
 		in.listener(page{port: pod.PrometheusPort, name: "stats", path: "/stats/prometheus", cluster: clusterMetrics,
 			compress: compress}),
 	}
-	if in.Pod.Config.StatusPort != 0 { // without it the agent is not asked either
+	if in.Pod.Config.StatusPort != 0 { // no status port: nobody asks the agent for readiness either
 		to.Listeners = append(to.Listeners,
 			in.listener(page{port: pod.ReadyPort, name: "agent", path: "/healthz/ready", cluster: clusterAgent}))
 	}
 }
 
-// page is one path on a port, answered by a cluster.
+// page is a listener that serves one path on a port and forwards it to a cluster.
 type page struct {
 	port                uint32
 	name, path, cluster string
@@ -56,7 +55,7 @@ func (in Input) listener(p page) *listenerv3.Listener {
 	}
 	return &listenerv3.Listener{
 		Name: p.name + "_" + strconv.Itoa(int(p.port)), Address: in.wildcard(p.port),
-		// Who asks whether the pod is well is answered however many connections there are.
+		// Readiness must be answered even when Envoy has reached its limit of connections.
 		IgnoreGlobalConnLimit: true, BypassOverloadManager: true,
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name:       "envoy.filters.network.http_connection_manager",
@@ -64,7 +63,7 @@ func (in Input) listener(p page) *listenerv3.Listener {
 	}
 }
 
-// compressor compresses answers for those who take gzip.
+// compressor returns a filter that compresses answers with gzip for clients that accept it.
 func compressor() *hcmv3.HttpFilter {
 	return &hcmv3.HttpFilter{Name: "envoy.filters.http.compressor", ConfigType: &hcmv3.HttpFilter_TypedConfig{
 		TypedConfig: packed(&compressorv3.Compressor{CompressorLibrary: &corev3.TypedExtensionConfig{

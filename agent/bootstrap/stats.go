@@ -15,7 +15,7 @@ import (
 	"github.com/pilotd/pilotd/agent/pod"
 )
 
-// Annotations that say which statistics Envoy keeps.
+// Annotations that select which statistics Envoy keeps.
 const (
 	annotationPrefixes = "sidecar.istio.io/statsInclusionPrefixes"
 	annotationSuffixes = "sidecar.istio.io/statsInclusionSuffixes"
@@ -24,15 +24,15 @@ const (
 	annotationBuckets  = "sidecar.istio.io/statsHistogramBuckets"
 )
 
-// statsConfig says which statistics Envoy keeps, and which parts of their names are tags. The tags are those that
-// dashboards of Istio's proxies group by; the statistics are few, for each takes memory for each cluster.
+// statsConfig selects which statistics Envoy keeps, and which parts of their names become tags. The tags are those that
+// the dashboards of Istio's proxies group by. Few statistics are kept, because each takes memory for each cluster.
 func statsConfig(p *pod.Pod) (*metricsv3.StatsConfig, error) {
 	matcher, err := statsMatcher(p)
 	if err != nil {
 		return nil, err
 	}
 	out := &metricsv3.StatsConfig{UseAllDefaultTags: wrapperspb.Bool(false), StatsMatcher: matcher}
-	// The expression's first group is cut out of the name, the second is the value.
+	// The first group of the expression is cut out of the name; the second is the tag's value.
 	for _, tag := range [][2]string{
 		{"cluster_name", `^cluster\.((.+?(\..+?\.svc\.cluster\.local)?)\.)`},
 		{"tcp_prefix", `^tcp\.((.*?)\.)\w+?$`},
@@ -42,7 +42,7 @@ func statsConfig(p *pod.Pod) (*metricsv3.StatsConfig, error) {
 		{"http_conn_manager_prefix", `^http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
 		{"listener_address", `^listener\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`},
 		{"mongo_prefix", `^mongo\.(.+?)\.(collection|cmd|cx_|op_|delays_|decoding_)(.*?)$`},
-		// What Istio's own filters count, and authorization in every Envoy.
+		// Statistics of Istio's own filters, and of authorization in any Envoy.
 		{"component", `(component\.(.+?)\.)`}, {"tag", `(tag\.(.+?);\.)`}, {"cache", `(cache\.(.+?)\.)`},
 		{"wasm_filter", `(wasm_filter\.(.+?)\.)`}, {"authz_enforce_result", `rbac(\.(allowed|denied))`},
 		{"authz_dry_run_action", `(\.istio_dry_run_(allow|deny)_)`}, {"authz_dry_run_result", `(\.shadow_(allowed|denied))`},
@@ -77,8 +77,8 @@ func tagSpecifier(name, regex string) *metricsv3.TagSpecifier {
 	return &metricsv3.TagSpecifier{TagName: name, TagValue: &metricsv3.TagSpecifier_Regex{Regex: regex}}
 }
 
-// statsMatcher lets in what readiness and dashboards need, and what the pod asks for. An expression that cannot be read
-// is refused: Envoy would not start with it, and not say whose it is.
+// statsMatcher keeps the statistics that readiness and dashboards need, and those that the pod asks for. It returns an
+// error for an invalid expression, because Envoy would not start with it and would not say which setting it came from.
 func statsMatcher(p *pod.Pod) (*metricsv3.StatsMatcher, error) {
 	given := p.Config.GetProxyStatsMatcher()
 	list := &matcherv3.ListStringMatcher{}
@@ -94,7 +94,7 @@ func statsMatcher(p *pod.Pod) (*metricsv3.StatsMatcher, error) {
 		{byRegex, [][]string{given.GetInclusionRegexps(), split(p.Annotations[annotationRegexps])}},
 	} {
 		for _, name := range slices.Concat(m.names...) {
-			if name == "" { // would let in all
+			if name == "" { // an empty name would match every statistic
 				continue
 			}
 			if _, err := regexp.Compile(name); m.kind == byRegex && err != nil {
@@ -124,7 +124,7 @@ func matches(text string, how byte) *matcherv3.StringMatcher {
 		SafeRegex: &matcherv3.RegexMatcher{Regex: text}}}
 }
 
-// split reads a list with commas.
+// split splits a comma-separated list.
 func split(list string) (out []string) {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimSpace(one); one != "" {

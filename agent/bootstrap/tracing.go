@@ -15,10 +15,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// addTracing adds the tracer that ProxyConfig names, with the cluster that leads to it.
+// addTracing adds the tracer that ProxyConfig names, and the cluster of its collector.
 func (in Input) addTracing(to *bootstrapv3.Bootstrap) error {
 	tracing := in.Pod.Config.GetTracing()
-	//lint:ignore SA1019 meshes still say it
+	//lint:ignore SA1019 meshes still set it
 	zipkin := cmp.Or(tracing.GetZipkin().GetAddress(), in.Pod.Config.GetZipkinAddress())
 	switch {
 	case zipkin != "":
@@ -32,14 +32,14 @@ func (in Input) addTracing(to *bootstrapv3.Bootstrap) error {
 	return nil
 }
 
-// tracer is where spans go.
+// tracer is a tracing provider and the address of its collector.
 type tracer struct {
 	name, cluster, address string
 	config                 proto.Message
 }
 
 func (in Input) addTracer(to *bootstrapv3.Bootstrap, t tracer) error {
-	// The agent on the pod's node is called by a variable, which only the pod knows.
+	// The address of a collector on the pod's node contains a variable that only the pod can resolve.
 	at := strings.ReplaceAll(t.address, "$(HOST_IP)", bracketed(in.Pod.Env.Text("HOST_IP", "")))
 	host, port, err := net.SplitHostPort(at)
 	n, perr := strconv.ParseUint(port, 10, 16)
@@ -58,7 +58,7 @@ func (in Input) addTracer(to *bootstrapv3.Bootstrap, t tracer) error {
 		c.DnsLookupFamily = clusterv3.Cluster_ALL
 	}
 	to.StaticResources.Clusters = append(to.StaticResources.Clusters, c)
-	//lint:ignore SA1019 listeners of control planes count on it
+	//lint:ignore SA1019 listeners that control planes send rely on it
 	to.Tracing = &tracev3.Tracing{Http: &tracev3.Tracing_Http{Name: t.name,
 		ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: packed(t.config)}}}
 	return nil

@@ -7,45 +7,47 @@ import (
 	"strings"
 )
 
-// Modes: what arrives is sent to the proxy's port, is handed to it as it is, or is left alone with all else.
+// Modes of inbound traffic: REDIRECT rewrites its destination to the proxy's port, TPROXY hands it to the proxy with
+// its destination unchanged, and NONE captures nothing at all.
 const (
 	modeRedirect    = "REDIRECT"
 	modeTransparent = "TPROXY"
 	modeNone        = "NONE"
 )
 
-// Config says what is captured. Lists are as on the command line: with commas, "*" for all.
+// Config selects which traffic is captured. Lists are comma-separated as on the command line; "*" means all.
 type Config struct {
-	// OutboundPort and InboundPort are the proxy's, TunnelPort is one that is never captured on its way in, and DNSPort
-	// the agent's.
+	// OutboundPort and InboundPort are the proxy's ports. Inbound traffic to TunnelPort is never captured. DNSPort is
+	// the port of the agent's DNS proxy.
 	OutboundPort, InboundPort, TunnelPort, DNSPort uint16
-	// UIDs and GIDs are the users and groups whose traffic is the proxy's own; without GIDs the groups are called as the
-	// users.
+	// UIDs and GIDs are the users and groups that the proxy runs as, whose traffic is not captured. Empty GIDs means
+	// the same numbers as UIDs.
 	UIDs, GIDs string
-	// OwnerGroups are the groups whose processes have captured what they open, by number; empty or "*" is all.
-	// ExcludeOwnerGroups are those of them whose processes have not.
+	// OwnerGroups are the numbers of the groups whose processes' outbound traffic is captured; empty or "*" means all.
+	// ExcludeOwnerGroups are exceptions from them.
 	OwnerGroups, ExcludeOwnerGroups string
 	// Mode is REDIRECT, TPROXY or NONE.
 	Mode string
-	// Mark and RouteTable are TPROXY's: what the proxy marks, and the table that what is marked is routed by.
+	// Mark and RouteTable are for TPROXY: the mark of the proxy's packets, and the routing table for packets with that
+	// mark.
 	Mark, RouteTable uint32
-	// IncludeRanges and ExcludeRanges are destinations; IncludePorts and ExcludePorts are ports of destinations.
+	// IncludeRanges and ExcludeRanges are destination addresses; IncludePorts and ExcludePorts are destination ports.
 	IncludeRanges, ExcludeRanges, IncludePorts, ExcludePorts string
-	// InboundPorts are captured on their way in, but for ExcludeInboundPorts.
+	// InboundPorts are the ports whose inbound traffic is captured, except ExcludeInboundPorts.
 	InboundPorts, ExcludeInboundPorts string
-	// VirtualInterfaces are those whose arriving traffic is what an application sends (virtual machines in the pod);
-	// ExcludeInterfaces are left alone.
+	// VirtualInterfaces are interfaces whose inbound packets count as outbound traffic of the application (those of
+	// virtual machines in the pod). Traffic of ExcludeInterfaces is not captured.
 	VirtualInterfaces, ExcludeInterfaces string
-	// DNS captures queries to Nameservers, or with AllDNS to everybody.
+	// DNS captures queries to Nameservers; AllDNS captures queries to any server.
 	DNS, AllDNS bool
 	Nameservers []netip.Addr
-	// DropInvalid drops packets that belong to no connection.
+	// DropInvalid drops packets that belong to no known connection.
 	DropInvalid bool
-	// IPv6 writes rules for IPv6, too.
+	// IPv6 also writes rules for IPv6.
 	IPv6 bool
 }
 
-// parsed is a Config that was read.
+// parsed is a Config after its lists were parsed.
 type parsed struct {
 	Config
 	uids, gids                        []uint32
@@ -58,7 +60,7 @@ type parsed struct {
 	virtualInterfaces, leftInterfaces []string
 }
 
-// parse reads the lists of a Config.
+// parse parses the lists of a Config.
 func (c Config) parse() (p *parsed, err error) {
 	p = &parsed{Config: c, virtualInterfaces: list(c.VirtualInterfaces), leftInterfaces: list(c.ExcludeInterfaces)}
 	if c.Mode != modeRedirect && c.Mode != modeTransparent && c.Mode != modeNone {
@@ -118,7 +120,7 @@ func (c Config) parse() (p *parsed, err error) {
 	return p, nil
 }
 
-// list reads a list with commas.
+// list splits a comma-separated list.
 func list(text string) (out []string) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one != "" {
@@ -150,7 +152,7 @@ func ports(text string) (out []uint16, err error) {
 	return out, nil
 }
 
-// ranges reads addresses and ranges; "*" alone is all, where it may be.
+// ranges parses addresses and address ranges. "*" alone means all, if mayAll is set.
 func ranges(text string, mayAll bool) (all bool, out []netip.Prefix, err error) {
 	for _, one := range list(text) {
 		if one == "*" && mayAll && len(list(text)) == 1 {

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table is the name of the tables that rules are in, one for IPv4 and one for IPv6.
+// Table is the name of the two nftables tables that hold the rules, one for IPv4 and one for IPv6.
 const Table = "istio_proxy"
 
-// way is a chain that the kernel sends packets through.
+// way is a base chain: one that the kernel itself sends packets through.
 type way struct {
 	name     string
 	kind     nftables.ChainType
@@ -39,7 +39,7 @@ func ways() []way {
 
 func called() []string { return []string{Inbound, InRedirect, Redirect, OutputRules} }
 
-// families are those that a Config writes rules for.
+// families returns the address families that a Config writes rules for; true means IPv6.
 func families(c Config) []bool {
 	if c.IPv6 {
 		return []bool{false, true}
@@ -47,7 +47,7 @@ func families(c Config) []bool {
 	return []bool{false}
 }
 
-// Text is the rules as a script for nft, which replaces what was there.
+// Text returns the rules as a script for nft that replaces those of an earlier Apply.
 func Text(c Config) (string, error) {
 	var b strings.Builder
 	for _, v6 := range families(c) {
@@ -95,7 +95,7 @@ func writeChain(b *strings.Builder, name, head string, rules []Rule) {
 	b.WriteString("\t}\n")
 }
 
-// Apply has the kernel follow the rules in this network namespace, in place of those of an earlier Apply.
+// Apply installs the rules in the kernel for this network namespace, in place of those of an earlier Apply.
 func Apply(c Config) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -110,7 +110,7 @@ func Apply(c Config) error {
 		if v6 {
 			t.Family = nftables.TableFamilyIPv6
 		}
-		conn.AddTable(t) // so that there is one to delete
+		conn.AddTable(t) // deleting a table that does not exist is an error
 		conn.DelTable(t)
 		if len(rules) > 0 {
 			addRules(conn, conn.AddTable(t), rules)
@@ -133,7 +133,7 @@ func Apply(c Config) error {
 	return nil
 }
 
-// route has marked packets stay in the pod, or not, as the mode says.
+// route installs or removes the routes that keep marked packets inside the pod, as the mode requires.
 func route(c Config, v6 bool) error {
 	switch {
 	case c.Mode == modeTransparent:
@@ -144,8 +144,8 @@ func route(c Config, v6 bool) error {
 	return nil
 }
 
-// addSource gives the loopback interface the address that the proxy hands connections to its application from; in IPv4
-// it has it anyway.
+// addSource adds to the loopback interface the IPv6 address from which the proxy connects to its application. The IPv4
+// counterpart is there without it.
 func addSource() error {
 	lo, err := netlink.LinkByName(loopback)
 	if err != nil {
@@ -159,10 +159,10 @@ func addSource() error {
 	return nil
 }
 
-// Remove takes away what Apply has written; nothing is nothing.
+// Remove deletes the rules that Apply has installed. It is no error if there are none.
 func Remove(c Config) error { return Apply(c.without()) }
 
-// without is the Config that has nothing captured, in place of what this one has.
+// without returns a Config that captures nothing, for the same address families and routing table.
 func (c Config) without() Config {
 	return Config{Mode: modeNone, UIDs: "0", OutboundPort: 1, InboundPort: 1, IPv6: c.IPv6, Mark: c.Mark,
 		RouteTable: c.RouteTable}
@@ -177,7 +177,7 @@ func addRules(conn *nftables.Conn, t *nftables.Table, rules []Rule) {
 	for _, w := range ways() {
 		used := slices.ContainsFunc(rules, func(r Rule) bool { return r.Chain == w.name })
 		if w.name == MangleOutput && !used {
-			continue // a way of its own for every packet that leaves
+			continue // a base chain of its own would cost every packet that leaves
 		}
 		chains[w.name] = conn.AddChain(&nftables.Chain{Table: t, Name: w.name, Type: w.kind, Hooknum: w.hook,
 			Priority: &w.priority, Policy: &accept})
@@ -188,7 +188,7 @@ func addRules(conn *nftables.Conn, t *nftables.Table, rules []Rule) {
 	}
 }
 
-// Offsets of addresses and ports in their headers.
+// Offsets of addresses and ports in packet headers.
 const (
 	sourceV4, destinationV4     = 12, 16
 	sourceV6, destinationV6     = 8, 24
@@ -243,7 +243,7 @@ func (m Match) exprs() (out []expr.Any) {
 			Data: binary.NativeEndian.AppendUint32(nil, m.ConnectionMark)})
 	}
 	if m.Reply {
-		const reply = 1 // of enum ip_conntrack_dir
+		const reply = 1 // IP_CT_DIR_REPLY of the kernel's enum ip_conntrack_dir
 		out = append(out, &expr.Ct{Key: expr.CtKeyDIRECTION, Register: 1},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{reply}})
 	}
@@ -256,7 +256,7 @@ func (m Match) exprs() (out []expr.Any) {
 	return out
 }
 
-// padded is an interface's name as the kernel compares it.
+// padded returns an interface's name in the form that the kernel compares.
 func padded(name string) []byte {
 	out := make([]byte, interfaceName)
 	copy(out, name)
@@ -270,8 +270,8 @@ func port(offset uint32, op expr.CmpOp, n uint16) []expr.Any {
 	}
 }
 
-// address compares an address of the header, which is at one of two offsets, with a range; one that is not valid fits
-// all.
+// address returns expressions that compare an address in the packet's header with a range. The address lies at offset
+// v4 or v6. An invalid range matches everything, so it gives no expression.
 func address(p netip.Prefix, v4, v6 uint32, not bool) []expr.Any {
 	if !p.IsValid() {
 		return nil
@@ -296,7 +296,7 @@ func address(p netip.Prefix, v4, v6 uint32, not bool) []expr.Any {
 	return append(out, &expr.Cmp{Op: op, Register: 1, Data: want})
 }
 
-// exprs needs the family of addresses where packets are handed on as they are.
+// exprs returns the kernel's expressions for the action. A TPROXY action depends on the address family.
 func (a Action) exprs(family nftables.TableFamily) []expr.Any {
 	switch {
 	case a.Transparent:

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Times of a Probe: how long one connection may take, and how long after one that failed the next is tried.
+// Time limits of Probe: how long one connection may take, and the pause after one that failed.
 const (
 	probeTime  = time.Second
 	probePause = 250 * time.Millisecond
 )
 
-// ErrNotCaptured says that traffic does not go to the proxy.
+// ErrNotCaptured reports that traffic does not reach the proxy.
 var ErrNotCaptured = errors.New("traffic of the pod is not captured")
 
-// Probe finds out whether rules, whoever has written them, send connections to an address to the proxy: it listens in
-// the proxy's place at those of its ports that it is given, and connects until it meets itself or ctx ends.
+// Probe checks whether connections to an address are redirected to the proxy, whoever has written the rules: it listens
+// on the proxy's ports itself, and connects to the address until it reaches one of its own listeners or ctx ends.
 func Probe(ctx context.Context, to netip.AddrPort, proxy ...uint16) error {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -43,7 +43,7 @@ func Probe(ctx context.Context, to netip.AddrPort, proxy ...uint16) error {
 			return nil
 		}
 		if late := net.Error(nil); why == nil || !errors.As(err, &late) || !late.Timeout() {
-			why = err // that the time is over says less
+			why = err // the error of the last attempt says more than that the time is over
 		}
 		select {
 		case <-again.C:
@@ -53,7 +53,7 @@ func Probe(ctx context.Context, to netip.AddrPort, proxy ...uint16) error {
 	}
 }
 
-// sayPort says to everybody which port it is, until l is closed.
+// sayPort writes the port number to every connection that l accepts, until l is closed.
 func sayPort(l net.Listener, port uint16) {
 	for {
 		c, err := l.Accept()
@@ -66,7 +66,7 @@ func sayPort(l net.Listener, port uint16) {
 	}
 }
 
-// meet returns nil if a connection ends at one of the ports.
+// meet connects once, and returns nil if the connection ended at one of the proxy's ports.
 func meet(ctx context.Context, to netip.AddrPort, proxy []uint16) error {
 	d := net.Dialer{Timeout: probeTime}
 	c, err := d.DialContext(ctx, "tcp", to.String())

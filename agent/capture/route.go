@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// everywhere is all addresses of a family.
+// everywhere returns the range of all addresses of a family.
 func everywhere(v6 bool) (family int, all *net.IPNet) {
 	if v6 {
 		return unix.AF_INET6, &net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}
@@ -17,7 +17,7 @@ func everywhere(v6 bool) (family int, all *net.IPNet) {
 	return unix.AF_INET, &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}
 }
 
-// routeMarked has packets with the mark stay in the pod, whatever address they are for.
+// routeMarked adds the routes that keep marked packets inside the pod, whatever their destination.
 func routeMarked(c Config, v6 bool) error {
 	if err := unrouteMarked(c, v6); err != nil {
 		return err
@@ -37,7 +37,7 @@ func routeMarked(c Config, v6 bool) error {
 	return nil
 }
 
-// unrouteMarked takes away what routeMarked has written; nothing is nothing.
+// unrouteMarked deletes the routes that routeMarked adds. It is no error if there are none.
 func unrouteMarked(c Config, v6 bool) error {
 	family, all := everywhere(v6)
 	for {
@@ -63,7 +63,7 @@ func markRule(c Config, family int) *netlink.Rule {
 	return r
 }
 
-// routeText is what routeMarked does, as a person would.
+// routeText returns the ip commands that do the same as routeMarked.
 func routeText(c Config, v6 bool) string {
 	if c.Mode != modeTransparent {
 		return ""

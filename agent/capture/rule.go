@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Chains. Those in lower case are the kernel's ways, the others are called from them.
+// Names of chains. The kernel sends packets through those in lower case; rules jump to the others.
 const (
 	Prerouting    = "prerouting"
 	Output        = "output"
@@ -20,46 +20,47 @@ const (
 	OutputRules   = "ISTIO_OUTPUT"
 )
 
-// interfaceName is how many bytes the kernel has for the name of an interface, with its end.
+// interfaceName is the kernel's size of an interface name in bytes, with the zero byte at its end.
 const interfaceName = 16
 
-// Rule is what happens to packets that fit.
+// Rule is an action for the packets of one chain that match.
 type Rule struct {
 	Chain string
 	Match Match
 	Do    Action
 }
 
-// Match is what packets fit that fit each of its fields; a field that is empty fits all.
+// Match says which packets a rule applies to. A packet must match every field that is set.
 type Match struct {
 	In, Out             string // interface
 	Protocol            string // tcp or udp
 	Source, Destination netip.Prefix
-	NotDestination      bool // packets to other destinations
+	NotDestination      bool // inverts Destination
 	Port, SourcePort    uint16
 	NotPorts            []uint16
 	UID, GID            *uint32
-	NotOwner            bool // packets of other users, other groups
+	NotOwner            bool // inverts UID and GID
 	NotGIDs             []uint32
-	Invalid             bool // packets that belong to no connection
-	Reply               bool // packets of who was connected to
+	Invalid             bool // packets that belong to no known connection
+	Reply               bool // packets in the direction of replies
 	Mark                uint32
 	ConnectionMark      uint32
 }
 
-// Action is one of: Verdict, Jump to a chain, redirect to Port, set the connection's Zone, Mark the packet or its
-// connection.
+// Action is what a rule does. One of its fields is set: Verdict, Jump to a chain, redirect to Port, set the Zone of the
+// connection, or Mark the packet or its connection.
 type Action struct {
 	Verdict string // accept, return, drop
 	Jump    string
 	Port    uint16
-	// Transparent hands a packet to Port as it is: what listens there sees where it was sent to.
+	// Transparent hands a packet to Port with its destination unchanged (TPROXY), so that the listener sees the
+	// original destination.
 	Transparent          bool
 	Zone                 uint16
 	Mark, ConnectionMark uint32
 }
 
-// String is the rule as nft writes it.
+// String returns the rule in the syntax of nft.
 func (r Rule) String() string {
 	var b strings.Builder
 	word := func(format string, args ...any) { fmt.Fprintf(&b, format+" ", args...) }
@@ -130,7 +131,7 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-// String is the action as nft writes it.
+// String returns the action in the syntax of nft.
 func (a Action) String() string {
 	switch {
 	case a.Jump != "":

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// own is the address that the proxy hands connections to its application from, and local the loopback address.
+// own returns the address from which the proxy connects to its application, and the loopback address.
 func own(v6 bool) (source, local netip.Prefix) {
 	if v6 {
 		return netip.MustParsePrefix("::6/128"), netip.MustParsePrefix("::1/128")
@@ -18,14 +18,14 @@ const (
 	queryPort = 53
 )
 
-// Zones of connection tracking: the application's queries to the agent, and the agent's queries to servers, may have
-// equal ports and addresses, and must not be taken for each other.
+// Zones of connection tracking. The application's queries to the agent and the agent's queries to DNS servers may have
+// equal addresses and ports; separate zones keep the kernel from mixing them up.
 const (
 	zoneAgent       = 1
 	zoneApplication = 2
 )
 
-// Rules returns what is captured, in IPv4 or IPv6. In a chain the first rule that fits decides.
+// Rules returns the rules for IPv4 or IPv6. Within a chain the first rule that matches decides.
 func Rules(c Config, v6 bool) ([]Rule, error) {
 	p, err := c.parse()
 	if err != nil || c.Mode == modeNone {
@@ -41,7 +41,7 @@ func Rules(c Config, v6 bool) ([]Rule, error) {
 	return b.rules, nil
 }
 
-// builder collects rules.
+// builder collects the rules of one address family.
 type builder struct {
 	*parsed
 	v6            bool
@@ -59,10 +59,10 @@ func tcp() Match                            { return Match{Protocol: "tcp"} }
 func tcpTo(port uint16) Match               { return Match{Protocol: "tcp", Port: port} }
 func (b *builder) fits(p netip.Prefix) bool { return p.Addr().Is6() == b.v6 }
 
-// transparent reports whether what arrives is handed to the proxy as it is.
+// transparent reports whether inbound traffic keeps its destination (TPROXY).
 func (b *builder) transparent() bool { return b.Mode == modeTransparent }
 
-// inboundWay is the chain of what arrives, and toProxy what happens there to what goes to the proxy.
+// inboundWay returns the base chain of inbound traffic, and the action there that sends traffic to the proxy.
 func (b *builder) inboundWay() string {
 	if b.transparent() {
 		return Mangle
@@ -82,7 +82,7 @@ func (b *builder) redirects() {
 	b.add(InRedirect, tcp(), Action{Port: b.InboundPort})
 }
 
-// prerouting is what arrives.
+// prerouting adds the rules for packets that arrive.
 func (b *builder) prerouting() {
 	if b.DropInvalid {
 		b.add(Mangle, Match{Protocol: "tcp", Invalid: true}, Action{Verdict: "drop"})
@@ -112,9 +112,9 @@ func (b *builder) prerouting() {
 	b.add(b.inboundWay(), tcp(), jump(Inbound))
 }
 
-// transparentRules are what a proxy needs that calls its application from the address of who has called it. Such
-// connections, which it marks, go by the loopback interface, and answers to them, which would leave the pod, come back
-// by it.
+// transparentRules adds the rules for a proxy that connects to its application from the address of its client. The
+// proxy marks such connections. They are routed over the loopback interface, and so are the answers, which would leave
+// the pod otherwise.
 func (b *builder) transparentRules() {
 	marked := Match{Protocol: "tcp", Mark: b.Mark}
 	b.add(Mangle, marked, Action{ConnectionMark: b.Mark})
@@ -125,13 +125,14 @@ func (b *builder) transparentRules() {
 	b.add(MangleOutput, Match{Protocol: "tcp", ConnectionMark: b.Mark}, Action{Mark: b.Mark})
 	b.add(OutputRules, marked, leave())
 	b.add(OutputRules, Match{Out: loopback, Source: b.source}, leave())
-	// The proxy is root here, and known by its group: rules for users would take it for the application.
+	// In this mode the proxy runs as root, so only its group tells it from the application; rules by user would match
+	// the application too.
 	for _, id := range b.gids {
 		b.add(OutputRules, b.ownCall(Match{GID: &id}), jump(InRedirect))
 	}
 }
 
-// inboundRules say what of that goes to the proxy.
+// inboundRules adds the rules that choose which inbound traffic goes to the proxy.
 func (b *builder) inboundRules() {
 	if b.TunnelPort != 0 {
 		b.add(Inbound, tcpTo(b.TunnelPort), leave())
@@ -148,7 +149,7 @@ func (b *builder) inboundRules() {
 	b.add(Inbound, tcp(), b.toProxy())
 }
 
-// outputRules are what processes of the pod open.
+// outputRules adds the rules for connections that processes of the pod open.
 func (b *builder) outputRules() {
 	for _, name := range b.leftInterfaces {
 		b.add(Output, Match{Out: name}, leave())
@@ -157,7 +158,7 @@ func (b *builder) outputRules() {
 	for _, port := range b.excludePorts {
 		b.add(OutputRules, tcpTo(port), leave())
 	}
-	// The proxy hands a connection to its application.
+	// The proxy connects to its application.
 	b.add(OutputRules, Match{Out: loopback, Source: b.source}, leave())
 	for _, id := range b.uids {
 		b.ownerRules(Match{UID: &id})
@@ -188,7 +189,8 @@ func (b *builder) outputRules() {
 	}
 }
 
-// ownerGroups leaves alone, of what fits, what processes open whose group is not to be captured.
+// ownerGroups adds rules that leave alone those of the matching packets whose process is in a group that is not
+// captured.
 func (b *builder) ownerGroups(chain string, m Match) {
 	for _, id := range b.excludeOwners {
 		m.GID = &id
@@ -200,9 +202,9 @@ func (b *builder) ownerGroups(chain string, m Match) {
 	}
 }
 
-// ownerRules are those for one owner of the proxy's traffic.
+// ownerRules adds the rules for one user or group of the proxy.
 func (b *builder) ownerRules(of Match) {
-	// A process of the application calls another one of its pod: none of the proxy's business.
+	// A process of the application connects to another process of its pod: this is not captured.
 	inside := of
 	inside.Out, inside.NotOwner = loopback, true
 	if b.DNS {
@@ -213,7 +215,7 @@ func (b *builder) ownerRules(of Match) {
 	b.add(OutputRules, of, leave())
 }
 
-// ownCall is the proxy's call of a service that is its own pod: the connection comes in like any other.
+// ownCall adds the rule for a proxy that calls a service of its own pod: the connection is treated as inbound.
 func (b *builder) ownCall(of Match) Match {
 	of.Out, of.Protocol, of.Destination, of.NotDestination = loopback, "tcp", b.local, true
 	if b.TunnelPort != 0 {
@@ -225,7 +227,7 @@ func (b *builder) ownCall(of Match) Match {
 	return of
 }
 
-// toServers adds a rule for each server that is asked for names.
+// toServers adds a rule for each DNS server that the pod queries.
 func (b *builder) toServers(chain string, m Match, do Action) {
 	if b.AllDNS {
 		b.add(chain, m, do)
@@ -239,7 +241,7 @@ func (b *builder) toServers(chain string, m Match, do Action) {
 	}
 }
 
-// queries are DNS queries over UDP.
+// queries adds the rules for DNS queries over UDP.
 func (b *builder) queries() {
 	if !b.DNS {
 		return
@@ -266,7 +268,7 @@ func (b *builder) queries() {
 		answer := Match{Protocol: "udp", SourcePort: b.DNSPort, UID: o.UID, GID: o.GID}
 		b.add(RawOutput, answer, Action{Zone: zoneApplication})
 	}
-	for _, o := range owners { // what is left is the application's
+	for _, o := range owners { // traffic that is not the proxy's is the application's
 		m := query
 		m.UID, m.GID = o.UID, o.GID
 		b.add(RawOutput, m, leave())
@@ -277,7 +279,7 @@ func (b *builder) queries() {
 	}
 }
 
-// servers are where answers to the agent's queries come from; one that is not valid stands for everybody.
+// servers returns the addresses that answer the agent's queries. An invalid prefix in it stands for any address.
 func (b *builder) servers() (out []netip.Prefix) {
 	if b.AllDNS {
 		return []netip.Prefix{{}}

@@ -1,4 +1,4 @@
-// Package cell holds the newest of something for those who read it and wait for the next.
+// Package cell holds the newest version of a value, for readers that also want to wait for the next version.
 package cell
 
 import "sync"
@@ -11,7 +11,7 @@ type Cell[T any] struct {
 	changed chan struct{}
 }
 
-// Get returns the newest value, nil while there is none, and a channel that is closed when there is a newer one.
+// Get returns the newest value, or nil if none was set yet, and a channel that is closed when a newer one is set.
 func (c *Cell[T]) Get() (*T, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -21,7 +21,7 @@ func (c *Cell[T]) Get() (*T, <-chan struct{}) {
 	return c.value, c.changed
 }
 
-// Set stores a value and wakes who waits for one.
+// Set stores a value and wakes all who wait for one. It does not block.
 func (c *Cell[T]) Set(v *T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,27 +10,27 @@ import (
 	ndsv1 "github.com/pilotd/pilotd/proto/nds/v1"
 )
 
-// Domain is where a pod is: its namespace, and the domain of Services, svc.cluster.local.
+// Domain is the pod's namespace and the DNS domain of Services, such as svc.cluster.local.
 type Domain struct {
 	Namespace, Services string
 }
 
-// DomainOf reads a pod's domain, NAMESPACE.svc.cluster.local.
+// DomainOf splits a pod's DNS domain, such as NAMESPACE.svc.cluster.local.
 func DomainOf(namespace, domain string) Domain {
 	return Domain{Namespace: namespace, Services: strings.TrimPrefix(canonical(domain), namespace+".")}
 }
 
-// Names are all names that are known, with their addresses. Immutable.
+// Names are the names of a name table with their addresses. Immutable.
 type Names struct {
-	// exact is by name in lower case, without a dot at its end. wild is by what stands behind "*.".
+	// exact is keyed by the name in lower case without its final dot. wild is keyed by what follows "*.".
 	exact, wild map[string][]netip.Addr
 }
 
-// kubernetes is the registry whose names have short forms.
+// kubernetes is the registry whose names have short forms, such as NAME.NAMESPACE.
 const kubernetes = "Kubernetes"
 
-// Compile makes Names of a table. Values that are no addresses are left out, and so is a name without any. The name "*"
-// is left out, too: it would stand for every name.
+// Compile makes Names from a name table. It leaves out values that are not addresses, names without addresses, and the
+// name "*", which would match every query.
 func Compile(table *ndsv1.NameTable, d Domain) *Names {
 	n := &Names{exact: map[string][]netip.Addr{}, wild: map[string][]netip.Addr{}}
 	for _, host := range d.ownFirst(table) {
@@ -59,8 +59,8 @@ func Compile(table *ndsv1.NameTable, d Domain) *Names {
 	return n
 }
 
-// ownFirst are the hosts of a table in the order in which they have a right to a short form that two of them have:
-// those of the pod's own namespace, whose domain clients search first, and all by name.
+// ownFirst returns the hosts of a table in the order in which they claim short forms: first those of the pod's own
+// namespace, whose domain clients search first, then the others, each by name.
 func (d Domain) ownFirst(table *ndsv1.NameTable) []string {
 	out := slices.Sorted(maps.Keys(table.GetTable()))
 	own := func(host string) int {
@@ -73,7 +73,7 @@ func (d Domain) ownFirst(table *ndsv1.NameTable) []string {
 	return out
 }
 
-// short adds a short form, unless a host is really called so, or has it by a better right.
+// short adds a short form of a host, unless it is the full name of another host or an earlier host has it.
 func (n *Names) short(name string, addresses []netip.Addr) {
 	if _, taken := n.exact[name]; !taken {
 		n.exact[name] = addresses
@@ -89,18 +89,18 @@ func parse(texts []string) (out []netip.Addr) {
 	return out
 }
 
-// canonical is a name in lower case, without a dot at its end.
+// canonical returns a name in lower case, without its final dot.
 func canonical(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// Found is what is known of a name.
+// Found is the result of a lookup.
 type Found struct {
 	Addresses []netip.Addr
-	// Alias is the name that was found in place of the one that was asked for, which has a search domain behind it;
-	// empty if that one itself was found.
+	// Alias is the name that was found after a search domain was cut off from the name in the query. It is empty if the
+	// queried name itself was found.
 	Alias string
 }
 
-// Lookup looks up a name as a client asks for it. search is the first search domain, which clients put behind names.
+// Lookup looks up a name of a query. search is the first search domain, which clients append to names.
 func (n *Names) Lookup(name, search string) (Found, bool) {
 	name = canonical(name)
 	if a, ok := n.plain(name); ok {
@@ -114,7 +114,7 @@ func (n *Names) Lookup(name, search string) (Found, bool) {
 	return Found{Addresses: a, Alias: base}, ok
 }
 
-// plain looks up a name, then the patterns that it fits, the narrowest first.
+// plain looks up a name, then the wildcards that match it, the most specific first.
 func (n *Names) plain(name string) ([]netip.Addr, bool) {
 	if a, ok := n.exact[name]; ok {
 		return a, true
@@ -131,7 +131,7 @@ func (n *Names) plain(name string) ([]netip.Addr, bool) {
 	}
 }
 
-// JSON is all that is known, for who looks for a fault.
+// JSON returns all names and addresses, for debugging.
 func (n *Names) JSON() []byte {
 	out := map[string][]string{}
 	for prefix, of := range map[string]map[string][]netip.Addr{"": n.exact, "*.": n.wild} {

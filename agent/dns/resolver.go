@@ -13,24 +13,24 @@ import (
 	mdns "github.com/miekg/dns"
 )
 
-// askTime is how long one server may take.
+// askTime is how long one DNS server may take to answer.
 const askTime = 5 * time.Second
 
-// errNobody says that no server is named, or none has answered.
+// errNobody reports that resolv.conf names no server, or that none has answered.
 var errNobody = errors.New("no server answers")
 
-// Resolver asks the servers of a resolv.conf, in their order.
+// Resolver forwards queries to the servers of a resolv.conf, in the order of the file.
 type Resolver struct {
-	// Path is that of the file, which is followed.
+	// Path is the path of the file. Run reads it again when it changes.
 	Path string
-	// Not is an address that is never asked: the pod's own.
+	// Not are addresses that are never asked: the pod's own.
 	Not []string
 	Log *slog.Logger
 
 	current atomic.Pointer[settings]
 }
 
-// settings are what a resolv.conf says. Immutable.
+// settings are the contents of a resolv.conf. Immutable.
 type settings struct {
 	text    []byte
 	servers []string
@@ -51,7 +51,7 @@ func (r *Resolver) Run(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// Read reads the file. One that cannot be read leaves what was read before.
+// Read reads the file. If it cannot be read, the former settings stay.
 func (r *Resolver) Read() error {
 	text, err := os.ReadFile(r.Path)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *Resolver) settings() *settings {
 	return &settings{}
 }
 
-// ask passes a query on, over the same kind of connection as it came, and returns the first answer.
+// ask forwards a query over the given network (udp or tcp) and returns the first answer.
 func (r *Resolver) ask(ctx context.Context, network string, q *mdns.Msg) (*mdns.Msg, error) {
 	client := &mdns.Client{Net: network, Timeout: askTime}
 	last := errNobody

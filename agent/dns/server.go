@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// ttl is how long clients may remember an address of the mesh, in seconds.
+	// ttl is how long clients may cache an address of the mesh, in seconds.
 	ttl = 30
-	// endTime is how long the end waits for queries that are under way.
+	// endTime is how long closing waits for queries in progress.
 	endTime = time.Second
-	// mostAtOnce is how many queries are passed on at once; one beyond that fails.
+	// mostAtOnce is how many queries may be forwarded at the same time. More fail.
 	mostAtOnce = 512
 )
 
-// Server answers queries.
+// Server is the pod's DNS proxy.
 type Server struct {
 	// Immutable after New.
 	domain   Domain
@@ -33,11 +33,11 @@ type Server struct {
 	atOnce   chan struct{}
 
 	names atomic.Pointer[Names]
-	// Counts are what has happened so far.
+	// Counts are counters for metrics.
 	Counts Counts
 }
 
-// Counts are how often things have happened. Safe for concurrent use.
+// Counts counts queries, those that were forwarded, and those that failed. Safe for concurrent use.
 type Counts struct{ Queries, Passed, Failed atomic.Int64 }
 
 // New returns a Server for a pod.
@@ -45,13 +45,13 @@ func New(d Domain, r *Resolver, log *slog.Logger) *Server {
 	return &Server{domain: d, resolver: r, log: log, atOnce: make(chan struct{}, mostAtOnce)}
 }
 
-// Take takes a name table in place of the one before.
+// Take replaces the name table.
 func (s *Server) Take(table *ndsv1.NameTable) { s.names.Store(Compile(table, s.domain)) }
 
-// Ready reports whether there is a name table.
+// Ready reports whether the server has a name table.
 func (s *Server) Ready() bool { return s.names.Load() != nil }
 
-// JSON is all names that are known.
+// JSON returns all names of the name table, for debugging.
 func (s *Server) JSON() []byte {
 	if n := s.names.Load(); n != nil {
 		return n.JSON()
@@ -59,8 +59,8 @@ func (s *Server) JSON() []byte {
 	return []byte("{}")
 }
 
-// Listen opens ports for UDP and TCP at each address, and answers there until the returned function is called. That
-// waits a second at most for queries that others are to answer.
+// Listen opens UDP and TCP ports at each address and answers there until the returned function is called. That function
+// waits at most a second for forwarded queries.
 func (s *Server) Listen(addresses ...string) (func(), error) {
 	var servers []*mdns.Server
 	stop := func() {
@@ -98,7 +98,7 @@ func (s *Server) Listen(addresses ...string) (func(), error) {
 	return stop, nil
 }
 
-// serve answers a query.
+// serve answers one query.
 func (s *Server) serve(network string, w mdns.ResponseWriter, q *mdns.Msg) {
 	s.Counts.Queries.Add(1)
 	answer := s.answer(context.Background(), network, q)
@@ -129,7 +129,8 @@ func (s *Server) answer(ctx context.Context, network string, q *mdns.Msg) *mdns.
 	return s.pass(ctx, network, q)
 }
 
-// own is an answer from the name table. A name without an address of the family exists all the same.
+// own returns an answer from the name table. A name that has no address of the queried family exists nevertheless, so
+// the answer is empty and not NXDOMAIN.
 func own(q *mdns.Msg, found Found) *mdns.Msg {
 	out := new(mdns.Msg).SetReply(q)
 	out.Authoritative, out.RecursionAvailable = true, true
@@ -153,7 +154,7 @@ func own(q *mdns.Msg, found Found) *mdns.Msg {
 	return out
 }
 
-// shuffled are the addresses of a family in random order, for clients take the first.
+// shuffled returns the addresses of a family in random order, because clients use the first one.
 func shuffled(all []netip.Addr, v4 bool) (out []netip.Addr) {
 	for _, a := range all {
 		if a.Is4() == v4 {
@@ -164,7 +165,7 @@ func shuffled(all []netip.Addr, v4 bool) (out []netip.Addr) {
 	return out
 }
 
-// pass has somebody else answer.
+// pass forwards a query to the pod's DNS servers.
 func (s *Server) pass(ctx context.Context, network string, q *mdns.Msg) *mdns.Msg {
 	select {
 	case s.atOnce <- struct{}{}:

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// adminTime is how long the admin page may take.
+// adminTime is how long a request to the admin page may take.
 const adminTime = 5 * time.Second
 
-// maxStats is how much of an answer is read.
+// maxStats is how many bytes of an answer are read.
 const maxStats = 1 << 20
 
-// Admin is Envoy's admin page.
+// Admin is a client of Envoy's admin page.
 type Admin struct {
-	// URL is http://host:port.
+	// URL is the address, http://host:port.
 	URL string
-	// Client asks; nil means one without settings.
+	// Client sends the requests; nil means a client with default settings.
 	Client *http.Client
 }
 
-// Do asks for a page, and returns its body, which the caller closes.
+// Do requests a page and returns its body, which the caller closes.
 func (a Admin) Do(ctx context.Context, method, page string) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, method, a.URL+page, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func (a Admin) Do(ctx context.Context, method, page string) (io.ReadCloser, erro
 	return answer.Body, nil
 }
 
-// Stats returns the counters and gauges whose names match an expression.
+// Stats returns the counters and gauges whose names match a regular expression.
 func (a Admin) Stats(ctx context.Context, filter string) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTime)
 	defer cancel()
@@ -71,7 +71,7 @@ func (a Admin) Stats(ctx context.Context, filter string) (map[string]uint64, err
 	return out, nil
 }
 
-// post asks for something to be done.
+// post requests a page that changes something.
 func (a Admin) post(ctx context.Context, page string) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTime)
 	defer cancel()
@@ -83,7 +83,8 @@ func (a Admin) post(ctx context.Context, page string) error {
 	return body.Close()
 }
 
-// Drain has Envoy accept no new work: listeners of inbound traffic alone, or all. What is under way goes on.
+// Drain tells Envoy to accept no new connections and requests, on inbound listeners alone or on all. Those in progress
+// go on.
 func (a Admin) Drain(ctx context.Context, inboundOnly bool) error {
 	page := "/drain_listeners?graceful&skip_exit"
 	if inboundOnly {
@@ -92,8 +93,8 @@ func (a Admin) Drain(ctx context.Context, inboundOnly bool) error {
 	return a.post(ctx, page)
 }
 
-// Connections returns how many connections of applications are open. Those of the agent, of who reads metrics and of
-// who asks whether the pod is ready do not count.
+// Connections returns how many connections of applications are open. Connections to the agent, to the metrics listener
+// and to the readiness listener do not count.
 func (a Admin) Connections(ctx context.Context) (n uint64, err error) {
 	stats, err := a.Stats(ctx, "downstream_cx_active%24")
 	if err != nil {

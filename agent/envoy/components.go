@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// askTime is how long Envoy may take to look at its command line.
+// askTime is how long Envoy may take to validate its command line.
 const askTime = 10 * time.Second
 
-// KnownComponents returns, of levels of logging by component ("misc:error,xds:debug"), those whose components an Envoy
-// knows, and the names of the others: components come and go with releases, and with one that it does not know an Envoy
-// would not start. Envoy names one at a time.
+// KnownComponents splits component log levels such as "misc:error,xds:debug" into those whose component this Envoy
+// knows, and the names of the others. Releases of Envoy add and remove components, and Envoy does not start with one
+// that it does not know. It names one unknown component at a time, so it is run once for each.
 func KnownComponents(ctx context.Context, binary, levels string) (known string, unknown []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -22,9 +22,9 @@ func KnownComponents(ctx context.Context, binary, levels string) (known string, 
 		name, _, _ := strings.Cut(part, ":")
 		return strings.TrimSpace(name)
 	}
-	// The usual one has always been there.
+	// Every Envoy knows the component misc, so levels of misc alone need no check.
 	for slices.ContainsFunc(parts, func(p string) bool { return component(p) != "misc" && component(p) != "" }) {
-		// With this flag Envoy reads all others, and ends before it opens anything.
+		// With this flag Envoy checks its other flags and exits before it opens anything.
 		said, err := exec.CommandContext(ctx, binary, "--component-log-level", strings.Join(parts, ","), // #nosec G204
 			"--hot-restart-version").CombinedOutput()
 		_, after, found := strings.Cut(string(said), "invalid component specified '")

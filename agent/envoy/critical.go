@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// longestLine is how much of a line is looked at.
+// longestLine is how many bytes of a log line are examined.
 const longestLine = 4 << 10
 
-// critical passes on what Envoy logs, and remembers the last line that says why Envoy cannot go on.
+// critical copies Envoy's log to another writer, and remembers the last line that says why Envoy cannot go on.
 type critical struct {
 	to io.Writer
-	// Owned by the goroutine that copies Envoy's output, until Envoy has ended.
+	// Owned by the goroutine that copies Envoy's output, until Envoy has exited.
 	line []byte
 	last string
 }
 
-// Write passes p on, whole: what cannot be passed on must not stop Envoy.
+// Write writes p to the other writer and always reports success: a failure there must not stop Envoy.
 func (c *critical) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte("\n"))
@@ -34,10 +34,10 @@ func (c *critical) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// look reads a line in the form that logFormat has: the level is its second field, the text its fourth.
+// look examines a line in the form of logFormat: the level is its second field, the text its fourth.
 func (c *critical) look() {
 	fields := strings.Split(string(c.line), "\t")
-	if text, ok := strings.CutPrefix(string(c.line), "error: "); ok { // of its command line, before it logs
+	if text, ok := strings.CutPrefix(string(c.line), "error: "); ok { // of the command line, before logging starts
 		c.last = strings.TrimSpace(text)
 	}
 	if len(fields) >= 4 && fields[1] == "critical" && !strings.Contains(fields[3], "Backtrace") {

@@ -13,33 +13,34 @@ import (
 	"time"
 )
 
-// killTime is how long its output may stay open after its end.
+// killTime is how long Wait waits for Envoy's output to be closed after Envoy has exited.
 const killTime = time.Second
 
-// Options say how Envoy is started.
+// Options are the settings of an Envoy process.
 type Options struct {
-	// Binary is its path, Config that of its bootstrap.
+	// Binary is the path of the program, Config the path of the bootstrap.
 	Binary, Config string
-	// Override is configuration that is laid on the bootstrap, as YAML; none when empty.
+	// Override is YAML that Envoy merges into the bootstrap. Empty means none.
 	Override string
-	// LogLevel and ComponentLogLevel are as Envoy's flags of those names; Envoy's own when empty.
+	// LogLevel and ComponentLogLevel are the values of Envoy's flags with these names. Empty means Envoy's default.
 	LogLevel, ComponentLogLevel string
-	// Concurrency is how many threads work; one for each processor when 0.
+	// Concurrency is the number of Envoy's worker threads. 0 means one for each processor.
 	Concurrency int
-	// DrainTime is how long connections that are drained may take.
+	// DrainTime is how long Envoy drains connections.
 	DrainTime time.Duration
-	// FlushInterval and FlushSize say when access logs are written: after a time, or from a size in KiB on. Zero is
-	// Envoy's own.
+	// FlushInterval and FlushSize say when access logs are written: after this time, or when this many KiB have
+	// collected. Zero means Envoy's default.
 	FlushInterval time.Duration
 	FlushSize     uint32
-	// IPv6 has names resolve to addresses of IPv6 where Envoy asks for its own.
+	// IPv6 makes Envoy choose an IPv6 address as its local address.
 	IPv6 bool
-	// Stdout takes what it prints, access logs as a rule, and Stderr what it logs. A file is Envoy's own from then on.
+	// Stdout receives Envoy's standard output, usually access logs, and Stderr its log. A *os.File is passed to Envoy
+	// itself.
 	Stdout, Stderr io.Writer
 	Log            *slog.Logger
 }
 
-// logFormat is how Envoy logs: time, level, place, text, thread.
+// logFormat is the format of Envoy's log: time, level, source, text, thread.
 const logFormat = "%Y-%m-%dT%T.%fZ\t%l\tenvoy %n %g:%#\t%v\tthread=%t"
 
 func (o Options) args() []string {
@@ -76,23 +77,25 @@ type Process struct {
 	log  *slog.Logger
 	kill func() error
 	done chan struct{}
-	// Written before done is closed, read after.
+	// Written before done is closed, read only after that.
 	err error
 
 	drained atomic.Bool
 }
 
-// Start starts Envoy. It dies with this process, and gets none of its signals.
+// Start starts Envoy. Envoy is killed when this process dies, and does not receive the signals that this process
+// receives.
 func Start(o Options) (*Process, error) {
 	cmd := exec.Command(o.Binary, o.args()...) // #nosec G204 -- the proxy that the image names
 	log := &critical{to: o.Stderr}
 	cmd.Stdout, cmd.Stderr = o.Stdout, log
-	cmd.WaitDelay = killTime // somebody else may have its output
+	cmd.WaitDelay = killTime // a child of Envoy may keep its output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p := &Process{log: o.Log, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel takes the end of the thread that has started a process for that of its parent.
+		// The kernel kills Envoy when the thread that started it ends, even if the process lives on: so this goroutine
+		// keeps its thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -111,26 +114,27 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// Done is closed when Envoy has ended.
+// Done returns a channel that is closed when Envoy has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how Envoy has ended, with what it has said of that; nil for exit code 0. It is for after Done.
+// Err returns how Envoy exited, with the last critical line of its log; nil for exit code 0. Call it after Done.
 func (p *Process) Err() error { return p.err }
 
-// Ending says how Envoy ends when the pod does.
+// Ending says how Envoy is ended when the pod ends.
 type Ending struct {
-	// Time is how long it drains.
+	// Time is how long Envoy drains.
 	Time time.Duration
-	// OnZero has it drain until no connection is open instead, and for Least at least; who ends the pod sets the limit.
+	// OnZero makes Envoy drain until no connection is open, and at least for Least, instead of for Time. The kubelet's
+	// grace period is then the only upper limit.
 	OnZero bool
 	Least  time.Duration
-	// InboundOnly drains listeners of inbound traffic alone: the application may still have something to send.
+	// InboundOnly drains inbound listeners alone, because the application may still have to send.
 	InboundOnly bool
 	// Every is how often connections are counted.
 	Every time.Duration
 }
 
-// Drain has Envoy drain, once. An Envoy that was drained ends at once when it is told to.
+// Drain makes Envoy drain, and returns at once. Only the first call has an effect. After it, End does not drain again.
 func (p *Process) Drain(ctx context.Context, a Admin, e Ending) error {
 	if p.drained.Swap(true) {
 		return nil
@@ -138,8 +142,8 @@ func (p *Process) Drain(ctx context.Context, a Admin, e Ending) error {
 	return a.Drain(ctx, e.InboundOnly)
 }
 
-// End drains Envoy, unless that has happened, waits as Ending says, kills it and waits until it is gone. It ends early
-// when Envoy does.
+// End drains Envoy, waits as Ending says, kills it and waits until it has exited. It returns early when Envoy exits by
+// itself. If Drain was called before, it kills Envoy at once, unless OnZero is set.
 func (p *Process) End(ctx context.Context, a Admin, e Ending) {
 	if drained := p.drained.Load(); drained && !e.OnZero {
 		p.Kill()
@@ -166,7 +170,7 @@ func (p *Process) End(ctx context.Context, a Admin, e Ending) {
 	p.Kill()
 }
 
-// wait reports whether the time has passed, rather than ctx or Envoy having ended.
+// wait waits for d, and reports whether that passed without ctx ending or Envoy exiting.
 func (p *Process) wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -179,7 +183,7 @@ func (p *Process) wait(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// Kill ends Envoy at once and waits until it is gone.
+// Kill kills Envoy and waits until it has exited.
 func (p *Process) Kill() {
 	_ = p.kill()
 	<-p.done

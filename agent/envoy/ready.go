@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Readiness remembers what an Envoy has had once: a control plane that goes away later changes nothing.
+// Readiness checks whether Envoy is ready. It remembers that configuration has come once: a control plane that is away
+// later does not make the pod unready.
 type Readiness struct {
 	configured, working atomic.Bool
 }
@@ -14,7 +15,7 @@ type Readiness struct {
 const readyFilter = "%5E(cluster_manager.cds.update_(success|rejected)|listener_manager.lds.update_(success|rejected)|" +
 	"listener_manager.workers_started|server.state)%24"
 
-// Check returns nil if Envoy has clusters and listeners from its control plane, is live and works.
+// Check returns nil if Envoy has clusters and listeners from its control plane, is live, and its workers have started.
 func (r *Readiness) Check(ctx context.Context, a Admin) error {
 	if r.configured.Load() && r.working.Load() {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Env is an environment. The zero value has no variables.
+// Env are environment variables. The zero value has none.
 type Env struct {
 	vars map[string]string
-	// problems are what the getters could not read.
+	// problems collects the variables that the getters could not parse.
 	problems *[]error
 }
 
-// NewEnv returns the environment of lines NAME=VALUE, as os.Environ has them. Of two with one name the last counts.
+// NewEnv parses lines NAME=VALUE, in the form of os.Environ. If a name occurs twice, the last line counts.
 func NewEnv(lines []string) Env {
 	e := Env{vars: make(map[string]string, len(lines)), problems: new([]error)}
 	for _, l := range lines {
@@ -26,7 +26,7 @@ func NewEnv(lines []string) Env {
 	return e
 }
 
-// Text returns a variable; otherwise where it is empty or absent.
+// Text returns a variable, or otherwise if it is empty or not set.
 func (e Env) Text(name, otherwise string) string {
 	if v := e.vars[name]; v != "" {
 		return v
@@ -34,15 +34,15 @@ func (e Env) Text(name, otherwise string) string {
 	return otherwise
 }
 
-// Has reports whether a variable is there and not empty.
+// Has reports whether a variable is set and not empty.
 func (e Env) Has(name string) bool { return e.vars[name] != "" }
 
-// Bool returns a variable that says true or false.
+// Bool returns a variable with the value true or false.
 func (e Env) Bool(name string, otherwise bool) bool {
 	return parsed(e, name, otherwise, form[bool]{"true or false", strconv.ParseBool})
 }
 
-// Duration returns a variable that is a length of time such as 10s.
+// Duration returns a variable that is a duration such as 10s.
 func (e Env) Duration(name string, otherwise time.Duration) time.Duration {
 	return parsed(e, name, otherwise, form[time.Duration]{"a duration such as 10s", func(s string) (time.Duration, error) {
 		d, err := time.ParseDuration(s)
@@ -53,7 +53,7 @@ func (e Env) Duration(name string, otherwise time.Duration) time.Duration {
 	}})
 }
 
-// Int returns a variable that is a number of at least 0.
+// Int returns a variable that is an integer of at least 0.
 func (e Env) Int(name string, otherwise int) int {
 	return parsed(e, name, otherwise, form[int]{"a number of at least 0", func(s string) (int, error) {
 		n, err := strconv.ParseUint(s, 10, 31)
@@ -72,7 +72,7 @@ func (e Env) Ratio(name string, otherwise float64) float64 {
 	}})
 }
 
-// form is how a kind of value is written.
+// form describes how values of type T are written and parsed.
 type form[T any] struct {
 	want  string
 	parse func(string) (T, error)
@@ -91,7 +91,7 @@ func parsed[T any](e Env, name string, otherwise T, f form[T]) T {
 	return v
 }
 
-// Err returns the first variable that a getter could not read.
+// Err returns an error for the first variable that a getter could not parse.
 func (e Env) Err() error {
 	if e.problems == nil || len(*e.problems) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (e Env) Err() error {
 	return (*e.problems)[0]
 }
 
-// WithPrefix returns the variables whose names begin with prefix, sorted, without it.
+// WithPrefix returns the variables whose names begin with prefix, without the prefix, and their names in order.
 func (e Env) WithPrefix(prefix string) (names []string, values map[string]string) {
 	values = map[string]string{}
 	for name, value := range e.vars {

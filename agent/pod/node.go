@@ -25,7 +25,7 @@ const (
 	defaultCluster     = "istio-proxy"
 )
 
-// Node returns what the proxy says it is, to whoever serves it configuration.
+// Node returns the node that the proxy sends to its control plane.
 func (p *Pod) Node() (*corev3.Node, error) {
 	metadata, err := p.metadata()
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Pod) Node() (*corev3.Node, error) {
 	}, nil
 }
 
-// Service returns what the proxy calls its own service in traces and access logs.
+// Service returns the name that the proxy gives itself in traces and access logs.
 func (p *Pod) Service() string {
 	canonical := cmp.Or(p.Labels[canonicalNameLabel], p.Labels[appLabel], defaultCluster)
 	switch c := p.Config.ClusterName.(type) {
@@ -60,7 +60,7 @@ func (p *Pod) Service() string {
 	return cmp.Or(p.Labels[appLabel], defaultCluster) + "." + p.Namespace
 }
 
-// locality reads the label region.zone.subzone, in which slashes may stand for the dots.
+// locality parses the label region.zone.subzone, which may have slashes in place of the dots.
 func (p *Pod) locality() *corev3.Locality {
 	text := p.Labels[localityLabel]
 	if text == "" {
@@ -74,8 +74,8 @@ func (p *Pod) locality() *corev3.Locality {
 	return &corev3.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
-// metadata is what the pod's environment and files say, in the form that control planes expect: booleans of the
-// environment are strings, ports numbers, lists are joined.
+// metadata returns the node metadata from the pod's environment and files, in the form that control planes expect:
+// booleans of the environment are strings, ports are numbers, lists are comma-separated strings.
 func (p *Pod) metadata() (map[string]any, error) {
 	out := map[string]any{}
 	names, values := p.Env.WithPrefix("ISTIO_META_")
@@ -89,7 +89,7 @@ func (p *Pod) metadata() (map[string]any, error) {
 		if err := json.Unmarshal([]byte(values[name]), &given); err != nil {
 			return nil, fmt.Errorf("environment variable ISTIO_METAJSON_%s: want a JSON object: %w", name, err)
 		}
-		if name == "LABELS" { // those of machines, which have no downward API
+		if name == "LABELS" { // labels of virtual machines, which have no downward API
 			out["STATIC_LABELS"] = given
 			labels = withTexts(labels, given)
 			continue
@@ -129,8 +129,8 @@ func (p *Pod) joinedIPs() string {
 	return strings.Join(out, ",")
 }
 
-// ServerName returns the DNS name that the control plane at an address proves to have: san, where that is given, else
-// its host. A tunnel to it on this machine proves the usual name.
+// ServerName returns the DNS name that the certificate of the control plane at an address must have: san if given,
+// otherwise the host of the address. For a tunnel on this machine it is the usual name of istiod.
 func ServerName(address, san string) string {
 	host := address
 	if i := strings.LastIndexByte(address, ':'); i >= 0 {
@@ -162,7 +162,7 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// withTexts adds to labels those values that are texts.
+// withTexts adds to labels the entries of more that are strings.
 func withTexts(labels map[string]string, more map[string]any) map[string]string {
 	out := make(map[string]string, len(labels)+len(more))
 	for k, v := range labels {

@@ -10,7 +10,7 @@ import (
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// ignored are variables that mean something to Istio's agent and nothing here, with why.
+// ignored maps variables of Istio's agent that have no effect here to the reason.
 func ignored() map[string]string {
 	return map[string]string{
 		"COMPLIANCE_POLICY":       "the agent's own connections are TLS 1.2 or 1.3 as Go makes them",
@@ -22,7 +22,7 @@ func ignored() map[string]string {
 	}
 }
 
-// notServed says of each setting without an effect why it has none.
+// notServed returns a warning for each setting that has no effect, with the reason.
 func (p *Pod) notServed() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(ignored())) {
 		if v := p.Env.Text(name, ""); v != "" && v != "false" && v != "0" {

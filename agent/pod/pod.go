@@ -25,7 +25,7 @@ const (
 	Router  Kind = "router"
 )
 
-// Where files of the pod are, from the working directory; in an image that is the root.
+// Paths of the pod's files relative to the working directory, which is the root directory in an image.
 const (
 	labelsFile      = "etc/istio/pod/labels"
 	annotationsFile = "etc/istio/pod/annotations"
@@ -39,25 +39,25 @@ const (
 	hashLabel          = "pod-template-hash"
 )
 
-// Source is where a Pod is read from.
+// Source is the input of Read.
 type Source struct {
 	Kind Kind
-	// Files are the pod's files; a name is a path from the working directory.
+	// Files are the pod's files, with paths relative to the working directory.
 	Files fs.FS
 	Env   Env
-	// Domain is the pod's DNS domain, such as shop.svc.cluster.local; that of its namespace when empty.
+	// Domain is the pod's DNS domain, such as shop.svc.cluster.local. Empty means that of its namespace.
 	Domain string
-	// Addresses are those of the pod's interfaces.
+	// Addresses are the addresses of the pod's interfaces.
 	Addresses []netip.Addr
 }
 
-// Pod is what a pod says about itself.
+// Pod is what the pod says about itself and its proxy.
 type Pod struct {
 	Kind                            Kind
 	Name, Namespace, ServiceAccount string
-	// Domain is its DNS domain, and TrustDomain that of its identity.
+	// Domain is the pod's DNS domain, TrustDomain the trust domain of its identity.
 	Domain, TrustDomain string
-	// IPs are its addresses, the first one that of its node id.
+	// IPs are the pod's addresses. The first one is part of its node id.
 	IPs                 []netip.Addr
 	Labels, Annotations map[string]string
 	Config              *meshconfig.ProxyConfig
@@ -98,10 +98,10 @@ func Read(s Source) (*Pod, error) {
 	return p, p.Env.Err()
 }
 
-// IP returns the address of the node id.
+// IP returns the address that is part of the node id.
 func (p *Pod) IP() netip.Addr { return p.IPs[0] }
 
-// IPv6Only reports whether the pod has addresses of IPv6 alone.
+// IPv6Only reports whether all addresses of the pod are IPv6.
 func (p *Pod) IPv6Only() bool {
 	return !slices.ContainsFunc(p.IPs, func(a netip.Addr) bool { return a.Is4() })
 }
@@ -111,7 +111,7 @@ func (p *Pod) DualStack() bool {
 	return !p.IPv6Only() && slices.ContainsFunc(p.IPs, func(a netip.Addr) bool { return a.Is6() })
 }
 
-// addresses returns the pod's addresses; the one that the environment names goes first.
+// addresses returns the pod's addresses, with the one that the environment names first.
 func addresses(s Source) (out []netip.Addr, err error) {
 	if text := s.Env.Text("INSTANCE_IP", ""); text != "" {
 		a, err := netip.ParseAddr(text)
@@ -131,7 +131,8 @@ func addresses(s Source) (out []netip.Addr, err error) {
 	return out, nil
 }
 
-// downward reads a file of the downward API: lines of name="value". A file that is not there has none.
+// downward parses a file of the downward API, with lines name="value". It returns nothing for a file that does not
+// exist.
 func downward(files fs.FS, name string) (map[string]string, error) {
 	text, ok, err := readFile(files, name)
 	if !ok || err != nil {
@@ -152,7 +153,7 @@ func downward(files fs.FS, name string) (map[string]string, error) {
 	return out, nil
 }
 
-// readFile returns the text of a file; ok is false if it is not there.
+// readFile returns the text of a file; ok reports whether it exists.
 func readFile(files fs.FS, name string) (text string, ok bool, err error) {
 	data, err := fs.ReadFile(files, name)
 	switch {
@@ -164,7 +165,8 @@ func readFile(files fs.FS, name string) (text string, ok bool, err error) {
 	return "", false, err
 }
 
-// readConfig lays the mesh's settings, the environment's and the annotation's on top of what holds otherwise.
+// readConfig merges the default ProxyConfig with the mesh's settings, the environment's and the annotation's, in this
+// order.
 func (p *Pod) readConfig(s Source) error {
 	p.Config = proxyconfig.Default()
 	text, ok, err := readFile(s.Files, meshFile)
@@ -226,7 +228,7 @@ func (p *Pod) checkConfig() error {
 	return nil
 }
 
-// isNil reports whether a message is absent.
+// isNil reports whether a message is nil, behind its interface.
 func isNil(m any) bool {
 	pm, ok := m.(proto.Message)
 	return ok && !pm.ProtoReflect().IsValid()

@@ -1,4 +1,4 @@
-// Package probe asks the application whether it is well, as the kubelet would: by HTTP, TCP, gRPC or a command.
+// Package probe checks the health of the application as the kubelet would: by HTTP, TCP, gRPC or a command.
 package probe
 
 import (
@@ -21,13 +21,13 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Header is one of an HTTP request.
+// Header is a header of an HTTP request.
 type Header struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// HTTP is a GET. A status from 200 to 399 is well.
+// HTTP is a GET request. Any status from 200 to 399 is healthy.
 type HTTP struct {
 	Path    string   `json:"path"`
 	Port    Port     `json:"port"`
@@ -36,27 +36,27 @@ type HTTP struct {
 	Headers []Header `json:"httpHeaders"`
 }
 
-// TCP is a connection.
+// TCP is a connection that must succeed.
 type TCP struct {
 	Port Port   `json:"port"`
 	Host string `json:"host"`
 }
 
-// GRPC is a call of gRPC's health service.
+// GRPC is a call of the gRPC health service.
 type GRPC struct {
 	Port    Port   `json:"port"`
 	Service string `json:"service"`
 }
 
-// Exec is a command, which is well when it ends with 0.
+// Exec is a command that must exit with code 0.
 type Exec struct {
 	Command []string `json:"command"`
 }
 
-// Port is a port in JSON: a number, also as a text.
+// Port is a port in JSON: a number, or a string with a number.
 type Port uint16
 
-// UnmarshalJSON reads a number from 1 to 65535.
+// UnmarshalJSON parses a port from 1 to 65535.
 func (p *Port) UnmarshalJSON(data []byte) error {
 	text := strings.Trim(string(data), `"`)
 	n, err := strconv.ParseUint(text, 10, 16)
@@ -67,7 +67,7 @@ func (p *Port) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Probe is one question. One of its actions is set.
+// Probe is one health check. Exactly one of its actions is set.
 type Probe struct {
 	HTTP           *HTTP `json:"httpGet,omitempty"`
 	TCP            *TCP  `json:"tcpSocket,omitempty"`
@@ -76,7 +76,7 @@ type Probe struct {
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
-// Check refuses a probe without an action, or with several.
+// Check returns an error for a probe with no action or with several.
 func (p *Probe) Check() error {
 	n := 0
 	for _, is := range []bool{p.HTTP != nil, p.TCP != nil, p.GRPC != nil, p.Exec != nil && len(p.Exec.Command) > 0} {
@@ -90,7 +90,7 @@ func (p *Probe) Check() error {
 	return nil
 }
 
-// ReadAll reads probes by the path at which the kubelet asks for each, as injection writes them.
+// ReadAll parses probes as injection writes them: a JSON object from the path that the kubelet requests to the probe.
 func ReadAll(text string) (map[string]*Probe, error) {
 	out := map[string]*Probe{}
 	if text == "" {
@@ -110,29 +110,29 @@ func ReadAll(text string) (map[string]*Probe, error) {
 	return out, nil
 }
 
-// ErrUnwell is an application that answers that it is not well.
+// ErrUnwell reports that the application answered that it is not healthy.
 var ErrUnwell = errors.New("the application is not well")
 
-// Asker asks the application in the pod.
+// Asker runs probes against the application in the pod.
 type Asker struct {
-	// Host is where it is asked, unless the probe names a host.
+	// Host is the address of the application, unless the probe names a host.
 	Host netip.Addr
-	// From is the address that questions come from; any when it is zero. The rules that capture the pod's traffic let
-	// connections from one address pass to the application.
+	// From is the source address of probes; the zero value means any. The capture rules let connections from one
+	// address pass to the application, and redirect others to the proxy.
 	From netip.Addr
 }
 
-// Answer is what an application says.
+// Answer is the application's answer to a probe.
 type Answer struct {
-	// Status is an HTTP status; 200 for an application that is well and was not asked by HTTP.
+	// Status is an HTTP status. For probes other than HTTP it is 200 if the application is healthy.
 	Status int
 	Body   []byte
 }
 
-// maxBody is how much of an answer's body is kept.
+// maxBody is how many bytes of an answer's body are kept.
 const maxBody = 10 << 10
 
-// Ask asks once. A positive timeout of the probe's own ends it, with ctx.
+// Ask runs a probe once. It ends when ctx ends, or after the timeout of the probe if that is positive.
 func (a Asker) Ask(ctx context.Context, p *Probe, header http.Header) (Answer, error) {
 	timeout := time.Second
 	if p.TimeoutSeconds > 0 {
@@ -152,7 +152,7 @@ func (a Asker) Ask(ctx context.Context, p *Probe, header http.Header) (Answer, e
 	}
 }
 
-// well is the answer of a question that has no status.
+// well returns the answer of a probe that has no HTTP status.
 func well(err error) (Answer, error) {
 	if err != nil {
 		return Answer{Status: http.StatusInternalServerError}, err
@@ -207,9 +207,9 @@ func (a Asker) http(ctx context.Context, h *HTTP, header http.Header) (Answer, e
 	}
 	client := &http.Client{
 		Transport: &http.Transport{DialContext: a.dialer().DialContext, DisableKeepAlives: true,
-			// The kubelet does not look at the application's certificate either.
+			// The kubelet does not verify the application's certificate either.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // #nosec G402 -- as the kubelet
-		// To another host a redirect is an answer; on the same one it is followed.
+		// A redirect to another host is returned as the answer; one on the same host is followed.
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			if next.URL.Hostname() != via[0].URL.Hostname() || len(via) >= 10 {
 				return http.ErrUseLastResponse

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Schedule says how often to ask, and when to believe the answers.
+// Schedule says how often a probe runs, and how many answers change the verdict.
 type Schedule struct {
-	// Delay passes before the first question, Period between questions.
+	// Delay passes before the first probe, Period between probes.
 	Delay, Period time.Duration
-	// Success and Failure are how many equal answers in a row change the verdict.
+	// Success and Failure are how many healthy or unhealthy answers in a row change the verdict.
 	Success, Failure int
 }
 
-// Watch asks until ctx ends, and tells each change of the verdict; nil is well. The first answers count towards the
-// verdict like all others; until one is reached nothing is told.
+// Watch runs a probe until ctx ends, and calls told on each change of the verdict, with nil for healthy. It does not
+// call told before a first verdict is reached.
 func (a Asker) Watch(ctx context.Context, p *Probe, s Schedule, told func(error)) {
 	v := verdict{schedule: s}
 	wait := time.NewTimer(s.Delay)
@@ -36,7 +36,7 @@ func (a Asker) Watch(ctx context.Context, p *Probe, s Schedule, told func(error)
 	}
 }
 
-// verdict is what answers in a row say.
+// verdict is the state of a series of answers.
 type verdict struct {
 	schedule    Schedule
 	known, well bool
@@ -44,7 +44,7 @@ type verdict struct {
 	inRow       int
 }
 
-// take takes an answer and reports whether the verdict has changed.
+// take adds an answer and reports whether the verdict has changed.
 func (v *verdict) take(well bool) bool {
 	if v.inRow == 0 || well != v.last {
 		v.last, v.inRow = well, 0

@@ -1,5 +1,5 @@
-// Package sds serves the pod's secrets to its Envoy, over a unix socket: State-of-the-World streams, of which Envoy
-// opens one for each name. A secret that is not there yet is waited for; one that changes is sent again.
+// Package sds serves the pod's secrets to its Envoy over a unix socket. Envoy opens one State-of-the-World stream for
+// each name. A stream waits for a secret that does not exist yet, and sends a secret again when it changes.
 package sds
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Type is the URL of what is served.
+// Type is the type URL of secrets.
 const Type = xdstype.SecretURL
 
 // Server serves secrets.
@@ -39,7 +39,7 @@ func New(secrets *secret.Secrets, log *slog.Logger) *Server {
 // Register adds the service to a gRPC server.
 func (s *Server) Register(to *grpc.Server) { secretv3.RegisterSecretDiscoveryServiceServer(to, s) }
 
-// StreamSecrets serves one stream: the secret that its first request names.
+// StreamSecrets serves the secret that the first request of the stream names.
 func (s *Server) StreamSecrets(stream secretv3.SecretDiscoveryService_StreamSecretsServer) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) StreamSecrets(stream secretv3.SecretDiscoveryService_StreamSecr
 	}
 }
 
-// readAnswers reads what Envoy says to what it is sent, until the stream ends.
+// readAnswers reads Envoy's ACKs and NACKs, until the stream ends.
 func (s *Server) readAnswers(stream secretv3.SecretDiscoveryService_StreamSecretsServer, name string) error {
 	for {
 		r, err := stream.Recv()
@@ -95,7 +95,7 @@ func (s *Server) readAnswers(stream secretv3.SecretDiscoveryService_StreamSecret
 	}
 }
 
-// ended is nil for a stream that its client has closed.
+// ended returns nil if the error is the regular end of a stream by its client.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -1,10 +1,11 @@
-// Package secret keeps what an Envoy proves and trusts: the workload's certificate, and files that configuration names.
+// Package secret keeps the secrets of an Envoy: the workload's certificate and roots, and files that its configuration
+// names.
 //
 //	CSR ─► control plane ─► Requested ─┐
 //	                                   ├─► Cell of Material ─► names default and ROOTCA ─┐
 //	mounted files ────────► Mounted ───┘                                                 ├─► Secrets.Get ─► SDS
 //	files that are named ─► Files ──────► names file-cert:… and file-root:… ─────────────┘
 //
-// Keys are made here and never leave the pod. Requested and Mounted each run on one goroutine; readers get what is
-// there and a channel that is closed when it is no longer the newest.
+// Private keys are made here and never leave the pod. Requested and Mounted each run on one goroutine. Readers get the
+// current value and a channel that is closed when a newer one is there.
 package secret

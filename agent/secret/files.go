@@ -15,13 +15,13 @@ import (
 	"github.com/pilotd/pilotd/agent/cell"
 )
 
-// Prefixes of names that are paths.
+// Prefixes of secret names that contain paths.
 const (
 	certPrefix = "file-cert:"
 	rootPrefix = "file-root:"
 )
 
-// maxFiles is how many names of files are followed at once; configuration names each once.
+// maxFiles is how many names of files are followed at the same time. Configuration asks for each name once.
 const maxFiles = 1024
 
 type fileKind byte
@@ -42,10 +42,10 @@ func kindOf(name string) fileKind {
 	return notFiles
 }
 
-// Files are secrets in files that configuration names: file-cert:CHAIN~KEY, file-root:ROOTS, file-root:system. A file
-// that is not there yet is waited for. Safe for concurrent use.
+// Files serves secrets from files that configuration names: file-cert:CHAIN~KEY, file-root:ROOTS, file-root:system. It
+// waits for a file that does not exist yet. Safe for concurrent use.
 type Files struct {
-	// System are the paths of the machine's own roots, of which the first that is there counts.
+	// System are paths of the machine's own roots. The first that exists is used.
 	System []string
 	Log    *slog.Logger
 
@@ -54,7 +54,7 @@ type Files struct {
 	followed map[string]*followed
 }
 
-// followed is one name. Its fields but the cell are guarded by the mutex of Files.
+// followed is one name and the state of its files. Its fields except the cell are guarded by the mutex of Files.
 type followed struct {
 	newest cell.Cell[tlsv3.Secret]
 	paths  []string
@@ -62,13 +62,13 @@ type followed struct {
 	said   string
 }
 
-// SystemRootFiles are where Linux distributions keep the roots of the machine.
+// SystemRootFiles returns the paths at which Linux distributions keep the roots of the machine.
 func SystemRootFiles() []string {
 	return []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
 		"/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"}
 }
 
-// follow returns where the newest secret of a name is, and follows its files from now on.
+// follow returns the cell of a name's newest secret, and follows its files from now on.
 func (f *Files) follow(name string) (*cell.Cell[tlsv3.Secret], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +111,7 @@ func (f *Files) paths(name string) ([]string, error) {
 	return nil, fmt.Errorf("secret %q: this machine has no roots in any of %v", name, f.System)
 }
 
-// Run looks at each tick whether files have changed, until ctx ends.
+// Run checks at each tick whether files have changed, until ctx ends.
 func (f *Files) Run(ctx context.Context, tick <-chan time.Time) {
 	for {
 		select {
@@ -127,7 +127,8 @@ func (f *Files) Run(ctx context.Context, tick <-chan time.Time) {
 	}
 }
 
-// look reads the files of a name if they have changed. What cannot be used leaves what is there. The caller holds mu.
+// look reads the files of a name if they have changed. If they cannot be used, the former secret stays. The caller
+// holds mu.
 func (f *Files) look(name string, one *followed) {
 	var now [2]stamp
 	for i, path := range one.paths {

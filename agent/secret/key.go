@@ -13,17 +13,17 @@ import (
 	"fmt"
 )
 
-// KeyKind is what keys of the workload are like.
+// KeyKind is the kind of the workload's private keys.
 type KeyKind struct {
 	// Curve is an elliptic curve; nil means RSA.
 	Curve elliptic.Curve
 	// Bits is the size of an RSA key; 0 means 2048.
 	Bits int
-	// PKCS8 has keys written in that form.
+	// PKCS8 makes keys be written in PKCS #8 form.
 	PKCS8 bool
 }
 
-// generate makes a key, and its PEM form.
+// generate makes a private key, and returns it with its PEM form.
 func (k KeyKind) generate() (crypto.Signer, []byte, error) {
 	var key crypto.Signer
 	var der []byte
@@ -54,7 +54,8 @@ func (k KeyKind) generate() (crypto.Signer, []byte, error) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: name, Bytes: der}), nil
 }
 
-// request makes a request for a certificate of a SPIFFE ID: its subject says nothing, so the name is critical.
+// request returns a certificate signing request for a SPIFFE ID. Its subject is empty, so the name extension is
+// critical.
 func request(key crypto.Signer, id string) ([]byte, error) {
 	const uriTag = 6
 	names, err := asn1.Marshal([]asn1.RawValue{{Tag: uriTag, Class: asn1.ClassContextSpecific, Bytes: []byte(id)}})

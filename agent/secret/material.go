@@ -14,22 +14,22 @@ import (
 	"github.com/pilotd/pilotd/agent/upstream"
 )
 
-// ErrMaterial is what cannot be used as a certificate, a key or roots.
+// ErrMaterial reports a certificate, a key or roots that cannot be used.
 var ErrMaterial = errors.New("certificate")
 
-// Material is a workload's certificate with its key, and whom it trusts, as PEM. Immutable.
+// Material is a workload's certificate chain, its key and its roots, as PEM. Immutable.
 type Material struct {
 	Chain, Key, Roots []byte
-	// NotAfter is the leaf's end.
+	// NotAfter is when the leaf certificate expires.
 	NotAfter time.Time
 }
 
-// String has no key.
+// String describes the Material without its key.
 func (m *Material) String() string {
 	return fmt.Sprintf("certificate until %s", m.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// newMaterial checks that key and chain fit each other, and that there are roots.
+// newMaterial checks that key and chain match, and that there are roots.
 func newMaterial(chain, key, roots []byte) (*Material, error) {
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
@@ -41,7 +41,7 @@ func newMaterial(chain, key, roots []byte) (*Material, error) {
 	return &Material{Chain: chain, Key: key, Roots: roots, NotAfter: pair.Leaf.NotAfter}, nil
 }
 
-// checkRoots wants at least one certificate and nothing that is none.
+// checkRoots returns an error unless the text has at least one certificate and nothing else.
 func checkRoots(text []byte) error {
 	n := 0
 	for rest := text; ; n++ {
@@ -59,7 +59,7 @@ func checkRoots(text []byte) error {
 	return nil
 }
 
-// fromDir reads the Material of a directory.
+// fromDir reads a Material from a directory.
 func fromDir(dir string) (*Material, error) {
 	var parts [3][]byte
 	for i, name := range []string{upstream.ChainFile, upstream.KeyFile, upstream.RootFile} {
@@ -71,7 +71,7 @@ func fromDir(dir string) (*Material, error) {
 	return newMaterial(parts[0], parts[1], parts[2])
 }
 
-// write puts the Material into a directory for others in the pod, each file whole or not at all.
+// write writes the Material into a directory for other containers of the pod, each file atomically.
 func (m *Material) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

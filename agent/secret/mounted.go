@@ -11,16 +11,16 @@ import (
 	"github.com/pilotd/pilotd/agent/upstream"
 )
 
-// Mounted reads the workload's certificate from a directory that others keep.
+// Mounted reads the workload's certificate from a directory that another process maintains.
 type Mounted struct {
 	Dir string
 	Log *slog.Logger
 
-	// Newest is the certificate in force.
+	// Newest is the certificate in use.
 	Newest cell.Cell[Material]
 }
 
-// HasCertificate reports whether all files of a certificate are in a directory.
+// HasCertificate reports whether a directory has all files of a certificate.
 func HasCertificate(dir string) bool {
 	for _, name := range []string{upstream.ChainFile, upstream.KeyFile, upstream.RootFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -30,8 +30,9 @@ func HasCertificate(dir string) bool {
 	return true
 }
 
-// Run reads the directory, and again at each tick at which a file has changed, until ctx ends. What cannot be used,
-// such as a key that was replaced before its certificate, is tried again at the next tick; the last one stays.
+// Run reads the directory, and again at each tick at which a file has changed, until ctx ends. If the files cannot be
+// used, for example because the key was replaced before its certificate, the former certificate stays and Run tries
+// again at the next tick.
 func (m *Mounted) Run(ctx context.Context, tick <-chan time.Time) {
 	var seen [3]stamp
 	said := ""
@@ -64,7 +65,7 @@ func (m *Mounted) stamps() (out [3]stamp) {
 	return out
 }
 
-// stamp tells versions of a file apart. The zero value is a file that is not there.
+// stamp identifies a version of a file. The zero value means that the file does not exist.
 type stamp struct {
 	changed int64
 	size    int64

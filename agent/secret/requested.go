@@ -16,39 +16,39 @@ import (
 	"github.com/pilotd/pilotd/agent/upstream"
 )
 
-// Pauses between requests that fail: they double from the first to the last, and each is shortened at random by up to
-// half, so that pods that started together do not ask together.
+// Pauses after requests that fail: they double from the first to the last, and each is shortened at random by up to
+// half, so that pods that started together do not retry together.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = time.Minute
 )
 
-// answerTime is how long a certificate authority may take. One that hangs is asked again.
+// answerTime is how long a certificate authority may take to answer, before it is asked again.
 const answerTime = 15 * time.Second
 
-// Requested gets the workload's certificate from the control plane, and the next one before that ends.
+// Requested gets the workload's certificate from the control plane, and renews it before it expires.
 type Requested struct {
-	// Server signs certificates.
+	// Server is the control plane that signs certificates.
 	Server upstream.Server
-	// ID is the SPIFFE ID that is asked for. The server gives the one that the token proves.
+	// ID is the SPIFFE ID of the request. The server issues the one that the token proves.
 	ID  string
 	Key KeyKind
-	// Life is the life that is asked for.
+	// Life is the requested lifetime.
 	Life time.Duration
-	// Grace is the part of a certificate's life that is left when the next is asked for; Jitter is how far that may be
-	// off, as a part of the life.
+	// Grace is the part of a certificate's lifetime that is left when it is renewed; Jitter is the random deviation
+	// from that, as a part of the lifetime.
 	Grace, Jitter float64
-	// Signer is handed to the server: the name of the signer that it should have sign.
+	// Signer is the name of the signer that the server should use. It is sent with the request.
 	Signer string
-	// Output is a directory that each certificate is written to, for others in the pod; none when empty.
+	// Output is a directory that each certificate is written to, for other containers of the pod. Empty means none.
 	Output string
 	Log    *slog.Logger
 
-	// Newest is the certificate in force. A running pod keeps it beyond its end rather than none.
+	// Newest is the certificate in use. A running pod keeps it after it has expired, if no newer one is there.
 	Newest cell.Cell[Material]
 }
 
-// Run asks for certificates until ctx ends.
+// Run requests and renews certificates until ctx ends.
 func (r *Requested) Run(ctx context.Context) {
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -76,16 +76,16 @@ func (r *Requested) Run(ctx context.Context) {
 	}
 }
 
-// until returns how long a certificate is used before the next is asked for.
+// until returns how long a certificate is used before it is renewed.
 func (r *Requested) until(m *Material, now time.Time) time.Duration {
 	left := m.NotAfter.Sub(now)
 	part := 1 - r.Grace + r.Jitter*(2*rand.Float64()-1) // #nosec G404 -- it spreads load, and is no secret
-	// One that ends at once must not have the server asked without a pause.
+	// A certificate that expires at once must not make the agent ask the server without a pause.
 	return max(time.Duration(float64(left)*min(max(part, 0), 1)), time.Second)
 }
 
-// ask makes a key and has it signed, over a connection of its own: certificates are rare, and an idle connection for
-// each pod is dear to the server.
+// ask makes a key and has the server sign a certificate for it. It uses a connection of its own: requests are rare, and
+// an idle connection for each pod would cost the server memory.
 func (r *Requested) ask(ctx context.Context) (*Material, error) {
 	key, keyText, err := r.Key.generate()
 	if err != nil {
@@ -119,10 +119,10 @@ func (r *Requested) ask(ctx context.Context) (*Material, error) {
 	return newMaterial([]byte(joined(chain)), keyText, []byte(chain[len(chain)-1]))
 }
 
-// errHangs says that the server has taken the request and gives no answer.
+// errHangs reports that the server took the request and did not answer.
 var errHangs = fmt.Errorf("%w: no answer in %v", ErrMaterial, answerTime)
 
-// joined is a chain in one text.
+// joined joins a certificate chain into one PEM text.
 func joined(chain []string) string {
 	var b strings.Builder
 	for _, c := range chain {
@@ -132,7 +132,7 @@ func joined(chain []string) string {
 	return b.String()
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

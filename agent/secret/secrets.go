@@ -13,27 +13,27 @@ import (
 	"github.com/pilotd/pilotd/agent/cell"
 )
 
-// Names of the workload's own secrets.
+// Names of the secrets that the workload's own certificate provides.
 const (
 	Default = "default"
 	RootCA  = "ROOTCA"
 )
 
-// ErrTooMany refuses names of files beyond a bound.
+// ErrTooMany reports that too many names of files are in use.
 var ErrTooMany = errors.New("too many names of files")
 
-// Secrets are all that Envoy can ask for by name.
+// Secrets provides every secret that Envoy can ask for.
 type Secrets struct {
 	// Workload is the workload's certificate.
 	Workload *cell.Cell[Material]
 	// Files are those that configuration names.
 	Files *Files
-	// CRL is the path of a list of revoked certificates, which counts if it is there.
+	// CRL is the path of a list of revoked certificates, which is used if it exists.
 	CRL string
 }
 
-// Get returns a secret, nil while there is none, with its version, and a channel that is closed when there may be
-// another one.
+// Get returns a secret, or nil if there is none yet, with its version, and a channel that is closed when it may have
+// changed.
 func (s *Secrets) Get(name string) (*tlsv3.Secret, string, <-chan struct{}, error) {
 	if kind := kindOf(name); kind != notFiles {
 		files, err := s.Files.follow(name)
@@ -74,7 +74,7 @@ func inline(data []byte) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: data}}
 }
 
-// versionOf is the content's; a version tells nothing of a key.
+// versionOf returns a hash of the secret. It does not reveal the key.
 func versionOf(s *tlsv3.Secret) string {
 	if s == nil {
 		return ""

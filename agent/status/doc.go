@@ -1,4 +1,4 @@
-// Package status answers who asks about the pod at the agent's port: the kubelet, which wants to know whether the pod
-// and its application are well, and Prometheus, which gets the metrics of Envoy, the agent and the application in one
-// answer. What changes something, and pages for those who look for a fault, answer to the pod's own processes alone.
+// Package status serves the agent's HTTP port: readiness and the probes of the application for the kubelet, and for
+// Prometheus the metrics of Envoy, the agent and the application in one answer. Paths that change something and debug
+// pages answer only clients in the same pod.
 package status

@@ -17,29 +17,29 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// scrapeTime is how long metrics may take where the client does not say how long it waits.
+// scrapeTime limits a scrape if the client does not say how long it waits.
 const scrapeTime = 10 * time.Second
 
-// timeoutHeader is how Prometheus says how long it waits.
+// timeoutHeader is the header in which Prometheus says how long it waits, in seconds.
 const timeoutHeader = "X-Prometheus-Scrape-Timeout-Seconds"
 
-// plainText is the only form that can be put together by writing one answer behind the other.
+// plainText is the only format in which answers can be joined by writing one after the other.
 const plainText = "text/plain; version=0.0.4; charset=utf-8"
 
-// Metrics are where metrics come from.
+// Metrics are the sources of metrics.
 type Metrics struct {
-	// Agent has the agent's own.
+	// Agent gathers the agent's own metrics.
 	Agent prometheus.Gatherer
-	// Failures counts, by source, what was not there when it was asked for.
+	// Failures counts, by source, scrapes that failed.
 	Failures *prometheus.CounterVec
-	// Application is the application's page; nil if it has none.
+	// Application is the URL of the application's metrics. nil means that it has none.
 	Application *url.URL
-	// Client asks the application; nil means one without settings.
+	// Client requests the application's metrics. nil means a client with default settings.
 	Client *http.Client
 }
 
-// ApplicationPage reads what injection has found in Prometheus' annotations: where the application has metrics; nil if
-// it is not to be scraped.
+// ApplicationPage parses the settings that injection took from the pod's Prometheus annotations. It returns the URL of
+// the application's metrics, or nil if they are not to be scraped.
 func ApplicationPage(text string, own int) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
@@ -72,8 +72,7 @@ func ApplicationPage(text string, own int) (*url.URL, error) {
 	return page, nil
 }
 
-// metrics answers with those of Envoy, the agent and the application. What one of them does not answer is left out, and
-// counted.
+// metrics serves the metrics of Envoy, the agent and the application. A source that fails is left out and counted.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience(r))
 	defer cancel()
@@ -98,7 +97,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// patience is how long the client waits, less what the answer needs to reach it.
+// patience returns how long the client waits, less the time that the answer needs to reach it.
 func patience(r *http.Request) time.Duration {
 	seconds, err := strconv.ParseFloat(r.Header.Get(timeoutHeader), 64)
 	if err != nil || seconds <= 0 || seconds > 600 {
@@ -156,8 +155,8 @@ func (s *Server) applicationMetrics(ctx context.Context, out *lines, from *http.
 	return out.copy(answer.Body)
 }
 
-// lines writes several answers behind each other, line by line: the last line of one may have no end, and one in
-// OpenMetrics says where it ends, behind which nothing may stand.
+// lines joins several answers line by line: it completes a last line that has no newline, and drops the end marker of
+// OpenMetrics, after which nothing may follow.
 type lines struct {
 	to io.Writer
 }

@@ -22,24 +22,24 @@ const (
 
 // Options are the settings of a Server.
 type Options struct {
-	// Ready returns nil if the pod is ready.
+	// Ready returns nil if the pod is ready, otherwise the reason.
 	Ready func(context.Context) error
-	// Probes are what the application is asked, by path.
+	// Probes are the application's probes, by request path.
 	Probes map[string]*probe.Probe
 	Asker  probe.Asker
-	// Metrics are where metrics come from.
+	// Metrics are the sources of metrics.
 	Metrics Metrics
 	// Quit ends the agent; Drain drains Envoy.
 	Quit  func()
 	Drain func(context.Context) error
-	// Names is what the DNS proxy knows, as JSON; nil without one.
+	// Names returns the names that the DNS proxy knows, as JSON. nil means that there is no DNS proxy.
 	Names func() []byte
-	// Admin is Envoy's; its URL is empty without one.
+	// Admin is Envoy's admin page. Its URL is empty if there is no Envoy.
 	Admin envoy.Admin
 	Log   *slog.Logger
 }
 
-// Server answers.
+// Server serves the agent's status port.
 type Server struct {
 	// Immutable after New.
 	options Options
@@ -65,13 +65,13 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve answers on a listener until Close.
+// Serve serves a listener until Close is called.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
-// Close ends at once.
+// Close closes all listeners and connections at once.
 func (s *Server) Close() error { return s.http.Close() }
 
-// fromPod lets in clients on the pod's own loopback addresses alone.
+// fromPod lets only clients with a loopback address through.
 func fromPod(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -89,7 +89,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// application asks the application what the kubelet wants to know. The kubelet sees its status.
+// application runs the probe that the kubelet requests, and answers with its status.
 func (s *Server) application(w http.ResponseWriter, r *http.Request) {
 	p := s.options.Probes[r.URL.Path]
 	if p == nil {

@@ -1,7 +1,8 @@
-// Package upstream connects the agent to its control plane: for configuration, and for certificates.
+// Package upstream connects the agent to its control plane, for configuration and for certificates.
 //
-// A connection is verified by roots in a file and by the server's DNS name. Who calls is proven by the pod's token,
-// which is read anew for each call, for the kubelet replaces it; machines outside of the cluster show a certificate.
+// The agent verifies the server by roots in a file and by the server's DNS name. It proves its own identity with the
+// pod's token, which it reads again for each call because the kubelet replaces it; virtual machines show a certificate
+// instead.
 package upstream
 
 import (
@@ -39,27 +40,27 @@ const (
 	dialTimeout      = 10 * time.Second
 )
 
-// Server is a control plane, and how it is called.
+// Server is a control plane and the settings for calling it.
 type Server struct {
-	// Address is host:port. Name is the DNS name that its certificate is for.
+	// Address is host:port. Name is the DNS name that its certificate must have.
 	Address, Name string
-	// Plaintext has it called without TLS.
+	// Plaintext disables TLS.
 	Plaintext bool
-	// Roots is the file of the roots that it is verified by, or SystemRoots.
+	// Roots is the file of the roots that verify the server, or SystemRoots.
 	Roots string
-	// Token is the file of the pod's token. A file that is not there is no token.
+	// Token is the file of the pod's token. If it does not exist, no token is sent.
 	Token string
-	// Certificates is a directory with a certificate to show; none when empty.
+	// Certificates is the directory of a client certificate. Empty means none.
 	Certificates string
 	// Headers are sent with each call.
 	Headers map[string]string
-	// Keepalive is the silence after which the connection is probed.
+	// Keepalive is how long a connection may be silent before it is pinged.
 	Keepalive time.Duration
-	// Dialer makes connections; nil means TCP.
+	// Dialer opens connections; nil means TCP.
 	Dialer func(context.Context, string) (net.Conn, error)
 }
 
-// Dial makes a connection of its own, which the caller closes. It does not wait until it is there.
+// Dial creates a connection, which the caller closes. It does not wait until the connection is established.
 func (s Server) Dial() (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
 	if !s.Plaintext {
@@ -103,7 +104,8 @@ func (s Server) tls() (*tls.Config, error) {
 	return out, nil
 }
 
-// clientCertificate reads what to show for each handshake. An expired certificate is left out: the token may do.
+// clientCertificate reads the client certificate anew for each handshake. It shows none if the certificate has expired,
+// since the token may be enough.
 func (s Server) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, ChainFile), filepath.Join(s.Certificates, KeyFile))
 	if errors.Is(err, os.ErrNotExist) || err == nil && time.Now().After(pair.Leaf.NotAfter) {
@@ -112,10 +114,10 @@ func (s Server) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate
 	return &pair, err
 }
 
-// caller says with each call who calls.
+// caller adds credentials to each call.
 type caller struct{ server Server }
 
-// GetRequestMetadata returns the headers of a call.
+// GetRequestMetadata returns the headers of a call, with the token.
 func (c caller) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	out := make(map[string]string, len(c.server.Headers)+1)
 	for k, v := range c.server.Headers {
@@ -131,5 +133,5 @@ func (c caller) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return out, nil
 }
 
-// RequireTransportSecurity lets the token go over a connection in plain text where ProxyConfig asks for one.
+// RequireTransportSecurity allows the token on a plaintext connection if ProxyConfig asks for plaintext.
 func (c caller) RequireTransportSecurity() bool { return !c.server.Plaintext }

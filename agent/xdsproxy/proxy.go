@@ -21,33 +21,33 @@ import (
 // Options are the settings of a Proxy.
 type Options struct {
 	Server upstream.Server
-	// NameTable takes each name table; nil has none asked for. A table is the taker's own.
+	// NameTable takes each name table and owns it from then on. nil means that no name table is requested.
 	NameTable func(*ndsv1.NameTable)
-	// Health is what the control plane is told of the application; nil has it told nothing.
+	// Health is the application's health, which is reported to the control plane. nil means that nothing is reported.
 	Health *cell.Cell[Health]
 	Log    *slog.Logger
 }
 
-// Health is how the application is.
+// Health is the health of the application.
 type Health struct {
-	// Problem is empty for a healthy one.
+	// Problem says what is wrong; empty means healthy.
 	Problem string
 }
 
-// Proxy is Envoy's discovery service.
+// Proxy is the discovery service that Envoy connects to.
 type Proxy struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	// Immutable after New.
 	options Options
-	// Counts are what has happened so far.
+	// Counts are counters for metrics.
 	Counts Counts
 
 	mu sync.Mutex
 	// Guarded by mu.
-	end context.CancelCauseFunc // ends the stream there is
+	end context.CancelCauseFunc // ends the current stream; nil if there is none
 }
 
-// Counts are how often things have happened. Safe for concurrent use.
+// Counts counts events of the proxy. Safe for concurrent use.
 type Counts struct {
 	Requests, Responses                  atomic.Int64
 	UpstreamFailures, UpstreamEnds, Ends atomic.Int64
@@ -61,10 +61,10 @@ func (p *Proxy) Register(to *grpc.Server) {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(to, p)
 }
 
-// errReplaced ends a stream when Envoy opens another one.
+// errReplaced ends a stream because Envoy has opened another one.
 var errReplaced = status.Error(codes.Unavailable, "another stream was opened")
 
-// begin ends the stream there is, and returns the context of the new one.
+// begin ends the current stream, and returns the context of the new one.
 func (p *Proxy) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	p.mu.Lock()
@@ -90,7 +90,7 @@ func (p *Proxy) DeltaAggregatedResources(
 	return serve(p, down, delta())
 }
 
-// serve passes on what a stream of Envoy and one upstream say, until either ends.
+// serve relays between a stream of Envoy and an upstream stream, until either ends.
 func serve[Q, R any](p *Proxy, down grpc.BidiStreamingServer[Q, R], v variant[Q, R]) error {
 	ctx, cancel := p.begin(down.Context())
 	defer cancel(nil)
@@ -118,17 +118,18 @@ func serve[Q, R any](p *Proxy, down grpc.BidiStreamingServer[Q, R], v variant[Q,
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	// The reader of requests ends with Envoy's stream, which ends when this function returns: it is not waited for.
+	// The reader of requests ends when this function returns, because Envoy's stream ends then. So it is not waited
+	// for.
 	return p.over(err)
 }
 
-// failed counts and tells of a control plane that cannot be reached.
+// failed counts and logs that the control plane cannot be reached.
 func (p *Proxy) failed(err error) {
 	p.Counts.UpstreamFailures.Add(1)
 	p.options.Log.Warn("no connection to the control plane", "error", err, "server", p.options.Server.Address)
 }
 
-// over returns what Envoy is told at the end of a stream.
+// over returns the error that Envoy's stream ends with.
 func (p *Proxy) over(err error) error {
 	switch {
 	case errors.Is(err, errEnvoyEnded) || errors.Is(err, context.Canceled):

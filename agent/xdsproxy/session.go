@@ -15,7 +15,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// envoyTypes is how URLs of types begin that Envoy knows; workloadType is the one beside them.
+// envoyTypes is the prefix of type URLs that Envoy knows; workloadType is one more type that is forwarded to Envoy.
 const (
 	envoyTypes   = "type.googleapis.com/envoy."
 	workloadType = "type.googleapis.com/istio.workload.Workload"
@@ -25,7 +25,7 @@ const (
 // errEnvoyEnded says that Envoy has ended its stream.
 var errEnvoyEnded = errors.New("envoy has ended the stream")
 
-// session is one stream of Envoy with the one upstream.
+// session is one stream of Envoy and its upstream stream.
 type session[Q, R any] struct {
 	// Immutable.
 	proxy   *Proxy
@@ -33,11 +33,11 @@ type session[Q, R any] struct {
 	up      grpc.BidiStreamingClient[Q, R]
 	down    grpc.BidiStreamingServer[Q, R]
 
-	// sending serialises requests: Envoy's and the agent's own.
+	// sending serializes requests, because Envoy's and the agent's own come from different goroutines.
 	sending sync.Mutex
 	// Owned by the reader of requests.
-	listeners bool // have been asked for
-	// listening is closed when listeners have been asked for.
+	listeners bool // whether Envoy has requested listeners
+	// listening is closed when Envoy has requested listeners.
 	listening chan struct{}
 }
 
@@ -48,7 +48,7 @@ func (s *session[Q, R]) send(q *Q) error {
 	return s.up.Send(q)
 }
 
-// requests passes on what Envoy asks, and asks for what the agent itself needs. It returns why it ended.
+// requests forwards Envoy's requests, and sends the agent's own. It returns the reason for its end.
 func (s *session[Q, R]) requests(ctx context.Context) error {
 	for {
 		q, err := s.down.Recv()
@@ -56,7 +56,7 @@ func (s *session[Q, R]) requests(ctx context.Context) error {
 			return errEnvoyEnded
 		}
 		if err := s.send(q); err != nil {
-			// What was wrong upstream the reader of responses learns.
+			// The reader of responses receives the upstream's error.
 			<-ctx.Done()
 			return nil
 		}
@@ -66,14 +66,14 @@ func (s *session[Q, R]) requests(ctx context.Context) error {
 		s.listeners = true
 		if s.proxy.options.NameTable != nil {
 			if err := s.send(s.variant.request(ask{url: xdstype.NameTableURL})); err != nil {
-				continue // as above, at the next request
+				continue // the next request ends this loop, as above
 			}
 		}
 		close(s.listening)
 	}
 }
 
-// responses passes on what the control plane answers, until it ends.
+// responses forwards the responses of the control plane, until the upstream stream ends.
 func (s *session[Q, R]) responses() error {
 	for {
 		r, err := s.up.Recv()
@@ -96,7 +96,8 @@ func (s *session[Q, R]) responses() error {
 	}
 }
 
-// nameTable takes a name table and returns what is said to it. In an answer without one no name is left.
+// nameTable handles a response with a name table and returns the answer to it. A response without one removes all
+// names.
 func (s *session[Q, R]) nameTable(r *R) ask {
 	out := s.variant.ack(r)
 	table := &ndsv1.NameTable{}
@@ -111,7 +112,7 @@ func (s *session[Q, R]) nameTable(r *R) ask {
 	return out
 }
 
-// tellHealth tells the control plane how the application is, on each stream and each change.
+// tellHealth reports the application's health to the control plane, at the start of each stream and at each change.
 func (s *session[Q, R]) tellHealth(ctx context.Context) {
 	select {
 	case <-s.listening:

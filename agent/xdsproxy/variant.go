@@ -9,23 +9,23 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// variant is what the two forms of the protocol say differently. Q is a request, R a response.
+// variant holds the differences between the two variants of xDS. Q is a request, R a response.
 type variant[Q, R any] struct {
 	open func(context.Context, *grpc.ClientConn) (grpc.BidiStreamingClient[Q, R], error)
-	// url is the type of a request, answered that of a response.
+	// url returns the type URL of a request, answered that of a response.
 	url      func(*Q) string
 	answered func(*R) string
-	// request makes a request of the agent's own; ack is one that says that a response was taken.
+	// request encodes a request of the agent's own; ack encodes an acknowledgement of a response.
 	request func(ask) *Q
 	ack     func(*R) ask
-	// first is the first resource of a response; nil if it has none.
+	// first returns the first resource of a response, or nil if it has none.
 	first func(*R) []byte
 }
 
-// ask is a request of the agent's own: for all of a type, or an answer to a response.
+// ask is a request of the agent's own: a subscription to everything of a type, or an answer to a response.
 type ask struct {
 	url, nonce, version string
-	// problem says what is wrong; empty for nothing.
+	// problem is the error detail of a NACK; empty means an ACK.
 	problem string
 	code    codes.Code
 }

@@ -1,8 +1,8 @@
-// Package leader elects one replica for what only one may do.
+// Package leader elects one replica for work that only one replica may do.
 //
-// Run has its function called while this replica leads, one call after the other, never two at once here. Elsewhere
-// another may begin some seconds before this one has ended, when this one was cut off: so what a leader writes must be
-// safe to write twice.
+// Run calls its function while this replica leads, and never twice at the same time. Another replica may begin some
+// seconds before the function has returned here, if this replica was cut off from the API server: so everything that a
+// leader writes must be safe to write twice.
 package leader
 
 import (
@@ -20,19 +20,19 @@ import (
 
 // Options are the settings of an election.
 type Options struct {
-	// Leases is where the Lease is; Namespace and Name are its.
+	// Leases is the client for the Lease; Namespace and Name are the Lease's.
 	Leases          coordinationclient.LeasesGetter
 	Namespace, Name string
 	// Holder names this replica.
 	Holder string
-	// Lasts is how long a Lease is good that is not renewed; 0 means 15 s.
+	// Lasts is how long a Lease is valid without renewal; 0 means 15 s.
 	Lasts time.Duration
 	// Log is the logger.
 	Log *slog.Logger
 }
 
-// Run takes part in the election until ctx ends, and calls lead when this replica has won: its context ends when it
-// leads no more, and it must return then. Who ends gives the Lease back.
+// Run takes part in the election until ctx ends, and calls lead when this replica has won. The context of lead ends
+// when this replica leads no more; lead must return then. At its end Run releases the Lease.
 func Run(ctx context.Context, o Options, lead func(context.Context)) error {
 	if o.Lasts == 0 {
 		o.Lasts = 15 * time.Second
@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options, lead func(context.Context)) error {
 	return nil
 }
 
-// term is the time from one election to the next.
+// term is the time during which one election is valid.
 type term struct {
 	// Immutable.
 	lead  func(context.Context)
@@ -68,7 +68,7 @@ type term struct {
 	leads, over bool
 }
 
-// begin is called, in a goroutine, when this replica has won, which may be after the term is over.
+// begin is called on a goroutine when this replica has won, possibly after the term is over.
 func (t *term) begin(ctx context.Context) {
 	t.mu.Lock()
 	t.leads = !t.over
@@ -80,7 +80,7 @@ func (t *term) begin(ctx context.Context) {
 	}
 }
 
-// end waits for lead to return, and reports whether it was called. It is not called any more.
+// end waits for lead to return, and reports whether it was called. After end, begin does not call it.
 func (t *term) end() bool {
 	t.mu.Lock()
 	t.over = true

@@ -1,7 +1,7 @@
-// Package install renders the chart of package deploy and puts it into a cluster, by Helm's own library: what it has
-// installed, helm can upgrade and uninstall, and the other way round.
+// Package install renders the chart of package deploy and installs it into a cluster with Helm's own library: the helm
+// command can upgrade and uninstall what it has installed, and the other way round.
 //
-// It brings Helm's library along, which is large: only pilotctl and tests import it.
+// Helm's library is large, so only pilotctl and tests import this package.
 package install
 
 import (
@@ -25,29 +25,30 @@ import (
 	"github.com/pilotd/pilotd/deploy"
 )
 
-// Options say what is installed where.
+// Options say what is installed, and where.
 type Options struct {
-	// Kubeconfig is a file, Context one of its contexts; those that kubectl would take when empty.
+	// Kubeconfig is the path of a file, Context the name of one of its contexts. Empty means what kubectl would use.
 	Kubeconfig, Context string
-	// Namespace is where pilotd runs, Name the release's.
+	// Namespace is the namespace that pilotd runs in, Name the name of the release.
 	Namespace, Name string
-	// Version is that of chart and image; the chart's own when empty.
+	// Version is the version of chart and image. Empty means the one in the chart.
 	Version string
-	// Values lie over the chart's own.
+	// Values override the chart's values.
 	Values map[string]any
-	// SkipCRDs leaves out the kinds of Istio's API. Those that are there already are left alone in any case.
+	// SkipCRDs leaves out the CustomResourceDefinitions of Istio's API. Those that exist already are never changed.
 	SkipCRDs bool
-	// Wait waits until all of it is ready, for at most so long; not at all when 0.
+	// Wait is how long to wait until everything is ready; 0 means not to wait.
 	Wait time.Duration
-	// DryRun asks what would be done, and changes nothing.
+	// DryRun reports what would be done, and changes nothing.
 	DryRun bool
-	// ResetValues forgets the values of the last installation; otherwise an upgrade keeps them below Values.
+	// ResetValues forgets the values of the last installation. Otherwise an upgrade keeps them, and Values override
+	// them.
 	ResetValues bool
-	// Log is told what is done; it may be nil.
+	// Log logs what is done; it may be nil.
 	Log func(format string, args ...any)
 }
 
-// ReadValues reads files of values, of which a later one lies over an earlier one, and then single ones (a.b=c).
+// ReadValues reads files of values, where later files override earlier ones, and then single settings (a.b=c).
 func ReadValues(files, sets []string) (map[string]any, error) {
 	for _, f := range files {
 		if strings.Contains(f, "://") {
@@ -78,8 +79,8 @@ func load(version string) (*chart.Chart, error) {
 	return c, err
 }
 
-// Render returns the objects that an installation would make, as YAML. It asks no cluster. CRDs are there unless
-// SkipCRDs leaves them out.
+// Render returns the objects of an installation as YAML, without asking any cluster. It includes the
+// CustomResourceDefinitions unless SkipCRDs is set.
 func Render(o Options) (string, error) {
 	c, err := load(o.Version)
 	if err != nil {
@@ -87,7 +88,7 @@ func Render(o Options) (string, error) {
 	}
 	i := action.NewInstall(&action.Configuration{Log: o.log})
 	i.ReleaseName, i.Namespace = o.Name, o.Namespace
-	// No template asks for the cluster's version; this is the oldest one that the chart takes.
+	// No template reads the cluster's version; this is the oldest one that the chart allows.
 	i.KubeVersion = &chartutil.KubeVersion{Version: "v1.29.0", Major: "1", Minor: "29"}
 	i.DryRun, i.ClientOnly, i.Replace, i.IncludeCRDs = true, true, true, !o.SkipCRDs
 	r, err := i.Run(c, o.Values)
@@ -97,8 +98,7 @@ func Render(o Options) (string, error) {
 	return r.Manifest, nil
 }
 
-// Install installs the chart for the first time, and returns what it has made. It makes the namespace where there is
-// none.
+// Install installs the chart for the first time and returns the objects. It creates the namespace if it does not exist.
 func Install(ctx context.Context, o Options) (string, error) {
 	cfg, c, err := o.start()
 	if err != nil {
@@ -113,7 +113,7 @@ func Install(ctx context.Context, o Options) (string, error) {
 	return manifest(i.RunWithContext(ctx, c, o.Values))
 }
 
-// Upgrade brings an installation to this version of the chart, and to other values.
+// Upgrade upgrades an installation to this version of the chart, and to new values.
 func Upgrade(ctx context.Context, o Options) (string, error) {
 	cfg, c, err := o.start()
 	if err != nil {
@@ -129,7 +129,7 @@ func Upgrade(ctx context.Context, o Options) (string, error) {
 	return manifest(u.RunWithContext(ctx, o.Name, c, o.Values))
 }
 
-// Rollback brings back the installation before the last upgrade.
+// Rollback restores the installation before the last upgrade.
 func Rollback(o Options) error {
 	cfg, _, err := o.start()
 	if err != nil {
@@ -140,8 +140,8 @@ func Rollback(o Options) error {
 	return r.Run(o.Name)
 }
 
-// Uninstall takes away what was installed, but for CRDs, the namespace, and what pilotd has made itself: the Secret
-// with the authority, the roots in the namespaces, and the Lease. It returns what has gone.
+// Uninstall deletes what was installed, except the CustomResourceDefinitions, the namespace, and what pilotd itself has
+// created: the Secret with the authority, the roots in the namespaces, and the Lease. It returns what it has deleted.
 func Uninstall(o Options) (string, error) {
 	cfg, _, err := o.start()
 	if err != nil {
@@ -159,7 +159,7 @@ func Uninstall(o Options) (string, error) {
 	return manifest(r.Release, nil)
 }
 
-// start reads the chart, and the way to the cluster.
+// start loads the chart and connects to the cluster.
 func (o Options) start() (*action.Configuration, *chart.Chart, error) {
 	c, err := load(o.Version)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestLint holds what is rendered, under several values, against what checkers of manifests ask for.
+// TestLint checks the rendered objects, under several values, by the rules of common checkers of manifests.
 func TestLint(t *testing.T) {
 	for _, sets := range [][]string{nil,
 		{"autoscaleMin=3", "xdsPlaintext=true", "global.networkPolicy.enabled=true"},
@@ -41,7 +41,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// as reads an object strictly: a field that the API does not have is an error.
+// as decodes an object strictly: a field that the API does not have is an error.
 func as[T any](t *testing.T, o *unstructured.Unstructured) *T {
 	t.Helper()
 	out := new(T)
@@ -116,7 +116,7 @@ func lintDeployment(t *testing.T, os objects, d *appsv1.Deployment) {
 	}
 }
 
-// lintRole finds rights that are wider than anybody should have without a reason.
+// lintRole finds rights that are wider than they should be without a reason.
 func lintRole(t *testing.T, name string, role *rbacv1.ClusterRole) {
 	for _, r := range role.Rules {
 		for _, list := range [][]string{r.Verbs, r.Resources, r.APIGroups} {
@@ -125,7 +125,7 @@ func lintRole(t *testing.T, name string, role *rbacv1.ClusterRole) {
 			}
 		}
 		named := len(r.ResourceNames) > 0
-		// Gateways name Secrets and ConfigMaps in any namespace: the one right to read that is as wide.
+		// Gateways refer to Secrets and ConfigMaps in any namespace: this is the only right to read that is as wide.
 		credentials := slices.Equal(r.Resources, []string{"configmaps", "secrets"}) &&
 			slices.Equal(r.Verbs, []string{"get", "list", "watch"})
 		secrets := slices.Contains(r.Resources, "secrets") && !credentials
@@ -139,7 +139,7 @@ func lintRole(t *testing.T, name string, role *rbacv1.ClusterRole) {
 	}
 }
 
-// lintHooks holds the webhooks against what they may keep from being made when pilotd is down.
+// lintHooks checks which requests the webhooks make fail when pilotd is down.
 func lintHooks(t *testing.T, os objects, o *unstructured.Unstructured) {
 	names := map[string]bool{}
 	for _, h := range hooks(t, os, o.GetName()) {

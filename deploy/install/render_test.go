@@ -18,7 +18,7 @@ import (
 	"github.com/pilotd/pilotd/inject"
 )
 
-// objects are what is rendered, by kind and name.
+// objects are the rendered objects, by kind and name.
 type objects map[string]*unstructured.Unstructured
 
 // render renders the chart with values.
@@ -43,7 +43,7 @@ func tryRender(namespace string, sets ...string) (objects, error) {
 	return parse(text)
 }
 
-// parse reads a manifest.
+// parse parses a manifest.
 func parse(text string) (objects, error) {
 	out := objects{}
 	for d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 1<<16); ; {
@@ -64,13 +64,13 @@ func parse(text string) (objects, error) {
 	}
 }
 
-// text is a field of an object.
+// text returns a string field of an object.
 func text(o *unstructured.Unstructured, path ...string) string {
 	v, _, _ := unstructured.NestedString(o.Object, path...)
 	return v
 }
 
-// container is the one of the Deployment.
+// container returns the only container of a Deployment.
 func (os objects) container(t *testing.T, deployment string) map[string]any {
 	t.Helper()
 	d := os["Deployment "+deployment]
@@ -84,7 +84,7 @@ func (os objects) container(t *testing.T, deployment string) map[string]any {
 	return list[0].(map[string]any)
 }
 
-// TestRender has which objects are there under which values.
+// TestRender checks which objects are rendered for which values.
 func TestRender(t *testing.T) {
 	usual := []string{"ClusterRole istiod-istio-system", "ClusterRoleBinding istiod-istio-system", "ConfigMap istio",
 		"ConfigMap istio-sidecar-injector", "Deployment istiod", "HorizontalPodAutoscaler istiod",
@@ -126,8 +126,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestNamesOfARevision has a revision with a name of its own, in a namespace of its own: nothing of it has a name of
-// istiod's, or of another revision's.
+// TestNamesOfARevision checks that a revision with its own name, in its own namespace, shares no object name with
+// istiod or with another revision.
 func TestNamesOfARevision(t *testing.T) {
 	os := render(t, "mesh", "name=pilotd", "revision=canary", "revisionTags={prod}")
 	want := []string{"ClusterRole pilotd-canary-mesh", "ClusterRoleBinding pilotd-canary-mesh",
@@ -147,7 +147,7 @@ func TestNamesOfARevision(t *testing.T) {
 		"map[name:ISTIOD_CUSTOM_HOST value:pilotd-canary.mesh.svc]") || !strings.Contains(env, "name:REVISION value:canary") {
 		t.Error(env)
 	}
-	// What is chosen by istio-injection alone belongs to the default revision.
+	// Namespaces that are selected by istio-injection alone belong to the default revision.
 	for _, name := range []string{"istio-sidecar-injector-canary-mesh", "istio-revision-tag-prod-mesh"} {
 		if n := len(hooks(t, os, name)); n != 2 {
 			t.Errorf("%s has %d webhooks", name, n)
@@ -164,7 +164,7 @@ func TestNamesOfARevision(t *testing.T) {
 	}
 }
 
-// hooks are the webhooks of a configuration.
+// hooks returns the webhooks of a configuration.
 func hooks(t *testing.T, os objects, name string) []any {
 	t.Helper()
 	c := os["MutatingWebhookConfiguration "+name]
@@ -175,7 +175,7 @@ func hooks(t *testing.T, os objects, name string) []any {
 	return list
 }
 
-// TestImage has how the image is named.
+// TestImage checks how the image reference is put together.
 func TestImage(t *testing.T) {
 	for _, c := range []struct {
 		sets []string
@@ -191,7 +191,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestRefusedValues has values that are refused, by name.
+// TestRefusedValues checks that invalid values are refused, with their names.
 func TestRefusedValues(t *testing.T) {
 	for _, c := range []struct{ set, want string }{
 		{"hub=", "hub: expected the registry"},
@@ -209,7 +209,7 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
-// TestSettingsAreRead has pilotd's own code read the ConfigMaps, under the chart's values and under others.
+// TestSettingsAreRead checks that pilotd's own code can read the rendered ConfigMaps, with default and other values.
 func TestSettingsAreRead(t *testing.T) {
 	for _, sets := range [][]string{nil, {"meshConfig.trustDomain=td.example", "global.hub=other.example/istio",
 		"sidecarInjectorWebhook.neverInjectSelector[0].matchLabels.a=b", "sidecarInjectorWebhook.templates.mine=spec: {}",
@@ -239,7 +239,7 @@ func TestSettingsAreRead(t *testing.T) {
 	}
 }
 
-// TestRightsOfKinds holds the rights to read against the kinds that pilotd reads.
+// TestRightsOfKinds checks that the rights to read match the kinds that pilotd reads.
 func TestRightsOfKinds(t *testing.T) {
 	have := map[string]bool{}
 	rules, _, _ := unstructured.NestedSlice(render(t, "istio-system")["ClusterRole istiod-istio-system"].Object, "rules")
@@ -256,7 +256,7 @@ func TestRightsOfKinds(t *testing.T) {
 	}
 	for _, k := range ingest.Kinds() {
 		group := k.GroupVersions()[0].Group
-		if k.Plural == "configmaps" || k.Aside { // the mesh configuration, by name; what is read from files alone
+		if k.Plural == "configmaps" || k.Aside { // the mesh configuration is read by name; Aside kinds come from files only
 			continue
 		}
 		name := group + "/" + k.Plural
@@ -275,7 +275,7 @@ func TestRightsOfKinds(t *testing.T) {
 	}
 }
 
-// TestEqualTexts renders twice: the same values give the same text.
+// TestEqualTexts checks that equal values render to equal text.
 func TestEqualTexts(t *testing.T) {
 	values, err := ReadValues(nil, []string{"hub=h", "env.A=1", "env.B=2", "revisionTags={a,b}"})
 	if err != nil {
@@ -294,7 +294,7 @@ func TestEqualTexts(t *testing.T) {
 	}
 }
 
-// TestValuesAreDocumented looks for each value of the first level, and of global, on the page that says what they mean.
+// TestValuesAreDocumented checks that each value of the first level, and each of global, is on the documentation page.
 func TestValuesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

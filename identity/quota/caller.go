@@ -7,16 +7,17 @@ import (
 	"github.com/pilotd/pilotd/identity"
 )
 
-// network is how much of an IPv6 address counts: who has one address has all with these bits.
+// network is how many bits of an IPv6 address identify a caller: whoever has one address has the whole /64.
 const network = 64
 
-// Caller is who is charged. Callers are comparable; the zero Caller is all those of whom nothing is known.
+// Caller is the party that is charged. Callers are comparable; the zero Caller stands for everybody of whom nothing is
+// known.
 type Caller struct {
 	who  identity.Identity
 	from netip.Addr
 }
 
-// Of returns the caller with that identity, or, if that is nobody, with that address.
+// Of returns the caller with the identity or, if that is empty, with the address.
 func Of(who identity.Identity, addr net.Addr) Caller {
 	if who != (identity.Identity{}) {
 		return Caller{who: who}

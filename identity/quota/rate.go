@@ -6,29 +6,30 @@ import (
 )
 
 const (
-	// burst is how long a caller saves up what it does not use.
+	// burst is for how long unused allowance adds up.
 	burst = 10 * time.Second
-	// maxCallers is how many callers a Rate tells apart. Those beyond share one allowance.
+	// maxCallers is how many callers a Rate tells apart. All others share one allowance.
 	maxCallers = 1 << 16
-	// sweepEvery is the least time between two looks for callers that can be forgotten.
+	// sweepEvery is the least time between two searches for callers that can be forgotten.
 	sweepEvery = time.Second
 )
 
-// Rate bounds how often each caller does something: so many times a second, and ten seconds' worth at once. A nil Rate
-// allows everything.
+// Rate limits how often each caller does something: a number of times in a second, and up to ten seconds' worth at
+// once. A nil Rate allows everything.
 type Rate struct {
 	// Immutable after NewRate.
-	each time.Duration // how long it takes to regain the allowance for one
+	each time.Duration // the time in which the allowance grows by one
 	now  func() time.Time
 
 	mu sync.Mutex
 	// Guarded by mu.
-	full  map[Caller]time.Time // when a caller has its full allowance again
+	full  map[Caller]time.Time // when the caller's allowance is full again
 	swept time.Time
-	sweep int // how many callers there may be until the next look
+	sweep int // the number of callers at which the next search begins
 }
 
-// NewRate returns a Rate of so many times a second; nil, which allows everything, for 0. now is the clock.
+// NewRate returns a Rate with this many times in a second, or nil, which allows everything, for 0. now returns the
+// time.
 func NewRate(perSecond int, now func() time.Time) *Rate {
 	if perSecond <= 0 {
 		return nil
@@ -36,8 +37,8 @@ func NewRate(perSecond int, now func() time.Time) *Rate {
 	return &Rate{each: time.Second / time.Duration(perSecond), now: now, full: map[Caller]time.Time{}}
 }
 
-// Take reports whether a caller may do something n times now, and counts that. An allowance that is not used up covers
-// any n; what is too much is owed. With n = 0 Take only asks.
+// Take reports whether a caller may do something n times now, and charges it. Any allowance that is left covers any n;
+// the excess becomes debt. With n = 0 Take only asks.
 func (r *Rate) Take(c Caller, n int) bool {
 	if r == nil {
 		return true
@@ -64,8 +65,8 @@ func (r *Rate) Take(c Caller, n int) bool {
 	return true
 }
 
-// forget drops callers that have their full allowance, when the number of callers has doubled since it last did. The
-// caller holds mu.
+// forget drops callers whose allowance is full, once the number of callers has doubled since the last time. The caller
+// holds mu.
 func (r *Rate) forget(now time.Time) {
 	if len(r.full) < r.sweep || now.Sub(r.swept) < sweepEvery {
 		return

@@ -2,28 +2,28 @@ package quota
 
 import "container/list"
 
-// Rounds orders those that wait: one of each caller, then the next one of each. So a caller with a thousand that wait
-// delays another one by one of them. The zero value is empty. It is not safe for concurrent use.
+// Rounds orders waiting items in rounds, with one item of each caller in a round. So a caller with a thousand waiting
+// items delays another caller by one item only. The zero value is empty. Not safe for concurrent use.
 type Rounds[T any] struct {
 	lines map[Caller]*line
-	order list.List // of *line: those that have somebody, the next one first
+	order list.List // of *line: callers with waiting items, the next one first
 	n     int
 }
 
-// line are those of one caller, the first first.
+// line are the waiting items of one caller, the oldest first.
 type line struct {
 	caller Caller
 	queue  list.List
-	at     *list.Element // in the order
+	at     *list.Element // in Rounds.order
 }
 
-// Place is where somebody waits.
+// Place is the position of a waiting item.
 type Place struct {
 	line *line
 	at   *list.Element
 }
 
-// Put adds one that waits.
+// Put adds an item.
 func (r *Rounds[T]) Put(c Caller, one T) Place {
 	if r.lines == nil {
 		r.lines = map[Caller]*line{}
@@ -38,7 +38,7 @@ func (r *Rounds[T]) Put(c Caller, one T) Place {
 	return Place{l, l.queue.PushBack(one)}
 }
 
-// Take removes the next one; false when nobody waits.
+// Take removes and returns the next item, or false if there is none.
 func (r *Rounds[T]) Take() (one T, ok bool) {
 	first := r.order.Front()
 	if first == nil {
@@ -51,7 +51,7 @@ func (r *Rounds[T]) Take() (one T, ok bool) {
 	return one, true
 }
 
-// Remove takes one out that has not been taken.
+// Remove removes an item that has not been taken.
 func (r *Rounds[T]) Remove(p Place) {
 	p.line.queue.Remove(p.at)
 	r.n--
@@ -61,7 +61,8 @@ func (r *Rounds[T]) Remove(p Place) {
 	}
 }
 
-// Drop removes the last one of the caller that has most, if that has more than c would have with one more; else false.
+// Drop removes and returns the last item of the caller with the most items, if that has more than c would have with one
+// more. Otherwise it returns false.
 func (r *Rounds[T]) Drop(c Caller) (one T, ok bool) {
 	var most *line
 	for _, l := range r.lines {
@@ -82,5 +83,5 @@ func (r *Rounds[T]) Drop(c Caller) (one T, ok bool) {
 	return one, true
 }
 
-// Len returns how many wait.
+// Len returns the number of waiting items.
 func (r *Rounds[T]) Len() int { return r.n }

@@ -2,10 +2,10 @@ package quota
 
 import "sync"
 
-// Share bounds how much each caller has at once, and all callers together.
+// Share limits how much each caller has at the same time, and how much all callers have together.
 type Share struct {
 	// Immutable after NewShare.
-	all, each int // 0 is no limit
+	all, each int // 0 means no limit
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -13,10 +13,10 @@ type Share struct {
 	by    map[Caller]int
 }
 
-// NewShare returns a Share of so much for all and for each caller; 0 is no limit.
+// NewShare returns a Share with these limits for all callers together and for each one; 0 means no limit.
 func NewShare(all, each int) *Share { return &Share{all: all, each: each, by: map[Caller]int{}} }
 
-// Enter reports whether a caller may have one more, and counts that. After true, Leave is to be called.
+// Enter reports whether a caller may have one more, and counts it. After true, the caller must call Leave.
 func (s *Share) Enter(c Caller) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +28,7 @@ func (s *Share) Enter(c Caller) bool {
 	return true
 }
 
-// Leave undoes Enter.
+// Leave undoes a successful Enter.
 func (s *Share) Leave(c Caller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Share) Leave(c Caller) {
 	}
 }
 
-// Taken returns how much all callers have, and how many callers have something.
+// Taken returns how much all callers have together, and how many callers have something.
 func (s *Share) Taken() (taken, callers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

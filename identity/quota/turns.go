@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Turns lets a few go on at once. The others wait, in rounds.
+// Turns lets a limited number of callers work at the same time. The others wait in rounds.
 type Turns struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -13,10 +13,10 @@ type Turns struct {
 	waiting Rounds[chan struct{}] // each is closed when its turn comes
 }
 
-// NewTurns returns Turns for so many at once.
+// NewTurns returns Turns for this many at the same time, at least 1.
 func NewTurns(most int) *Turns { return &Turns{free: max(most, 1)} }
 
-// Wait returns nil when it is the caller's turn, until Done is called; or the error of ctx when that ends before.
+// Wait waits for the caller's turn, which lasts until Done is called. It returns the error of ctx if that ends first.
 func (t *Turns) Wait(ctx context.Context, c Caller) error {
 	t.mu.Lock()
 	if t.free > 0 {
@@ -35,7 +35,7 @@ func (t *Turns) Wait(ctx context.Context, c Caller) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case <-turn: // it came at the same moment
+	case <-turn: // the turn came at the same moment
 		return nil
 	default:
 		t.waiting.Remove(place)
@@ -54,7 +54,7 @@ func (t *Turns) Done() {
 	t.free++
 }
 
-// Waiting returns how many wait.
+// Waiting returns how many callers wait.
 func (t *Turns) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// Bounds of one answer.
+// Bounds of one request.
 const (
 	maxRedirects   = 3
 	maxHeaderBytes = 16 << 10
-	// maxConfiguration is how large an OpenID configuration may be, in bytes.
+	// maxConfiguration is the largest OpenID configuration, in bytes.
 	maxConfiguration = 64 << 10
 )
 
@@ -34,14 +34,14 @@ type Web struct {
 	client *http.Client
 }
 
-// errBlocked says that an address may not be asked.
+// errBlocked reports an address that may not be requested.
 var errBlocked = errors.New("its address may not be asked")
 
-// errRedirects says that an answer leads on too often, or out of TLS.
+// errRedirects reports too many redirects, or one from https to http.
 var errRedirects = errors.New("it redirects too often, or from https to http")
 
-// NewWeb makes a Web that asks none of the blocked addresses, those of the machine's own link and of services for
-// machines in clouds besides, and trusts servers by these roots; nil are the system's.
+// NewWeb makes a Web that refuses the blocked addresses and, in any case, link-local addresses and those of cloud
+// metadata services. It verifies servers with these roots; nil means the system's roots.
 func NewWeb(blocked []netip.Prefix, roots *x509.CertPool) *Web {
 	for _, p := range []string{"169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32"} {
 		blocked = append(slices.Clone(blocked), netip.MustParsePrefix(p))
@@ -73,8 +73,8 @@ func NewWeb(blocked []netip.Prefix, roots *x509.CertPool) *Web {
 	}}
 }
 
-// Keys returns the key set at a place, as ingest.ReadKeySet does. Its error says in words that stay the same from one
-// failure to the next what is wrong, and nothing of what was answered.
+// Keys returns the key set at a place, in the form of ingest.ReadKeySet. The text of its error is the same for repeated
+// failures, and contains nothing of the answer.
 func (w *Web) Keys(ctx context.Context, p ingest.KeyPlace) (string, error) {
 	uri := p.URI
 	if uri == "" {
@@ -98,7 +98,7 @@ func (w *Web) Keys(ctx context.Context, p ingest.KeyPlace) (string, error) {
 	return keys, nil
 }
 
-// keysURI returns where an OpenID configuration says that the keys are; empty if it says nothing that is a URL.
+// keysURI returns the URI of the keys that an OpenID configuration names, or nothing if that is not a URL.
 func keysURI(configuration []byte) string {
 	var says struct {
 		Keys string `json:"jwks_uri"`
@@ -113,7 +113,7 @@ func keysURI(configuration []byte) string {
 	return says.Keys
 }
 
-// shown returns a URI without a password in it.
+// shown returns a URI without its password.
 func shown(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -122,10 +122,10 @@ func shown(uri string) string {
 	return u.Redacted()
 }
 
-// errTooLong says that an answer has more bytes than it may.
+// errTooLong reports an answer that is too large.
 var errTooLong = errors.New("it is too long")
 
-// statusError is an answer that is no success.
+// statusError is an HTTP status that is not a success.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("the answer is status %d", int(e)) }
@@ -151,7 +151,7 @@ func (w *Web) get(ctx context.Context, uri string, most int) ([]byte, error) {
 	return body, err
 }
 
-// reason returns what is wrong without what differs each time, such as ports.
+// reason returns an error without the parts that differ each time, such as ports.
 func reason(err error) error {
 	var status statusError
 	var name *net.DNSError
@@ -179,8 +179,8 @@ func reason(err error) error {
 	return errors.New("the connection failed")
 }
 
-// DefaultTime is how long a fetch may take where no object says.
+// DefaultTime is the time limit of a fetch for which no object sets one.
 const DefaultTime = 5 * time.Second
 
-// longestTime bounds what objects say of that.
+// longestTime is the upper bound of the time limits that objects set.
 const longestTime = 30 * time.Second

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// Store says which keys are wanted and takes those that were found. *ingest.Store is one.
+// Store names the keys that are wanted and receives those that were fetched. *ingest.Store implements it.
 type Store interface {
 	WantedKeys() ingest.WantedKeys
 	WantedKeysChanged() <-chan struct{}
@@ -20,16 +20,16 @@ type Store interface {
 	Synced(source string)
 }
 
-// Options are the settings of a Fetcher. Only Fetch has no default.
+// Options are the settings of a Fetcher. Every field except Fetch has a default.
 type Options struct {
-	// Fetch returns the keys at a place: see Web.Keys. Its context ends when it has taken too long.
+	// Fetch returns the keys at a place: see Web.Keys. Its context ends at the time limit.
 	Fetch func(context.Context, ingest.KeyPlace) (string, error)
-	// Refresh is the time from one good fetch of a place to the next; 20 minutes when 0.
+	// Refresh is the time between successful fetches of a place; 0 means 20 minutes.
 	Refresh time.Duration
-	// FirstWait is how long the first fetches may keep pilotd from being ready, once all other sources are read; 10
-	// seconds when 0. Without the wait all tokens would be refused for a moment after each start.
+	// FirstWait is how long the first fetches may delay pilotd's readiness after all other sources have synced; 0 means
+	// 10 seconds. Without this wait proxies would refuse all tokens for a moment after each start of pilotd.
 	FirstWait time.Duration
-	// AtOnce is how many places are asked at once; 8 when 0.
+	// AtOnce is how many places are fetched at the same time; 0 means 8.
 	AtOnce int
 	// Log is the logger.
 	Log *slog.Logger
@@ -41,31 +41,31 @@ const (
 	longestPause  = 5 * time.Minute
 )
 
-// Fetcher fetches keys. It is the source ingest.KeySource.
+// Fetcher fetches keys. It is the source with the name ingest.KeySource.
 type Fetcher struct {
 	// Immutable after New.
 	options Options
 	store   Store
 	results chan result
 
-	// good and failed count fetches.
+	// good and failed count finished fetches.
 	good, failed atomic.Uint64
-	waiting      atomic.Bool // for first keys
+	waiting      atomic.Bool // whether first keys are waited for
 
 	// Owned by the goroutine of Run.
 	places map[ingest.KeyPlace]*place
 	busy   int
-	work   sync.WaitGroup // fetches under way
-	// first are the places that must have been tried before Synced is told, from the moment on that all other sources
-	// are Synced; told: it was.
+	work   sync.WaitGroup // fetches in progress
+	// first are the places that were wanted when all other sources had synced and have not been tried yet. When it is
+	// empty, this source is reported as synced, and told is set.
 	first   map[ingest.KeyPlace]struct{}
 	settled bool
 	told    bool
 }
 
-// place is what is known of one place.
+// place is the state of one place.
 type place struct {
-	time     time.Duration // a fetch may take
+	time     time.Duration // limit of one fetch
 	due      time.Time
 	busy     bool
 	tried    bool
@@ -73,7 +73,7 @@ type place struct {
 	keys     ingest.Keys
 }
 
-// result is what a fetch came to.
+// result is the result of a fetch.
 type result struct {
 	place ingest.KeyPlace
 	keys  string
@@ -90,10 +90,10 @@ func New(store Store, o Options) *Fetcher {
 	return &Fetcher{options: o, store: store, results: make(chan result), places: map[ingest.KeyPlace]*place{}}
 }
 
-// Name returns ingest.KeySource.
+// Name returns the name of this source, ingest.KeySource.
 func (f *Fetcher) Name() string { return ingest.KeySource }
 
-// Waiting says what is waited for before the Fetcher is Synced.
+// Waiting returns what has to happen before this source is synced.
 func (f *Fetcher) Waiting() []string {
 	if f.waiting.Load() {
 		return []string{"the first keys of tokens' issuers"}
@@ -101,15 +101,15 @@ func (f *Fetcher) Waiting() []string {
 	return nil
 }
 
-// Counts returns how many fetches were good and how many failed.
+// Counts returns how many fetches succeeded and how many failed.
 func (f *Fetcher) Counts() (good, failed uint64) { return f.good.Load(), f.failed.Load() }
 
-// Run fetches until ctx ends; it returns when no fetch is under way any more.
+// Run fetches keys until ctx ends. It returns when no fetch is in progress any more.
 func (f *Fetcher) Run(ctx context.Context) error {
 	defer f.work.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var late <-chan time.Time // ends the wait for first keys
+	var late <-chan time.Time // fires when FirstWait is over
 	f.look()
 	for {
 		if f.settled && late == nil {
@@ -135,7 +135,7 @@ func (f *Fetcher) Run(ctx context.Context) error {
 	}
 }
 
-// look brings the places to what is wanted now. Called by Run alone.
+// look adds new places and removes those that are no longer wanted. Only Run calls it.
 func (f *Fetcher) look() {
 	wanted, gone := f.store.WantedKeys(), map[ingest.KeyPlace]ingest.Keys{}
 	for p, t := range wanted.Places {
@@ -165,7 +165,7 @@ func (f *Fetcher) look() {
 	}
 }
 
-// tell tells the Store that this source is Synced, once the first places were tried or it is late.
+// tell reports this source as synced, once the first places were tried or FirstWait is over.
 func (f *Fetcher) tell(late bool) {
 	if !f.told && f.settled && (late || len(f.first) == 0) {
 		f.told = true
@@ -174,7 +174,7 @@ func (f *Fetcher) tell(late bool) {
 	}
 }
 
-// start begins the fetches that are due, as many as may be under way, and returns the time until the next is due.
+// start starts fetches that are due, as many as AtOnce allows, and returns the time until the next one is due.
 func (f *Fetcher) start(ctx context.Context) time.Duration {
 	now, next := time.Now(), f.options.Refresh
 	for key, p := range f.places {
@@ -183,7 +183,7 @@ func (f *Fetcher) start(ctx context.Context) time.Duration {
 		case p.busy:
 		case wait > 0:
 			next = min(next, wait)
-		case f.busy < f.options.AtOnce: // Else a result comes first.
+		case f.busy < f.options.AtOnce: // otherwise a result comes first
 			p.busy = true
 			f.busy++
 			f.work.Add(1)
@@ -193,7 +193,7 @@ func (f *Fetcher) start(ctx context.Context) time.Duration {
 	return next
 }
 
-// fetch asks one place and tells Run what came of it.
+// fetch fetches one place and sends the result to Run.
 func (f *Fetcher) fetch(ctx context.Context, p ingest.KeyPlace, most time.Duration) {
 	defer f.work.Done()
 	limited, stop := context.WithTimeout(ctx, most)
@@ -205,7 +205,7 @@ func (f *Fetcher) fetch(ctx context.Context, p ingest.KeyPlace, most time.Durati
 	}
 }
 
-// take keeps what a fetch came to. The last good keys stay when it failed.
+// take stores the result of a fetch. If it failed, the last keys stay.
 func (f *Fetcher) take(r result) {
 	f.busy--
 	delete(f.first, r.place)
@@ -216,7 +216,7 @@ func (f *Fetcher) take(r result) {
 	}
 	p := f.places[r.place]
 	if p == nil {
-		return // nobody wants it any more
+		return // no object names the place any more
 	}
 	p.busy, p.tried = false, true
 	pause := f.options.Refresh
@@ -232,7 +232,7 @@ func (f *Fetcher) take(r result) {
 	f.store.PutKeys(map[ingest.KeyPlace]ingest.Keys{r.place: p.keys})
 }
 
-// jittered returns a time within a tenth of d, so that replicas and places do not ask all at once.
+// jittered returns a duration within a tenth of d, so that replicas and places do not fetch all at the same time.
 func jittered(d time.Duration) time.Duration {
 	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1)) // #nosec G404 -- it spreads load, and is no secret
 }

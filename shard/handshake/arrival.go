@@ -10,24 +10,24 @@ import (
 	"github.com/pilotd/pilotd/identity/quota"
 )
 
-// arrival is a connection, from when it is accepted. During its handshake it has a turn to compute whenever it does not
-// read or write; afterwards it is just a connection.
+// arrival is an accepted connection. During its handshake it holds a turn while it computes, and releases it while it
+// reads or writes; after the handshake it behaves like any connection.
 type arrival struct {
 	// Immutable after put.
 	net.Conn
 	door *Door
 	from quota.Caller
 
-	// shaking is set while its handshake is under way; changed under the Door's mu. The one goroutine that shakes hands
-	// reads it too, and whoever uses the connection later.
+	// shaking is true during the handshake. It changes under the Door's mu; the goroutine of the handshake and later
+	// users of the connection read it without.
 	shaking atomic.Bool
-	// idle is set while the handshake waits for its client.
+	// idle is true while the handshake waits for its client.
 	idle atomic.Bool
-	// late counts the looks that found it idle. Guarded by the Door's mu.
+	// late counts the checks that found it idle. Guarded by the Door's mu.
 	late int
 }
 
-// Read reads, without a turn while it waits.
+// Read reads, and releases the turn while it waits.
 func (a *arrival) Read(b []byte) (int, error) {
 	if !a.shaking.Load() {
 		return a.Conn.Read(b)
@@ -37,7 +37,7 @@ func (a *arrival) Read(b []byte) (int, error) {
 	return a.Conn.Read(b)
 }
 
-// Write writes, without a turn: a client may leave no room for that.
+// Write writes, and releases the turn because a client that does not read can block it.
 func (a *arrival) Write(b []byte) (int, error) {
 	if !a.shaking.Load() {
 		return a.Conn.Write(b)
@@ -47,36 +47,36 @@ func (a *arrival) Write(b []byte) (int, error) {
 	return a.Conn.Write(b)
 }
 
-// Close closes the connection; its handshake is over.
+// Close closes the connection, which ends its handshake.
 func (a *arrival) Close() error {
 	a.door.end(a, false)
 	return a.Conn.Close()
 }
 
-// rest gives the turn back.
+// rest releases the turn.
 func (a *arrival) rest() {
 	a.idle.Store(true)
 	a.door.turns.Done()
 }
 
-// resume waits for a turn. Those who have one keep it for a millisecond or two, whatever clients do.
+// resume waits for a turn. A turn lasts a millisecond or two, whatever clients do, because it is released for all I/O.
 func (a *arrival) resume() {
 	a.idle.Store(false)
 	_ = a.door.turns.Wait(context.Background(), a.from)
 }
 
-// Credentials returns c for a server that accepts from the Door.
+// Credentials wraps c for a server that accepts connections from the Door.
 func (d *Door) Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
 	return shaker{c, d}
 }
 
-// shaker are transport credentials whose handshakes take turns.
+// shaker are transport credentials whose handshakes compute in turns.
 type shaker struct {
 	credentials.TransportCredentials
 	door *Door
 }
 
-// ServerHandshake returns the inner one's, which computes in turns.
+// ServerHandshake runs the wrapped handshake, in turns.
 func (s shaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	a, ok := raw.(*arrival)
 	if !ok {

@@ -1,14 +1,15 @@
-// Package handshake admits connections that begin with TLS by what that costs, so that thousands that come at once
-// neither keep those that are connected from being served, nor each other from ever finishing.
+// Package handshake limits how many TLS handshakes run at the same time. When thousands of clients connect together,
+// clients that are connected are still served, and the handshakes still finish in time.
 //
 //	kernel's backlog ──► waiting ──rounds──► under way ──► grpc
 //	 when that is full    no goroutine       compute in turns; a slow client is given up
 //
-// A connection that is accepted waits as a file descriptor alone, until one of those whose handshakes are under way is
-// done; waiting costs it nothing of its time. Addresses go in rounds, so a crowd at one delays others by one of it. If
-// too many wait, the address with most of them loses its last one to an address that has fewer; when all are of one
-// address, they wait in the kernel. One whose client has hung up meanwhile is passed over.
+// An accepted connection waits as a file descriptor without a goroutine until a handshake in progress ends; its time
+// limit has not started yet. Client addresses take turns in rounds, so many connections from one address delay another
+// address by one connection only. If too many wait, the address with the most waiting connections loses its last one to
+// an address with fewer; if all are from one address, further ones wait in the kernel. A connection whose client has
+// hung up meanwhile is skipped.
 //
-// Of the handshakes under way a few compute at the same moment, and only while they do: one that waits for its client
-// holds up nobody. A client has ten seconds, and five while others wait.
+// Among the handshakes in progress only a few compute at the same moment. One that waits for its client holds no turn.
+// A client has ten seconds for its handshake, and five while other connections wait.
 package handshake

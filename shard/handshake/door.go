@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// pace is the time between two looks at the handshakes that are under way.
+	// pace is the interval of checks for slow handshakes.
 	pace = 500 * time.Millisecond
-	// patient and impatient are how many looks may find a handshake waiting for its client, the latter while other
-	// connections wait.
+	// patient and impatient are how many checks may find a handshake waiting for its client; impatient applies while
+	// other connections wait.
 	patient, impatient = 20, 10
 )
 
 // Options are the settings of a Door.
 type Options struct {
-	// Waiting is how many connections are accepted and wait, Underway how many handshakes are under way at once, and
+	// Waiting is how many accepted connections may wait, Underway how many handshakes run at the same time, and
 	// Computing how many of these compute at the same moment.
 	Waiting, Underway, Computing int
-	// AfterFunc calls f after d, once, unless stop is called before; it is time.AfterFunc. Without it no client is
-	// given up.
+	// AfterFunc calls f once after d, unless stop is called before; it is time.AfterFunc. nil means that slow clients
+	// are never disconnected.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)
 }
 
-// Door is a net.Listener of connections that begin with TLS. What serves it must use its Credentials.
+// Door is a net.Listener for TLS connections. The server that accepts from it must use its Credentials.
 type Door struct {
 	// Immutable after Listen.
 	net.Listener
@@ -41,23 +41,22 @@ type Door struct {
 	changed  *sync.Cond
 	waiting  quota.Rounds[*arrival]
 	underway map[*arrival]struct{}
-	failed   error // of the listener, until Accept has returned it
+	failed   error // an error of the listener that Accept has yet to return
 	closed   bool
-	stop     func() bool // of the next look; nil for none
+	stop     func() bool // cancels the next check; nil if none is scheduled
 	stats    Stats
 }
 
-// Stats are counts since the start, and of what is now.
+// Stats are counts since the start, and current numbers.
 type Stats struct {
-	// Waiting are the connections that wait now, Underway the handshakes.
+	// Waiting is the number of connections that wait now, Underway that of handshakes in progress.
 	Waiting, Underway int
-	// Done and Failed are the handshakes that have ended, Slow those whose clients were given up. Gone are the
-	// connections whose clients hung up before it was their turn, Dropped those that had to make room for other
-	// addresses.
+	// Done and Failed count handshakes that have ended, Slow those that were ended because the client was slow. Gone
+	// counts connections whose clients hung up before their turn, Dropped those that made room for other addresses.
 	Done, Failed, Slow, Gone, Dropped uint64
 }
 
-// Listen makes a Door of a listener, which it accepts from until Close.
+// Listen makes a Door that accepts from a listener until Close.
 func Listen(l net.Listener, o Options) *Door {
 	d := &Door{Listener: l, options: o, turns: quota.NewTurns(o.Computing), underway: map[*arrival]struct{}{}}
 	d.changed = sync.NewCond(&d.mu)
@@ -65,7 +64,7 @@ func Listen(l net.Listener, o Options) *Door {
 	return d
 }
 
-// accept takes connections off the kernel's hands, as far as there is room.
+// accept accepts connections from the kernel while there is room for them.
 func (d *Door) accept() {
 	for {
 		conn, err := d.Listener.Accept()
@@ -79,7 +78,8 @@ func (d *Door) accept() {
 	}
 }
 
-// fail leaves an error of the listener to Accept, and returns when that has it: who serves decides when to go on.
+// fail passes an error of the listener to Accept, and returns when Accept has returned it, because the server decides
+// when to accept again.
 func (d *Door) fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *Door) isClosed() bool {
 	return d.closed
 }
 
-// put lets a connection wait. It returns when there is room for that.
+// put adds a connection to those that wait. It blocks while there is no room.
 func (d *Door) put(conn net.Conn) {
 	a := &arrival{Conn: conn, door: d, from: quota.Of(identity.Identity{}, conn.RemoteAddr())}
 	d.mu.Lock()
@@ -117,7 +117,7 @@ func (d *Door) put(conn net.Conn) {
 	d.changed.Broadcast()
 }
 
-// Accept returns the next connection, when its handshake may begin.
+// Accept waits for the next connection whose handshake may begin, and returns it.
 func (d *Door) Accept() (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +147,7 @@ func (d *Door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener, and the connections that wait.
+// Close closes the listener and the connections that wait.
 func (d *Door) Close() error {
 	err := d.Listener.Close()
 	d.mu.Lock()
@@ -161,7 +161,7 @@ func (d *Door) Close() error {
 	return err
 }
 
-// end notes that a handshake is over: done, or failed. It does nothing when it is called again.
+// end records the end of a handshake and whether it succeeded. Further calls for the same connection do nothing.
 func (d *Door) end(a *arrival, done bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +173,7 @@ func (d *Door) end(a *arrival, done bool) {
 	switch {
 	case done:
 		d.stats.Done++
-	case a.late <= patient: // else it was given up, and is counted
+	case a.late <= patient: // otherwise it is already counted as Slow
 		d.stats.Failed++
 	}
 	if len(d.underway) == 0 && d.stop != nil {
@@ -183,14 +183,14 @@ func (d *Door) end(a *arrival, done bool) {
 	d.changed.Broadcast()
 }
 
-// watch sees to it that a look is taken. The caller holds mu.
+// watch schedules the next check, if none is scheduled. The caller holds mu.
 func (d *Door) watch() {
 	if d.stop == nil && d.options.AfterFunc != nil {
 		d.stop = d.options.AfterFunc(pace, d.look)
 	}
 }
 
-// look gives up handshakes whose clients are slow. It is called by the timer.
+// look closes connections whose clients are too slow. The timer calls it.
 func (d *Door) look() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,7 +204,7 @@ func (d *Door) look() {
 			a.late++
 		}
 		if a.late >= limit && a.late <= patient {
-			a.late = patient + 1 // once
+			a.late = patient + 1 // so that it is closed once
 			d.stats.Slow++
 			a.Conn.Close()
 		}
@@ -214,7 +214,7 @@ func (d *Door) look() {
 	}
 }
 
-// Stats returns the counts.
+// Stats returns the current counts.
 func (d *Door) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the other side of a connection has closed it, whatever it sent before.
+// hungUp reports whether the client has closed the connection, even if unread data is left.
 func hungUp(conn net.Conn) (gone bool) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

@@ -4,5 +4,5 @@ package handshake
 
 import "net"
 
-// hungUp reports false: only Linux tells.
+// hungUp returns false: it is implemented on Linux alone.
 func hungUp(net.Conn) bool { return false }
