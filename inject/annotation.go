@@ -30,12 +30,12 @@ func checkAnnotations(of map[string]string) (warnings []string, err error) {
 		}
 		switch {
 		case expectsBool(name):
-			if _, err := strconv.ParseBool(of[name]); err != nil {
-				warnings = append(
-					warnings,
-					fmt.Sprintf("annotation %s=%q: expected true or false; the default holds", name, of[name]),
-				)
+			if holds := insteadOfBool(name, of[name]); holds != "" {
+				warnings = append(warnings,
+					fmt.Sprintf("annotation %s=%q: expected true or false; %s", name, of[name], holds))
 			}
+		case name == annotation.SidecarStatusReadinessApplicationPorts.Name:
+			warnings = append(warnings, fmt.Sprintf("annotation %s has no effect: it is of releases of old", name))
 		case ours(name) && !known(name):
 			warnings = append(warnings, fmt.Sprintf("annotation %s is unknown and has no effect", name))
 		}
@@ -62,8 +62,8 @@ func annotationCheck(name string) func(string) error {
 	case annotation.SidecarStatusReadinessInitialDelaySeconds.Name,
 		annotation.SidecarStatusReadinessPeriodSeconds.Name, annotation.SidecarStatusReadinessFailureThreshold.Name:
 		return checkNumber
-	case annotation.SidecarStatusReadinessApplicationPorts.Name:
-		return checkPorts
+	case annotation.PrometheusMergeMetrics.Name:
+		return checkBool
 	case annotation.SidecarProxyCPU.Name, annotation.SidecarProxyCPULimit.Name, annotation.SidecarProxyMemory.Name,
 		annotation.SidecarProxyMemoryLimit.Name:
 		return checkQuantity
@@ -84,11 +84,26 @@ func annotationCheck(name string) func(string) error {
 // expectsBool tells whether an annotation is true or false, and has a default for everything else.
 func expectsBool(name string) bool {
 	switch name {
-	case annotation.SidecarRewriteAppHTTPProbers.Name, annotation.PrometheusMergeMetrics.Name,
-		annotation.SidecarNativeSidecar.Name:
+	case annotation.SidecarRewriteAppHTTPProbers.Name, annotation.SidecarNativeSidecar.Name, overlay.CapNetBindService:
 		return true
 	}
 	return false
+}
+
+// insteadOfBool says what holds where an annotation has a value that is no boolean to whoever reads it; it is empty for
+// one that is.
+func insteadOfBool(name, value string) string {
+	_, err := strconv.ParseBool(value)
+	plain := value == "true" || value == "false"
+	switch {
+	case name == annotation.SidecarNativeSidecar.Name && value != "" && !plain:
+		return "the proxy is a native sidecar"
+	case name == overlay.CapNetBindService && !plain:
+		return "it counts as false"
+	case err != nil:
+		return "the default holds"
+	}
+	return ""
 }
 
 // ours tells whether an annotation is in a namespace that only injection and agents read.
@@ -98,9 +113,9 @@ func ours(name string) bool {
 		strings.HasSuffix(prefix, ".sidecar.istio.io")
 }
 
-// known tells whether Istio's API has an annotation.
+// known tells whether Istio's API has an annotation, or its templates read one.
 func known(name string) bool {
-	return slices.ContainsFunc(annotation.AllResourceAnnotations(),
+	return name == overlay.CapNetBindService || slices.ContainsFunc(annotation.AllResourceAnnotations(),
 		func(a *annotation.Instance) bool { return a.Name == name })
 }
 
@@ -121,11 +136,19 @@ func orAll(check func(string) error) func(string) error {
 	}
 }
 
+func checkBool(v string) error {
+	if _, err := strconv.ParseBool(v); err != nil {
+		return errors.New("expected true or false")
+	}
+	return nil
+}
+
+// checkRanges takes no spaces: rules are written of the ranges as they stand.
 func checkRanges(v string) error {
+	if v == "" {
+		return nil
+	}
 	for r := range strings.SplitSeq(v, ",") {
-		if r = strings.TrimSpace(r); r == "" && v == "" {
-			continue
-		}
 		if _, err := netip.ParsePrefix(r); err != nil {
 			return fmt.Errorf("expected IP ranges such as 10.0.0.0/8, with commas between, got %q", r)
 		}
@@ -134,10 +157,10 @@ func checkRanges(v string) error {
 }
 
 func checkPorts(v string) error {
+	if strings.TrimSpace(v) == "" {
+		return nil
+	}
 	for p := range strings.SplitSeq(v, ",") {
-		if p = strings.TrimSpace(p); p == "" && v == "" {
-			continue
-		}
 		if err := checkPort(p); err != nil {
 			return fmt.Errorf("expected port numbers with commas between, got %q", p)
 		}
@@ -153,14 +176,14 @@ func checkPort(v string) error {
 }
 
 func checkNumber(v string) error {
-	if _, err := strconv.ParseUint(strings.TrimSpace(v), 10, 31); err != nil {
+	if _, err := strconv.ParseUint(v, 10, 31); err != nil {
 		return errors.New("expected a number of at least 0")
 	}
 	return nil
 }
 
 func checkQuantity(v string) error {
-	if q, err := resource.ParseQuantity(v); err != nil || q.Sign() < 0 {
+	if q, err := resource.ParseQuantity(strings.TrimSpace(v)); err != nil || q.Sign() < 0 {
 		return errors.New("expected a quantity such as 100m or 128Mi")
 	}
 	return nil

@@ -60,7 +60,8 @@ func proxyOf(pod *corev1.Pod) *corev1.Container {
 }
 
 // PathEnv reads the variables that the path of a webhook's URL ends in: /inject/cluster/C/net/N, pairs of a name and a
-// value. Other names are those of variables. A name without a value is left out; "--slash--" in a value is a slash.
+// value. Other names are those of variables. A name without a value is left out; "--slash--" in a value is a slash. The
+// older form /inject/:ENV:cluster=C:ENV:net=N is read too.
 func PathEnv(path string) map[string]string {
 	out := map[string]string{}
 	path = strings.TrimPrefix(strings.TrimSuffix(path, "/"), "/")
@@ -68,18 +69,30 @@ func PathEnv(path string) map[string]string {
 	if !ok {
 		return out
 	}
+	if older, is := strings.CutPrefix(pairs, ":ENV:"); is {
+		for pair := range strings.SplitSeq(older, ":ENV:") {
+			if name, value, ok := strings.Cut(pair, "="); ok && name != "" {
+				out[pathVariable(name)] = value
+			}
+		}
+		return out
+	}
 	words := strings.Split(pairs, "/")
 	for i := 0; i+1 < len(words); i += 2 {
-		name := strings.ToUpper(words[i])
-		switch words[i] {
-		case "cluster":
-			name = envCluster
-		case "net":
-			name = envNetwork
-		}
-		if name != "" {
-			out[name] = strings.ReplaceAll(words[i+1], "--slash--", "/")
+		if words[i] != "" {
+			out[pathVariable(words[i])] = strings.ReplaceAll(words[i+1], "--slash--", "/")
 		}
 	}
 	return out
+}
+
+// pathVariable returns the variable that a name in a webhook's path stands for.
+func pathVariable(name string) string {
+	switch name {
+	case "cluster":
+		return envCluster
+	case "net":
+		return envNetwork
+	}
+	return strings.ToUpper(name)
 }

@@ -72,7 +72,7 @@ func TestRefusedAnnotations(t *testing.T) {
 	in := newInjector(t, settings(t))
 	for name, c := range map[string]struct{ value, want string }{
 		"sidecar.istio.io/interceptionMode":                     {"redirect", "expected REDIRECT, TPROXY or NONE"},
-		"traffic.sidecar.istio.io/includeOutboundIPRanges":      {"10.0.0.1", `expected IP ranges such as 10.0.0.0/8`},
+		"traffic.sidecar.istio.io/includeOutboundIPRanges":      {"10.0.0.0/8, 11.0.0.0/8", `got " 11.0.0.0/8"`},
 		"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {"*", "expected IP ranges"},
 		"traffic.sidecar.istio.io/includeInboundPorts":          {"80,x", `expected port numbers with commas between, got "x"`},
 		"traffic.sidecar.istio.io/excludeInboundPorts":          {"70000", "expected port numbers"},
@@ -83,9 +83,11 @@ func TestRefusedAnnotations(t *testing.T) {
 		"readiness.status.sidecar.istio.io/periodSeconds":       {"-1", "expected a number"},
 		"readiness.status.sidecar.istio.io/failureThreshold":    {"99999999999", "expected a number"},
 		"sidecar.istio.io/proxyCPU":                             {"lots", "expected a quantity"},
+		"sidecar.istio.io/proxyMemory":                          {"", "expected a quantity"},
+		"prometheus.istio.io/merge-metrics":                     {"", "expected true or false"},
 		"sidecar.istio.io/proxyMemoryLimit":                     {"-1Gi", "expected a quantity"},
 		"sidecar.istio.io/userVolume":                           {"[", "expected a JSON list or object"},
-		"sidecar.istio.io/userVolumeMount":                      {`{"v":[]}`, "v: "},
+		"sidecar.istio.io/userVolumeMount":                      {"", "expected a JSON list or object"},
 		"proxy.istio.io/config":                                 {"concurency: 1", `unknown field "concurency"`},
 		"proxy.istio.io/overrides":                              {"{", "that an injection has written"},
 		"sidecar.istio.io/status":                               {"injected", "that an injection has written"},
@@ -107,10 +109,12 @@ func TestRefusedAnnotations(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	in := newInjector(t, settings(t))
 	for name, c := range map[string]struct{ value, want string }{
-		"sidecar.istio.io/proxyCPUs":             {"1", "annotation sidecar.istio.io/proxyCPUs is unknown"},
-		"proxy.istio.io/Config":                  {"{}", "annotation proxy.istio.io/Config is unknown"},
-		"sidecar.istio.io/rewriteAppHTTPProbers": {"nope", "expected true or false"},
-		"prometheus.istio.io/merge-metrics":      {"", "expected true or false"},
+		"sidecar.istio.io/proxyCPUs":                         {"1", "annotation sidecar.istio.io/proxyCPUs is unknown"},
+		"proxy.istio.io/Config":                              {"{}", "annotation proxy.istio.io/Config is unknown"},
+		"sidecar.istio.io/rewriteAppHTTPProbers":             {"nope", "expected true or false"},
+		"sidecar.istio.io/nativeSidecar":                     {"no", "expected true or false; the proxy is a native sidecar"},
+		"sidecar.istio.io/capNetBindService":                 {"1", "expected true or false; it counts as false"},
+		"readiness.status.sidecar.istio.io/applicationPorts": {"x", "has no effect"},
 	} {
 		pod := plainPod()
 		pod.Annotations[name] = c.value
@@ -231,7 +235,8 @@ func TestProxyConfigObjects(t *testing.T) {
 func TestPathEnv(t *testing.T) {
 	for path, want := range map[string]string{"": "", "/inject": "", "/inject/": "", "/inject/cluster": "",
 		"/inject/cluster/c1/net/n1": "ISTIO_META_CLUSTER_ID=c1 ISTIO_META_NETWORK=n1",
-		"/inject/net/a--slash--b/":  "ISTIO_META_NETWORK=a/b", "/inject/my_var/x/odd": "MY_VAR=x"} {
+		"/inject/net/a--slash--b/":  "ISTIO_META_NETWORK=a/b", "/inject/my_var/x/odd": "MY_VAR=x",
+		"/inject/:ENV:cluster=c1:ENV:net=:ENV:=x:ENV:odd": "ISTIO_META_CLUSTER_ID=c1 ISTIO_META_NETWORK="} {
 		var got []string
 		for _, k := range []string{"ISTIO_META_CLUSTER_ID", "ISTIO_META_NETWORK", "MY_VAR", "ODD"} {
 			if v, ok := PathEnv(path)[k]; ok {

@@ -107,6 +107,7 @@ func (in *Injector) Inject(req Request) (Result, error) {
 	if reason != "" {
 		return Result{Pod: req.Pod, Skipped: reason, Warnings: warnings}, nil
 	}
+	forgetAssignedUser(original, req.NamespaceAnnotations)
 	more, err := checkAnnotations(original.Annotations)
 	if err != nil {
 		return Result{}, err

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pilotd/pilotd/inject/overlay"
 )
 
 // Annotations of OpenShift's namespaces: as whom pods may run there.
@@ -24,13 +28,41 @@ func proxyIDs(namespace map[string]string) (uid, gid int64, err error) {
 			return 0, 0, fmt.Errorf("annotation %s of the namespace: %w", uidRange, err)
 		}
 	}
-	if text, ok := namespace[gidRange]; ok {
+	name, text := gidRange, namespace[gidRange]
+	if text == "" {
+		name, text = uidRange, namespace[uidRange] // as OpenShift gives groups to namespaces without a range of their own
+	}
+	if text != "" {
 		head, _, _ := strings.Cut(text, ",")
 		if gid, err = lastOf(head); err != nil {
-			return 0, 0, fmt.Errorf("annotation %s of the namespace: %w", gidRange, err)
+			return 0, 0, fmt.Errorf("annotation %s of the namespace: %w", name, err)
 		}
 	}
 	return uid, gid, nil
+}
+
+// forgetAssignedUser removes from the user's own proxy container the user and the group that OpenShift has given to all
+// containers of the pod: traffic of a proxy that runs as its application is captured for ever.
+func forgetAssignedUser(pod *corev1.Pod, namespace map[string]string) {
+	proxy := proxyOf(pod)
+	if _, assigns := namespace[uidRange]; !assigns || proxy == nil || proxy.SecurityContext == nil {
+		return
+	}
+	var own, app int64
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if c.SecurityContext == nil || c.SecurityContext.RunAsUser == nil {
+			continue
+		}
+		if c.Name == overlay.ProxyContainer {
+			own = *c.SecurityContext.RunAsUser
+		} else {
+			app = *c.SecurityContext.RunAsUser
+		}
+	}
+	if own == app {
+		proxy.SecurityContext.RunAsUser, proxy.SecurityContext.RunAsGroup = nil, nil
+	}
 }
 
 // lastOf returns the last number of a range, which is written as its first one and its size, or as its first and its

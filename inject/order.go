@@ -21,6 +21,7 @@ func (i *injection) order() {
 		last(spec.Containers, overlay.ProxyContainer)
 	}
 	if find(spec.InitContainers, overlay.ProxyContainer) != nil {
+		first(spec.InitContainers, coreDump)
 		first(spec.InitContainers, overlay.ProxyContainer)
 		first(spec.InitContainers, "istio-validation")
 		first(spec.InitContainers, "istio-init")
@@ -28,7 +29,12 @@ func (i *injection) order() {
 	}
 	first(spec.InitContainers, "istio-validation")
 	last(spec.InitContainers, "istio-init")
+	last(spec.InitContainers, coreDump)
 }
+
+// coreDump is the init container of templates of old that lets the proxy leave core dumps. It keeps its place beside
+// the proxy.
+const coreDump = "enable-core-dump"
 
 // first moves the container of a name to the front.
 func first(in []corev1.Container, name string) {

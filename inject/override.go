@@ -235,22 +235,26 @@ func stale(name string, before []string, now, own []corev1.Container) bool {
 	return false
 }
 
-// adjustCapture lets the user whom the user's own proxy container runs as pass the rules uncaptured.
+// adjustCapture lets the user whom the user's own proxy container runs as pass the rules uncaptured. With TPROXY the
+// proxy stays root.
 func (i *injection) adjustCapture(own containers) {
 	user := find(own.Containers, overlay.ProxyContainer)
 	if user == nil {
 		user = find(own.InitContainers, overlay.ProxyContainer)
 	}
-	if user == nil || user.SecurityContext == nil || i.tproxy() {
+	if user == nil || user.SecurityContext == nil {
 		return
 	}
-	as := user.SecurityContext
+	as, tproxy := user.SecurityContext, i.tproxy()
+	if proxy := proxyOf(i.pod); tproxy && as.RunAsUser != nil && proxy != nil && proxy.SecurityContext != nil {
+		proxy.SecurityContext.RunAsUser = new(int64(0))
+	}
 	capture := find(i.pod.Spec.InitContainers, "istio-init")
 	if capture == nil {
 		if capture = find(i.pod.Spec.InitContainers, "istio-validation"); capture == nil {
 			return
 		}
-		if s := capture.SecurityContext; s != nil {
+		if s := capture.SecurityContext; s != nil && !tproxy {
 			if as.RunAsUser != nil {
 				s.RunAsUser = new(*as.RunAsUser)
 			}

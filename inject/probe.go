@@ -51,7 +51,7 @@ func (i *injection) rewriteProbes() error {
 		}
 		agent = int32(n)
 	}
-	r := rewriting{agent: agent, found: map[string]prober{}}
+	r := rewriting{agent: agent, captured: capturedPorts(i.pod.Annotations), found: map[string]prober{}}
 	for n := range i.pod.Spec.Containers {
 		r.container(&i.pod.Spec.Containers[n])
 	}
@@ -102,8 +102,9 @@ func setProbers(proxy *corev1.Container, found map[string]prober, again bool) er
 
 // rewriting goes through the probes of a pod.
 type rewriting struct {
-	agent int32
-	found map[string]prober
+	agent    int32
+	captured func(port int32) bool
+	found    map[string]prober
 }
 
 func (r *rewriting) container(c *corev1.Container) {
@@ -149,7 +150,8 @@ func (r *rewriting) container(c *corev1.Container) {
 }
 
 // take writes down what the application is asked and answers with what the kubelet asks instead; nil leaves the probe
-// as it is: it runs a command, asks the agent, or names a port that the container does not have.
+// as it is: it runs a command, asks the agent or a port that is not captured, or names a port that the container does
+// not have.
 func (r *rewriting) take(path string, asked prober, ports map[string]int32) *corev1.HTTPGetAction {
 	get := &corev1.HTTPGetAction{}
 	if h := asked.HTTPGet; h != nil && h.Path == path && (asked.TCPSocket != nil || asked.GRPC != nil) {
@@ -170,7 +172,7 @@ func (r *rewriting) take(path string, asked prober, ports map[string]int32) *cor
 		if !r.resolve(&asked.TCPSocket.Port, ports) {
 			return nil
 		}
-	case asked.GRPC == nil:
+	case asked.GRPC == nil || !r.captured(asked.GRPC.Port):
 		return nil
 	}
 	r.found[path] = asked
@@ -178,12 +180,38 @@ func (r *rewriting) take(path string, asked prober, ports map[string]int32) *cor
 	return get
 }
 
-// resolve makes a port a number; false if it has none, or is the agent's own.
+// resolve makes a port a number; false if it has none, is the agent's own, or is one that the kubelet reaches anyway.
 func (r *rewriting) resolve(port *intstr.IntOrString, ports map[string]int32) bool {
 	if port.Type == intstr.String {
 		n, ok := ports[port.StrVal]
+		if !ok {
+			parsed, err := strconv.ParseInt(port.StrVal, 10, 32)
+			n, ok = int32(parsed), err == nil
+		}
 		*port = intstr.FromInt32(n)
-		return ok
+		return ok && r.captured(n)
 	}
-	return port.IntVal != r.agent
+	return port.IntVal != r.agent && r.captured(port.IntVal)
+}
+
+// capturedPorts tells of which ports annotations leave inbound traffic to the proxy: of those that are included, or of
+// all but those that are excluded.
+func capturedPorts(annotations map[string]string) func(port int32) bool {
+	included := annotations[annotation.SidecarTrafficIncludeInboundPorts.Name]
+	if included != "" && included != "*" {
+		listed := portSet(included)
+		return func(port int32) bool { return listed[port] }
+	}
+	listed := portSet(annotations[annotation.SidecarTrafficExcludeInboundPorts.Name])
+	return func(port int32) bool { return !listed[port] }
+}
+
+func portSet(list string) map[int32]bool {
+	out := map[int32]bool{}
+	for p := range strings.SplitSeq(list, ",") {
+		if n, err := strconv.ParseUint(strings.TrimSpace(p), 10, 16); err == nil {
+			out[int32(n)] = true
+		}
+	}
+	return out
 }

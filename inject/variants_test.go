@@ -57,6 +57,18 @@ func TestSettings(t *testing.T) {
 		{name: "OpenShift", change: func(_ *Settings, r *Request) {
 			r.NamespaceAnnotations = map[string]string{uidRange: "1000700000/10000", gidRange: "2000-2999,7/1"}
 		}, want: []string{"runAsUser: 1000709999", "runAsGroup: 2999", `- "1000709999"`}, not: []string{"1337"}},
+		{name: "OpenShift's user for all containers", change: func(_ *Settings, r *Request) {
+			r.NamespaceAnnotations = map[string]string{uidRange: "1000700000/10000"}
+			as := func() *corev1.SecurityContext { return &corev1.SecurityContext{RunAsUser: new(int64(1000700000))} }
+			r.Pod.Spec.Containers[0].SecurityContext = as()
+			r.Pod.Spec.Containers = append(r.Pod.Spec.Containers,
+				corev1.Container{Name: "istio-proxy", Image: "auto", SecurityContext: as()})
+		}, want: []string{"runAsUser: 1000709999", "runAsGroup: 1000709999", `- "1000709999"`}, not: []string{"1337"}},
+		{name: "a user of its own on OpenShift", change: func(_ *Settings, r *Request) {
+			r.NamespaceAnnotations = map[string]string{uidRange: "1000700000/10000"}
+			r.Pod.Spec.Containers = append(r.Pod.Spec.Containers, corev1.Container{Name: "istio-proxy", Image: "auto",
+				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(1000700000))}})
+		}, want: []string{"runAsUser: 1000700000", `- "1000700000"`}},
 		{name: "dual stack", change: func(_ *Settings, r *Request) {
 			r.Pod.Annotations["proxy.istio.io/config"] = "proxyMetadata: {ISTIO_DUAL_STACK: 'true'}"
 		}, want: []string{"- name: ISTIO_DUAL_STACK\n      value: \"true\""}},
@@ -74,6 +86,30 @@ func TestSettings(t *testing.T) {
 			r.Pod.Spec.Containers = append(r.Pod.Spec.Containers, corev1.Container{Name: "istio-proxy", Image: "mine",
 				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(7))}})
 		}, want: []string{"image: mine", "runAsUser: 7", "- -u\n    - \"7\""}},
+		{name: "own user with TPROXY", change: func(_ *Settings, r *Request) {
+			r.Pod.Annotations["sidecar.istio.io/interceptionMode"] = "TPROXY"
+			r.Pod.Spec.Containers = append(r.Pod.Spec.Containers, corev1.Container{Name: "istio-proxy", Image: "mine",
+				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(7)), RunAsGroup: new(int64(8))}})
+		}, want: []string{"runAsGroup: 8\n      runAsNonRoot: false\n      runAsUser: 0\n", "- -u\n    - \"7\""}},
+		{name: "low ports", values: "global: {proxy: {capNetBindService: true}}",
+			want: []string{"- NET_BIND_SERVICE\n        drop", "runAsGroup: 1337\n      runAsNonRoot: false\n      runAsUser: 0\n"}},
+		{name: "low ports with TPROXY", change: func(_ *Settings, r *Request) {
+			r.Pod.Annotations["sidecar.istio.io/interceptionMode"] = "TPROXY"
+			r.Pod.Annotations["sidecar.istio.io/capNetBindService"] = "true"
+		}, want: []string{"- NET_ADMIN\n        - NET_BIND_SERVICE\n"}},
+		{name: "no inbound ports for the node agent", values: "pilot: {cni: {enabled: true}}\nglobal: {proxy: {includeInboundPorts: ''}}",
+			want: []string{`traffic.sidecar.istio.io/includeInboundPorts: ""`}},
+		{name: "gRPC agent with volumes", change: func(_ *Settings, r *Request) {
+			r.Pod.Annotations["inject.istio.io/templates"] = "grpc-agent"
+			r.Pod.Annotations["sidecar.istio.io/bootstrapOverride"] = "mine"
+			r.Pod.Annotations["sidecar.istio.io/userVolume"] = `{"v": {"emptyDir": {}}}`
+			r.Pod.Annotations["sidecar.istio.io/userVolumeMount"] = `{"v": {"mountPath": "/v"}}`
+		}, want: []string{"name: istio-podinfo\n    - mountPath: /v\n      name: v\n", "name: custom-bootstrap-volume",
+			`"istiod-ca-cert","v"]`}},
+		{name: "core dumps of a template of old", change: func(s *Settings, r *Request) {
+			s.Config.Templates = map[string]string{"dump": "spec: {initContainers: [{name: enable-core-dump, image: d}]}"}
+			r.Pod.Annotations["inject.istio.io/templates"] = "sidecar,dump"
+		}, want: []string{"name: istio-init\n", "  - image: d\n    name: enable-core-dump\n    resources: {}\n  volumes:"}},
 		{name: "gateway", values: "gateways: {securityContext: {fsGroup: 9}}", change: func(_ *Settings, r *Request) {
 			r.Pod.Annotations["inject.istio.io/templates"] = "gateway"
 			r.Pod.Spec.Containers = []corev1.Container{{Name: "istio-proxy", Image: "auto"}}

@@ -124,10 +124,12 @@ func (d *Data) captureAnnotations(to map[string]string) {
 	}
 	to[annotation.SidecarInterceptionMode.Name] = d.interception()
 	to[annotation.SidecarTrafficExcludeInboundPorts.Name] = d.excludedInbound()
+	// Empty means none, where no annotation means all.
+	to[annotation.SidecarTrafficIncludeInboundPorts.Name] =
+		d.annotation(annotation.SidecarTrafficIncludeInboundPorts.Name, string(p.IncludeInboundPorts))
 	for name, otherwise := range map[string]string{
 		annotation.SidecarTrafficIncludeOutboundIPRanges.Name: p.IncludeIPRanges,
 		annotation.SidecarTrafficExcludeOutboundIPRanges.Name: p.ExcludeIPRanges,
-		annotation.SidecarTrafficIncludeInboundPorts.Name:     string(p.IncludeInboundPorts),
 		annotation.SidecarTrafficIncludeOutboundPorts.Name:    string(p.IncludeOutboundPorts),
 		annotation.SidecarTrafficExcludeOutboundPorts.Name:    string(p.ExcludeOutboundPorts),
 	} {
@@ -147,6 +149,11 @@ func (d *Data) proxySecurity() *corev1.SecurityContext {
 	tracing := d.ProxyConfig.GetProxyMetadata()["IPTABLES_TRACE_LOGGING"] == "true"
 	if tracing || d.interception() == modeTPROXY {
 		s.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+	}
+	if !tracing && d.annotation(CapNetBindService, string(p.CapNetBindService)) == "true" {
+		s.Capabilities.Add = append(s.Capabilities.Add, "NET_BIND_SERVICE")
+	}
+	if len(s.Capabilities.Add) > 0 {
 		s.RunAsNonRoot, s.RunAsUser, s.RunAsGroup = new(false), new(int64(0)), new(int64(defaultID))
 	}
 	if tracing {
@@ -154,6 +161,9 @@ func (d *Data) proxySecurity() *corev1.SecurityContext {
 	}
 	return s
 }
+
+// CapNetBindService is the annotation of a pod whose proxy listens at ports below 1024. Istio's API does not list it.
+const CapNetBindService = "sidecar.istio.io/capNetBindService"
 
 func port(n int32, otherwise string) string {
 	if n == 0 {

@@ -50,7 +50,7 @@ func (d *Data) resources() (corev1.ResourceRequirements, error) {
 		if !ok {
 			continue
 		}
-		q, err := resource.ParseQuantity(text)
+		q, err := resource.ParseQuantity(strings.TrimSpace(text))
 		if err != nil {
 			return out, fmt.Errorf("annotation %s=%q: expected a quantity such as 100m or 128Mi", r.annotation, text)
 		}
@@ -113,7 +113,7 @@ func (d *Data) readiness(port int) (*corev1.Probe, error) {
 	} {
 		*f.to = f.otherwise
 		if text, ok := d.ObjectMeta.Annotations[f.annotation]; ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+			n, err := strconv.ParseInt(text, 10, 32)
 			if err != nil || n < 0 {
 				return nil, fmt.Errorf("annotation %s=%q: expected a number of at least 0", f.annotation, text)
 			}

@@ -106,8 +106,16 @@ func appendMultusNetwork(networks, network string) string {
 		if !ok {
 			namespace, name = "", network
 		}
-		if strings.Contains(networks, strconv.Quote(name)) {
-			return networks
+		var has []struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal([]byte(networks), &has) != nil {
+			return networks // Multus refuses it, whatever is added
+		}
+		for _, n := range has {
+			if n.Name == name {
+				return networks
+			}
 		}
 		entry := `{"name": ` + strconv.Quote(name) + `}`
 		if namespace != "" {

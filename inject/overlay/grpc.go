@@ -25,10 +25,17 @@ func grpcAgent(d *Data) (*corev1.Pod, error) {
 			VolumeMounts: []corev1.VolumeMount{mount(istioData, "/var/lib/istio/data"), mount(istioXDS, "/etc/istio/proxy"),
 				d.certsMount()}})
 	}
-	pod.Spec.Volumes = []corev1.Volume{bare(workloadSocket), d.certsVolume(bare(workloadCerts)),
-		emptyDir(istioXDS, corev1.StorageMediumMemory), emptyDir(istioData, ""), infoVolume(), d.tokenVolume()}
+	pod.Spec.Volumes = append([]corev1.Volume{bare(workloadSocket), d.certsVolume(bare(workloadCerts))},
+		d.bootstrapVolume()...)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, emptyDir(istioXDS, corev1.StorageMediumMemory), emptyDir(istioData, ""),
+		infoVolume(), d.tokenVolume())
 	pod.Spec.Volumes = append(pod.Spec.Volumes, d.rootVolume()...)
 	pod.Spec.Volumes = append(pod.Spec.Volumes, d.mountedVolume()...)
+	users, err := d.userVolumes()
+	if err != nil {
+		return nil, err
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, users...)
 	pod.Spec.ImagePullSecrets = d.pullSecrets()
 	return pod, nil
 }
@@ -58,7 +65,9 @@ func (d *Data) grpcContainer() (*corev1.Container, error) {
 		mount(istioToken, "/var/run/secrets/tokens"))
 	c.VolumeMounts = append(c.VolumeMounts, d.mountedMount()...)
 	c.VolumeMounts = append(c.VolumeMounts, mount(podInfo, "/etc/istio/pod"))
-	return c, nil
+	users, err := d.userVolumeMounts()
+	c.VolumeMounts = append(c.VolumeMounts, users...)
+	return c, err
 }
 
 func (d *Data) grpcEnv() ([]corev1.EnvVar, error) {

@@ -41,6 +41,8 @@ func TestFunctions(t *testing.T) {
 		"{{ toJsonMap (strdict `a` `1`) (omit (strdict `b` `2` `c` `3`) `c`) }}":                   `{"a":"1","b":"2"}`,
 		"{{ (mergeMaps (strdict `a` `1`) (strdict `a` `2`)).a }} {{ omitNil (dict `a` nil) }}":     "2 map[]",
 		"{{ appendMultusNetwork `` `default/n` }};{{ appendMultusNetwork `a` `default/n` }}":       "default/n;a, default/n",
+		"{{ appendMultusNetwork `[{\"name\":\"n\"}]` `default/n` }}":                               `[{"name":"n"}]`,
+		"{{ appendMultusNetwork `[{\"x\":\"n\"},]` `default/n` }}":                                 `[{"x":"n"},]`,
 		"{{ appendMultusNetwork `a, default/n` `default/n` }}":                                     "a, default/n",
 		"{{ appendMultusNetwork `[{\"name\":\"a\"}]` `default/n` }}":                               `[{"name":"a"}, {"name": "n", "namespace": "default"}]`,
 		"{{ list `a` `b` | join `,` }} {{ `x` | quote }} {{ default `d` `` }} {{ trunc 2 `abc` }}": `a,b "x" d ab`,

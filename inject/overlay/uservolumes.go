@@ -30,9 +30,6 @@ func UserVolumeMounts(text string) ([]corev1.VolumeMount, error) {
 
 // named reads a JSON list of T, or an object of T by name.
 func named[T any](text string, setName func(*T, string)) ([]T, error) {
-	if text == "" {
-		return nil, nil
-	}
 	if bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("[")) {
 		var out []T
 		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &out); err != nil {
@@ -60,11 +57,17 @@ func named[T any](text string, setName func(*T, string)) ([]T, error) {
 }
 
 func (d *Data) userVolumes() ([]corev1.Volume, error) {
+	if !d.has(annotation.SidecarUserVolume.Name) {
+		return nil, nil
+	}
 	out, err := UserVolumes(d.annotation(annotation.SidecarUserVolume.Name, ""))
 	return out, about(annotation.SidecarUserVolume.Name, err)
 }
 
 func (d *Data) userVolumeMounts() ([]corev1.VolumeMount, error) {
+	if !d.has(annotation.SidecarUserVolumeMount.Name) {
+		return nil, nil
+	}
 	out, err := UserVolumeMounts(d.annotation(annotation.SidecarUserVolumeMount.Name, ""))
 	return out, about(annotation.SidecarUserVolumeMount.Name, err)
 }

@@ -75,6 +75,7 @@ type ProxyInitValues struct {
 
 // ProxyValues is about the proxy's container.
 type ProxyValues struct {
+	CapNetBindService              Scalar                      `json:"capNetBindService"`
 	ClusterDomain                  string                      `json:"clusterDomain"`
 	ComponentLogLevel              string                      `json:"componentLogLevel"`
 	LogLevel                       string                      `json:"logLevel"`
