@@ -31,9 +31,27 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 	c.that(!idle || len(spec.GetRules()) > 0, "spec.rules", "expected at least one: without any, nothing is matched")
 	c.ruleParts(spec.GetRules())
 	for i, r := range spec.GetRules() {
-		c.authorizationRule(item("spec.rules", i), r)
+		at := item("spec.rules", i)
+		c.authorizationRule(at, r)
+		if outside {
+			c.knownWhenAsked(at, r)
+		}
 	}
 	return c.first
+}
+
+// knownWhenAsked refuses what is not known yet when a provider is asked about a request: tokens are read only after
+// that, so that nobody would be asked about the requests of a rule that names them.
+func (c *check) knownWhenAsked(at string, r *security.Rule) {
+	const want = "expected nothing about tokens, they are read only after the provider is asked"
+	for i, f := range r.GetFrom() {
+		s := item(at+".from", i) + ".source"
+		c.that(len(f.GetSource().GetRequestPrincipals()) == 0, s+".requestPrincipals", want)
+		c.that(len(f.GetSource().GetNotRequestPrincipals()) == 0, s+".notRequestPrincipals", want)
+	}
+	for i, w := range r.GetWhen() {
+		c.that(!strings.HasPrefix(w.GetKey(), "request.auth."), item(at+".when", i)+".key", want)
+	}
 }
 
 // targeted is a policy that says for which workloads it is.
@@ -56,10 +74,18 @@ func (c *check) targets(policy targeted) *check {
 	for i, r := range istio.References(policy.GetTargetRef(), policy.GetTargetRefs()) {
 		at := item("spec.targetRefs", i)
 		c.that(r.GetName() != "", at+".name", "expected a name")
-		c.that(r.GetKind() != "", at+".kind", "expected a kind")
+		c.that(slices.Contains(targetKinds(), r.GetGroup()+"/"+r.GetKind()), at+".kind",
+			"expected what policies may be for (group/kind): %s; got %q", strings.Join(targetKinds(), ", "),
+			r.GetGroup()+"/"+r.GetKind())
 		c.that(r.GetNamespace() == "", at+".namespace", "expected none, targets are in the policy's own namespace")
 	}
 	return c
+}
+
+// targetKinds returns what a policy may name as its targets, with the group in front.
+func targetKinds() []string {
+	return []string{"gateway.networking.k8s.io/Gateway", "gateway.networking.k8s.io/GatewayClass",
+		"networking.istio.io/ServiceEntry", "/Service", "core/Service"}
 }
 
 func (c *check) authorizationRule(at string, r *security.Rule) {
@@ -166,6 +192,8 @@ func (c *check) accessValues(at string, a value.AccessAttribute, values []string
 		case value.RequestPath:
 			if value.IsPathTemplate(v) {
 				c.pathTemplate(field, v)
+			} else {
+				c.that(!strings.ContainsAny(v, "{}"), field, "expected no braces but in {*} and {**}, got %q", v)
 			}
 		case value.SourceServiceAccount:
 			c.that(strings.Count(v, "/") <= 1 && !strings.Contains(v, "*") && !strings.HasPrefix(v, "/") &&
