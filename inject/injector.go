@@ -252,6 +252,16 @@ func (i *injection) templates() []string {
 	return i.settings.Config.resolve(i.settings.Config.DefaultTemplates)
 }
 
+// BuiltinOnly tells whether only built-in templates apply to a pod. Those are known in what they look at; a custom one
+// may look at anything.
+func (in *Injector) BuiltinOnly(pod *corev1.Pod) bool {
+	if len(in.custom) == 0 {
+		return true
+	}
+	i := &injection{Injector: in, original: pod}
+	return !slices.ContainsFunc(i.templates(), func(name string) bool { return in.custom[name] != nil })
+}
+
 // builtin makes the overlay of a built-in template.
 func (i *injection) builtin(name string) (*corev1.Pod, error) {
 	template := overlay.Builtin(name)

@@ -1,10 +1,10 @@
 package admission
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -90,15 +90,15 @@ func (h *Reviews) answer(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	case <-r.Context().Done():
 		return nil, &problem{http.StatusServiceUnavailable, "too many requests"}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := readBody(w, r)
 	if err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return nil, &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("expected at most %d bytes", MaxBody)}
 		}
 		return nil, &problem{http.StatusBadRequest, "the request ends too early"}
 	}
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
+	review, err := readReview(body)
+	if err != nil {
 		return nil, &problem{http.StatusBadRequest, "expected an AdmissionReview: " + err.Error()}
 	}
 	if v := admissionv1.SchemeGroupVersion.String(); review.APIVersion != v || review.Kind != "AdmissionReview" {
@@ -112,4 +112,14 @@ func (h *Reviews) answer(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	}
 	review.Response.UID, review.Request = review.Request.UID, nil
 	return json.Marshal(review)
+}
+
+// readBody reads a body into one piece, whose length is known beforehand as a rule.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var b bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= MaxBody {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
+	return b.Bytes(), err
 }
