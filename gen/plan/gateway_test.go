@@ -113,7 +113,8 @@ func TestGatewayPortOfServiceEntry(t *testing.T) {
 }
 
 // TestGatewayOfEndpointWithoutLabels: the labels of a ServiceEntry's endpoint at a router's address decide which
-// Gateways apply, also where it has none, unless a workload is registered there.
+// Gateways apply, unless a workload is registered there. Where the endpoint has none, those that the router says it has
+// do.
 func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 	entry := ownService("edge.example.com", 0, value.RegistryExternal, value.Port{})
 	for name, c := range map[string]struct {
@@ -124,7 +125,7 @@ func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 	}{
 		"labels":       {value.Labels{"app": "edge"}, "10.0.0.1", nil, true},
 		"other labels": {value.Labels{"app": "other"}, "10.0.0.1", nil, false},
-		"no labels":    {nil, "10.0.0.1", nil, false},
+		"no labels":    {nil, "10.0.0.1", nil, true},
 		"elsewhere":    {nil, "10.0.0.2", nil, true},
 		"a pod is there": {nil, "10.0.0.1", &value.Workload{Namespace: "gw", Pod: true,
 			Labels: value.Labels{"app": "edge"}}, true},
