@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -14,6 +15,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 	"github.com/pilotd/pilotd/e2e/parts"
 	"github.com/pilotd/pilotd/identity"
 	"github.com/pilotd/pilotd/secrets"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
 // judgement is who takes a Secret.
@@ -319,14 +322,27 @@ func TestSecretsAreJudgedAsByEnvoy(t *testing.T) {
 func sent(t *testing.T, d secrets.Data, resource string) *tlspb.Secret {
 	t.Helper()
 	store := secrets.New(secrets.Options{Now: time.Now, Every: func(time.Duration) <-chan time.Time { return nil }})
-	tell := store.AddSource(nobody{})
+	files := secrets.NewFiles(store)
+	files.Set(secrets.Object{Namespace: "shop", Name: "a"}, d)
+	files.Ready()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { store.Run(ctx) })
+	running.Go(func() { files.Run(ctx) })
 	who := identity.Identity{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: "edge"}
-	view := store.Open(who, []string{resource}, func() {})
+	known := make(chan struct{}, 1)
+	view := store.Open(who, chunked.New([]chunked.Item[struct{}]{{Key: resource}}), nil, func() {
+		select {
+		case known <- struct{}{}:
+		default:
+		}
+	})
 	defer view.Close()
-	tell(secrets.Object{Namespace: "shop", Name: "a-cacert"}, secrets.Found{})
-	tell(secrets.Object{Namespace: "shop", Name: "a"}, secrets.Found{Material: secrets.Read(d)})
-	section, known := view.Resources()
-	if !known {
+	<-known
+	section, ok := view.Resources()
+	if !ok {
 		t.Fatal("it is not known whether there is a Secret")
 	}
 	entry, ok := section.Get(resource)
@@ -339,12 +355,6 @@ func sent(t *testing.T, d secrets.Data, resource string) *tlspb.Secret {
 	}
 	return out
 }
-
-// nobody is a Source that has nothing.
-type nobody struct{}
-
-// Want implements secrets.Source.
-func (nobody) Want(secrets.Object, bool) {}
 
 // unread is what Envoy would be sent if nobody looked at a Secret before.
 func unread(d secrets.Data, resource string) *tlspb.Secret {

@@ -13,5 +13,10 @@
 // What cannot be used is left out alone, and Options.Trouble is told why, in words that have nothing of the object's
 // content. Keys leave the package in encoded resources only, which no table and no page has.
 //
-// Nothing that workers call blocks: reading, parsing and asking is done by goroutines of the Sources and of Store.Run.
+// Nothing that workers call blocks, or costs more for more names: reading, parsing, looking at names and asking is done
+// by goroutines of the Sources and of Store.Run. A View whose names are much like those of the one before shares the
+// chunks of names (run) that both have, so that a change of a list costs what differs:
+//
+//	View ─┬─ run ─┬─ name ─► item, the resource as the namespace gets it ─► object ─► Source
+//	View ─┴─ run  └─ name ─► item
 package secrets

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/snapshot/chunked"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -122,6 +123,12 @@ func (r *rights) set(account string, may bool) {
 	r.of[account] = may
 }
 
+func (r *rights) may(account string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[account]
+}
+
 func (r *rights) forget(account string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,9 +199,23 @@ type view struct {
 
 func (h *house) open(who identity.Identity, names ...string) *view {
 	v := &view{}
-	v.View = h.Open(who, names, func() { v.changes++ })
+	v.View = h.Open(who, namesOf(names...), nil, func() { v.changes++ })
 	synctest.Wait()
 	return v
+}
+
+func namesOf(names ...string) Names {
+	items := make([]chunked.Item[struct{}], len(names))
+	for i, n := range names {
+		items[i].Key = n
+	}
+	return chunked.New(items)
+}
+
+// Close closes the View and waits until that is done.
+func (v *view) Close() {
+	v.View.Close()
+	synctest.Wait()
 }
 
 // has returns the names that the view gets; "?" if that is not known.

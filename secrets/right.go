@@ -1,10 +1,12 @@
 package secrets
 
 import (
+	"container/list"
 	"context"
 	"time"
 
 	"github.com/pilotd/pilotd/identity"
+	"github.com/pilotd/pilotd/identity/quota"
 )
 
 // Rights decides who may list Secrets.
@@ -35,51 +37,76 @@ const (
 	failed
 )
 
-// rightKey is who asks: names of trust domains do not matter to the cluster.
-type rightKey struct{ namespace, account string }
+// accountKey is who asks: names of trust domains do not matter to the cluster.
+type accountKey struct{ namespace, account string }
 
-// right is whether a service account may list the Secrets of its namespace. Guarded by the Store's mu.
-type right struct {
-	who    identity.Identity
+// account is a service account that asks for secrets, and whether it may list the Secrets of its namespace. Guarded by
+// the Store's mu.
+type account struct {
+	accountKey
+	who identity.Identity // immutable
+
 	state  verdict
 	until  time.Time // how long that holds; zero for ever
 	asking bool      // it is being asked, or will be
 	taken  bool      // it is being asked
 	again  time.Time // until then it is not asked for again, for nobody could say
-	views  map[*View]struct{}
+
+	views    map[*View]struct{}
+	runs     map[*chunk]*run
+	blamed   map[string]int // names of which something was said but by their items, and how often
+	openings list.List      // of *View: those whose names are to be looked at
+	others   []*View        // those that are to be seen to for another reason
+	waits    *list.Element  // in Store.waiting; nil if none is to be seen to
 }
+
+// caller is who is charged for the account's names.
+func (a *account) caller() quota.Caller { return quota.Of(a.who, nil) }
 
 // decided reports whether what is known of the right holds.
-func (r *right) decided(now time.Time) bool {
-	return r.state != unknown && (r.until.IsZero() || now.Before(r.until))
+func (a *account) decided(now time.Time) bool {
+	return a.state != unknown && (a.until.IsZero() || now.Before(a.until))
 }
 
-// claim has a View need the right of its identity. The caller holds mu.
-func (s *Store) claim(v *View) *right {
-	key := rightKey{v.who.Namespace, v.who.ServiceAccount}
-	r := s.rights[key]
-	if r == nil {
-		r = &right{who: v.who, views: map[*View]struct{}{}}
-		s.rights[key] = r
-		if s.options.Rights == nil {
-			r.state = allowed // it is of the namespace
-		} else {
-			s.askFor(r)
+// idle reports whether nobody asks by the account.
+func (a *account) idle() bool { return len(a.views)+len(a.runs) == 0 && !a.asking }
+
+// asked reports whether somebody needs the right, or did before.
+func (a *account) asked() bool {
+	if a.state != unknown {
+		return true
+	}
+	for v := range a.views {
+		if v.reviewed {
+			return true
 		}
 	}
-	r.views[v] = struct{}{}
-	return r
+	return false
 }
 
-// waive takes a View from those that need its right. What is known of it is kept while it holds, for those that come
-// again. The caller holds mu.
-func (s *Store) waive(v *View) {
-	delete(v.right.views, v)
-	now := s.options.Now()
-	for key, r := range s.rights {
-		if len(r.views) == 0 && !r.asking && (len(s.rights) > maxRights || !r.decided(now) || r.until.IsZero()) {
-			delete(s.rights, key)
+// accountOf returns the account of an identity. The caller holds mu.
+func (s *Store) accountOf(who identity.Identity) *account {
+	key := accountKey{who.Namespace, who.ServiceAccount}
+	a := s.accounts[key]
+	if a == nil {
+		a = &account{accountKey: key, who: who, views: map[*View]struct{}{}, runs: map[*chunk]*run{},
+			blamed: map[string]int{}}
+		s.accounts[key] = a
+		if s.options.Rights == nil {
+			a.state = allowed // it is of the namespace
 		}
+	}
+	return a
+}
+
+// forget takes a View from those of its account. What is known of the account's right is kept while it holds, for those
+// that come again. The caller holds mu.
+func (s *Store) forget(v *View) {
+	a := v.account
+	delete(a.views, v)
+	s.views--
+	if a.idle() && (len(s.accounts) > maxRights || !a.decided(s.options.Now()) || a.until.IsZero()) {
+		delete(s.accounts, a.accountKey)
 	}
 }
 
@@ -87,25 +114,25 @@ func (s *Store) waive(v *View) {
 const maxRights = 1000
 
 // askFor has Run ask for a right. The caller holds mu.
-func (s *Store) askFor(r *right) {
-	if r.asking || s.options.Rights == nil || s.options.Now().Before(r.again) {
+func (s *Store) askFor(a *account) {
+	if a.asking || s.options.Rights == nil || s.options.Now().Before(a.again) {
 		return
 	}
-	r.asking = true
+	a.asking = true
 	select {
 	case s.asked <- struct{}{}:
 	default:
 	}
 }
 
-// due returns the rights that are to be asked for.
-func (s *Store) due() (out []*right) {
+// due returns the accounts whose rights are to be asked for.
+func (s *Store) due() (out []*account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.rights {
-		if r.asking && !r.taken {
-			r.taken = true
-			out = append(out, r)
+	for _, a := range s.accounts {
+		if a.asking && !a.taken {
+			a.taken = true
+			out = append(out, a)
 		}
 	}
 	return out
@@ -113,54 +140,44 @@ func (s *Store) due() (out []*right) {
 
 // ask asks for a right, and tells those that need it. What was known before holds no longer than it did: while nobody
 // can say, those that had the right are told nothing, and nobody else gets anything by it.
-func (s *Store) ask(ctx context.Context, r *right) {
+func (s *Store) ask(ctx context.Context, a *account) {
 	ctx, cancel := context.WithTimeout(ctx, askingFor)
 	defer cancel()
-	may, err := s.options.Rights.MayListSecrets(ctx, r.who)
+	may, err := s.options.Rights.MayListSecrets(ctx, a.who)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.asking, r.taken = false, false
-	now := s.options.Now()
+	a.asking, a.taken = false, false
+	now, was, held := s.options.Now(), a.state, a.decided(s.options.Now())
 	switch {
-	case err != nil && r.state != allowed:
-		r.state, r.until = failed, now.Add(failedFor)
+	case err != nil && a.state != allowed:
+		a.state, a.until = failed, now.Add(failedFor)
 	case err != nil: // the next review asks again
-		if r.again = now.Add(failedFor); !r.decided(now) {
-			for v := range r.views {
-				v.changed() // from now on nobody gets anything by it
-			}
+		a.again = now.Add(failedFor)
+		if held {
+			return
 		}
-		return
 	case may:
-		r.state, r.until = allowed, now.Add(allowedFor)
+		a.state, a.until = allowed, now.Add(allowedFor)
 	default:
-		r.state, r.until = denied, now.Add(deniedFor)
+		a.state, a.until = denied, now.Add(deniedFor)
 	}
-	for v := range r.views {
-		v.judge()
+	if a.state != was {
+		s.judge(a)
+	} else if held {
+		return
+	}
+	for v := range a.views {
+		v.tell()
 	}
 }
 
-// judge takes what is known of the View's right. The caller holds the Store's mu.
-func (v *View) judge() {
-	s := v.store
-	v.fill()
-	for i := range v.asks {
-		if a := &v.asks[i]; a.err == nil && a.Reviewed && v.right.state != allowed {
-			if a.item != nil {
-				s.leave(v, a.item)
-				a.item = nil
+// judge gives to the Views of an account what it may have, or takes it from them. The caller holds mu.
+func (s *Store) judge(a *account) {
+	for _, r := range a.runs {
+		for i := range r.asks {
+			if r.asks[i].Reviewed {
+				s.entitle(r, &r.asks[i])
 			}
-			reason := errDenied
-			if v.right.state == failed {
-				reason = errUnknown
-			}
-			if !a.denied {
-				a.denied = true
-				s.refused[NoRight]++
-			}
-			s.options.Trouble(v.who.Namespace, a.Resource, reason.Error())
 		}
 	}
-	v.changed()
 }

@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"slices"
-
 	"github.com/pilotd/pilotd/encodecache"
 	"github.com/pilotd/pilotd/identity"
 	"github.com/pilotd/pilotd/shard/ads"
@@ -12,9 +10,10 @@ import (
 
 // Secrets has the resources of the type that is made for each client by who it has proven to be.
 type Secrets interface {
-	// Open asks for resources, by name, for an identity. changed is called, on any goroutine, whenever the View may have
-	// others, maybe before Open returns. Open does not block.
-	Open(who identity.Identity, names []string, changed func()) SecretView
+	// Open asks for resources, by name, for an identity. from is what the client asked for before, which may be closed as
+	// soon as Open returns; nil for nothing. changed is called, on any goroutine, whenever the View may have others, maybe
+	// before Open returns. Open does not block, and costs the same however many names there are.
+	Open(who identity.Identity, names chunked.Map[struct{}], from SecretView, changed func()) SecretView
 }
 
 // SecretView is what one identity has of the resources that it asks for. Its methods do not block.
@@ -96,7 +95,7 @@ func (w *worker) secretsFor(m *client, sub ads.Subscription) *ads.Resources {
 	if m.audience == nil || m.audience.key != key {
 		next := w.audiences[key]
 		if next == nil {
-			next = w.newAudience(key)
+			next = w.newAudience(key, m.audience)
 		}
 		next.members[m] = struct{}{}
 		w.leaveAudience(m) // after it has joined the next, for what both have must not be forgotten meanwhile
@@ -105,10 +104,14 @@ func (w *worker) secretsFor(m *client, sub ads.Subscription) *ads.Resources {
 	return m.audience.has
 }
 
-// newAudience asks for secrets.
-func (w *worker) newAudience(key audienceKey) *audience {
+// newAudience asks for secrets, for a client of another audience or of none.
+func (w *worker) newAudience(key audienceKey, before *audience) *audience {
 	a := &audience{key: key, members: map[*client]struct{}{}}
-	a.view = w.shards.opts.Secrets.Open(key.who, slices.Collect(key.names.All()), func() { w.slots.postAudience(a) })
+	var from SecretView
+	if before != nil {
+		from = before.view
+	}
+	a.view = w.shards.opts.Secrets.Open(key.who, key.names.Map(), from, func() { w.slots.postAudience(a) })
 	a.look()
 	w.audiences[key] = a
 	return a

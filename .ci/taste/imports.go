@@ -66,7 +66,7 @@ func rooms() []room {
 		{"encodecache", nil},
 		{"shard", []string{"shard", "classes", "encodecache", "snapshot", "proxy", "xdstype", "prioqueue",
 			"=identity", "identity/quota"}},
-		{"secrets", []string{"=identity", "encodecache", "=snapshot/chunked", "xdstype"}},
+		{"secrets", []string{"=identity", "identity/quota", "encodecache", "=snapshot/chunked", "xdstype"}},
 		{"shard/ads", []string{"classes", "encodecache", "=snapshot/chunked", "xdstype"}},
 		{"shard/admission", []string{"prioqueue"}},
 		{"shard/handshake", []string{"=identity", "identity/quota"}},

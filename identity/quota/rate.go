@@ -65,6 +65,24 @@ func (r *Rate) Take(c Caller, n int) bool {
 	return true
 }
 
+// Wait returns in which time Take will allow a caller something; 0 if it does now.
+func (r *Rate) Wait(c Caller) time.Duration {
+	if r == nil {
+		return 0
+	}
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	full, known := r.full[c]
+	if !known && len(r.full) >= maxCallers {
+		full = r.full[Caller{}]
+	}
+	if full.Before(now) {
+		return 0
+	}
+	return max(full.Sub(now)-burst+1, 0)
+}
+
 // forget drops callers whose allowance is full, once the number of callers has doubled since the last time. The caller
 // holds mu.
 func (r *Rate) forget(now time.Time) {

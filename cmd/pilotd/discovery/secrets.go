@@ -44,6 +44,8 @@ func (s *Server) takeCredential(e ingest.Event) {
 type secretViews struct{ store *secrets.Store }
 
 // Open implements shard.Secrets.
-func (v secretViews) Open(who identity.Identity, names []string, changed func()) shard.SecretView {
-	return v.store.Open(who, names, changed)
+func (v secretViews) Open(who identity.Identity, names secrets.Names, from shard.SecretView,
+	changed func()) shard.SecretView {
+	before, _ := from.(*secrets.View)
+	return v.store.Open(who, names, before, changed)
 }
