@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// addressOf returns an address as values hold it: each address has one text, however objects write it, and an IPv4
-// address that is written as an IPv6 one is an IPv4 address. Two texts for one address would be two listeners on one
-// socket, of which Envoy refuses one. Other texts stay.
+// addressOf returns an address in the one form that values use: however an object writes it, equal addresses have equal
+// texts, and an IPv4 address that is written as an IPv6 address becomes plain IPv4. With two texts for one address
+// Envoy would get two listeners for one socket and refuse one of them. A text that is no address is returned unchanged.
 func addressOf(s string) string {
 	a, err := netip.ParseAddr(s)
-	if err != nil || a.Is4() { // Of an IPv4 address only one text parses.
+	if err != nil || a.Is4() { // An IPv4 address has only one text that parses.
 		return s
 	}
 	var text [netip6Length]byte
@@ -23,14 +23,14 @@ func addressOf(s string) string {
 // netip6Length is the length of the longest IPv6 address without a zone.
 const netip6Length = len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
 
-// subnetOf returns a range of addresses as values hold it: by its first address and its length, or the address alone
-// where there is only one.
+// subnetOf returns an address range in the one form that values use: its first address and prefix length, or the
+// address alone if the range has only one.
 func subnetOf(s string) string {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
 		return addressOf(s)
 	}
-	const mapped = 96 // bits in front of an IPv4 address that is written as an IPv6 one
+	const mapped = 96 // length of the prefix that marks an IPv4 address written as IPv6
 	if a := p.Addr(); a.Is4In6() && p.Bits() >= mapped {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-mapped)
 	}
@@ -40,7 +40,8 @@ func subnetOf(s string) string {
 	return p.Masked().String()
 }
 
-// addressesOf returns addresses as values hold them, each once. The list is the given one where nothing is to do.
+// addressesOf returns addresses in the form that values use, without duplicates. It returns the given list itself if
+// there is nothing to change.
 func addressesOf(list []string) []string {
 	clean := true
 	for i, a := range list {

@@ -20,10 +20,10 @@ func authorizationPolicyKind() Kind {
 	return valued(k, (*joiner).authorizationPolicy)
 }
 
-// dryRunAnnotation makes a policy one that is tried only.
+// dryRunAnnotation marks a policy whose result is only recorded, not enforced.
 const dryRunAnnotation = "istio.io/dry-run"
 
-// authorizationPolicy reports the targets that are no workloads of pilotd.
+// authorizationPolicy makes the value of an AuthorizationPolicy, and reports targets that pilotd does not serve.
 func (j *joiner) authorizationPolicy(key value.ObjectKey,
 	o *clientsec.AuthorizationPolicy) *value.AuthorizationPolicy {
 	out := istio.Authorization(&o.Spec, o.Namespace)
@@ -33,7 +33,7 @@ func (j *joiner) authorizationPolicy(key value.ObjectKey,
 	return out
 }
 
-// unservedTargets reports the targets of a policy that are no Gateways.
+// unservedTargets reports those targets of a policy that are not Gateways.
 func (j *joiner) unservedTargets(key value.ObjectKey, references []*typev1beta1.PolicyTargetReference) {
 	for i, r := range references {
 		if !istio.IsGateway(r) {
@@ -43,9 +43,9 @@ func (j *joiner) unservedTargets(key value.ObjectKey, references []*typev1beta1.
 	}
 }
 
-// closedAuthorizationPolicy stands for an object that was refused and has no earlier version: it refuses at least what
-// the object may mean to refuse. One that allows allows nothing; one that denies, or lets somebody else decide, denies
-// everything.
+// closedAuthorizationPolicy returns the policy that is in force in place of one that was refused and has no earlier
+// good version. It denies at least what the refused object may have meant to deny: an ALLOW policy becomes one that
+// allows nothing, a DENY or CUSTOM policy one that denies everything.
 func closedAuthorizationPolicy(object any) any {
 	o, p := typed[clientsec.AuthorizationPolicy](object)
 	if p != nil {

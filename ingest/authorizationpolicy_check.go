@@ -40,8 +40,8 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 	return c.first
 }
 
-// knownWhenAsked refuses what is not known yet when a provider is asked about a request: tokens are read only after
-// that, so that nobody would be asked about the requests of a rule that names them.
+// knownWhenAsked refuses, in a CUSTOM policy, attributes of a request's token: Envoy asks the provider before it reads
+// tokens, so a rule that names them would never match.
 func (c *check) knownWhenAsked(at string, r *security.Rule) {
 	const want = "expected nothing about tokens, they are read only after the provider is asked"
 	for i, f := range r.GetFrom() {
@@ -54,14 +54,14 @@ func (c *check) knownWhenAsked(at string, r *security.Rule) {
 	}
 }
 
-// targeted is a policy that says for which workloads it is.
+// targeted is a policy that selects the workloads it applies to.
 type targeted interface {
 	GetSelector() *typev1beta1.WorkloadSelector
 	GetTargetRef() *typev1beta1.PolicyTargetReference
 	GetTargetRefs() []*typev1beta1.PolicyTargetReference
 }
 
-// targets checks for which workloads a policy is.
+// targets checks the fields that select a policy's workloads.
 func (c *check) targets(policy targeted) *check {
 	c.policySelector("spec.selector.matchLabels", policy.GetSelector().GetMatchLabels())
 	ways := 0
@@ -82,7 +82,7 @@ func (c *check) targets(policy targeted) *check {
 	return c
 }
 
-// targetKinds returns what a policy may name as its targets, with the group in front.
+// targetKinds returns the kinds that a policy may name as targets, each as "group/kind".
 func targetKinds() []string {
 	return []string{"gateway.networking.k8s.io/Gateway", "gateway.networking.k8s.io/GatewayClass",
 		"networking.istio.io/ServiceEntry", "/Service", "core/Service"}
@@ -103,7 +103,7 @@ func (c *check) authorizationRule(at string, r *security.Rule) {
 	}
 }
 
-// listed is a list of values of an attribute, by the name of its field.
+// listed is a list of values of one attribute, and the name of its field.
 type listed struct {
 	name      string
 	attribute value.AccessAttribute
@@ -156,7 +156,7 @@ func (c *check) accessCondition(at string, w *security.Condition) {
 	}
 }
 
-// anyHeader takes every name that a header of a request may have, and those of pseudo headers.
+// anyHeader checks the name of a header, and accepts pseudo headers such as ":method".
 func (c *check) anyHeader(field, name string) {
 	pseudo := slices.Contains([]string{":authority", ":method", ":path", ":scheme"}, name)
 	c.that(name != "" && (pseudo || strings.Trim(name, headerCharacters) == ""), field,
@@ -165,7 +165,7 @@ func (c *check) anyHeader(field, name string) {
 
 const headerCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 
-// lists checks the lists of a source or an operation, of which one must say something.
+// lists checks the lists of one source or operation, at least one of which must not be empty.
 func (c *check) lists(at string, all ...listed) {
 	c.that(slices.ContainsFunc(all, func(l listed) bool { return len(l.values) > 0 }), at,
 		"expected at least one field, for without any everything is meant")
@@ -174,8 +174,8 @@ func (c *check) lists(at string, all ...listed) {
 	}
 }
 
-// longestIdentity is the longest value that becomes a part of a regular expression: any proxy takes those that come of
-// it whose limit is that of Istio's bootstrap.
+// longestIdentity bounds a value that becomes part of a regular expression. Every proxy whose program size limit is
+// that of Istio's bootstrap accepts the expressions made from values up to this length.
 const longestIdentity = 1024
 
 func (c *check) accessValues(at string, a value.AccessAttribute, values []string) {
@@ -205,12 +205,13 @@ func (c *check) accessValues(at string, a value.AccessAttribute, values []string
 	}
 }
 
-// identity takes what becomes a regular expression that is not too large.
+// identity checks a value that becomes part of a regular expression.
 func (c *check) identity(field, v string) {
 	c.that(len(v) <= longestIdentity, field, "expected at most %d characters, got %d", longestIdentity, len(v))
 }
 
-// pathTemplate takes what Envoy takes as a template of paths, with {*} for a segment and {**} for the rest of a path.
+// pathTemplate checks a path against Envoy's syntax of path templates, where {*} is one segment and {**} the rest of
+// the path.
 func (c *check) pathTemplate(field, v string) {
 	problem := ""
 	rest, segments := strings.CutPrefix(v, "/")

@@ -7,32 +7,31 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// What one object can bring about is bounded where two of its lists multiply. The bounds are far above what meshes use;
-// docs/limits.md has them.
+// Bounds on objects in which two lists multiply. They are far above what meshes use; docs/limits.md lists them.
 const (
-	// maxHostRoutes bounds the hosts of a VirtualService times the matches of its HTTP routes: each host has all
+	// maxHostRoutes bounds the hosts of a VirtualService times the matches of its HTTP routes: every host gets all
 	// routes, on each port of the mesh.
 	maxHostRoutes = 1 << 16
-	// maxEntryHosts, maxEntryAddresses, maxEntryPorts and maxEntryEndpoints are those of the ServiceEntry's CRD. They
-	// hold also where the API server has an older one.
+	// maxEntryHosts, maxEntryAddresses, maxEntryPorts and maxEntryEndpoints are the limits of the ServiceEntry's CRD.
+	// pilotd checks them too, because the API server may have an older CRD.
 	maxEntryHosts, maxEntryAddresses, maxEntryPorts, maxEntryEndpoints = 256, 256, 256, 4096
-	// maxEntryParts bounds the hosts, and the addresses, of a ServiceEntry times its ports: each pair is a cluster, or
-	// a listener, of every proxy.
+	// maxEntryParts bounds the hosts of a ServiceEntry times its ports, and its addresses times its ports: each pair
+	// becomes a cluster, or a listener, of every proxy.
 	maxEntryParts = 1 << 14
-	// maxRuleParts bounds the values of the conditions of an AuthorizationPolicy's rules times the sources and
-	// operations of each: in the proxy each source, and each operation, has all of them.
+	// maxRuleParts bounds the condition values of an AuthorizationPolicy's rules times the sources and operations of
+	// each rule: the proxy's configuration repeats the conditions for each source and operation.
 	maxRuleParts = 1 << 16
 )
 
-// firstTime adds k to s and reports whether it was not there. Lists are checked for repeats with it: a search for each
-// of their elements would cost the square of their length.
+// firstTime adds k to s and reports whether it is new there. Checks find duplicates in a list with it, in time linear
+// in the list's length.
 func firstTime[K comparable](s set[K], k K) bool {
 	_, there := s[k]
 	s.add(k)
 	return !there
 }
 
-// hostRoutes bounds what a VirtualService makes of its hosts and routes.
+// hostRoutes checks maxHostRoutes.
 func (c *check) hostRoutes(spec *networking.VirtualService) {
 	routes := 0
 	for _, r := range spec.Http {
@@ -43,7 +42,7 @@ func (c *check) hostRoutes(spec *networking.VirtualService) {
 		maxHostRoutes, len(spec.Hosts), routes)
 }
 
-// ruleParts bounds what an AuthorizationPolicy makes of its conditions.
+// ruleParts checks maxRuleParts.
 func (c *check) ruleParts(rules []*security.Rule) {
 	parts := 0
 	for _, r := range rules {
@@ -57,7 +56,7 @@ func (c *check) ruleParts(rules []*security.Rule) {
 		"expected at most %d values of conditions times sources and operations, got %d", maxRuleParts, parts)
 }
 
-// entrySize bounds what a ServiceEntry makes.
+// entrySize checks the bounds of a ServiceEntry.
 func (c *check) entrySize(spec *networking.ServiceEntry) {
 	for _, l := range []struct {
 		field string
@@ -73,10 +72,10 @@ func (c *check) entrySize(spec *networking.ServiceEntry) {
 		"expected at most %d hosts, or addresses, times ports, got %d times %d", maxEntryParts, most, len(spec.Ports))
 }
 
-// hostSet is a list of hosts that is asked which of them cover a name.
+// hostSet is a list of hosts, indexed to find those that cover a name.
 type hostSet struct {
-	exact    map[string]int // by host: its index in the list
-	suffixes map[string]int // by what follows the "*" of a wildcard
+	exact    map[string]int // host to its index in the list
+	suffixes map[string]int // what follows the "*" of a wildcard, to its index in the list
 }
 
 func newHostSet(hosts []string) hostSet {
@@ -90,7 +89,7 @@ func newHostSet(hosts []string) hostSet {
 	return s
 }
 
-// wildcard finds a wildcard of the list that covers a host and is not the one at index self: the rule of
+// wildcard finds a wildcard of the list, other than the one at index self, that covers a host by the rule of
 // value.HostMatches.
 func (s hostSet) wildcard(host string, self int) (at int, ok bool) {
 	for i := min(1, len(host)); i <= len(host); i++ {
@@ -101,8 +100,8 @@ func (s hostSet) wildcard(host string, self int) (at int, ok bool) {
 	return 0, false
 }
 
-// covers reports whether a server name falls under a host of the list; a short host stands for the Service of that name
-// in a namespace.
+// covers reports whether a host of the list matches a server name. A short host stands for the Service of that name in
+// namespace.
 func (s hostSet) covers(name, namespace string) bool {
 	if _, ok := s.exact[name]; ok {
 		return true

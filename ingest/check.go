@@ -18,16 +18,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// check keeps the first problem of an object: rules are called in the order of its fields, each with the path of the
-// field it looks at.
+// check records the first problem of an object. Rules are called in the order of the object's fields, each with the
+// path of the field that it checks.
 type check struct {
 	first *problem
-	// regexSize is the largest program of a regular expression, which meter measures.
+	// regexSize is the largest allowed program of a regular expression. meter measures programs.
 	regexSize int
 	meter     envoytext.Meter
 }
 
-// that refuses unless ok. Reasons quote what objects say, so they are cut where they are long.
+// that records a problem with field unless ok. Long reasons are cut, because they quote the object.
 func (c *check) that(ok bool, field, expected string, args ...any) {
 	if !ok && c.first == nil {
 		const longestField, longestReason = 256, 512
@@ -35,7 +35,7 @@ func (c *check) that(ok bool, field, expected string, args ...any) {
 	}
 }
 
-// short returns s in one line, cut where it is longer than limit.
+// short returns s as one line, cut to limit.
 func short(s string, limit int) string {
 	if strings.ContainsAny(s, "\n\r") {
 		s = strings.Join(strings.Fields(s), " ")
@@ -48,7 +48,7 @@ func short(s string, limit int) string {
 
 func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// member returns the path of a map's entry. A key that would not stand alone in a path is quoted.
+// member returns the path of a map entry. It quotes a key that contains characters with a meaning in paths.
 func member(field, key string) string {
 	const longest = 64
 	if key != "" && len(key) <= longest &&
@@ -62,12 +62,12 @@ func (c *check) port(field string, n uint32) {
 	c.that(n >= 1 && n <= 65535, field, "expected a port from 1 to 65535, got %d", n)
 }
 
-// optionalPort lets 0 stand for none.
+// optionalPort checks a port number; 0 means none.
 func (c *check) optionalPort(field string, n uint32) {
 	c.that(n <= 65535, field, "expected a port up to 65535, got %d", n)
 }
 
-// duration takes whole milliseconds, at least one; zero only where it means something.
+// duration checks that d is a whole number of milliseconds and at least one. Zero is allowed only if zero is set.
 func (c *check) duration(field string, d *durationpb.Duration, zero bool) {
 	if d == nil || c.first != nil {
 		return
@@ -76,7 +76,7 @@ func (c *check) duration(field string, d *durationpb.Duration, zero bool) {
 		c.that(false, field, "expected a duration: %v", err)
 		return
 	}
-	const longest = math.MaxInt64/int64(time.Second) - 1 // What Envoy can count in nanoseconds.
+	const longest = math.MaxInt64/int64(time.Second) - 1 // Envoy counts durations in nanoseconds, in 64 bits.
 	c.that(d.GetSeconds() <= longest, field, "expected a duration of at most %ds, got %ds", longest, d.GetSeconds())
 	v := d.AsDuration()
 	if v == 0 && zero {
@@ -86,10 +86,10 @@ func (c *check) duration(field string, d *durationpb.Duration, zero bool) {
 	c.that(v%time.Millisecond == 0, field, "expected a duration of whole milliseconds, got %v", v)
 }
 
-// positive takes whole milliseconds, at least one.
+// positive checks that d is a whole number of milliseconds and at least one.
 func (c *check) positive(field string, d *durationpb.Duration) { c.duration(field, d, false) }
 
-// regex takes what istiod and Envoy take.
+// regex checks an expression by the rules of both istiod and Envoy.
 func (c *check) regex(field, expression string) {
 	if c.first != nil {
 		return
@@ -103,7 +103,7 @@ func (c *check) regex(field, expression string) {
 	}
 }
 
-// line takes a text that Envoy puts into a header: without line breaks and other control characters, and not too long.
+// line checks a text that Envoy writes into a header: no line breaks or other control characters, and not too long.
 func (c *check) line(field, s string) {
 	const longest = 16 << 10
 	c.that(len(s) <= longest, field, "expected at most %d bytes, got %d", longest, len(s))
@@ -111,7 +111,7 @@ func (c *check) line(field, s string) {
 		"expected a text without control characters, got %q", s)
 }
 
-// match checks a string match that becomes a header match, which cannot be empty unless exact.
+// match checks a string match that becomes a header match. Envoy accepts an empty one only if it is exact.
 func (c *check) match(field string, m *networking.StringMatch) {
 	switch t := m.GetMatchType().(type) {
 	case *networking.StringMatch_Regex:
@@ -135,17 +135,17 @@ func (c *check) address(field, s string) {
 	c.that(a.Zone() == "", field, "expected an IP address without a zone, got %q", s)
 }
 
-// subnet takes a CIDR range or a single address.
+// subnet checks a CIDR range or a single address.
 func (c *check) subnet(field, s string) {
 	if !strings.Contains(s, "/") {
 		c.address(field, s)
 		return
 	}
-	_, err := netip.ParsePrefix(s) // It refuses zones.
+	_, err := netip.ParsePrefix(s) // ParsePrefix refuses IPv6 zones, as it should here.
 	c.that(err == nil, field, "expected an address or a CIDR range, got %q", s)
 }
 
-// host takes a name, with a wildcard in front if that is allowed.
+// host checks a DNS name, which may start with a wildcard if wildcard is set.
 func (c *check) host(field, s string, wildcard bool) {
 	name := s
 	if wildcard && s == "*" {
@@ -157,7 +157,7 @@ func (c *check) host(field, s string, wildcard bool) {
 	c.that(isDomain(name), field, "expected a host name, got %q", s)
 }
 
-// isDomain reports whether s is a DNS name. Its last part may be empty ("istio.io.") but not a number.
+// isDomain reports whether s is a DNS name. Its last label may be empty ("istio.io.") but not a number.
 func isDomain(s string) bool {
 	if s == "" || len(s) > 255 {
 		return false
@@ -167,7 +167,7 @@ func isDomain(s string) bool {
 		strings.Trim(parts[len(parts)-1], "0123456789") != ""
 }
 
-// isLabel reports whether s is one part of a DNS name; upper case letters are as good as lower case ones.
+// isLabel reports whether s is one label of a DNS name, in upper or lower case.
 func isLabel(s string) bool {
 	lower := strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -178,7 +178,8 @@ func isLabel(s string) bool {
 	return len(validation.IsDNS1123Label(lower)) == 0
 }
 
-// hostIn takes "namespace/host", or a host alone if that is allowed. A namespace is a name, "*", or one of special.
+// hostIn checks "namespace/host", or a host without a namespace if alone is set. The namespace is a name, "*", or one
+// of special.
 func (c *check) hostIn(field, s string, alone bool, special ...string) {
 	ns, host, ok := strings.Cut(s, "/")
 	if !ok {
@@ -191,7 +192,8 @@ func (c *check) hostIn(field, s string, alone bool, special ...string) {
 	c.host(field, host, true)
 }
 
-// exportTo checks to whom an object of a namespace is visible. Only ServiceEntries may be visible to nobody.
+// exportTo checks the list of namespaces that an object is exported to. Only ServiceEntries may be exported to none
+// ("~").
 func (c *check) exportTo(list []string, namespace string, nobody bool) {
 	own := func(e string) string {
 		if e == "." {
@@ -209,7 +211,7 @@ func (c *check) exportTo(list []string, namespace string, nobody bool) {
 	}
 }
 
-// labels checks a selector.
+// labels checks the labels of a selector.
 func (c *check) labels(field string, l map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(l)) {
 		c.that(k != "", field, "expected a label, got an empty key")
@@ -234,7 +236,7 @@ func (c *check) protocol(field, name string) {
 func (c *check) socket(field, path string) {
 	c.that(strings.HasPrefix(path, "@") || strings.HasPrefix(path, "/") && !strings.HasSuffix(path, "/"), field,
 		"expected unix:// and an absolute path or an abstract name, got %q", path)
-	const longest = 107 // The system's 108 with the zero at the end.
+	const longest = 107 // The kernel's limit is 108, with a zero byte at the end.
 	c.that(len(path) <= longest && !strings.Contains(path, "\x00"), field,
 		"expected a path of at most %d bytes, got %d", longest, len(path))
 }

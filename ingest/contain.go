@@ -9,17 +9,18 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// stage is a part of the Store's work on an object, as an owner of reports.
+// stage names the step of the Store's work in which a fault happened, as the owner of its report.
 type stage string
 
-// The stages. A fault of one does not end with the success of another.
+// Stages. The success of one stage does not end the report of a fault in another.
 const (
-	taking   stage = "taking"   // an event of the object
-	deriving stage = "deriving" // what others are told of it
+	taking   stage = "taking"   // applying an event of the object
+	deriving stage = "deriving" // computing what follows from the object
 )
 
-// faults contains panics of the Store's own code: the object over which one happens is left as it was, and reported;
-// all others go on. It heals when the same stage of the same object succeeds. Guarded by the Store's mu.
+// faults contains panics of the Store's own code. If a panic happens while the Store works on an object, that object
+// stays as it was and is reported, and all others go on. The report ends when the same stage of the same object
+// succeeds. Guarded by the Store's mu.
 type faults struct {
 	// Immutable after NewStore.
 	reports *report.Registry
@@ -27,9 +28,9 @@ type faults struct {
 	standing map[report.Subject]struct{}
 }
 
-// contain runs f, which works on one object. It reports whether f returned.
+// contain runs f, which works on one object, and reports whether f returned without a panic.
 func (t *faults) contain(at stage, key value.ObjectKey, f func()) (ok bool) {
-	if t.reports == nil { // A joiner without a Store, as tests have it.
+	if t.reports == nil { // Tests use a joiner without a Store.
 		f()
 		return true
 	}
@@ -51,7 +52,7 @@ func (t *faults) contain(at stage, key value.ObjectKey, f func()) (ok bool) {
 	return true
 }
 
-// faultOf says in one line what panicked and where.
+// faultOf returns a line that says what panicked and where.
 func faultOf(cause any, stack []byte) string {
 	const most = 2000
 	where := strings.Join(strings.Fields(string(stack)), " ")
@@ -59,7 +60,7 @@ func faultOf(cause any, stack []byte) string {
 		where[:min(len(where), most)])
 }
 
-// definedBy returns an object that a host comes from, to name it in reports.
+// definedBy returns one of the objects that define a host, to name it in a report.
 func (j *joiner) definedBy(host value.ServiceKey) value.ObjectKey {
 	if keys := j.hosts[host]; len(keys) > 0 {
 		return keys[0]

@@ -18,10 +18,10 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// checkPod says what the Stripper found, because a trimmed Pod no longer shows where.
+// checkPod returns the problem that the Stripper found, because a stripped Pod no longer has the field.
 func checkPod(o *Pod) *problem { return o.bad }
 
-// badPod returns what a directory of YAML may have wrong in a Pod; an API server has looked before.
+// badPod checks what may be wrong in a Pod from a directory. An API server has checked its own Pods already.
 func badPod(o *corev1.Pod) *problem {
 	c := &check{}
 	for i := range o.Spec.Containers {
@@ -43,7 +43,7 @@ func badPod(o *corev1.Pod) *problem {
 	return c.first
 }
 
-// checkService looks at what a directory of YAML may have wrong; an API server has looked before.
+// checkService checks what may be wrong in a Service from a directory. An API server has checked its own already.
 func checkService(o *corev1.Service) *problem {
 	c := &check{}
 	c.that(isLabel(o.Name), "metadata.name", "expected a name without dots, got %q", o.Name)

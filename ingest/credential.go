@@ -8,7 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// asideKinds returns the kinds of what gateways ask for by name: objects with certificates, keys and roots.
+// asideKinds returns the kinds whose objects gateways name and fetch one by one: those with certificates, keys and
+// roots.
 func asideKinds() []Kind {
 	secret := builtin[corev1.Secret, corev1.SecretList](Kind{Name: value.KindSecret, Plural: "secrets",
 		InNamespaces: true, Aside: true})
@@ -27,7 +28,7 @@ func asideKinds() []Kind {
 	return []Kind{secret, configMap}
 }
 
-// keepUseful clears the values of keys that nobody asks for.
+// keepUseful clears the values of all keys that pilotd never reads.
 func keepUseful[V string | []byte](data map[string]V) {
 	for k := range data {
 		switch k {
@@ -39,13 +40,13 @@ func keepUseful[V string | []byte](data map[string]V) {
 	}
 }
 
-// Credential is what an object of a kind that stands aside has, by key; nil for one that is deleted.
+// Credential returns the data, by key, of an object of one of the asideKinds; nil for a deleted object.
 func Credential(object any) map[string][]byte {
 	out := map[string][]byte{}
 	switch o := object.(type) {
 	case *corev1.Secret:
 		maps.Copy(out, o.Data)
-		for k, v := range o.StringData { // it counts before data
+		for k, v := range o.StringData { // stringData takes precedence over data
 			out[k] = []byte(v)
 		}
 	case *corev1.ConfigMap:

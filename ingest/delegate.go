@@ -14,13 +14,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// A VirtualService without hosts is a delegate: it is no rule of its own, but part of those whose routes name it. Such
-// a root is published with the delegates' routes in place of its own, so that nothing but this file knows of delegates.
+// A VirtualService without hosts is a delegate: it applies only as a part of other VirtualServices, the roots, whose
+// routes name it. The joiner publishes a root with the delegates' routes in place of its own, so that no code outside
+// this file has to know about delegates.
 
-// isDelegate reports whether a VirtualService is one.
+// isDelegate reports whether a VirtualService is a delegate.
 func isDelegate(o *clientnet.VirtualService) bool { return len(o.Spec.GetHosts()) == 0 }
 
-// putVirtualService takes a VirtualService, and notes which delegates it names.
+// putVirtualService records a VirtualService and the delegates that it names.
 func (j *joiner) putVirtualService(key value.ObjectKey, object any) {
 	for _, d := range delegatesOf(key, j.rules[key]) {
 		j.roots.remove(d, key)
@@ -40,8 +41,8 @@ func (j *joiner) putVirtualService(key value.ObjectKey, object any) {
 	j.putRule(key, object)
 }
 
-// delegatesOf returns the keys of the delegates that the routes of an object name, each once; none if it is no
-// VirtualService.
+// delegatesOf returns the keys of the delegates that the routes of an object name, without duplicates; none if the
+// object is not a VirtualService.
 func delegatesOf(root value.ObjectKey, object any) (out []value.ObjectKey) {
 	o, ok := object.(*clientnet.VirtualService)
 	if !ok {
@@ -59,7 +60,7 @@ func delegatesOf(root value.ObjectKey, object any) (out []value.ObjectKey) {
 	return out
 }
 
-// resolve returns the value of a VirtualService with the routes of its delegates; nil of a delegate.
+// resolve returns the value of a VirtualService with the routes of its delegates; nil for a delegate.
 func (j *joiner) resolve(key value.ObjectKey, o *clientnet.VirtualService) *value.VirtualService {
 	if isDelegate(o) {
 		return nil
@@ -76,7 +77,7 @@ func (j *joiner) resolve(key value.ObjectKey, o *clientnet.VirtualService) *valu
 	return root
 }
 
-// include puts the routes of delegates in the place of those that name them, in what the root says.
+// include replaces those routes of the root that name a delegate by the delegate's routes.
 func (j *joiner) include(root *value.VirtualService, spec *networking.VirtualService) {
 	var routes []*networking.HTTPRoute
 	for i, r := range spec.Http {
@@ -98,8 +99,9 @@ func (j *joiner) include(root *value.VirtualService, spec *networking.VirtualSer
 	spec.Http = routes
 }
 
-// delegated returns the routes of a delegate, which the caller may write; none, and why, if it is not there, is a rule
-// of its own, or is not exported to the root's namespace. It notes the delegate in the root.
+// delegated returns a copy of the routes of a delegate, which the caller may write, and records the delegate in
+// root.Delegates. If the delegate does not exist, has hosts itself, or is not exported to the root's namespace, it
+// returns the reason instead.
 func (j *joiner) delegated(root *value.VirtualService, d *networking.Delegate) (routes []*networking.HTTPRoute,
 	why string) {
 	key := root.Object()
@@ -120,8 +122,8 @@ func (j *joiner) delegated(root *value.VirtualService, d *networking.Delegate) (
 	return j.qualified(o).Http, ""
 }
 
-// joinRoute makes a delegate's route that of the root's route r: it takes what both match, and r's settings where it
-// has none of its own. It reports false where nothing matches both.
+// joinRoute changes part, a delegate's route, into one that is valid under the root's route r: it matches what both
+// match, and takes r's settings where it has none of its own. It reports false if no request matches both.
 func joinRoute(r, part *networking.HTTPRoute) bool {
 	matches, ok := joinMatches(r.Match, part.Match)
 	if !ok {
@@ -133,7 +135,7 @@ func joinRoute(r, part *networking.HTTPRoute) bool {
 	orElse(&part.Retries, r.Retries)
 	orElse(&part.Fault, r.Fault)
 	orElse(&part.Mirror, r.Mirror)
-	//lint:ignore SA1019 objects of old still have it
+	// lint:ignore SA1019 older objects still use it
 	orElse(&part.MirrorPercent, r.MirrorPercent)
 	orElse(&part.MirrorPercentage, r.MirrorPercentage)
 	orElse(&part.CorsPolicy, r.CorsPolicy)
@@ -144,14 +146,14 @@ func joinRoute(r, part *networking.HTTPRoute) bool {
 	return true
 }
 
-// orElse sets what is not set.
+// orElse sets *field to other if it is not set.
 func orElse[T any](field **T, other *T) {
 	if *field == nil {
 		*field = other
 	}
 }
 
-// joinName returns the name of what a delegate adds to the root's.
+// joinName returns the name of a delegate's route under the root's route.
 func joinName(root, part string) string {
 	if root == "" || part == "" {
 		return root + part
@@ -159,8 +161,8 @@ func joinName(root, part string) string {
 	return root + "-" + part
 }
 
-// joinMatches returns the matches of a delegate's route within those of the root's: each of the delegate's with every
-// one of the root's that it is compatible with. It reports false where one of the delegate's is compatible with none.
+// joinMatches returns the matches of a delegate's route under the root's: each match of the delegate combined with
+// every compatible one of the root. It reports false if a match of the delegate is compatible with none of the root's.
 func joinMatches(root, part []*networking.HTTPMatchRequest) ([]*networking.HTTPMatchRequest, bool) {
 	switch {
 	case len(root) == 0:
@@ -265,7 +267,7 @@ func sameLabels(root, part map[string]string) bool {
 	return true
 }
 
-// gatewaysWithin reports whether the gateways of a delegate's match are among the root's, where both name some.
+// gatewaysWithin reports whether the gateways of a delegate's match are among the root's, if both name any.
 func gatewaysWithin(root, part []string) bool {
 	if len(root) == 0 || len(part) == 0 {
 		return true

@@ -13,14 +13,14 @@ func destinationRuleKind() Kind {
 	return valued(k, (*joiner).destinationRule)
 }
 
-// destinationRule qualifies the host.
+// destinationRule makes the value of a DestinationRule, with its host qualified.
 func (j *joiner) destinationRule(key value.ObjectKey, o *clientnet.DestinationRule) *value.DestinationRule {
 	policy := istio.Policy(&o.Spec)
 	policy.Host = j.qualify(policy.Host, o.Namespace)
 	export := value.NewVisibility(o.Spec.GetExportTo(), defaultExport(j.config.GetDefaultDestinationRuleExportTo(),
 		"*"), o.Namespace)
 	if o.Spec.GetWorkloadSelector() != nil {
-		// Whatever it says: it is for workloads of its own namespace.
+		// A rule for selected workloads holds in its own namespace only, whatever its exportTo says.
 		export = value.NewVisibility([]string{"."}, nil, o.Namespace)
 	}
 	return &value.DestinationRule{

@@ -58,7 +58,7 @@ func (c *check) policy(at string, p *networking.TrafficPolicy) {
 	}
 }
 
-// part checks what a policy and the settings of one port have in common.
+// part checks the settings that a whole policy and the policy of one port have in common.
 func (c *check) part(at string, lb *networking.LoadBalancerSettings, pool *networking.ConnectionPoolSettings,
 	o *networking.OutlierDetection) {
 	c.balancer(at+".loadBalancer", lb)
@@ -66,7 +66,7 @@ func (c *check) part(at string, lb *networking.LoadBalancerSettings, pool *netwo
 	c.outlier(at+".outlierDetection", o)
 }
 
-// Envoy's largest tables of consistent hashing.
+// The largest hash tables that Envoy accepts.
 const (
 	largestRing   = 8 << 20
 	largestMaglev = 5000011
@@ -104,7 +104,7 @@ func (c *check) consistentHash(at string, h *networking.LoadBalancerSettings_Con
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
 		c.cookie(at+".httpCookie", key.HttpCookie)
 	}
-	//lint:ignore SA1019 objects of old still have it
+	// lint:ignore SA1019 older objects still use it
 	if n := h.GetMinimumRingSize(); n != 0 {
 		c.that(n <= largestRing, at+".minimumRingSize", "expected at most %d, got %d", largestRing, n)
 		c.that(h.GetHashAlgorithm() == nil, at+".minimumRingSize",
@@ -131,14 +131,14 @@ func (c *check) cookie(at string, cookie *networking.LoadBalancerSettings_Consis
 	}
 }
 
-// isPrime is for the sizes of tables, which are at most some millions.
+// isPrime reports whether n is prime, by trial division: the sizes of tables are at most a few millions.
 func isPrime(n uint64) bool {
 	for d := uint64(2); d*d <= n; d++ {
 		if n%d == 0 {
 			return false
 		}
 	}
-	return true // Envoy takes a table of one entry too.
+	return true // 1 counts too: Envoy accepts a table of one entry
 }
 
 func (c *check) locality(at string, l *networking.LocalityLoadBalancerSetting) {
@@ -197,7 +197,7 @@ func (c *check) pool(at string, p *networking.ConnectionPoolSettings) {
 	}
 }
 
-// seconds takes a duration that the system counts in seconds of 32 bits.
+// seconds checks a duration that the kernel takes as a 32-bit number of seconds.
 func (c *check) seconds(field string, d *durationpb.Duration) {
 	c.duration(field, d, true)
 	c.that(d.GetSeconds() <= math.MaxInt32, field, "expected at most %ds, got %ds", math.MaxInt32, d.GetSeconds())

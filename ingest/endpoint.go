@@ -13,7 +13,7 @@ func comparePorts(a, b value.EndpointPort) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
 }
 
-// compareEndpoints returns the canonical order: by address; of one address the healthiest first.
+// compareEndpoints defines the canonical order: by address, and for one address the healthiest first.
 func compareEndpoints(a, b *value.Endpoint) int {
 	if a == b {
 		return 0
@@ -26,8 +26,8 @@ func compareEndpoints(a, b *value.Endpoint) int {
 			b.Identity.Value().LabelsKey))
 }
 
-// endpoints joins the endpoints of a host from all that define it, in canonical order. The list may be one that is kept
-// elsewhere.
+// endpoints returns the endpoints of a host from all objects that define it, in canonical order. The list may be
+// shared, so callers must not write it.
 func (j *joiner) endpoints(host value.ServiceKey) []*value.Endpoint {
 	keys := j.hosts[host]
 	if len(keys) == 1 {
@@ -41,8 +41,8 @@ func (j *joiner) endpoints(host value.ServiceKey) []*value.Endpoint {
 	return all
 }
 
-// flushEndpoints brings the endpoints and the projection of a host up to date. A change of the projection goes with one
-// of the endpoints, though these may be the same.
+// flushEndpoints computes the endpoints and the projection of a host and adds what changed to d. A changed projection
+// is always sent together with the endpoints, even if these are the same.
 func (j *joiner) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
 	had := &j.published
 	old := had.endpoints[host]
@@ -55,8 +55,8 @@ func (j *joiner) flushEndpoints(host value.ServiceKey, d *snapshot.Delta) {
 	})
 }
 
-// keep returns next with the pointers of old wherever the content is equal, and old itself if all is. Both are in
-// canonical order, and neither is written.
+// keep returns next, with the pointers of old wherever the content is equal, or old itself if everything is. Both lists
+// are in canonical order. keep writes neither.
 func keep(old, next []*value.Endpoint) []*value.Endpoint {
 	i, kept, owned := 0, 0, false
 	for j, e := range next {
@@ -81,8 +81,8 @@ func keep(old, next []*value.Endpoint) []*value.Endpoint {
 	return next
 }
 
-// projection returns what the Snapshot knows of the endpoints of a host; nil where the host is not defined, or there
-// are none.
+// projection returns what the Snapshot stores about the endpoints of a host; nil if the host is not defined or has no
+// endpoints.
 func (j *joiner) projection(host value.ServiceKey, endpoints []*value.Endpoint) *value.Projection {
 	svc := j.published.services[host]
 	if svc == nil || len(endpoints) == 0 {
@@ -104,7 +104,7 @@ func (j *joiner) projection(host value.ServiceKey, endpoints []*value.Endpoint) 
 	return p
 }
 
-// mutualTLS returns the ports at which all endpoints speak mutual TLS.
+// mutualTLS returns the ports at which all endpoints accept mutual TLS.
 func mutualTLS(endpoints []*value.Endpoint) []string {
 	speak := map[string]bool{}
 	var last *value.Endpoint

@@ -16,7 +16,7 @@ func gatewayKind() Kind {
 	return valued(k, (*joiner).gateway)
 }
 
-// gateway makes every server host "namespace/host" and every address canonical.
+// gateway makes the value of a Gateway: each server host becomes "namespace/host", and each address canonical.
 func (j *joiner) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gateway {
 	spec := clone(&o.Spec)
 	for _, s := range spec.Servers {
@@ -31,8 +31,8 @@ func (j *joiner) gateway(key value.ObjectKey, o *clientnet.Gateway) *value.Gatew
 	return &value.Gateway{Meta: metaOf(key, o.ObjectMeta), GatewaySettings: istio.Gateway(spec)}
 }
 
-// cipherSuites returns those of a list that Envoy knows, each once. istiod leaves the others out too: lists are copied
-// from servers that know more, and Envoy would refuse the whole listener.
+// cipherSuites returns those suites of a list that Envoy knows, without duplicates. istiod drops the others too: users
+// copy lists from servers that know more, and Envoy would refuse the whole listener.
 func cipherSuites(list []string) []string {
 	var out []string
 	for _, s := range list {
@@ -43,7 +43,7 @@ func cipherSuites(list []string) []string {
 	return out
 }
 
-// knownCiphers returns the suites up to TLS 1.2 that Envoy's library has. Those of TLS 1.3 cannot be chosen.
+// knownCiphers returns the suites up to TLS 1.2 that Envoy's TLS library has. TLS 1.3 suites cannot be selected.
 func knownCiphers() []string {
 	return []string{
 		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -56,7 +56,8 @@ func knownCiphers() []string {
 	}
 }
 
-// inNamespace returns "namespace/host" with "." resolved. A host alone is of any namespace.
+// inNamespace returns "namespace/host", with "." replaced by the Gateway's own namespace. A host without a namespace
+// gets "*", any namespace.
 func inNamespace(host, own string) string {
 	ns, name, ok := strings.Cut(host, "/")
 	if !ok {

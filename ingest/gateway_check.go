@@ -20,7 +20,7 @@ func checkGateway(o *clientnet.Gateway) *problem {
 		at := item("spec.servers", i)
 		c.that(s.GetPort() != nil, at+".port", "expected a port")
 		c.that(s.GetPort().GetName() != "", at+".port.name", "expected a name")
-		//lint:ignore SA1019 objects of old still have it
+		// lint:ignore SA1019 older objects still use it
 		c.that(s.GetPort().GetTargetPort() == 0, at+".port.targetPort", "expected none: it has no meaning here")
 		c.protocol(at+".port.protocol", s.GetPort().GetProtocol())
 		c.bind(at, s.GetBind(), s.GetPort().GetNumber())
@@ -28,7 +28,8 @@ func checkGateway(o *clientnet.Gateway) *problem {
 		c.that(len(s.GetHosts()) > 0, at+".hosts", "expected at least one host")
 		for j, h := range s.GetHosts() {
 			c.hostIn(item(at+".hosts", j), h, true, ".")
-			if parseProtocol(s.GetPort().GetProtocol()).IsTLS() { // Connections are told apart by the server name.
+			// The listener selects the server of a connection by the server name that it asks for.
+			if parseProtocol(s.GetPort().GetProtocol()).IsTLS() {
 				_, host, found := strings.Cut(h, "/")
 				if !found {
 					host = h
@@ -41,7 +42,7 @@ func checkGateway(o *clientnet.Gateway) *problem {
 	return c.first
 }
 
-// bind checks an address to listen on: an IP with a port, or a socket without.
+// bind checks an address to listen on: an IP address with a port, or a socket path without one.
 func (c *check) bind(at, bind string, port uint32) {
 	if path, ok := strings.CutPrefix(bind, "unix://"); ok {
 		c.socket(at+".bind", path)
@@ -101,8 +102,8 @@ func (c *check) serverTLS(at string, s *networking.Server) {
 	}
 }
 
-// isHash reports whether s is a SHA-256 as Envoy reads it: pairs of hexadecimal digits, with colons between them or
-// without.
+// isHash reports whether s is a SHA-256 hash in one of the two forms that Envoy reads: hexadecimal digits, with or
+// without colons between the pairs.
 func isHash(s string) bool {
 	if n := sha256.Size; len(s) == 3*n-1 {
 		for i := range n - 1 {

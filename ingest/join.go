@@ -8,17 +8,17 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// joint is the endpoints of all slices of one Service, and what each slice gave to it: a change of one slice of many is
-// patched in. All lists are immutable and in canonical order.
+// joint is the joined list of the endpoints of all slices of one Service, and the part that each slice gave to it, so
+// that a change of one slice out of many can be patched in. All lists are immutable and in canonical order.
 type joint struct {
 	parts map[objectName][]*value.Endpoint
 	list  []*value.Endpoint
-	// clean says that no address is in two places, so that each part is in list as it stands.
+	// clean says that no address is in two parts, so that every endpoint of each part is in list unchanged.
 	clean bool
 }
 
-// sliceEndpoints returns the endpoints of all slices of a Service: an address that is in several counts once for each
-// port, where it is healthiest.
+// sliceEndpoints returns the endpoints of all slices of a Service. An address that is in several slices counts once for
+// each port, with its best health.
 func (j *joiner) sliceEndpoints(key objectName, svc *corev1.Service) []*value.Endpoint {
 	prev := j.joints[key]
 	if prev == nil {
@@ -52,8 +52,8 @@ func (j *joiner) sliceEndpoints(key objectName, svc *corev1.Service) []*value.En
 	return next.list
 }
 
-// staleEndpoints returns the endpoints of all slices that changed or went, in canonical order: one that Kubernetes
-// moved from slice to slice stays the same endpoint.
+// staleEndpoints returns the endpoints that prev has from slices that have changed or gone, in canonical order. The new
+// list takes equal endpoints from it by pointer, also those that Kubernetes moved to another slice.
 func (j *joiner) staleEndpoints(key objectName, prev *joint) (out []*value.Endpoint) {
 	lists := 0
 	for name, was := range prev.parts {
@@ -68,12 +68,12 @@ func (j *joiner) staleEndpoints(key objectName, prev *joint) (out []*value.Endpo
 	return out
 }
 
-// sameList reports whether a and b are the very same list.
+// sameList reports whether a and b are the same slice in memory.
 func sameList(a, b []*value.Endpoint) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// join makes the list from the parts.
+// join builds list from all parts.
 func (j *joint) join() {
 	var all []*value.Endpoint
 	for _, part := range j.parts {
@@ -89,8 +89,8 @@ func (j *joint) join() {
 	}
 }
 
-// patch makes the list from its predecessor without those in out and with those in in. It gives up, and reports false,
-// where an address would be in two places.
+// patch builds list from its predecessor, without the endpoints in out and with those in in. It changes nothing and
+// reports false if an address would then be in two parts.
 func (j *joint) patch(list, out, in []*value.Endpoint) bool {
 	kept, ok := without(list, out)
 	if !ok {
@@ -111,7 +111,7 @@ func (j *joint) patch(list, out, in []*value.Endpoint) bool {
 	return true
 }
 
-// without returns list without the endpoints in out, which are found by pointer; false if one is not there.
+// without returns list without the endpoints in out, compared by pointer. It reports false if one is not in list.
 func without(list, out []*value.Endpoint) ([]*value.Endpoint, bool) {
 	gone := make([]int, 0, len(out))
 	for _, e := range out {
@@ -132,7 +132,7 @@ func without(list, out []*value.Endpoint) ([]*value.Endpoint, bool) {
 	return append(kept, list[from:]...), true
 }
 
-// once drops ports that an earlier endpoint of the same address has, and endpoints that keep none.
+// once drops ports that an earlier endpoint of the same address has, and endpoints that are left without ports.
 func once(sorted []*value.Endpoint) []*value.Endpoint {
 	out, first := sorted[:0], 0
 	for _, e := range sorted {
@@ -146,7 +146,7 @@ func once(sorted []*value.Endpoint) []*value.Endpoint {
 	return out
 }
 
-// unseen returns e without the ports that others have; nil if none is left.
+// unseen returns e without the ports that others have; nil if no port is left.
 func unseen(e *value.Endpoint, others []*value.Endpoint) *value.Endpoint {
 	taken := func(p value.EndpointPort) bool {
 		return slices.ContainsFunc(others, func(o *value.Endpoint) bool {

@@ -8,14 +8,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// objectName is the part of a key that tells the objects of one kind apart. What objects name of each other is in their
-// own cluster.
+// objectName identifies an object among those of its kind. Objects refer only to objects of their own cluster.
 type objectName struct {
 	space space
 	name  string
 }
 
-// String returns "namespace/name", with the cluster in front where it is another one.
+// String returns "namespace/name", with the cluster in front if it is not pilotd's own.
 func (n objectName) String() string {
 	if cluster := n.space.cluster(); cluster != "" {
 		return cluster + "/" + n.space.name() + "/" + n.name
@@ -25,13 +24,13 @@ func (n objectName) String() string {
 
 func nameOf(k value.ObjectKey) objectName { return objectName{spaceOf(k.Cluster, k.Namespace), k.Name} }
 
-// key returns the key of the object of that kind.
+// key returns the key of the object of kind with this name.
 func (n objectName) key(kind value.Kind) value.ObjectKey {
 	return value.ObjectKey{Cluster: n.space.cluster(), Kind: kind, Namespace: n.space.name(), Name: n.name}
 }
 
-// space is a namespace, or a node, of one cluster: in pilotd's own cluster its name alone, else the cluster's id, a
-// zero byte and the name. There are millions of these, and most are of its own cluster.
+// space names a namespace, or a node, of one cluster: for pilotd's own cluster the plain name, for others the cluster's
+// id, a zero byte and the name. It is one string because there are millions of them, most from pilotd's own cluster.
 type space string
 
 func spaceOf(cluster, name string) space {
@@ -41,7 +40,7 @@ func spaceOf(cluster, name string) space {
 	return space(cluster + "\x00" + name)
 }
 
-// cluster returns the id of the cluster, empty for pilotd's own; name is the namespace or node.
+// cluster returns the id of the cluster, empty for pilotd's own. name returns the namespace or node.
 func (s space) cluster() string {
 	if cluster, _, ok := strings.Cut(string(s), "\x00"); ok {
 		return cluster
@@ -51,24 +50,25 @@ func (s space) cluster() string {
 
 func (s space) name() string { return string(s[strings.LastIndexByte(string(s), 0)+1:]) }
 
-// localName is what an object names in its own cluster.
+// localName is the name of an object in the cluster of the object that refers to it.
 type localName struct{ namespace, name string }
 
-// joiner has the objects in force, joined. It decides purely: put takes an object and marks what depends on it, flush
-// computes what is marked anew from the objects and returns what differs from before. Everything that flush computes is
-// a function of the objects alone; the marks only say what may have changed.
+// joiner holds the objects in force and joins them. It only decides, and does no I/O: put takes an object and marks
+// what may depend on it; flush computes what is marked anew from the objects and returns what differs from before. All
+// that flush computes is a function of the objects alone; marks only say what may have changed.
 type joiner struct {
 	domain, cluster string
 	kinds           KindTable
 
 	config     *meshconfig.MeshConfig
-	mesh       *value.Mesh // of config
+	mesh       *value.Mesh // parsed from config
 	namespaces map[space]*value.Namespace
 	nodes      map[space]value.Locality
-	rules      map[value.ObjectKey]any // VirtualService, DestinationRule, Gateway, Sidecar as given
-	// of the VirtualServices among them that have regular expressions: see largestRegex
+	// VirtualServices, DestinationRules, Gateways, Sidecars, … as the source sent them
+	rules map[value.ObjectKey]any
+	// regexSizes has the VirtualServices that contain regular expressions; see largestRegex.
 	regexSizes map[value.ObjectKey]int
-	roots      groups[value.ObjectKey, value.ObjectKey] // VirtualServices by the delegates that their routes name
+	roots      groups[value.ObjectKey, value.ObjectKey] // root VirtualServices, by the delegates that their routes name
 
 	pods          map[objectName]*pod
 	podsByNode    groups[space, objectName]
@@ -82,18 +82,18 @@ type joiner struct {
 	slices          map[objectName]*slice
 	slicesByService groups[objectName, objectName]
 	slicesByPod     lists[objectName, objectName]
-	slicesByAddress lists[objectName, objectName] // namespace and address of endpoints that name no pod
+	slicesByAddress lists[objectName, objectName] // by the namespace and address of endpoints that name no pod
 	joints          map[objectName]*joint         // by Service
 
 	serviceSources map[value.ObjectKey]*serviceSource
 	hosts          lists[value.ServiceKey, value.ObjectKey]
-	// ofServices are the selectors of Kubernetes Services, ofEntries those of ServiceEntries.
+	// ofServices holds the selectors of Kubernetes Services, ofEntries those of ServiceEntries.
 	ofServices, ofEntries selectors
 
 	marks     marks
 	published published
 	faults    faults
-	// unresolved is what objects name that cannot be used.
+	// unresolved records references in objects that cannot be resolved.
 	unresolved unresolved
 	keys       issuerKeys
 }
@@ -119,10 +119,10 @@ func newJoiner(domain, cluster string) *joiner {
 	return j
 }
 
-// put brings the object of key into force; nil takes it away. The object has been admitted.
+// put brings an admitted object into force; nil removes it.
 func (j *joiner) put(key value.ObjectKey, object any) { j.kinds[key.Kind].put(j, key, object) }
 
-// refresh marks and derives everything anew, after a change of what all of it depends on.
+// refresh recomputes everything, after a change of something that all of it depends on, such as the mesh configuration.
 func (j *joiner) refresh() {
 	for name, p := range j.pods {
 		j.derivePod(name, p.Pod)

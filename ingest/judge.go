@@ -6,15 +6,15 @@ import (
 	"github.com/pilotd/pilotd/report"
 )
 
-// Judge says what a Store would say of an object, which it does not take: for those who ask before an object is stored.
-// Immutable; safe for concurrent use.
+// Judge tells what a Store would say of an object, without taking it. The webhook uses it before the API server stores
+// the object. Immutable; safe for concurrent use.
 type Judge struct {
 	kinds   KindTable
 	limits  limits
 	support *support.Table
 }
 
-// NewJudge makes the Judge of a Store with the same Settings.RegexSize.
+// NewJudge returns a Judge that decides like a Store with the same Settings.RegexSize.
 func NewJudge(regexSize int) *Judge {
 	if regexSize == 0 {
 		regexSize = envoytext.IstioRegexSize
@@ -22,8 +22,8 @@ func NewJudge(regexSize int) *Judge {
 	return &Judge{kinds: NewKindTable(), limits: limits{regexSize}, support: support.New()}
 }
 
-// Judge says why the object of an Event cannot come into force, nil if it can, and if so what it sets without effect.
-// It looks at the object alone.
+// Judge returns the reason why the object of an Event would be refused, or nil and the fields that the object sets
+// without effect. It looks at the object alone.
 func (j *Judge) Judge(e Event) (*Rejection, []report.Problem) {
 	k := j.kinds[e.Key.Kind]
 	e.Object = k.Strip(new(Stripper), e.Object)

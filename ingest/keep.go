@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KeepMeta clears all of an object's metadata but what names, ages and labels it, and Istio's annotations. The object
-// was decoded just now and belongs to nobody else.
+// KeepMeta clears an object's metadata, except name, age, labels and Istio's annotations. The caller must have just
+// decoded the object and own it alone.
 func KeepMeta(o Object) {
 	if m, ok := o.(metav1.ObjectMetaAccessor); ok {
 		if meta, ok := m.GetObjectMeta().(*metav1.ObjectMeta); ok {

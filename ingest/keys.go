@@ -9,37 +9,37 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// KeySource is the name of the source of the keys that issuers of tokens publish. It is Synced behind all others, for
-// these say what it has to read.
+// KeySource is the name of the source of the public keys of token issuers. It is Synced after all others, because their
+// objects say which keys it has to fetch.
 const KeySource = "keys"
 
-// KeyPlace is where the keys of an issuer are published. Comparable.
+// KeyPlace is the location at which an issuer publishes its keys. Comparable.
 type KeyPlace struct {
-	// URI is that of the key set. Where it is empty, the OpenID configuration of Issuer names it.
+	// URI is the address of the key set. If it is empty, the OpenID configuration of Issuer names the address.
 	URI, Issuer string
 }
 
-// Keys are what was found at a KeyPlace.
+// Keys is the result of reading a KeyPlace.
 type Keys struct {
 	// Set is the last good key set, as ReadKeySet returns it; empty if there never was one.
 	Set string
-	// Problem says why there is none that is new; empty if there is.
+	// Problem says why the last attempt to read the keys failed; empty if it did not.
 	Problem string
 }
 
-// WantedKeys are the places of keys that objects name.
+// WantedKeys are the key places that objects in force name.
 type WantedKeys struct {
-	// Places has how long a fetch may take, 0 where objects say nothing of it.
+	// Places maps each place to the time that a fetch may take, 0 if no object sets one.
 	Places map[KeyPlace]time.Duration
-	// Settled: all other sources are Synced.
+	// Settled says that all other sources are Synced.
 	Settled bool
 }
 
-// issuerKeys are the keys of issuers, and who uses them. Guarded by the Store's mu.
+// issuerKeys holds the keys of issuers and the objects that use them. Guarded by the Store's mu.
 type issuerKeys struct {
 	users groups[KeyPlace, value.ObjectKey]
 	found map[KeyPlace]Keys
-	// changed holds one token when WantedKeys may answer something else than before. Immutable.
+	// changed holds one token if the answer of WantedKeys may have changed since the token was last taken. Immutable.
 	changed chan struct{}
 }
 
@@ -48,7 +48,7 @@ func newIssuerKeys() issuerKeys {
 		changed: make(chan struct{}, 1)}
 }
 
-// WantedKeys returns the places of keys that objects in force name now.
+// WantedKeys returns the key places that objects in force name now.
 func (s *Store) WantedKeys() WantedKeys {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,11 +70,11 @@ func (s *Store) WantedKeys() WantedKeys {
 	return out
 }
 
-// WantedKeysChanged yields something when WantedKeys may answer something else than before.
+// WantedKeysChanged returns a channel that yields a value when the answer of WantedKeys may have changed.
 func (s *Store) WantedKeysChanged() <-chan struct{} { return s.joiner.keys.changed }
 
-// PutKeys takes what was found, and forgets the places with neither keys nor a problem. Nothing else changes than the
-// objects that name a place with other keys than before.
+// PutKeys stores what was found, and forgets places that have neither keys nor a problem. It recomputes only the
+// objects that name a place whose keys changed.
 func (s *Store) PutKeys(found map[KeyPlace]Keys) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Store) PutKeys(found map[KeyPlace]Keys) {
 	s.hand()
 }
 
-// wake tells whoever reads keys that WantedKeys may answer something else. It never blocks.
+// wake puts a token into changed. It never blocks.
 func (k *issuerKeys) wake() {
 	select {
 	case k.changed <- struct{}{}:
@@ -101,7 +101,8 @@ func (k *issuerKeys) wake() {
 	}
 }
 
-// keyPlaces returns where the keys of an object's rules are that has them not itself, and how long a fetch may take.
+// keyPlaces returns the key places of those rules of an object that do not contain their keys, with the time that a
+// fetch may take.
 func keyPlaces(o *clientsec.RequestAuthentication) map[KeyPlace]time.Duration {
 	out := map[KeyPlace]time.Duration{}
 	if o == nil {
@@ -115,7 +116,7 @@ func keyPlaces(o *clientsec.RequestAuthentication) map[KeyPlace]time.Duration {
 	return out
 }
 
-// putRequestAuthentication keeps the index of who uses which keys.
+// putRequestAuthentication updates the index of the key places that objects use.
 func (j *joiner) putRequestAuthentication(key value.ObjectKey, object any) {
 	old, _ := j.rules[key].(*clientsec.RequestAuthentication)
 	next, _ := object.(*clientsec.RequestAuthentication)

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// LongestKeySet bounds a key set in bytes: it is in every listener that checks tokens by it.
+// LongestKeySet bounds the size of a key set in bytes, because every listener that checks tokens contains it.
 const LongestKeySet = 64 << 10
 
-// errNoKeySet says what a key set must be at least: Envoy refuses any other.
+// errNoKeySet describes the least that a key set must have; Envoy refuses any other.
 var errNoKeySet = errors.New("expected a JSON Web Key Set with at least one key, each of which tells its type (kty)")
 
-// checkKeySet takes a JSON Web Key Set with keys.
+// checkKeySet checks that text is a JSON Web Key Set with at least one key.
 func checkKeySet(text string) error {
 	if len(text) > LongestKeySet {
 		return fmt.Errorf("expected a key set of at most %d bytes, got %d", LongestKeySet, len(text))
@@ -35,7 +35,8 @@ func checkKeySet(text string) error {
 	return nil
 }
 
-// publicKey is what a proxy needs of a JSON Web Key. Nothing else of a key is passed on, a private part least of all.
+// publicKey has the fields of a JSON Web Key that a proxy needs. No other field is passed on, above all no private
+// part.
 type publicKey struct {
 	Type      string `json:"kty"`
 	ID        string `json:"kid,omitempty"`
@@ -48,7 +49,7 @@ type publicKey struct {
 	E         string `json:"e,omitempty"`
 }
 
-// whole reports whether a key has all parts of a public key whose type proxies know.
+// whole reports whether k has all fields of a public key of its type, and proxies support that type.
 func (k publicKey) whole() bool {
 	switch k.Type {
 	case "RSA":
@@ -61,9 +62,9 @@ func (k publicKey) whole() bool {
 	return false
 }
 
-// ReadKeySet reads what an issuer publishes and returns a JSON Web Key Set in a form that depends on its keys alone,
-// not on their order or on what else is said of them. Keys that proxies cannot use are left out; a secret that is
-// shared (kty "oct") is no key to publish. It is an error if none is left.
+// ReadKeySet reads what an issuer publishes and returns a JSON Web Key Set in a canonical form, which depends on the
+// keys alone, not on their order or other fields. Keys that proxies cannot use are dropped, and so are shared secrets
+// (kty "oct"), which must not be published. It is an error if no key is left.
 func ReadKeySet(body []byte) (string, error) {
 	if len(body) > LongestKeySet {
 		return "", fmt.Errorf("the key set is longer than %d bytes", LongestKeySet)

@@ -12,90 +12,96 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Kind describes one kind of object: all that pilotd knows of it as a kind. The sources, the Store, the pages, the
-// metrics and docs/api-support.md read the descriptions, so that a new kind is one more of them, its value in package
-// value, and the generator that reads the value. Immutable.
+// Kind describes one kind of object: everything that pilotd knows about the kind itself. The sources, the Store, the
+// pages, the metrics and docs/api-support.md read these descriptions, so adding a kind takes one more of them, a value
+// in package value, and the generator that reads the value. Immutable.
 type Kind struct {
 	// Name is the kind's name and group.
 	Name value.Kind
-	// Resource is the API's name of the kind where pilotd calls it by another one.
+	// Resource is the kind's name in the API, where pilotd uses another name for it.
 	Resource string
-	// Plural is the name in URLs, Versions are those that are read, the one to prefer first. They differ in name only.
+	// Plural is the name in URLs. Versions are the API versions that pilotd reads, the preferred one first; they differ
+	// in name only.
 	Plural   string
 	Versions []string
-	// InNamespaces says that objects of the kind are in namespaces.
+	// InNamespaces says that objects of the kind are namespaced.
 	InNamespaces bool
-	// Builtin says that every API server has the kind. Others have a CRD.
+	// Builtin says that every API server has the kind. Other kinds need a CRD.
 	Builtin bool
-	// Selector is the field selector by which an API server leaves out objects that are of no use.
+	// Selector is a field selector that makes an API server leave out objects that pilotd does not need.
 	Selector string
-	// Loss says what is lost without the kind, where pilotd serves all the same; it waits for a kind without a Loss.
+	// Loss says what users lose if the API server lacks the kind; pilotd then starts without it. pilotd waits for a
+	// kind whose Loss is empty.
 	Loss string
-	// Lenient says that fields that nobody knows are left out of files, not refused: programs write the kind, and newer
-	// ones write more fields.
+	// Lenient says that unknown fields in files are ignored instead of refused, because programs write objects of this
+	// kind and newer versions of them write more fields.
 	Lenient bool
-	// NotServed says what happens instead, of a kind whose objects are only looked for by name. All that follows is
-	// empty of such a kind.
+	// NotServed says, for a kind that pilotd does not serve, what happens instead. pilotd reads only the names of such
+	// objects, and the fields below are empty.
 	NotServed string
-	// ForInjection says that an API server's objects of the kind are read by who injects pods: NotServed is true of files.
+	// ForInjection says that the injector reads objects of the kind from an API server. NotServed then holds for files
+	// only.
 	ForInjection bool
-	// Security tells that what happens instead may let traffic through that the user means to stop.
+	// Security says that not serving the kind may let traffic through that the user means to block.
 	Security bool
-	// Aside says that objects of the kind become no values, and enter no Snapshot: Settings.Aside takes them. Sources of
-	// files have them; API servers are asked for single ones by others. What follows, but for New, is empty of such a
-	// kind.
+	// Aside says that objects of the kind become no values and enter no Snapshot: Settings.Aside receives them. Sources
+	// of files send them; from API servers the secrets package fetches single ones. The fields below, except New, are
+	// empty.
 	Aside bool
-	// Registry says that the metrics count the kind's events among those of the service registry.
+	// Registry says that the metrics count events of the kind as events of the service registry.
 	Registry bool
-	// Gauge is the metric that counts the objects; none when empty.
+	// Gauge is the name of the metric with the number of objects; empty for none.
 	Gauge string
 
-	// New makes an empty object to decode into; NewList an empty list, of a builtin kind.
+	// New makes an empty object to decode into. NewList makes an empty list, for a builtin kind.
 	New     func() Object
 	NewList func() runtime.Object
-	// Spec is the message in an object of Istio's; nil for other kinds. Status is the one beside it, where it is read.
+	// Spec returns the message in an object of an Istio kind; nil for other kinds. Status returns the object's status,
+	// where pilotd reads it.
 	Spec, Status func(Object) Message
-	// Keep clears what is not used of an object that was decoded just now and belongs to nobody else; nil keeps all.
+	// Keep clears the fields that pilotd does not use, of an object that the caller has just decoded and owns alone.
+	// nil keeps all fields.
 	Keep func(Object)
 
-	// strip makes what the Store keeps of an object; nil keeps the object. same reports whether the used fields of two
-	// stripped objects are equal.
+	// strip returns what the Store keeps of an object; nil keeps the whole object. same reports whether two stripped
+	// objects are equal in the fields that pilotd uses.
 	strip func(*Stripper, any) any
 	same  func(before, next any) bool
-	// check says why an object, as the Store keeps it, cannot come into force.
+	// check returns the reason to refuse an object, in the form that the Store keeps; nil if it is good.
 	check func(object any, limits limits) *problem
-	// instead is the object that stands for one that check refused while no earlier version of it is in force, where
-	// nothing in its place would let traffic through that the user means to stop; nil for none. The function may be nil.
+	// instead returns the object that is in force in place of a refused one that has no earlier good version, for kinds
+	// where having none would let traffic through that the user means to block. It returns nil for no such object, and
+	// may be nil itself.
 	instead func(object any) any
-	// message is what the table of fields speaks of in an object, and the path of that.
+	// message returns the part of an object that the table of fields describes, and its path.
 	message func(object any) (m proto.Message, path string)
-	// put brings an object into force; nil takes it away.
+	// put brings an admitted object into force; nil removes it.
 	put func(j *joiner, key value.ObjectKey, object any)
-	// value is the value of an object in force, nil if it has none. The function is nil where objects of the kind have
-	// no value of their own. equal compares two values.
+	// value returns the value of an object in force, nil if it has none. The function itself is nil for kinds whose
+	// objects have no value of their own. equal compares two values.
 	value func(j *joiner, key value.ObjectKey) value.Value
 	equal func(a, b value.Value) bool
 }
 
-// Object is an object as the API has it.
+// Object is an object of the Kubernetes API.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Message is a message of Istio's API, with its own way to read JSON.
+// Message is a message of Istio's API, which has its own JSON decoder.
 type Message interface {
 	proto.Message
 	json.Unmarshaler
 }
 
-// limits bound what objects may ask for.
+// limits are configured bounds on what objects may contain.
 type limits struct {
-	// regexSize is the size of the largest RE2 program of a regular expression.
+	// regexSize is the largest allowed RE2 program of a regular expression.
 	regexSize int
 }
 
-// APIName returns the kind's name in the API: the kind field of its objects.
+// APIName returns the kind's name in the API: the text in the kind field of its objects.
 func (k *Kind) APIName() string {
 	if k.Resource != "" {
 		return k.Resource
@@ -103,7 +109,7 @@ func (k *Kind) APIName() string {
 	return k.Name.Name()
 }
 
-// GroupVersions returns the versions with the group, in the order of Versions.
+// GroupVersions returns the group with each of Versions, in their order.
 func (k *Kind) GroupVersions() (out []schema.GroupVersion) {
 	for _, v := range k.Versions {
 		out = append(out, schema.GroupVersion{Group: k.Name.Group(), Version: v})
@@ -114,7 +120,7 @@ func (k *Kind) GroupVersions() (out []schema.GroupVersion) {
 // CRD returns the name of the kind's custom resource definition.
 func (k *Kind) CRD() string { return k.Plural + "." + k.Name.Group() }
 
-// MeshName is the name of the mesh configuration in keys: there is one.
+// MeshName is the name of the mesh configuration in keys. There is only one.
 const MeshName = "mesh"
 
 // Key returns the key of an object of this kind.
@@ -128,11 +134,11 @@ func (k *Kind) Key(namespace, name string) value.ObjectKey {
 	return value.ObjectKey{Kind: k.Name, Namespace: namespace, Name: name}
 }
 
-// admit says why an object, as the Store keeps it, cannot come into force, nil if it can. It looks at the object alone,
-// so that whether an object is in force depends on no other.
+// admit returns the reason to refuse an object, in the form that the Store keeps; nil admits it. It looks at this
+// object alone, so whether an object is in force never depends on others.
 func (k *Kind) admit(key value.ObjectKey, object any, l limits) *problem {
 	if _, ok := object.(NotServed); ok {
-		return nil // its source knows the kind, and nothing else of it is used
+		return nil // only the names of such objects are used
 	}
 	if k == nil {
 		return &problem{"kind", fmt.Sprintf("kind %q is not read", key.Kind)}
@@ -146,8 +152,7 @@ func (k *Kind) admit(key value.ObjectKey, object any, l limits) *problem {
 	return k.check(object, l)
 }
 
-// checked returns a Kind.check that takes objects of type O, and refuses those for which check, if there is one, has a
-// reason.
+// checked makes a Kind.check for objects of type O from check, which may be nil.
 func checked[O any](check func(*O) *problem) func(any, limits) *problem {
 	return func(object any, _ limits) *problem {
 		o, p := typed[O](object)
@@ -166,7 +171,7 @@ func typed[O any](object any) (*O, *problem) {
 	return o, nil
 }
 
-// builtin completes the description of a kind of Kubernetes's.
+// builtin fills in the description of a kind of Kubernetes.
 func builtin[O, L any, PO interface {
 	*O
 	Object
@@ -180,8 +185,8 @@ func builtin[O, L any, PO interface {
 	return k
 }
 
-// custom completes the description of a kind of Istio's. Its versions are those of the networking group, unless it
-// names others. spec is the message in an object, and check looks at an object.
+// custom fills in the description of a kind of Istio. Its versions are those of the networking group, unless k names
+// others. spec returns the message in an object, and check refuses bad objects.
 func custom[O any, PO interface {
 	*O
 	Object
@@ -202,8 +207,8 @@ func custom[O any, PO interface {
 	return k
 }
 
-// valued completes the description of a kind whose objects become values by themselves: derive makes the value of one,
-// nil where it has none.
+// valued fills in the description of a kind whose objects each become one value: derive makes the value, or returns nil
+// if the object has none.
 func valued[O, V any, PV interface {
 	*V
 	value.Value

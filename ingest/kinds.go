@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Kinds returns the descriptions of all kinds, those that are served first. Callers must not write them.
+// Kinds returns the descriptions of all kinds, the served ones first. Callers must not write them.
 func Kinds() []Kind { return slices.Concat(servedKinds(), asideKinds(), unservedKinds()) }
 
 func servedKinds() []Kind {
@@ -17,8 +17,8 @@ func servedKinds() []Kind {
 	}
 }
 
-// unservedKinds returns the kinds that are not served, of Istio's API and of the Gateway API. Their objects are looked
-// for by name alone, so that nobody waits in vain for what they ask.
+// unservedKinds returns the kinds of Istio's API and of the Gateway API that pilotd does not serve. pilotd looks for
+// objects of these kinds only to report that they have no effect.
 func unservedKinds() (out []Kind) {
 	const noGateway = "pilotd does not read the Gateway API yet: it brings about no listener and no route"
 	istio := []string{"v1", "v1beta1", "v1alpha3", "v1alpha1"}
@@ -53,15 +53,15 @@ func unservedKinds() (out []Kind) {
 	return out
 }
 
-// proxyConfigName is the kind whose objects injection lays over the mesh's defaultConfig.
+// proxyConfigName is the kind whose objects injection merges over the mesh's defaultConfig.
 const proxyConfigName = "ProxyConfig"
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// KindTable finds descriptions. Immutable.
+// KindTable finds the description of a kind. Immutable.
 type KindTable map[value.Kind]*Kind
 
-// NewKindTable makes a table of all kinds.
+// NewKindTable returns a table of all kinds.
 func NewKindTable() KindTable {
 	table, all := KindTable{}, Kinds()
 	for i := range all {
@@ -70,7 +70,7 @@ func NewKindTable() KindTable {
 	return table
 }
 
-// InAPI finds the kind of an API's group and kind field; nil if pilotd does not know it.
+// InAPI returns the kind with this API group and kind field; nil if pilotd does not know it.
 func (t KindTable) InAPI(group, name string) *Kind {
 	if k := t[value.KindOf(group, name)]; k != nil {
 		return k

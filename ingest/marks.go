@@ -11,7 +11,7 @@ type set[K comparable] map[K]struct{}
 
 func (s set[K]) add(k K) { s[k] = struct{}{} }
 
-// groups are sets by key; a group that becomes empty is dropped.
+// groups maps each key to a set. It drops a set that becomes empty.
 type groups[K, V comparable] map[K]set[V]
 
 func (g groups[K, V]) add(k K, v V) {
@@ -27,7 +27,7 @@ func (g groups[K, V]) remove(k K, v V) {
 	}
 }
 
-// lists are small sets by key, without order.
+// lists maps each key to a small set, kept as an unordered list.
 type lists[K, V comparable] map[K][]V
 
 func (l lists[K, V]) add(k K, v V) {
@@ -48,13 +48,13 @@ func (l lists[K, V]) remove(k K, v V) {
 	}
 }
 
-// index is how a key's values are kept: in groups or lists.
+// index is what groups and lists have in common.
 type index[K, V comparable] interface {
 	add(K, V)
 	remove(K, V)
 }
 
-// change adds v to what x has under k, or removes it.
+// change adds v to the values of k in x, or removes it.
 func change[K, V comparable](x index[K, V], k K, v V, in bool) {
 	if in {
 		x.add(k, v)
@@ -63,14 +63,14 @@ func change[K, V comparable](x index[K, V], k K, v V, in bool) {
 	}
 }
 
-// marks say what the next flush computes anew.
+// marks are what the next flush computes anew.
 type marks struct {
 	mesh bool
-	// objects are those whose values are made anew.
+	// objects are those whose values are recomputed.
 	objects set[value.ObjectKey]
-	// hosts are services to define anew, endpoints included.
+	// hosts are the services that are recomputed, with their endpoints.
 	hosts set[value.ServiceKey]
-	// sets are services whose endpoints are joined anew.
+	// sets are the services whose endpoints are joined again.
 	sets      set[value.ServiceKey]
 	addresses set[string]
 }
@@ -82,8 +82,8 @@ func newMarks() marks {
 	}
 }
 
-// published is what the Builder has, so that a change can be told with the old value. The Delta of a flush brings it
-// from one state to the next.
+// published is the state that the Builder has, kept so that each change can be sent with the old value. The Delta of a
+// flush takes it from one state to the next.
 type published struct {
 	objects     latest[value.ObjectKey, value.Value]
 	services    latest[value.ServiceKey, *value.Service]
@@ -101,11 +101,11 @@ func newPublished() published {
 	}
 }
 
-// latest are the values of one sort that the Builder has.
+// latest maps keys to the values that the Builder has.
 type latest[K, V comparable] map[K]V
 
-// put replaces the value of k by next and adds both to changes. It does nothing if the two are equal. The zero value of
-// V deletes k.
+// put replaces the value of k by next and adds the pair of old and new to changes. If the two are equal it does
+// nothing. The zero value of V deletes k.
 func (had latest[K, V]) put(changes *snapshot.Changes[K, V], k K, next V, equal func(a, b V) bool) {
 	var none V
 	old := had[k]
@@ -120,8 +120,8 @@ func (had latest[K, V]) put(changes *snapshot.Changes[K, V], k K, next V, equal 
 	changes.Add(k, old, next)
 }
 
-// flush computes what is marked and returns what differs, nil if nothing does. What cannot be computed, for a fault,
-// stays as it was.
+// flush computes what is marked and returns what changed, nil if nothing did. If computing one of the marked things
+// panics, it stays as it was.
 func (j *joiner) flush() *snapshot.Delta {
 	m, had := j.marks, &j.published
 	j.marks = newMarks()
@@ -140,7 +140,7 @@ func (j *joiner) flush() *snapshot.Delta {
 	}
 	for host := range m.sets {
 		key := j.definedBy(host)
-		key.Kind = value.KindEndpointSlice // Another unit than the service.
+		key.Kind = value.KindEndpointSlice // reported apart from faults in the service itself
 		j.faults.contain(deriving, key, func() { j.flushEndpoints(host, d) })
 	}
 	for a := range m.addresses {

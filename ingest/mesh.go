@@ -22,7 +22,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// meshKind returns the mesh configuration: a text, which a ConfigMap has under the key meshKey.
+// meshKind describes the mesh configuration: a YAML text, stored in a ConfigMap under the key meshKey.
 func meshKind() Kind {
 	k := builtin[corev1.ConfigMap, corev1.ConfigMapList](Kind{Name: value.KindMeshConfig, Resource: "ConfigMap",
 		Plural: "configmaps"})
@@ -45,7 +45,7 @@ func meshKind() Kind {
 	return k
 }
 
-// DefaultMesh returns the mesh configuration where nobody gives one.
+// DefaultMesh returns the mesh configuration that holds if users give none.
 func DefaultMesh() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		AccessLogEncoding:              meshconfig.MeshConfig_TEXT,
@@ -93,7 +93,8 @@ func (j *joiner) putMesh(object any) {
 	j.refresh()
 }
 
-// setMesh takes a mesh configuration. What nobody behind the door reads makes no other Mesh.
+// setMesh applies a mesh configuration. If only settings changed that nothing in pilotd reads, the Mesh value stays the
+// same.
 func (j *joiner) setMesh(config *meshconfig.MeshConfig) {
 	j.config = config
 	next := istio.Mesh(config, j.domain, j.cluster)
@@ -105,7 +106,7 @@ func (j *joiner) setMesh(config *meshconfig.MeshConfig) {
 	j.mesh, j.marks.mesh = next, true
 }
 
-// configOf returns the mesh configuration that text, which was admitted, makes of the defaults.
+// configOf returns the mesh configuration that an admitted text makes, laid over the defaults.
 func configOf(text string) *meshconfig.MeshConfig {
 	config, p := parseMesh(text)
 	if p != nil {
@@ -114,7 +115,7 @@ func configOf(text string) *meshconfig.MeshConfig {
 	return config
 }
 
-// ParseMesh reads a mesh configuration from YAML, over the defaults. It is for those who need one without a Store.
+// ParseMesh reads a mesh configuration from YAML over the defaults, for callers without a Store.
 func ParseMesh(text string) (*meshconfig.MeshConfig, error) {
 	config, p := parseMesh(text)
 	if p == nil {
@@ -126,8 +127,8 @@ func ParseMesh(text string) (*meshconfig.MeshConfig, error) {
 	return nil, fmt.Errorf("mesh configuration: %s: %s", p.field, p.reason)
 }
 
-// parseMesh lays the YAML text over the defaults: what the text names replaces the default, messages are merged field
-// by field, extension providers by name.
+// parseMesh lays the YAML text over the defaults: fields in the text replace the defaults, messages are merged field by
+// field, and extension providers by their names.
 func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {
 	read, given, p := readMesh(text)
 	if p != nil {
@@ -140,7 +141,7 @@ func parseMesh(text string) (*meshconfig.MeshConfig, *problem) {
 	return out, checkMesh(out)
 }
 
-// readMesh reads the YAML text alone: as a message, and by name what it gives.
+// readMesh parses the YAML text alone. given has the fields that the text sets, by name.
 func readMesh(text string) (read *meshconfig.MeshConfig, given map[string]any, p *problem) {
 	given = map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
@@ -176,7 +177,7 @@ func mergeProviders(base, over []*meshconfig.MeshConfig_ExtensionProvider) []*me
 	return out
 }
 
-// overlay sets in dst what given names, to what src has there.
+// overlay copies those fields of src to dst that given names.
 func overlay(dst, src protoreflect.Message, given map[string]any) {
 	for name, raw := range given {
 		field := fieldNamed(dst.Descriptor(), name)
@@ -192,7 +193,7 @@ func overlay(dst, src protoreflect.Message, given map[string]any) {
 	}
 }
 
-// isPlainMessage reports whether a field is a message whose JSON form has its fields by name.
+// isPlainMessage reports whether a field is a message whose JSON form is an object of its fields.
 func isPlainMessage(f protoreflect.FieldDescriptor) bool {
 	return f.Kind() == protoreflect.MessageKind && !f.IsList() && !f.IsMap() &&
 		f.Message().ParentFile().Package() != "google.protobuf"
@@ -205,8 +206,8 @@ func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.Fiel
 	return m.Fields().ByTextName(name)
 }
 
-// misfit returns the first field of given, in the order of their names, that m does not have, or whose enum does not
-// have the value.
+// misfit returns the first entry of given, in the order of names, that is not a field of m or not a value of the
+// field's enum.
 func misfit(m protoreflect.MessageDescriptor, given map[string]any, path string) *problem {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
@@ -252,7 +253,7 @@ func enumNames(e protoreflect.EnumDescriptor) string {
 	return strings.Join(out, ", ")
 }
 
-// oneLine returns an error's text in one line, with plain spaces: protojson varies them on purpose.
+// oneLine returns an error's text as one line with single spaces: protojson varies its spaces at random.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func clone[M proto.Message](m M) M { return proto.Clone(m).(M) }

@@ -67,7 +67,7 @@ func distributionOf(ns *value.Namespace) string {
 	return ns.TrafficDistribution
 }
 
-// networkOf returns the network that a namespace's label names.
+// networkOf returns the network that the namespace's label names.
 func networkOf(ns *value.Namespace) string {
 	if ns == nil {
 		return ""
@@ -75,8 +75,8 @@ func networkOf(ns *value.Namespace) string {
 	return ns.Labels[label.TopologyNetwork.Name]
 }
 
-// network returns where an endpoint of a cluster is whose own labels do not tell: the network of the cluster's root
-// namespace.
+// network returns the network of an endpoint of a cluster: own, what the endpoint's labels name, or else the network of
+// the cluster's root namespace.
 func (j *joiner) network(cluster, own string) string {
 	if own != "" {
 		return own
@@ -84,7 +84,7 @@ func (j *joiner) network(cluster, own string) string {
 	return networkOf(j.namespaces[spaceOf(cluster, j.config.GetRootNamespace())])
 }
 
-// distribution reads a traffic distribution as fields and annotations write it; "" for anything else.
+// distribution parses a traffic distribution, as fields and annotations write it; "" if it is unknown.
 func distribution(s string) string {
 	switch strings.ToLower(s) {
 	case "preferclose", "prefersamezone":

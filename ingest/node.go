@@ -47,7 +47,7 @@ func (j *joiner) putNode(name space, object any) {
 	}
 }
 
-// either returns the label first, or second where there is no first.
+// either returns the value of label first, or of label second if first is empty.
 func either(labels map[string]string, first, second string) string {
 	if v := labels[first]; v != "" {
 		return v
@@ -55,17 +55,17 @@ func either(labels map[string]string, first, second string) string {
 	return labels[second]
 }
 
-// localityLabel puts a workload into a locality of its own: "region/zone/subzone", or with dots for the slashes.
+// localityLabel overrides a workload's locality: "region/zone/subzone", or with dots in place of slashes.
 const localityLabel = "istio-locality"
 
-// localityOf reads "region/zone/subzone", as WorkloadEntries write it.
+// localityOf parses "region/zone/subzone", as WorkloadEntries write it.
 func localityOf(s string) value.Locality {
 	parts := strings.SplitN(s, "/", 4)
 	parts = append(parts, "", "", "")
 	return value.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
-// labelLocality reads localityLabel.
+// labelLocality parses the value of localityLabel.
 func labelLocality(s string) value.Locality {
 	if !strings.Contains(s, "/") {
 		s = strings.ReplaceAll(s, ".", "/")

@@ -20,7 +20,8 @@ func peerAuthenticationKind() Kind {
 	return valued(k, (*joiner).peerAuthentication)
 }
 
-// peerAuthentication reports what has no effect: in the root namespace, a policy for some workloads.
+// peerAuthentication makes the value of a PeerAuthentication. It reports a policy for selected workloads in the root
+// namespace, which has no effect.
 func (j *joiner) peerAuthentication(key value.ObjectKey,
 	o *clientsec.PeerAuthentication) *value.PeerAuthentication {
 	out := &value.PeerAuthentication{Meta: metaOf(key, o.ObjectMeta), Mode: mtlsMode(o.Spec.GetMtls())}
@@ -38,7 +39,7 @@ func (j *joiner) peerAuthentication(key value.ObjectKey,
 	return out
 }
 
-// mtlsMode returns nil where m leaves the mode to the next wider policy.
+// mtlsMode returns the mode that m sets, or nil if m leaves it to the policy of the next wider scope.
 func mtlsMode(m *security.PeerAuthentication_MutualTLS) *value.MTLSMode {
 	var mode value.MTLSMode
 	switch m.GetMode() {

@@ -11,14 +11,14 @@ import (
 func podKind() Kind {
 	k := builtin[corev1.Pod, corev1.PodList](Kind{Name: value.KindPod, Plural: "pods", InNamespaces: true,
 		Lenient: true, Registry: true,
-		Selector: "status.phase!=Failed,status.phase!=Succeeded"}) // Those have given up their address.
+		Selector: "status.phase!=Failed,status.phase!=Succeeded"}) // ended pods have given up their address
 	k.strip, k.same = stripped((*Stripper).pod), sameStripped((*Pod).equal)
 	k.check = checked(checkPod)
 	k.put = func(j *joiner, key value.ObjectKey, object any) { j.putPod(nameOf(key), object) }
 	return k
 }
 
-// pod is a Pod in force and what is derived from it. Immutable.
+// pod is a Pod in force and the values derived from it. Immutable.
 type pod struct {
 	*Pod
 	origin
@@ -40,7 +40,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// seconds returns the creation time since the epoch, 0 if there is none.
+// seconds returns the creation time in seconds since the epoch, 0 if it is unknown.
 func seconds(m metav1.ObjectMeta) int64 {
 	if m.CreationTimestamp.IsZero() {
 		return 0
@@ -60,7 +60,7 @@ func (j *joiner) putPod(name objectName, object any) {
 	}
 }
 
-// derivePod brings the pod of that name to object and what depends on it.
+// derivePod updates the pod of that name, and what depends on it, to object.
 func (j *joiner) derivePod(name objectName, object *Pod) {
 	next, prev := j.podOf(name.space.cluster(), object), j.pods[name]
 	if prev != nil {
@@ -93,7 +93,7 @@ func (j *joiner) indexPod(name objectName, p *pod, in bool) {
 	}
 }
 
-// podChanged marks what looks at the pod p, as it is or was.
+// podChanged marks everything that refers to the pod p, which is its old or its new state.
 func (j *joiner) podChanged(name objectName, p *pod) {
 	for _, s := range j.slicesByPod[name] {
 		j.sliceStale(s)
@@ -106,7 +106,7 @@ func (j *joiner) podChanged(name objectName, p *pod) {
 	}
 }
 
-// podOf derives what counts of a pod of a cluster.
+// podOf derives the pod of a cluster from its object.
 func (j *joiner) podOf(cluster string, p *Pod) *pod {
 	locality := j.nodes[spaceOf(cluster, p.node)]
 	if l := p.labels[localityLabel]; l != "" {

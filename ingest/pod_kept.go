@@ -12,23 +12,23 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Pod is what the Store keeps of a Kubernetes Pod: some hundred bytes of the thousands that one of two containers
-// takes. Immutable.
+// Pod is what the Store keeps of a Kubernetes Pod: a few hundred bytes out of the thousands of the full object.
+// Immutable.
 type Pod struct {
 	namespace, name string
 	labels          value.Labels
-	// workload is the name under which telemetry reports the pod.
+	// workload is the workload name that telemetry reports for the pod.
 	workload, account, node string
 	hostName, subDomain     string
-	// addresses are the pod's, the primary first; none once it has ended.
+	// addresses are the pod's IP addresses, the primary first; empty once the pod has ended.
 	addresses []string
 	ports     map[string]int
 	created   int64
-	// ready pods are endpoints of the ServiceEntries that select them.
+	// ready says that the pod counts as an endpoint of ServiceEntries that select it.
 	ready       bool
 	alive       bool // not being deleted
 	hostNetwork bool
-	bad         *problem // why the Pod is refused, nil if it is not
+	bad         *problem // why the Pod is refused; nil if it is good
 }
 
 func (t *Stripper) pod(p *corev1.Pod) *Pod {
@@ -61,7 +61,7 @@ func (p *Pod) equal(o *Pod) bool {
 		maps.Equal(p.ports, o.ports)
 }
 
-// compare orders pods of one cluster by who is asked about an address that both have.
+// compare orders pods of one cluster that share an address: the first is the one that owns it.
 func (p *Pod) compare(o *Pod) int {
 	return cmp.Or(
 		compareBool(p.alive, o.alive), compareBool(!p.hostNetwork, !o.hostNetwork), compareBool(p.ready, o.ready),
@@ -102,8 +102,8 @@ func (t *Stripper) namedPorts(p *corev1.Pod) map[string]int {
 	return out
 }
 
-// workloadName returns the name under which telemetry reports a pod: that of what made it, seen through the ReplicaSet
-// or Job in between.
+// workloadName returns the workload name that telemetry reports for a pod: that of its owner, or of the owner's owner
+// if that is a ReplicaSet or a Job.
 func workloadName(p *corev1.Pod) string {
 	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
 		return name
@@ -127,7 +127,7 @@ func workloadName(p *corev1.Pod) string {
 	return cmp.Or(owner.Name, p.Name)
 }
 
-// cronJob returns the name of the CronJob that a Job's name ends with a time of, or the Job's own.
+// cronJob returns the name of the CronJob that made a Job, if the Job's name ends with a time; else the Job's own name.
 func cronJob(job string) string {
 	i := strings.LastIndexByte(job, '-')
 	if i <= 0 {

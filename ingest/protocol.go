@@ -8,9 +8,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// servicePort returns the protocol of a port of a Service: what appProtocol says, or the start of the name. Where
-// neither says anything, ports on which the server speaks first are TCP, because a proxy that waits for the client's
-// first bytes would wait for ever; others are sniffed.
+// servicePort returns the protocol of a Service's port: from appProtocol, or from the start of its name. If neither
+// names one, the well-known ports on which the server speaks first are TCP, because a proxy that waits for the client's
+// first bytes would wait for ever; all others are sniffed.
 func servicePort(p corev1.ServicePort) value.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return value.UDP
@@ -37,10 +37,10 @@ func servicePort(p corev1.ServicePort) value.Protocol {
 	return out
 }
 
-// serverFirst reports the well-known ports of SMTP, DNS, MySQL and MongoDB.
+// serverFirst reports whether port is a well-known port of SMTP, DNS, MySQL or MongoDB, where the server speaks first.
 func serverFirst(port int32) bool { return port == 25 || port == 53 || port == 3306 || port == 27017 }
 
-// parseProtocol reads a protocol's name, as ServiceEntries and Gateways write it too; Auto for an unknown one.
+// parseProtocol parses a protocol's name, as ServiceEntries and Gateways write it too; Auto if it is unknown.
 func parseProtocol(name string) value.Protocol {
 	switch strings.ToLower(name) {
 	case "http", "http_proxy":

@@ -8,13 +8,13 @@ import (
 	"github.com/pilotd/pilotd/envoytext"
 )
 
-// largestRegex returns the number of instructions of the largest RE2 program of the regular expressions in a
+// largestRegex returns the size in instructions of the largest RE2 program among the regular expressions of a
 // VirtualService; 0 if it has none.
 func largestRegex(spec *networking.VirtualService) (size int) {
 	var m envoytext.Meter
 	for _, r := range spec.GetHttp() {
 		for expression := range expressions(r) {
-			n, _ := m.Size(expression) // of one that no proxy takes it is 0, and generation leaves that out for all
+			n, _ := m.Size(expression) // n is 0 for one that is invalid; generation leaves that out for every proxy
 			size = max(size, n)
 		}
 	}

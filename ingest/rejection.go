@@ -9,14 +9,13 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// door is the Store's name as an owner of reports.
+// door is the owner name under which the Store reports refused objects and files.
 const door = "door"
 
-// location is what a source cannot read: a file.
+// location is something that a source could not read: a file.
 type location struct{ source, name string }
 
-// Reject takes the report of what a source cannot even read. It adds to what was said of the same location since its
-// last Accept.
+// Reject reports something that a source cannot read. Reports of one location add up until Accept withdraws them.
 func (s *Store) Reject(r Rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +30,7 @@ func (s *Store) Reject(r Rejection) {
 	s.gauge()
 }
 
-// Accept takes back what Reject said of location.
+// Accept withdraws all that Reject reported about location.
 func (s *Store) Accept(source, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +48,7 @@ func locationOf(r Rejection) location {
 	return location{r.Source, fileOf(r.Where)}
 }
 
-// fileOf returns where without a trailing line number: "dir/a.yaml:12" is in "dir/a.yaml".
+// fileOf returns where without its line number: "dir/a.yaml" for "dir/a.yaml:12".
 func fileOf(where string) string {
 	i := strings.LastIndexByte(where, ':')
 	if i < 0 || i == len(where)-1 || strings.Trim(where[i+1:], "0123456789") != "" {
@@ -62,7 +61,7 @@ func (s *Store) refuse(e Event, p problem) *Rejection {
 	return &Rejection{Source: e.Source, Key: e.Key, Where: e.Where, Field: p.field, Reason: p.reason}
 }
 
-// standing tells of a Rejection that came, changed or went away.
+// standing updates metrics and reports when a Rejection appears, changes or goes away.
 func (s *Store) standing(was, is *Rejection) {
 	if is != nil && (was == nil || *was != *is) {
 		count(s.settings.Metrics.Refused, kindOf(*is))
@@ -82,14 +81,14 @@ func (s *Store) gauge() {
 	}
 }
 
-// tellOfLocation reports what is said of a location that does not read. Called under mu.
+// tellOfLocation reports what is wrong with a location that cannot be read. Called under mu.
 func (s *Store) tellOfLocation(at location) {
 	s.settings.Reports.Set(report.Subject{Owner: door, Location: at.source + ":" + at.name},
 		problemsOf(s.unreadable[at], report.Unreadable))
 }
 
-// tellOfObject reports which versions of an object are refused, and what the one in force sets without effect. Called
-// under mu.
+// tellOfObject reports which versions of an object are refused, and which fields of the one in force have no effect.
+// Called under mu.
 func (s *Store) tellOfObject(key value.ObjectKey, held versions) {
 	var refused []Rejection
 	var unserved []report.Problem

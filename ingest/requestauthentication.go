@@ -19,7 +19,8 @@ func requestAuthenticationKind() Kind {
 	return valued(k, (*joiner).requestAuthentication)
 }
 
-// requestAuthentication fills in the keys that were fetched. An issuer without any has no valid token.
+// requestAuthentication makes the value of a RequestAuthentication with the keys that were fetched. Without keys no
+// token of an issuer is valid.
 func (j *joiner) requestAuthentication(key value.ObjectKey,
 	o *clientsec.RequestAuthentication) *value.RequestAuthentication {
 	out := istio.Authentication(&o.Spec)
@@ -47,8 +48,8 @@ func (j *joiner) requestAuthentication(key value.ObjectKey,
 	return out
 }
 
-// keyPlace returns where the keys of a rule are published; the zero one where it has them itself, or names nothing
-// where they might be.
+// keyPlace returns where the keys of a rule are published; the zero KeyPlace if the rule contains its keys, or names no
+// place.
 func keyPlace(r *security.JWTRule) KeyPlace {
 	switch {
 	case r.GetJwks() != "":
@@ -60,7 +61,7 @@ func keyPlace(r *security.JWTRule) KeyPlace {
 	return KeyPlace{}
 }
 
-// isWebURL reports whether text is a URL of HTTP or HTTPS.
+// isWebURL reports whether text is an HTTP or HTTPS URL.
 func isWebURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""

@@ -43,7 +43,7 @@ func (c *check) tokenRule(at string, r *security.JWTRule) {
 	c.positive(at+".timeout", r.GetTimeout())
 }
 
-// filled takes a list of texts of which none is empty.
+// filled checks that no text of a list is empty.
 func (c *check) filled(at string, texts []string) {
 	for i, t := range texts {
 		c.that(t != "", item(at, i), "expected a text, got an empty one")

@@ -13,7 +13,7 @@ func metaOf(key value.ObjectKey, m metav1.ObjectMeta) value.Meta {
 	return value.Meta{Cluster: key.Cluster, Namespace: m.Namespace, Name: m.Name, Created: seconds(m)}
 }
 
-// putRule takes an object that is a value by itself.
+// putRule stores an object whose value depends on no other object.
 func (j *joiner) putRule(key value.ObjectKey, object any) {
 	if object == nil {
 		delete(j.rules, key)
@@ -23,15 +23,15 @@ func (j *joiner) putRule(key value.ObjectKey, object any) {
 	j.marks.objects.add(key)
 }
 
-// flushObject brings the value of an object up to date.
+// flushObject computes the value of an object and adds it to d if it changed.
 func (j *joiner) flushObject(key value.ObjectKey, d *snapshot.Delta) {
 	k := j.kinds[key.Kind]
 	j.unresolved.begin(key)
 	j.published.objects.put(&d.Objects, key, k.value(j, key), k.equal)
 }
 
-// defaultExport returns the mesh's default for objects without exportTo: of its list only "." and "*" count; without
-// either it is rest.
+// defaultExport returns the mesh's default for objects without exportTo. Only "." and "*" count in its list; if it has
+// neither, the default is rest.
 func defaultExport(list []string, rest string) []string {
 	switch {
 	case len(list) == 0:

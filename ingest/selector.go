@@ -6,18 +6,18 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// selectors finds those selectors that a label set satisfies, without looking at all: each is kept under one of its
-// pairs only.
+// selectors finds the selectors that match a set of labels without trying all of them: each is indexed under only one
+// of its labels.
 type selectors map[labelPair]map[value.ObjectKey]value.Labels
 
-// labelPair is one label in one namespace of a cluster; an empty label stands for the empty selector, which selects
-// everything there.
+// labelPair is one label in one namespace of a cluster. An empty label is for the empty selector, which matches
+// everything in the namespace.
 type labelPair struct {
 	space
 	label, value string
 }
 
-// pairOf returns the pair under which a selector is kept: the smallest.
+// pairOf returns the pair under which a selector is indexed: its smallest label.
 func pairOf(namespace space, selector value.Labels) labelPair {
 	p := labelPair{space: namespace}
 	for k, v := range selector {
@@ -43,7 +43,7 @@ func (s selectors) remove(owner value.ObjectKey, selector value.Labels) {
 	}
 }
 
-// matching yields the owners of selectors in namespace that labels satisfies.
+// matching yields the owners of those selectors in namespace that match labels.
 func (s selectors) matching(namespace space, labels value.Labels) iter.Seq[value.ObjectKey] {
 	return func(yield func(value.ObjectKey) bool) {
 		for owner := range s[labelPair{space: namespace}] {

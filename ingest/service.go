@@ -24,7 +24,7 @@ func serviceKind() Kind {
 	return k
 }
 
-// kubernetesService returns what a Service defines.
+// kubernetesService returns the service that a Kubernetes Service defines.
 func (j *joiner) kubernetesService(d *serviceSource, host value.ServiceKey) *value.Service {
 	s := d.service
 	out := &value.Service{
@@ -53,7 +53,7 @@ func (j *joiner) kubernetesService(d *serviceSource, host value.ServiceKey) *val
 	return out
 }
 
-// locate says where the service is: at its virtual addresses, at its pods', or under another name.
+// locate sets how clients reach the service: by virtual addresses, directly at its pods, or by another name.
 func (j *joiner) locate(s *corev1.Service, out *value.Service) {
 	switch {
 	case s.Spec.Type == corev1.ServiceTypeExternalName && s.Spec.ExternalName != "":
@@ -69,7 +69,7 @@ func (j *joiner) locate(s *corev1.Service, out *value.Service) {
 	}
 }
 
-// distribution returns the object's own, or else its namespace's.
+// distribution returns the traffic distribution of the object, or else of its namespace.
 func (j *joiner) distribution(field *string, annotations map[string]string, namespace space) string {
 	if field != nil {
 		if d := distribution(*field); d != "" {
@@ -82,7 +82,7 @@ func (j *joiner) distribution(field *string, annotations map[string]string, name
 	return distributionOf(j.namespaces[namespace])
 }
 
-// addPort adds a port unless its number is taken; UDP gives way to what a proxy can serve.
+// addPort adds a port unless its number is taken. A UDP port yields to one that a proxy can serve.
 func addPort(ports []*value.Port, p *value.Port) []*value.Port {
 	for i, q := range ports {
 		if q.Number != p.Number {
@@ -103,7 +103,7 @@ func targetNumber(p intstr.IntOrString) int {
 	return 0
 }
 
-// commaList returns an annotation's list.
+// commaList splits the comma-separated value of an annotation.
 func commaList(s string) []string {
 	if s == "" {
 		return nil
@@ -115,13 +115,13 @@ func commaList(s string) []string {
 	return list
 }
 
-// Annotations that name who may run a service.
+// Annotations that name the identities that may run a service.
 const (
 	canonicalAccounts  = "alpha.istio.io/canonical-serviceaccounts"
 	kubernetesAccounts = "alpha.istio.io/kubernetes-serviceaccounts"
 )
 
-// annotatedAccounts returns the identities that a Service's annotations name.
+// annotatedAccounts returns the identities named by a Service's annotations.
 func (j *joiner) annotatedAccounts(s *corev1.Service) []string {
 	out := commaList(s.Annotations[canonicalAccounts])
 	for _, a := range commaList(s.Annotations[kubernetesAccounts]) {
@@ -131,7 +131,7 @@ func (j *joiner) annotatedAccounts(s *corev1.Service) []string {
 	return slices.Compact(out)
 }
 
-// kubernetesEndpoints returns those of a Service's slices, and the WorkloadEntries that it selects.
+// kubernetesEndpoints returns the endpoints of a Service: from its slices, and from WorkloadEntries that it selects.
 func (j *joiner) kubernetesEndpoints(d *serviceSource) []*value.Endpoint {
 	if d.service.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil

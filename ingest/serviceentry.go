@@ -16,15 +16,16 @@ import (
 func serviceEntryKind() Kind {
 	k := custom(Kind{Name: value.KindServiceEntry, Plural: "serviceentries"},
 		func(o *clientnet.ServiceEntry) Message { return &o.Spec }, checkServiceEntry)
-	k.Status = func(o Object) Message { return &o.(*clientnet.ServiceEntry).Status } // It has allocated addresses.
+	// The API server's allocator writes addresses there
+	k.Status = func(o Object) Message { return &o.(*clientnet.ServiceEntry).Status }
 	k.put = (*joiner).putServiceSource
 	return k
 }
 
-// hostName returns a host as values hold it.
+// hostName returns a host name in the form that values use.
 func hostName(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
 
-// externalService returns what a ServiceEntry defines for one of its hosts.
+// externalService returns the service that a ServiceEntry defines for one of its hosts.
 func (j *joiner) externalService(d *serviceSource, host value.ServiceKey) *value.Service {
 	e, spec := d.entry, &d.entry.Spec
 	out := &value.Service{
@@ -52,7 +53,8 @@ func entryPort(p *networking.ServicePort) *value.Port {
 		TargetPort: int(p.GetTargetPort())}
 }
 
-// entryAddresses returns the addresses of a ServiceEntry, each once; a range of one address is that address.
+// entryAddresses returns the addresses of a ServiceEntry without duplicates. A range of one address becomes that
+// address.
 func entryAddresses(spec *networking.ServiceEntry) []string {
 	var out []string
 	for _, a := range spec.GetAddresses() {
@@ -85,13 +87,13 @@ func autoAddresses(e *clientnet.ServiceEntry, host string) []string {
 	return out
 }
 
-// externalEndpoints returns the endpoints that a ServiceEntry gives to one of its hosts: its own, the workloads that it
-// selects, or, where the name is to be resolved and there are none, the host itself. istiod counts them once for each
-// address of the entry, and so do we.
+// externalEndpoints returns the endpoints that a ServiceEntry gives to one of its hosts: those it lists, the workloads
+// that it selects, or the host itself if the name is to be resolved and there are neither. Like istiod it repeats them
+// for each address of the entry.
 func (j *joiner) externalEndpoints(d *serviceSource, host value.ServiceKey) []*value.Endpoint {
 	spec := &d.entry.Spec
 	var all []*value.Endpoint
-	resolution := j.published.services[host].Resolution // Another object may decide it.
+	resolution := j.published.services[host].Resolution // another object may define the host's service
 	add := func(e *value.Endpoint) {
 		if e != nil && usable(resolution, e.Addresses[0]) {
 			all = append(all, e)
@@ -123,15 +125,15 @@ func (j *joiner) externalEndpoints(d *serviceSource, host value.ServiceKey) []*v
 	return all
 }
 
-// selectable reports whether a service of that resolution may select a workload at address: only names that are
-// resolved may have workloads that have a name or a socket themselves.
+// selectable reports whether a service with that resolution may select a workload at address. A workload whose address
+// is a host name or a socket needs a service whose names are resolved.
 func selectable(r value.Resolution, address string) bool {
 	_, err := netip.ParseAddr(address)
 	return err == nil || r == value.DNSLB || r == value.DNSRoundRobin
 }
 
-// memberEndpoint returns the endpoint at a selected workload. A pod's port is that of the container port with the
-// service port's name, if there is one.
+// memberEndpoint returns the endpoint of a selected workload. On a pod, a service port leads to the container port of
+// the same name, if there is one.
 func (j *joiner) memberEndpoint(member value.ObjectKey, ports []*value.Port,
 	target func(*value.Port) uint32) *value.Endpoint {
 	if member.Kind == value.KindWorkloadEntry {

@@ -54,8 +54,8 @@ func (c *check) entryAddresses(spec *networking.ServiceEntry) {
 	}
 }
 
-// entryServerNames checks the hosts of an entry that has a port for TLS, where connections are told apart by the server
-// name.
+// entryServerNames checks the hosts of an entry with a TLS port, where listeners select the service of a connection by
+// its server name.
 func (c *check) entryServerNames(spec *networking.ServiceEntry) {
 	if !slices.ContainsFunc(spec.Ports,
 		func(p *networking.ServicePort) bool { return parseProtocol(p.GetProtocol()).IsTLS() }) {
@@ -81,7 +81,7 @@ func (c *check) entryPorts(ports []*networking.ServicePort) {
 	}
 }
 
-// resolution checks that the endpoints are of the kind that the resolution can use.
+// resolution checks that each endpoint has a kind of address that the resolution allows.
 func (c *check) resolution(spec *networking.ServiceEntry) {
 	wildcard := slices.ContainsFunc(spec.Hosts, func(h string) bool { return strings.HasPrefix(h, "*") })
 	switch spec.Resolution {
@@ -106,8 +106,8 @@ func (c *check) resolution(spec *networking.ServiceEntry) {
 	}
 }
 
-// usable reports whether a service of that resolution can have an endpoint at address: a proxy refuses all endpoints of
-// a cluster if one of them is a name where it resolves none, or a socket where it resolves.
+// usable reports whether a service with that resolution may have an endpoint at address. A proxy refuses all endpoints
+// of a cluster if one is a host name where names are not resolved, or a socket where they are.
 func usable(r value.Resolution, address string) bool {
 	a, err := netip.ParseAddr(address)
 	if a.Zone() != "" {

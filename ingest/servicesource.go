@@ -11,16 +11,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// serviceSource is an object that defines hosts: a Service or a ServiceEntry in force.
+// serviceSource is an object in force that defines hosts: a Service or a ServiceEntry.
 type serviceSource struct {
 	key   value.ObjectKey
 	hosts []value.ServiceKey
-	// One of them is set.
+	// Exactly one of the two is set.
 	service *corev1.Service
 	entry   *clientnet.ServiceEntry
 	// selector selects members; nil selects none.
 	selector value.Labels
-	// members are the workloads selected: WorkloadEntries, and for a ServiceEntry ready Pods.
+	// members are the selected workloads: WorkloadEntries, and for a ServiceEntry also ready Pods.
 	members set[value.ObjectKey]
 }
 
@@ -32,7 +32,7 @@ func (d *serviceSource) member(key value.ObjectKey, in bool) {
 	}
 }
 
-// created returns the object's age.
+// created returns when the object was created, in seconds since the epoch.
 func (d *serviceSource) created() int64 {
 	if d.service != nil {
 		return seconds(d.service.ObjectMeta)
@@ -40,8 +40,8 @@ func (d *serviceSource) created() int64 {
 	return seconds(d.entry.ObjectMeta)
 }
 
-// before orders the serviceSources of one host: Kubernetes first, then those of pilotd's own cluster, then the oldest,
-// then by name and cluster.
+// before reports whether d decides before o about a host that both define: Kubernetes Services come first, then objects
+// of pilotd's own cluster, then the oldest, then the order of names and clusters.
 func (d *serviceSource) before(o *serviceSource) int {
 	return cmp.Or(compareBool(d.service != nil, o.service != nil),
 		compareBool(d.key.Cluster == "", o.key.Cluster == ""), cmp.Compare(d.created(), o.created()),
@@ -62,14 +62,14 @@ func (j *joiner) putServiceSource(key value.ObjectKey, object any) {
 			d.selector = o.Spec.Selector
 		}
 		for name := range j.slicesByService[nameOf(key)] {
-			j.slices[name].valid = false // Their health depends on the Service's labels.
+			j.slices[name].valid = false // the endpoints' health depends on the Service's labels
 		}
 	case *clientnet.ServiceEntry:
 		d.entry = o
 		for _, h := range o.Spec.GetHosts() {
 			d.hosts = append(d.hosts, value.ServiceKey{Host: hostName(h), Namespace: o.Namespace})
 		}
-		if l := o.Spec.GetWorkloadSelector().GetLabels(); len(l) > 0 { // one without labels selects nothing
+		if l := o.Spec.GetWorkloadSelector().GetLabels(); len(l) > 0 { // a selector without labels selects nothing
 			d.selector = l
 		}
 	default:
@@ -99,7 +99,7 @@ func (j *joiner) indexServiceSource(d *serviceSource, in bool) {
 	j.findMembers(d)
 }
 
-// findMembers looks at every workload of the namespace: after a change of a selector only.
+// findMembers tests every workload of the namespace, so it is called only after a change of the selector.
 func (j *joiner) findMembers(d *serviceSource) {
 	for name := range j.entriesIn[nameOf(d.key).space] {
 		if e := j.entries[name]; e.healthy && e.workload.Labels.Contains(d.selector) {
@@ -116,14 +116,14 @@ func (j *joiner) findMembers(d *serviceSource) {
 	}
 }
 
-// markServiceSource marks the endpoints of all that d defines.
+// markServiceSource marks the endpoints of all hosts that the object defines.
 func (j *joiner) markServiceSource(key value.ObjectKey) {
 	for _, host := range j.serviceSources[key].hosts {
 		j.marks.sets.add(host)
 	}
 }
 
-// sourcesOf returns those of a host, the first of which decides.
+// sourcesOf returns the objects that define a host, the deciding one first.
 func (j *joiner) sourcesOf(host value.ServiceKey) []*serviceSource {
 	var out []*serviceSource
 	for _, key := range j.hosts[host] {
@@ -133,8 +133,8 @@ func (j *joiner) sourcesOf(host value.ServiceKey) []*serviceSource {
 	return out
 }
 
-// service returns the service of a host: the first serviceSource's, with the ports and addresses that only later ones
-// have which are of its kind.
+// service returns the service of a host: that of the first serviceSource, plus ports and addresses that only later ones
+// of the same kind of service have.
 func (j *joiner) service(host value.ServiceKey) *value.Service {
 	var out *value.Service
 	for _, d := range j.sourcesOf(host) {
@@ -164,8 +164,7 @@ func (j *joiner) service(host value.ServiceKey) *value.Service {
 	return out
 }
 
-// joins reports whether two services of a host and namespace are of one kind, so that the ports of both are those of
-// one service.
+// joins reports whether two services of one host and namespace are of the same kind, so that they may share ports.
 func joins(a, b *value.Service) bool {
 	return a.Registry == b.Registry && a.Resolution == b.Resolution && a.Export.Equal(b.Export) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Selector, b.Selector)
@@ -178,7 +177,7 @@ func (d *serviceSource) define(j *joiner, host value.ServiceKey) *value.Service 
 	return j.externalService(d, host)
 }
 
-// endpoints returns what d gives to a host.
+// endpoints returns the endpoints that d gives to a host.
 func (d *serviceSource) endpoints(j *joiner, host value.ServiceKey) []*value.Endpoint {
 	if d.service != nil {
 		return j.kubernetesEndpoints(d)

@@ -15,8 +15,8 @@ func sidecarKind() Kind {
 	return valued(k, (*joiner).sidecar)
 }
 
-// sidecar makes every egress host lower case. What "." stands for is the client's namespace, which is another one for
-// the root namespace's.
+// sidecar makes the value of a Sidecar with egress hosts in lower case. It keeps ".", because that means the client's
+// namespace, which may differ from the namespace of a Sidecar in the root namespace.
 func (j *joiner) sidecar(key value.ObjectKey, o *clientnet.Sidecar) *value.Sidecar {
 	spec := clone(&o.Spec)
 	for _, l := range spec.Ingress {

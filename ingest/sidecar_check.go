@@ -43,7 +43,7 @@ func checkSidecar(o *clientnet.Sidecar) *problem {
 	return c.first
 }
 
-// egressSocket is what two listeners for outbound traffic cannot both have: a port, or the path of a socket.
+// egressSocket identifies what an outbound listener binds to, which no two may share: a port, or a socket's path.
 type egressSocket struct {
 	port uint32
 	path string
@@ -60,7 +60,7 @@ func (c *check) ingress(at string, l *networking.IstioIngressListener) {
 	c.that(l.GetPort() != nil, at+".port", "expected a port")
 	c.protocol(at+".port.protocol", l.GetPort().GetProtocol())
 	c.port(at+".port.number", l.GetPort().GetNumber())
-	if l.GetBind() != "" { // What arrives for the workload does so at an address.
+	if l.GetBind() != "" { // inbound traffic comes to an address, never to a socket
 		c.address(at+".bind", l.GetBind())
 	}
 	c.defaultEndpoint(at+".defaultEndpoint", l.GetDefaultEndpoint())
@@ -90,14 +90,14 @@ func (c *check) egress(at string, l *networking.IstioEgressListener) {
 	c.that(len(l.GetHosts()) > 0, at+".hosts", "expected at least one host")
 	for j, h := range l.GetHosts() {
 		if rest, ok := strings.CutPrefix(h, "~"); ok && !strings.HasPrefix(rest, "/") {
-			h = rest // "~namespace/host" leaves out what another entry takes in.
+			h = rest // "~namespace/host" excludes hosts that another entry imports
 		}
 		c.hostIn(item(at+".hosts", j), h, false, ".", "~")
 	}
 }
 
-// defaultEndpoint is where an ingress listener forwards to: a local address and port, or a socket; the workload's own
-// when empty.
+// defaultEndpoint checks where an ingress listener forwards to: a local address and port, or a socket; empty means the
+// workload itself.
 func (c *check) defaultEndpoint(at, s string) {
 	if path, ok := strings.CutPrefix(s, "unix://"); ok {
 		c.socket(at, path)

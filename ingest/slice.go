@@ -18,21 +18,21 @@ func sliceKind() Kind {
 	return k
 }
 
-// slice is an EndpointSlice in force.
+// slice is an EndpointSlice in force and the endpoints made from it.
 type slice struct {
 	*Slice
 	cluster string
-	// built are the endpoints in canonical order: as they are while valid, else as they were. Immutable.
+	// built are the endpoints in canonical order; out of date unless valid. Immutable.
 	built []*value.Endpoint
 	valid bool
 }
 
-// owner returns the Service whose endpoints the slice has.
+// owner returns the Service that the slice belongs to.
 func (s *slice) owner() objectName {
 	return objectName{spaceOf(s.cluster, s.service.namespace), s.service.name}
 }
 
-// podOf returns the pod that an endpoint names.
+// podOf returns the name of the pod that an endpoint refers to.
 func (s *slice) podOf(e *sliceEndpoint) objectName {
 	return objectName{spaceOf(s.cluster, e.pod.namespace), e.pod.name}
 }
@@ -69,7 +69,7 @@ func (j *joiner) indexSlice(name objectName, s *slice, in bool) {
 	j.marks.sets.add(j.hostOf(s.owner()))
 }
 
-// sliceStale marks a slice whose pods changed.
+// sliceStale marks a slice whose pods have changed.
 func (j *joiner) sliceStale(name objectName) {
 	s := j.slices[name]
 	s.valid = false
@@ -114,7 +114,7 @@ func (j *joiner) buildSlice(s *slice, svc *corev1.Service) []*value.Endpoint {
 	return out
 }
 
-// behind returns the pod behind an address of a slice; nil if it is not known (yet), or there is none.
+// behind returns the pod at an address of a slice; nil if there is none, or it is not known yet.
 func (j *joiner) behind(s *slice, e *sliceEndpoint, address string) *pod {
 	if e.pod != (localName{}) {
 		return j.pods[s.podOf(e)]
@@ -122,7 +122,7 @@ func (j *joiner) behind(s *slice, e *sliceEndpoint, address string) *pod {
 	return j.podAt(s.owner().space, address)
 }
 
-// nobody returns where an endpoint of a cluster comes from that has no pod: it has no labels and speaks no mutual TLS.
+// nobody returns the origin of endpoints of a cluster that have no pod: no labels and no mutual TLS.
 func (j *joiner) nobody(cluster string) *origin {
 	o := j.origin(person{Identity: value.Identity{Cluster: cluster, TLSMode: tlsDisabled,
 		Network: j.network(cluster, "")}})

@@ -13,23 +13,22 @@ import (
 
 // Slice is what the Store keeps of an EndpointSlice. Immutable.
 type Slice struct {
-	// service is whose endpoints they are, of the slice's own cluster; without a name the slice is nobody's.
+	// service is the Service that the slice belongs to, in the slice's own cluster. An empty name means none.
 	service localName
-	names   bool // its addresses are host names, which nobody uses
+	names   bool // its addresses are host names, which pilotd ignores
 	ports   []slicePort
-	// endpoints in the order of the object.
+	// endpoints are in the order of the object.
 	endpoints []sliceEndpoint
 }
 
-// slicePort is a port of all endpoints; all ports where it has no number.
+// slicePort is a port that all endpoints have. Without a number it stands for all ports.
 type slicePort struct {
 	name   string
 	number int32
 	all    bool
 }
 
-// sliceEndpoint is one endpoint. Conditions that are absent are what the Kubernetes API says: ready, serving, not
-// terminating.
+// sliceEndpoint is one endpoint. Absent conditions have the API's defaults: ready, serving, not terminating.
 type sliceEndpoint struct {
 	addresses []string
 	// pod is the pod that the endpoint names, if any.
@@ -76,7 +75,7 @@ func (e sliceEndpoint) equal(o sliceEndpoint) bool {
 		slices.Equal(e.addresses, o.addresses)
 }
 
-// health returns what clients should think of an endpoint of a Service, and whether it is served at all.
+// health returns the health to send for an endpoint of a Service, and whether to serve the endpoint at all.
 func (e *sliceEndpoint) health(svc *corev1.Service) (h value.Health, served bool) {
 	switch {
 	case e.ready:
@@ -89,12 +88,13 @@ func (e *sliceEndpoint) health(svc *corev1.Service) (h value.Health, served bool
 	return value.Terminating, false
 }
 
-// keepsSessions reports whether a Service's sessions stay with their endpoints, which then drain.
+// keepsSessions reports whether a Service's sessions stay at their endpoints. Such endpoints drain instead of
+// vanishing.
 func keepsSessions(svc *corev1.Service) bool {
 	return svc.Labels["istio.io/persistent-session"] != "" || svc.Labels["istio.io/persistent-session-header"] != ""
 }
 
-// endpointPorts returns the ports of all endpoints in canonical order, without those that no cluster could be sent to.
+// endpointPorts returns the ports of all endpoints in canonical order, without those that no cluster could use.
 func (s *Slice) endpointPorts() []value.EndpointPort {
 	var out []value.EndpointPort
 	for _, p := range s.ports {
@@ -111,7 +111,7 @@ func isNoAddress(s string) bool {
 	return err != nil || a.Zone() != ""
 }
 
-// checkSlice keeps addresses out that a proxy would refuse, and with them all endpoints of the service.
+// checkSlice refuses addresses that a proxy would refuse, because a proxy then drops all endpoints of the service.
 func checkSlice(s *Slice) *problem {
 	c := &check{}
 	for i, p := range s.ports {
@@ -124,7 +124,7 @@ func checkSlice(s *Slice) *problem {
 	}
 	for i, e := range s.endpoints {
 		if len(e.addresses) > 0 && !slices.ContainsFunc(e.addresses, isNoAddress) {
-			continue // Thousands are good, and their places need no names.
+			continue // skip making the field's path: thousands of addresses are good
 		}
 		at := item("endpoints", i) + ".addresses"
 		c.that(len(e.addresses) > 0, at, "expected at least one address")

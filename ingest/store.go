@@ -11,49 +11,49 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Builder takes what really changed. *snapshot.Builder is one.
+// Builder receives what really changed. *snapshot.Builder is one.
 type Builder interface {
-	// Apply takes a Delta for good: the Store never writes it again.
+	// Apply takes ownership of the Delta: the Store never writes it again.
 	Apply(*snapshot.Delta)
 }
 
-// Settings are the process's own facts that values depend on. The zero value is that of a cluster with Kubernetes's
+// Settings are facts about the process that values depend on. The zero value describes a cluster with Kubernetes's
 // defaults.
 type Settings struct {
 	// DomainSuffix is the cluster's DNS domain; "cluster.local" when empty.
 	DomainSuffix string
 	// ClusterID names the cluster; "Kubernetes" when empty.
 	ClusterID string
-	// Reports is told which objects are refused and why; one that logs to Log when nil.
+	// Reports receives which objects are refused and why. If nil, the Store makes a registry that logs to Log.
 	Reports *report.Registry
-	// Aside takes objects of the kinds that become no values, under the Store's lock; nil for nobody.
+	// Aside receives objects of the kinds that become no values. It is called under the Store's lock. nil ignores them.
 	Aside func(Event)
-	// RegexSize is the largest RE2 program of a regular expression that any of the proxies takes,
-	// envoytext.IstioRegexSize when 0. An object with a larger one is refused.
+	// RegexSize is the largest RE2 program of a regular expression that any proxy of the mesh accepts; 0 means
+	// envoytext.IstioRegexSize. An object with a larger one is refused.
 	RegexSize int
-	// Log is where Reports logs when it is not given; slog.Default() when nil.
+	// Log is where Reports logs if it is not given; nil means slog.Default().
 	Log *slog.Logger
-	// Metrics are told what happens; none when zero.
+	// Metrics are called as things happen; the zero value reports nothing.
 	Metrics Metrics
 }
 
-// Metrics is what the Store reports of itself. Each may be nil; none may call the Store.
+// Metrics are callbacks for what the Store counts. Each may be nil; none may call the Store.
 type Metrics struct {
-	// Event counts an object of a kind that a source sent or deleted.
+	// Event is called for each object of a kind that a source sends or deletes.
 	Event func(value.Kind)
-	// Refused counts an object that was refused.
+	// Refused is called for each object that is refused.
 	Refused func(value.Kind)
-	// Standing is the number of Rejections now.
+	// Standing is called with the number of Rejections after each change of it.
 	Standing func(int)
 }
 
-// Store joins the objects of all sources and hands what changed to the Builder. It implements Sink; all methods may be
-// called by any goroutine.
+// Store joins the objects of all sources and hands what changed to the Builder. It implements Sink; any goroutine may
+// call its methods.
 //
-// What it hands over is a function of the objects in force, whatever the order in which they came. In force is, for
-// each key, the object of the first source (in the order given to NewStore; unknown sources come after these, by name)
-// that holds a version which was ever good; of a source's versions it is the last good one. Nothing is handed over
-// until every source given to NewStore is Synced: the first Delta holds everything.
+// What the Store hands over is a function of the objects in force, not of the order in which they came. For each key
+// the object in force is the last good version of the first source that ever had a good one, in the order of the names
+// given to NewStore; unknown sources come after these, by name. The Store hands nothing over until every source given
+// to NewStore is Synced; then the first Delta holds everything.
 type Store struct {
 	// Immutable after NewStore.
 	builder  Builder
@@ -68,10 +68,10 @@ type Store struct {
 	objects    map[value.ObjectKey]versions
 	unreadable map[location][]Rejection
 	waiting    map[string]struct{}
-	rejected   int // Rejections now
+	rejected   int // present number of Rejections
 }
 
-// NewStore makes a Store that waits for the sources of these names, the most important first.
+// NewStore returns a Store that waits for the sources of these names, the one with precedence first.
 func NewStore(b Builder, settings Settings, sources ...string) *Store {
 	if settings.DomainSuffix == "" {
 		settings.DomainSuffix = "cluster.local"
@@ -99,8 +99,8 @@ func NewStore(b Builder, settings Settings, sources ...string) *Store {
 	return s
 }
 
-// Apply takes events that become visible together. Of several events of one source and key the last counts.
-// A fault over one of them leaves that object as it was.
+// Apply takes events that become visible together. Of several events with the same source and key the last one counts.
+// If the Store panics over one object, that object stays as it was and the others are applied.
 func (s *Store) Apply(events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,8 @@ func (s *Store) Apply(events []Event) {
 	s.hand()
 }
 
-// Synced tells that source has sent all that it had when it started. The last expected source opens the Store.
+// Synced tells the Store that source has sent everything it had when it started. After the last expected source the
+// Store hands over its first Delta.
 func (s *Store) Synced(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,14 +120,14 @@ func (s *Store) Synced(source string) {
 	s.hand()
 }
 
-// Ready reports whether every expected source is Synced, and so the first Delta handed over.
+// Ready reports whether every expected source is Synced, so that the first Delta has been handed over.
 func (s *Store) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting) == 0
 }
 
-// take brings one key to what its sources hold after e. Called under mu.
+// take applies e to what the sources hold for its key. Called under mu.
 func (s *Store) take(e Event) {
 	count(s.settings.Metrics.Event, e.Key.Kind)
 	k, key := s.joiner.kinds[e.Key.Kind], e.Key
@@ -138,7 +139,7 @@ func (s *Store) take(e Event) {
 	}
 	e.Object = k.Strip(&s.stripper, e.Object)
 	if key.Kind == value.KindMeshConfig {
-		key = value.ObjectKey{Kind: value.KindMeshConfig} // There is one, whatever its sources call it.
+		key = value.ObjectKey{Kind: value.KindMeshConfig} // there is only one, whatever its sources call it
 	}
 	held := s.objects[key]
 	before := held.inForce()
@@ -150,15 +151,15 @@ func (s *Store) take(e Event) {
 	}
 	s.tellOfObject(key, held)
 	if k == nil || k.put == nil {
-		return // nothing of it is in force, or only reported
+		return // the object has no effect, or only a report
 	}
 	if after := held.inForce(); after != before {
 		s.joiner.put(key, after)
 	}
 }
 
-// hand passes on what differs since the last time, once the Store is open. Called under mu, so that Deltas reach the
-// Builder in order.
+// hand passes what changed since the last call to the Builder, once all sources are Synced. Called under mu, so that
+// Deltas reach the Builder in order.
 func (s *Store) hand() {
 	if len(s.waiting) > 0 {
 		return

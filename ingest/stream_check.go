@@ -6,7 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// tlsRoute checks a route by server name. Each name must fall under a host of the VirtualService.
+// tlsRoute checks a route that matches server names. Each name must match a host of the VirtualService.
 func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts hostSet, namespace string) {
 	c.that(len(r.GetMatch()) > 0, at+".match", "expected at least one match")
 	for i, m := range r.GetMatch() {
@@ -27,7 +27,7 @@ func (c *check) tlsRoute(at string, r *networking.TLSRoute, hosts hostSet, names
 	c.streamDestinations(at, r.GetRoute())
 }
 
-// serverName takes a host that connections ask for, "*.host" for all below it, or "*" for all there are.
+// serverName checks a server name: a host, "*.host" for all names below it, or "*" for every name.
 func (c *check) serverName(at, h string) {
 	c.host(at, h, true)
 	c.that(h == "*" || !strings.HasPrefix(h, "*") || strings.HasPrefix(h, "*."), at,

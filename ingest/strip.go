@@ -6,18 +6,18 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Stripper strips objects of all but what the Store keeps of them. It remembers some of the texts that it saw last:
-// each object is decoded into texts of its own, and most of them are those of its neighbours. The zero value is ready;
-// it is not for use by several goroutines.
+// Stripper reduces objects to what the Store keeps of them. It shares equal strings: each decoded object has strings of
+// its own, and most are equal to those of objects before it, so the Stripper remembers some of the last ones. The zero
+// value is ready to use; not safe for concurrent use.
 type Stripper struct {
 	seed maphash.Seed
-	seen []string // by hash; those that came last
+	seen []string // recent strings, by hash
 }
 
-// remembered is how many texts a Stripper remembers.
+// remembered is the number of strings that a Stripper remembers.
 const remembered = 1 << 10
 
-// same returns s, in the memory of an equal text that came before.
+// same returns s, or an equal string that it has seen before.
 func (t *Stripper) same(s string) string {
 	if t.seen == nil {
 		t.seed, t.seen = maphash.MakeSeed(), make([]string, remembered)
@@ -40,9 +40,9 @@ func (t *Stripper) labels(all map[string]string) value.Labels {
 	return out
 }
 
-// Strip makes what the Store keeps of an object of a kind: a *Pod of a Pod, a *Slice of an EndpointSlice, the object
-// itself of all others and of what is stripped already. The Store does it to every object; a source that holds many
-// before it hands them over does it first.
+// Strip returns what the Store keeps of an object of this kind: a *Pod for a Pod, a *Slice for an EndpointSlice, and
+// the object itself for other kinds and for objects that are stripped already. The Store strips every object. A source
+// that holds many objects before it hands them over should strip them first, to save memory.
 func (k *Kind) Strip(s *Stripper, object any) any {
 	if k == nil || k.strip == nil {
 		return object
@@ -50,7 +50,7 @@ func (k *Kind) Strip(s *Stripper, object any) any {
 	return k.strip(s, object)
 }
 
-// stripped returns a Kind.strip that strips objects of type O.
+// stripped makes a Kind.strip from a function for objects of type O.
 func stripped[O, S any](strip func(*Stripper, *O) *S) func(*Stripper, any) any {
 	return func(s *Stripper, object any) any {
 		if o, ok := object.(*O); ok && o != nil {
@@ -60,7 +60,7 @@ func stripped[O, S any](strip func(*Stripper, *O) *S) func(*Stripper, any) any {
 	}
 }
 
-// sameStripped returns a Kind.same of objects that strip makes.
+// sameStripped makes a Kind.same for the stripped type S.
 func sameStripped[S any](equal func(*S, *S) bool) func(before, next any) bool {
 	return func(before, next any) bool {
 		b, was := before.(*S)

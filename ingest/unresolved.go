@@ -5,17 +5,17 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// resolver is the Store's name as an owner of reports about what objects name.
+// resolver is the owner name under which the Store reports references that cannot be resolved.
 const resolver = "resolver"
 
-// unresolved is what objects name that is not there or cannot be used. It depends on other objects, so it is found
-// where those are joined: flush begins anew with each object that it derives, and the Store tells what differs. Guarded
-// by the Store's mu.
+// unresolved records references in objects to something that does not exist or cannot be used. This depends on other
+// objects, so it is found while objects are joined: flush starts anew for each object that it derives, and the Store
+// reports what changed. Guarded by the Store's mu.
 type unresolved struct {
-	// now is what was found of the objects that were derived since the Store told last; an object without problems has
-	// an empty list.
+	// now has the problems of objects derived since the Store reported last; an object without problems has an empty
+	// list.
 	now map[value.ObjectKey][]report.Problem
-	// told are the objects of which the Store told something.
+	// told are the objects with a standing report.
 	told set[value.ObjectKey]
 }
 
@@ -23,7 +23,7 @@ func newUnresolved() unresolved {
 	return unresolved{now: map[value.ObjectKey][]report.Problem{}, told: set[value.ObjectKey]{}}
 }
 
-// begin forgets what was found of an object, which is derived anew.
+// begin clears the problems of an object that is about to be derived.
 func (u *unresolved) begin(key value.ObjectKey) {
 	delete(u.now, key)
 	if _, ok := u.told[key]; ok {
@@ -31,12 +31,12 @@ func (u *unresolved) begin(key value.ObjectKey) {
 	}
 }
 
-// add takes one thing that an object names at a field.
+// add records a problem with a field of an object.
 func (u *unresolved) add(key value.ObjectKey, field, reason string) {
 	u.now[key] = append(u.now[key], report.Problem{Key: key, Field: field, Cause: report.Unresolved, Reason: reason})
 }
 
-// tellOfUnresolved reports what differs since the last time. Called under mu, after flush.
+// tellOfUnresolved reports what changed since the last call. Called under mu, after flush.
 func (s *Store) tellOfUnresolved() {
 	u := &s.joiner.unresolved
 	for key, problems := range u.now {

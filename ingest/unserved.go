@@ -7,11 +7,11 @@ import (
 	"github.com/pilotd/pilotd/report"
 )
 
-// NotServed is the Object of an Event of a kind that pilotd does not serve (Kind.NotServed): nothing but its key is
-// read. Such an object has no effect but a report.
+// NotServed is the Object of an Event of a kind that pilotd does not serve (Kind.NotServed). Only the object's key is
+// read, and its only effect is a report.
 type NotServed struct{}
 
-// unserved returns what the object of an Event, which was admitted, sets without effect.
+// unserved returns the fields that an admitted object sets without effect.
 func (j *Judge) unserved(k *Kind, e Event) (out []report.Problem) {
 	problem := report.Problem{Source: e.Source, Key: e.Key, Where: e.Where, Cause: report.NotServed}
 	if k == nil {

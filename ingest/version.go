@@ -8,25 +8,25 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// version is what one source holds of a key.
+// version is the state of a key in one source.
 type version struct {
 	source string
 	rank   int
-	name   objectName // differs between versions of the mesh configuration only
-	// good is the last object that was accepted, nil if none ever was.
+	name   objectName // differs between versions only for the mesh configuration
+	// good is the last object that was admitted, nil if there was none.
 	good any
 	// instead is in force while no source has a good version.
 	instead any
-	// unserved is what good sets without effect.
+	// unserved are the fields that good sets without effect.
 	unserved []report.Problem
-	// refused says why the newest object is not the good one; nil if it is.
+	// refused says why the newest object is refused; nil if the newest one is good.
 	refused *Rejection
 }
 
-// versions are those of one key, the most important source first.
+// versions are those of one key, the source with precedence first.
 type versions []version
 
-// inForce returns the object that counts, nil if none.
+// inForce returns the object in force, nil if there is none.
 func (v versions) inForce() any {
 	for i := range v {
 		if v[i].good != nil {
@@ -41,7 +41,7 @@ func (v versions) inForce() any {
 	return nil
 }
 
-// inForceSource returns the source of the object that counts.
+// inForceSource returns the source of the object in force.
 func (v versions) inForceSource() string {
 	for i := range v {
 		if v[i].good != nil {
@@ -51,7 +51,7 @@ func (v versions) inForceSource() string {
 	return ""
 }
 
-// version returns held with what e changes.
+// version returns held after e.
 func (s *Store) version(held versions, e Event) versions {
 	find := func() int {
 		return slices.IndexFunc(held, func(v version) bool { return v.source == e.Source && v.name == nameOf(e.Key) })
@@ -118,10 +118,10 @@ func (s *Store) Rejections() []Rejection {
 	return out
 }
 
-// problem is why an object is refused.
+// problem is the reason to refuse an object, and the field that it is about.
 type problem struct{ field, reason string }
 
-// kindOf lets a Rejection of a file, which has no kind, be counted.
+// kindOf returns the kind of a Rejection for metrics: that of its key, or "File" for a file, which has none.
 func kindOf(r Rejection) value.Kind {
 	if r.Key.Kind == "" {
 		return "File"

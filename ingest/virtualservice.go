@@ -23,14 +23,15 @@ func virtualServiceKind() Kind {
 	return valued(k, (*joiner).resolve)
 }
 
-// meshGateway is the name of all sidecars where gateways are listed.
+// meshGateway stands for all sidecars in a list of gateways.
 const meshGateway = "mesh"
 
-// qualify makes a short name that of a Service in namespace. Names with a dot, wildcards and addresses stay.
+// qualify expands a short host name to that of a Service in namespace. It returns names with a dot, wildcards and
+// addresses unchanged.
 func (j *joiner) qualify(host, namespace string) string {
 	host = hostName(host)
 	if strings.Contains(host, ":") {
-		return addressOf(host) // No name has a colon.
+		return addressOf(host) // only addresses contain a colon
 	}
 	if host == "" || host == "*" || strings.Contains(host, ".") {
 		return host
@@ -38,7 +39,7 @@ func (j *joiner) qualify(host, namespace string) string {
 	return host + "." + namespace + ".svc." + j.domain
 }
 
-// qualified returns a copy of what a VirtualService says with hosts, destinations and gateways qualified.
+// qualified returns a copy of a VirtualService's spec with hosts, destinations and gateways qualified.
 func (j *joiner) qualified(o *clientnet.VirtualService) *networking.VirtualService {
 	spec, ns := clone(&o.Spec), o.Namespace
 	for i, h := range spec.Hosts {
@@ -72,13 +73,13 @@ func (j *joiner) qualified(o *clientnet.VirtualService) *networking.VirtualServi
 	return spec
 }
 
-// exportOf says who may see a VirtualService.
+// exportOf returns which namespaces see a VirtualService.
 func (j *joiner) exportOf(o *clientnet.VirtualService) value.Visibility {
 	return value.NewVisibility(o.Spec.GetExportTo(), defaultExport(j.config.GetDefaultVirtualServiceExportTo(),
 		"~"), o.Namespace)
 }
 
-// canonicalSubnets writes ranges of addresses as values hold them.
+// canonicalSubnets rewrites address ranges to the form that values use.
 func canonicalSubnets(list []string) {
 	for i, s := range list {
 		list[i] = subnetOf(s)
@@ -113,8 +114,8 @@ func qualifyGateways(names []string, ns string) {
 	}
 }
 
-// qualifyGateway returns "namespace/name". Besides that form and the bare name there is an old one that looks like a
-// host: name.namespace.svc….
+// qualifyGateway returns "namespace/name" for that form, for a bare name, and for an old form that looks like a host:
+// name.namespace.svc….
 func qualifyGateway(g, ns string) string {
 	if g == meshGateway {
 		return g

@@ -15,10 +15,11 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// checkVirtualService refuses regular expressions whose program is larger than regexSize.
+// checkVirtualService checks a VirtualService. Regular expressions may have programs up to regexSize.
 func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 	c, spec := &check{regexSize: regexSize}, &o.Spec
-	delegate := len(spec.Hosts) == 0 // What another VirtualService includes has neither hosts nor gateways.
+	// A VirtualService without hosts is a delegate, which other VirtualServices include
+	delegate := len(spec.Hosts) == 0
 	c.that(!delegate || len(spec.Gateways) == 0, "spec.hosts",
 		"expected at least one host; only a delegate, which has no gateways, has none")
 	c.gateways("spec.gateways", spec.Gateways)
@@ -55,7 +56,7 @@ func checkVirtualService(o *clientnet.VirtualService, regexSize int) *problem {
 	return c.first
 }
 
-// claims keeps what only gateways know, the claims of a request's token, out of routes for the mesh alone.
+// claims refuses matches on token claims, which only gateways can evaluate, in routes for the mesh alone.
 func (c *check) claims(spec *networking.VirtualService) {
 	if len(spec.Hosts) == 0 || slices.ContainsFunc(spec.Gateways, func(g string) bool { return g != meshGateway }) {
 		return
@@ -74,7 +75,7 @@ func (c *check) claims(spec *networking.VirtualService) {
 	}
 }
 
-// routedHost takes what can be asked for: a name, a wildcard, an address.
+// routedHost checks a host that clients can ask for: a name, a wildcard, or an address.
 func (c *check) routedHost(at, h string) {
 	if strings.Contains(h, ":") || strings.Trim(h, "0123456789.") == "" {
 		c.address(at, h)
@@ -116,7 +117,7 @@ func (c *check) httpRoute(at string, r *networking.HTTPRoute, delegate bool) {
 		to := item(at+".route", i)
 		c.destination(to+".destination", d.GetDestination(), true)
 		c.headers(to+".headers", d.GetHeaders())
-		if len(r.Route) == 1 { // What changes for the only destination changes for the route.
+		if len(r.Route) == 1 { // header operations of the only destination apply to the route as a whole
 			c.additions(to+".headers", r.Headers, d.GetHeaders())
 		}
 		c.that(d.GetWeight() >= 0, to+".weight", "expected a weight of at least 0, got %d", d.GetWeight())
@@ -127,7 +128,7 @@ func (c *check) httpRoute(at string, r *networking.HTTPRoute, delegate bool) {
 		uint32(math.MaxUint32), total)
 }
 
-// httpAction checks that a route does one thing.
+// httpAction checks that a route does exactly one thing.
 func (c *check) httpAction(at string, r *networking.HTTPRoute, delegate bool) {
 	if r.Delegate != nil {
 		c.that(!delegate, at+".delegate", "expected no delegate in a delegate")
@@ -187,7 +188,7 @@ func (c *check) headerMatches(at string, matches map[string]*networking.StringMa
 	}
 }
 
-// headers checks operations. Of the pseudo headers only the authority of a request can be set.
+// headers checks header operations. The only pseudo header of a request that can be set is its authority.
 func (c *check) headers(at string, h *networking.Headers) {
 	c.operations(at+".request", h.GetRequest(), true)
 	c.operations(at+".response", h.GetResponse(), false)
@@ -202,8 +203,8 @@ func (c *check) operations(at string, o *networking.Headers_HeaderOperations, re
 	}
 }
 
-// additions checks how many headers are set and added together, by the operations of a route and of its only
-// destination. at is the path of the last of them.
+// additions checks how many headers are set and added together by a route and its only destination. at is the path of
+// the last of these operations.
 func (c *check) additions(at string, all ...*networking.Headers) {
 	const most = 1000
 	requests, responses := 0, 0
@@ -220,7 +221,7 @@ func (c *check) changes(at string, values map[string]string, request bool) {
 		in := member(at, name)
 		c.operation(in, name, request)
 		c.line(in, values[name])
-		if !isAuthority(name) { // What replaces the authority stands as it is.
+		if !isAuthority(name) { // Envoy takes the authority's replacement literally
 			err := envoytext.Format(values[name])
 			c.that(err == nil, in, "expected a header's value as Envoy formats it: %v", err)
 		}
@@ -289,7 +290,7 @@ func (c *check) mirrors(at string, r *networking.HTTPRoute) {
 	c.that(r.Mirror == nil || len(r.Mirrors) == 0, at+".mirrors", "expected only one of mirror and mirrors")
 	c.destination(at+".mirror", r.Mirror, false)
 	c.percent(at+".mirrorPercentage", r.MirrorPercentage)
-	//lint:ignore SA1019 objects of old still have it
+	// lint:ignore SA1019 older objects still use it
 	c.within(at+".mirrorPercent", int64(r.MirrorPercent.GetValue()), 0, 100)
 	for i, m := range r.Mirrors {
 		c.destination(item(at+".mirrors", i)+".destination", m.GetDestination(), true)
@@ -331,7 +332,7 @@ func (c *check) retries(at string, r *networking.HTTPRetry) {
 	}
 }
 
-// retryConditions returns those that Envoy knows.
+// retryConditions returns the retry conditions that Envoy knows.
 func retryConditions() []string {
 	return []string{
 		"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "retriable-4xx", "refused-stream",
@@ -358,7 +359,7 @@ func (c *check) rewrite(at string, r *networking.HTTPRewrite) {
 	c.line(at+".authority", r.GetAuthority())
 }
 
-// template checks what is put in the place of what an expression matches.
+// template checks the text that replaces what an expression matches.
 func (c *check) template(at string, x *networking.RegexRewrite) {
 	if c.first != nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// origin is what an endpoint takes from the workload behind it. Immutable.
+// origin holds what an endpoint takes from the workload behind it. Immutable.
 type origin struct {
 	identity            unique.Handle[value.Identity]
 	labels              value.Labels
@@ -28,7 +28,7 @@ func (o *origin) equal(p *origin) bool {
 		o.hostName == p.hostName && o.subDomain == p.subDomain && o.draining == p.draining
 }
 
-// endpoint returns an endpoint of this origin; address, ports and health are the caller's.
+// endpoint returns an endpoint with this origin. The caller sets address, ports and health.
 func (o *origin) endpoint() *value.Endpoint {
 	return &value.Endpoint{
 		Identity: o.identity, Labels: o.labels, Locality: o.locality, Weight: 1,
@@ -36,7 +36,7 @@ func (o *origin) endpoint() *value.Endpoint {
 	}
 }
 
-// health returns h, unless the workload asks for no new sessions.
+// health returns h, unless the workload's labels ask for no new sessions (draining).
 func (o *origin) health(h value.Health) value.Health {
 	if o.draining {
 		return value.Draining
@@ -44,14 +44,14 @@ func (o *origin) health(h value.Health) value.Health {
 	return h
 }
 
-// Labels that say how a workload is to be treated.
+// Labels that tell how to treat a workload.
 const (
 	drainingLabel = "istio.io/draining"
 	tlsDisabled   = "disabled"
 	tlsIstio      = "istio"
 )
 
-// person is what identity and labels of a workload are made from.
+// person is the input for the identity and labels of a workload.
 type person struct {
 	value.Identity
 	labels   value.Labels
@@ -59,8 +59,8 @@ type person struct {
 	node     string
 }
 
-// origin interns the identity, with the id of the cluster that it names by its key, and adds to the labels those that
-// istiod adds.
+// origin makes the origin of a workload. It puts the id of the cluster in place of the empty one, and adds the labels
+// that istiod adds.
 func (j *joiner) origin(p person) origin {
 	cluster := cmp.Or(p.Cluster, j.cluster)
 	all := value.Labels{}
@@ -81,14 +81,14 @@ func (j *joiner) origin(p person) origin {
 	}
 }
 
-// account returns the SPIFFE identity of a service account, without its scheme.
+// account returns the SPIFFE identity of a service account, without "spiffe://".
 func (j *joiner) account(namespace, name string) string {
 	return j.config.GetTrustDomain() + "/ns/" + namespace + "/sa/" + name
 }
 
-// workloadAt returns the workload that has an address. Of several pods it is that of pilotd's own cluster, then the one
-// that is alive, then the one that does not share its node's address, then a ready one, then the youngest, then the
-// first by name; a WorkloadEntry only where there is no pod.
+// workloadAt returns the workload that has an address. If several pods have it, the first in this order counts:
+// pilotd's own cluster, alive, not on the host network, ready, youngest, by name. A WorkloadEntry counts only if no pod
+// has the address.
 func (j *joiner) workloadAt(address string) *value.Workload {
 	if names := j.podsByAddress[address]; len(names) > 0 {
 		return j.pods[slices.MinFunc(names, j.comparePods)].workload
@@ -99,12 +99,12 @@ func (j *joiner) workloadAt(address string) *value.Workload {
 	return nil
 }
 
-// compareClusters puts pilotd's own cluster first.
+// compareClusters orders pilotd's own cluster first.
 func compareClusters(a, b objectName) int {
 	return cmp.Or(compareBool(a.space.cluster() == "", b.space.cluster() == ""), cmp.Compare(a.space, b.space))
 }
 
-// comparePods orders pods by who is asked about an address that both have.
+// comparePods orders pods that share an address: the first is the one that owns it.
 func (j *joiner) comparePods(a, b objectName) int {
 	return cmp.Or(compareClusters(a, b), j.pods[a].compare(j.pods[b].Pod))
 }

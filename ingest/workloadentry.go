@@ -21,7 +21,7 @@ func workloadEntryKind() Kind {
 	return k
 }
 
-// workloadEntry is a WorkloadEntry in force and what is derived from it. Immutable but for object, as in pod.
+// workloadEntry is a WorkloadEntry in force and the values derived from it. Immutable except for object, as in pod.
 type workloadEntry struct {
 	object *clientnet.WorkloadEntry
 	inline
@@ -29,7 +29,7 @@ type workloadEntry struct {
 	healthy  bool
 }
 
-// inline is an address that a WorkloadEntry or an endpoint of a ServiceEntry gives.
+// inline is an endpoint given by address, in a WorkloadEntry or in a ServiceEntry's list.
 type inline struct {
 	origin
 	address string
@@ -47,7 +47,7 @@ func (e *workloadEntry) compare(o *workloadEntry) int {
 		cmp.Compare(e.object.Namespace, o.object.Namespace), cmp.Compare(e.object.Name, o.object.Name))
 }
 
-// Where a WorkloadEntry is health-checked by its agent, it counts once it is known to be healthy.
+// A WorkloadEntry whose health its agent checks counts only after a check has succeeded.
 const (
 	healthCheckedAnnotation = "proxy.istio.io/health-checks-enabled"
 	healthyCondition        = "Healthy"
@@ -113,8 +113,8 @@ func (j *joiner) entryOf(name objectName, e *clientnet.WorkloadEntry) *workloadE
 	return out
 }
 
-// entryName returns the name under which telemetry reports the workload of a WorkloadEntry: that of its
-// group, or what its label says.
+// entryName returns the workload name that telemetry reports for a WorkloadEntry: its group's name if its
+// agent registered it, else that of its label, else the entry's own.
 func entryName(e *clientnet.WorkloadEntry, labels value.Labels) string {
 	if group, ok := e.Annotations[annotation.IoIstioAutoRegistrationGroup.Name]; ok {
 		return group
@@ -137,8 +137,8 @@ func entryHealthy(e *clientnet.WorkloadEntry) bool {
 	return false
 }
 
-// inline derives what counts of an address given by hand. Such an endpoint speaks mutual TLS if it says so, or names
-// its account.
+// inline derives an inline from an address. The endpoint accepts mutual TLS if its labels say so or it names a service
+// account.
 func (j *joiner) inline(name string, in space, e *networking.WorkloadEntry, labels value.Labels) inline {
 	locality := localityOf(e.GetLocality())
 	if e.GetLocality() == "" && labels[localityLabel] != "" {
@@ -166,16 +166,16 @@ func (j *joiner) inline(name string, in space, e *networking.WorkloadEntry, labe
 	}
 }
 
-// serviceEndpoint returns the endpoint that a Kubernetes Service has at the workload, or nil if it serves none of the
-// ports; see value.Port.EntryTarget.
+// serviceEndpoint returns the endpoint that a Kubernetes Service has at the workload, or nil if the workload serves
+// none of the ports; see value.Port.EntryTarget.
 func (e *workloadEntry) serviceEndpoint(ports []*value.Port) *value.Endpoint {
 	at := e.inline
-	at.ports = nil // which endpoint would look up by the service port's name alone
+	at.ports = nil // without these, endpoint would look ports up by the service port's name alone
 	return at.endpoint(ports, func(p *value.Port) uint32 { return p.EntryTarget(e.ports) })
 }
 
-// endpoint returns the endpoint at this address, or nil if it serves no port. target says where a service port is by
-// default: 0 for nowhere.
+// endpoint returns the endpoint at this address, or nil if it serves no port. target returns the default target of a
+// service port, 0 for none.
 func (i *inline) endpoint(ports []*value.Port, target func(*value.Port) uint32) *value.Endpoint {
 	out := i.origin.endpoint()
 	out.Addresses, out.Weight, out.Health = []string{i.address}, i.weight, i.health(value.HealthUnknown)
