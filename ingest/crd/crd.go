@@ -28,20 +28,20 @@ import (
 //go:embed schemas.json
 var schemas []byte
 
-// Schemas has the schemas of Istio's kinds. It is for any goroutine.
+// Schemas holds the schemas of Istio's kinds. Safe for concurrent use.
 type Schemas struct {
 	// Immutable after New.
 	kinds map[value.Kind]func() (*compiled, error)
 }
 
-// compiled is what judges the objects of one kind. Immutable.
+// compiled validates the objects of one kind. Immutable.
 type compiled struct {
 	structural *schema.Structural
 	types      validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// New has the schemas of all kinds, of which none is compiled yet.
+// New returns the schemas of all kinds. Each is compiled when it is first used.
 func New() *Schemas {
 	s := &Schemas{kinds: map[value.Kind]func() (*compiled, error){}}
 	var raw map[string]json.RawMessage
@@ -75,15 +75,15 @@ func compile(text []byte) (*compiled, error) {
 		celconfig.PerCallLimit)}, nil
 }
 
-// Fault is why an object does not fit the schema of its kind.
+// Fault says why an object does not match the schema of its kind.
 type Fault struct {
-	// Field is the path of the offending field, Reason what is wrong with it and what was expected.
+	// Field is the path of the invalid field; Reason says what is wrong with it and what was expected.
 	Field, Reason string
 }
 
-// Judge finds the first fault of an object, in the order of its fields' paths; ok is true where it has none, or where
-// its kind has no schema. object is the JSON of the object, with numbers as int64 or float64. Judge takes unknown
-// fields and nulls out of it, as an API server does.
+// Judge returns the first fault of an object, in the order of its fields' paths. ok is true if it has none, or if its
+// kind has no schema. object is the decoded JSON of the object, with numbers as int64 or float64. Judge removes unknown
+// fields and nulls from it, as an API server does.
 func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok bool) {
 	of, known := s.kinds[kind]
 	if !known {
@@ -103,7 +103,7 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 	defaulting.Default(object, c.structural)
 	faults := validation.ValidateCustomResource(nil, object, c.types)
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
-	if len(faults) == 0 { // Rules rely on the types.
+	if len(faults) == 0 { // CEL rules may read a field only if its type is right
 		faults, _ = c.rules.Validate(context.Background(), nil, c.structural, object, nil,
 			celconfig.RuntimeCELCostBudget)
 	}
@@ -116,7 +116,7 @@ func (s *Schemas) Judge(kind value.Kind, object map[string]any) (_ Fault, ok boo
 	return faultOf(first), false
 }
 
-// faultOf returns an error of the library. Some name their field at the start of the detail, some there only.
+// faultOf converts an error of the validation library. Some errors name their field only at the start of the detail.
 func faultOf(e *field.Error) Fault {
 	at, detail := e.Field, e.Detail
 	if m := regexp.MustCompile(`(?s)^"([^"]*)" (.*)$`).FindStringSubmatch(detail); m != nil &&
@@ -126,12 +126,12 @@ func faultOf(e *field.Error) Fault {
 	return Fault{path(at), reason(e, strings.TrimPrefix(detail, at+" in body "))}
 }
 
-// path returns a field's path as the rest of pilotd writes it: an entry of a map is behind a dot.
+// path rewrites a field's path to the form that pilotd uses, with map entries behind a dot.
 func path(p string) string {
 	return regexp.MustCompile(`\[([^\]\d][^\]]*)\]`).ReplaceAllString(p, ".$1")
 }
 
-// reason says what is wrong, with the offending value where that is short and no message.
+// reason says what is wrong, and quotes the invalid value if it is short and not a message.
 func reason(e *field.Error, detail string) string {
 	const longest = 128
 	var got string

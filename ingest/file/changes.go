@@ -8,18 +8,18 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// changes are what the sink is to be told anew.
+// changes is what the sink has to be told.
 type changes struct {
 	keys  map[value.ObjectKey]struct{}
-	paths map[string]struct{} // paths of files whose problems may be others
-	all   bool                // every file has another age
+	paths map[string]struct{} // files whose problems may have changed
+	all   bool                // every file got a new age
 }
 
 func newChanges() changes {
 	return changes{keys: map[value.ObjectKey]struct{}{}, paths: map[string]struct{}{}}
 }
 
-// objects notes objects of a file.
+// objects records that objects of a file may have changed.
 func (c *changes) objects(file *content, objects []object) {
 	c.paths[file.path] = struct{}{}
 	for i := range objects {
@@ -27,7 +27,7 @@ func (c *changes) objects(file *content, objects []object) {
 	}
 }
 
-// read brings the content of a file that is there up to date.
+// read reads an existing file again if it changed.
 func (s *Source) read(path string, info fs.FileInfo) {
 	c := s.files[path]
 	if c == nil {
@@ -50,7 +50,7 @@ func (s *Source) read(path string, info fs.FileInfo) {
 	}
 }
 
-// found notes that a file is there.
+// found records that a file exists.
 func (s *Source) found(c *content) {
 	if !c.gone.IsZero() {
 		c.gone = time.Time{}
@@ -58,8 +58,8 @@ func (s *Source) found(c *content) {
 	}
 }
 
-// missing notes that a file is not there. It is forgotten once it stayed away for a moment: its successor may be on the
-// way.
+// missing records that a file does not exist. The file is forgotten only if it stays away for a moment, because an
+// editor may be about to write its successor.
 func (s *Source) missing(c *content, now time.Time) {
 	switch {
 	case c.gone.IsZero():
@@ -76,7 +76,7 @@ func (s *Source) missing(c *content, now time.Time) {
 	s.unsettled[c.path] = true
 }
 
-// hand tells the sink what changed, all of it in one call.
+// hand tells the sink everything that changed, in one call.
 func (s *Source) hand() {
 	c := s.changes
 	s.changes = newChanges()
@@ -97,7 +97,7 @@ func (s *Source) hand() {
 	}
 }
 
-// report tells what is wrong now with paths where that differs from what was told before.
+// report reports the present problems of paths, if they differ from those reported before.
 func (s *Source) report(paths map[string]struct{}) {
 	bad := map[string][]problem{}
 	for _, path := range sortedKeys(paths) {
@@ -121,7 +121,7 @@ func (s *Source) report(paths map[string]struct{}) {
 	}
 }
 
-// problems returns what is wrong with a path.
+// problems returns the present problems of a path.
 func (s *Source) problems(path string) (out []problem) {
 	if err, ok := s.failed[path]; ok {
 		out = append(out, problem{path: path, reason: fmt.Sprintf("cannot be read: %v", err)})

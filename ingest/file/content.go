@@ -11,25 +11,25 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// content is what a file says. Owned by the goroutine that calls Run.
+// content is the last reading of a file. Owned by the goroutine that calls Run.
 type content struct {
 	path string
 	age  int64       // grows in path order; see order
-	info fs.FileInfo // of the reading; nil when the file is to be read again
-	// the file had been as it is for long enough, when it was read, for info to prove that the content is the same
+	info fs.FileInfo // of the reading; nil if the file must be read again
+	// proven says that the file had been unchanged long enough, when it was read, for an equal info to prove equal
+	// content.
 	proven   bool
 	settling settling
 	sum      [sha256.Size]byte
-	texts    map[[sha256.Size]byte]*document // the documents, by what they say
+	texts    map[[sha256.Size]byte]*document // its documents, by the hash of their text
 	objects  []object
 	problems []problem
-	skipped  int       // objects of kinds that are not used
-	gone     time.Time // when the file was first missed; zero while it is there
+	skipped  int       // number of objects of kinds that pilotd does not use
+	gone     time.Time // when the file was first missing; zero while it exists
 }
 
-// refresh brings c up to date with the file, and reports whether c is another then. It is not done, and leaves c as it
-// is, when the file is being written or replaced. A panic over what the file says leaves c as it is, and is a problem
-// of the file.
+// refresh reads the file if it changed, and reports whether c changed. If some process is writing or replacing the
+// file, done is false and c stays as it was. If reading panics, c keeps its objects and gets a problem.
 func (c *content) refresh(now fs.FileInfo, by rules) (changed, done bool) {
 	if c.info != nil && c.proven && sameState(c.info, now) {
 		return false, true
@@ -57,7 +57,7 @@ func (c *content) refresh(now fs.FileInfo, by rules) (changed, done bool) {
 	return changed, true
 }
 
-// parse reads what data says; bad is a panic over it.
+// parse parses data. If that panics, bad describes the panic.
 func (c *content) parse(data []byte, by rules) (p *parser, bad *problem) {
 	p = &parser{path: c.path, rules: by, known: c.texts, texts: map[[sha256.Size]byte]*document{}}
 	defer func() {
@@ -70,7 +70,7 @@ func (c *content) parse(data []byte, by rules) (p *parser, bad *problem) {
 	return p, nil
 }
 
-// loses reports whether a reading lacks an object that the file had.
+// loses reports whether p lacks an object that the file had before.
 func (c *content) loses(p *parser) bool {
 	has := make(map[value.ObjectKey]struct{}, len(p.objects))
 	for i := range p.objects {
@@ -82,7 +82,7 @@ func (c *content) loses(p *parser) bool {
 	return slices.ContainsFunc(c.objects, func(o object) bool { _, ok := has[o.key]; return !ok })
 }
 
-// replace puts in force what a reading says; what does not parse keeps what was.
+// replace puts the objects of a reading in force. Parts that do not parse keep their earlier objects.
 func (c *content) replace(p *parser, bad *problem) {
 	if bad != nil {
 		c.problems = []problem{*bad}
@@ -99,7 +99,7 @@ func (c *content) replace(p *parser, bad *problem) {
 	c.texts, c.skipped = p.texts, p.skipped
 }
 
-// keepLastGood adds to the objects of a reading the former versions of those that did not decode.
+// keepLastGood returns the objects of a reading, and the earlier versions of objects that did not decode now.
 func keepLastGood(p *parser, before []object) []object {
 	if len(p.failed) == 0 {
 		return p.objects

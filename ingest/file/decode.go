@@ -24,7 +24,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// reader reads one document.
+// reader decodes one document.
 type reader struct {
 	// Immutable.
 	rules
@@ -34,7 +34,7 @@ type reader struct {
 	doc *document
 }
 
-// header is what every object has.
+// header has the fields that every object has.
 type header struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -45,18 +45,18 @@ type header struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// rules are what documents are read by. Immutable.
+// rules are the inputs of decoding that do not depend on the document. Immutable.
 type rules struct {
 	kinds   ingest.KindTable
-	mesh    value.ObjectKey // of the ConfigMap with the mesh configuration
+	mesh    value.ObjectKey // name of the ConfigMap with the mesh configuration
 	schemas *crd.Schemas
 }
 
-// readDocument reads the objects of one text.
+// readDocument decodes the objects of one document.
 func readDocument(text []byte, by rules) (doc *document) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			// All of it: which object is to blame is not known.
+			// The whole document is refused, because the object that caused the panic is unknown.
 			doc = &document{broken: true, problems: []problem{*fault(cause)}}
 		}
 	}()
@@ -82,8 +82,8 @@ func readDocument(text []byte, by rules) (doc *document) {
 	return r.doc
 }
 
-// toJSON reads YAML as Kubernetes does (yes is true) and refuses a key that is there twice. A merge key (<<) whose
-// values are overridden is such a key to the strict reader; the other YAML library decides.
+// toJSON converts YAML by the rules of Kubernetes ("yes" is true) and refuses duplicate keys. The strict reader also
+// takes a merge key (<<) with overridden values for a duplicate, so a second YAML library has the last word.
 func toJSON(text []byte) ([]byte, error) {
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err == nil || !bytes.Contains(text, []byte("<<")) {
@@ -96,7 +96,7 @@ func toJSON(text []byte) ([]byte, error) {
 	return yaml.YAMLToJSON(text)
 }
 
-// syntaxError takes the line, from 0, and the reason out of the YAML reader's message.
+// syntaxError splits a message of the YAML reader into the line, counted from 0, and the reason.
 func syntaxError(err error) (line int, reason string) {
 	reason = strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := regexp.MustCompile(`(?s)line (\d+): (.*)`).FindStringSubmatch(reason); m != nil {
@@ -108,8 +108,7 @@ func syntaxError(err error) (line int, reason string) {
 	return line, "is not valid YAML or JSON: " + reason
 }
 
-// read reads one object, or a list of them, that stands at the path at of the document. list is the header of the list
-// around it.
+// read decodes the object, or the list of objects, at a path of the document. list is the header of the enclosing list.
 func (r *reader) read(raw []byte, at string, list header) {
 	var h header
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
@@ -197,7 +196,7 @@ func (r *reader) accept(key value.ObjectKey, typed any, at string) {
 	r.doc.objects = append(r.doc.objects, object{key: key, typed: typed, line: r.lines.at(at)})
 }
 
-// refuse notes a problem of the object at a path of the document.
+// refuse records a problem of the object at a path of the document.
 func (r *reader) refuse(p problem, at string) {
 	p.line = r.lines.at(join(at, p.field))
 	r.doc.problems = append(r.doc.problems, p)
@@ -214,7 +213,7 @@ func invalidName(name, namespace string) (field, reason string) {
 	return "", ""
 }
 
-// decode reads an object into its Go type.
+// decode decodes an object into its Go type.
 func decode(k *ingest.Kind, raw []byte) (ingest.Object, *problem) {
 	typed := k.New()
 	unknown, err := kjson.UnmarshalStrict(raw, typed)
@@ -243,8 +242,8 @@ func decode(k *ingest.Kind, raw []byte) (ingest.Object, *problem) {
 	return typed, nil
 }
 
-// judge says what an API server would refuse of an object that decodes: metadata that is not well formed, and what does
-// not fit the schema of its kind.
+// judge returns the reason why an API server would refuse a decoded object: malformed metadata, or a mismatch with the
+// schema of its kind.
 func (r *reader) judge(k *ingest.Kind, raw []byte, typed ingest.Object) *problem {
 	faults := metavalidation.ValidateLabels(typed.GetLabels(), field.NewPath("metadata", "labels"))
 	faults = append(faults, apivalidation.ValidateAnnotations(typed.GetAnnotations(),
@@ -259,7 +258,7 @@ func (r *reader) judge(k *ingest.Kind, raw []byte, typed ingest.Object) *problem
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
 		return &problem{reason: err.Error()}
 	}
-	delete(object, "status") // Istio's kinds have it as a resource of its own, and nobody writes it by hand.
+	delete(object, "status") // status is a subresource of Istio's kinds, so users do not write it
 	if f, ok := r.schemas.Judge(k.Name, object); !ok {
 		return &problem{field: f.Field, reason: f.Reason}
 	}

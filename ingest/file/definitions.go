@@ -9,11 +9,11 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// definitions say which files define an object. Of several, the first in path order, and in the file, wins; files that
-// vanished just now come last, and give way silently.
+// definitions records which files define an object. If several do, the first one in path order, and within a file, is
+// in force. Files that have just vanished come last and yield without a report.
 type definitions map[value.ObjectKey][]definition
 
-// definition is one definition: the i-th object of a file.
+// definition is the object at index i of a file.
 type definition struct {
 	file *content
 	i    int
@@ -25,14 +25,14 @@ func (c definition) compare(d definition) int {
 	return cmp.Or(c.file.gone.Compare(d.file.gone), cmp.Compare(c.file.path, d.file.path), cmp.Compare(c.i, d.i))
 }
 
-// add takes in the objects that a file has.
+// add records the objects of a file.
 func (l definitions) add(file *content) {
 	for i := range file.objects {
 		l[file.objects[i].key] = append(l[file.objects[i].key], definition{file, i})
 	}
 }
 
-// remove takes out the objects that a file had.
+// remove removes objects that a file had.
 func (l definitions) remove(file *content, objects []object) {
 	for i := range objects {
 		key := objects[i].key
@@ -44,7 +44,7 @@ func (l definitions) remove(file *content, objects []object) {
 	}
 }
 
-// winner returns the definition that counts.
+// winner returns the definition that is in force.
 func (l definitions) winner(key value.ObjectKey) (definition, bool) {
 	all := l[key]
 	if len(all) == 0 {
@@ -53,7 +53,7 @@ func (l definitions) winner(key value.ObjectKey) (definition, bool) {
 	return slices.MinFunc(all, definition.compare), true
 }
 
-// problems returns what is wrong with a file: what its content says, and objects that an earlier definition wins.
+// problems returns the problems of a file: those of its content, and objects that an earlier definition overrides.
 func (l definitions) problems(file *content) []problem {
 	out := slices.Clone(file.problems)
 	if !file.gone.IsZero() {
@@ -73,13 +73,13 @@ func (l definitions) problems(file *content) []problem {
 	return out
 }
 
-// sent is what the sink has of an object.
+// sent is what the sink has received for an object.
 type sent struct {
 	object *object
 	age    int64
 }
 
-// settle brings what is in force of the objects of keys up to date, and returns the events that tell it.
+// settle determines which definition of each key is in force now, and returns the events for those that changed.
 func (s *Source) settle(keys map[value.ObjectKey]struct{}) []ingest.Event {
 	var events []ingest.Event
 	for key := range keys {

@@ -11,24 +11,24 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// parser reads one file.
+// parser parses one file.
 type parser struct {
 	// Immutable.
 	path string
 	rules
-	known map[[sha256.Size]byte]*document // what texts said before
+	known map[[sha256.Size]byte]*document // documents of the last reading, by the hash of their text
 
 	// Results.
 	texts    map[[sha256.Size]byte]*document
 	objects  []object
 	problems []problem
-	failed   []value.ObjectKey // of objects that did not decode
-	broken   bool              // some document is no YAML
+	failed   []value.ObjectKey // keys of objects that did not decode
+	broken   bool              // some document is not YAML
 	skipped  int
 }
 
-// document is what one text says. Lines in it count from the text's own first line, as 0: the text may move within its
-// file. Immutable.
+// document is the decoded form of one text. Its lines are counted from 0 at the text's own first line, because the text
+// may move within its file. Immutable.
 type document struct {
 	objects  []object
 	problems []problem
@@ -36,13 +36,13 @@ type document struct {
 	skipped  int
 }
 
-// text is one document of a file.
+// text is the source of one document of a file.
 type text struct {
 	data []byte
-	line int // where it begins in the file, from 1
+	line int // the line of the file at which it begins, from 1
 }
 
-// parse reads the file's content. Texts that were read before give the same objects, the same pointers, again.
+// parse parses the content of a file. Texts that the last reading had too give the same object pointers again.
 func (p *parser) parse(data []byte) {
 	texts := p.split(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if len(texts) > maxDocuments {
@@ -64,7 +64,7 @@ func (p *parser) parse(data []byte) {
 
 func (p *parser) add(d *document, t text) {
 	last := t.line + bytes.Count(bytes.TrimRight(t.data, "\n"),
-		[]byte("\n")) // Readers name the line after it for what ends too early.
+		[]byte("\n")) // Readers report a text that ends too early at the line after its end.
 	p.broken = p.broken || d.broken
 	p.skipped += d.skipped
 	for _, o := range d.objects {
@@ -87,8 +87,8 @@ func (p *parser) split(data []byte) []text {
 	return splitYAML(data)
 }
 
-// splitYAML cuts a file at its document markers, lines that begin with "---" or "...", and leaves out documents without
-// content. What follows a marker on its line belongs to the next document; the marker itself is overwritten with
+// splitYAML splits a file at its document markers, lines that begin with "---" or "...", and drops documents without
+// content. What follows a marker on its line belongs to the next document; splitYAML overwrites the marker itself with
 // blanks.
 func splitYAML(data []byte) []text {
 	var texts []text
@@ -121,7 +121,7 @@ func marker(line []byte) bool {
 	return len(line) == 3 || strings.IndexByte(" \t\r\n", line[3]) >= 0
 }
 
-// trimmed leaves out blank lines, comments and directives before the content; false when there is nothing else.
+// trimmed removes blank lines, comments and directives before the content. It returns false if there is no content.
 func (t text) trimmed() (text, bool) {
 	for len(t.data) > 0 {
 		n := bytes.IndexByte(t.data, '\n') + 1
@@ -138,7 +138,7 @@ func (t text) trimmed() (text, bool) {
 	return t, false
 }
 
-// splitJSON cuts a file of JSON values that follow each other.
+// splitJSON splits a file of concatenated JSON values.
 func splitJSON(data []byte) []text {
 	var texts []text
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -146,7 +146,7 @@ func splitJSON(data []byte) []text {
 		start := decoder.InputOffset()
 		var raw json.RawMessage
 		if err := decoder.Decode(&raw); err != nil {
-			// The end, or no JSON: the reader of the rest will say what is wrong with it.
+			// The end, or invalid JSON, which decoding the rest reports.
 			rest := text{data: data[start:], line: 1 + bytes.Count(data[:start], []byte("\n"))}
 			if t, ok := rest.trimmed(); ok {
 				texts = append(texts, t)

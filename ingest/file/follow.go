@@ -9,28 +9,28 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// inspector looks at files when it is told that it is time to.
+// inspector is called by follow to look at files.
 type inspector interface {
-	// scan looks at everything. It asks to watch directories, each with the path by which its files are known; without
-	// one, whatever happens there asks for a scan.
+	// scan looks at the whole tree. It calls watch for each directory, with the path under which its files are known,
+	// or "" if events in that directory must lead to another scan.
 	scan(watch func(dir, path string)) next
-	// inspect looks at the files of those paths, where something happened, and at those that it wanted to look at again.
-	// It reports false when only a scan can tell what happened.
+	// inspect looks at the files of those paths, where events occurred, and at those that it asked to look at again. It
+	// returns false if only a scan can tell what happened.
 	inspect(paths []string) (next, bool)
 }
 
-// next says what is to be done without an event.
+// next tells follow what to do if no event occurs.
 type next struct {
-	// after says when to look again; 0 is never.
+	// after is when to look again; 0 means never.
 	after time.Duration
-	// scan says that it is to be a scan.
+	// scan asks for a scan, not an inspection.
 	scan bool
 }
 
-// follow calls scan now, and inspect whenever something happens in a directory that scan asked to watch, and when they
-// asked to be called again. Events that come meanwhile lead to one more call. It returns when ctx ends.
+// follow calls scan now, then inspect whenever something happens in a watched directory or the time that they asked for
+// has passed. Events that occur during a call lead to one more call. It returns when ctx ends.
 //
-// root's own parent is watched too, for root itself: it may be a symlink that is swapped, or not exist yet.
+// It also watches the parent of root: root may be a symlink that is replaced, or may not exist yet.
 func follow(ctx context.Context, root string, log *slog.Logger, l inspector) {
 	w := newWatches(root, log)
 	defer w.close()
@@ -60,23 +60,23 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// watches is the set of directories that are watched.
+// watches is the set of watched directories.
 type watches struct {
 	// Immutable after newWatches.
 	log    *slog.Logger
-	notify *fsnotify.Watcher // nil where the system has none left
-	root   string            // absolute, not resolved
+	notify *fsnotify.Watcher // nil if the system has no more of them
+	root   string            // absolute path with symlinks unresolved
 
 	// Owned by the goroutine that calls follow.
 	dirs    map[string]watched
-	parents map[string]bool // watched for root's sake alone
-	blind   bool            // something could not be watched
+	parents map[string]bool // watched only to notice root itself
+	blind   bool            // some directory could not be watched
 }
 
-// watched is one directory.
+// watched is one watched directory.
 type watched struct {
-	wanted bool // the scan under way asked for it
-	// path is that by which its files are known; "" where there are several, or none.
+	wanted bool // the present scan asked for it
+	// path is the path under which its files are known; "" if it has several, or none.
 	path string
 }
 
@@ -109,14 +109,15 @@ func (w *watches) begin() {
 	}
 }
 
-// add watches the directory behind dir, before the scan reads it, so that nothing is missed between the two.
+// add watches the directory that dir resolves to. The scan calls it before reading the directory, so that no change in
+// between is missed.
 func (w *watches) add(dir, path string) {
 	if w.notify == nil {
 		return
 	}
 	real, err := realDir(dir)
 	if err != nil {
-		return // The scan will see the same, and report it.
+		return // the scan meets the same error and reports it
 	}
 	at := w.dirs[real]
 	if w.parents[real] {
@@ -129,7 +130,7 @@ func (w *watches) add(dir, path string) {
 		}
 		return
 	}
-	// Adding again is needed: the directory may be another one of the same name.
+	// Add it again even if it is known: it may be another directory of the same name.
 	if err := w.notify.Add(real); err != nil {
 		if !w.blind {
 			w.log.Warn("cannot watch a directory; looking every second", "directory", real, "error", err)
@@ -143,7 +144,7 @@ func (w *watches) add(dir, path string) {
 func (w *watches) end() {
 	for dir, at := range w.dirs {
 		if !at.wanted {
-			_ = w.notify.Remove(dir) // It may be gone already.
+			_ = w.notify.Remove(dir) // it may no longer exist
 			delete(w.dirs, dir)
 		}
 	}
@@ -155,8 +156,8 @@ func (w *watches) close() {
 	}
 }
 
-// wait returns when something happened, with the paths where, or when it is time for n. scan says that a scan is
-// needed; ok is false when ctx ended.
+// wait returns when events occur, with their paths, or when it is time for n. scan says that a scan is needed; ok is
+// false once ctx has ended.
 func (w *watches) wait(ctx context.Context, n next) (paths []string, scan, ok bool) {
 	var timer <-chan time.Time
 	if n.after > 0 {
@@ -174,7 +175,7 @@ func (w *watches) wait(ctx context.Context, n next) (paths []string, scan, ok bo
 		case <-timer:
 			return nil, n.scan, true
 		case err := <-errs:
-			// An overflow, in practice: events are lost, and a scan makes up for them.
+			// In practice an overflow: events were lost, so a scan has to find the changes.
 			w.log.Warn("watching files", "error", err)
 			return nil, true, true
 		case e := <-events:
@@ -186,12 +187,12 @@ func (w *watches) wait(ctx context.Context, n next) (paths []string, scan, ok bo
 	}
 }
 
-// concerns reports whether an event may change what a scan sees.
+// concerns reports whether an event may change the result of a scan.
 func (w *watches) concerns(e fsnotify.Event) bool {
 	return !w.parents[filepath.Dir(e.Name)] || filepath.Base(e.Name) == filepath.Base(w.root)
 }
 
-// drain takes the events that are there already, and says where they happened, or that a scan is needed.
+// drain collects the events that have already arrived, and returns their paths, or that a scan is needed.
 func (w *watches) drain(e fsnotify.Event) (paths []string, scan bool) {
 	found := map[string]bool{}
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// specOf returns the message in an object of Istio's; nil in others.
+// specOf returns the spec message of an Istio object; nil for other kinds.
 func specOf(k *ingest.Kind, o ingest.Object) ingest.Message {
 	if k.Spec == nil {
 		return nil
@@ -16,7 +16,7 @@ func specOf(k *ingest.Kind, o ingest.Object) ingest.Message {
 	return k.Spec(o)
 }
 
-// unknownVersion says why an object of a kind is not read in a version; empty if it is.
+// unknownVersion says why pilotd does not read a kind in this version; empty if it does.
 func unknownVersion(k *ingest.Kind, version string) string {
 	if slices.Contains(k.Versions, version) {
 		return ""

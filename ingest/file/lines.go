@@ -7,13 +7,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// lines tells on which line of a text a field stands. The text is read only when that is asked for.
+// lines finds the line of a text on which a field is. It parses the text on first use.
 type lines struct {
 	text []byte
 	root *yaml.Node
 }
 
-// at returns the line of the field at path, from 0; of the nearest field around it where it is not there.
+// at returns the line, from 0, of the field at path, or of the nearest enclosing field that exists.
 func (l *lines) at(path string) int {
 	if path == "" {
 		return 0
@@ -21,7 +21,7 @@ func (l *lines) at(path string) int {
 	if l.root == nil {
 		l.root = &yaml.Node{}
 		if err := yaml.Unmarshal(l.text, l.root); err != nil {
-			l.root = &yaml.Node{Line: 1} // JSON with tabs, say.
+			l.root = &yaml.Node{Line: 1} // not YAML, such as JSON with tabs
 		}
 	}
 	node, line := l.root, 0
@@ -38,12 +38,12 @@ func (l *lines) at(path string) int {
 	return line
 }
 
-// steps cuts "a.b[2].c" into a, b, 2, c.
+// steps splits "a.b[2].c" into a, b, 2, c.
 func steps(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 }
 
-// childOf goes from a node to its child of that name or number, and gives the line at which that stands.
+// childOf returns the child of a node with that name or index, and its line.
 func childOf(node *yaml.Node, step string) (*yaml.Node, int) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Mesh reads the mesh configuration from a file of its own, and follows it.
+// Mesh reads the mesh configuration from a file and follows its changes.
 type Mesh struct {
 	// Immutable after NewMesh.
 	path string
@@ -24,15 +24,15 @@ type Mesh struct {
 	// Owned by the goroutine that calls Run.
 	text     string
 	present  bool      // text is in force
-	gone     time.Time // when the file was first missed
-	reported string    // why the file could not be read
+	gone     time.Time // when the file was first missing
+	reported string    // the last reported error of reading the file
 	synced   bool
 	settling settling
-	waiting  waiting // for everybody
+	waiting  waiting // for Waiting, which any goroutine may call
 }
 
-// NewMesh makes the source of a mesh configuration file. Its path is the name of the source. A file that does not exist
-// is none; it is read when it appears.
+// NewMesh returns the source of a mesh configuration file. The path is also the name of the source. The file need not
+// exist: it is read when it appears.
 func NewMesh(path string, sink ingest.Sink, log *slog.Logger) *Mesh {
 	if log == nil {
 		log = slog.Default()
@@ -40,13 +40,13 @@ func NewMesh(path string, sink ingest.Sink, log *slog.Logger) *Mesh {
 	return &Mesh{path: filepath.Clean(path), sink: sink, log: log.With("source", path)}
 }
 
-// Name returns the name that the source's events carry.
+// Name returns the name of the source in events.
 func (m *Mesh) Name() string { return m.path }
 
-// Waiting says what Synced waits for; nothing once it was told. It may be called by any goroutine.
+// Waiting says what Synced waits for; empty once Synced has been called. Any goroutine may call it.
 func (m *Mesh) Waiting() []string { return m.waiting.list() }
 
-// Run reads the file and follows it until ctx ends. It returns nil then; nothing else ends it.
+// Run reads the file and follows it until ctx ends, and then returns nil.
 func (m *Mesh) Run(ctx context.Context) error {
 	follow(ctx, m.path, m.log, m)
 	return nil
@@ -56,11 +56,11 @@ func (m *Mesh) inspect([]string) (next, bool) { return next{}, false }
 
 func (m *Mesh) scan(watch func(dir, path string)) next {
 	watch(m.path, "")
-	watch(filepath.Dir(m.path), "") // Where a mounted ConfigMap swaps its symlink.
+	watch(filepath.Dir(m.path), "") // here a mounted ConfigMap replaces its symlink
 	return next{after: m.again(), scan: true}
 }
 
-// again reads the file, and says when to do so again without an event.
+// again reads the file, and returns when to read it again if no event occurs.
 func (m *Mesh) again() (again time.Duration) {
 	data, finished, err := m.settling.read(m.path, time.Now(), m.text != "")
 	switch {
@@ -87,12 +87,12 @@ func (m *Mesh) again() (again time.Duration) {
 		m.sink.Synced(m.path)
 	}
 	if _, err := os.Stat(filepath.Dir(m.path)); err != nil {
-		return sooner(again, unwatched) // Nothing there that could be watched.
+		return sooner(again, unwatched) // there is no directory that could be watched yet
 	}
 	return again
 }
 
-// wait notes what Synced waits for, if it does.
+// wait records what Synced waits for, unless it has been called.
 func (m *Mesh) wait(what string) {
 	if !m.synced {
 		m.waiting.set([]string{what})
@@ -108,7 +108,8 @@ func (m *Mesh) read(text string) {
 	}
 }
 
-// missing ends what the file said, once it stayed away for a moment: its successor may be on the way.
+// missing withdraws the configuration once the file has stayed away for a moment: an editor may be about to write its
+// successor.
 func (m *Mesh) missing() (again time.Duration) {
 	m.accept()
 	if !m.present {

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// object is one object and where it stands.
+// object is one object and its place in the file.
 type object struct {
 	key   value.ObjectKey
 	typed any
@@ -22,9 +22,9 @@ type object struct {
 	line  int
 }
 
-// aged returns what sources hand over: the object, which without a creation time is as old as its file's place in path
-// order says, so that of two that are in conflict the one in the earlier file counts as the older. Objects of one file
-// have one age.
+// aged returns the object that the source sends. An object without a creation time gets one that grows with its file's
+// place in path order, so that in a conflict the object of the earlier file counts as older. All objects of one file
+// have the same age.
 func (o object) aged(age int64) any {
 	m, ok := o.typed.(interface {
 		metav1.Object
@@ -43,11 +43,11 @@ func (o object) aged(age int64) any {
 
 func (o object) where() string { return position(o.path, o.line) }
 
-// problem is why a file, or an object in it, is not in force. Comparable.
+// problem says why a file, or an object in it, is not in force. Comparable.
 type problem struct {
 	key    value.ObjectKey
 	path   string
-	line   int // 0 when the whole file is meant
+	line   int // 0 for the whole file
 	field  string
 	reason string
 	cause  report.Cause // as in ingest.Rejection
@@ -69,5 +69,5 @@ func position(path string, line int) string {
 
 func equalProblems(a, b []problem) bool { return slices.Equal(a, b) }
 
-// sortedKeys returns the keys of m in their order.
+// sortedKeys returns the keys of m in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -6,15 +6,16 @@ import (
 )
 
 const (
-	// newest is what every age is below: some time before anybody's cluster made its first object, in seconds.
+	// newest is an upper bound of all ages, in seconds since the epoch: earlier than any cluster's first object.
 	newest = 1_300_000_000
-	// apart is how far the ages of neighbours lie apart, where there is room: space for files that come between them.
+	// apart is the distance between the ages of neighbours, as long as there is room: files may come between them
+	// later.
 	apart = 1 << 16
 )
 
-// order gives files ages that grow in path order. A file keeps its age while others come and go.
+// order gives files ages that increase in path order. A file keeps its age while others come and go.
 type order struct {
-	files []*content // by path
+	files []*content // in path order
 }
 
 func (o *order) find(path string) (int, bool) {
@@ -22,7 +23,7 @@ func (o *order) find(path string) (int, bool) {
 		func(c *content, path string) int { return cmp.Compare(c.path, path) })
 }
 
-// add takes a file in. It reports whether others had to change their ages for it.
+// add adds a file, and reports whether others got new ages to make room.
 func (o *order) add(c *content) (moved bool) {
 	i, _ := o.find(c.path)
 	o.files = slices.Insert(o.files, i, c)
@@ -47,7 +48,7 @@ func (o *order) remove(c *content) {
 	}
 }
 
-// spread gives all files new ages, and leaves half of the time to those that come last.
+// spread gives all files new ages, and leaves half of the range to files that come last.
 func (o *order) spread() {
 	step := min(apart, newest/2/int64(len(o.files)))
 	for i, c := range o.files {

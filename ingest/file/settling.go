@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// fresh is how long a file has to have been as it is, when it was read, for its size and times to prove later that
-	// the content is the same: file systems keep time in coarse steps.
+	// fresh is how long a file must have been unchanged, when it is read, for equal size and times to prove equal
+	// content later. File systems record time in coarse steps.
 	fresh = 2 * time.Second
-	// rest is how long a file that was changed in place has to be left alone before it is read, where the system does
-	// not tell who writes.
+	// rest is how long a file that was changed in place must be left alone before it is read, if the system does not
+	// tell who writes.
 	rest = 100 * time.Millisecond
-	// patience is how long it is where its content looks like half of a file: when objects that it had are missing,
-	// when it does not parse, or when its last line has no end. It is also how long a file is waited for that somebody
-	// holds open for writing without writing.
+	// patience takes the place of rest if the content looks incomplete: objects are missing, it does not parse, or its
+	// last line has no end. It is also how long to wait for a process that holds the file open for writing and does not
+	// write.
 	patience = time.Second
 )
 
-// settling knows since when a file has been as it is. It decides when a file is read whole, by what it saw itself and
-// by the clock of elapsed time: wall clocks jump, and those of file servers differ.
+// settling decides when a file is complete and can be read. It uses its own observations of the file and a monotonic
+// clock, because wall clocks jump and those of file servers differ.
 //
-// A file is not read while somebody writes it. Where the system tells who writes (see leased) that is all there is to
-// it. Where it does not, because the file is another user's or on another machine, a file that was changed in place is
-// read when it has been left alone for a moment; one that was renamed to its place after it was written is read at
-// once.
+// A file is not read while a process is writing it. If the system tells who writes (see leased), that is the only
+// condition. If it does not, because the file belongs to another user or is on another machine, a file that was changed
+// in place is read once it has been left alone for a moment, and a file that was renamed to its place after it was
+// written is read at once.
 //
 // Owned by the goroutine that calls Run.
 type settling struct {
-	// blind says that the system is not asked who writes. Immutable.
+	// blind disables asking the system who writes. Immutable.
 	blind bool
 
-	seen  fs.FileInfo   // what the file inspected like last; nil before the first look
-	since time.Time     // since when it has
-	need  time.Duration // how long it has to; 0 where nobody can be writing it
-	taken fs.FileInfo   // what it inspected like when it was read last
+	seen  fs.FileInfo   // the file's state when last seen; nil before that
+	since time.Time     // when that state was first seen
+	need  time.Duration // how long it must last; 0 if no process can be writing
+	taken fs.FileInfo   // the file's state when it was last read
 }
 
-// note keeps what a file looks like now.
+// note records the present state of the file.
 func (q *settling) note(now fs.FileInfo, at time.Time) {
 	if q.seen == nil || !sameState(q.seen, now) {
 		q.seen, q.since, q.need = now, at, rest
 	}
 }
 
-// proves reports whether a file that looks as it does now has done so for long.
+// proves reports whether the file has had its present state for longer than fresh.
 func (q *settling) proves(now fs.FileInfo, at time.Time) bool {
 	return q.seen != nil && sameState(q.seen, now) && at.Sub(q.since) > fresh
 }
 
-// tooSoon reports whether a reading that looks like half of a file has to be made again later.
+// tooSoon reports whether to discard a reading that looks incomplete and read the file again later.
 func (q *settling) tooSoon(at time.Time, half bool) bool {
 	if !half || q.need == 0 || at.Sub(q.since) >= patience {
 		return false
@@ -63,10 +63,10 @@ func (q *settling) tooSoon(at time.Time, half bool) bool {
 	return true
 }
 
-// read reads a file that nobody is writing; finished is false when somebody is, or may be. had says that an empty file
-// would be a loss.
+// read reads the file; finished is false if a process is writing it, or may be. had says that the file had content
+// before, so that an empty file looks incomplete.
 func (q *settling) read(path string, at time.Time, had bool) (data []byte, finished bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A pipe would keep us waiting.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that opening a pipe does not block
 	if err != nil {
 		return nil, true, err
 	}
@@ -110,20 +110,19 @@ func (q *settling) read(path string, at time.Time, had bool) (data []byte, finis
 	return data, true, nil
 }
 
-// moved reports whether a file was put in its place, or had its times set, after it was last written: that is done with
-// whole files. One that was there before may have been changed in place since.
+// moved reports whether the file was renamed to its place, or had its times set, after it was last written, which is
+// done with complete files. A file that was in this place before may have been changed in place since.
 func (q *settling) moved(now fs.FileInfo) bool {
 	return (q.taken == nil || !os.SameFile(q.taken, now)) && changedAt(now).After(now.ModTime()) && now.Size() > 0
 }
 
-// whole reports whether a text without an end of its last line is whole all the same: JSON that ends.
+// whole reports whether a text whose last line has no end is complete all the same: a complete JSON value.
 func whole(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	return len(text) > 1 && (text[0] == '{' && text[len(text)-1] == '}' || text[0] == '[' && text[len(text)-1] == ']')
 }
 
-// sameState reports whether a file was left alone between two looks, as far as its size, its times and its identity
-// tell.
+// sameState reports whether size, times and identity of a file are equal in two observations.
 func sameState(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) &&
 		changedAt(a).Equal(changedAt(b))

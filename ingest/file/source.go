@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// soon is how long a file that vanished may take to come back, and the longest time between two looks at one that
-	// is being written.
+	// soon is how long a vanished file may take to come back, and the longest interval between two looks at one that is
+	// being written.
 	soon = 20 * time.Millisecond
-	// unwatched is how often the tree is inspected at where it cannot be watched.
+	// unwatched is the interval of scans if the tree cannot be watched.
 	unwatched = time.Second
 )
 
 // Options say what to read and whom to tell.
 type Options struct {
-	// Dir is the directory. Its path as given here is the name of the source and the beginning of every Where.
+	// Dir is the directory. The path given here is the name of the source and the prefix of every Where.
 	Dir string
-	// Sink takes the objects.
+	// Sink receives the objects.
 	Sink ingest.Sink
 	// RootNamespace and MeshConfigMap name the ConfigMap whose key "mesh" is the mesh configuration: "istio-system" and
 	// "istio" when empty.
@@ -44,7 +44,7 @@ type Source struct {
 	sink ingest.Sink
 	log  *slog.Logger
 	rules
-	// blind says that the system is not asked who writes; tests set it before Run.
+	// blind disables asking the system who writes; tests set it before Run.
 	blind bool
 
 	// Owned by the goroutine that calls Run.
@@ -52,21 +52,21 @@ type Source struct {
 	order       order
 	definitions definitions
 	inForce     map[value.ObjectKey]sent
-	failed      map[string]error     // what could not be inspected at
+	failed      map[string]error     // paths that could not be read, with the reason
 	reported    map[string][]problem // by path
 	changes     changes
-	// dirs and plain are of the last scan's tree. lost says that it had no root.
+	// dirs and plain describe the tree of the last scan. lost says that it had no root.
 	dirs        map[string]bool
 	plain, lost bool
-	// unsettled are files that were being written or vanished; tries is how often they were inspected at since.
+	// unsettled are files that were being written or had vanished; tries counts how often they were inspected since.
 	unsettled map[string]bool
 	tries     int
 	synced    bool
-	waiting   waiting // for everybody
-	skipped   int     // objects of kinds that are not used
+	waiting   waiting // for Waiting, which any goroutine may call
+	skipped   int     // number of objects of kinds that pilotd does not use
 }
 
-// New makes the source of a directory. The directory need not exist yet: nothing is synced until it does.
+// New returns the source of a directory. The directory need not exist yet; Synced waits for it.
 func New(o Options) *Source {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -90,19 +90,19 @@ func New(o Options) *Source {
 	}
 }
 
-// Name returns the name that the source's events carry.
+// Name returns the name of the source in events.
 func (s *Source) Name() string { return s.dir }
 
-// Waiting says what Synced waits for; nothing once it was told. It may be called by any goroutine.
+// Waiting says what Synced waits for; empty once Synced has been called. Any goroutine may call it.
 func (s *Source) Waiting() []string { return s.waiting.list() }
 
-// Run reads the directory and follows it until ctx ends. It returns nil then; nothing else ends it.
+// Run reads the directory and follows it until ctx ends, and then returns nil.
 func (s *Source) Run(ctx context.Context) error {
 	follow(ctx, s.dir, s.log, s)
 	return nil
 }
 
-// scan brings the sink up to date with the whole tree.
+// scan reads the whole tree and tells the sink what changed.
 func (s *Source) scan(watch func(dir, path string)) next {
 	t, now := walk(s.dir, watch), time.Now()
 	s.tries = 0
@@ -128,7 +128,7 @@ func (s *Source) scan(watch func(dir, path string)) next {
 	return s.tell()
 }
 
-// inspect brings the sink up to date with the files of those paths, and those that are unsettled.
+// inspect reads the files of those paths and the unsettled ones, and tells the sink what changed.
 func (s *Source) inspect(paths []string) (next, bool) {
 	if !s.plain || s.lost {
 		return next{}, false
@@ -143,13 +143,13 @@ func (s *Source) inspect(paths []string) (next, bool) {
 	clear(s.unsettled)
 	for _, path := range all {
 		if !s.inspectPath(path, now) {
-			return next{}, false // The scan tells what changed up to here.
+			return next{}, false // the scan reports what has changed so far
 		}
 	}
 	return s.tell(), true
 }
 
-// inspectPath looks at what is at a path. It reports false when that is not just a file that came, changed or went.
+// inspectPath looks at one path. It returns false if what happened is more than that one file came, changed or went.
 func (s *Source) inspectPath(path string, now time.Time) bool {
 	if strings.HasPrefix(filepath.Base(path), ".") {
 		return true
@@ -176,14 +176,14 @@ func (s *Source) inspectPath(path string, now time.Time) bool {
 	return true
 }
 
-// tell hands over what changed, and says when to look again.
+// tell tells the sink what changed, and returns when to look again.
 func (s *Source) tell() next {
 	s.hand()
 	if !s.synced {
 		s.waiting.set(s.missingYet())
 	}
 	if s.lost {
-		return next{after: unwatched, scan: true} // There may be nothing yet that could be watched.
+		return next{after: unwatched, scan: true} // there may be no directory yet that could be watched
 	}
 	if len(s.unsettled) > 0 {
 		return next{after: min(time.Millisecond<<min(s.tries, 10), soon)}
@@ -216,7 +216,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// realDir returns the directory in which the file behind path really lies.
+// realDir returns the resolved directory of the file that path resolves to.
 func realDir(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// Istio's messages read JSON leniently: an unknown field is dropped, and an error says nothing of where it is. The
-// functions here look at the JSON beside the message's description, to refuse the first and to say the second.
+// Istio's messages decode JSON leniently: they drop unknown fields, and their errors do not say where the problem is.
+// The functions here compare the JSON with the message's descriptor, to refuse unknown fields and to locate errors.
 
-// specIn takes the spec out of an object's JSON.
+// specIn returns the spec of an object's JSON.
 func specIn(raw []byte) any {
 	var o struct {
 		Spec any `json:"spec"`
@@ -25,8 +25,8 @@ func specIn(raw []byte) any {
 	return o.Spec
 }
 
-// unknownField finds a field of the object's spec that the message does not have, and the name of the (sub)message that
-// lacks it.
+// unknownField returns the path of the first field of the spec that its message does not have, and the name of that
+// message.
 func unknownField(m ingest.Message, raw []byte) (path, message string) {
 	return findUnknown(m.ProtoReflect().Descriptor(), specIn(raw), "spec")
 }
@@ -50,7 +50,7 @@ func findUnknown(d protoreflect.MessageDescriptor, v any, path string) (string, 
 	return "", ""
 }
 
-// locate finds the deepest part of the object's spec that does not decode, and why.
+// locate returns the path of the deepest part of the spec that does not decode, and the reason.
 func locate(m ingest.Message, raw []byte) (path, reason string) {
 	return findBad(m.ProtoReflect().Descriptor(), specIn(raw), "spec")
 }
@@ -82,11 +82,11 @@ func findBad(d protoreflect.MessageDescriptor, v any, path string) (string, stri
 	return path, err.Error()
 }
 
-// try decodes v as a message on its own.
+// try decodes v as a message by itself.
 func try(d protoreflect.MessageDescriptor, v any) error {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
 	if err != nil {
-		return nil // Not one of ours: nothing to say about it.
+		return nil // a message of another API, which is not checked here
 	}
 	m, ok := t.New().Interface().(json.Unmarshaler)
 	if !ok {
@@ -106,19 +106,20 @@ func fieldOf(d protoreflect.MessageDescriptor, name string) protoreflect.FieldDe
 	return d.Fields().ByTextName(name)
 }
 
-// wellKnown reports whether a message has a JSON form of its own.
+// wellKnown reports whether a message has a JSON form of its own, as a Duration has.
 func wellKnown(d protoreflect.MessageDescriptor) bool {
 	return strings.HasPrefix(string(d.FullName()), "google.protobuf.")
 }
 
-// child is a message within a field's value.
+// child is a message inside the value of a field.
 type child struct {
 	message protoreflect.MessageDescriptor
 	value   any
 	path    string
 }
 
-// children returns the messages in the value of a field: itself, or the elements of a list or map; none for scalars.
+// children returns the messages in the value of a field: the value itself, or the elements of a list or map; none for
+// scalars.
 func children(f protoreflect.FieldDescriptor, v any, path string) []child {
 	var found []child
 	switch {

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// tree is which files a directory has.
+// tree is the listing of a directory tree.
 type tree struct {
 	// files are sorted by path.
 	files []found
-	// failed are the directories and files that could not be inspected at, with the reason.
+	// failed are the directories and files that could not be read, with the reason.
 	failed map[string]error
-	// err is why the root could not be read; nil when it was.
+	// err is why the root could not be read.
 	err error
 
 	// dirs are the directories.
 	dirs map[string]bool
-	// plain says that every file has one name: there are no links.
+	// plain says that every file has only one path, because there are no links.
 	plain bool
 
 	root  string
 	watch func(dir, path string)
-	// entries counts what was inspected at.
+	// entries counts files and directories.
 	entries int
-	// above are the directories above the one that is read, to end circles of symlinks.
+	// above are the directories that enclose the present one, to detect cycles of symlinks.
 	above []fs.FileInfo
 }
 
@@ -38,9 +38,9 @@ type found struct {
 	info fs.FileInfo
 }
 
-// walk lists the files below root, follows symlinks, and asks to watch each directory before it is read, and the place
-// of every file that is a symlink, where nothing is known by its path. Names that start with a dot belong to editors,
-// to version control, and to the way in which Kubernetes mounts a ConfigMap.
+// walk lists the files below root and follows symlinks. It calls watch for each directory before it reads it, and for
+// each file behind a symlink, with an empty path because what happens there tells no path. It skips names that start
+// with a dot: they belong to editors, to version control, and to the way in which Kubernetes mounts a ConfigMap.
 func walk(root string, watch func(dir, path string)) *tree {
 	t := &tree{root: root, watch: watch, failed: map[string]error{}, dirs: map[string]bool{}, plain: true}
 	t.walk(root)
@@ -109,7 +109,7 @@ func (t *tree) entry(path string, e fs.DirEntry) {
 	}
 }
 
-// fail notes what cannot be read. What does not exist (any more) is no failure, unless it is the root.
+// fail records a path that cannot be read. A path that does not exist (any more) is no failure, unless it is the root.
 func (t *tree) fail(path string, err error) {
 	if errors.Is(err, fs.ErrNotExist) && path != t.root {
 		return
@@ -117,7 +117,7 @@ func (t *tree) fail(path string, err error) {
 	t.failed[path] = err
 }
 
-// unreadable reports whether path lies in what could not be read.
+// unreadable reports whether path is, or is inside, something that could not be read.
 func (t *tree) unreadable(path string) bool {
 	for p := path; ; p = filepath.Dir(p) {
 		if _, ok := t.failed[p]; ok {
@@ -129,7 +129,7 @@ func (t *tree) unreadable(path string) bool {
 	}
 }
 
-// readable reports whether a file's name says that it holds objects.
+// readable reports whether a file's name has an ending of files with objects.
 func readable(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml", ".json":

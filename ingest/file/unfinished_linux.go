@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leased runs read while no process can open f for writing: with a read lease, which the kernel grants only while
-// nobody has the file open for writing. A writer that comes meanwhile waits for the release. writing says that somebody
-// writes now, and read was not run; known is false where the kernel grants no leases (another user's file, some network
-// file systems), and read was not run either.
+// leased runs read under a read lease of f, so that no process can open f for writing meanwhile: a process that tries to
+// waits until the lease is released. The kernel grants the lease only if no process has the file open for writing. If
+// one has, writing is true and read is not run. If the kernel grants no leases on this file (it belongs to another
+// user, or to some network file systems), known is false and read is not run either.
 func leased(f *os.File, read func()) (writing, known bool) {
 	fd := f.Fd()
 	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK); err != nil {

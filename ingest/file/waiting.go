@@ -2,11 +2,11 @@ package file
 
 import "sync/atomic"
 
-// maxListed is how many files are listed that are waited for.
+// maxListed bounds the files that Waiting lists.
 const maxListed = 10
 
-// waiting is what a source waits for, in words. It is written by the goroutine that calls Run and read by everybody.
-// The zero value says that nothing was inspected at yet.
+// waiting describes what Synced waits for. The goroutine that calls Run writes it, and any goroutine may read it. The
+// zero value says that nothing has been read yet.
 type waiting struct{ what atomic.Pointer[[]string] }
 
 func (w *waiting) set(what []string) { w.what.Store(&what) }

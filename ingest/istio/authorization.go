@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Authorization returns what an AuthorizationPolicy in a namespace says, but for its Meta and for what annotations say.
+// Authorization returns the value of an AuthorizationPolicy in a namespace, without Meta and what annotations set.
 func Authorization(in *security.AuthorizationPolicy, namespace string) *value.AuthorizationPolicy {
 	out := &value.AuthorizationPolicy{Provider: in.GetProvider().GetName(),
 		PolicyTarget: Target(in.GetSelector(), References(in.GetTargetRef(), in.GetTargetRefs()))}
@@ -29,8 +29,8 @@ func Authorization(in *security.AuthorizationPolicy, namespace string) *value.Au
 	return out
 }
 
-// Target says for which workloads a policy is. One with references is for nobody else, also where none of them is to a
-// Gateway.
+// Target returns which workloads a policy applies to. A policy with target references applies to nothing else, even if
+// none of them is a Gateway.
 func Target(selector *typev1beta1.WorkloadSelector,
 	references []*typev1beta1.PolicyTargetReference) value.PolicyTarget {
 	out := value.PolicyTarget{Labels: maps.Clone(selector.GetMatchLabels())}
@@ -49,7 +49,7 @@ func IsGateway(r *typev1beta1.PolicyTargetReference) bool {
 	return r.GetKind() == "Gateway" && r.GetGroup() == "gateway.networking.k8s.io"
 }
 
-// References returns what a policy names as its targets: the one and the others, each of which may be missing.
+// References returns the targets of a policy: one and others, each of which may be missing.
 func References(one *typev1beta1.PolicyTargetReference,
 	others []*typev1beta1.PolicyTargetReference) []*typev1beta1.PolicyTargetReference {
 	if one != nil {
@@ -58,16 +58,16 @@ func References(one *typev1beta1.PolicyTargetReference,
 	return others
 }
 
-// conditionKey is an attribute by which the conditions of a rule are called.
+// conditionKey describes an attribute that conditions of a rule may name.
 type conditionKey struct {
 	attribute value.AccessAttribute
-	// operation: it belongs to what is asked for, not to who asks.
+	// operation says that the attribute describes the request, not its sender.
 	operation bool
-	// path is how its key goes on: in brackets behind it, several times or once.
+	// path says that brackets with more names follow the key; nested, that there may be several of them.
 	path, nested bool
 }
 
-// conditionKeys returns the keys of conditions; those that go on end where their path begins.
+// conditionKeys returns the keys of conditions. A key that continues with a path is listed without its path.
 func conditionKeys() map[string]conditionKey {
 	return map[string]conditionKey{
 		"source.ip":              {attribute: value.SourceIP},
@@ -89,7 +89,7 @@ func conditionKeys() map[string]conditionKey {
 
 const filterKey = "experimental."
 
-// Condition returns the attribute that a condition's key names. ok is false if it names none.
+// Condition returns the attribute that a condition's key names. ok is false if there is none.
 func Condition(key string) (c value.AccessCondition, operation, ok bool) {
 	name, rest, bracket := strings.Cut(key, "[")
 	if strings.HasPrefix(name, filterKey+"envoy.filters.") {
@@ -113,14 +113,14 @@ func Condition(key string) (c value.AccessCondition, operation, ok bool) {
 		func(s string) bool { return strings.ContainsAny(s, "[]") })
 }
 
-// authorizationRule has the conditions in the order in which istiod has them: those of a source or an operation first,
-// then the others.
+// authorizationRule converts a rule. Conditions are in istiod's order: those of a source or an operation first, then
+// the others.
 func authorizationRule(in *security.Rule, namespace string) (out value.AuthorizationRule) {
 	var sources, operations []value.AccessCondition
 	for _, w := range in.GetWhen() {
 		c, operation, ok := Condition(w.GetKey())
 		if !ok {
-			continue // The door lets no such rule in.
+			continue // checks refuse such a rule
 		}
 		c.Values, c.NotValues = list(w.GetValues()), list(w.GetNotValues())
 		if c.Attribute == value.SourceServiceAccount {
@@ -174,7 +174,7 @@ func operation(o *security.Operation) []value.AccessCondition {
 	)
 }
 
-// conditions returns those of all that say something.
+// conditions returns those of all that are not empty.
 func conditions(all ...value.AccessCondition) (out []value.AccessCondition) {
 	for _, c := range all {
 		if len(c.Values)+len(c.NotValues) > 0 {
@@ -185,7 +185,7 @@ func conditions(all ...value.AccessCondition) (out []value.AccessCondition) {
 	return out
 }
 
-// accounts returns service accounts with their namespaces, which is that of the policy where they name none.
+// accounts returns service accounts qualified with a namespace: their own, or else the policy's.
 func accounts(in []string, namespace string) (out []string) {
 	for _, a := range in {
 		if !strings.Contains(a, "/") {

@@ -25,14 +25,14 @@ func boolean(b *wrapperspb.BoolValue) value.OptionalBool {
 	return value.No
 }
 
-// millionths returns a percentage as Envoy takes one that may be broken.
+// millionths converts a percentage, which may have decimals, to Envoy's fraction.
 func millionths(p *networking.Percent) value.Fraction {
 	return value.Fraction{Parts: uint32(p.GetValue() * 10000), Of: 1_000_000}
 }
 
 func hundredths(n uint32) value.Fraction { return value.Fraction{Parts: n, Of: 100} }
 
-// list returns s, nil if it is empty.
+// list returns s, or nil if it is empty.
 func list(s []string) []string {
 	if len(s) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func list(s []string) []string {
 	return s
 }
 
-// each returns what f makes of each element, nil of none.
+// each returns the results of f for the elements of in; nil if there are none.
 func each[A, B any](in []A, f func(A) B) []B {
 	if len(in) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func each[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// optional returns what f makes of a message that may not be there.
+// optional returns the result of f for a message, or nil if there is no message.
 func optional[A, B any](in *A, f func(*A) B) *B {
 	if in == nil {
 		return nil

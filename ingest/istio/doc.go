@@ -1,5 +1,5 @@
-// Package istio turns Istio's messages into values. It is the only way in which what users write in Istio's API enters
-// a value: behind it nobody knows of which API an object is.
+// Package istio converts Istio's messages into values. It is the only way into values for what users write in Istio's
+// API: code behind it does not know which API an object came from.
 //
 //	networking.VirtualService ── Routing ──► value.Routing
 //	networking.DestinationRule ─ Policy ───► value.DestinationPolicy
@@ -7,7 +7,7 @@
 //	networking.Sidecar ───────── Sidecar ──► value.SidecarSettings
 //	mesh.MeshConfig ──────────── Mesh ─────► value.Mesh
 //
-// The functions are pure. They take messages that the checks of package ingest admitted, with names already resolved,
-// and share the texts, lists and maps of the message, which must not be written afterwards. Equal messages make equal
+// The functions are pure. Their input has passed the checks of package ingest, and its names are resolved. The values
+// share strings, lists and maps with the message, which must not be written afterwards. Equal messages make equal
 // values.
 package istio

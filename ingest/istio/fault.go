@@ -9,14 +9,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// fault returns what goes wrong on purpose; nil if nothing does.
+// fault converts fault injection; nil if there is none.
 func fault(in *networking.HTTPFaultInjection) *value.Fault {
 	out := value.Fault{Delay: duration(in.GetDelay().GetFixedDelay())}
 	if d := in.GetDelay(); out.Delay.Set {
 		if d.GetPercentage() != nil {
 			out.Delayed = millionths(d.GetPercentage())
 		} else {
-			//lint:ignore SA1019 old objects still have it
+			// lint:ignore SA1019 older objects still use it
 			out.Delayed = hundredths(uint32(d.GetPercent()))
 		}
 	}
@@ -35,7 +35,7 @@ func fault(in *networking.HTTPFaultInjection) *value.Fault {
 	return &out
 }
 
-// grpcStatus returns the number of a status that is given by name, as JSON has it.
+// grpcStatus returns the number of the gRPC status with that name.
 func grpcStatus(name string) uint32 {
 	var c codes.Code
 	if err := c.UnmarshalJSON([]byte(strconv.Quote(name))); err != nil {
@@ -57,7 +57,7 @@ func cors(in *networking.CorsPolicy) value.CORS {
 		}
 	}
 	if in.GetAllowOrigins() == nil {
-		//lint:ignore SA1019 old objects still have it
+		// lint:ignore SA1019 older objects still use it
 		for _, o := range in.GetAllowOrigin() {
 			out.Origins = append(out.Origins, value.StringMatch{Kind: value.MatchExact, Text: o})
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Gateway returns what a Gateway object says. Servers that pass connections on by their server names alone
-// (AUTO_PASSTHROUGH) are left out, for there are no clusters yet to which they could; the object's others are served.
+// Gateway converts a Gateway. It leaves out servers that forward connections by server name alone (AUTO_PASSTHROUGH),
+// because pilotd does not make the clusters that they would forward to.
 func Gateway(in *networking.Gateway) value.GatewaySettings {
 	out := value.GatewaySettings{}
 	if len(in.GetSelector()) > 0 {
@@ -32,7 +32,7 @@ func server(in *networking.Server) *value.Server {
 	}
 }
 
-// serverProtocol returns the protocol of a Gateway's port: bytes, where it is none that a router serves.
+// serverProtocol returns the protocol of a Gateway's port; TCP if gateways cannot route it.
 func serverProtocol(name string) value.Protocol {
 	if p, ok := value.ProtocolNamed(name); ok && p != value.UDP {
 		return p
@@ -40,7 +40,7 @@ func serverProtocol(name string) value.Protocol {
 	return value.TCP
 }
 
-// serverHost splits "namespace/host"; a host alone is for every namespace.
+// serverHost splits "namespace/host". A host without a namespace is for every namespace.
 func serverHost(text string) value.ServerHost {
 	namespace, host, ok := strings.Cut(text, "/")
 	if !ok {

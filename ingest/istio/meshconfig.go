@@ -6,8 +6,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Mesh returns the mesh-wide configuration, which has all defaults applied, of a process that serves the cluster of
-// that name and DNS domain.
+// Mesh converts the mesh configuration of a process that serves the cluster with that name and DNS domain. The input
+// has all defaults applied.
 func Mesh(in *meshconfig.MeshConfig, domain, cluster string) *value.Mesh {
 	connections := &value.ConnectionSettings{ConnectTimeout: duration(in.GetConnectTimeout()),
 		Keepalive: keepalive(in.GetTcpKeepalive())}

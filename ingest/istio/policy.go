@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Policy returns what a DestinationRule says.
+// Policy converts a DestinationRule.
 func Policy(in *networking.DestinationRule) value.DestinationPolicy {
 	return value.DestinationPolicy{
 		Host: in.GetHost(), Workload: in.GetWorkloadSelector().GetMatchLabels(), ExportTo: list(in.GetExportTo()),
@@ -42,7 +42,7 @@ func portPolicies(in *networking.TrafficPolicy) value.PortPolicies {
 	return out
 }
 
-// Pool returns the limits of connections, of a policy, of a Sidecar or of the mesh.
+// Pool converts the connection limits of a policy, of a Sidecar or of the mesh.
 func Pool(in *networking.ConnectionPoolSettings) value.ConnectionPool {
 	tcp, http := in.GetTcp(), in.GetHttp()
 	out := value.ConnectionPool{
@@ -67,7 +67,7 @@ func Pool(in *networking.ConnectionPoolSettings) value.ConnectionPool {
 	return out
 }
 
-// limit returns a number that is no limit unless it is above 0.
+// limit converts a limit; 0 and less mean no limit.
 func limit(n int32) uint32 { return uint32(max(0, n)) }
 
 func keepalive(in *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) value.Keepalive {
@@ -78,7 +78,7 @@ func keepalive(in *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) v
 		Interval: duration(in.GetInterval())}
 }
 
-// Outlier says when an endpoint is put aside, by a policy or by the mesh.
+// Outlier converts the outlier detection of a policy or of the mesh.
 func Outlier(in *networking.OutlierDetection) value.OutlierDetection {
 	return value.OutlierDetection{
 		Interval: duration(in.GetInterval()), BaseEjection: duration(in.GetBaseEjectionTime()),
@@ -106,7 +106,7 @@ func balancer(in *networking.LoadBalancerSettings) value.LoadBalancer {
 	return out
 }
 
-// warmup returns the newer setting before the older one.
+// warmup returns the newer of two settings if it is set, else the older one.
 func warmup(in *networking.LoadBalancerSettings) *value.Warmup {
 	w := in.GetWarmup()
 	if w == nil {
@@ -125,7 +125,7 @@ func warmup(in *networking.LoadBalancerSettings) *value.Warmup {
 	return out
 }
 
-// ringSize is the size of a ring of which nobody says how large it is.
+// ringSize is the default size of a hash ring.
 const ringSize = 1024
 
 func consistentHash(in *networking.LoadBalancerSettings_ConsistentHashLB) value.ConsistentHash {
@@ -156,7 +156,7 @@ func consistentHash(in *networking.LoadBalancerSettings_ConsistentHashLB) value.
 	return out
 }
 
-// Locality says how localities share traffic, by a policy or by the mesh.
+// Locality converts locality load balancing of a policy or of the mesh.
 func Locality(in *networking.LocalityLoadBalancerSetting) value.LocalityBalancing {
 	return value.LocalityBalancing{
 		Enabled: boolean(in.GetEnabled()), Priority: list(in.GetFailoverPriority()),
@@ -170,7 +170,7 @@ func Locality(in *networking.LocalityLoadBalancerSetting) value.LocalityBalancin
 	}
 }
 
-// ClientTLS returns the TLS that a client begins, by a policy or by the mesh.
+// ClientTLS converts the client TLS settings of a policy or of the mesh.
 func ClientTLS(in *networking.ClientTLSSettings) value.ClientTLS {
 	out := value.ClientTLS{
 		SNI: in.GetSni(), Names: list(in.GetSubjectAltNames()), Credential: in.GetCredentialName(),

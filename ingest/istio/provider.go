@@ -19,8 +19,8 @@ type (
 	grpcProvider = meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider
 )
 
-// authorizationProviders returns those of all extension providers that can be asked for authorization. One that is
-// described badly has a Problem: it must not take the rest of the mesh's configuration with it.
+// authorizationProviders returns those extension providers that decide about authorization. An invalid one gets a
+// Problem instead of an error, so that the rest of the mesh configuration stays in force.
 func authorizationProviders(in []*meshconfig.MeshConfig_ExtensionProvider) (out []*value.AuthorizationProvider) {
 	for _, p := range in {
 		switch {
@@ -48,7 +48,7 @@ func askedByHTTP(name string, in *httpProvider) *value.AuthorizationProvider {
 		Timeout: duration(in.GetTimeout()), FailOpen: in.GetFailOpen(), ClearRouteCache: in.GetClearRouteCache(),
 		Body: optional(in.GetIncludeRequestBodyInCheck(), checkedBody)}
 	if out.RequestHeaders == nil {
-		//lint:ignore SA1019 an old name of the same
+		// lint:ignore SA1019 the old name of the same field
 		out.RequestHeaders = list(in.GetIncludeHeadersInCheck())
 	}
 	added := in.GetIncludeAdditionalHeadersInCheck()
@@ -67,7 +67,8 @@ func checkedBody(in *checked) value.CheckedBody {
 		Bytes: in.GetPackAsBytes()}
 }
 
-// locateProvider fills in where a server is and what clients are told without it, and its Problem.
+// locateProvider sets the address of a provider's server and the response of clients that cannot reach it, or the
+// provider's Problem.
 func locateProvider(out *value.AuthorizationProvider, service string, port uint32, statusOnError string) {
 	namespace, host, named := strings.Cut(service, "/")
 	if !named {

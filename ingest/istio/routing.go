@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Routing returns what a VirtualService says. Routes that name a delegate must have been replaced by the delegate's.
+// Routing converts a VirtualService. Routes that name a delegate must already be replaced by the delegate's.
 func Routing(in *networking.VirtualService) (out value.Routing) {
 	out.Hosts, out.Gateways = list(in.GetHosts()), list(in.GetGateways())
 	for _, r := range in.GetHttp() {
@@ -97,7 +97,7 @@ func httpMatch(in *networking.HTTPMatchRequest) *value.HTTPMatch {
 	}
 }
 
-// pathMatch returns a condition on the path, of which "*" is an expression like others; nil where every path will do.
+// pathMatch converts a match on the path, where "*" is an ordinary expression; nil matches every path.
 func pathMatch(in *networking.StringMatch) *value.StringMatch {
 	if in.GetMatchType() == nil {
 		return nil
@@ -105,7 +105,8 @@ func pathMatch(in *networking.StringMatch) *value.StringMatch {
 	return &value.StringMatch{Kind: matchKind(in), Text: matchText(in)}
 }
 
-// stringMatch returns a condition on a text that is there. The expression "*" asks for nothing more, though it is none.
+// stringMatch converts a match on a string that must be present. The expression "*", though invalid, adds no other
+// condition.
 func stringMatch(in *networking.StringMatch) value.StringMatch {
 	if matchKind(in) == value.MatchRegex && matchText(in) == "*" {
 		return value.StringMatch{}
@@ -158,14 +159,14 @@ func response(in *networking.HTTPDirectResponse) value.DirectResponse {
 	return out
 }
 
-// mirrors returns the old single one, which has its share beside it, and those of the list.
+// mirrors returns the single mirror of the old field, with its percentage, and those of the list.
 func mirrors(in *networking.HTTPRoute) (out []value.Mirror) {
 	if in.GetMirror() != nil {
 		share := hundredths(100)
 		switch {
 		case in.GetMirrorPercentage() != nil:
 			share = millionths(in.GetMirrorPercentage())
-		//lint:ignore SA1019 old objects still have it
+		// lint:ignore SA1019 older objects still use it
 		case in.GetMirrorPercent() != nil:
 			//lint:ignore SA1019 as above
 			share = hundredths(in.GetMirrorPercent().GetValue())
@@ -189,7 +190,7 @@ func rewrite(in *networking.HTTPRewrite) value.Rewrite {
 		})}
 }
 
-// Retries returns a policy of retries, of a route or of the mesh.
+// Retries converts the retry policy of a route or of the mesh.
 func Retries(in *networking.HTTPRetry) value.Retries {
 	return value.Retries{
 		Attempts: uint32(max(0, in.GetAttempts())), On: in.GetRetryOn(),

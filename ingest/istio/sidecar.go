@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Sidecar returns what a Sidecar object says.
+// Sidecar converts a Sidecar.
 func Sidecar(in *networking.Sidecar) value.SidecarSettings {
 	return value.SidecarSettings{
 		Workload: in.GetWorkloadSelector().GetLabels(),
@@ -46,7 +46,7 @@ func sidecarOutbound(in *networking.OutboundTrafficPolicy) value.SidecarOutbound
 	return out
 }
 
-// protocol returns the protocol of a declared port; what is not known is sniffed.
+// protocol returns the protocol of a declared port; Auto if the name is unknown.
 func protocol(name string) value.Protocol {
 	p, _ := value.ProtocolNamed(name)
 	return p

@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Authentication returns what a RequestAuthentication says, but for its Meta.
+// Authentication converts a RequestAuthentication, without Meta.
 func Authentication(in *security.RequestAuthentication) *value.RequestAuthentication {
 	return &value.RequestAuthentication{
 		PolicyTarget: Target(in.GetSelector(), References(in.GetTargetRef(), in.GetTargetRefs())),

@@ -14,44 +14,45 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// arrival is an object on its way to the sink: what is used of it, or why it is refused. It is an object to client-go,
-// which holds the first ones until all are there. Immutable.
+// arrival is an object between the API server and the sink: the part of it that pilotd uses, or why it is refused. It
+// implements client-go's object interface, because client-go holds the objects of the first list until all of them are
+// there. Immutable.
 type arrival struct {
 	key    value.ObjectKey
 	object any
 	bad    *ingest.Rejection
 }
 
-// GetObjectMeta tells the names by which client-go tells objects apart.
+// GetObjectMeta returns the names by which client-go identifies the object.
 func (a *arrival) GetObjectMeta() meta.Object {
 	return &meta.ObjectMeta{Namespace: a.key.Namespace, Name: a.key.Name}
 }
 
-// GetObjectKind says nothing: nobody asks.
+// GetObjectKind returns nothing, because nothing calls it for its result.
 func (a *arrival) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns itself, which never changes.
+// DeepCopyObject returns the arrival itself, which never changes.
 func (a *arrival) DeepCopyObject() runtime.Object { return a }
 
-// arrivals is a page of them.
+// arrivals is a page of a list.
 type arrivals struct {
 	meta.TypeMeta
 	meta.ListMeta
 	Items []*arrival
 }
 
-// DeepCopyObject returns what makes it a list to client-go.
+// DeepCopyObject implements runtime.Object.
 func (l *arrivals) DeepCopyObject() runtime.Object {
 	c := *l
-	return &c // Nobody writes the items.
+	return &c // the items are shared, because nothing writes them
 }
 
-// container makes errors of panics; Source is one.
+// container converts panics to errors. Source implements it.
 type container interface {
 	panicked(unit string, cause any) error
 }
 
-// arrive reads an object that was decoded just now. One whose reading panics is refused, alone.
+// arrive converts an object that was just decoded. If that panics, only this object is refused.
 func (k kind) arrive(o any, c container) (*arrival, error) {
 	if a, ok := o.(*arrival); ok {
 		return a, nil
@@ -77,7 +78,7 @@ func (k kind) contained(o any, key value.ObjectKey, c container) (object any, ba
 	return k.read(o)
 }
 
-// arriveAll reads a list that was decoded just now.
+// arriveAll converts a list that was just decoded.
 func (k kind) arriveAll(list runtime.Object, c container) (runtime.Object, error) {
 	m, err := apimeta.ListAccessor(list)
 	if err != nil {

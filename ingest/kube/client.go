@@ -14,14 +14,14 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// clients are the ways to the server; they share connections and the limit of requests. Immutable.
+// clients are the REST clients of one server, which share connections and a rate limit. Immutable.
 type clients struct {
 	rest     map[schema.GroupVersion]rest.Interface
 	metadata metadata.Interface
 	http     *http.Client
 }
 
-// close ends the connections that are idle.
+// close closes idle connections.
 func (c *clients) close() { c.http.CloseIdleConnections() }
 
 func (c *clients) of(gv schema.GroupVersion) rest.Interface { return c.rest[gv] }
@@ -78,7 +78,7 @@ func (c *clients) add(gv schema.GroupVersion, cfg *rest.Config, transport *http.
 	return nil
 }
 
-// RESTConfig returns the server's address and the credentials, with the limits of the options.
+// RESTConfig returns the server's address and the credentials, with the rate limits of the options.
 func RESTConfig(o Options) (*rest.Config, error) {
 	cfg := o.Config
 	if cfg == nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// collector takes what a reflector reads of one kind. It is a cache.ReflectorStore that keeps names alone.
+// collector receives what a reflector reads of one kind. It is a cache.ReflectorStore that keeps only the names of
+// objects.
 type collector struct {
 	// Immutable after newCollector.
 	kind   kind
 	source *Source
 	outbox *outbox
 
-	// Owned by the reflector's goroutine. The value says whether the last version was refused.
+	// Owned by the reflector's goroutine. The value says whether the object's last version was refused.
 	known map[value.ObjectKey]bool
 }
 
@@ -22,7 +23,7 @@ func newCollector(k kind, s *Source) *collector {
 	return &collector{kind: k, source: s, outbox: s.outbox, known: map[value.ObjectKey]bool{}}
 }
 
-// Transformer makes the reflector cut objects down as they arrive, not when the list is complete.
+// Transformer makes the reflector reduce each object as it arrives, not when the list is complete.
 func (c *collector) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		c.outbox.progressed(c.kind.resource)
@@ -30,13 +31,13 @@ func (c *collector) Transformer() cache.TransformFunc {
 	}
 }
 
-// Add takes a new object.
+// Add receives a new object.
 func (c *collector) Add(o any) error { return c.put(o) }
 
-// Update takes another version of an object.
+// Update receives a new version of an object.
 func (c *collector) Update(o any) error { return c.put(o) }
 
-// Delete takes the end of an object.
+// Delete receives a deletion.
 func (c *collector) Delete(o any) error {
 	m, err := accessor(o)
 	if err != nil {
@@ -47,7 +48,7 @@ func (c *collector) Delete(o any) error {
 	return nil
 }
 
-// Replace takes all objects that there are now; others that were known are gone.
+// Replace receives all objects that exist now, and deletes the known ones that are not among them.
 func (c *collector) Replace(objects []any, _ string) error {
 	updates := make(map[value.ObjectKey]update, len(objects))
 	for _, o := range objects {
@@ -67,10 +68,10 @@ func (c *collector) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync does nothing: nothing is cached that could be told again.
+// Resync does nothing, because the collector keeps no objects.
 func (c *collector) Resync() error { return nil }
 
-// clear ends all objects.
+// clear deletes all objects.
 func (c *collector) clear() {
 	updates := map[value.ObjectKey]update{}
 	for key := range c.known {
@@ -87,7 +88,7 @@ func (c *collector) put(o any) error {
 	return err
 }
 
-// take writes the update for a version of an object.
+// take returns the update for a version of an object.
 func (c *collector) take(o any) (value.ObjectKey, update, error) {
 	a, err := c.kind.arrive(o, c.source)
 	if err != nil {
@@ -101,7 +102,7 @@ func (c *collector) take(o any) (value.ObjectKey, update, error) {
 	return a.key, l, nil
 }
 
-// end writes the update for the end of an object.
+// end returns the update that deletes an object.
 func (c *collector) end(key value.ObjectKey) update {
 	l := update{event: &ingest.Event{Source: c.kind.source, Key: key}, accept: c.known[key]}
 	delete(c.known, key)

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// crdResource is the resource that lists the custom kinds.
+	// crdResource is the API's resource of CRDs.
 	crdResource = "customresourcedefinitions"
-	// established is how long Synced waits for a kind whose CRD is there and which the server does not serve.
+	// established is how long Synced waits for a kind whose CRD exists and which the server does not serve yet.
 	established = 5 * time.Second
 )
 
@@ -27,17 +27,17 @@ const (
 type crds struct {
 	// Immutable after followCRDs.
 	source  *Source
-	ctx     context.Context // of the readers
-	kinds   map[string]kind // by CRD name
+	ctx     context.Context // parent context of the readers
+	kinds   map[string]kind // by the name of the CRD
 	reading *sync.WaitGroup
 
 	mu sync.Mutex
 	// Guarded by mu.
-	readers map[string]reader // by CRD name
-	ended   bool              // the source ends: nothing is started any more
+	readers map[string]reader // by the name of the CRD
+	ended   bool              // the source is ending and starts no more readers
 }
 
-// crdKind returns the kind of CRDs. Without it custom kinds are asked for one by one.
+// crdKind returns the kind of CRDs. If CRDs cannot be listed, pilotd asks for each custom kind directly.
 func crdKind(s scope) kind {
 	return kind{source: s.source, cluster: s.cluster,
 		Kind: &ingest.Kind{Name: "CustomResourceDefinition.apiextensions.k8s.io"}, resource: crdResource,
@@ -50,7 +50,7 @@ type reader struct {
 	done chan struct{}
 }
 
-// followCRDs reads the custom kinds, as far as they exist, until ctx ends.
+// followCRDs reads those custom kinds whose CRDs exist, until ctx ends.
 func (s *Source) followCRDs(ctx context.Context) {
 	client := s.clients.metadata.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 		Resource: crdResource})
@@ -58,7 +58,7 @@ func (s *Source) followCRDs(ctx context.Context) {
 	_, custom := kindsOf(s.scope)
 	c := &crds{source: s, ctx: ctx, kinds: custom, reading: &reading, readers: map[string]reader{}}
 	late := time.AfterFunc(s.outbox.grace/2, func() {
-		if s.outbox.waits(crdResource) { // The server hangs over this list; it may answer others.
+		if s.outbox.waits(crdResource) { // the server may hang on this list and still answer others
 			c.startAll()
 		}
 	})
@@ -84,8 +84,7 @@ func (s *Source) followCRDs(ctx context.Context) {
 	}, c)
 }
 
-// startAll reads all kinds that there may be: which there are cannot be asked. Kinds that are not there are asked for
-// again and again.
+// startAll reads every custom kind, for servers that do not list CRDs. It keeps retrying kinds that do not exist.
 func (c *crds) startAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +97,7 @@ func (c *crds) startAll() {
 	c.source.outbox.arrived(crdResource)
 }
 
-// Transformer keeps names alone: a cluster has hundreds of CRDs, and their annotations are long.
+// Transformer keeps only names: a cluster has hundreds of CRDs with long annotations.
 func (c *crds) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
 		if m, ok := o.(*meta.PartialObjectMetadata); ok {
@@ -108,7 +107,7 @@ func (c *crds) Transformer() cache.TransformFunc {
 	}
 }
 
-// Add takes a new CRD.
+// Add receives a new CRD.
 func (c *crds) Add(o any) error {
 	m, err := accessor(o)
 	if err == nil {
@@ -119,10 +118,10 @@ func (c *crds) Add(o any) error {
 	return err
 }
 
-// Update takes a change of a CRD, which may be one that was deleted and made again.
+// Update receives a change of a CRD, which may have been deleted and created again.
 func (c *crds) Update(o any) error { return c.Add(o) }
 
-// Delete takes the end of a CRD.
+// Delete receives the deletion of a CRD.
 func (c *crds) Delete(o any) error {
 	m, err := accessor(o)
 	if err == nil {
@@ -133,7 +132,7 @@ func (c *crds) Delete(o any) error {
 	return err
 }
 
-// Replace takes all CRDs that there are.
+// Replace receives all CRDs that exist.
 func (c *crds) Replace(objects []any, _ string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,14 +150,14 @@ func (c *crds) Replace(objects []any, _ string) error {
 			c.end(name)
 		}
 	}
-	c.source.outbox.arrived(crdResource) // After start said which kinds to wait for.
+	c.source.outbox.arrived(crdResource) // after start has named the kinds to wait for
 	return nil
 }
 
 // Resync does nothing.
 func (c *crds) Resync() error { return nil }
 
-// start begins to read a kind, unless it is read. Called under mu.
+// start starts the reader of a kind if it is not running. Called under mu.
 func (c *crds) start(name string) {
 	k, ok := c.kinds[name]
 	if _, running := c.readers[name]; !ok || running {
@@ -173,7 +172,7 @@ func (c *crds) start(name string) {
 		defer close(r.done)
 		objects := newCollector(k, c.source)
 		c.source.followCustom(ctx, k, objects)
-		// The reader ended because its kind is gone, or because all of the source ends, which deletes nothing.
+		// The reader ended because its kind is gone, or because the whole source ends, in which case objects are kept.
 		if c.ctx.Err() == nil {
 			objects.clear()
 		}
@@ -181,7 +180,7 @@ func (c *crds) start(name string) {
 	})
 }
 
-// end stops a reader; its objects are deleted. Called under mu.
+// end stops a reader and deletes its objects. Called under mu.
 func (c *crds) end(name string) {
 	r, ok := c.readers[name]
 	if !ok {
@@ -190,11 +189,11 @@ func (c *crds) end(name string) {
 	delete(c.readers, name)
 	c.source.log.Info("kind is gone, and its objects with it", "crd", name)
 	r.stop()
-	<-r.done // So that a successor's events come after the deletions.
+	<-r.done // events of a new reader must come after the deletions
 }
 
-// followCustom reads one custom kind until ctx ends, in the version that is served; in another one when that is no
-// longer so.
+// followCustom reads one custom kind until ctx ends, in a version that the server serves. It changes to another version
+// when the server stops serving the present one.
 func (s *Source) followCustom(ctx context.Context, k kind, objects *collector) {
 	for {
 		gv, ok := s.served(ctx, k)
@@ -217,8 +216,8 @@ func (s *Source) followCustom(ctx context.Context, k kind, objects *collector) {
 	}
 }
 
-// served finds the version in which the server serves a kind, and waits until it serves one: a CRD is there some
-// moments before its kind is.
+// served returns the version in which the server serves a kind, and waits until there is one: the server starts to
+// serve a kind some moments after its CRD appears.
 func (s *Source) served(ctx context.Context, k kind) (schema.GroupVersion, bool) {
 	delay, since := backoff(), time.Now()
 	delay.Duration = 10 * time.Millisecond
@@ -233,7 +232,7 @@ func (s *Source) served(ctx context.Context, k kind) (schema.GroupVersion, bool)
 				if ctx.Err() == nil {
 					s.complain(k.resource, err)
 				}
-				break // Nothing is known of this version: the next one is no better.
+				break // an error tells nothing about the next version either
 			}
 			if time.Since(since) > established {
 				s.outbox.arrived(k.resource)

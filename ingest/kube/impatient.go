@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// silence is how long a server may say nothing to a request for a list. A watch may be silent for as long as it was
-	// asked for, and this.
+	// silence is how long a server may send nothing in answer to a list. A watch may be silent this much longer than
+	// the time it was asked for.
 	silence = 30 * time.Second
-	// maxAnswer bounds the answer to a request that is no watch, in bytes.
+	// maxAnswer bounds the size in bytes of an answer that is not a watch.
 	maxAnswer = 1 << 30
 )
 
-// impatient ends requests that are not answered, so that they are made again: a server may accept connections and then
-// hang. Immutable.
+// impatient is an http.RoundTripper that cancels requests without an answer, so that callers retry: a server may accept
+// connections and then hang. Immutable.
 type impatient struct {
 	next    http.RoundTripper
 	silence time.Duration
@@ -32,11 +32,11 @@ func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	a := &answer{first: t.silence, each: t.silence, left: maxAnswer, cancel: cancel, ctx: ctx}
 	if q := r.URL.Query(); q.Get("watch") != "" {
-		// The reflector asks for 5 minutes and more; 0 is a server's own limit.
+		// The reflector asks for at least 5 minutes; 0 means the server's own limit.
 		asked, _ := strconv.Atoi(q.Get("timeoutSeconds"))
 		a.each, a.left = max(time.Duration(asked)*time.Second, 10*time.Minute)+t.silence, -1
 		if q.Get("sendInitialEvents") != "true" {
-			a.first = a.each // Proxies may pass nothing on before the first event.
+			a.first = a.each // proxies may forward nothing before the first event
 		}
 	}
 	a.timer = time.AfterFunc(a.first, func() { cancel(fmt.Errorf("the server did not answer within %v", a.first)) })
@@ -52,13 +52,13 @@ func (t impatient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections passes on what http.Client asks for.
+// CloseIdleConnections implements what http.Client expects.
 func (t impatient) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// WrappedRoundTripper returns the transport below.
+// WrappedRoundTripper returns the inner transport.
 func (t impatient) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// answer is a response's body that may not be silent for long.
+// answer is a response body whose reads fail after too long a silence.
 type answer struct {
 	// Immutable after RoundTrip.
 	body        io.ReadCloser
@@ -68,7 +68,7 @@ type answer struct {
 	first, each time.Duration
 
 	// Owned by the reader.
-	left int64 // bytes that may come still; negative is without bound
+	left int64 // bytes that may still come; negative means no limit
 	read bool
 }
 
@@ -97,7 +97,7 @@ func (a *answer) Close() error {
 	return a.body.Close()
 }
 
-// cause returns why the request was ended, if it was.
+// cause returns the reason why impatient cancelled the request, if it did, or err.
 func (a *answer) cause(err error) error {
 	if why := context.Cause(a.ctx); a.ctx.Err() != nil && why != nil && !errors.Is(why, context.Canceled) {
 		return why

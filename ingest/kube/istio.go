@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// unread is an object of a kind with a CRD whose spec is JSON still: one that does not decode must not stop the list
-// that it is in.
+// unread is an object of a custom kind whose spec is still JSON. Decoding the spec later keeps an invalid object from
+// failing the whole list.
 type unread struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -20,21 +20,21 @@ type unread struct {
 	Status          json.RawMessage `json:"status,omitempty"`
 }
 
-// DeepCopyObject returns what makes it an object to client-go.
+// DeepCopyObject implements runtime.Object.
 func (u *unread) DeepCopyObject() runtime.Object {
 	c := *u
 	u.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	return &c // The JSON is never written.
+	return &c // the JSON is shared, because nothing writes it
 }
 
-// unreadList is a list of them.
+// unreadList is a list of unread objects.
 type unreadList struct {
 	meta.TypeMeta `json:",inline"`
 	meta.ListMeta `json:"metadata,omitempty"`
 	Items         []unread `json:"items"`
 }
 
-// DeepCopyObject returns what makes it a list to client-go.
+// DeepCopyObject implements runtime.Object.
 func (l *unreadList) DeepCopyObject() runtime.Object {
 	c := *l
 	c.Items = make([]unread, len(l.Items))
@@ -44,7 +44,7 @@ func (l *unreadList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// customCodecs read every kind and version that has a CRD as unread.
+// customCodecs decode every kind and version that has a CRD as unread.
 func customCodecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	_, kinds := kindsOf(scope{})
@@ -59,7 +59,7 @@ func customCodecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// decoder returns the read of a kind of Istio's.
+// decoder returns the kind.read of an Istio kind.
 func decoder(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	return func(o any) (any, *ingest.Rejection) {
 		u, ok := o.(*unread)
@@ -74,7 +74,7 @@ func decoder(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	}
 }
 
-// Decode reads an object of a kind that has a CRD as it is read from an API server.
+// Decode decodes an object of a custom kind in the same way as one from an API server.
 func Decode(k *ingest.Kind, text []byte) (ingest.Object, error) {
 	u := &unread{}
 	if err := json.Unmarshal(text, u); err != nil {
@@ -90,7 +90,7 @@ func decode(k *ingest.Kind, u *unread) (ingest.Object, error) {
 	}
 	ingest.KeepMeta(o)
 	if k.Status != nil {
-		_ = readJSON(u.Status, k.Status(o)) // One that does not read is no reason to lose the rest.
+		_ = readJSON(u.Status, k.Status(o)) // an invalid status must not lose the spec
 	}
 	return o, readJSON(u.Spec, k.Spec(o))
 }

@@ -16,32 +16,30 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// kind says how objects of one kind are asked for and read. Immutable.
+// kind says how to request and read the objects of one kind. Immutable.
 type kind struct {
 	*ingest.Kind
-	// source is the source's name, cluster that of the cluster in keys.
+	// source is the name of the source; cluster is the cluster id in keys.
 	source, cluster string
-	// resource is the name in what is told of the kind: the plural, for a kind that is not served with its group.
+	// resource names the kind in messages: its plural, with the group if pilotd does not serve it.
 	resource string
 	list     func() runtime.Object
-	// namespace and fields limit the request.
+	// namespace and fields restrict the request.
 	namespace, fields string
-	// read makes the event's object of one that was decoded just now and belongs to nobody else: it keeps the used
-	// fields alone.
+	// read returns what an event carries of an object that was just decoded and that the caller owns alone.
 	read func(any) (any, *ingest.Rejection)
 	need
 }
 
-// scope is what the options limit the source to.
+// scope holds the options that restrict a source.
 type scope struct {
 	source, cluster                string
 	namespace, root, meshConfigMap string
 	meshElsewhere                  bool
 }
 
-// mesh returns the need of the mesh configuration. Without it the defaults would be in force, which may let through
-// what it forbids: so it is waited for, unless it has another source, or rights in its namespace are not to be
-// expected.
+// mesh returns how necessary the mesh configuration is. pilotd waits for it, because the defaults may allow what it
+// forbids, unless another source provides it or the rights to read its namespace are not to be expected.
 func (s scope) mesh() need {
 	excused := s.meshElsewhere || s.namespace != "" && s.namespace != s.root
 	return need{optional: excused, excused: excused,
@@ -60,8 +58,7 @@ func newScope(o Options) scope {
 	return s
 }
 
-// kindsOf returns the kinds that a source reads: those that every server has, and by the name of their CRD those that
-// are there only with one.
+// kindsOf returns the kinds that a source reads: the builtin ones, and by the name of their CRD the custom ones.
 func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	custom = map[string]kind{}
 	all := ingest.Kinds()
@@ -90,7 +87,7 @@ func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 	return builtin, custom
 }
 
-// limited returns a kind that every server has, limited to the objects that the scope allows.
+// limited returns a builtin kind, restricted to the objects that the scope allows.
 func (s scope) limited(k kind) kind {
 	switch {
 	case k.Name == value.KindNamespace && s.namespace != "":
@@ -109,15 +106,15 @@ func (k kind) key(m meta.Object) value.ObjectKey {
 	return key
 }
 
-// page is how many objects a list asks for at a time.
+// page is how many objects each page of a list has.
 const page = 500
 
-// maxPages is how many pages a list may have: two million objects.
+// maxPages bounds the pages of a list: two million objects.
 const maxPages = 4000
 
-// requests returns how a reflector lists and watches the kind. A list is what servers are asked for that have no stream
-// of what there is. It comes in pages, of which each is cut down before the next is asked for: a server gives pages of
-// the newest state alone.
+// requests returns the list and watch functions of the kind's reflector. Lists are for servers that cannot stream the
+// initial state. A list is read in pages, and each is reduced before the next is requested. It asks for the newest
+// state, because servers page nothing else.
 func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, cache.WatchFuncWithContext) {
 	request := func(o *meta.ListOptions) *rest.Request {
 		o.FieldSelector = k.fields
@@ -154,7 +151,7 @@ func (k kind) requests(c rest.Interface, s *Source) (cache.ListWithContextFunc, 
 	return list, follow
 }
 
-// keeper returns the read of a kind that every server has, for one reflector.
+// keeper returns the kind.read of a builtin kind, for one reflector.
 func keeper(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	var s ingest.Stripper
 	return func(o any) (any, *ingest.Rejection) {
@@ -166,7 +163,7 @@ func keeper(k *ingest.Kind) func(any) (any, *ingest.Rejection) {
 	}
 }
 
-// readMesh takes the mesh configuration out of its ConfigMap.
+// readMesh returns the mesh configuration in a ConfigMap.
 func readMesh(o any) (any, *ingest.Rejection) {
 	c, ok := o.(*core.ConfigMap)
 	if !ok {

@@ -11,11 +11,11 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// arriveEach reads a list that does not decode, object by object: those that do not decode are refused, alone. It
-// reports false when the answer is no list in JSON. A list in protobuf is made by the server from decoded objects, and
-// has none that do not decode.
+// arriveEach decodes, object by object, a list that does not decode as a whole, and refuses only the objects that do
+// not decode. It returns false if the answer is not a list in JSON. Lists in protobuf need no such care: the server
+// encodes them from decoded objects.
 //
-// An object that breaks a watch is met here too: the watch ends, and the list that follows has it.
+// It also handles an object that breaks a watch: the watch ends, and the list that follows contains the object.
 func (k kind) arriveEach(result rest.Result, c container) (runtime.Object, bool) {
 	raw, err := result.Raw()
 	if err != nil {
@@ -38,7 +38,8 @@ func (k kind) arriveEach(result rest.Result, c container) (runtime.Object, bool)
 	return out, true
 }
 
-// arriveAlone reads one object of a list; false when it has no name by which it could be told of.
+// arriveAlone decodes one object of a list. It returns false if the object has no name under which it could be
+// reported.
 func (k kind) arriveAlone(listKind string, item json.RawMessage, c container) (*arrival, bool) {
 	one, _ := json.Marshal(map[string]any{"kind": listKind, "metadata": map[string]any{},
 		"items": []json.RawMessage{item}})
@@ -56,7 +57,7 @@ func (k kind) arriveAlone(listKind string, item json.RawMessage, c container) (*
 			Namespace any `json:"namespace"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(item, &named) // What it has not is looked for next.
+	_ = json.Unmarshal(item, &named) // a missing name is noticed below
 	name, _ := named.Metadata.Name.(string)
 	namespace, _ := named.Metadata.Namespace.(string)
 	if name == "" {

@@ -15,12 +15,12 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// fieldMask says which fields of a message are used, by number, and which of theirs; of a field with a nil mask
-// everything is.
+// fieldMask selects the fields of a message that pilotd uses, by their numbers. A nested mask does the same for the
+// field's own message; nil selects all of it.
 type fieldMask map[protowire.Number]fieldMask
 
-// keep appends to out what is used of an encoded message. Most of a Pod is not, and costs more to decode than all the
-// rest.
+// keep appends the selected fields of an encoded message to out. Most of a Pod is not used, and would cost more to
+// decode than the rest.
 func (m fieldMask) keep(out, message []byte) ([]byte, error) {
 	for len(message) > 0 {
 		num, kind, tag := protowire.ConsumeTag(message)
@@ -48,7 +48,7 @@ func (m fieldMask) keep(out, message []byte) ([]byte, error) {
 	return out, nil
 }
 
-// nested appends what is used of a message that has its length before it.
+// nested appends the selected fields of a message that is encoded with its length in front.
 func (m fieldMask) nested(out, field []byte) ([]byte, error) {
 	message, n := protowire.ConsumeBytes(field)
 	if n < 0 {
@@ -67,12 +67,12 @@ func (m fieldMask) nested(out, field []byte) ([]byte, error) {
 	return out, nil
 }
 
-// metaFields returns those that ingest.KeepMeta keeps, without annotations, and the owners.
+// metaFields returns the fields of ObjectMeta that ingest.KeepMeta keeps, except annotations, and the owner references.
 func metaFields() fieldMask {
 	return fieldMask{1: nil, 2: nil, 3: nil, 6: nil, 7: nil, 8: nil, 9: nil, 11: nil, 13: nil}
 }
 
-// podFields returns those that ingest.Stripper reads of a Pod.
+// podFields returns the fields of a Pod that ingest.Stripper reads.
 func podFields() fieldMask {
 	return fieldMask{
 		1: metaFields(),
@@ -83,25 +83,25 @@ func podFields() fieldMask {
 	}
 }
 
-// sliceFields returns those that ingest.Stripper reads of an EndpointSlice.
+// sliceFields returns the fields of an EndpointSlice that ingest.Stripper reads.
 func sliceFields() fieldMask {
 	// endpoints (addresses, conditions, targetRef), ports, addressType
 	return fieldMask{1: metaFields(), 2: {1: nil, 2: nil, 4: {1: nil, 2: nil, 3: nil}}, 3: nil, 4: nil}
 }
 
-// sound makes an error of a panic: client-go decodes in a goroutine where nobody else could catch it.
+// sound converts a panic to an error: client-go decodes in a goroutine of its own, where no other code could recover.
 func sound(err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("a fault of pilotd: panic: %v", cause)
 	}
 }
 
-// pod is a Pod that decodes what is used of it.
+// pod is a Pod that decodes only the fields that pilotd uses.
 type pod struct {
 	core.Pod `json:",inline"`
 }
 
-// Unmarshal returns what the decoder of protobuf calls.
+// Unmarshal is called by the protobuf decoder.
 func (p *pod) Unmarshal(message []byte) (err error) {
 	defer sound(&err)
 	kept, err := podFields().keep(make([]byte, 0, len(message)/2), message)
@@ -112,15 +112,15 @@ func (p *pod) Unmarshal(message []byte) (err error) {
 		return err
 	}
 	p.Reset()
-	return p.Pod.Unmarshal(message) // No Pod: a bookmark, which says in an annotation what it means.
+	return p.Pod.Unmarshal(message) // not a Pod but a bookmark, whose annotation matters
 }
 
-// slice is an EndpointSlice that decodes what is used of it.
+// slice is an EndpointSlice that decodes only the fields that pilotd uses.
 type slice struct {
 	discovery.EndpointSlice `json:",inline"`
 }
 
-// Unmarshal returns what the decoder of protobuf calls.
+// Unmarshal is called by the protobuf decoder.
 func (s *slice) Unmarshal(message []byte) (err error) {
 	defer sound(&err)
 	kept, err := sliceFields().keep(make([]byte, 0, len(message)), message)
@@ -134,7 +134,7 @@ func (s *slice) Unmarshal(message []byte) (err error) {
 	return s.EndpointSlice.Unmarshal(message)
 }
 
-// whole returns the object that the decoder of protobuf or JSON read.
+// whole returns the API object inside what a decoder produced.
 func whole(o any) any {
 	switch o := o.(type) {
 	case *pod:
@@ -145,7 +145,7 @@ func whole(o any) any {
 	return o
 }
 
-// builtinCodecs read Kubernetes's own kinds.
+// builtinCodecs decode the kinds of Kubernetes.
 func builtinCodecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	masked := map[value.Kind]runtime.Object{value.KindPod: &pod{}, value.KindEndpointSlice: &slice{}}

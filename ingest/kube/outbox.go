@@ -14,9 +14,9 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// outbox holds what the sink has not been told: for each object the latest.
+// outbox holds what the sink has not received yet: the latest update of each object.
 type outbox struct {
-	// Immutable after newOutbox. ready has a token when there is something to take.
+	// Immutable after newOutbox. ready holds a token if there is something to take.
 	ready chan struct{}
 	log   *slog.Logger
 	grace time.Duration
@@ -24,26 +24,26 @@ type outbox struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	pending  updates
-	readings map[string]*reading // by resource
-	complete time.Time           // when the last kind that pilotd needs had come; zero before
-	told     bool                // that all have come
+	readings map[string]*reading // by the name of the resource
+	complete time.Time           // when the last required kind had arrived; zero before
+	told     bool                // Synced has been put into pending
 }
 
-// updates are what is to be told together.
+// updates are what the sink receives together.
 type updates struct {
 	objects map[value.ObjectKey]update
 	synced  bool
 }
 
-// update is what is to be told of one object. Updates of one object merge: the later event replaces the earlier; a
-// rejection leaves the event before it, which is the last good version.
+// update is the pending news about one object. Updates of one object merge: a later event replaces the earlier one, and
+// a rejection keeps the event before it, which is the last good version.
 type update struct {
 	event  *ingest.Event
 	reject *ingest.Rejection
-	accept bool // an earlier rejection ends
+	accept bool // withdraw an earlier rejection
 }
 
-// merge returns first and then l.
+// merge returns the update that has the effect of first and then l.
 func (l update) merge(first update) update {
 	l.accept = l.accept || first.accept
 	if l.event == nil {
@@ -62,7 +62,7 @@ func newOutbox(log *slog.Logger, grace time.Duration) *outbox {
 	}
 }
 
-// put merges updates into what is pending. It never waits for the sink.
+// put merges updates into what is pending. It never blocks on the sink.
 func (o *outbox) put(objects map[value.ObjectKey]update) {
 	if len(objects) == 0 {
 		return
@@ -75,7 +75,7 @@ func (o *outbox) put(objects map[value.ObjectKey]update) {
 	o.signal()
 }
 
-// post is put of one update.
+// post is put for a single update.
 func (o *outbox) post(key value.ObjectKey, l update) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,7 +83,7 @@ func (o *outbox) post(key value.ObjectKey, l update) {
 	o.signal()
 }
 
-// add is called under mu.
+// add merges one update into what is pending. Called under mu.
 func (o *outbox) add(key value.ObjectKey, l update) {
 	if first, ok := o.pending.objects[key]; ok {
 		l = l.merge(first)
@@ -91,7 +91,7 @@ func (o *outbox) add(key value.ObjectKey, l update) {
 	o.pending.objects[key] = l
 }
 
-// expect makes Synced wait for arrived of the same resource.
+// expect makes Synced wait until arrived is called for the kind's resource.
 func (o *outbox) expect(k kind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +99,7 @@ func (o *outbox) expect(k kind) {
 		need: k.need, waiting: true, since: time.Now()}
 }
 
-// arrived tells that all that a resource had at first was put, or that it is not there.
+// arrived records that the first list of a resource is in the outbox, or that the resource does not exist.
 func (o *outbox) arrived(resource string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +109,8 @@ func (o *outbox) arrived(resource string) {
 	o.open(time.Now())
 }
 
-// open tells that all have come, once that is so. Called under mu.
+// open notes when the required kinds have all arrived, and puts Synced into pending once no kind is waited for. Called
+// under mu.
 func (o *outbox) open(now time.Time) {
 	needed, any := false, false
 	for _, r := range o.readings {
@@ -125,7 +126,7 @@ func (o *outbox) open(now time.Time) {
 	}
 }
 
-// waits reports whether a resource is waited for.
+// waits reports whether Synced waits for a resource.
 func (o *outbox) waits(resource string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +134,7 @@ func (o *outbox) waits(resource string) bool {
 	return r != nil && r.waiting
 }
 
-// progressed tells that an object of a resource came.
+// progressed records that an object of a resource arrived.
 func (o *outbox) progressed(resource string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +143,7 @@ func (o *outbox) progressed(resource string) {
 	}
 }
 
-// watching tells that changes of a resource are told from now on.
+// watching records that the watch of a resource has started.
 func (o *outbox) watching(resource string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,7 +152,7 @@ func (o *outbox) watching(resource string) {
 	}
 }
 
-// failed tells that a resource cannot be read.
+// failed records that a resource cannot be read.
 func (o *outbox) failed(resource string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,7 +163,7 @@ func (o *outbox) failed(resource string, err error) {
 	}
 }
 
-// ended tells that a resource is read no more: it is not there.
+// ended records that a resource no longer exists and is not read any more.
 func (o *outbox) ended(resource string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -176,7 +177,7 @@ func (o *outbox) ended(resource string) {
 	o.open(time.Now())
 }
 
-// tick does what is due at a time. It is to be called every second.
+// tick does what has become due. The source calls it every second.
 func (o *outbox) tick(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -186,14 +187,14 @@ func (o *outbox) tick(now time.Time) {
 	o.open(now)
 }
 
-// review does what is due of one resource. Called under mu.
+// review does what has become due for one resource. Called under mu.
 func (o *outbox) review(resource string, r *reading, now time.Time) {
 	key := r.kind
 	if r.due(now) {
 		r.reported = true
 		level := slog.LevelError
 		if r.excused && r.denied {
-			level = slog.LevelWarn // As is to be expected with the rights in one namespace.
+			level = slog.LevelWarn // expected if pilotd has rights in one namespace only
 		}
 		o.log.Log(context.Background(), level, "a kind cannot be read; it is tried again", "resource", resource,
 			"error", r.reason, "optional", r.optional, "until then", r.loss)
@@ -224,7 +225,7 @@ func (o *outbox) review(resource string, r *reading, now time.Time) {
 	}
 }
 
-// signal is called under mu.
+// signal wakes the goroutine that takes. Called under mu.
 func (o *outbox) signal() {
 	select {
 	case o.ready <- struct{}{}:
@@ -232,7 +233,7 @@ func (o *outbox) signal() {
 	}
 }
 
-// take empties the outbox.
+// take returns what is pending and empties the outbox.
 func (o *outbox) take() updates {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -241,7 +242,7 @@ func (o *outbox) take() updates {
 	return taken
 }
 
-// missing says of each resource that is waited for since when and why.
+// missing describes each resource that Synced waits for: since when and why.
 func (o *outbox) missing() (out []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -253,8 +254,8 @@ func (o *outbox) missing() (out []string) {
 	return out
 }
 
-// hand tells the sink what updates say: all events in one call. Where that panics, each event is told on its own, so
-// that the one that is to blame is left out alone.
+// hand passes updates to the sink, with all events in one call. If that panics, it passes each event by itself, so that
+// only the event that causes the panic is lost.
 func (s *Source) hand(l updates) {
 	events := make([]ingest.Event, 0, len(l.objects))
 	for key, o := range l.objects {
@@ -281,7 +282,7 @@ func (s *Source) hand(l updates) {
 	}
 }
 
-// apply hands events to the sink and contains a panic of it.
+// apply passes events to the sink and converts a panic to an error.
 func (s *Source) apply(unit string, events []ingest.Event) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

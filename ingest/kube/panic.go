@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// panics counts the faults of what reads objects, and remembers which were logged. The zero value is ready for use.
+// panics counts recovered panics, and remembers which units were logged. The zero value is ready to use.
 type panics struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -14,7 +14,7 @@ type panics struct {
 	logged map[string]bool
 }
 
-// note counts a fault of a unit, and reports whether it is the first.
+// note counts a panic over a unit, and reports whether it is the unit's first.
 func (p *panics) note(unit string) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,11 +28,11 @@ func (p *panics) note(unit string) (first bool) {
 	return first
 }
 
-// maxLogged bounds the units whose faults are logged.
+// maxLogged bounds the number of units whose panics are logged.
 const maxLogged = 1000
 
-// panicked makes an error of a panic that was caught while a unit was read: a kind, or an object. The first of each
-// unit is logged with its stack. It is to be called by the function that recovered.
+// panicked converts a panic over a unit, a kind or an object, to an error. It logs the first one of each unit with its
+// stack. Only the recovering function may call it.
 func (s *Source) panicked(unit string, cause any) error {
 	if s.panics.note(unit) {
 		s.log.Error("reading panicked; it is logged once, and what was read before stays in force", "unit", unit,
@@ -41,7 +41,7 @@ func (s *Source) panicked(unit string, cause any) error {
 	return fmt.Errorf("a fault of pilotd: panic: %v", cause)
 }
 
-// Panics returns how many faults were contained.
+// Panics returns the number of recovered panics.
 func (s *Source) Panics() int {
 	s.panics.mu.Lock()
 	defer s.panics.mu.Unlock()

@@ -13,45 +13,46 @@ import (
 )
 
 const (
-	// defaultGrace is how long a kind that pilotd can do without is waited for once the others are there.
+	// defaultGrace is how long Synced waits for an optional kind after the required ones have arrived.
 	defaultGrace = 20 * time.Second
-	// maxGraces is after how many graces such a kind is waited for no longer, though its objects keep coming.
+	// maxGraces bounds that wait, in graces, for a kind whose objects keep arriving.
 	maxGraces = 10
-	// settled is how long a kind has to fail before that is reported, and to be read before that is taken back. Most
-	// outages are shorter.
+	// settled is how long a kind must fail before that is reported, and must be read again before the report is
+	// withdrawn. Most outages are shorter.
 	settled = 5 * time.Second
-	// maxReason bounds what is kept of an error, in bytes: servers answer with whole web pages.
+	// maxReason bounds the text kept of an error, in bytes: servers answer with whole web pages.
 	maxReason = 300
 )
 
-// need says what follows when a kind cannot be read.
+// need says what happens if a kind cannot be read.
 type need struct {
-	// optional says that pilotd serves without the kind after a grace. loss is what is lost then.
+	// optional says that pilotd starts without the kind after a grace. loss says what users lose then.
 	optional bool
 	loss     string
-	// excused says that the kind is not waited for when it may not be read: a role of one namespace has no such right.
+	// excused says not to wait for the kind if reading it is forbidden, because a role in one namespace cannot have
+	// that right.
 	excused bool
 }
 
-// reading is how the reading of one kind goes. It decides purely; the outbox holds it and tells what it decides.
+// reading is the state of reading one kind. It only decides; the outbox holds it and acts on its decisions.
 type reading struct {
 	// Immutable after expect.
 	source string
-	kind   value.ObjectKey // the kind and the cluster alone
+	kind   value.ObjectKey // kind and cluster only
 	need
 
 	// Guarded by the outbox's mu.
-	waiting  bool      // the first list has not come, and Synced waits for it
+	waiting  bool      // Synced waits for the first list, which has not arrived
 	since    time.Time // when waiting began
-	progress time.Time // when an object came last
-	failing  time.Time // when failures began; zero when there is none
-	reason   string    // the last of them
-	denied   bool      // it said that pilotd may not read
-	reported bool      // failures are reported
-	watching time.Time // since when changes are told; zero while they are not
+	progress time.Time // when the last object arrived
+	failing  time.Time // when the present failures began; zero if there are none
+	reason   string    // the last error
+	denied   bool      // the last error was that pilotd lacks the right
+	reported bool      // the failures have been reported
+	watching time.Time // when the watch started; zero while there is none
 }
 
-// fail takes note of an error.
+// fail records an error.
 func (r *reading) fail(now time.Time, err error) {
 	if r.failing.IsZero() || !r.watching.IsZero() && now.Sub(r.watching) >= settled {
 		r.failing = now
@@ -64,17 +65,17 @@ func (r *reading) fail(now time.Time, err error) {
 	}
 }
 
-// due reports whether failures are to be reported now.
+// due reports whether it is time to report the failures.
 func (r *reading) due(now time.Time) bool {
 	return !r.reported && !r.failing.IsZero() && (r.denied || now.Sub(r.failing) >= settled)
 }
 
-// healed reports whether a report is to be taken back now.
+// healed reports whether it is time to withdraw the report.
 func (r *reading) healed(now time.Time) bool {
 	return !r.waiting && !r.failing.IsZero() && !r.watching.IsZero() && now.Sub(r.watching) >= settled
 }
 
-// overdue reports whether the kind is waited for no longer. others is when all kinds that pilotd needs had come.
+// overdue reports whether to stop waiting for the kind. others is when the required kinds had all arrived.
 func (r *reading) overdue(now, others time.Time, grace time.Duration) bool {
 	if r.excused && r.denied {
 		return true
@@ -90,7 +91,7 @@ func (r *reading) overdue(now, others time.Time, grace time.Duration) bool {
 	return now.Sub(last) >= grace || now.Sub(from) >= maxGraces*grace
 }
 
-// rejection returns the report of failures.
+// rejection returns the report of the failures.
 func (r *reading) rejection() *ingest.Rejection {
 	reason := "cannot be read: " + r.reason
 	if r.optional {
@@ -102,7 +103,7 @@ func (r *reading) rejection() *ingest.Rejection {
 		Reason: reason}
 }
 
-// text says what is waited for, since when and why.
+// text describes the wait: since when and why.
 func (r *reading) text(resource string, now time.Time) string {
 	why := "no answer yet"
 	if r.reason != "" {
@@ -112,7 +113,7 @@ func (r *reading) text(resource string, now time.Time) string {
 		now.Sub(r.since).Round(time.Second), why)
 }
 
-// reasonOf returns an error's text in one line of limited length.
+// reasonOf returns an error's text as one line of limited length.
 func reasonOf(err error) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
 	if len(text) > maxReason {

@@ -15,18 +15,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// steady is how long a kind has to be read for its next failure to count as the first.
+// steady is how long reading a kind must have worked for the pause after the next failure to be short again.
 const steady = time.Minute
 
-// backoff returns how a reader waits between attempts: soon at first, for most outages are short, and never longer than
-// a few seconds.
+// backoff returns the pauses between attempts: short at first, because most outages are short, and at most a few
+// seconds.
 func backoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 5 * time.Second,
 		Steps: math.MaxInt32}
 }
 
-// reflect follows one resource until ctx ends. It begins again after every failure, with a pause that grows; a panic is
-// a failure too.
+// reflect follows one resource until ctx ends. After each failure, panics included, it starts again after a growing
+// pause.
 func (s *Source) reflect(ctx context.Context, resource string, lw *cache.ListWatch, store cache.ReflectorStore) {
 	lw.WatchFuncWithContext = s.patient(resource, lw.WatchFuncWithContext)
 	logger, delay := klog.FromContext(ctx), backoff()
@@ -50,7 +50,7 @@ func (s *Source) reflect(ctx context.Context, resource string, lw *cache.ListWat
 	}
 }
 
-// attempt lists and watches until that fails. It contains panics of what reads objects.
+// attempt lists and watches until that fails. It converts panics to errors.
 func (s *Source) attempt(ctx context.Context, resource string, r *cache.Reflector) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -60,8 +60,8 @@ func (s *Source) attempt(ctx context.Context, resource string, r *cache.Reflecto
 	return r.ListAndWatchWithContext(ctx)
 }
 
-// patient repeats a watch while nobody listens at the server's address or the server is overloaded. The reflector would
-// do so too, but goes on waiting when it is told to end, and says nothing.
+// patient retries a watch while the server's address refuses connections or the server is overloaded. The reflector
+// would do so too, but it would not stop when its context ends, and would not tell why it waits.
 func (s *Source) patient(resource string, follow cache.WatchFuncWithContext) cache.WatchFuncWithContext {
 	return func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
 		delay := backoff()
@@ -88,12 +88,12 @@ func (s *Source) patient(resource string, follow cache.WatchFuncWithContext) cac
 	}
 }
 
-// streamless reports whether a server said that its watches do not begin with what there is. A list does instead.
+// streamless reports whether a server refused to stream the initial state in a watch. Then a list is used.
 func streamless(o meta.ListOptions, err error) bool {
 	return o.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
 }
 
-// complain takes note of an error that a kind is not read for. That a version is too old to go on from is none.
+// complain records an error of reading a kind. An expired resource version is not one: the reflector lists again.
 func (s *Source) complain(resource string, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
@@ -102,7 +102,7 @@ func (s *Source) complain(resource string, err error) {
 	s.log.Debug("cannot read", "resource", resource, "error", err)
 }
 
-// pause waits; false when ctx ended.
+// pause waits; it returns false if ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -114,11 +114,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// quieter makes what client-go logs two levels less important: it logs every retry, and who has to know is told by this
-// package.
+// quieter lowers the level of what client-go logs by two: client-go logs every retry, and this package reports what
+// users need to know.
 type quieter struct{ slog.Handler }
 
-// Enabled is asked with the level that client-go gave.
+// Enabled reports whether a record that client-go logs at level l is logged.
 func (q quieter) Enabled(ctx context.Context, l slog.Level) bool { return q.Handler.Enabled(ctx, l-8) }
 
 // Handle passes the record on at the lower level.
@@ -127,8 +127,8 @@ func (q quieter) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// WithAttrs keeps the levels low.
+// WithAttrs keeps lowering levels.
 func (q quieter) WithAttrs(a []slog.Attr) slog.Handler { return quieter{q.Handler.WithAttrs(a)} }
 
-// WithGroup keeps the levels low.
+// WithGroup keeps lowering levels.
 func (q quieter) WithGroup(name string) slog.Handler { return quieter{q.Handler.WithGroup(name)} }

@@ -14,10 +14,10 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
-// SourceName is the name of the source of pilotd's own cluster in events.
+// SourceName is the name, in events, of the source for pilotd's own cluster.
 const SourceName = "kube"
 
-// sourceName returns the name of a source: that of another cluster has the cluster's id in it.
+// sourceName returns the name of a source. For another cluster it contains the cluster's id.
 func sourceName(o Options) string {
 	if o.Cluster == "" {
 		return SourceName
@@ -27,28 +27,29 @@ func sourceName(o Options) string {
 
 // Options say which server to read and whom to tell.
 type Options struct {
-	// Kubeconfig is a file. When it is empty, $KUBECONFIG, ~/.kube/config and the pod's own service account are tried,
-	// in this order.
+	// Kubeconfig is the path of a file. If it is empty, $KUBECONFIG, ~/.kube/config and the pod's own service account
+	// are tried, in this order.
 	Kubeconfig string
 	// Config is used instead of Kubeconfig when set.
 	Config *rest.Config
-	// Cluster is the id of the cluster that the server belongs to; empty for the one that pilotd itself belongs to.
+	// Cluster is the id of the server's cluster; empty for the cluster that pilotd itself belongs to.
 	Cluster string
-	// Namespace limits the source to the objects of one namespace; all when empty.
+	// Namespace restricts the source to the objects of one namespace; empty means all.
 	Namespace string
-	// RootNamespace is where the mesh configuration lies; "istio-system" when empty.
+	// RootNamespace is the namespace with the mesh configuration; empty means "istio-system".
 	RootNamespace string
-	// Revision chooses the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" when it is empty or
+	// Revision selects the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" if it is empty or
 	// "default".
 	Revision string
-	// MeshElsewhere says that the mesh configuration has another source: that of the server is not waited for.
+	// MeshElsewhere says that another source provides the mesh configuration, so that Synced does not wait for this
+	// one's.
 	MeshElsewhere bool
-	// Grace is how long a kind that pilotd can do without, and that cannot be read, is waited for; 20 s when 0.
+	// Grace is how long Synced waits for an optional kind that cannot be read; 0 means 20 s.
 	Grace time.Duration
-	// QPS and Burst limit the requests; 80 and 160 when 0.
+	// QPS and Burst limit the rate of requests; 0 means 80 and 160.
 	QPS   float32
 	Burst int
-	// Sink takes the objects.
+	// Sink receives the objects.
 	Sink ingest.Sink
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
@@ -65,7 +66,8 @@ type Source struct {
 	panics  panics
 }
 
-// New makes a source. It fails where no server is configured, or the configuration is bad; it does not connect.
+// New returns a source. It does not connect. It returns an error if no server is configured, or the configuration is
+// invalid.
 func New(o Options) (*Source, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -79,13 +81,13 @@ func New(o Options) (*Source, error) {
 		nil
 }
 
-// Name returns the name that the source's events carry.
+// Name returns the name of the source in events.
 func (s *Source) Name() string { return s.scope.source }
 
-// Waiting says of each resource that Synced waits for since when, and why.
+// Waiting describes each resource that Synced waits for: since when, and why.
 func (s *Source) Waiting() []string { return s.outbox.missing() }
 
-// Run reads the server and follows it until ctx ends. It returns nil then; nothing else ends it.
+// Run reads the server and follows it until ctx ends, and then returns nil.
 func (s *Source) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quieter{s.log.Handler()}))
 	var reading sync.WaitGroup
@@ -118,7 +120,7 @@ func (s *Source) read(ctx context.Context, reading *sync.WaitGroup, follow func(
 	}()
 }
 
-// follow hands one kind to the outbox until ctx ends.
+// follow passes the objects of one kind to the outbox until ctx ends.
 func (s *Source) follow(ctx context.Context, k kind) {
 	lw := &cache.ListWatch{}
 	client := s.clients.of(k.GroupVersions()[0])
@@ -126,7 +128,7 @@ func (s *Source) follow(ctx context.Context, k kind) {
 	s.reflect(ctx, k.resource, lw, newCollector(k, s))
 }
 
-// deliver hands what the outbox has to the sink, all of it at a time, until ctx ends.
+// deliver passes the content of the outbox to the sink, everything that is there at once, until ctx ends.
 func (s *Source) deliver(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -1,5 +1,5 @@
-// Package sinktest has a Sink for the tests of sources: it keeps what it is told, and tests wait for calls, never for
-// time.
+// Package sinktest has a Sink for the tests of sources. It records what it is told, and lets tests wait for a call
+// instead of sleeping.
 package sinktest
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Recorder is a Sink that keeps what it was told.
+// Recorder is a Sink that records the calls it receives.
 type Recorder struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each call
 	told    Told          // guarded by mu
-	block   chan struct{} // Apply waits for it when not nil
+	block   chan struct{} // if not nil, Apply waits for it
 }
 
-// Told is what a source said up to now.
+// Told is everything that sources have told so far.
 type Told struct {
 	// Applies are the calls of Apply.
 	Applies [][]ingest.Event
 	// Objects are the objects in force.
 	Objects map[value.ObjectKey]ingest.Event
-	// Rejected are the standing rejections, by place: the file, or the object's key where there is none.
+	// Rejected are the standing rejections, by their location: the file, or the object's key if there is none.
 	Rejected map[string][]ingest.Rejection
-	// Synced are the sources that said so.
+	// Synced are the sources that have called Synced.
 	Synced []string
 }
 
-// New makes a Recorder.
+// New returns an empty Recorder.
 func New() *Recorder {
 	return &Recorder{changed: make(chan struct{}), told: Told{
 		Objects: map[value.ObjectKey]ingest.Event{}, Rejected: map[string][]ingest.Rejection{},
 	}}
 }
 
-// Block makes Apply wait until the result is called.
+// Block makes Apply wait until the caller calls release.
 func (r *Recorder) Block() (release func()) {
 	block := make(chan struct{})
 	r.record(func(*Told) { r.block = block })
@@ -59,7 +59,7 @@ func (r *Recorder) record(f func(*Told)) {
 	r.changed = make(chan struct{})
 }
 
-// Apply is ingest.Sink's.
+// Apply implements ingest.Sink.
 func (r *Recorder) Apply(events []ingest.Event) {
 	r.mu.Lock()
 	block := r.block
@@ -79,7 +79,7 @@ func (r *Recorder) Apply(events []ingest.Event) {
 	})
 }
 
-// Reject is ingest.Sink's.
+// Reject implements ingest.Sink.
 func (r *Recorder) Reject(b ingest.Rejection) {
 	place := b.Where
 	if i := strings.LastIndexByte(place, ':'); i > 0 {
@@ -91,17 +91,17 @@ func (r *Recorder) Reject(b ingest.Rejection) {
 	r.record(func(t *Told) { t.Rejected[place] = append(t.Rejected[place], b) })
 }
 
-// Accept is ingest.Sink's.
+// Accept implements ingest.Sink.
 func (r *Recorder) Accept(_, place string) {
 	r.record(func(t *Told) { delete(t.Rejected, place) })
 }
 
-// Synced is ingest.Sink's.
+// Synced implements ingest.Sink.
 func (r *Recorder) Synced(source string) {
 	r.record(func(t *Told) { t.Synced = append(t.Synced, source) })
 }
 
-// Now returns a copy of what was told up to now.
+// Now returns a copy of what has been told so far.
 func (r *Recorder) Now() *Told {
 	r.mu.Lock()
 	defer r.mu.Unlock()

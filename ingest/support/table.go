@@ -22,12 +22,12 @@ const (
 	Unused    State = "unused"
 )
 
-// Entry is what is said of one field, enum value, annotation or label.
+// Entry is the row of one field, enum value, annotation or label.
 type Entry struct {
 	State State
-	// Remark says what happens instead, or who reads it; often empty.
+	// Remark says what happens instead, or what reads the field; often empty.
 	Remark string
-	// Security tells that what happens instead may let traffic through that the user means to stop.
+	// Security says that not serving the field may let traffic through that the user means to block.
 	Security bool
 }
 
@@ -53,7 +53,7 @@ type Section struct {
 	entries map[string]Entry
 }
 
-// Entry returns what is said of name; false if nothing is.
+// Entry returns the row of name; false if there is none.
 func (s *Section) Entry(name string) (Entry, bool) {
 	if s == nil {
 		return Entry{}, false
@@ -65,13 +65,13 @@ func (s *Section) Entry(name string) (Entry, bool) {
 	return e, ok
 }
 
-// Table is what fields.txt says.
+// Table is the parsed fields.txt.
 type Table struct {
 	sections []*Section
 	byName   map[string]*Section // by kind and name
 }
 
-// New reads the table. It panics if fields.txt is malformed, which the tests of this package rule out.
+// New parses the table. It panics if fields.txt is malformed, which this package's tests rule out.
 func New() *Table {
 	t, err := parse(fields)
 	if err != nil {
@@ -91,10 +91,10 @@ func (t *Table) Sections() iter.Seq[*Section] {
 	}
 }
 
-// section returns the one of a type; nil if there is none.
+// section returns the section of a type; nil if there is none.
 func (t *Table) section(kind, name string) *Section { return t.byName[kind+" "+name] }
 
-// parse reads a table. An error names the line.
+// parse parses a table. Its errors name the line.
 func parse(text string) (*Table, error) {
 	t := &Table{byName: map[string]*Section{}}
 	var in *Section

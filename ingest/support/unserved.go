@@ -19,11 +19,11 @@ type Finding struct {
 	Security bool
 }
 
-// maxFindings bounds the Findings of one object.
+// maxFindings bounds the Findings for one object.
 const maxFindings = 32
 
-// Unserved finds what m sets, below the path at, without effect. It finds maxFindings at most; lists are looked at in
-// their order, fields in that of their numbers.
+// Unserved returns what m, at the path at, sets without effect: up to maxFindings, with lists in their order and fields
+// in the order of their numbers.
 func (t *Table) Unserved(m proto.Message, at string) []Finding {
 	w := walk{table: t}
 	w.message(m.ProtoReflect(), at)
@@ -46,7 +46,7 @@ func (t *Table) UnservedMeta(annotations, labels map[string]string) []Finding {
 	return w.found
 }
 
-// walk collects Findings.
+// walk collects Findings while it visits a message.
 type walk struct {
 	table *Table
 	found []Finding
@@ -63,8 +63,8 @@ func (w *walk) note(e Entry, at string) (goOn bool) {
 	return e.State == Served && len(w.found) < maxFindings
 }
 
-// message looks at the fields that m sets. A message that the table does not have is well known, such as a Duration: it
-// is a value.
+// message visits the fields that m sets. It treats a message that is not in the table, such as a Duration, as a plain
+// value.
 func (w *walk) message(m protoreflect.Message, at string) {
 	section := w.table.section(messageSection, string(m.Descriptor().FullName()))
 	if section == nil {
@@ -84,7 +84,7 @@ func (w *walk) message(m protoreflect.Message, at string) {
 	}
 }
 
-// field looks into the value of a field.
+// field visits the value of a field.
 func (w *walk) field(f protoreflect.FieldDescriptor, v protoreflect.Value, at string) {
 	switch {
 	case f.IsMap():
