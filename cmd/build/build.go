@@ -1,4 +1,4 @@
-// Package build says which build a program is.
+// Package build says from which version and commit a program was built.
 package build
 
 import (
@@ -11,11 +11,11 @@ import (
 //go:embed version.txt
 var text string
 
-// Version returns the version of this build: v1.2.3, or "devel" where it is no release.
+// Version returns the version of this build: v1.2.3, or "devel" if it is not a release.
 func Version() string {
 	version, _, _ := strings.Cut(Text(), " ")
 	return version
 }
 
-// Text returns Version, and the commit where that is known.
+// Text returns Version, and the commit if it is known.
 func Text() string { return strings.TrimSpace(text) }

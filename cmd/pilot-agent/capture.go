@@ -18,14 +18,14 @@ import (
 	"github.com/pilotd/pilotd/agent/pod"
 )
 
-// captureFlags are the arguments of the init container.
+// captureFlags are the flags of the container that sets up capture.
 type captureFlags struct {
 	capture.Config
 	dryRun, cleanUp, skipApply, validate bool
-	// probePort and probeTime are for validate.
+	// probePort and probeTime are settings of the check whether capture works.
 	probePort uint16
 	probeTime time.Duration
-	addresses []netip.Addr // the pod's, which are not of its loopback
+	addresses []netip.Addr // the pod's addresses, without loopback
 	dualStack bool
 	logs      logFlags
 }
@@ -124,8 +124,8 @@ func (c *captureFlags) print(cmd *cobra.Command) error {
 	return err
 }
 
-// family decides whether IPv6 is captured: in pods that have it alone, and with dual stack. Otherwise the proxy listens
-// by IPv4 alone, and what was sent to it by IPv6 would be refused.
+// family decides whether IPv6 is captured: in pods that have only IPv6, and in dual-stack pods. In other pods the proxy
+// listens on IPv4 only, so captured IPv6 connections would be refused.
 func (c *captureFlags) family(dualStack bool, log *slog.Logger) {
 	c.dualStack = dualStack
 	has := slices.ContainsFunc(c.addresses, netip.Addr.Is6)
@@ -135,7 +135,7 @@ func (c *captureFlags) family(dualStack bool, log *slog.Logger) {
 	}
 }
 
-// environment reads what the container's environment says, and what the pod's network is like.
+// environment reads settings from the container's environment, and the pod's addresses.
 func (c *captureFlags) environment(log *slog.Logger) error {
 	e := pod.NewEnv(os.Environ())
 	c.DNS = c.DNS || e.Bool("ISTIO_META_DNS_CAPTURE", false)
@@ -182,7 +182,7 @@ func nameservers(path string) (out []netip.Addr, err error) {
 	return out, nil
 }
 
-// warnUnknown tells of flags that are not known.
+// warnUnknown logs flags that are unknown here.
 func warnUnknown(f *pflag.FlagSet, args []string, log *slog.Logger) {
 	for _, a := range args {
 		name, long := strings.CutPrefix(a, "--")

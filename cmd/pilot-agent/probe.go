@@ -15,12 +15,12 @@ import (
 	"github.com/pilotd/pilotd/cmd/program"
 )
 
-// notCapturedCode is how the process ends whose pod is not captured. Who watches pods knows by it which ones to start
-// anew.
+// notCapturedCode is the exit code for a pod whose traffic is not captured. A controller that repairs such pods
+// recognizes them by it.
 const notCapturedCode = 126
 
-// probe finds out whether the pod's traffic is captured. What the proxy's user opens passes, but for calls of its own
-// pod, which come in like any other; so it connects to the pod.
+// probe checks whether the pod's traffic is captured, by connecting to the pod's own address. This works although it
+// runs as the proxy's user, whose traffic is otherwise not captured: calls to its own pod come in like any other.
 func (c *captureFlags) probe(ctx context.Context, log *slog.Logger) error {
 	if uid, gid := strconv.Itoa(os.Getuid()), strconv.Itoa(os.Getgid()); !listed(c.UIDs, uid) &&
 		!listed(c.GIDs, gid) && (c.GIDs != "" || !listed(c.UIDs, gid)) {
@@ -38,7 +38,7 @@ func (c *captureFlags) probe(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// probed are the pod's first address, and with dual stack the first one of each family.
+// probed returns the pod's first address, or in dual-stack pods the first address of each family.
 func (c *captureFlags) probed() (out []netip.Addr) {
 	for _, a := range c.addresses {
 		if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is6() == a.Is6() }) {
@@ -55,7 +55,7 @@ func listed(list, one string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool { return strings.TrimSpace(s) == one })
 }
 
-// groupNumbers has the number in place of each name of a list of groups.
+// groupNumbers replaces names in a list of groups by their numbers.
 func groupNumbers(list string) (string, error) {
 	var out []string
 	for one := range strings.SplitSeq(list, ",") {

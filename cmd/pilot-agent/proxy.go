@@ -20,7 +20,7 @@ func proxyCommand() *cobra.Command {
 		Use:   "proxy sidecar|router",
 		Short: "Start Envoy and serve it",
 		Args:  cobra.MinimumNArgs(1),
-		// Pods that were written for another release pass flags that mean nothing here: they must not keep it from starting.
+		// Pods made for another release pass flags that are unknown here, and must start nevertheless.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			log, err := logs.open(cmd.ErrOrStderr())
@@ -42,13 +42,13 @@ func proxyCommand() *cobra.Command {
 	return cmd
 }
 
-// logFlags are the settings of a command's log.
+// logFlags are the settings of a command's logs.
 type logFlags struct {
 	levels string
 	json   bool
 }
 
-// flagSet is what flags are defined in.
+// flagSet is where a command defines its flags.
 type flagSet interface {
 	StringVar(p *string, name, value, usage string)
 	BoolVar(p *bool, name string, value bool, usage string)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// requestTime is how long an answer may take.
+// requestTime bounds the wait for an answer.
 const requestTime = time.Minute
 
 func requestCommand() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotd/pilotd/inject/manifest"
 )
 
-// maxFile is how many bytes a file may have.
+// maxFile bounds the size of a file, in bytes.
 const maxFile = 64 << 20
 
 // injectOptions are the settings of "pilotctl inject". The names are those of "istioctl kube-inject".
@@ -82,13 +82,13 @@ func (o *injectOptions) run(cmd *cobra.Command) error {
 		out.Write(injected)
 	}
 	if o.output != "" {
-		return os.WriteFile(o.output, out.Bytes(), 0o644) // #nosec G306 -- manifests are for everybody to read
+		return os.WriteFile(o.output, out.Bytes(), 0o644) // #nosec G306 -- anyone may read manifests
 	}
 	_, err = cmd.OutOrStdout().Write(out.Bytes())
 	return err
 }
 
-// injector makes the injector from the files that are named, and from defaults.
+// injector makes the injector from the given files, and from defaults.
 func (o *injectOptions) injector() (*inject.Injector, error) {
 	var texts [3]string
 	for i, name := range []string{o.config, o.values, o.mesh} {
@@ -113,7 +113,7 @@ func (o *injectOptions) injector() (*inject.Injector, error) {
 		DefaultProxy: ingest.DefaultMesh().GetDefaultConfig(), Revision: o.revision, NativeSidecars: o.native})
 }
 
-// readFile reads a file, or the input.
+// readFile reads a file; "-" is the standard input.
 func readFile(name string, input io.Reader) ([]byte, error) {
 	from := input
 	if name != "-" || input == nil {

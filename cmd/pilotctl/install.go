@@ -146,7 +146,7 @@ func (o *installOptions) registerCluster(f *pflag.FlagSet) {
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "for how long --wait waits")
 }
 
-// change does something in a cluster, and says so.
+// change runs do, which changes a cluster, and prints what was done.
 func (o *installOptions) change(cmd *cobra.Command, done string, do func(context.Context) (string, error)) error {
 	if o.wait {
 		o.Wait = o.timeout
@@ -163,7 +163,7 @@ func (o *installOptions) change(cmd *cobra.Command, done string, do func(context
 	return err
 }
 
-// run prints what do returns.
+// run runs do and prints its result.
 func (o *installOptions) run(cmd *cobra.Command, do func(context.Context) (string, error)) (err error) {
 	if o.Values, err = install.ReadValues(o.files, o.sets); err != nil {
 		return err

@@ -9,10 +9,10 @@ import (
 	"github.com/pilotd/pilotd/cmd/pilotd/discovery"
 )
 
-// balanceEvery is a round in which replicas tell each other how many streams they have.
+// balanceEvery is the interval in which replicas exchange their numbers of streams.
 const balanceEvery = 10 * time.Second
 
-// balance keeps this replica at its share of all streams until ctx ends, where there is an API server by which replicas
+// balance keeps this replica at its share of all streams until ctx ends. It needs an API server, through which replicas
 // know of each other.
 func balance(ctx context.Context, o *options, server *discovery.Server, log *slog.Logger) error {
 	if o.rebalance == 0 {

@@ -14,15 +14,16 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// factsEvery is how often it is looked for problems that the API server is to be told of.
+// factsEvery is the interval of looking for problems that are to be written to the API server.
 const factsEvery = 2 * time.Second
 
-// conditions reports whether the status of Istio's objects is written, which istiod has two variables for.
+// conditions reports whether to write the status of Istio's objects. istiod has two variables for it.
 func conditions() bool {
 	return os.Getenv("PILOT_ENABLE_STATUS") == "true" || os.Getenv("PILOT_ENABLE_ANALYSIS") == "true"
 }
 
-// newFacts returns what the leader does to tell the API server what cannot be used of its objects; nil for nothing.
+// newFacts returns the function by which the leader writes problems of objects to the API server, as events and
+// conditions; nil if both are off.
 func newFacts(o *options, reports *report.Registry, api *cluster.API, log *slog.Logger) func(context.Context) {
 	if api == nil || !o.events && !conditions() {
 		return nil
@@ -37,7 +38,7 @@ func newFacts(o *options, reports *report.Registry, api *cluster.API, log *slog.
 	return func(ctx context.Context) { api.TellFacts(ctx, f) }
 }
 
-// factKinds are the kinds of objects in API servers.
+// factKinds returns the kinds of objects that are stored in API servers.
 func factKinds() map[value.Kind]*cluster.FactKind {
 	out := map[value.Kind]*cluster.FactKind{}
 	for _, k := range ingest.Kinds() {
@@ -49,7 +50,7 @@ func factKinds() map[value.Kind]*cluster.FactKind {
 	return out
 }
 
-// factsOf returns the problems of objects of pilotd's own cluster as an API server is told of them.
+// factsOf returns the problems of objects of pilotd's own cluster, in the form that is written to the API server.
 func factsOf(all []report.Standing, kinds map[value.Kind]*cluster.FactKind) map[cluster.FactObject][]cluster.Fact {
 	out := map[cluster.FactObject][]cluster.Fact{}
 	for _, p := range all {
@@ -71,7 +72,7 @@ func factsOf(all []report.Standing, kinds map[value.Kind]*cluster.FactKind) map[
 	return out
 }
 
-// factOf returns what is told of a cause.
+// factOf returns the fact that is written for a cause.
 func factOf(c report.Cause) cluster.Fact {
 	switch c {
 	case report.Invalid, report.Unreadable:

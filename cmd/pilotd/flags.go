@@ -36,16 +36,16 @@ type options struct {
 	keepaliveMaxAge, shutdownDuration   time.Duration
 	maxRegexSize, maxRegexSizeUpstream  int
 	maxRecvSize, maxStreams             int
-	maxConnections                      int // follows from what there is
-	maxOwnStreams, maxOwnRequests       int // of one identity
+	maxConnections                      int // 0: computed from the machine's resources
+	maxOwnStreams, maxOwnRequests       int // for each identity
 	maxSubscriptions, maxBytesHeld      int
 	maxBytesUnderway, maxBytesHeldInAll int
-	maxBytesNamed, maxBytesReceived     int // follow from what there is
+	maxBytesNamed, maxBytesReceived     int // 0: computed from the machine's resources
 	stuckAfter                          time.Duration
 	debounceAfter, debounceMax          time.Duration
 	logLevel                            string
 	logJSON                             bool
-	droppedLines                        func() int // of the log
+	droppedLines                        func() int // number of dropped log lines
 	ctrlzPort                           int
 	networksConfig, profile             string
 	clusterAliases                      []string
@@ -126,7 +126,7 @@ func (o *options) register(f *pflag.FlagSet) {
 		"least level that is logged, by scope: default:info,ads:debug")
 	f.BoolVar(&o.logJSON, "log_as_json", false, "log as JSON")
 
-	// Accepted for deployments written for istiod; they change nothing here.
+	// Accepted because deployments written for istiod set them; without effect here.
 	f.IntVar(&o.ctrlzPort, "ctrlz_port", 9876, "accepted, without effect")
 	f.StringVar(&o.networksConfig, "networksConfig", "", "accepted, without effect")
 	f.StringVar(&o.profile, "profile", "", "accepted, without effect")
@@ -140,7 +140,7 @@ func fromEnv(name, def string) string {
 	return def
 }
 
-// environment reads the variables that have no flag. A value that does not parse is refused by name.
+// environment reads the variables that have no flag. A value that does not parse is an error that names the variable.
 func (o *options) environment() error {
 	o.debugToken = os.Getenv("PILOTD_DEBUG_TOKEN")
 	for name, to := range map[string]*time.Duration{"PILOT_DEBOUNCE_AFTER": &o.debounceAfter,
@@ -177,7 +177,7 @@ func (o *options) environment() error {
 	return nil
 }
 
-// ignored returns variables of istiod that mean nothing here, with what stands in their place.
+// ignored returns those variables of istiod that have no effect here, and what to use instead.
 func ignored() map[string]string {
 	return map[string]string{
 		"PILOT_MAX_REQUESTS_PER_SECOND":      "proxies that connect are not refused at a rate; they wait their turn, by need and cost: see --maxBytesUnderway",
@@ -231,7 +231,7 @@ func discoveryCommand() *cobra.Command {
 		Use:   "discovery",
 		Short: "Serve configuration to proxies",
 		Args:  cobra.NoArgs,
-		// Deployments pass flags of istiod that mean nothing here: they must not keep pilotd from starting.
+		// Deployments pass flags of istiod that are unknown here, and pilotd must start nevertheless.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.environment(); err != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/pilotd/pilotd/ingest/jwks"
 )
 
-// keyOptions are the settings of how the keys of tokens' issuers are fetched.
+// keyOptions are the settings for fetching the keys of token issuers.
 type keyOptions struct {
 	refresh time.Duration
 	blocked []netip.Prefix
 	roots   *x509.CertPool
 }
 
-// moreRoots is a file with roots of issuers' servers besides those of the system, where istiod has it.
+// moreRoots is a file with more root certificates for issuers' servers, at the path that istiod uses.
 const moreRoots = "/cacerts/extra.pem"
 
-// environment reads the variables of istiod that say the same, and the roots.
+// environment reads istiod's variables for these settings, and moreRoots.
 func (o *keyOptions) environment() (err error) {
 	if v := os.Getenv("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL"); v != "" {
 		d, err := time.ParseDuration(v)
@@ -47,7 +47,7 @@ func (o *keyOptions) environment() (err error) {
 	return err
 }
 
-// issuerRoots returns those of the system and of moreRoots; nil for the system's alone.
+// issuerRoots returns the system's roots and moreRoots; nil, which means the system's, if there are no more.
 func issuerRoots() (*x509.CertPool, error) {
 	pem, err := os.ReadFile(moreRoots)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func issuerRoots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// newKeys returns the source of the keys of tokens' issuers.
+// newKeys returns the source of the keys of token issuers.
 func newKeys(o *options, server *discovery.Server, log *slog.Logger) source {
 	f := jwks.New(server.Store, jwks.Options{Fetch: jwks.NewWeb(o.blocked, o.roots).Keys, Refresh: o.refresh,
 		Log: log.With(scopeKey, "keys")})

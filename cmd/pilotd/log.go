@@ -11,15 +11,15 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// scopeKey is the attribute that names the part of pilotd that a line is from; its level can be set apart.
+// scopeKey is the attribute that names the part of pilotd that logs. Each scope can have its own level.
 const scopeKey = "scope"
 
-// maxLogged is how much of one text is logged. What clients and objects say may be longer.
+// maxLogged bounds each logged text, because texts of clients and objects may be very long.
 const maxLogged = 4 << 10
 
-// newLog makes a logger of lines for w, as text or JSON. levels is a list of scope:level; "default" stands for all that
-// are not named. Levels are debug, info, warn, error and none. Logging never waits for w: see logQueue, which is to be
-// closed in the end.
+// newLog returns a logger that writes text or JSON lines to w. levels is a list of scope:level, with "default" for all
+// other scopes; levels are debug, info, warn, error and none. Logging never blocks on w: see logQueue, which the caller
+// must close at the end.
 func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, *logQueue, error) {
 	h := &scopedHandler{levels: map[string]slog.Level{"default": slog.LevelInfo}}
 	for part := range strings.SplitSeq(levels, ",") {
@@ -55,7 +55,7 @@ func newLog(w io.Writer, levels string, asJSON bool) (*slog.Logger, *logQueue, e
 	return slog.New(h), queue, nil
 }
 
-// bounded cuts off long texts.
+// bounded cuts long texts.
 func bounded(_ []string, a slog.Attr) slog.Attr {
 	text := ""
 	switch v := a.Value.Any().(type) {
@@ -72,8 +72,7 @@ func bounded(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// routeOtherLogs has the log of grpc, errors alone, go the way of ours: by itself it writes to standard error, and
-// waits for it.
+// routeOtherLogs sends the errors of grpc's own log to log. By itself grpc writes to standard error, and blocks on it.
 func routeOtherLogs(log *slog.Logger) {
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard,
 		slog.NewLogLogger(log.With(scopeKey, "grpc").Handler(), slog.LevelError).Writer()))

@@ -8,36 +8,37 @@ import (
 )
 
 const (
-	// maxQueuedLog is how many bytes of lines may wait to be written.
+	// maxQueuedLog bounds the bytes of lines that wait to be written.
 	maxQueuedLog = 1 << 20
-	// maxLine is the longest line that is written.
+	// maxLine is the length at which a line is cut.
 	maxLine = 64 << 10
-	// flushTime is how long the end of the process waits for what is not written.
+	// flushTime bounds how long the end of the process waits for unwritten lines.
 	flushTime = time.Second / 4
 )
 
-// logQueue is an io.Writer that never blocks: what is written waits, in order, for a goroutine that writes it to where
-// it goes. When too much waits, because that does not take it, lines are dropped and counted, and a line says how many
-// as soon as there is room again. Each Write is one line.
+// logQueue is an io.Writer that never blocks. It queues what is written, and a goroutine of its own writes the queue,
+// in order, to the real writer. If that writer is too slow and the queue is full, lines are dropped and counted, and
+// once there is room a line tells how many. Each Write is one line.
 //
-// Whoever logs may be a worker that thousands of proxies wait for, and what is logged may be what a client says.
+// It must not block because a worker that thousands of proxies wait for may log, and because clients influence what is
+// logged.
 type logQueue struct {
 	// Immutable after newLogQueue.
 	to      io.Writer
-	dropped func(n int) []byte // the line that tells of dropped lines
+	dropped func(n int) []byte // makes the line that tells how many were dropped
 	wake    chan struct{}
-	done    chan struct{} // closed when everything is written after close
+	done    chan struct{} // closed after close, when everything is written
 
 	mu sync.Mutex
 	// Guarded by mu.
 	lines  [][]byte
-	size   int // of lines
-	lost   int // lines dropped since the last that was written
-	total  int // lines dropped
+	size   int // bytes of lines
+	lost   int // lines dropped since the last line that was queued
+	total  int // lines dropped in all
 	closed bool
 }
 
-// newLogQueue starts the goroutine that writes to w. It ends after close.
+// newLogQueue starts the goroutine that writes to w. The goroutine ends after close.
 func newLogQueue(w io.Writer, dropped func(n int) []byte) *logQueue {
 	q := &logQueue{to: w, dropped: dropped, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
@@ -66,14 +67,14 @@ func (q *logQueue) signal() {
 	}
 }
 
-// Dropped returns how many lines were dropped so far.
+// Dropped returns the number of lines dropped so far.
 func (q *logQueue) Dropped() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.total
 }
 
-// run is the goroutine that writes.
+// run writes the queue. It runs in a goroutine of its own.
 func (q *logQueue) run() {
 	defer close(q.done)
 	for range q.wake {
@@ -83,7 +84,7 @@ func (q *logQueue) run() {
 			q.lines, q.lost = nil, 0
 			q.mu.Unlock()
 			for _, line := range lines {
-				_, _ = q.to.Write(line) // may block; an error has nowhere to go
+				_, _ = q.to.Write(line) // may block; an error cannot be reported anywhere
 				q.mu.Lock()
 				q.size -= len(line)
 				q.mu.Unlock()
@@ -101,7 +102,7 @@ func (q *logQueue) run() {
 	}
 }
 
-// close writes what waits, as far as that is possible within the time, and drops what is written from then on.
+// close waits until the queue is written, at most for the given time, and drops later writes.
 func (q *logQueue) close(within time.Duration) {
 	q.mu.Lock()
 	q.closed = true

@@ -8,7 +8,7 @@
 package main
 
 import (
-	// An image need not have the roots of the web, from where keys of issuers are fetched.
+	// An image may lack the root certificates of the web, which fetching keys of issuers needs.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/pilotd/pilotd/cmd/program"

@@ -18,25 +18,25 @@ import (
 
 // memoryLimits say how much memory this process may use.
 type memoryLimits struct {
-	// all is what the whole process may use, and from says whose limit that is; zero is unknown.
+	// all is the limit of the whole process, and from says where it comes from; zero means unknown.
 	all  int64
 	from string
-	// collector is what the collector keeps the memory below that it manages, and what all that gives way to memory
-	// goes by: less than all, for the pages of the program itself, sockets and the kernel's tables count too. told
-	// reports whether the collector is to be told.
+	// collector is the memory limit of Go's garbage collector. Everything that is refused or freed when memory is short
+	// goes by it, too. It is lower than all, because the program's own pages, sockets and kernel tables count towards
+	// all. told says whether to set the collector's limit to it.
 	collector int64
 	told      bool
 }
 
-// memoryGiven is what there is to say about the memory of this process; zero is nothing.
+// memoryGiven holds the facts that memoryLimits are computed from; zero means unknown.
 type memoryGiven struct {
 	env     int64 // GOMEMLIMIT
-	cgroup  int64 // the smallest limit of the cgroup and those above it
+	cgroup  int64 // the smallest limit of the cgroup and its parents
 	machine int64
-	pages   int64 // of the program and other files, that are in memory
+	pages   int64 // bytes of files in memory, above all the program's own
 }
 
-// readMemory reads what there is to say. The cgroup's limit is found in version 1 and 2, wherever they are mounted.
+// readMemory reads the facts. It finds the limits of cgroups version 1 and 2, wherever they are mounted.
 func readMemory() memoryGiven {
 	g := memoryGiven{pages: filePages("/proc/self/statm")}
 	if soft := debug.SetMemoryLimit(-1); soft != math.MaxInt64 {
@@ -47,7 +47,8 @@ func readMemory() memoryGiven {
 	return g
 }
 
-// limitOf returns what a provider says; zero when it has no limit, or cannot be read, which is no reason not to serve.
+// limitOf returns a provider's limit; zero if there is none, or if it cannot be read, which is no reason to refuse to
+// serve.
 func limitOf(p memlimit.Provider) int64 {
 	n, err := p()
 	if err != nil || n > math.MaxInt64 {
@@ -57,27 +58,27 @@ func limitOf(p memlimit.Provider) int64 {
 }
 
 const (
-	// overrunShare is the share of the whole process's limit that the collector stays below it for its own sake: it
-	// works at most half of the time, so in a storm of requests, on busy processors, what it manages grows beyond what
-	// it was told before it is done.
+	// overrunShare is the share of the process's limit that is kept free because the collector overruns its limit: it
+	// may use half of the time at most, so in a storm of requests on busy processors the heap grows beyond the limit
+	// before a collection ends.
 	overrunShare = 5
-	// overrunPages are pages of files that may come into memory until the collector is told anew.
+	// overrunPages is room for file pages that come into memory before the collector's limit is next set.
 	overrunPages = 4 << 20
-	// retell is how much the collector's limit has to change before it is told: that stops the world for a moment.
+	// retell is the smallest change for which the collector's limit is set again, because setting it stops the world
+	// for a moment.
 	retell = 1 << 20
 )
 
-// now returns g with the pages of files that are in memory now. The program's own pages come as its code is used for
-// the first time.
+// now returns g with the present number of file pages, which grows as code of the program is used for the first time.
 func (g memoryGiven) now() memoryGiven {
 	g.pages = filePages("/proc/self/statm")
 	return g
 }
 
-// limits returns those that follow. The cgroup's limit is where the kernel ends the process; GOMEMLIMIT, where it
-// stands alone, is taken for the limit of the whole process too, as the charts of istiod set it. The collector stays
-// below either by room for its overrun and for the pages of files. A GOMEMLIMIT that asks for less is obeyed as it is.
-// Without any limit the collector is told nothing.
+// limits computes the limits. At the cgroup's limit the kernel kills the process. A GOMEMLIMIT without a cgroup limit
+// is taken as the limit of the whole process, because istiod's charts set it that way. The collector's limit is lower
+// than either, by room for its overrun and for file pages. A GOMEMLIMIT that is lower still is used as it is. Without
+// any limit the collector's limit is not set.
 func (g memoryGiven) limits() memoryLimits {
 	room := func(all int64) int64 { return max(all-all/overrunShare-g.pages-overrunPages, all/2) }
 	switch {
@@ -95,15 +96,15 @@ func (g memoryGiven) limits() memoryLimits {
 	return memoryLimits{}
 }
 
-// tell tells the collector its limit, unless that is nearly what it was told before.
+// tell sets the collector's limit, unless it is nearly what was set before.
 func (l memoryLimits) tell() {
 	if before := debug.SetMemoryLimit(-1); l.told && (l.collector-before >= retell || before-l.collector >= retell) {
 		debug.SetMemoryLimit(l.collector)
 	}
 }
 
-// filePages returns the bytes of files, the program's own first of all, that a process has in memory: the third number
-// of a file like /proc/self/statm.
+// filePages returns the bytes of files that a process has in memory, from the third number of a file such as
+// /proc/self/statm.
 func filePages(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -120,8 +121,8 @@ func filePages(file string) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// watchMemory gives read a reading now and after each collection, which alone finds out what is in use, until ctx ends.
-// It asks for the limits each time, and tells the collector where they have changed.
+// watchMemory calls read with a reading now and after each collection, because only a collection finds out what is in
+// use. Each time it also computes the limits, and sets the collector's if they have changed. It returns when ctx ends.
 func watchMemory(ctx context.Context, limits func() memoryLimits, read func(shard.Memory)) {
 	collected := make(chan struct{}, 1)
 	notify(ctx, collected)
@@ -137,8 +138,8 @@ func watchMemory(ctx context.Context, limits func() memoryLimits, read func(shar
 	}
 }
 
-// notify sends to collected after each collection, until ctx ends: it lets go of an object, and hears when that is
-// found to be gone.
+// notify sends to collected after each garbage collection, until ctx ends. It notices a collection by the cleanup of an
+// unreferenced object.
 func notify(ctx context.Context, collected chan<- struct{}) {
 	runtime.AddCleanup(&sentinel{}, func(struct{}) {
 		if ctx.Err() != nil {
@@ -152,11 +153,11 @@ func notify(ctx context.Context, collected chan<- struct{}) {
 	}, struct{}{})
 }
 
-// sentinel is an object with a pointer, which the runtime allocates by itself and not as a part of another one.
+// sentinel is an object that contains a pointer, so that the runtime does not allocate it together with others.
 type sentinel struct{ _ *sentinel }
 
-// liveMemory returns the bytes that the last collection found in use, with what the runtime needs besides: stacks and
-// its own tables.
+// liveMemory returns the bytes that the last collection found in use, plus what the runtime needs: stacks and its own
+// tables.
 func liveMemory() int64 {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
@@ -175,7 +176,7 @@ func liveMemory() int64 {
 	return int64(min(live, math.MaxInt64))
 }
 
-// openFiles returns how many file descriptors this process may have; zero is unknown.
+// openFiles returns how many file descriptors this process may have; zero means unknown.
 func openFiles() uint64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
@@ -184,8 +185,8 @@ func openFiles() uint64 {
 	return l.Cur
 }
 
-// tcpMemory returns how many bytes of memory the kernel lets TCP have before it begins to be sparing; zero is unknown.
-// The file has three numbers of pages, of which that is the first.
+// tcpMemory returns the bytes of memory that the kernel gives TCP before it starts to save; zero means unknown. The
+// file has three numbers of pages, of which this is the first.
 func tcpMemory(file string) int64 {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -202,44 +203,45 @@ func tcpMemory(file string) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// What follows from the memory limit.
+// Shares of the memory limit.
 const (
-	// underwayShare is the share of answers to proxies that connect. What they share counts once for each of them, so
-	// that much less is used.
+	// underwayShare is the share for answers to connecting proxies. Parts that several answers share count once for
+	// each, so the real use is much lower.
 	underwayShare = 16
-	// tcpShare is their share of the kernel's memory for TCP: what a client has not read lies in sockets, here twice as
-	// large and on loopback on both sides.
+	// tcpShare is the share of the kernel's TCP memory for those answers. Unread data is in sockets, which use twice
+	// its size here, and on loopback on both sides.
 	tcpShare = 4
-	// heldShare is the share of all that waits to be written, counted in the same way.
+	// heldShare is the share for all unwritten responses, counted in the same way.
 	heldShare = 4
-	// namedShare is the share of all that clients name: their subscriptions, and the versions that they come back with.
+	// namedShare is the share for all names that clients send: their subscriptions, and the versions with which they
+	// reconnect.
 	namedShare = 8
-	// receivedShare is the share of large requests that are being received, which is counted twice: as it comes, and
-	// whole to be read. leastReceived is enough for one request of the usual limit and many of the size that Envoys
-	// send, mostReceived for whatever comes.
+	// receivedShare is the share for large requests while they are received. They count twice: in parts as they arrive,
+	// and as a whole to be decoded. leastReceived is enough for one request at the usual limit and many of the size
+	// that Envoys send; mostReceived is enough for anything.
 	receivedShare = 16
 	leastReceived = 8 << 20
 	mostReceived  = 256 << 20
-	// leastUnderway is enough for a few proxies of a large mesh, whatever the limit is.
+	// leastUnderway is enough for a few proxies of a large mesh, whatever the limit.
 	leastUnderway = 16 << 20
-	// streamCost is what a connected proxy costs at least, with its connection and TLS.
+	// streamCost is the least that a connected proxy costs, with its connection and TLS.
 	streamCost = 64 << 10
-	// spareFiles are left for sources, pages and connections that are refused.
+	// spareFiles are descriptors left for sources, pages and connections that are refused.
 	spareFiles = 256
 )
 
-// resources are what there is; zero is unknown.
+// resources are what the machine gives this process; zero means unknown.
 type resources struct {
 	memory int64  // bytes that this process may use
-	tcp    int64  // bytes that the kernel lets TCP have
-	files  uint64 // descriptors
+	tcp    int64  // bytes that the kernel gives TCP
+	files  uint64 // number of file descriptors
 }
 
 func ownResources(memory int64) resources {
 	return resources{memory, tcpMemory("/proc/sys/net/ipv4/tcp_mem"), openFiles()}
 }
 
-// limit fills in what follows from what there is.
+// limit computes the settings that depend on resources, where no flag sets them.
 func (o *options) limit(r resources) {
 	if o.maxBytesUnderway == 0 && r.memory > 0 {
 		o.maxBytesUnderway = int(max(r.memory/underwayShare, leastUnderway))

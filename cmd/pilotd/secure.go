@@ -24,16 +24,16 @@ import (
 	"github.com/pilotd/pilotd/ingest/kube"
 )
 
-// secureOptions are the settings of who proves what, and of certificates.
+// secureOptions are the settings for authentication and for certificates.
 type secureOptions struct {
 	ca, caDir                           string
 	tlsCertFile, tlsKeyFile, caCertFile string
 	tlsMinVersion                       string
 	tlsCipherSuites                     []string
 	certLife, maxCertLife, rootLife     time.Duration
-	rootCheck                           time.Duration // how often it is looked whether a root is to be renewed
+	rootCheck                           time.Duration // interval of checking whether a root is due for renewal
 	rootBits                            int
-	maxOwnCSRs                          int // of one identity, in a second
+	maxOwnCSRs                          int // for each identity, in a second
 	customHosts                         string
 	audiences                           []string
 	jwtRule                             string
@@ -62,7 +62,7 @@ func (o *secureOptions) register(f *pflag.FlagSet) {
 		"longest life that a workload may ask for (MAX_WORKLOAD_CERT_TTL)")
 }
 
-// environment reads the variables of istiod that say the same as flags, or have none.
+// environment reads variables of istiod that mean the same as flags, or that have no flag.
 func (o *secureOptions) environment() error {
 	o.rootLife, o.rootCheck, o.rootBits = 10*365*24*time.Hour, time.Hour, 2048
 	for name, to := range map[string]*time.Duration{"DEFAULT_WORKLOAD_CERT_TTL": &o.certLife,
@@ -106,7 +106,7 @@ func (o *secureOptions) environment() error {
 	return o.readNodeAgents(os.Getenv("CA_TRUSTED_NODE_ACCOUNTS"))
 }
 
-// readNodeAgents reads NAMESPACE/NAME,NAMESPACE/NAME.
+// readNodeAgents parses NAMESPACE/NAME,NAMESPACE/NAME.
 func (o *secureOptions) readNodeAgents(text string) error {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -164,8 +164,8 @@ func (o *secureOptions) ciphers() (out []uint16, err error) {
 	return out, nil
 }
 
-// issuers returns the issuers whose tokens are checked here: the one that JWT_RULE describes, in the form of a JWTRule
-// of RequestAuthentication.
+// issuers returns the issuers whose tokens pilotd validates itself. JWT_RULE describes one, in the form of a JWTRule of
+// RequestAuthentication.
 func (o *secureOptions) issuers() ([]*authn.Issuer, error) {
 	if o.jwtRule == "" {
 		return nil, nil
@@ -180,7 +180,7 @@ func (o *secureOptions) issuers() ([]*authn.Issuer, error) {
 	return []*authn.Issuer{authn.NewIssuer(r.GetIssuer(), r.GetJwksUri(), r.GetAudiences(), time.Now)}, nil
 }
 
-// hosts returns the names that clients know pilotd by.
+// hosts returns the DNS names under which clients connect to pilotd.
 func (o *options) hosts() (out []string) {
 	for name := range strings.SplitSeq(o.customHosts, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -197,8 +197,8 @@ func (o *options) hosts() (out []string) {
 	return out
 }
 
-// newAPI returns the API server that is asked about identities and secrets; nil where there is none, or nobody could
-// ask.
+// newAPI returns the client of the API server for questions about identities and secrets; nil if there is no API
+// server, or no port over which clients could cause such a question.
 func newAPI(o *options, log *slog.Logger) (*cluster.API, error) {
 	if !o.kubernetes() || o.secureGRPCAddr == "" {
 		return nil, nil
@@ -210,7 +210,7 @@ func newAPI(o *options, log *slog.Logger) (*cluster.API, error) {
 	return cluster.New(cfg)
 }
 
-// newSecure returns what proves and certifies identities for a server.
+// newSecure returns the part of the server that authenticates clients and issues certificates.
 func newSecure(o *options, server *discovery.Server, api *cluster.API, log *slog.Logger) (*secure.Server, error) {
 	log = log.With(scopeKey, "security")
 	settings := secure.Options{
@@ -223,13 +223,13 @@ func newSecure(o *options, server *discovery.Server, api *cluster.API, log *slog
 		Now: time.Now, Every: secure.Ticker, Log: log, Lead: newFacts(o, server.Reports, api, log),
 	}
 	var err error
-	settings.MinVersion, _ = o.minVersion() // checked before
+	settings.MinVersion, _ = o.minVersion() // validated before
 	settings.Ciphers, _ = o.ciphers()
 	if settings.Issuers, err = o.issuers(); err != nil {
 		return nil, err
 	}
 	if o.secureGRPCAddr == "" {
-		settings.External = true // nobody could ask
+		settings.External = true // no client could ask for certificates
 	}
 	if api != nil {
 		settings.API, settings.Tokens = api, api
@@ -244,19 +244,19 @@ func newSecure(o *options, server *discovery.Server, api *cluster.API, log *slog
 	return s, err
 }
 
-// half returns half of the processors: what connecting may take from those that are connected.
+// half returns half of the processors: the share for connecting clients, so that connected ones still get theirs.
 func half() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// holder names this replica among others.
+// holder returns this replica's name in leader election.
 func holder() string {
 	return instance() + "_" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
-// port is an address where the discovery service is served.
+// port is a listener of the discovery service.
 type port struct {
 	listener net.Listener
 	server   *grpc.Server
-	// missing says what it waits for before clients are answered; nil for nothing.
+	// missing says what the port waits for before it answers clients; nil for nothing.
 	missing func() string
 }
 
@@ -264,7 +264,7 @@ func (p port) serve() error { return p.server.Serve(p.listener) }
 
 type ports []port
 
-// waiting returns what the ports wait for.
+// waiting returns what the ports wait for, as text.
 func (ps ports) waiting() string {
 	for _, p := range ps {
 		if p.missing != nil && p.missing() != "" {
@@ -274,8 +274,8 @@ func (ps ports) waiting() string {
 	return ""
 }
 
-// listenGRPC opens the ports of the discovery service: the plain one, and the one with TLS if there is a certificate to
-// serve there.
+// listenGRPC opens the ports of the discovery service: plain text, and TLS if there is, or will be, a certificate to
+// serve.
 func listenGRPC(o *options, server *discovery.Server, s *secure.Server, log *slog.Logger) (out ports, err error) {
 	plain, err := listen("--grpcAddr", o.grpcAddr)
 	if err != nil {

@@ -33,14 +33,13 @@ import (
 type source interface {
 	Name() string
 	Run(context.Context) error
-	// Waiting says what the source waits for before it has handed over all that it had at first; it may be called at
-	// any time.
+	// Waiting says what the source waits for before its initial state is complete. Any goroutine may call it.
 	Waiting() []string
 }
 
 // serve runs pilotd until ctx ends, then drains streams and returns.
 //
-// Everything that listens is opened before anything starts, so that an address in use is the first thing to be told.
+// It opens all listeners before it starts anything, so that an address in use is the first thing to be reported.
 func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) error {
 	late := &lateSink{}
 	hook := newWebhook(o, log)
@@ -84,7 +83,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	}
 	hook.collect(server.Metrics)
 
-	// Planning and reading go on while streams drain; all of it ends with work.
+	// Planning and reading continue while streams drain; the context work ends all of it.
 	work, stop := context.WithCancel(context.Background())
 	defer stop()
 	group, failed := errgroup.WithContext(work)
@@ -97,7 +96,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 		group.Go(func() error { return s.Run(work) })
 	}
 	group.Go(func() error { return security.Run(work) })
-	// A replica that ends is no replica to send clients to, nor one to send them away.
+	// A replica that is ending must neither receive clients from others nor send its own away to balance.
 	group.Go(func() error { return balance(ctx, o, server, log) })
 	for _, p := range ports {
 		group.Go(p.serve)
@@ -121,7 +120,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 	return group.Wait()
 }
 
-// shutDown drains the streams, and closes what nothing is owed to.
+// shutDown drains the streams, then closes the remaining servers.
 func shutDown(o *options, server *discovery.Server, web []*webServer, log *slog.Logger) {
 	log.Info("shutting down")
 	drain, cancel := context.WithTimeout(context.Background(), o.shutdownDuration+time.Second/4)
@@ -130,11 +129,11 @@ func shutDown(o *options, server *discovery.Server, web []*webServer, log *slog.
 		log.Warn("streams were cut off: they did not end in time", "shutdownDuration", o.shutdownDuration)
 	}
 	for _, w := range web {
-		_ = w.server.Close() // readers of pages ask again, and so do API servers
+		_ = w.server.Close() // readers of pages and API servers retry
 	}
 }
 
-// newServers returns the discovery service, and what proves and certifies the identities of its clients.
+// newServers makes the discovery service, and the part that authenticates its clients and issues certificates.
 func newServers(o *options, log *slog.Logger, sources []string) (*discovery.Server, *secure.Server, error) {
 	var security *secure.Server
 	settings := discoveryOptions(o, log, sources)
@@ -157,8 +156,7 @@ func newServers(o *options, log *slog.Logger, sources []string) (*discovery.Serv
 	return server, security, err
 }
 
-// ready reports whether proxies are answered on every port, of which some wait for something, and if not, what of which
-// source is waited for.
+// ready reports whether proxies are answered on every port, and if not, what each source or port waits for.
 func ready(server *discovery.Server, sources []source, waiting string) (bool, string) {
 	ok, missing := server.Ready()
 	if waiting != "" {
@@ -175,11 +173,12 @@ func ready(server *discovery.Server, sources []source, waiting string) (bool, st
 	return false, missing
 }
 
-// requestTime is how long a client may take to send a request that it has begun, or that its stream begins with.
-// Clients send the latter with the stream itself, so that the time is only needed when this process is short of it.
+// requestTime bounds how long a client may take to send a request once it has begun, and to send the first request of a
+// stream. Clients send the first one together with the stream, so a delay there means that this process is short of
+// time.
 const requestTime = 20 * time.Second
 
-// idleConnection is how long a connection without a stream is kept, such as that of a client that was refused.
+// idleConnection is how long a connection without streams stays open, such as that of a client that was refused.
 const idleConnection = 5 * time.Minute
 
 func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.Options {
@@ -203,17 +202,16 @@ func discoveryOptions(o *options, log *slog.Logger, sources []string) discovery.
 	}
 }
 
-// instance names this process to people: the pod, or the machine.
+// instance names this process for people: the pod, or the machine.
 func instance() string {
 	host, _ := os.Hostname()
 	return cmp.Or(os.Getenv("POD_NAME"), host)
 }
 
-// lateSink is a Store that is made after the sources that write to it: their names are among its settings.
+// lateSink is a Sink for sources that are made before the Store, whose settings contain their names.
 type lateSink struct{ *ingest.Store }
 
-// newSources returns the sources that the flags name, the most important first: where two hold the same object, the
-// first one's counts.
+// newSources makes the sources that the flags name. Earlier ones take precedence where two hold the same object.
 func newSources(o *options, sink ingest.Sink, log *slog.Logger, meshFile bool) ([]source, error) {
 	log = log.With(scopeKey, "ingest")
 	var out []source

@@ -15,18 +15,18 @@ import (
 	"github.com/pilotd/pilotd/inject/admission"
 )
 
-// mostWarnings is how many fields without effect are told to whoever stores an object; /debug/rejectionsz has all.
+// mostWarnings bounds the fields without effect that one review lists; /debug/rejectionsz has all of them.
 const mostWarnings = 10
 
-// validator tells whoever stores an object what pilotd would make of it: one that could not come into force is kept
-// from being stored, and of what has no effect it is warned. It says what is said of objects that are stored already.
+// validator is the webhook that reviews objects before they are stored. It refuses an object that pilotd would refuse,
+// and warns about fields without effect, with the same words as for stored objects.
 type validator struct {
 	// Immutable.
 	kinds  ingest.KindTable
 	judge  *ingest.Judge
 	log    *slog.Logger
 	passed *prometheus.CounterVec
-	// failed counts objects that are refused, here and at other doors, by kind. It is set before anybody asks.
+	// failed counts refused objects by kind, here and at injection. It is set before the first request.
 	failed *prometheus.CounterVec
 }
 
@@ -36,13 +36,13 @@ func newValidator(regexSize int, log *slog.Logger) *validator {
 			Help: "Objects that the validating webhook let in, by kind."}, []string{"type"})}
 }
 
-// handler is the webhook.
+// handler returns the webhook's HTTP handler.
 func (v *validator) handler() http.Handler {
 	return admission.NewReviews("validation", v.log, v.review)
 }
 
-// review decides on one object. Kinds that pilotd does not know, and those that every API server checks by itself, are
-// let in.
+// review decides about one object. It accepts kinds that pilotd does not know, and kinds that every API server
+// validates itself.
 func (v *validator) review(req *admissionv1.AdmissionRequest, _ string) (*admissionv1.AdmissionResponse, error) {
 	allowed := &admissionv1.AdmissionResponse{Allowed: true}
 	k := v.kinds.InAPI(req.Kind.Group, req.Kind.Kind)
@@ -82,7 +82,7 @@ func (v *validator) refuse(req *admissionv1.AdmissionRequest, r *ingest.Rejectio
 		Code: http.StatusBadRequest, Message: text}}
 }
 
-// said is a reason with the field that it is about.
+// said returns a reason with the field that it is about.
 func said(field, reason string) string {
 	if field == "" {
 		return reason

@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// Bounds of the status pages' connections, which anybody can open.
+// Bounds on connections to the status pages, which anyone can open.
 const (
-	pageHeaderTime = 10 * time.Second // for the head of a request
-	pageReadTime   = 20 * time.Second // for all of it
-	// pageWriteTime is for making a page and reading it. A profile that is asked for with a duration has that time on
-	// top.
+	pageHeaderTime = 10 * time.Second // to send the header of a request
+	pageReadTime   = 20 * time.Second // to send the whole request
+	// pageWriteTime bounds making a page and reading it. A profile with a duration has that much more.
 	pageWriteTime   = 2 * time.Minute
-	pageIdleTime    = time.Minute // until the next request
+	pageIdleTime    = time.Minute // between requests
 	pageHeaderBytes = 16 << 10
-	// pageConnections is how many there may be. The oldest make room for new ones, so that nobody who holds many keeps
-	// a probe out.
+	// pageConnections bounds the connections. A new connection closes the oldest one, so that a client with many
+	// connections cannot keep a probe out.
 	pageConnections = 256
 )
 
-// webServer is one address with the status pages.
+// webServer is one listener with the status pages.
 type webServer struct {
 	listener net.Listener
 	server   *http.Server
@@ -63,7 +62,7 @@ func newPageServer(pages http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// crowd bounds the connections of a server: when there are too many, the oldest is closed.
+// crowd bounds the connections of a server: if there are too many, it closes the oldest.
 type crowd struct {
 	// Immutable.
 	most int
@@ -74,7 +73,7 @@ type crowd struct {
 	places map[net.Conn]*list.Element
 }
 
-// changed is told of the connections by the server.
+// changed is the server's callback for the state of a connection.
 func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +90,7 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// leave forgets a connection; the caller holds mu.
+// leave removes a connection. The caller holds mu.
 func (c *crowd) leave(e *list.Element) net.Conn {
 	conn := c.order.Remove(e).(net.Conn)
 	delete(c.places, conn)

@@ -23,19 +23,19 @@ import (
 	"github.com/pilotd/pilotd/status"
 )
 
-// webhookStreams is how many requests one connection may have under way. Each of them keeps its head, and waits for its
+// webhookStreams bounds the requests in progress on one connection. Each has its header in memory and waits for its
 // turn to be read.
 const webhookStreams = 100
 
-// webhook injects pods for an API server, and validates objects.
+// webhook injects pods for API servers, and validates objects.
 type webhook struct {
 	// Immutable after newWebhook.
 	live            *inject.Live
 	handler         *admission.Handler
 	validator       *validator
-	namespace, name string // of the ConfigMap
+	namespace, name string // of the injector's ConfigMap
 	log             *slog.Logger
-	// around is what is known of the cluster; nil until it is read.
+	// around is what the injector needs to know about the cluster; nil until it is read.
 	around atomic.Pointer[cluster.Surroundings]
 }
 
@@ -60,8 +60,8 @@ func newWebhook(o *options, log *slog.Logger) *webhook {
 	return w
 }
 
-// listen opens the port, if there is or will be a certificate for it and an API server that asks. API servers show no
-// certificate.
+// listen opens the port, if there is, or will be, a certificate for it, and an API server that could ask. API servers
+// present no client certificate.
 func (w *webhook) listen(o *options, s *secure.Server, log *slog.Logger) (*webServer, error) {
 	if o.httpsAddr == "" || !o.kubernetes() {
 		return nil, nil
@@ -97,7 +97,7 @@ func (w *webhook) collect(m *status.Metrics) {
 	}
 }
 
-// follow takes the injector's ConfigMap as it changes, until ctx ends. Without one nothing is injected.
+// follow loads the injector's ConfigMap whenever it changes, until ctx ends. Without the ConfigMap no pod is injected.
 func (w *webhook) follow(ctx context.Context, o *options) error {
 	config, err := kube.RESTConfig(kubeOptions(o, nil, w.log, false))
 	if err != nil {
@@ -125,7 +125,7 @@ func (w *webhook) follow(ctx context.Context, o *options) error {
 	return nil
 }
 
-// takeProxyConfigs gives the injector ProxyConfig objects. One that cannot be read has no effect.
+// takeProxyConfigs passes ProxyConfig objects to the injector. An invalid one has no effect.
 func (w *webhook) takeProxyConfigs(all []cluster.ProxyConfig) {
 	out := make([]inject.ProxyConfig, 0, len(all))
 	for _, c := range all {
@@ -141,16 +141,16 @@ func (w *webhook) takeProxyConfigs(all []cluster.ProxyConfig) {
 	}
 }
 
-// meshTap hands on to a sink what sources read, and shows the webhook the mesh configuration.
+// meshTap is a Sink that passes everything on to another one, and shows the mesh configuration to the webhook.
 type meshTap struct {
 	ingest.Sink
 	to      *webhook
-	sources func() int // how many there are
+	sources func() int // returns the number of sources
 
 	mu sync.Mutex
 	// Guarded by mu.
 	synced map[string]bool
-	given  bool // a source has a mesh configuration
+	given  bool // some source has a mesh configuration
 }
 
 // Apply implements ingest.Sink.
@@ -158,13 +158,13 @@ func (t *meshTap) Apply(events []ingest.Event) {
 	t.Sink.Apply(events)
 	for _, e := range events {
 		if e.Key.Kind == value.KindMeshConfig {
-			text, _ := e.Object.(string) // none: the defaults
+			text, _ := e.Object.(string) // no text: the defaults
 			t.take(text)
 		}
 	}
 }
 
-// Synced implements ingest.Sink. Where no source has a mesh configuration the defaults hold.
+// Synced implements ingest.Sink. If no source has a mesh configuration, the defaults are used.
 func (t *meshTap) Synced(source string) {
 	t.Sink.Synced(source)
 	t.mu.Lock()

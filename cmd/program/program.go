@@ -1,4 +1,4 @@
-// Package program is what pilotd's programs have in common on their command line.
+// Package program has what the command lines of pilotd's programs share.
 package program
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/pilotd/pilotd/cmd/build"
 )
 
-// Root returns the command that a program is. Errors of commands are left to Main.
+// Root returns a program's root command. Main reports the errors of its commands.
 func Root(name, short string, commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{Use: name, Short: short, SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(commands...)
 	return root
 }
 
-// Main executes a Root with the arguments of the process, and ends the process with code 1, or that of WithCode, if
-// that fails, after a line that says why. The context of commands ends with SIGINT or SIGTERM.
+// Main runs a root command with the arguments of the process. If the command fails, Main prints the error in one line
+// and exits with code 1, or the code of WithCode. SIGINT or SIGTERM ends the context of the command.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,7 +38,7 @@ func Main(root *cobra.Command) {
 	}
 }
 
-// WithCode returns the error with the code that Main ends the process with.
+// WithCode returns err with an exit code for Main.
 func WithCode(code int, err error) error { return &coded{err, code} }
 
 type coded struct {
@@ -49,8 +49,8 @@ type coded struct {
 // Unwrap returns the error without its code.
 func (c *coded) Unwrap() error { return c.error }
 
-// Version returns the command "version" of a program: it prints one line with the program's name, its build, platform
-// and Go version, and after them what else there is to say of this build.
+// Version returns the command "version" of a program. It prints the program's name, build, platform and Go version in
+// one line, followed by more.
 func Version(name string, more ...string) *cobra.Command {
 	line := append([]string{name, build.Text(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()}, more...)
 	return &cobra.Command{

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// archive writes files below a directory into a .tar.gz.
+// archive writes files into a .tar.gz, below a directory.
 func (r *release) archive(file, below string, files []entry) error {
 	var out bytes.Buffer
-	// The head of a gzip file has a time; none is written.
+	// A gzip header can have a time. None is set, so that equal files give equal archives.
 	z := gzip.NewWriter(&out)
 	if err := writeTar(z, below, files, r.time); err != nil {
 		return err
@@ -27,10 +27,10 @@ func (r *release) archive(file, below string, files []entry) error {
 	if err := z.Close(); err != nil {
 		return err
 	}
-	return os.WriteFile(file, out.Bytes(), 0o644) // #nosec G306 -- a release is for everybody to read
+	return os.WriteFile(file, out.Bytes(), 0o644) // #nosec G306 -- anyone may read a release
 }
 
-// writeTar writes files, and the directories that they are in, with nothing of the machine: they belong to root.
+// writeTar writes files and their directories as owned by root, with nothing that depends on this machine.
 func writeTar(w io.Writer, below string, files []entry, at time.Time) error {
 	t := tar.NewWriter(w)
 	made := map[string]bool{".": true, "/": true}
@@ -91,7 +91,7 @@ func (r *release) packChart() error {
 	return r.archive(filepath.Join(r.out, "pilotd-"+version+".tgz"), "pilotd/", files)
 }
 
-// checksums writes SHA256SUMS of all files of a directory, as sha256sum does.
+// checksums writes SHA256SUMS for all files of a directory, in the format of sha256sum.
 func checksums(dir string) error {
 	var lines []string
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
@@ -107,5 +107,5 @@ func checksums(dir string) error {
 	}
 	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[66:], b[66:]) })
 	sums := []byte(strings.Join(lines, ""))
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), sums, 0o644) // #nosec G306 -- a release is for everybody to read
+	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), sums, 0o644) // #nosec G306 -- anyone may read a release
 }

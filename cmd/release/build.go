@@ -12,15 +12,14 @@ import (
 	"strings"
 )
 
-// entry is a file of an archive or an image.
+// entry is a file in an archive or an image.
 type entry struct {
 	name string
 	mode int64
 	data []byte
 }
 
-// build builds the programs for an architecture, and gathers what belongs to them: licences, and a list of what is in
-// each.
+// build builds the programs for an architecture, and returns them with the licences and a list of components for each.
 func (r *release) build(ctx context.Context, work, arch string) ([]entry, error) {
 	overlay, err := r.overlay(work)
 	if err != nil {
@@ -62,7 +61,7 @@ func (r *release) build(ctx context.Context, work, arch string) ([]entry, error)
 	return files, nil
 }
 
-// overlay has the Go tool read another version.txt than the one of the repository.
+// overlay makes the Go tool use another version.txt in place of the repository's.
 func (r *release) overlay(work string) (string, error) {
 	source, err := filepath.Abs(r.source)
 	if err != nil {
@@ -81,7 +80,7 @@ func (r *release) overlay(work string) (string, error) {
 	return file, os.WriteFile(file, overlay, 0o600)
 }
 
-// licences are the licences of this module, of Go, and of all modules that are inside.
+// licences returns the licences of this module, of Go, and of all modules that are linked in.
 func (r *release) licences(ctx context.Context, modules map[string]module) ([]entry, error) {
 	text, err := os.ReadFile(filepath.Join(r.source, "LICENSE"))
 	if err != nil {
@@ -121,7 +120,7 @@ func (r *release) licences(ctx context.Context, modules map[string]module) ([]en
 	return out, nil
 }
 
-// licencesIn are the licences at the root of a module.
+// licencesIn returns the licences at the root of a module.
 func licencesIn(dir, as string) (out []entry, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is who the program runs as: the one that proxies run as too.
+// user is the user id that the image runs as; proxies run as the same one.
 const user = "1337"
 
-// builtImage is the image of one architecture, as files.
+// builtImage holds the files of the image for one architecture.
 type builtImage struct {
 	arch  string
 	files []entry
 }
 
-// image writes the images into a directory in the OCI layout: one index that has one for each architecture. There is
-// nothing in them but the first program, what belongs to it, and who may run it.
+// image writes the images into a directory in the OCI layout, with one index that lists an image for each architecture.
+// An image contains only the first program, the files that belong to it, and its user.
 func (r *release) image(dir string, images []builtImage) error {
 	index := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	for _, b := range images {

@@ -1,9 +1,9 @@
-// Command release makes all files of a release: for each architecture the static programs with what is to know of them,
-// an image in the OCI layout, the chart, and checksums. It needs no Docker.
+// Command release makes all files of a release: for each architecture the static programs with their licences and
+// components, an image in the OCI layout, the chart, and checksums. It needs no Docker.
 //
 //	go run ./cmd/release --version v1.2.3 --out DIR
 //
-// The same commit gives the same bytes, wherever and whenever it is built with the same Go.
+// The same commit and the same Go give the same bytes, on any machine and at any time.
 package main
 
 import (
@@ -19,21 +19,21 @@ import (
 	"time"
 )
 
-// release is what is made.
+// release holds the inputs of a release.
 type release struct {
-	source  string // root of the module
+	source  string // the module's root directory
 	out     string
-	version string // v1.2.3
+	version string // "v1.2.3"
 	commit  string
-	time    time.Time // of the commit; the time of everything
-	// programs are packages by the name of their program. The first one is the image's.
+	time    time.Time // the commit's time, used for every file
+	// programs are the packages of the programs. The first one goes into the image.
 	programs []program
 	arches   []string
 	tags     string
-	chart    string // directory of the chart; none when empty
+	chart    string // the chart's directory; empty for none
 }
 
-// program is a package that becomes a program.
+// program is a main package and the name of its program.
 type program struct{ name, path string }
 
 func main() {
@@ -64,7 +64,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// describe asks git which commit this is.
+// describe asks git for the commit.
 func (r *release) describe(ctx context.Context) error {
 	commit, err := r.run(ctx, nil, "git", "rev-parse", "--short=12", "HEAD")
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *release) make(ctx context.Context) error {
 	return checksums(r.out)
 }
 
-// run runs a program at the root of the module, and returns what it prints.
+// run runs a command in the module's root directory, and returns its output.
 func (r *release) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = r.source, append(os.Environ(), env...)

@@ -5,10 +5,10 @@ import (
 	"runtime/debug"
 )
 
-// module is a module that is inside a program.
+// module is a module that is linked into a program.
 type module struct{ Path, Version, Sum string }
 
-// moduleOf is what was built in, where something stands in the place of what go.mod names.
+// moduleOf returns the module that was really built: the replacement, if go.mod has one.
 func moduleOf(d *debug.Module) module {
 	if d.Replace != nil {
 		d = d.Replace
@@ -16,7 +16,7 @@ func moduleOf(d *debug.Module) module {
 	return module{d.Path, d.Version, d.Sum}
 }
 
-// component is a part of a program, in CycloneDX's words.
+// component is a component in CycloneDX's format.
 type component struct {
 	Type       string     `json:"type"`
 	Ref        string     `json:"bom-ref"`
@@ -31,7 +31,7 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// sbom lists what is in a program, as CycloneDX: what the toolchain has noted in the program itself.
+// sbom lists the components of a program in CycloneDX's format, from what the toolchain recorded in the program.
 func (r *release) sbom(name, arch string, info *debug.BuildInfo) ([]byte, error) {
 	main := goModule("application", module{Path: info.Main.Path, Version: r.version})
 	main.Name = name

@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// muchMore is how many times its share a replica must have before it sends clients away, littleMore how many
-	// it stops at; fewStreams is a difference that is not worth it.
+	// A replica starts to send clients away when it has muchMore times its share of streams, and stops at littleMore
+	// times. A difference below fewStreams is not worth it.
 	muchMore, littleMore, fewStreams = 1.25, 1.05, 20
-	// restRounds is for how many rounds a client is left alone that has connected.
+	// restRounds is the number of rounds in which a newly connected client is not sent away.
 	restRounds = 6
 )
 
-// Balance keeps a replica at its share of all streams: where it has far more than the mean, some clients are asked to
-// connect again, a few a second, until it has little more. Its methods are for one goroutine; metrics are read by any.
+// Balance keeps a replica at its share of all streams: if it has far more than the mean, it asks some clients to
+// reconnect, a few each second, until it has little more. Only one goroutine may call its methods; any may read the
+// metrics.
 type Balance struct {
 	// Immutable after NewBalance.
 	streams interface {
@@ -23,16 +24,16 @@ type Balance struct {
 		Newest() uint64
 		SendAway(newest uint64) bool
 	}
-	most int // clients in a round
+	most int // clients sent away in a round, at most
 
 	// Owned by the goroutine of Round.
 	sheds bool
-	marks []uint64 // the newest streams of the last rounds, the oldest first
+	marks []uint64 // the newest stream at the end of each of the last rounds, the oldest round first
 
 	share, away atomic.Int64
 }
 
-// NewBalance makes a Balance that asks at most most clients in each round.
+// NewBalance returns a Balance that sends away at most most clients in each round.
 func (s *Server) NewBalance(most int) *Balance {
 	b := &Balance{streams: s.Streams, most: most}
 	s.Metrics.Gauge("pilotd_xds_share", "Streams that each replica would have if all had as many; 0 while not known.",
@@ -43,8 +44,7 @@ func (s *Server) NewBalance(most int) *Balance {
 	return b
 }
 
-// Round takes the loads of the other replicas that are known now, and returns how many clients are to be sent away
-// before the next round.
+// Round takes the present loads of the other replicas, and returns how many clients to send away before the next round.
 func (b *Balance) Round(others []int) int {
 	own, all := b.streams.Streams(), 0
 	for _, n := range others {
@@ -67,7 +67,7 @@ func (b *Balance) Round(others []int) int {
 	return min(own-share, b.most)
 }
 
-// SendAway asks n clients to connect again, evenly over d.
+// SendAway asks n clients to reconnect, spread evenly over d. It blocks for that time.
 func (b *Balance) SendAway(ctx context.Context, n int, d time.Duration) {
 	if n == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/shard"
 )
 
-// shardCollector reports one figure of every shard. Immutable.
+// shardCollector reports one metric for each shard. Immutable.
 type shardCollector struct {
 	desc  *prometheus.Desc
 	stats func() []shard.Stats
@@ -26,7 +26,7 @@ func (c *shardCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// problemCollector reports how many problems of objects stand. Immutable.
+// problemCollector reports the number of present problems of objects. Immutable.
 type problemCollector struct {
 	desc   *prometheus.Desc
 	counts func() map[report.Count]int

@@ -1,9 +1,9 @@
-// Package discovery puts the server together: store, snapshot, planner, shards and streams, in one place.
+// Package discovery assembles the server: store, snapshot, planner, shards and streams.
 //
 //	Store ─► Builder ─► Planner ─► Shards ◄─► Streams
 //
 // It has no flags, reads no source and opens no port, so that the program, the tests and the benchmarks run the same
-// thing.
+// server.
 package discovery
 
 import (
@@ -37,40 +37,40 @@ import (
 type Options struct {
 	// Shards is the number of workers; 0 means one for each processor.
 	Shards int
-	// Sources are the names of the sources that must be Synced before anything is answered.
+	// Sources are the names of the sources that must be Synced before any client is answered.
 	Sources []string
 	// DomainSuffix and ClusterID are as in ingest.Settings.
 	DomainSuffix, ClusterID string
-	// RegexSize is the largest program of a regular expression, see ingest.Settings; UpstreamRegexSize that which
-	// upstream Envoys take, see plan.Tables.LimitRegex. 0 is the default.
+	// RegexSize is the largest allowed program of a regular expression, see ingest.Settings; UpstreamRegexSize is the
+	// limit for upstream Envoys, see plan.Tables.LimitRegex. 0 means the default.
 	RegexSize, UpstreamRegexSize int
-	// DebounceAfter and DebounceMax hold configuration changes back; see plan.Options.
+	// DebounceAfter and DebounceMax delay configuration changes; see plan.Options.
 	DebounceAfter, DebounceMax time.Duration
 	// Limits bound what one client can cost.
 	Limits grpcstream.Limits
-	// Requests is how many requests, besides answers, each caller may send in a second; 0 is no limit.
+	// Requests bounds the requests that each caller may send in a second, apart from ACKs and NACKs; 0 means no limit.
 	Requests int
-	// Named bounds the bytes of all that clients name, their subscriptions above all; 0 is no bound.
+	// Named bounds the bytes of all names that clients send, above all their subscriptions; 0 means no limit.
 	Named int
-	// Underway bounds what all that connect at once can cost: see shard.Options.
+	// Underway bounds the cost of all clients that are connecting: see shard.Options.
 	Underway int
-	// Keepalive are pings and the maximum age of connections, Enforcement how often clients may ping.
+	// Keepalive has the pings and the maximum age of connections, Enforcement how often clients may ping.
 	Keepalive   keepalive.ServerParameters
 	Enforcement keepalive.EnforcementPolicy
-	// Stuck is how long a client may leave responses unread, or unanswered while changes wait for that; Drain the time
-	// over which streams end at shutdown.
+	// Stuck is how long a client may leave responses unread, or unanswered while changes wait for the answer. Drain is
+	// the time over which streams end at shutdown.
 	Stuck, Drain time.Duration
 	// RequestTime is how long a client may take to send a request: see grpcstream.Options.
 	RequestTime time.Duration
-	// Authenticate finds out who clients are: see grpcstream.Options. Nil asks nobody.
+	// Authenticate finds out who clients are: see grpcstream.Options. nil means that nobody is authenticated.
 	Authenticate func(context.Context) (proxy.Peer, error)
-	// Rights decides who may list Secrets; nil: whoever is of their namespace. Cluster, if it is not nil, has Secrets and
-	// ConfigMaps besides those that Sources read, and before them: it is given what to tell of them.
+	// Rights decides who may read which Secrets; nil allows every proxy those of its own namespace. Cluster, unless
+	// nil, provides Secrets and ConfigMaps on request, with precedence over those that Sources read, and is given the
+	// callback for what it learns about them.
 	Rights  secrets.Rights
 	Cluster func(tell func(secrets.Object, secrets.Found)) SecretSource
-	// Log is the logger.
-	Log *slog.Logger
-	// Instance names this process to its clients (the pod's name), Build says which version it is.
+	Log     *slog.Logger
+	// Instance names this process to its clients (the pod's name); Build is its version.
 	Instance, Build string
 }
 
@@ -98,7 +98,7 @@ type Server struct {
 	once  sync.Once
 }
 
-// New puts a Server together. Nothing is answered before Run is called and every source is Synced.
+// New assembles a Server. It answers no client before Run is called and every source is Synced.
 func New(o Options) *Server {
 	s := &Server{Metrics: status.NewMetrics(o.Build), Tables: plan.NewTables(), Names: ads.NewNamesTable(), log: o.Log,
 		faults: rate.NewLimiter(faultRate, faultBurst), ready: make(chan struct{})}
@@ -134,14 +134,14 @@ func New(o Options) *Server {
 	return s
 }
 
-// identifier returns what clients are told of this process, in the form that istioctl reads.
+// identifier returns how this process identifies itself to clients, in the form that istioctl reads.
 func identifier(o Options) string {
 	b, _ := json.Marshal(map[string]any{"Component": "pilotd", "ID": o.Instance,
 		"Info": map[string]string{"version": o.Build}})
 	return string(b)
 }
 
-// Run plans and serves until ctx ends; it returns when all has stopped.
+// Run plans and serves until ctx ends, and returns when everything has stopped.
 func (s *Server) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Planner.Run(ctx) })
@@ -154,7 +154,7 @@ func (s *Server) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Publish gives each View to the planner; it implements snapshot.Listener.
+// Publish passes each View to the planner; it implements snapshot.Listener.
 func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 	s.countTriggers(d)
 	s.Planner.Publish(v, d)
@@ -167,17 +167,17 @@ func (s *Server) Publish(v *snapshot.View, d *snapshot.Delta) {
 	}
 }
 
-// Assigned gives a proxy's ResourceSet to the shards; like Advanced and EndpointsChanged it implements classes.Sink.
+// Assigned passes a proxy's ResourceSet to the shards. Like Advanced and EndpointsChanged it implements classes.Sink.
 func (s *Server) Assigned(id uint64, c *classes.Class, w *classes.ResourceSet) {
 	s.Shards.Assigned(id, c, w)
 }
 
-// Advanced gives the ResourceSets that a change touched to the shards.
+// Advanced passes the ResourceSets that a change affects to the shards.
 func (s *Server) Advanced(sets map[*classes.Class]*classes.ResourceSet, e classes.Endpoints) {
 	s.Shards.Advanced(sets, e)
 }
 
-// EndpointsChanged gives changed endpoints to the shards.
+// EndpointsChanged passes changed endpoints to the shards.
 func (s *Server) EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey) {
 	s.Shards.EndpointsChanged(t, services)
 }
@@ -190,7 +190,7 @@ func (s *Server) TrustDomains() []string {
 	return nil
 }
 
-// Ready reports whether the first View is built from every source, and if not, what is missing.
+// Ready reports whether the first View has been built from all sources, and if not, what is missing.
 func (s *Server) Ready() (bool, string) {
 	if !s.Store.Ready() {
 		return false, "not every source has been read"

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// configDump returns what the proxy of the parameter proxyID (a node id, or pod.namespace) was really sent and has not
-// been told to drop, as an envoy.admin.v3.ConfigDump; with endpoints if the parameter include_eds is there.
+// configDump returns, as an envoy.admin.v3.ConfigDump, what the proxy named by the parameter proxyID (a node id, or
+// pod.namespace) has really been sent and not been told to remove. The parameter include_eds adds endpoints.
 func (s *Server) configDump(r *http.Request) (any, error) {
 	id := r.FormValue("proxyID")
 	if id == "" {
@@ -100,8 +100,8 @@ func unframed(e *encodecache.Entry) (*anypb.Any, error) {
 	return a, proto.Unmarshal(b, a)
 }
 
-// anyType resolves the types inside an Any. One that this build does not know (of Istio's own filters) is taken for a
-// message without fields, so that the rest of the dump can be read.
+// anyType resolves the types inside an Any. It treats a type that this build does not know, such as one of Istio's own
+// filters, as a message without fields, so that the rest of the dump is still readable.
 type anyType struct{ *protoregistry.Types }
 
 // FindMessageByURL implements protoregistry.MessageTypeResolver.

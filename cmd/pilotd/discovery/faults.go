@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// leftOut tells the registry what is left out of all that is made of an object, or not served to all, in place of what
-// it was told before. It is called by whatever goroutine makes something, and does not block.
+// leftOut tells the registry what is left out of the resources made from an object, or not served to every proxy, in
+// place of what it was told before. Any goroutine that makes resources calls it. It does not block.
 func (s *Server) leftOut(o value.ObjectKey, list []checked.Fault) {
 	problems := make([]report.Problem, 0, len(list))
 	for _, f := range list {
@@ -28,13 +28,14 @@ func (s *Server) leftOut(o value.ObjectKey, list []checked.Fault) {
 }
 
 const (
-	// faultRate is how many panics of the handling of streams are logged a second in the long run, faultBurst how many
-	// at once: the client whose stream one has ended comes back.
+	// faultRate bounds how many panics of stream handling are logged in a second in the long run, faultBurst how many
+	// at once: the client whose stream ended with one comes back.
 	faultRate  = 0.1
 	faultBurst = 10
 )
 
-// contained counts a panic that was caught while a stream was handled, and logs it with its stack. It does not block.
+// contained counts a panic that was recovered while a stream was handled, and logs it with its stack. It does not
+// block.
 func (s *Server) contained(f shard.Fault) {
 	s.Metrics.InternalErrors.Inc()
 	if !s.faults.Allow() {

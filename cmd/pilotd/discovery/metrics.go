@@ -18,10 +18,10 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// short returns the name of a type in metrics, as istiod has it: cds.
+// short returns the name of a type in metrics, the same as istiod's: cds.
 func short(t xdstype.Type) string { return strings.ToLower(t.String()) }
 
-// served makes f's metric of each type beforehand, so that counting is one map-free access.
+// served makes the metric of each type in advance, so that counting needs no map lookup.
 func served[M any](f func(label string) M) (out []M) {
 	for t := range xdstype.Type(xdstype.NumStandard) {
 		out = append(out, f(short(t)))
@@ -59,7 +59,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 		Withheld:   func(r shard.Withheld) { m.Withheld.WithLabelValues(r.String()).Inc() },
 		Refused: func(r shard.Refusal) {
 			rejects[r.Type].Inc()
-			if len(r.Offences) == 0 { // nothing is known yet of the reason
+			if len(r.Offences) == 0 { // the reason is not known yet
 				refusals.tell(&r)
 			}
 			s.refused(&r)
@@ -69,7 +69,7 @@ func (s *Server) shardMetrics() shard.Metrics {
 	}
 }
 
-// known bounds the label of types that are not served: a client can ask for any.
+// known bounds the values of a label: a client can ask for any type, served or not.
 func known(url string) string {
 	switch name := url[strings.LastIndexByte(url, '.')+1:]; name {
 	case "Secret", "TypedExtensionConfig", "ProxyConfig", "HealthInformation", "Address", "Workload",
@@ -94,7 +94,7 @@ func (s *Server) storeMetrics() ingest.Metrics {
 	}
 }
 
-// countProblem counts a problem of an object that began to stand.
+// countProblem counts a new problem of an object.
 func (s *Server) countProblem(kind value.Kind, cause report.Cause) {
 	s.Metrics.Problems.WithLabelValues(kind.String(), string(cause)).Inc()
 }
@@ -128,7 +128,7 @@ func (s *Server) countTriggers(d *snapshot.Delta) {
 	}
 }
 
-// gauges registers what is read when it is scraped.
+// gauges registers metrics whose value is read at each scrape.
 func (s *Server) gauges() {
 	start := time.Now()
 	m := s.Metrics
@@ -207,7 +207,7 @@ func (s *Server) gauges() {
 	}
 }
 
-// memoryGauges registers what is known of memory, and what follows from it: see shard.MemoryStats.
+// memoryGauges registers the metrics of memory and of what depends on it: see shard.MemoryStats.
 func (s *Server) memoryGauges() {
 	m := s.Metrics
 	of := func(read func(shard.MemoryStats) float64) func() float64 {

@@ -8,11 +8,11 @@ import (
 	"github.com/pilotd/pilotd/shard"
 )
 
-// shortSum is how many characters of a content version tell two of them apart for people.
+// shortSum is how many characters of a content version are shown: enough for people to tell two apart.
 const shortSum = 8
 
-// problemOf returns an offence as the registry of problems has it: of the object that says most of what was refused.
-// Its content is named, so that a next version of it that is refused too is another problem.
+// problemOf converts an offence to a problem of the object that determines most of what was refused. The problem names
+// the content, so that a later version that is refused too is a new problem.
 func problemOf(o shard.Offence) report.Problem {
 	p := report.Problem{Resource: o.Resource(), Cause: report.ClientRefused}
 	p.Reason = fmt.Sprintf("a client refused what was made of it (content %s); it is held back from those that refuse it",
@@ -30,14 +30,14 @@ func problemOf(o shard.Offence) report.Problem {
 	return p
 }
 
-// refused reports what a client refused. It is called by the workers and does not block.
+// refused reports what a client refused. Workers call it. It does not block.
 func (s *Server) refused(r *shard.Refusal) {
 	for _, o := range r.Offences {
 		s.Reports.Refuse(problemOf(o), r.Proxy.ID, r.Message)
 	}
 }
 
-// healed takes back what was reported of offences that no client is kept from any more.
+// healed withdraws the reports of offences that affect no client any more.
 func (s *Server) healed(offences []shard.Offence) {
 	for _, o := range offences {
 		s.Reports.Heal(problemOf(o))

@@ -22,7 +22,7 @@ func (s *Server) Pages() map[string]status.Page {
 	}
 }
 
-// syncStatus is a proxy as istiod's syncz writes it, and more about each type.
+// syncStatus is the state of a proxy in the JSON form of istiod's syncz page, with more about each type.
 type syncStatus struct {
 	ClusterID string                `json:"cluster_id,omitempty"`
 	ProxyID   string                `json:"proxy"`
@@ -32,13 +32,13 @@ type syncStatus struct {
 	Shard     int                   `json:"shard"`
 	Types     map[string]ads.Status `json:"types"`
 
-	// nonces are fields of their own, as istioctl reads them: cluster_sent, cluster_acked and so on.
+	// nonces are written as separate fields, cluster_sent, cluster_acked and so on, because istioctl reads them so.
 	nonces map[string]string
 }
 
 // MarshalJSON writes the fields, and the nonces beside them.
 func (s syncStatus) MarshalJSON() ([]byte, error) {
-	type fields syncStatus // without this method
+	type fields syncStatus // the same fields without this method
 	out, err := json.Marshal(fields(s))
 	if err != nil || len(s.nonces) == 0 {
 		return out, err
@@ -50,7 +50,7 @@ func (s syncStatus) MarshalJSON() ([]byte, error) {
 	return append(append(out[:len(out)-1], ','), nonces[1:]...), nil
 }
 
-// syncz says of every proxy what it was sent, ACKed and refused.
+// syncz returns what every proxy was sent, ACKed and refused.
 func (s *Server) syncz(*http.Request) (any, error) {
 	out := []syncStatus{}
 	for _, c := range s.Shards.Clients() {
@@ -81,17 +81,18 @@ func proxyType(c shard.Client) string {
 	return ""
 }
 
-// shardStatus is what the shards do, and who waits to be answered.
+// shardStatus is the state of the shards and of the clients that wait to be answered.
 type shardStatus struct {
 	Shards []shard.Stats `json:"shards"`
-	// UnwrittenBytes are those of all responses that are not written yet. UnderwayBytes are those of answers to proxies
-	// that connect, of which there may be UnderwayLimit before others wait.
+	// UnwrittenBytes counts the responses that are not written yet. UnderwayBytes counts the answers to connecting
+	// proxies; above UnderwayLimit others must wait.
 	UnwrittenBytes int `json:"unwritten_bytes"`
 	UnderwayBytes  int `json:"underway_bytes"`
 	UnderwayLimit  int `json:"underway_limit"`
-	// Memory is what was last found in use, the limit in force, and what has given way to it.
+	// Memory is what the last reading found in use, the limit in force, and what was given up because of it.
 	Memory shard.MemoryStats `json:"memory"`
-	// Waiting are the proxies that wait, the next one first, as far as maxListed; WaitingFor counts all by their need.
+	// Waiting lists the first maxListed waiting proxies, the next one first; WaitingFor counts all of them by what they
+	// wait for.
 	WaitingFor map[string]int  `json:"waiting_for"`
 	Waiting    []waitingStatus `json:"waiting"`
 }
@@ -103,7 +104,7 @@ type waitingStatus struct {
 	Since    time.Time `json:"since"`
 }
 
-// maxListed is how many of those that wait are listed.
+// maxListed bounds the proxies in that list.
 const maxListed = 100
 
 func (s *Server) shardz(*http.Request) (any, error) {

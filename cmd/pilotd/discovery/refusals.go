@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// refusalRate is how many refusals are logged a second in the long run, refusalBurst how many at once: a client can
-	// refuse as often as it likes.
+	// refusalRate bounds how many refusals are logged in a second in the long run, refusalBurst how many at once: a
+	// client can refuse as often as it likes.
 	refusalRate  = 5
 	refusalBurst = 50
-	// maxNamed is how many of the refused resources are named in a line.
+	// maxNamed bounds the refused resources that one line names.
 	maxNamed = 10
 )
 
-// refusalLog logs refusals of clients, a few of many. It is called by the workers.
+// refusalLog logs some of the refusals of clients. Workers call it.
 type refusalLog struct {
 	// Immutable after newRefusalLog.
 	log   *slog.Logger
 	limit *rate.Limiter
 
-	silent atomic.Int64 // refusals since the last that was logged
+	silent atomic.Int64 // refusals since the last one that was logged
 }
 
 func newRefusalLog(log *slog.Logger) *refusalLog {

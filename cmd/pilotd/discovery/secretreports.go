@@ -13,8 +13,8 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// secretReports tell the objects that name a secret why a proxy does not get it. The Store of secrets knows nothing of
-// objects, and calls under its lock: what it says is looked at by a goroutine of its own.
+// secretReports reports to the objects that name a secret why a proxy does not get it. The Store of secrets knows
+// nothing about objects and calls trouble under its lock, so a goroutine of its own looks up the objects.
 type secretReports struct {
 	// Immutable after newSecretReports.
 	reports *report.Registry
@@ -22,14 +22,14 @@ type secretReports struct {
 	wake    chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu: the reasons by resource, then by the namespace of the proxies that ask.
+	// Guarded by mu: the reasons, by resource and by the namespace of the proxies that ask.
 	reasons map[string]map[string]string
 
-	// Owned by the goroutine of run: the objects of which something is told.
+	// Owned by the goroutine of run: the objects that have a report.
 	told map[value.ObjectKey]struct{}
 }
 
-// maxReasons is how many namespaces are told of where a secret is missing.
+// maxReasons bounds the namespaces that a report names for one secret.
 const maxReasons = 5
 
 func newSecretReports(r *report.Registry, view func() *snapshot.View) *secretReports {
@@ -37,7 +37,7 @@ func newSecretReports(r *report.Registry, view func() *snapshot.View) *secretRep
 		told: map[value.ObjectKey]struct{}{}}
 }
 
-// trouble takes what a Store has to say: see secrets.Options.
+// trouble records why a resource is not available: see secrets.Options. The Store of secrets calls it under its lock.
 func (s *secretReports) trouble(namespace, resource, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *secretReports) trouble(namespace, resource, reason string) {
 	s.signal()
 }
 
-// changed notes that objects have changed.
+// changed records that objects have changed.
 func (s *secretReports) changed(d *snapshot.Delta) {
 	for key := range d.Objects {
 		if key.Kind == value.KindGateway || key.Kind == value.KindDestinationRule {
@@ -75,7 +75,7 @@ func (s *secretReports) signal() {
 	}
 }
 
-// run tells until ctx ends.
+// run updates the reports until ctx ends.
 func (s *secretReports) run(ctx context.Context) {
 	for {
 		select {
@@ -87,7 +87,8 @@ func (s *secretReports) run(ctx context.Context) {
 	}
 }
 
-// look finds the objects that name what is not to be had, and tells them; it takes back what is no longer so.
+// look finds the objects that name an unavailable resource and reports it to them, and withdraws reports that no longer
+// apply.
 func (s *secretReports) look() {
 	s.mu.Lock()
 	reasons := make(map[string]map[string]string, len(s.reasons))
@@ -121,7 +122,7 @@ func (s *secretReports) look() {
 	}
 }
 
-// named yields the resources that objects name, each at the field that does.
+// named yields the resources that objects name, each with the object and the field.
 func named(s *snapshot.Snapshot, yield func(key value.ObjectKey, field, resource string)) {
 	for g := range snapshot.All[*value.Gateway](s) {
 		for _, server := range g.Servers {

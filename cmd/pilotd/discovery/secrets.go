@@ -11,14 +11,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// SecretSource is a Source that runs.
+// SecretSource is a Source of secrets that needs a goroutine.
 type SecretSource interface {
 	secrets.Source
-	// Run tells what is wanted until ctx ends.
+	// Run fetches what is wanted until ctx ends.
 	Run(ctx context.Context)
 }
 
-// keepSecrets makes the Store of what gateways ask for by name.
+// keepSecrets makes the Store of the secrets that gateways name.
 func (s *Server) keepSecrets(o Options) {
 	s.told = newSecretReports(s.Reports, s.Builder.View)
 	s.Secrets = secrets.New(secrets.Options{Rights: o.Rights, Now: time.Now, Every: ticker, Trouble: s.told.trouble})
@@ -34,13 +34,13 @@ func (s *Server) keepSecrets(o Options) {
 
 func ticker(d time.Duration) <-chan time.Time { return time.Tick(d) }
 
-// takeCredential takes a Secret or a ConfigMap of a Source.
+// takeCredential passes a Secret or a ConfigMap of a source to that Store.
 func (s *Server) takeCredential(e ingest.Event) {
 	s.files.Set(secrets.Object{ConfigMap: e.Key.Kind == value.KindConfigMap, Namespace: e.Key.Namespace,
 		Name: e.Key.Name}, ingest.Credential(e.Object))
 }
 
-// secretViews is a Store as the shards know it.
+// secretViews adapts the Store to the interface of the shards.
 type secretViews struct{ store *secrets.Store }
 
 // Open implements shard.Secrets.

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// handshakes is how many TLS handshakes are under way at once.
+	// handshakes bounds the TLS handshakes that are in progress.
 	handshakes = 256
-	// leastWaiting and mostWaiting are how many connections are accepted and wait for their handshake: waitingShare of
-	// all that there may be, within these.
+	// leastWaiting and mostWaiting bound the accepted connections that wait for their handshake. In between their
+	// number is waitingShare of all connections that are allowed.
 	leastWaiting, mostWaiting = 256, 1 << 14
 	waitingShare              = 4
 )
 
-// Listen returns the listener of the port where TLS is spoken: it admits handshakes by cost.
+// Listen returns the listener of the TLS port, which admits handshakes by their cost.
 func (s *Server) Listen(l net.Listener) *handshake.Door {
 	d := handshake.Listen(l, handshake.Options{
 		Waiting:  min(max(s.options.Connections/waitingShare, leastWaiting), mostWaiting),
@@ -30,7 +30,7 @@ func (s *Server) Listen(l net.Listener) *handshake.Door {
 	return d
 }
 
-// doorMetrics registers what is counted where TLS begins.
+// doorMetrics registers the metrics of that listener.
 func (s *Server) doorMetrics(m *status.Metrics) {
 	stats := func() (out handshake.Stats) {
 		if d := s.door.Load(); d != nil {

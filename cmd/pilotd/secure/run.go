@@ -18,11 +18,11 @@ import (
 	"github.com/pilotd/pilotd/status"
 )
 
-// Run keeps authority and certificates current until ctx ends, and does what only the leader does while this replica
+// Run keeps the authority and the certificates current until ctx ends, and does the leader's work while this replica
 // leads.
 func (s *Server) Run(ctx context.Context) error {
 	o := s.options
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(o.Log.Handler())) // what client-go has to say
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(o.Log.Handler())) // the logger of client-go
 	var all sync.WaitGroup
 	defer all.Wait()
 	told := func(err error) { o.Log.Error("files are not taken", "error", err) }
@@ -49,7 +49,7 @@ func (s *Server) Run(ctx context.Context) error {
 		Log: o.Log}, s.lead)
 }
 
-// lead does what only one replica of a revision does, until ctx ends.
+// lead does the work that only one replica of a revision does, until ctx ends.
 func (s *Server) lead(ctx context.Context) {
 	o := s.options
 	var all sync.WaitGroup
@@ -69,15 +69,15 @@ func (s *Server) lead(ctx context.Context) {
 		Log: o.Log})
 }
 
-// webhookRoots returns what API servers are to check the certificate of webhooks with, which is the one that is served
-// here; empty while they are not known. Those of a certificate in files are in RootFile, if anywhere.
+// webhookRoots returns the roots with which API servers verify the certificate of the webhooks, which is the one served
+// here; empty while they are unknown. The roots of a certificate from files are in RootFile, if it is set.
 func (s *Server) webhookRoots() string {
 	if s.options.CertFile == "" {
 		return s.rootsText()
 	}
 	var out strings.Builder
 	for _, c := range s.own {
-		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Builder takes everything
+		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // writing to a Builder cannot fail
 	}
 	return out.String()
 }
@@ -90,7 +90,7 @@ func (s *Server) rootsText() string {
 	return ""
 }
 
-// Metrics registers what is counted here.
+// Metrics registers the metrics of this package.
 func (s *Server) Metrics(m *status.Metrics) {
 	s.doorMetrics(m)
 	for r := range authn.Reason(authn.NumReasons) {
@@ -128,5 +128,5 @@ func (s *Server) Metrics(m *status.Metrics) {
 		})
 }
 
-// Ticker ticks every d, for Options.Every.
+// Ticker returns a channel that ticks every d, for Options.Every.
 func Ticker(d time.Duration) <-chan time.Time { return time.Tick(d) }

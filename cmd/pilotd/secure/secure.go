@@ -1,12 +1,12 @@
-// Package secure puts together what proves and certifies identities: who callers are, the certificate authority, and
-// the TLS of the port where both are asked for.
+// Package secure assembles what authenticates clients and certifies workloads: the certificate authority, the
+// validation of tokens and certificates, and the TLS of the port where both are used.
 //
 //	client ─► TLS (Serving) ─┬─► Peer ─► authn ─► who it is, for the discovery service
 //	                         └─► ca.Service ─► authn; Keeper ─► Authority ─► a certificate
 //	Secrets or files ──────────────────────────► Keeper
 //	leader: renews the root, writes istio-ca-root-cert into every namespace and the roots into webhooks
 //
-// Like package discovery it has no flags and opens no port, so that the program and the tests run the same thing.
+// Like package discovery it has no flags and opens no port, so that the program and the tests run the same server.
 package secure
 
 import (
@@ -40,87 +40,88 @@ import (
 
 // Options are the settings of a Server.
 type Options struct {
-	// TrustDomains are the mesh's, its own first; none while that is not known.
+	// TrustDomains returns the mesh's trust domains, its own first; none while they are unknown.
 	TrustDomains func() []string
-	// API is the cluster's server; nil for none. Tokens is who is asked about tokens, which is the same.
+	// API is the client of the cluster's API server, Tokens the part of it that reviews tokens; nil for none.
 	API    *cluster.API
 	Tokens authn.Reviewer
-	// Namespace is pilotd's own, ClusterID its cluster's name, Holder this replica's.
+	// Namespace is pilotd's own namespace, ClusterID the name of its cluster, Holder the name of this replica.
 	Namespace, ClusterID, Holder string
-	// Revision is pilotd's; its webhooks get the roots of its certificate. "default" when empty.
+	// Revision is pilotd's revision, whose webhooks get the roots of its certificate; empty means "default".
 	Revision string
-	// Lead is what else the leader does, until its context ends; nil for nothing.
+	// Lead is more work for the leader, until its context ends; nil for none.
 	Lead func(context.Context)
-	// External leaves certificates to somebody else: no authority, and none of what it does.
+	// External says that another system issues certificates, so that this process has no authority.
 	External bool
-	// CADir is a directory with an authority. It counts if there is a key in it when pilotd starts.
+	// CADir is a directory with an authority. It is used if it contains a key when pilotd starts.
 	CADir string
-	// CertFile and KeyFile are the certificate to serve; one of the authority when empty. RootFile has roots of clients
-	// besides the authority's own.
+	// CertFile and KeyFile are the certificate to serve; if empty, the authority signs one. RootFile has roots for
+	// clients' certificates in addition to the authority's own.
 	CertFile, KeyFile, RootFile string
-	// Hosts are the names of a serving certificate of the authority.
+	// Hosts are the DNS names in the serving certificate that the authority signs.
 	Hosts []string
-	// MinVersion and Ciphers are TLS's; 0 is 1.2, nil Go's own choice.
+	// MinVersion and Ciphers configure TLS; 0 means TLS 1.2, nil means Go's own choice.
 	MinVersion uint16
 	Ciphers    []uint16
-	// Life and MaxLife are those of workloads' certificates, RootLife and RootBits are of a root that is made here.
+	// Life and MaxLife bound the lifetime of workload certificates; RootLife and RootBits describe a root that is made
+	// here.
 	Life, MaxLife, RootLife time.Duration
 	RootBits                int
-	// RenewEvery is how often it is looked whether a root is to be renewed.
+	// RenewEvery is the interval of checking whether a root is due for renewal.
 	RenewEvery time.Duration
-	// Connections is how many connections there may be, by file descriptors; 0 is unknown. Computing is how many TLS
-	// handshakes are computed at the same moment.
+	// Connections is how many connections the file descriptors allow; 0 means unknown. Computing is how many TLS
+	// handshakes compute at the same moment.
 	Connections, Computing int
-	// Signers is how many certificates are signed at once, Asked how many an identity may ask for in a second; 0 is no
-	// limit.
+	// Signers is how many certificates are signed at once; Asked is how many an identity may ask for in a second. 0
+	// means no limit.
 	Signers, Asked int
-	// Audiences are those that tokens are to be meant for; Issuers make tokens that are checked here.
+	// Audiences are the accepted audiences of tokens; Issuers are those whose tokens are validated here.
 	Audiences []string
 	Issuers   []*authn.Issuer
-	// NodeAgents are the service accounts of agents that may ask for certificates of the pods on their own nodes.
+	// NodeAgents are the service accounts of agents that may ask for certificates for pods on their own node.
 	NodeAgents []cluster.Account
-	// Unchecked lets proxies claim namespaces and service accounts that they have not proven to be.
+	// Unchecked lets proxies claim namespaces and service accounts without proof.
 	Unchecked bool
-	// Now is the clock, Every ticks at intervals.
+	// Now is the clock; Every returns a channel that ticks at an interval.
 	Now   func() time.Time
 	Every func(time.Duration) <-chan time.Time
-	// Log is the logger.
-	Log *slog.Logger
+	Log   *slog.Logger
 }
 
 const (
-	// filesEvery is how often files are read again.
+	// filesEvery is the interval of reading files again.
 	filesEvery = 10 * time.Second
-	// badTokens is for how many tokens a second from one address the API server, or an issuer, is asked in vain.
+	// badTokens bounds the invalid tokens in a second from one address about which the API server, or an issuer, is
+	// asked.
 	badTokens = 100
-	// leaseName is the Lease of who leads; revisions have leaders of their own.
+	// leaseName is the Lease of the leader. Each revision has a leader of its own.
 	leaseName = "pilotd-leader"
 )
 
-// Server proves and certifies identities.
+// Server authenticates clients and certifies workloads.
 type Server struct {
 	// Immutable after New.
 	options       Options
 	authenticator *authn.Authenticator
 	Keeper        *ca.Keeper
 	serving       *Serving
-	service       *ca.Service         // nil where the authority is somebody else's
+	service       *ca.Service         // nil if another system is the authority
 	secrets       *cluster.Authority  // nil unless the authority is in Secrets
-	agents        *cluster.NodeAgents // nil for none
+	agents        *cluster.NodeAgents // nil if there are none
 	files         bool                // the authority is in CADir
-	rootsChanged  [2]chan struct{}    // for the namespaces' roots, and for webhooks
+	rootsChanged  [2]chan struct{}    // wakes the writer of roots to namespaces, and to webhooks
 
 	door    atomic.Pointer[handshake.Door] // nil until Listen
 	refused [authn.NumReasons]atomic.Uint64
 
 	mu sync.Mutex
 	// Guarded by mu.
-	own    []*x509.Certificate // of RootFile
-	trusts *x509.CertPool      // whose clients are let in: own and roots of the authority
-	of     *ca.Authority       // whose roots are in trusts
+	own    []*x509.Certificate // from RootFile
+	trusts *x509.CertPool      // roots of accepted clients: own, and those of the authority
+	of     *ca.Authority       // the authority that trusts was made from
 }
 
-// New puts a Server together. It does nothing before Run. It refuses files that cannot be read.
+// New returns a Server, or an error if files cannot be read. The Server does nothing before Run.
 func New(o Options) (*Server, error) {
 	s := &Server{options: o, trusts: x509.NewCertPool()}
 	for i := range s.rootsChanged {
@@ -157,7 +158,7 @@ func New(o Options) (*Server, error) {
 	return s, s.setAuthority()
 }
 
-// setAuthority decides where the authority is.
+// setAuthority decides which authority is used.
 func (s *Server) setAuthority() error {
 	o := s.options
 	if o.External {
@@ -177,7 +178,7 @@ func (s *Server) setAuthority() error {
 		s.secrets = cluster.NewAuthority(o.API, cluster.AuthorityOptions{Namespace: o.Namespace, Keeper: s.Keeper,
 			Root: s.root, Now: o.Now, Log: o.Log})
 	default:
-		return nil // there is nowhere to keep one
+		return nil // there is no place to store an authority
 	}
 	settings := ca.ServiceOptions{
 		Authenticate: s.caller, Authority: s.Keeper.Authority, Life: o.Life, MaxLife: o.MaxLife, Signers: o.Signers,
@@ -194,8 +195,8 @@ func (s *Server) setAuthority() error {
 	return nil
 }
 
-// agentActsFor decides whether an agent of a node may ask in somebody's name, and logs why not, for the agent is not
-// told. Of those who are no agents nothing is logged: anybody can be one of them.
+// agentActsFor decides whether a node's agent may ask for a certificate of another identity, and logs refusals, because
+// the agent is not told the reason. Requests of callers that are not node agents are not logged: anyone can send them.
 func (s *Server) agentActsFor(agent identity.Peer, who identity.Identity) error {
 	err := s.agents.MayActFor(agent, who)
 	if err != nil && !errors.Is(err, cluster.ErrNoAgent) {
@@ -205,7 +206,7 @@ func (s *Server) agentActsFor(agent identity.Peer, who identity.Identity) error 
 	return err
 }
 
-// root returns what a root is like that is made here.
+// root returns the properties of a root that is made here.
 func (s *Server) root() ca.Root {
 	organization := "cluster.local"
 	if domains := s.options.TrustDomains(); len(domains) > 0 {
@@ -217,7 +218,7 @@ func (s *Server) root() ca.Root {
 // Serves reports whether there is, or will be, a certificate to serve.
 func (s *Server) Serves() bool { return s.options.CertFile != "" || s.service != nil }
 
-// Waiting returns what is missing before certificates can be served and signed; empty for nothing.
+// Waiting says what is missing before certificates can be served and signed; empty for nothing.
 func (s *Server) Waiting() string {
 	if !s.Serves() || s.serving.ready() && (s.service == nil || s.Keeper.Authority() != nil) {
 		return ""
@@ -228,25 +229,25 @@ func (s *Server) Waiting() string {
 	return "the certificate authority"
 }
 
-// TLS returns the configuration of the port. Clients' certificates are asked for and left to Peer: a client without one
-// may have a token, and one with a bad one is told why. Sessions are not resumed, so that each connection shows what it
-// has.
+// TLS returns the configuration of the port. It asks for a client certificate and leaves verification to Peer, because
+// a client without one may have a token, and a client with an invalid one should get a clear error. Sessions are not
+// resumed, so that each connection presents its certificate.
 func (s *Server) TLS() *tls.Config {
-	return &tls.Config{ // #nosec G402 -- MinVersion is 1.2 at least
+	return &tls.Config{ // #nosec G402 -- MinVersion is at least 1.2
 		GetCertificate: s.serving.Get, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		MinVersion: max(s.options.MinVersion, tls.VersionTLS12), CipherSuites: s.options.Ciphers,
 		NextProtos: []string{"h2"},
 	}
 }
 
-// Register adds the certificate service to the grpc server of the port, if it is served.
+// Register adds the certificate service, if there is one, to the grpc server of the port.
 func (s *Server) Register(g *grpc.Server, streams *grpcstream.Server) {
 	if s.service != nil {
 		s.service.Register(g, streams.Use)
 	}
 }
 
-// Peer returns what the client of a stream has proven. Over plaintext that is nothing.
+// Peer returns what the client of a stream has proven about itself: nothing over plain text.
 func (s *Server) Peer(ctx context.Context) (proxy.Peer, error) {
 	if _, secured := grpcstream.PeerInfo(ctx).(credentials.TLSInfo); !secured {
 		return proxy.Peer{}, nil
@@ -255,7 +256,7 @@ func (s *Server) Peer(ctx context.Context) (proxy.Peer, error) {
 	return proxy.Peer{Peer: p, Unchecked: s.options.Unchecked}, err
 }
 
-// caller returns who has opened the stream of ctx.
+// caller returns who opened the stream of ctx.
 func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
 	var c authn.Credentials
 	if info, ok := grpcstream.PeerInfo(ctx).(credentials.TLSInfo); ok {
@@ -277,7 +278,7 @@ func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
 	return s.authenticator.Authenticate(ctx, c)
 }
 
-// roots returns the authorities whose clients are let in; nil while that is not known.
+// roots returns the roots of accepted clients; nil while they are unknown.
 func (s *Server) roots() *x509.CertPool {
 	a := s.Keeper.Authority()
 	if a == nil && s.service != nil && len(s.own) == 0 {

@@ -17,15 +17,15 @@ import (
 	"github.com/pilotd/pilotd/ca"
 )
 
-// errNoCertificate is what a client sees as a failed handshake, until there is a certificate to serve.
+// errNoCertificate fails handshakes until there is a certificate to serve.
 var errNoCertificate = errors.New("there is no certificate to serve yet")
 
-// servingLife is for how long pilotd signs its own serving certificate. It is renewed at half of that, and its key is
-// in memory alone.
+// servingLife is the lifetime of a serving certificate that pilotd signs for itself. It is renewed after half of that,
+// and its key is only in memory.
 const servingLife = 24 * time.Hour
 
-// Serving is the certificate that pilotd shows to its clients: the one in files, or one of its own authority for its
-// names. Safe for concurrent use.
+// Serving is the certificate that pilotd presents to its clients: one from files, or one that its own authority signs
+// for its names. Safe for concurrent use.
 type Serving struct {
 	// Immutable after newServing.
 	certFile, keyFile string
@@ -36,11 +36,11 @@ type Serving struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	cert *tls.Certificate
-	of   *ca.Authority // that signed cert
-	till time.Time     // when cert is renewed
+	of   *ca.Authority // the authority that signed cert
+	till time.Time     // when to renew cert
 }
 
-// Get returns the certificate for a handshake. It signs a new one when that is due, which others wait for.
+// Get returns the certificate for a handshake. If a new one is due it signs it, and other handshakes wait for that.
 func (s *Serving) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,15 +75,15 @@ func (s *Serving) sign(a *ca.Authority, now time.Time) (*tls.Certificate, error)
 		return nil, err
 	}
 	out := &tls.Certificate{PrivateKey: key}
-	for _, text := range chain[:len(chain)-1] { // the roots are the client's to know
+	for _, text := range chain[:len(chain)-1] { // without the root, which clients must already have
 		b, _ := pem.Decode([]byte(text))
 		out.Certificate = append(out.Certificate, b.Bytes)
 	}
 	return out, nil
 }
 
-// watch reads the files, now and at each tick, until ctx ends; the last good certificate stays. problem is told of what
-// is wrong with them, once.
+// watch reads the files, now and at each tick, until ctx ends, and keeps the last good certificate. It calls problem
+// once for each new problem.
 func (s *Serving) watch(ctx context.Context, tick <-chan time.Time, problem func(error)) {
 	told := ""
 	for {
