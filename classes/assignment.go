@@ -14,26 +14,28 @@ type Joiner interface {
 	Join(*snapshot.EndpointSet) *encodecache.Entry
 }
 
-// Assignment is all that a ClusterLoadAssignment depends on but the endpoints themselves. Two Assignments that depend
-// on the same are one pointer.
+// Assignment holds everything that a ClusterLoadAssignment depends on, except the endpoints themselves. Assignments
+// that depend on the same things are the same pointer.
 type Assignment struct {
 	// Name is the name of the resource: the cluster's service_name. Immutable.
 	Name string
-	// Service is whose endpoints they are. Immutable.
+	// Service is the service whose endpoints it contains. Immutable.
 	Service value.ServiceKey
-	// Joiner knows what it depends on: port, subset and the settings that order and filter endpoints. Immutable.
+	// Joiner holds the inputs of the resource: port, subset and the settings that order and filter endpoints.
+	// Immutable.
 	Joiner Joiner
 
 	mu sync.Mutex
-	// Guarded by mu: the Entry for the set that was asked for last, and for the one before while someone holds it,
-	// because a client that is behind may still want it.
+	// Guarded by mu: the Entry for the EndpointSet that was requested last, and the one before for as long as something
+	// refers to it, because a client that is behind may still need it.
 	lastSet       *snapshot.EndpointSet
 	last          *encodecache.Entry
 	previousSet   weak.Pointer[snapshot.EndpointSet]
 	previousEntry weak.Pointer[encodecache.Entry]
 }
 
-// Entry returns the resource for the endpoints in t, made on first use and shared by all that ask for the same set.
+// Entry returns the resource for the endpoints in t. It is made on first use and shared by all callers with the same
+// EndpointSet.
 func (a *Assignment) Entry(t *snapshot.EndpointTable) *encodecache.Entry {
 	set := t.Set(a.Service)
 	a.mu.Lock()

@@ -5,32 +5,31 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Class is one class of proxies: those that get the same resources. One pointer for the life of the class, which ends
+// Class is a class of proxies that all get the same resources. A class is one pointer for its whole life, which ends
 // with its last proxy. Immutable.
 type Class struct {
 	// Name is a short readable form, for logs and metrics: "sidecar shop web.shop:8080 #12".
 	Name string
-	// Type is the kind of its proxies.
+	// Type is the type of its proxies.
 	Type value.NodeType
 }
 
-// Endpoints are the newest EndpointTable and the services whose endpoints differ from the last one.
+// Endpoints are the newest EndpointTable and the services whose endpoints differ from the one before.
 type Endpoints struct {
 	Table    *snapshot.EndpointTable
 	Services []value.ServiceKey
 }
 
-// Sink receives what a planner computes. Its methods are called by the planner's goroutines and must not block: a shard
-// merges what it is given into its slots.
+// Sink receives what a planner computes. The planner's goroutines call its methods, which must not block: a shard only
+// merges what it gets into its slots.
 type Sink interface {
-	// Assigned tells that the proxy id is of class c, whose ResourceSet is w: once after Attach, and again whenever a
-	// change moves the proxy to another class.
+	// Assigned says that the proxy id belongs to class c, whose ResourceSet is w. The planner calls it once after
+	// Attach, and again when a change moves the proxy to another class.
 	Assigned(id uint64, c *Class, w *ResourceSet)
-	// Advanced gives the new ResourceSets of the classes that a change affects, and what changed of the endpoints that
-	// needs them: whoever takes the one has the other.
+	// Advanced passes the new ResourceSets of the classes that a change affects, together with the changed endpoints
+	// that need these ResourceSets, so that a receiver gets both at once.
 	Advanced(sets map[*Class]*ResourceSet, e Endpoints)
-	// EndpointsChanged gives the newest EndpointTable and the services whose endpoints differ from the last one. It is
-	// not called for changes that need a ResourceSet first (a first endpoint, a new service account): those come with
-	// Advanced.
+	// EndpointsChanged passes the newest EndpointTable and the services whose endpoints differ from the one before.
+	// Changes that need a new ResourceSet (a first endpoint, a new service account) come with Advanced instead.
 	EndpointsChanged(t *snapshot.EndpointTable, services []value.ServiceKey)
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Block is a run of resources as responses of one kind carry them, encoded once for all responses that hold the run.
-// Immutable.
+// Block is a run of resources in the form in which responses of one variant contain them, encoded once for all
+// responses that contain the run. Immutable.
 type Block struct {
 	pieces [][]byte
 	size   int
-	runs   []*Run // that pieces are of
+	runs   []*Run // Runs that the pieces belong to
 }
 
 // Len returns the number of encoded bytes.
@@ -40,10 +40,10 @@ func NewDeltaBlock(entries iter.Seq[*Entry]) *Block {
 	return newBlock(g)
 }
 
-// fewPieces is up to how many pieces of a run are left as they are.
+// fewPieces is the number of pieces up to which a run is not joined.
 const fewPieces = 4
 
-// newBlock joins the pieces of a run: a copy now is a list entry less in each response.
+// newBlock joins the pieces of a run. One copy now makes the list of pieces of each response shorter.
 func newBlock(g *gather) *Block {
 	b := &Block{size: g.n, pieces: g.done(), runs: g.runs}
 	if len(b.pieces) > fewPieces && len(b.runs) == 0 {
@@ -52,11 +52,11 @@ func newBlock(g *gather) *Block {
 	return b
 }
 
-// Runs returns what the block's bytes are in part, and has in common with others.
+// Runs returns the Runs that the block's bytes belong to.
 func (b *Block) Runs() []*Run { return b.runs }
 
-// copyBelow returns below which size pieces are copied into the responses that have the block. What is of runs was
-// joined when it was gathered, or is sent from where it lies.
+// copyBelow returns the size below which pieces are copied into each response that contains the block. Pieces of runs
+// need no copy: they were joined when they were gathered, or are sent without copying.
 func (b *Block) copyBelow() int {
 	if len(b.runs) > 0 {
 		return lieFrom
@@ -64,7 +64,7 @@ func (b *Block) copyBelow() int {
 	return joinBelow
 }
 
-// addBlocks appends blocks, whose size does not count in g.total.
+// addBlocks appends blocks. Their size does not count in g.total.
 func (g *gather) addBlocks(blocks []*Block) {
 	pieces := 0
 	for _, b := range blocks {
@@ -100,8 +100,8 @@ func (a *Assembler) SotWBlocks(h Header, blocks []*Block) *Response {
 	return r
 }
 
-// DeltaBlocks returns a DeltaDiscoveryResponse with the resources of blocks, in their order, and the names of what is
-// gone.
+// DeltaBlocks returns a DeltaDiscoveryResponse with the resources of blocks, in their order, and the names of removed
+// resources.
 func (a *Assembler) DeltaBlocks(h Header, blocks []*Block, removed []string) *Response {
 	tail := a.tail(true)
 	g := &gather{total: h.size() + len(tail)}
@@ -113,7 +113,7 @@ func (a *Assembler) DeltaBlocks(h Header, blocks []*Block, removed []string) *Re
 	g.str(deltaTypeURL, h.TypeURL)
 	g.str(deltaNonce, h.Nonce)
 	for _, name := range removed {
-		g.tag(deltaRemoved, len(name)) // an empty name is a name
+		g.tag(deltaRemoved, len(name)) // an empty name counts too
 		g.text(name)
 	}
 	r := newResponse(g, h.Nonce, tail)
@@ -121,7 +121,7 @@ func (a *Assembler) DeltaBlocks(h Header, blocks []*Block, removed []string) *Re
 	return r
 }
 
-// tail returns what ends each response.
+// tail returns the encoded fields at the end of each response.
 func (a *Assembler) tail(delta bool) []byte {
 	switch {
 	case a == nil:
@@ -152,5 +152,5 @@ func (e *Entry) gatherDelta(g *gather) {
 	g.str(resourceName, e.name)
 }
 
-// deltaRoom returns at least what gatherDelta appends.
+// deltaRoom returns an upper bound of what gatherDelta copies.
 func (e *Entry) deltaRoom() int { return e.room() + len(e.name) + versionLen + 4*maxTag }

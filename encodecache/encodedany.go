@@ -6,19 +6,19 @@ const (
 	anyValue   = 2
 )
 
-// EncodedAny is the encoded Any of a resource as ready pieces.
+// EncodedAny is the encoded Any of a resource, in pieces.
 type EncodedAny struct {
-	// Pieces are to be sent in this order; read only. Small neighbours are joined, so that few are below some 500
-	// bytes.
+	// Pieces are sent in this order. They are read only. Small neighbours are joined, so few pieces are smaller than
+	// 500 bytes.
 	Pieces [][]byte
 	// Len is the sum of their lengths.
 	Len int
 }
 
-// EncodedAny returns the resource's Any, made now if it is not there. That of a big composite is kept until Drop; two
-// callers at the same time may both make it, and one is kept. A leaf's is its Fragment with a few bytes before it, and
-// a small one's (every workload has a listener of its own) is a copy that costs a microsecond: these are made when
-// asked, and so is that of an Entry in runs, which copies nothing.
+// EncodedAny returns the resource's Any. The Any of a big composite is kept until Drop; if two callers make it at the
+// same time, one of the two is kept. All others are made anew for each call: that of a leaf is its Fragment with a few
+// bytes in front, a small one (every workload has a listener of its own) is a copy that takes a microsecond, and that
+// of an Entry in runs copies nothing.
 func (e *Entry) EncodedAny() *EncodedAny {
 	if f := e.frame.Load(); f != nil {
 		return f
@@ -34,14 +34,14 @@ func (e *Entry) EncodedAny() *EncodedAny {
 	return f
 }
 
-// Drop gives the EncodedAny's memory back: the Entry is superseded, and only stragglers may still want it. It is made
-// again if they do.
+// Drop frees the memory of the EncodedAny. Its owner calls Drop when the Entry is superseded and only clients that are
+// behind may still need it; it is then made again.
 func (e *Entry) Drop() { e.frame.Store(nil) }
 
-// keepFrom is the size of a composite whose EncodedAny is kept.
+// keepFrom is the size from which the EncodedAny of a composite is kept.
 const keepFrom = 16 << 10
 
-// kept reports whether a EncodedAny is worth its memory.
+// kept reports whether to keep the EncodedAny.
 func (e *Entry) kept() bool { return e.leaf == nil && !e.inRuns && e.Size() >= keepFrom }
 
 // anyLen returns the length of the resource's Any.
@@ -53,7 +53,7 @@ func (e *Entry) anyLen() int {
 	return n
 }
 
-// gatherAny appends the Any: its type, and the Fragments as its value.
+// gatherAny appends the Any: its type URL, and the Fragments as its value.
 func (e *Entry) gatherAny(g *gather) {
 	g.str(anyTypeURL, e.typeURL)
 	if e.Size() == 0 {
@@ -75,7 +75,7 @@ func (e *Entry) gatherAny(g *gather) {
 	}
 }
 
-// gatherEncoded appends the Any out of the kept EncodedAny, or else out of the Fragments.
+// gatherEncoded appends the Any from the kept EncodedAny, or else from the Fragments.
 func (e *Entry) gatherEncoded(g *gather) {
 	if !e.kept() {
 		e.gatherAny(g)

@@ -7,52 +7,52 @@ import (
 	"sync/atomic"
 )
 
-// Entry is one resource: what a proxy calls by type and name. Immutable but for its EncodedAny, which is made on first
-// use and can be dropped.
+// Entry is one resource, which a proxy identifies by type and name. Immutable, except for its EncodedAny, which is made
+// on first use and can be dropped.
 //
-// Its content is a sequence of Fragments: the header's first, then those of its parts in order. An Entry of one
+// The content is a sequence of Fragments: the header's first, then those of the parts in order. An Entry of one
 // Fragment is a leaf.
 type Entry struct {
 	// Immutable after its constructor.
 	name    string
 	typeURL string
 	version Sum
-	size    int       // bytes of the message
-	leaf    *Fragment // the whole message, or nil
+	size    int       // length of the message in bytes
+	leaf    *Fragment // the whole message, in a leaf; else nil
 	body    Body      // nil in a leaf
-	inRuns  bool      // the body is gathered out of its runs
+	inRuns  bool      // gathering uses the runs of body
 	absent  bool
 	from    origin
 
-	// frame is made on first use; a leaf has none, for its two pieces are at hand.
+	// frame is made on first use. A leaf has none, because its two pieces are always at hand.
 	frame atomic.Pointer[EncodedAny]
 }
 
-// NewEntry makes the resource name of type typeURL (with its "type.googleapis.com/" prefix) from its content.
+// NewEntry returns the resource called name of type typeURL (with its "type.googleapis.com/" prefix) with content c.
 func NewEntry(typeURL, name string, c Content) *Entry {
 	return &Entry{typeURL: typeURL, name: name, version: c.Version, size: c.Size, body: &sequence{parts: c.Parts}}
 }
 
-// Content is what the message of a composite is made of.
+// Content describes the message of a composite.
 type Content struct {
-	// Version is the hash that VersionOf gives for Parts, or one that the owner derives from theirs by another fixed
-	// rule.
+	// Version is the hash that VersionOf returns for Parts, or one that the owner derives from their hashes by another
+	// fixed rule.
 	Version Sum
 	// Size is the length of the message in bytes.
 	Size int
-	// Parts must yield the same Fragments each time. It is not read where there is a Body.
+	// Parts must yield the same Fragments each time. It is not used if there is a Body.
 	Parts iter.Seq[*Fragment]
 }
 
-// Body is what the message of a composite is put together from. Its methods yield the same each time.
+// Body provides the content of a composite. Its methods must yield the same each time.
 type Body interface {
 	// Fragments yields the parts of the message, in order.
 	Fragments(yield func(*Fragment) bool)
-	// Runs yields the same bytes out of what several resources have in common, in the same order.
+	// Runs yields the same bytes in the same order, as runs that several resources share.
 	Runs(yield func(*Run) bool)
 }
 
-// sequence is a Body that is given as its parts, with the runs that have the same bytes, if there are any.
+// sequence is a Body made of a sequence of parts, and of runs with the same bytes, if there are any.
 type sequence struct {
 	parts iter.Seq[*Fragment]
 	runs  iter.Seq[*Run]
@@ -62,9 +62,9 @@ func (s *sequence) Fragments(yield func(*Fragment) bool) { s.parts(yield) }
 
 func (s *sequence) Runs(yield func(*Run) bool) { s.runs(yield) }
 
-// Composed returns the resource name of type typeURL that is gathered out of the runs of a Body, whose version and size
-// are given. It is a value, so that a Body can have its Entry within itself, in one piece of memory: it must be put
-// where it is to stay before anybody else has it.
+// Composed returns the resource called name of type typeURL, whose bytes are gathered from the runs of body; c has its
+// version and size. The result is not a pointer, so that an owner can have its Entry in one piece of memory with its
+// Body. The owner must store it in its final place before any other code sees it.
 func Composed(typeURL, name string, c Content, body Body) Entry {
 	return Entry{typeURL: typeURL, name: name, version: c.Version, size: c.Size, body: body, inRuns: true}
 }
@@ -75,7 +75,7 @@ func NewLeaf(typeURL, name string, f *Fragment) *Entry {
 }
 
 // NewComposite returns the resource whose message is header followed by parts, which must yield the same Fragments each
-// time; it walks them once for version and size.
+// time. It iterates over them once, to compute version and size.
 func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragment]) *Entry {
 	all := func(yield func(*Fragment) bool) {
 		if !yield(header) {
@@ -87,16 +87,15 @@ func NewComposite(typeURL, name string, header *Fragment, parts iter.Seq[*Fragme
 	return NewEntry(typeURL, name, Content{Version: version, Size: size, Parts: all})
 }
 
-// NewAbsent stands for the resource of that name where there is none: what would have been one is left out. It has no
-// content, and is never sent.
+// NewAbsent returns a placeholder for a resource that is left out. It has no content and is never sent.
 func NewAbsent(typeURL, name string) *Entry {
 	return &Entry{typeURL: typeURL, name: name, leaf: NewFragment(nil), absent: true}
 }
 
-// Absent reports whether the Entry only stands for a resource that is left out.
+// Absent reports whether the Entry is such a placeholder.
 func (e *Entry) Absent() bool { return e.absent }
 
-// VersionOf returns the content version of the message that parts make up, and its size in bytes.
+// VersionOf returns the content version of the message that consists of parts, and its size in bytes.
 func VersionOf(parts iter.Seq[*Fragment]) (version Sum, size int) {
 	version = Join(func(yield func(Sum) bool) {
 		for f := range parts {
@@ -118,11 +117,11 @@ func (e *Entry) TypeURL() string { return e.typeURL }
 // Size returns the length of the encoded message, without its Any.
 func (e *Entry) Size() int { return e.size }
 
-// Origin returns the Key that a Table made the Entry from. It is nil for an Entry that was put together elsewhere: its
-// Parts then have origins of their own.
+// Origin returns the Key from which a Table made the Entry; nil if it was composed elsewhere, in which case its Parts
+// have origins of their own.
 func (e *Entry) Origin() any { return e.from.key() }
 
-// Parts yields the Fragments whose bytes make up the message, in order. The one of a leaf has the origin of the Entry.
+// Parts yields the Fragments of the message in order. The Fragment of a leaf has the same origin as the Entry.
 func (e *Entry) Parts() iter.Seq[*Fragment] {
 	if e.leaf != nil {
 		return func(yield func(*Fragment) bool) { yield(e.leaf) }
@@ -130,7 +129,7 @@ func (e *Entry) Parts() iter.Seq[*Fragment] {
 	return e.body.Fragments
 }
 
-// Message returns the encoded message in one piece, for dumps: it is copied.
+// Message returns a copy of the encoded message in one piece, for dumps.
 func (e *Entry) Message() []byte {
 	out := make([]byte, 0, e.Size())
 	for f := range e.Parts() {
@@ -142,7 +141,7 @@ func (e *Entry) Message() []byte {
 // Sum returns the content version.
 func (e *Entry) Sum() Sum { return e.version }
 
-// Version returns the content version as the protocol carries it: 22 characters.
+// Version returns the content version as xDS sends it: 22 characters.
 func (e *Entry) Version() string { return e.Sum().String() }
 
 // versionLen is the length of Version.

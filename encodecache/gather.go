@@ -1,36 +1,36 @@
 package encodecache
 
 // Measured: grpc sends 505 KB in 0.19 ms as one piece, in 0.21 ms as 1,000 pieces and in 0.64 ms as 5,000. So pieces
-// below joinBelow are copied together, and a piece that follows such a joint is copied into it up to copyBelow; what is
-// bigger is sent from where it lies. Pieces average joinBelow then, for the smallest of them stands beside one that is
-// above copyBelow.
+// below joinBelow are copied together into a joint, and a piece after a joint is copied into it up to copyBelow; bigger
+// pieces are sent without copying. This way pieces have joinBelow bytes on average, because the smallest are next to
+// one above copyBelow.
 const (
 	joinBelow = 512
 	copyBelow = 2 * joinBelow
-	// lieFrom is the size from which a piece that is sent once is left where it lies.
+	// lieFrom is the size from which a piece that is sent only once is not copied.
 	lieFrom = 128
-	// maxJoint is the room that a new joint has, if as much is to come.
+	// maxJoint is the capacity of a new joint, if that many bytes are still to come.
 	maxJoint = 16 << 10
 )
 
-// gather builds a list of pieces out of bytes that it refers to and bytes that it copies.
+// gather builds a list of pieces, from bytes that it refers to and bytes that it copies.
 //
 //	add(small) add(small) add(BIG) glue(tag) add(small) add(BIG)
 //	└──────joint──────┘   └BIG┘    └───────joint──────┘ └BIG┘
 type gather struct {
 	// Owned by the goroutine that builds.
 	pieces [][]byte
-	joint  []byte // copied bytes, not yet a piece
-	n      int    // how many bytes pieces and joint have, without referred
-	total  int    // what n will be at most
-	// referred are the bytes that refer has added.
+	joint  []byte // copied bytes that are not a piece yet
+	n      int    // bytes of pieces and joint, without referred
+	total  int    // upper bound of n
+	// referred counts the bytes that refer has appended.
 	referred int
-	// runs are the Runs to which pieces belong. Whoever holds the pieces holds them too, so that others find the Runs in
-	// their Table meanwhile.
+	// runs are the Runs that pieces belong to. Whoever holds the pieces holds the Runs too, so that they stay in their
+	// Table meanwhile.
 	runs []*Run
 }
 
-// add appends b, which nobody may write again.
+// add appends b, which must never be written again.
 func (g *gather) add(b []byte) {
 	if len(b) < joinBelow || len(b) < copyBelow && len(g.joint) > 0 {
 		g.copy(b)
@@ -41,8 +41,7 @@ func (g *gather) add(b []byte) {
 	g.pieces = append(g.pieces, b)
 }
 
-// addAsItLies works like add for pieces that nobody else will send: a copy of them would serve them alone, so none is
-// made.
+// addAsItLies works like add for bytes that only one response contains, for which a copy would not pay.
 func (g *gather) addAsItLies(b []byte) {
 	if len(b) < lieFrom {
 		g.add(b)
@@ -53,7 +52,8 @@ func (g *gather) addAsItLies(b []byte) {
 	g.pieces = append(g.pieces, b)
 }
 
-// copy appends the bytes of b to the joint. It never grows one that holds bytes, for that would copy them again.
+// copy appends a copy of b to the joint. It never makes a joint that holds bytes larger, because that would copy them
+// again.
 func (g *gather) copy(b []byte) {
 	if len(g.joint)+len(b) > cap(g.joint) {
 		g.flush()
@@ -63,7 +63,7 @@ func (g *gather) copy(b []byte) {
 	g.n += len(b)
 }
 
-// refer appends b, which nobody may write again, as a piece.
+// refer appends b, which must never be written again, as a piece.
 func (g *gather) refer(b []byte) {
 	g.flush()
 	g.pieces = append(g.pieces, b)
@@ -95,7 +95,7 @@ func (g *gather) text(s string) {
 	g.n += len(s)
 }
 
-// flush makes the joint a piece. What room it has left is the next joint's.
+// flush makes the joint a piece. The next joint uses the rest of its capacity.
 func (g *gather) flush() {
 	if len(g.joint) == 0 {
 		return
@@ -130,7 +130,7 @@ func sizeField(n int) int {
 	return size
 }
 
-// sizeStr returns the size of a string field, which is left out when empty.
+// sizeStr returns the size of a string field; an empty string is not encoded.
 func sizeStr(s string) int {
 	if s == "" {
 		return 0

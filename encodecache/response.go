@@ -29,17 +29,17 @@ const (
 	resourceName    = 3
 )
 
-// trackable is a capacity above which grpc takes a buffer for one of a pool and tells its pool when it is written. See
-// Tracked.
+// trackable is a capacity above which grpc considers a buffer to be from a pool, and tells that pool when the buffer is
+// written. See Tracked.
 const trackable = 1<<10 + 128
 
-// Assembler makes responses. It holds what all responses of a process have in common. Immutable; nil makes responses
-// without a control plane's name.
+// Assembler makes responses, with what all responses of a process have in common. Immutable. A nil Assembler makes
+// responses that do not name a control plane.
 type Assembler struct {
 	sotwTail, deltaTail []byte
 }
 
-// NewAssembler makes an Assembler that writes identifier as control_plane.identifier; istioctl expects JSON there.
+// NewAssembler returns an Assembler that writes identifier as control_plane.identifier; istioctl expects JSON there.
 func NewAssembler(identifier string) *Assembler {
 	if identifier == "" {
 		return &Assembler{}
@@ -57,23 +57,24 @@ func NewAssembler(identifier string) *Assembler {
 type Response struct {
 	nonce  string
 	pieces mem.BufferSlice
-	last   []byte // the bytes of the last piece, with room behind them
+	last   []byte // the bytes of the last piece, with spare capacity
 	size   int
-	blocks []*Block // what some of the pieces are of, so that others find it while this response is on its way
-	runs   []*Run   // the same
+	// What some of the pieces belong to, so that it stays in its Table while this response is being sent
+	blocks []*Block
+	runs   []*Run // likewise
 }
 
-// Header is what a response says besides its resources. Version is version_info in State-of-the-World and
+// Header has the fields of a response other than resources. Version is version_info in State-of-the-World and
 // system_version_info in Delta.
 type Header struct{ TypeURL, Version, Nonce string }
 
-// size returns how many bytes the fields of the header take at most.
+// size returns an upper bound of the encoded size of the header's fields.
 func (h Header) size() int { return len(h.TypeURL) + len(h.Version) + len(h.Nonce) + 3*maxTag }
 
 // AssembleSotW returns a DiscoveryResponse with entries, in their order.
 func AssembleSotW(h Header, entries []*Entry) *Response { return (*Assembler)(nil).SotW(h, entries) }
 
-// AssembleDelta returns a DeltaDiscoveryResponse with entries, in their order, and the names of what is gone.
+// AssembleDelta returns a DeltaDiscoveryResponse with entries, in their order, and the names of removed resources.
 func AssembleDelta(h Header, entries []*Entry, removed []string) *Response {
 	return (*Assembler)(nil).Delta(h, entries, removed)
 }
@@ -111,13 +112,13 @@ func (a *Assembler) Delta(h Header, entries []*Entry, removed []string) *Respons
 	g.str(deltaTypeURL, h.TypeURL)
 	g.str(deltaNonce, h.Nonce)
 	for _, name := range removed {
-		g.tag(deltaRemoved, len(name)) // an empty name is a name
+		g.tag(deltaRemoved, len(name)) // an empty name counts too
 		g.text(name)
 	}
 	return newResponse(g, h.Nonce, tail)
 }
 
-// newResponse ends a message with tail, in one piece with the last joint and in a buffer that is big enough for
+// newResponse completes a message with tail. It appends tail to the last joint, in a buffer that is large enough for
 // Tracked.
 func newResponse(g *gather, nonce string, tail []byte) *Response {
 	last := g.joint
@@ -135,11 +136,11 @@ func newResponse(g *gather, nonce string, tail []byte) *Response {
 	return r
 }
 
-// manyPieces is how many pieces a response for one may have, that for several had better not.
+// manyPieces is the number of pieces that is fine in a response for one stream, and too many for several.
 const manyPieces = 64
 
-// Joined returns r in fewer pieces, for one that goes to several streams: a copy now saves each of them a list of all
-// pieces. It returns r itself where there is little to join.
+// Joined returns r in fewer pieces, for sending it to several streams: one copy now spares each stream a long list of
+// pieces. It returns r itself if there is little to join.
 func (r *Response) Joined() *Response {
 	n := len(r.pieces) - 1
 	if n < manyPieces {
@@ -154,7 +155,7 @@ func (r *Response) Joined() *Response {
 	return &out
 }
 
-// joinPieces returns pieces with neighbours below maxJoint in one.
+// joinPieces joins neighbouring pieces below maxJoint.
 func joinPieces(pieces mem.BufferSlice) (out mem.BufferSlice) {
 	for len(pieces) > 0 {
 		n := 0
@@ -179,11 +180,11 @@ func (r *Response) Len() int { return r.size }
 // Pieces returns the number of buffers.
 func (r *Response) Pieces() int { return len(r.pieces) }
 
-// Buffers returns the bytes of the message, shared and never to be written. Freeing them does nothing.
+// Buffers returns the bytes of the message. They are shared and must never be written. Freeing them does nothing.
 func (r *Response) Buffers() mem.BufferSlice { return r.pieces }
 
-// Tracked works like Buffers for one send, of which its sender wants to know the end: sent.Put is called once, when
-// grpc has written or discarded the last of its bytes. Put gets no ownership of what it is given.
+// Tracked works like Buffers, for a sender that needs to know when its send is over: grpc calls sent.Put once, when it
+// has written or discarded the last bytes. Put does not own the buffer that it receives.
 func (r *Response) Tracked(sent mem.BufferPool) mem.BufferSlice {
 	n := len(r.pieces) - 1
 	out := make(mem.BufferSlice, n+1)

@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Run is a sequence of Fragments that several resources have in common, such as some virtual hosts of
-// RouteConfigurations. Its bytes are joined when it is gathered for the second time: a resource that is sent refers to
-// them and copies nothing. What is gathered once is sent from where it lies, for a copy would only take memory. It
-// lives while somebody sends it or keeps it for those who come next.
+// Run is a sequence of Fragments that several resources share, such as some virtual hosts of RouteConfigurations. When
+// it is gathered for the second time its bytes are joined, and each resource that is sent refers to the joined bytes
+// without copying. At the first time they are sent from the Fragments, because a copy might never be used again. A Run
+// exists for as long as a response that is being sent, or a cache, refers to it.
 type Run struct {
 	// Immutable after NewRun.
 	pieces [][]byte
 	size   int
-	// uses counts how often it was gathered.
+	// uses counts how often the Run was gathered.
 	uses atomic.Int32
 
 	once   sync.Once
-	joints [][]byte // pieces, joined; made once
+	joints [][]byte // pieces after joining; made once
 }
 
-// NewRun makes a Run of Fragments.
+// NewRun returns a Run of Fragments.
 func NewRun(fragments iter.Seq[*Fragment]) *Run {
 	r := &Run{}
 	for f := range fragments {
@@ -32,7 +32,7 @@ func NewRun(fragments iter.Seq[*Fragment]) *Run {
 	return r
 }
 
-// joined returns the bytes in as few pieces as there may be.
+// joined returns the bytes in as few pieces as possible.
 func (r *Run) joined() [][]byte {
 	r.once.Do(func() { r.joints = joined(r.pieces) })
 	return r.joints
@@ -41,10 +41,10 @@ func (r *Run) joined() [][]byte {
 // Len returns the number of bytes.
 func (r *Run) Len() int { return r.size }
 
-// Shared reports whether the run was gathered more than once: it is worth keeping.
+// Shared reports whether the Run was gathered more than once, and so is worth keeping.
 func (r *Run) Shared() bool { return r.uses.Load() > 1 }
 
-// joined returns pieces with neighbours below maxJoint in one.
+// joined joins neighbouring pieces below maxJoint.
 func joined(pieces [][]byte) (out [][]byte) {
 	for len(pieces) > 0 {
 		n := 0
@@ -61,8 +61,8 @@ func joined(pieces [][]byte) (out [][]byte) {
 	return out
 }
 
-// InRuns makes the Entry one that is gathered out of runs, which together have the bytes of its parts, in their order.
-// Such an Entry has no EncodedAny. Whoever has made the Entry calls InRuns before anybody else gets it.
+// InRuns makes e an Entry that is gathered from runs, whose bytes together are those of its parts in their order. Such
+// an Entry keeps no EncodedAny. The maker of the Entry calls InRuns before other code sees it.
 func (e *Entry) InRuns(runs iter.Seq[*Run]) *Entry {
 	e.body.(*sequence).runs, e.inRuns = runs, true
 	return e
@@ -82,7 +82,7 @@ func (g *gather) addRun(r *Run) {
 	}
 }
 
-// room returns about what gathering the Any copies.
+// room returns an estimate of the bytes that gathering the Any copies.
 func (e *Entry) room() int {
 	if !e.inRuns {
 		return e.anyLen()

@@ -13,14 +13,14 @@ import (
 // Sum is a content hash: 128 bits of SHA-256.
 type Sum [16]byte
 
-// Fragment is an encoded run of protobuf fields. Immutable.
+// Fragment is a sequence of encoded protobuf fields. Immutable.
 type Fragment struct {
 	bytes []byte
 	sum   Sum
 	from  origin
 }
 
-// NewFragment makes a Fragment of b, which the caller must not write again.
+// NewFragment returns a Fragment of b, which the caller must not write again.
 func NewFragment(b []byte) *Fragment {
 	h := sha256.Sum256(b)
 	return &Fragment{bytes: b, sum: Sum(h[:16])}
@@ -32,20 +32,19 @@ func (f *Fragment) Bytes() []byte { return f.bytes }
 // Sum returns the hash of the bytes.
 func (f *Fragment) Sum() Sum { return f.sum }
 
-// Origin returns the Key that a Table made the Fragment from, or what NewFragmentFrom was given. It is nil for all
-// others.
+// Origin returns the Key from which a Table made the Fragment, or the key given to NewFragmentFrom; nil for all others.
 func (f *Fragment) Origin() any { return f.from.key() }
 
-// NewFragmentFrom makes a Fragment of b, which the caller must not write again, that says that it was made from key. It
-// is for Fragments that no Table holds; key is best a pointer to something that lives on anyway.
+// NewFragmentFrom returns a Fragment of b, which the caller must not write again, whose Origin is key. It is for
+// Fragments that are in no Table. key should be a pointer to something that exists anyway, to save memory.
 func NewFragmentFrom(b []byte, key any) *Fragment {
 	f := NewFragment(b)
 	f.from.of = key
 	return f
 }
 
-// Table makes the V (a Fragment, an Entry, a Template) of each Key once and finds it again while anyone holds it. A
-// Fragment or an Entry tells from which Key it was made: see Fragment.Origin.
+// Table makes the value V (a Fragment, an Entry, a Template) of each Key once, and returns the same one for as long as
+// it is in use. A Fragment or an Entry remembers its Key: see Fragment.Origin.
 type Table[K comparable, V any] struct {
 	// Immutable after NewTable.
 	fill func(K) *V
@@ -55,24 +54,24 @@ type Table[K comparable, V any] struct {
 	fills atomic.Uint64
 }
 
-// slot is the place of one Key; it leaves the table when its value is collected. It does not hold the value, and the
-// value holds it.
+// slot is the place of one Key. It leaves the Table when its value is collected. It refers to the value by a weak
+// pointer, and the value refers to it.
 type slot[K comparable, V any] struct {
 	// Immutable.
 	key K
 
-	// Guarded by mu: the first caller fills while others wait.
+	// Guarded by mu: the first caller makes the value while others wait.
 	mu    sync.Mutex
 	value weak.Pointer[V]
 }
 
-// NewTable makes a Table whose values are made by fill, a pure function of the Key, which returns a new value each
+// NewTable returns a Table whose values fill makes. fill must be a pure function of the Key and return a new value each
 // time.
 func NewTable[K comparable, V any](fill func(K) *V) *Table[K, V] {
 	return &Table[K, V]{fill: fill, slots: xsync.NewMapOf[K, *slot[K, V]]()}
 }
 
-// Get returns the value of k, made now if nobody holds it yet.
+// Get returns the value of k. If no value of k is in use, it makes one.
 func (t *Table[K, V]) Get(k K) *V {
 	for {
 		s, _ := t.slots.LoadOrCompute(k, func() *slot[K, V] { return &slot[K, V]{key: k} })
@@ -82,7 +81,7 @@ func (t *Table[K, V]) Get(k K) *V {
 	}
 }
 
-// getFrom returns the value out of a slot, or nil if the slot left the table before it could be locked.
+// getFrom returns the value of a slot, or nil if the slot left the Table before it could be locked.
 func (t *Table[K, V]) getFrom(s *slot[K, V]) *V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +101,9 @@ func (t *Table[K, V]) getFrom(s *slot[K, V]) *V {
 	return v
 }
 
-// drop removes a slot if its value is gone for good. It runs with a part of the map locked and so must not wait for a
-// slot: fill may itself be waiting for the map. Who holds the slot has found a living value or is making one, and that
-// one brings its own cleanup.
+// drop removes a slot whose value was collected. It runs with a part of the map locked, so it must not wait for the
+// slot's lock: fill, under that lock, may be waiting for the map. If another goroutine holds the lock, it has found a
+// living value or is making a new one, which has a cleanup of its own.
 func (t *Table[K, V]) drop(s *slot[K, V]) {
 	t.slots.Compute(s.key, func(cur *slot[K, V], loaded bool) (*slot[K, V], bool) {
 		if !loaded || cur != s || !s.mu.TryLock() {
@@ -115,7 +114,7 @@ func (t *Table[K, V]) drop(s *slot[K, V]) {
 	})
 }
 
-// Len returns the number of Keys that are held now. Collected values leave after a garbage collection.
+// Len returns the number of Keys in the Table. A Key leaves it some time after the collection of its value.
 func (t *Table[K, V]) Len() int { return t.slots.Size() }
 
 // Fills returns the number of values made so far.

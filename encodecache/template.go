@@ -9,40 +9,40 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Template is an encoded run of protobuf fields with placeholders. It is for resources that differ in a few texts only,
-// such as names deep inside: each resource keeps its texts alone. Filled into the Template, which works out the lengths
-// of all that encloses them, they make the bytes that an encoder would make. Immutable.
+// Template is a sequence of encoded protobuf fields with placeholders, for resources that differ only in a few texts,
+// such as names deep inside. Each resource then stores only its texts. Filling them in also computes the lengths of all
+// enclosing messages, and gives the same bytes as encoding the message would. Immutable.
 type Template struct {
 	cuts []cut
-	uses []int // the texts that go into its placeholders, in order
+	uses []int // which texts fill its placeholders, in order
 	sum  Sum
 }
 
-// cut is a run of bytes and the content of the length-delimited field whose tag ends it. The length is written when
-// that is known.
+// cut is a sequence of bytes that ends with the tag of a length-delimited field, and the content of that field. The
+// length is written between the two when the texts are known.
 type cut struct {
 	raw   []byte
-	inner []cut // the content of the field; nil where the field is a placeholder
-	text  int   // which text fills the placeholder; noText where no field follows the run
+	inner []cut // the content of the field; nil if the field is a placeholder
+	text  int   // index of the text that fills the placeholder; noText if no field follows the bytes
 }
 
 const noText = -1
 
-// Step leads from a message into those of its fields that have a number.
+// Step goes from a message to those of its fields that have a given number.
 type Step struct {
 	Field int
 	// Any is the type URL that the message, an Any, must have; empty for other messages.
 	Any string
 }
 
-// Placeholder is where a text goes: it replaces the content of the fields at the end of Path.
+// Placeholder is a place for a text: filling replaces the content of the fields at the end of Path.
 type Placeholder struct {
 	Path []Step
 	Text int
 }
 
-// NewTemplate makes a Template out of encoded fields. A placeholder exists where b has something for it to replace. The
-// caller must not write b again.
+// NewTemplate returns a Template of encoded fields. It has a placeholder wherever b has a field at its path. The caller
+// must not write b again.
 func NewTemplate(b []byte, placeholders []Placeholder) *Template {
 	h := sha256.Sum256(b)
 	s := &Template{cuts: cutAt(b, placeholders), sum: Sum(h[:16])}
@@ -50,10 +50,10 @@ func NewTemplate(b []byte, placeholders []Placeholder) *Template {
 	return s
 }
 
-// Empty reports whether there is nothing to fill in, and nothing around it.
+// Empty reports whether the Template has no placeholder and no bytes.
 func (s *Template) Empty() bool { return len(s.cuts) == 1 && len(s.cuts[0].raw) == 0 }
 
-// textsOf yields the texts that go into cuts.
+// textsOf yields the indexes of the texts in cuts.
 func textsOf(cuts []cut) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, c := range cuts {
@@ -69,9 +69,9 @@ func textsOf(cuts []cut) iter.Seq[int] {
 	}
 }
 
-// cutAt cuts a message at its placeholders.
+// cutAt splits a message at its placeholders.
 func cutAt(b []byte, placeholders []Placeholder) (out []cut) {
-	from := 0 // of what is in no cut yet
+	from := 0 // the start of the bytes that are in no cut yet
 	for at := 0; at < len(b); {
 		num, typ, n := protowire.ConsumeTag(b[at:])
 		m := protowire.ConsumeFieldValue(num, typ, b[at+n:])
@@ -90,7 +90,7 @@ func cutAt(b []byte, placeholders []Placeholder) (out []cut) {
 	return append(out, cut{raw: b[from:], text: noText})
 }
 
-// cutField cuts the content of a field at the placeholders in it; false if there are none.
+// cutField splits the content of a field at the placeholders in it; false if there are none.
 func cutField(content []byte, placeholders []Placeholder) (c cut, ok bool) {
 	for _, h := range placeholders {
 		if len(h.Path) == 0 {
@@ -104,7 +104,7 @@ func cutField(content []byte, placeholders []Placeholder) (c cut, ok bool) {
 	return cut{inner: inner, text: noText}, len(inner) > 1
 }
 
-// behind returns the placeholders in the fields num of message b, with their paths from there on.
+// behind returns those placeholders that are inside fields num of message b, with the rest of their paths.
 func behind(b []byte, placeholders []Placeholder, num int) (out []Placeholder) {
 	for _, h := range placeholders {
 		if s := h.Path[0]; s.Field == num && (s.Any == "" || bytes.HasPrefix(b, anyHead(s.Any))) {
@@ -114,13 +114,12 @@ func behind(b []byte, placeholders []Placeholder, num int) (out []Placeholder) {
 	return out
 }
 
-// anyHead returns how an Any of a type begins.
+// anyHead returns the bytes at the beginning of an Any of a type.
 func anyHead(typeURL string) []byte {
 	return append(appendVarint([]byte{anyTypeURL<<3 | 2}, uint64(len(typeURL))), typeURL...)
 }
 
-// Fill returns the Fragment with these texts in the placeholders, made anew. key is what its Origin will be; it may be
-// nil.
+// Fill returns a new Fragment with these texts in the placeholders. key becomes its Origin; it may be nil.
 func (s *Template) Fill(texts []string, key any) *Fragment {
 	return &Fragment{bytes: fill(make([]byte, 0, filled(s.cuts, texts)), s.cuts, texts), sum: s.Sum(texts),
 		from: origin{key}}
@@ -129,7 +128,7 @@ func (s *Template) Fill(texts []string, key any) *Fragment {
 // Len returns the number of bytes with these texts.
 func (s *Template) Len(texts []string) int { return filled(s.cuts, texts) }
 
-// Sum returns the hash of the content with these texts: of the encoded fields, and of the texts in their placeholders.
+// Sum returns a hash of the content with these texts, computed from the template's bytes and the texts.
 func (s *Template) Sum(texts []string) Sum {
 	b := slices.Clone(s.sum[:])
 	for _, i := range s.uses {
@@ -154,7 +153,7 @@ func filled(cuts []cut, texts []string) (n int) {
 		c := &cuts[i]
 		n += len(c.raw)
 		if !c.last() {
-			n += sizeField(c.len(texts)) - 1 // the tag is in raw
+			n += sizeField(c.len(texts)) - 1 // raw already contains the tag
 		}
 	}
 	return n

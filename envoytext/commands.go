@@ -2,7 +2,7 @@ package envoytext
 
 import "strings"
 
-// optional returns the commands that stand alone or with arguments of any kind.
+// optional returns the commands that need no arguments and accept any.
 func optional() []string {
 	return strings.Fields(`
 		DOWNSTREAM_DIRECT_LOCAL_ADDRESS_WITHOUT_PORT DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT
@@ -11,7 +11,7 @@ func optional() []string {
 		UPSTREAM_PEER_CERT_V_START UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT`)
 }
 
-// bare returns the commands that stand alone.
+// bare returns the commands that accept no arguments.
 func bare() []string {
 	return strings.Fields(`
 		ACCESS_LOG_TYPE BYTES_RECEIVED BYTES_RETRANSMITTED BYTES_SENT CONNECTION_ID CONNECTION_TERMINATION_DETAILS CUSTOM_FLAGS

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Format says why Envoy does not take s as the value of a header that it adds; nil if it takes it. In such a value
-// %COMMAND(arguments):LENGTH% stands for a fact about the request, and %% for one percent sign.
+// Format returns the reason why Envoy refuses s as the value of a header that it adds; nil if it accepts it. In such a
+// value %COMMAND(arguments):LENGTH% stands for a fact about the request, and %% for a percent sign.
 func Format(s string) error {
 	if !strings.Contains(s, "%") {
 		return nil
@@ -35,7 +35,7 @@ func Format(s string) error {
 	return nil
 }
 
-// command says why Envoy does not take a command with these arguments, and with a length if it has one.
+// command returns the reason why Envoy refuses a command with these arguments; length says that it has a length.
 func command(name, arguments string, length bool) error {
 	c, known := commandOf(name)
 	switch {
@@ -55,11 +55,11 @@ func command(name, arguments string, length bool) error {
 	return nil
 }
 
-// rule is what a command takes.
+// rule describes the arguments that a command accepts.
 type rule struct {
-	none, required bool     // no arguments; arguments
-	values         []string // one of these, if any is given
-	length         bool     // a length
+	none, required bool     // it has no arguments; it must have arguments
+	values         []string // if it has arguments, they are one of these
+	length         bool     // it may have a length
 	valid          func(arguments string) error
 }
 
@@ -106,7 +106,7 @@ func headers(arguments string) error {
 	return nil
 }
 
-// token is what the name of a header consists of.
+// token has the characters that a header name may contain.
 const token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 
 // filterState checks "KEY", "KEY:PLAIN", "KEY:TYPED" or "KEY:FIELD:NAME".

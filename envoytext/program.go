@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// programSize returns the number of instructions that RE2 makes of an expression: what Envoy compares with its limit.
-// RE2 compiles an expression as Go does, and then flattens the program: an alternative becomes a list of the
-// instructions that it can begin with, and each list that is reached from several places is kept once. The start and
-// the end of the text, and a literal right after the start, are no instructions.
+// programSize returns the number of instructions of the program that RE2 makes from an expression, which Envoy compares
+// with its limit. RE2 compiles an expression as Go does, and then flattens the program: an alternative becomes a list
+// of the instructions that it can begin with, and a list that is reached from several places is kept once. The start
+// and the end of the text, and a literal right after the start, take no instructions.
 //
-// The work grows with the square of the size where many parts in a row may be missing, as in (a?b?c?){1000}. steps is
-// how many instructions programSize looked at; beyond maxSteps it gives up, and size means nothing.
+// The work grows with the square of the size if many consecutive parts are optional, as in (a?b?c?){1000}. steps is the
+// number of instructions that programSize visited; beyond maxSteps it gives up, and size is meaningless.
 func programSize(parsed *syntax.Regexp) (size, steps int) {
 	rest, literal := withoutLiteral(parsed)
 	simple, starts := withoutEdge(rest.Simplify(), syntax.OpBeginText)
@@ -26,15 +26,15 @@ func programSize(parsed *syntax.Regexp) (size, steps int) {
 		inside: make([]bool, len(p.Inst)), steps: len(p.Inst),
 	}
 	f.root(uint32(p.Start))
-	for i := 0; i < len(f.roots); i++ { // The list grows.
+	for i := 0; i < len(f.roots); i++ { // f.roots grows during the loop
 		f.follow(f.roots[i])
 	}
 	for i := len(f.roots) - 1; i >= 0; i-- {
 		f.dominate(f.roots[i])
 	}
-	n := 1 // The instruction that fails.
+	n := 1 // the instruction that fails
 	if literal || !starts {
-		n += 2 // What skips the text before a match.
+		n += 2 // those that skip text before a match
 	}
 	for _, r := range f.roots {
 		n += f.length(r)
@@ -42,8 +42,8 @@ func programSize(parsed *syntax.Regexp) (size, steps int) {
 	return n, f.steps
 }
 
-// withoutLiteral cuts the literal off that an expression begins with, right after the start of the text, if there is
-// one.
+// withoutLiteral removes the literal at the beginning of an expression, right after the start of the text. found
+// reports whether there was one.
 func withoutLiteral(re *syntax.Regexp) (rest *syntax.Regexp, found bool) {
 	i := 0
 	for re.Op == syntax.OpConcat && i < len(re.Sub) && re.Sub[i].Op == syntax.OpBeginText {
@@ -55,7 +55,7 @@ func withoutLiteral(re *syntax.Regexp) (rest *syntax.Regexp, found bool) {
 	return &syntax.Regexp{Op: syntax.OpConcat, Flags: re.Flags, Sub: re.Sub[i+1:]}, true
 }
 
-// withoutEdge takes the start or the end of the text off an expression that begins or ends with it.
+// withoutEdge removes an anchor at the start or the end of the text. found reports whether there was one.
 func withoutEdge(re *syntax.Regexp, edge syntax.Op) (rest *syntax.Regexp, found bool) {
 	at := 0
 	switch re.Op {
@@ -85,14 +85,14 @@ func withoutEdge(re *syntax.Regexp, edge syntax.Op) (rest *syntax.Regexp, found 
 // flattening is the state of programSize. Owned by the caller of programSize.
 type flattening struct {
 	program      *syntax.Prog
-	predecessors [][]uint32 // of instructions that alternatives lead to
-	roots        []uint32   // where a list begins
+	predecessors [][]uint32 // the instructions that lead to an alternative
+	roots        []uint32   // the first instructions of the lists
 	isRoot       []bool
-	seen         []uint32 // by instruction: the last walk that visited it
-	walks        uint32   // so far
-	inside       []bool   // of the list that dominate looks at; all false between its calls
-	steps        int      // instructions that were looked at
-	stack        []uint32 // of walk, kept for its memory
+	seen         []uint32 // for each instruction, the last walk that visited it
+	walks        uint32   // number of walks so far
+	inside       []bool   // members of the list that dominate visits; all false between its calls
+	steps        int      // number of instructions visited
+	stack        []uint32 // the stack of walk, kept to reuse its memory
 }
 
 func (f *flattening) root(id uint32) {
@@ -103,7 +103,7 @@ func (f *flattening) root(id uint32) {
 	f.roots = append(f.roots, id)
 }
 
-// walk visits what can be reached from root without leaving its list. It visits nothing more after maxSteps.
+// walk visits what can be reached from root without leaving its list. It stops after maxSteps.
 func (f *flattening) walk(root uint32, visit func(id uint32) (deeper bool)) {
 	f.walks++
 	stack := append(f.stack[:0], root)
@@ -128,7 +128,7 @@ func (f *flattening) walk(root uint32, visit func(id uint32) (deeper bool)) {
 	f.stack = stack
 }
 
-// follow finds the roots that the instructions of one list lead to.
+// follow finds the roots to which the instructions of one list lead.
 func (f *flattening) follow(root uint32) {
 	f.walk(root, func(id uint32) bool {
 		switch in := &f.program.Inst[id]; in.Op {
@@ -153,7 +153,7 @@ func (f *flattening) precede(id, out uint32) {
 	}
 }
 
-// dominate makes roots of those instructions of a list that other lists lead to as well.
+// dominate makes those instructions of a list roots that can also be reached from other lists.
 func (f *flattening) dominate(root uint32) {
 	var list []uint32
 	f.walk(root, func(id uint32) bool {
@@ -181,7 +181,7 @@ func (f *flattening) length(root uint32) int {
 	n := 0
 	f.walk(root, func(id uint32) bool {
 		if id != root && f.isRoot[id] {
-			n++ // A jump to the other list.
+			n++ // the jump to the other list
 			return false
 		}
 		switch in := &f.program.Inst[id]; in.Op {
@@ -195,7 +195,7 @@ func (f *flattening) length(root uint32) int {
 	return n
 }
 
-// ranges returns the number of ranges of bytes that an instruction takes.
+// ranges returns the number of byte ranges that an instruction matches.
 func ranges(in *syntax.Inst) int {
 	const last = 0xff
 	switch {
@@ -204,7 +204,7 @@ func ranges(in *syntax.Inst) int {
 	case in.Op == syntax.InstRuneAnyNotNL:
 		return 2
 	case len(in.Rune) == 1:
-		return 1 // Case is folded by the instruction itself.
+		return 1 // the instruction itself ignores case
 	}
 	folds := foldsASCII(in.Rune)
 	n := 0
@@ -218,7 +218,7 @@ func ranges(in *syntax.Inst) int {
 	return max(n, 1)
 }
 
-// foldsASCII reports whether a class has each ASCII letter in both cases or in neither.
+// foldsASCII reports whether a class contains each ASCII letter in both cases or in neither.
 func foldsASCII(class []rune) bool {
 	has := func(r rune) bool {
 		for i := 0; i+1 < len(class); i += 2 {

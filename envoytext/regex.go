@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// UpstreamRegexSize is the largest RE2 program that Envoy takes where its runtime key
-	// re2.max_program_size.error_level is not set.
+	// UpstreamRegexSize is the largest RE2 program that Envoy accepts by default, without the runtime key
+	// re2.max_program_size.error_level.
 	UpstreamRegexSize = 100
 	// IstioRegexSize is the value of that key in the bootstrap of Istio's proxy.
 	IstioRegexSize = 32768
 )
 
-// Regex says why Envoy does not take expression as an RE2 expression whose program has at most size instructions; nil
-// if it takes it. size 0 sets no limit.
+// Regex returns the reason why Envoy refuses an RE2 expression whose program may have at most size instructions; nil if
+// it accepts it. size 0 means no limit.
 func Regex(expression string, size int) error {
 	if size == 0 {
 		_, err := parse(expression)
@@ -28,19 +28,19 @@ func Regex(expression string, size int) error {
 }
 
 const (
-	// maxSteps bounds the work of measuring one expression, in instructions that are looked at. That many take some
-	// hundredths of a second. Those of an expression whose parts cannot all be missing are some five times its size.
+	// maxSteps bounds the work of measuring one expression, in visited instructions; that many take some hundredths of
+	// a second. An expression without long runs of optional parts takes about five times its size.
 	maxSteps = 4 << 20
-	// maxObjectSteps bounds the work of one Meter to about half a second. 5,000 expressions of everyday size take an
-	// 8th of it.
+	// maxObjectSteps bounds the work of one Meter to about half a second. 5,000 ordinary expressions take an eighth of
+	// it.
 	maxObjectSteps = 8 << 20
 )
 
-// Meter measures the regular expressions of one object and bounds the work for all of them together. The zero value is
-// ready for use. A Meter belongs to one goroutine.
+// Meter measures the regular expressions of one object, and bounds the work for all of them together. The zero value is
+// ready to use. Only one goroutine may use a Meter.
 type Meter struct{ steps int }
 
-// Regex works like the function Regex, with a limit.
+// Regex works like the function Regex, within the Meter's bound.
 func (m *Meter) Regex(expression string, size int) error {
 	n, err := m.Size(expression)
 	if err == nil && n > size {
@@ -49,8 +49,8 @@ func (m *Meter) Regex(expression string, size int) error {
 	return err
 }
 
-// Size returns the number of instructions of the RE2 program that Envoy makes of expression. The error says why there
-// is none, or that it is too much work to tell.
+// Size returns the number of instructions of the RE2 program that Envoy makes from expression. The error says why the
+// expression is invalid, or that measuring it is too much work.
 func (m *Meter) Size(expression string) (int, error) {
 	if m.steps >= maxObjectSteps {
 		return 0, errors.New("it and the expressions before it are too complex together")
@@ -66,8 +66,8 @@ func (m *Meter) Size(expression string) (int, error) {
 	return n, nil
 }
 
-// Template says why Envoy cannot put template in the place of what expression matched; nil if it can. A backslash in it
-// stands before the number of a group of the expression, or before another backslash.
+// Template returns the reason why Envoy refuses template as the replacement of what expression matched; nil if it
+// accepts it. A backslash must be followed by the number of one of the expression's groups, or by another backslash.
 func Template(template, expression string) error {
 	parsed, err := parse(expression)
 	if err != nil {
@@ -92,8 +92,8 @@ func Template(template, expression string) error {
 	return nil
 }
 
-// parse reads expression as Envoy does: byte by byte, because Envoy tells RE2 that texts are Latin-1. Go's syntax is
-// RE2's but for \C, which only RE2 knows, and for some names of character classes, which only Go knows.
+// parse parses expression as Envoy does: byte by byte, because Envoy tells RE2 that texts are Latin-1. Go's syntax
+// differs from RE2's in \C, which only RE2 has, and in some names of character classes, which only Go has.
 func parse(expression string) (*syntax.Regexp, error) {
 	if expression == "" {
 		return nil, errors.New("it is empty")
@@ -116,14 +116,13 @@ func parse(expression string) (*syntax.Regexp, error) {
 	return parsed, err
 }
 
-// escapes returns the pieces of an expression that begin with a backslash, with literal stretches between \Q and \E as
-// one piece.
+// escapes returns the positions of the parts of an expression that begin with a backslash. A literal part between \Q
+// and \E counts as one.
 func escapes(expression string) [][]int {
 	return regexp.MustCompile(`(?s)\\Q.*?(?:\\E|$)|\\[pP]\{[^}]*\}|\\.`).FindAllStringIndex(expression, -1)
 }
 
-// escapesAreBytes refuses escapes of characters beyond a byte, in hexadecimal or octal: RE2 has none where texts are
-// Latin-1.
+// escapesAreBytes refuses hexadecimal or octal escapes above one byte, which RE2 does not accept in Latin-1 texts.
 func escapesAreBytes(expression string) error {
 	number := regexp.MustCompile(`^\\(?:x\{0*[1-9A-Fa-f][0-9A-Fa-f]{2,}\}|[4-7][0-7]{2})`)
 	for _, at := range escapes(expression) {
@@ -134,7 +133,7 @@ func escapesAreBytes(expression string) error {
 	return nil
 }
 
-// anyByte writes \C, RE2's word for any byte, as Go knows it.
+// anyByte replaces \C, which in RE2 matches any byte, by an expression with the same meaning in Go.
 func anyByte(expression string) string {
 	if !strings.Contains(expression, `\C`) {
 		return expression
@@ -150,8 +149,8 @@ func anyByte(expression string) string {
 	return out.String() + expression[last:]
 }
 
-// classNames refuses the names of Unicode classes that Go knows and RE2 does not. RE2 knows scripts and general
-// categories by their short names, written exactly so, and Any.
+// classNames refuses names of Unicode classes that Go has and RE2 has not. RE2 has scripts and general categories by
+// their short names, in exactly that spelling, and Any.
 func classNames(expression string) error {
 	if !strings.Contains(expression, `\p{`) && !strings.Contains(expression, `\P{`) {
 		return nil
@@ -171,7 +170,7 @@ func classNames(expression string) error {
 	return nil
 }
 
-// quoted returns a text in back quotes, cut where it is long.
+// quoted returns a text in back quotes, cut if it is long.
 func quoted(s string) string {
 	const longest = 64
 	if len(s) > longest {

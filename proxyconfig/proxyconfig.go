@@ -1,6 +1,6 @@
-// Package proxyconfig reads the settings of a proxy, ProxyConfig, and lays them on top of each other. Injection finds
-// out with it what pods get, and the agent inside of a pod what holds there: both start from Default, and both must
-// agree on what replaces what.
+// Package proxyconfig reads ProxyConfig, the settings of a proxy, and merges several of them. Injection uses it to find
+// out what a pod gets, and the agent inside a pod to find out what applies there: both start from Default and must
+// merge in the same way.
 package proxyconfig
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Default returns the settings of a proxy where nobody gives any.
+// Default returns the settings of a proxy if users give none.
 func Default() *meshconfig.ProxyConfig {
 	return &meshconfig.ProxyConfig{
 		BinaryPath:               "/usr/local/bin/envoy",
@@ -34,8 +34,8 @@ func Default() *meshconfig.ProxyConfig {
 	}
 }
 
-// Lay sets the fields of onto that a text names, each as a whole; proxyMetadata is merged by name. A field that
-// ProxyConfig does not have is an error.
+// Lay sets those fields of onto that a text names. Each field is replaced as a whole, except proxyMetadata, which is
+// merged by name. A field that ProxyConfig does not have is an error.
 func Lay(onto *meshconfig.ProxyConfig, text string) error {
 	given, read, err := read(text, protojson.UnmarshalOptions{})
 	if err == nil {
@@ -44,8 +44,8 @@ func Lay(onto *meshconfig.ProxyConfig, text string) error {
 	return err
 }
 
-// LayKnown works like Lay for a text that a newer release may have written: it passes over fields that ProxyConfig does
-// not have, and returns the names of those that are not inside of others.
+// LayKnown works like Lay for a text that a newer release may have written: it ignores fields that ProxyConfig does not
+// have, and returns the names of the top-level ones.
 func LayKnown(onto *meshconfig.ProxyConfig, text string) (unknown []string, err error) {
 	given, read, err := read(text, protojson.UnmarshalOptions{DiscardUnknown: true})
 	if err != nil {
@@ -54,13 +54,13 @@ func LayKnown(onto *meshconfig.ProxyConfig, text string) (unknown []string, err 
 	return lay(onto, read, given), nil
 }
 
-// Read reads a ProxyConfig as YAML.
+// Read parses a ProxyConfig from YAML.
 func Read(text string) (*meshconfig.ProxyConfig, error) {
 	_, out, err := read(text, protojson.UnmarshalOptions{})
 	return out, err
 }
 
-// lay returns the names in given that ProxyConfig does not have.
+// lay merges read into onto. It returns the names in given that ProxyConfig does not have.
 func lay(onto, read *meshconfig.ProxyConfig, given map[string]json.RawMessage) (unknown []string) {
 	metadata := MergedMap(onto.ProxyMetadata, read.ProxyMetadata)
 	to, from := onto.ProtoReflect(), read.ProtoReflect()
@@ -86,7 +86,7 @@ func fieldNamed(m protoreflect.MessageDescriptor, name string) protoreflect.Fiel
 	return m.Fields().ByTextName(name)
 }
 
-// read returns which fields a text names, and what they are.
+// read returns the fields that a text names, as JSON and as a message.
 func read(text string, o protojson.UnmarshalOptions) (map[string]json.RawMessage, *meshconfig.ProxyConfig, error) {
 	const expected = "expected a ProxyConfig as YAML or JSON: %s"
 	given, out := map[string]json.RawMessage{}, &meshconfig.ProxyConfig{}
@@ -106,10 +106,10 @@ func read(text string, o protojson.UnmarshalOptions) (map[string]json.RawMessage
 	return given, out, nil
 }
 
-// oneLine returns an error's text in one line, with plain spaces: protojson varies them on purpose.
+// oneLine returns an error's text as one line with single spaces: protojson varies its spaces at random.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// MergedMap returns the pairs of two maps, of which the second wins.
+// MergedMap returns the pairs of both maps; over takes precedence.
 func MergedMap(base, over map[string]string) map[string]string {
 	if len(over) == 0 {
 		return base

@@ -5,19 +5,19 @@ import "time"
 const (
 	// burst is how many log lines may be written at once.
 	burst = 200
-	// interval is the time after which one more may be.
+	// interval is the time after which one more line is allowed.
 	interval = 100 * time.Millisecond
 )
 
-// limiter is a token bucket for log lines: thousands of bad objects that come at once must not fill the log. All of
-// them are on the page.
+// limiter is a token bucket for log lines, so that thousands of bad objects at once do not fill the log. The page lists
+// all of them.
 type limiter struct {
 	used   int
-	since  time.Time // when used was right
+	since  time.Time // the time at which used was computed
 	missed int
 }
 
-// allow reports whether a line may be written now, and how many were left out since the last one that was.
+// allow reports whether a line may be written now, and how many were left out since the last one that was written.
 func (l *limiter) allow(now time.Time) (ok bool, missed int) {
 	if back := int(now.Sub(l.since) / interval); back > 0 {
 		l.used = max(0, l.used-back)

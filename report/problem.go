@@ -6,7 +6,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Cause says where a Problem was found, and with that what follows from it.
+// Cause says how a Problem was found, and what follows from it.
 type Cause string
 
 // The causes. They are the values of the metric label "cause".
@@ -19,64 +19,64 @@ const (
 	Unavailable Cause = "unavailable"
 	// NotServed: the object is in force, but something in it is not served by pilotd yet.
 	NotServed Cause = "not_served"
-	// Unresolved: the object is in force, but it names another one that is not there or cannot be used so; what depends
-	// on that is left out.
+	// Unresolved: the object is in force, but it refers to another object that does not exist or cannot be used in this
+	// way. What depends on the reference is left out.
 	Unresolved Cause = "unresolved"
-	// LeftOut: what was made of the object breaks a rule of its receivers, and that part is not sent.
+	// LeftOut: a resource made from the object breaks a rule of its receivers, so that part is not sent.
 	LeftOut Cause = "left_out"
-	// ClientRefused: a client refused what was made of the object (NACK).
+	// ClientRefused: a client refused (NACKed) a resource made from the object.
 	ClientRefused Cause = "client_refused"
-	// Panicked: handling the object ended in a fault of pilotd itself; what depends on it is left out.
+	// Panicked: pilotd's own code panicked over the object. What depends on it is left out.
 	Panicked Cause = "panic"
 )
 
-// Problem is one thing that is wrong with one object. Comparable: equal Problems are one.
+// Problem is one thing that is wrong with one object. Comparable: equal Problems count as one.
 type Problem struct {
-	// Source is the name of the source that the object comes from; empty where it is not known.
+	// Source is the name of the object's source; empty if it is unknown.
 	Source string
 	// Key is the object; zero for a file that does not parse.
 	Key value.ObjectKey
 	// Where is the file and line of an object from a file, "dir/a.yaml:12"; empty for others.
 	Where string
-	// Field is the path of the offending field, "spec.http[0].route"; empty when the whole object is meant.
+	// Field is the path of the field, "spec.http[0].route"; empty if the whole object is meant.
 	Field string
-	// Cause is where the problem was found.
+	// Cause says how the problem was found.
 	Cause Cause
 	// Reason says in one line what is wrong and what was expected.
 	Reason string
-	// Resource is what was made of the object and is concerned, "RDS 80, virtual host a.example.com:80"; empty for
-	// problems of the object itself.
+	// Resource is the affected resource that was made from the object, "RDS 80, virtual host a.example.com:80"; empty
+	// for problems of the object itself.
 	Resource string
-	// Security tells that ignoring the problem may let traffic through that the user means to stop.
+	// Security says that the problem may let traffic through that the user means to block.
 	Security bool
 }
 
-// Client is a client that refused something.
+// Client is a client that refused a resource.
 type Client struct {
 	// Proxy is its node id.
 	Proxy string
-	// Message is what it said, cut to MaxMessage.
+	// Message is the client's error message, cut to MaxMessage.
 	Message string
-	// Since is when it said so first.
+	// Since is the time of its first refusal.
 	Since time.Time
 }
 
-// Standing is a Problem that stands now.
+// Standing is a Problem that exists now.
 type Standing struct {
 	Problem
-	// Since is when it began.
+	// Since is when the Problem began.
 	Since time.Time
-	// Clients are the first MaxClients of those that refused. ClientsInAll counts refusals by all; a client that is not
-	// among Clients counts each time that it joins.
+	// Clients are the first MaxClients clients that refused. ClientsInAll counts the refusals of all; a client that is
+	// not listed counts again each time.
 	Clients      []Client `json:",omitempty"`
 	ClientsInAll int      `json:",omitempty"`
 }
 
 const (
-	// MaxClients bounds the clients that are kept of one Problem.
+	// MaxClients bounds the clients that are listed for one Problem.
 	MaxClients = 16
-	// MaxMessage bounds what is kept of a client's message, in bytes.
+	// MaxMessage bounds the stored part of a client's message, in bytes.
 	MaxMessage = 1 << 10
-	// MaxRefusals bounds the Problems that clients can bring about; further ones are only counted.
+	// MaxRefusals bounds the Problems caused by refusals of clients; further ones are only counted.
 	MaxRefusals = 4096
 )

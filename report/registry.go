@@ -12,26 +12,26 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// Subject is what a call of Set speaks of: an object as one owner sees it.
+// Subject is what a call of Set is about: an object, and the part of pilotd that reports.
 type Subject struct {
-	// Owner names the part of pilotd that found the problems: "door", "plan".
+	// Owner names the part of pilotd that reports: "door", "plan".
 	Owner string
-	// Key is the object, Location the file or API group where there is no object.
+	// Key is the object. Location is the file or API group if there is no object.
 	Key      value.ObjectKey
 	Location string
 }
 
-// Options are settings of a Registry. The zero value logs to slog.Default and counts nothing.
+// Options are settings of a Registry. The zero value logs to slog.Default() and counts nothing.
 type Options struct {
-	// Log gets one line when a Problem begins to stand. It must not block.
+	// Log receives one line when a Problem begins. It must not block.
 	Log *slog.Logger
-	// Now is the clock; time.Now when nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Began is told of each Problem that begins to stand; may be nil. It must not call the Registry.
+	// Began is called for each Problem that begins; it may be nil. It must not call the Registry.
 	Began func(kind value.Kind, cause Cause)
 }
 
-// Registry holds the Problems that stand.
+// Registry holds the Problems that exist now.
 type Registry struct {
 	// Immutable after New.
 	log   *slog.Logger
@@ -43,24 +43,24 @@ type Registry struct {
 	subjects map[Subject][]*Standing
 	refused  map[Problem]*refusal
 	counts   map[Count]int
-	dropped  int // refusals that were not kept
+	dropped  int // refusals beyond MaxRefusals
 	changes  uint64
 	lines    limiter
 }
 
-// Count is a pair of labels: how many Problems of one kind of object stand for one cause.
+// Count is a pair of labels of the metric that counts Problems: the kind of the object and the cause.
 type Count struct {
 	Kind  value.Kind
 	Cause Cause
 }
 
-// refusal is a Problem that clients brought about.
+// refusal is a Problem caused by refusals of clients.
 type refusal struct {
 	Standing
-	by map[string]struct{} // the node ids of Clients
+	by map[string]struct{} // the node ids in Clients
 }
 
-// New makes an empty Registry.
+// New returns an empty Registry.
 func New(o Options) *Registry {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -77,8 +77,8 @@ func New(o Options) *Registry {
 	}
 }
 
-// Set replaces all that the subject's owner said of it before by problems; none takes everything back. A Problem that
-// stood already goes on standing, and is neither logged nor counted again.
+// Set replaces all that the subject's owner reported about it before by problems; with none it withdraws everything. A
+// Problem that existed before continues: it is neither logged nor counted again.
 func (r *Registry) Set(s Subject, problems []Problem) {
 	r.mu.Lock()
 	before := r.subjects[s]
@@ -114,8 +114,8 @@ func (r *Registry) Set(s Subject, problems []Problem) {
 	r.write(lines)
 }
 
-// Refuse says that a client refused what p names. The first client makes the Problem stand, further ones join it. It
-// stands until Heal.
+// Refuse records that a client refused a resource. The first refusal begins the Problem p, and further ones are added
+// to it. It lasts until Heal.
 func (r *Registry) Refuse(p Problem, proxy, message string) {
 	p.Cause = ClientRefused
 	message = cut(message, MaxMessage)
@@ -143,7 +143,7 @@ func (r *Registry) Refuse(p Problem, proxy, message string) {
 	r.write(lines)
 }
 
-// Heal takes back what Refuse said of p.
+// Heal withdraws what Refuse recorded about p.
 func (r *Registry) Heal(p Problem) {
 	p.Cause = ClientRefused
 	r.mu.Lock()
@@ -154,7 +154,7 @@ func (r *Registry) Heal(p Problem) {
 	}
 }
 
-// begin counts a Problem that begins to stand, and adds its log line to lines. The caller holds mu.
+// begin counts a Problem that begins, and appends its log line to lines. The caller holds mu.
 func (r *Registry) begin(lines []line, st *Standing, said string) []line {
 	kind := kindOf(st.Problem)
 	r.counts[Count{kind, st.Cause}]++
@@ -166,7 +166,7 @@ func (r *Registry) begin(lines []line, st *Standing, said string) []line {
 	return lines
 }
 
-// end counts a Problem that stands no more. The caller holds mu.
+// end counts the end of a Problem. The caller holds mu.
 func (r *Registry) end(p Problem) {
 	r.changes++
 	c := Count{kindOf(p), p.Cause}
@@ -175,7 +175,7 @@ func (r *Registry) end(p Problem) {
 	}
 }
 
-// kindOf lets a Problem of a file, which has no kind, be counted.
+// kindOf returns the kind of a Problem for metrics, also for the Problem of a file, which has none.
 func kindOf(p Problem) value.Kind {
 	if p.Key.Kind == "" {
 		return "File"
@@ -183,7 +183,7 @@ func kindOf(p Problem) value.Kind {
 	return p.Key.Kind
 }
 
-// All returns the Problems that stand now, in a stable order: by source, object, file, field and reason.
+// All returns the present Problems in a stable order: by source, object, file, field and reason.
 func (r *Registry) All() []Standing {
 	r.mu.Lock()
 	out := make([]Standing, 0, len(r.subjects)+len(r.refused))
@@ -202,7 +202,7 @@ func (r *Registry) All() []Standing {
 	return out
 }
 
-// Changes counts the Problems that have begun to stand and those that have ended.
+// Changes counts all beginnings and ends of Problems so far.
 func (r *Registry) Changes() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +218,7 @@ func compare(a, b Problem) int {
 	)
 }
 
-// Counts returns the numbers of Problems that stand, by kind and cause.
+// Counts returns the number of present Problems by kind and cause.
 func (r *Registry) Counts() map[Count]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,14 +229,14 @@ func (r *Registry) Counts() map[Count]int {
 	return out
 }
 
-// line is a log line that is due.
+// line is a log line to be written.
 type line struct {
 	problem Problem
 	said    string
-	missed  int // lines that were left out before this one
+	missed  int // number of lines left out before this one
 }
 
-// write logs lines. It is called without the lock.
+// write logs lines. The caller does not hold mu.
 func (r *Registry) write(lines []line) {
 	for _, l := range lines {
 		p := l.problem
@@ -261,7 +261,7 @@ func (r *Registry) write(lines []line) {
 	}
 }
 
-// messageOf returns what the log says of a cause.
+// messageOf returns the log message for a cause.
 func messageOf(c Cause) string {
 	switch c {
 	case Invalid, Unreadable:
@@ -280,7 +280,7 @@ func messageOf(c Cause) string {
 	return "a fault left something out"
 }
 
-// cut returns s, or the beginning of it up to n bytes, in memory of its own.
+// cut returns a copy of s, cut to n bytes.
 func cut(s string, n int) string {
 	if len(s) > n {
 		s = s[:n] + "…"

@@ -12,40 +12,40 @@ import (
 
 // Access says who may read the debug pages.
 //
-// Without a token that is whoever comes from 127.0.0.1 or ::1, to a name that means this machine, without having passed
-// a proxy. That is what curl in the pod, "kubectl port-forward", istioctl and "kubectl exec ... request GET" are. Other
-// loopback addresses are not enough: where a sidecar captures the pod's traffic, the requests of other pods arrive from
-// 127.0.0.6, or from ::6. A request that a proxy has passed on, from whatever address, says so in its headers. The name
-// in the Host header, and what a browser says of the page that asks, keep web pages in the operator's browser from
-// reading through a port-forward.
+// Without a token these are requests that come from 127.0.0.1 or ::1, ask for a host name that means this machine, and
+// have not passed a proxy. Requests by curl in the pod, "kubectl port-forward", istioctl and "kubectl exec ... request
+// GET" meet these conditions. Other loopback addresses do not count: where a sidecar captures the pod's traffic,
+// requests of other pods arrive from 127.0.0.6, or from ::6. A request that a proxy has forwarded, from whatever
+// address, says so in its headers. The Host header, and the headers in which a browser names the requesting page, keep
+// web pages in the operator's browser from reading through a port-forward.
 type Access struct {
-	// Token is a secret that lets its bearer in from everywhere: "Authorization: Bearer TOKEN". None when empty.
+	// Token is a secret; a request with "Authorization: Bearer TOKEN" may read from anywhere. Empty means none.
 	Token string
-	// TokenFile is a file with such a secret. It is read at each request that brings a token, so that the secret may be
+	// TokenFile is a file with such a secret. It is read for each request that has a token, so the secret can be
 	// replaced.
 	TokenFile string
-	// Anywhere lets everybody in.
+	// Anywhere lets everyone read.
 	Anywhere bool
 }
 
 // maxToken is the longest secret, in bytes.
 const maxToken = 4 << 10
 
-// guard lets through to h who may read.
+// guard passes on to h those requests that may read.
 func (a Access) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reason := a.refuse(r); reason != "" {
 			http.Error(w, reason, http.StatusForbidden)
 			return
 		}
-		r.Body = http.NoBody // No page reads one, and the parser of forms must not.
+		r.Body = http.NoBody // no page reads the body, and the form parser must not
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		h.ServeHTTP(w, r)
 	})
 }
 
-// refuse says why a request may not read; empty when it may.
+// refuse returns the reason why a request may not read; empty if it may.
 func (a Access) refuse(r *http.Request) string {
 	if a.Anywhere {
 		return ""
@@ -70,13 +70,13 @@ func (a Access) refuse(r *http.Request) string {
 	return ""
 }
 
-// bearer returns the token that a request brings.
+// bearer returns the token of a request.
 func bearer(r *http.Request) (token string, ok bool) {
 	kind, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), found && strings.EqualFold(kind, "Bearer")
 }
 
-// knows compares a token with the secrets, in a time that says nothing of them.
+// knows compares a token with the secrets in constant time.
 func (a Access) knows(given string) bool {
 	known := false
 	for _, secret := range []string{a.Token, a.inFile()} {
@@ -87,7 +87,7 @@ func (a Access) knows(given string) bool {
 	return known
 }
 
-// inFile returns the secret in the token file; empty when there is none.
+// inFile returns the secret in the token file; empty if there is none.
 func (a Access) inFile() string {
 	if a.TokenFile == "" {
 		return ""
@@ -99,13 +99,13 @@ func (a Access) inFile() string {
 	return strings.TrimSpace(string(b))
 }
 
-// onThisMachine reports whether an address is the one that processes on this machine have when they connect to it.
+// onThisMachine reports whether an address is one from which processes on this machine connect to it.
 func onThisMachine(a netip.Addr) bool {
 	a = a.Unmap()
 	return a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback()
 }
 
-// forwarded reports whether a request's headers say that a proxy passed it on.
+// forwarded reports whether a request's headers say that a proxy forwarded it.
 func forwarded(r *http.Request) bool {
 	for name := range r.Header {
 		switch {
@@ -119,8 +119,8 @@ func forwarded(r *http.Request) bool {
 	return false
 }
 
-// local reports whether a Host header names this machine. A name that somebody else's DNS server gives this machine's
-// address is no such name.
+// local reports whether a Host header names this machine. Another name does not count even if DNS resolves it to this
+// machine's address, because an attacker may control that DNS server.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -133,7 +133,7 @@ func local(host string) bool {
 	return err == nil && onThisMachine(a)
 }
 
-// foreign reports whether a browser says that a page from elsewhere asks.
+// foreign reports whether the browser says that a page from another site sent the request.
 func foreign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -144,7 +144,7 @@ func foreign(r *http.Request) bool {
 	return origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host
 }
 
-// clip shortens what a client sent for a message.
+// clip shortens a client's text for a message.
 func clip(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "..."

@@ -1,6 +1,5 @@
-// Package status shows what goes on inside: /ready, /metrics with the names that istiod's dashboards and alerts know,
-// and the /debug pages.
+// Package status serves /ready, /metrics with the names that istiod's dashboards and alerts use, and the /debug pages.
 //
-// It owns no state of its own but the metrics. Every page asks the part that knows (the shards for what was sent, the
-// builder for the View, the store for refusals) when it is requested. Nothing here is on the push path.
+// Its only state is the metrics. When a page is requested, it asks the part of pilotd that has the facts: the shards
+// for what was sent, the builder for the View, the store for refused objects. Nothing here is on the push path.
 package status

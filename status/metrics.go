@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics are the figures that pilotd counts while it works. All are safe for concurrent use.
+// Metrics are what pilotd counts while it works. All are safe for concurrent use.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -37,7 +37,7 @@ type Metrics struct {
 	PagePanics     *prometheus.CounterVec   // pilotd_page_panics{page}
 }
 
-// wide returns buckets of seconds that reach as far as a rollout of a large mesh takes.
+// wide returns histogram buckets, in seconds, that reach as far as the rollout of a large mesh takes.
 func wide() []float64 {
 	return []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300}
 }
@@ -99,7 +99,7 @@ func (m *Metrics) Gauge(name, help string, read func() float64) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
-// Counter registers a count that is read when it is scraped.
+// Counter registers a counter that is read at each scrape.
 func (m *Metrics) Counter(name, help string, read func() float64) {
 	m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
 }

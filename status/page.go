@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// pagesAtOnce is how many debug pages are made at once: each may hold all that is known of the mesh.
+	// pagesAtOnce bounds the debug pages that are made at the same time, because each may contain everything about the
+	// mesh.
 	pagesAtOnce = 2
-	// patience is how long a request for a page waits for its turn.
+	// patience bounds how long a request waits for its turn.
 	patience = 10 * time.Second
-	// writeTime is how long a client may take to read a page that is made.
+	// writeTime bounds how long a client may take to read a finished page.
 	writeTime = time.Minute
 )
 
-// turns bounds how many pages are made at once. Its capacity is how many.
+// turns bounds the pages that are made at the same time, by its capacity.
 type turns chan struct{}
 
-// take waits for a turn; false when there was none in time, or the client left.
+// take waits for a turn. It returns false if none came in time, or the client has left.
 func (t turns) take(r *http.Request) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -40,7 +41,7 @@ func (t turns) take(r *http.Request) bool {
 
 func (t turns) leave() { <-t }
 
-// page serves one page. The turn ends when the content is made: a client that reads slowly keeps nobody waiting.
+// page serves one page. The turn ends when the content is complete, so a client that reads slowly delays nobody.
 func (t turns) page(page Page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !t.take(r) {
@@ -53,14 +54,13 @@ func (t turns) page(page Page) http.Handler {
 			http.Error(w, err.Error(), status)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // Not every writer has one.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // some writers have no deadline
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(content) // The client may have left.
+		_, _ = w.Write(content) // fails if the client has left
 	})
 }
 
-// make returns a page's content in JSON, or the status with which it fails. It ends the turn, also when the page
-// panics.
+// make returns a page's content as JSON, or the error and its HTTP status. It ends the turn, even if the page panics.
 func (t turns) make(page Page, r *http.Request) (content []byte, status int, err error) {
 	defer t.leave()
 	value, err := page(r)
@@ -76,7 +76,7 @@ func (t turns) make(page Page, r *http.Request) (content []byte, status int, err
 	return b.Bytes(), 0, nil
 }
 
-// containment answers 500 where a handler panics, counts that, and logs the first panic of each path with its stack.
+// containment answers 500 if a handler panics, counts the panic, and logs the first one of each path with its stack.
 type containment struct {
 	// Immutable after Handler.
 	next  http.Handler
@@ -102,7 +102,8 @@ func (c *containment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *containment) contain(w http.ResponseWriter, r *http.Request, cause any) {
-	page := strings.TrimPrefix(r.Pattern, "GET ") // One of those that are served: what a client asks for is no label.
+	// The pattern, because a path that clients choose must not become a label
+	page := strings.TrimPrefix(r.Pattern, "GET ")
 	c.count.WithLabelValues(page).Inc()
 	c.mu.Lock()
 	first := !c.logged[page]

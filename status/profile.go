@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// maxProfile is the longest profile or trace that may be asked for.
+// maxProfile bounds the duration of a profile or trace.
 const maxProfile = 2 * time.Minute
 
-// profiles serves the profiles of the Go runtime. Those that watch the process for a while (of the CPU, traces,
-// differences) cost it something all the time, so there is one at a time, of limited length.
+// profiles serves the profiles of the Go runtime. Those that observe the process for a while (CPU, traces, differences)
+// slow it down meanwhile, so only one of them runs at a time, and not for long.
 func profiles(mux *http.ServeMux) {
 	busy := make(chan struct{}, 1)
 	single := func(h http.HandlerFunc, lasts bool) http.Handler {
@@ -43,7 +43,7 @@ func profiles(mux *http.ServeMux) {
 	mux.Handle("GET /debug/pprof/trace", single(pprof.Trace, true))
 }
 
-// duration reads a parameter in seconds; zero when it is not there.
+// duration parses a parameter in seconds; empty means zero.
 func duration(parameter string) (time.Duration, error) {
 	if parameter == "" {
 		return 0, nil

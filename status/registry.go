@@ -9,7 +9,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// registryService is a service as istiod's registryz writes it; Kiali reads it.
+// registryService is a service in the JSON form of istiod's registryz page, which Kiali reads.
 type registryService struct {
 	Attributes     registryAttributes `json:"Attributes"`
 	Ports          []registryPort     `json:"ports,omitempty"`
@@ -36,7 +36,7 @@ type registryPort struct {
 	Protocol string `json:"protocol"`
 }
 
-// Registry returns the page of all services in a View: /debug/registryz.
+// Registry returns the page with all services of a View: /debug/registryz.
 func Registry(view func() *snapshot.View) Page {
 	return func(*http.Request) (any, error) {
 		out := []registryService{}
@@ -70,7 +70,7 @@ func registryOf(svc *value.Service) registryService {
 	return r
 }
 
-// endpointPort is the endpoints of one port of a service as istiod's endpointz writes them.
+// endpointPort has the endpoints of one port of a service in the JSON form of istiod's endpointz page.
 type endpointPort struct {
 	Service   string     `json:"svc"`
 	Endpoints []endpoint `json:"ep"`
@@ -89,8 +89,8 @@ type endpoint struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 }
 
-// Endpoints returns the page of all endpoints in a View, by service and port: /debug/endpointz. The parameter "host"
-// limits it to one host.
+// Endpoints returns the page with all endpoints of a View, by service and port: /debug/endpointz. The parameter "host"
+// restricts it to one host.
 func Endpoints(view func() *snapshot.View) Page {
 	return func(r *http.Request) (any, error) {
 		v, host := view(), strings.ToLower(r.FormValue("host"))
@@ -122,7 +122,7 @@ func endpointsOf(set *snapshot.EndpointSet, port string) (out []endpoint) {
 	return out
 }
 
-// identityOf returns who serves an endpoint; empty where nobody said.
+// identityOf returns the identity of an endpoint's workload; zero if it is unknown.
 func identityOf(e *value.Endpoint) (id value.Identity) {
 	if e.Identity != (unique.Handle[value.Identity]{}) {
 		id = e.Identity.Value()

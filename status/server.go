@@ -8,24 +8,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Pages are what the server shows. Each page function is asked when its page is requested; nil leaves the page out.
+// Pages are the contents that the server serves. Each function is called when its page is requested; nil leaves the
+// page out.
 type Pages struct {
-	// Ready reports whether the first View is built, and if not, what is missing.
+	// Ready reports whether the first View has been built, and if not, what is missing.
 	Ready func() (ready bool, missing string)
-	// Debug are the pages below /debug/, by name without the prefix. What they return is written as JSON.
+	// Debug are the pages below /debug/, by name without that prefix. Their results are written as JSON.
 	Debug map[string]Page
 	// Version is shown on /version.
 	Version string
 	// Access says who may read /debug.
 	Access Access
-	// Log gets a line when a page panics; slog.Default() when nil.
+	// Log receives a line when a page panics; nil means slog.Default().
 	Log *slog.Logger
 }
 
-// Page makes the content of a debug page. An error is shown with status 400.
+// Page returns the content of a debug page. An error is answered with status 400.
 type Page func(r *http.Request) (any, error)
 
-// Handler serves /ready, /version, /metrics and /debug. A page that panics answers 500, and the process goes on.
+// Handler serves /ready, /version, /metrics and /debug. A page that panics is answered with 500, and the process
+// continues.
 func Handler(m *Metrics, p Pages) http.Handler {
 	if p.Log == nil {
 		p.Log = slog.Default()
@@ -47,7 +49,7 @@ func Handler(m *Metrics, p Pages) http.Handler {
 	return &containment{next: mux, log: p.Log, count: m.PagePanics, logged: map[string]bool{}}
 }
 
-// debug serves the pages below /debug to those who may read them.
+// debug serves the pages below /debug to clients that may read them.
 func (p Pages) debug() http.Handler {
 	mux, turns := http.NewServeMux(), make(turns, pagesAtOnce)
 	for name, page := range p.Debug {

@@ -1,5 +1,5 @@
-// Package transcript runs tests that are written down as txtar archives: what happens, and what comes of it. It is for
-// tests alone.
+// Package transcript runs tests that are written as txtar archives, which list inputs and the expected output. Only
+// tests use it.
 package transcript
 
 import (
@@ -17,7 +17,7 @@ type File struct {
 	*txtar.Archive
 }
 
-// Name returns the name of the file without its directory and ending.
+// Name returns the name of the file without directory and extension.
 func (f *File) Name() string { return strings.TrimSuffix(filepath.Base(f.Path), ".txtar") }
 
 // Read returns the files that match a pattern. It fails the test if there are none.
@@ -37,7 +37,7 @@ func Read(t testing.TB, pattern string) (out []*File) {
 	return out
 }
 
-// Each runs a test for each of the files that match a pattern, under the name of the file.
+// Each runs a subtest for each file that matches a pattern, named after the file.
 func Each(t *testing.T, pattern string, run func(*testing.T, *File)) {
 	t.Helper()
 	for _, f := range Read(t, pattern) {
@@ -45,7 +45,7 @@ func Each(t *testing.T, pattern string, run func(*testing.T, *File)) {
 	}
 }
 
-// Write replaces the file by what its members say now: tests call it where they are told to update what they expect.
+// Write replaces the file by its present members. Tests call it when they are run with -update.
 func (f *File) Write(t testing.TB) {
 	t.Helper()
 	if err := os.WriteFile(f.Path, txtar.Format(f.Archive), 0o644); err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leased runs read under a read lease of f, so that no process can open f for writing meanwhile: a process that tries to
+// leased runs read under a read lease of f, so that no process can open f for writing meanwhile: a process that tries
 // waits until the lease is released. The kernel grants the lease only if no process has the file open for writing. If
 // one has, writing is true and read is not run. If the kernel grants no leases on this file (it belongs to another
 // user, or to some network file systems), known is false and read is not run either.
