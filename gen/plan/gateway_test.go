@@ -126,7 +126,11 @@ func TestGatewayOfEndpointWithoutLabels(t *testing.T) {
 		"labels":       {value.Labels{"app": "edge"}, "10.0.0.1", nil, true},
 		"other labels": {value.Labels{"app": "other"}, "10.0.0.1", nil, false},
 		"no labels":    {nil, "10.0.0.1", nil, true},
-		"elsewhere":    {nil, "10.0.0.2", nil, true},
+		"those that all endpoints get": {value.Labels{"topology.istio.io/cluster": "Kubernetes",
+			"topology.kubernetes.io/region": "r"}, "10.0.0.1", nil, true},
+		"others beside those": {value.Labels{"topology.istio.io/cluster": "Kubernetes", "app": "other"}, "10.0.0.1", nil,
+			false},
+		"elsewhere": {nil, "10.0.0.2", nil, true},
 		"a pod is there": {nil, "10.0.0.1", &value.Workload{Namespace: "gw", Pod: true,
 			Labels: value.Labels{"app": "edge"}}, true},
 	} {

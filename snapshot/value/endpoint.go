@@ -92,6 +92,19 @@ func (e *Endpoint) Serves(p *Port) bool {
 	return false
 }
 
+// HasOwnLabels reports whether somebody has given the workload labels: those that say where it is are added for all.
+func (e *Endpoint) HasOwnLabels() bool {
+	for name := range e.Labels {
+		switch name {
+		case "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "kubernetes.io/hostname",
+			"topology.istio.io/subzone", "topology.istio.io/cluster", "topology.istio.io/network":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 // EndpointPort is the port at which an endpoint serves the service port of that name.
 type EndpointPort struct {
 	Name string

@@ -31,7 +31,7 @@ func Of(v *snapshot.View, p *proxy.Proxy) Workload {
 }
 
 // Labels returns the labels of the workload: those of its Pod or WorkloadEntry, else of the oldest ServiceEntry's
-// endpoint at its address, else, also where that endpoint has none, those that the proxy itself reports.
+// endpoint at its address, else, also where that endpoint has none of its own, those that the proxy itself reports.
 func (w Workload) Labels() value.Labels {
 	if w.Registered != nil {
 		return w.Registered.Labels
@@ -47,7 +47,7 @@ func (w Workload) Labels() value.Labels {
 			break
 		}
 	}
-	if at != nil && len(at.Labels) > 0 {
+	if at != nil && at.HasOwnLabels() {
 		return at.Labels
 	}
 	return w.proxy.Labels.Unpack()
