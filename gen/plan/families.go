@@ -108,7 +108,11 @@ func (p *Planner) followers(f *family, c *change, at int) (next int) {
 			f.members[next].broken = true // it is made from nothing, and what panics there is told
 		}
 	}()
+	host := anyOf(c.affected.Routes)
 	for next = at; next < len(f.members) && f.follows(f.members[next]); next++ {
+		if (next-at)%ahead == 0 {
+			prefetch(f.members[next:min(next+ahead, len(f.members))], host)
+		}
 		bs := f.members[next]
 		p.tables.faults.Enter(bs)
 		old := bs.base

@@ -18,7 +18,9 @@ func (p *Planner) followClasses(bs *baseState, c *change, old *base) {
 }
 
 // owns reports whether something of a class's own may be another one now.
-func (c *change) owns(cs *classState) bool { return cs.own.Reads(c.affected.Hosts) }
+func (c *change) owns(cs *classState) bool {
+	return len(c.affected.Hosts) > 0 && cs.own.Reads(c.affected.Hosts) // most changes read nothing of the class
+}
 
 // advanceClasses brings the classes of a base to it. anew: nothing of them may stay as it was.
 func (p *Planner) advanceClasses(bs *baseState, c *change, old *base, anew bool) {

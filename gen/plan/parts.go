@@ -14,6 +14,8 @@ import (
 // or nil of one that is idle.
 type sources struct {
 	all []source.Source // immutable after newSources
+	// nothing is a Part of each that is idle: all bases have it in common while nobody asks for any. Immutable.
+	nothing []source.Part
 	// idle are the types that are made on demand and that nobody asks for. Owned by the config goroutine.
 	idle xdstype.Set
 }
@@ -22,7 +24,7 @@ func newSources(f *checked.Faults) sources { return sourcesOf(nametable.New(f)) 
 
 // sourcesOf returns the Sources with the mark that nobody asks for anything yet.
 func sourcesOf(all ...source.Source) sources {
-	list := sources{all: all}
+	list := sources{all: all, nothing: make([]source.Part, len(all))}
 	for _, s := range all {
 		if s.Type().Row().OnDemand {
 			list.idle = list.idle.With(s.Type())
@@ -60,8 +62,11 @@ func (list *sources) advance(old []source.Part, from, to source.At, hosts iter.S
 		}
 		next[i] = is
 	}
-	if next == nil {
+	switch {
+	case next == nil:
 		return old
+	case slices.Equal(next, list.nothing):
+		return list.nothing
 	}
 	return next
 }

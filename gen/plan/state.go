@@ -317,7 +317,11 @@ func (p *Planner) advanceAll(s *hostsStep, bases []*baseState, c *change) (next 
 			bases[next].broken = true // it is made from nothing, and what panics there is told
 		}
 	}()
+	host := anyOf(c.affected.Routes)
 	for next = 0; next < len(bases) && s != nil && bases[next].hasHosts(); next++ {
+		if next%ahead == 0 {
+			prefetch(bases[next:min(next+ahead, len(bases))], host)
+		}
 		bs := bases[next]
 		p.tables.faults.Enter(bs)
 		old := bs.base

@@ -30,9 +30,10 @@ type Map[V comparable] struct{ root *root[V] }
 
 // root is what a Map that is not empty points to.
 type root[V comparable] struct {
-	groups []*group[V]
-	n      int
-	few    [2]*group[V] // where groups lies if it is short
+	groups  []*group[V]
+	n       int
+	few     [2]*group[V] // where groups lies if it is short
+	measure known        // what the items come to
 }
 
 // Chunk is a run of items that Maps share: one pointer, one content.
@@ -159,6 +160,7 @@ func (r *root[V]) fillWith(old *root[V], at int, g *group[V]) {
 	r.groups = r.groups[:copy(r.groups, old.groups)]
 	r.groups[at] = g
 	r.n = old.n - old.groups[at].n + g.n
+	r.measure.replaced(&old.measure, old.groups[at].total(), g.total())
 }
 
 // Get returns the value of key.

@@ -64,12 +64,18 @@ func (k *known) replaced(total, old, now *known) {
 	}
 }
 
-// Measure returns what the items of m come to. Each chunk, block and group is measured once in its life, so one Map
-// type must always be measured by the same function.
+// Measure returns what the items of m come to. Each chunk, block, group and Map is measured once in its life, so one
+// Map type must always be measured by the same function.
 func (m Map[V]) Measure(item func(key string, v V) Measure) Measure {
-	var total Measure
-	for _, g := range m.groups() {
-		total = total.Plus(g.measured(item))
+	if m.root == nil {
+		return Measure{}
+	}
+	total, ok := m.root.measure.load()
+	if !ok {
+		for _, g := range m.root.groups {
+			total = total.Plus(g.measured(item))
+		}
+		m.root.measure.note(total)
 	}
 	return total
 }

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"slices"
+	"unique"
 
 	"github.com/pilotd/pilotd/snapshot/value"
 )
@@ -19,7 +20,8 @@ func (sc *Scope) partsOf() (parts []*Scope) {
 		return nil
 	}
 	for _, e := range egress {
-		part := &Scope{Facts: sc.Facts, Labels: sc.Labels, imports: []hostImport{}, trims: sc.trims, listener: e}
+		part := &Scope{Facts: sc.Facts, Labels: sc.Labels, trims: sc.trims, listener: e}
+		part.imports = []unique.Handle[hostImport]{} // not nil: that is everything
 		part.take(e.Hosts)
 		parts = append(parts, part)
 	}

@@ -28,7 +28,8 @@ func (sc *Scope) Hosts(n *snapshot.Snapshot) map[string]struct{} {
 			}
 		}
 	}
-	for _, i := range sc.imports {
+	for _, handle := range sc.imports {
+		i := handle.Value()
 		if !strings.HasPrefix(i.host, "*") {
 			out[i.host] = struct{}{}
 			for p := range snapshot.Patterns(i.host) {
@@ -57,8 +58,8 @@ func (sc *Scope) Runs(n *snapshot.Snapshot, port int, class snapshot.PortClass) 
 	if sc.Wide() {
 		return append(out, n.Claims(port, class))
 	}
-	for _, i := range sc.imports {
-		switch {
+	for _, handle := range sc.imports {
+		switch i := handle.Value(); {
 		case !strings.HasPrefix(i.host, "*"):
 			out = append(out, ofHost(n, i, port, class))
 		case i.namespace == "*":
