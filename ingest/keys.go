@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	clientsec "istio.io/client-go/pkg/apis/security/v1"
@@ -29,10 +30,18 @@ type Keys struct {
 
 // WantedKeys are the key places that objects in force name.
 type WantedKeys struct {
-	// Places maps each place to the time that a fetch may take, 0 if no object sets one.
-	Places map[KeyPlace]time.Duration
+	// Places are the places, and who wants the keys there.
+	Places map[KeyPlace]KeyUse
 	// Settled says that all other sources are Synced.
 	Settled bool
+}
+
+// KeyUse tells who wants the keys of a place.
+type KeyUse struct {
+	// Time is the time that a fetch may take, 0 if no object sets one.
+	Time time.Duration
+	// Namespaces are those whose objects name the place, in no order.
+	Namespaces []string
 }
 
 // issuerKeys holds the keys of issuers and the objects that use them. Guarded by the Store's mu.
@@ -52,20 +61,20 @@ func newIssuerKeys() issuerKeys {
 func (s *Store) WantedKeys() WantedKeys {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := WantedKeys{Places: map[KeyPlace]time.Duration{}, Settled: true}
+	out := WantedKeys{Places: map[KeyPlace]KeyUse{}, Settled: true}
 	for source := range s.waiting {
 		out.Settled = out.Settled && source == KeySource
 	}
 	for place, users := range s.joiner.keys.users {
-		out.Places[place] = 0
+		use := KeyUse{}
 		for key := range users {
 			o, _ := s.joiner.rules[key].(*clientsec.RequestAuthentication)
-			for p, t := range keyPlaces(o) {
-				if p == place {
-					out.Places[place] = max(out.Places[place], t)
-				}
+			use.Time = max(use.Time, keyPlaces(o)[place])
+			if !slices.Contains(use.Namespaces, key.Namespace) {
+				use.Namespaces = append(use.Namespaces, key.Namespace)
 			}
 		}
+		out.Places[place] = use
 	}
 	return out
 }

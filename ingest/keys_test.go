@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ func TestFetchedKeys(t *testing.T) {
 		t.Helper()
 		<-s.WantedKeysChanged()
 		w := s.WantedKeys()
-		if w.Settled != settled || len(w.Places) != 2 || w.Places[x] != 3*time.Second || w.Places[y] != 0 {
+		if w.Settled != settled || len(w.Places) != 2 || w.Places[x].Time != 3*time.Second ||
+			w.Places[y].Time != 0 || !slices.Equal(w.Places[x].Namespaces, []string{"shop"}) {
 			t.Errorf("wanted is %v", w)
 		}
 	}

@@ -68,7 +68,8 @@ func issuerRoots() (*x509.CertPool, error) {
 
 // newKeys returns the source of the keys of token issuers.
 func newKeys(o *options, server *discovery.Server, log *slog.Logger) source {
-	f := jwks.New(server.Store, jwks.Options{Fetch: jwks.NewWeb(o.blocked, o.roots).Keys, Refresh: o.refresh,
+	web := jwks.NewWeb(o.blocked, o.roots)
+	f := jwks.New(server.Store, jwks.Options{URI: web.URI, Keys: web.Keys, Refresh: o.refresh,
 		Log: log.With(scopeKey, "keys")})
 	server.Metrics.Counter("pilot_jwks_resolver_network_fetch_success_total",
 		"Fetches of the keys of tokens' issuers that were good.",

@@ -73,20 +73,23 @@ func NewWeb(blocked []netip.Prefix, roots *x509.CertPool) *Web {
 	}}
 }
 
-// Keys returns the key set at a place, in the form of ingest.ReadKeySet. The text of its error is the same for repeated
-// failures, and contains nothing of the answer.
-func (w *Web) Keys(ctx context.Context, p ingest.KeyPlace) (string, error) {
-	uri := p.URI
-	if uri == "" {
-		at := strings.TrimSuffix(p.Issuer, "/") + "/.well-known/openid-configuration"
-		body, err := w.get(ctx, at, maxConfiguration)
-		if err != nil {
-			return "", fmt.Errorf("the issuer's OpenID configuration at %s cannot be fetched: %w", at, reason(err))
-		}
-		if uri = keysURI(body); uri == "" {
-			return "", fmt.Errorf("the issuer's OpenID configuration at %s names no keys", at)
-		}
+// URI returns where an issuer's keys are, as its OpenID configuration says. For its error the same holds as for Keys.
+func (w *Web) URI(ctx context.Context, issuer string) (string, error) {
+	at := strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
+	body, err := w.get(ctx, at, maxConfiguration)
+	if err != nil {
+		return "", fmt.Errorf("the issuer's OpenID configuration at %s cannot be fetched: %w", shown(at), reason(err))
 	}
+	uri := keysURI(body)
+	if uri == "" {
+		return "", fmt.Errorf("the issuer's OpenID configuration at %s names no keys", shown(at))
+	}
+	return uri, nil
+}
+
+// Keys returns the key set at a URI, in the form of ingest.ReadKeySet. The text of its error is the same for repeated
+// failures, and contains nothing of the answer.
+func (w *Web) Keys(ctx context.Context, uri string) (string, error) {
 	body, err := w.get(ctx, uri, ingest.LongestKeySet)
 	if err != nil {
 		return "", fmt.Errorf("the keys at %s cannot be fetched: %w", shown(uri), reason(err))

@@ -45,6 +45,18 @@ func issuerPages(base *string) http.Handler {
 	return pages
 }
 
+// at returns the keys of a place.
+func at(ctx context.Context, w *Web, p ingest.KeyPlace) (string, error) {
+	if p.URI == "" {
+		uri, err := w.URI(ctx, p.Issuer)
+		if err != nil {
+			return "", err
+		}
+		p.URI = uri
+	}
+	return w.Keys(ctx, p.URI)
+}
+
 // TestFetch: good keys are read, from a URI and by an issuer's configuration; what is bad, late, too long or leads
 // astray is an error, which tells nothing of the answer and is the same each time.
 func TestFetch(t *testing.T) {
@@ -83,7 +95,7 @@ func TestFetch(t *testing.T) {
 		{ingest.KeyPlace{URI: "http://[fe80::1%25lo]/latest"}, "may not be asked"},
 		{ingest.KeyPlace{URI: "http://[::ffff:169.254.169.254]/latest"}, "may not be asked"},
 	} {
-		keys, err := web.Keys(t.Context(), c.place)
+		keys, err := at(t.Context(), web, c.place)
 		if c.want == "" && (err != nil || keys != keySet) ||
 			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET")) {
 			t.Errorf("%v: %q, %v, want %q", c.place, keys, err, c.want)
@@ -91,12 +103,12 @@ func TestFetch(t *testing.T) {
 	}
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if _, err := web.Keys(short, ingest.KeyPlace{URI: base + "/never"}); err == nil ||
+	if _, err := web.Keys(short, base+"/never"); err == nil ||
 		!strings.Contains(err.Error(), "no answer in time") {
 		t.Errorf("a server that never answers: %v", err)
 	}
 	local := NewWeb([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, nil)
-	if _, err := local.Keys(t.Context(), ingest.KeyPlace{Issuer: base + "/a"}); err == nil ||
+	if _, err := local.URI(t.Context(), base+"/a"); err == nil ||
 		!strings.Contains(err.Error(), "may not be asked") {
 		t.Errorf("an address that is blocked: %v", err)
 	}
@@ -109,7 +121,7 @@ func TestFetchTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	trusting, stranger := NewWeb(nil, roots), NewWeb(nil, x509.NewCertPool())
-	at := func(path string) ingest.KeyPlace { return ingest.KeyPlace{URI: server.URL + path} }
+	at := func(path string) string { return server.URL + path }
 	if keys, err := trusting.Keys(t.Context(), at("/keys")); err != nil || keys != keySet {
 		t.Errorf("%q, %v", keys, err)
 	}

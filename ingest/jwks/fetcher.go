@@ -20,10 +20,10 @@ type Store interface {
 	Synced(source string)
 }
 
-// Options are the settings of a Fetcher. Every field except Fetch has a default.
+// Options are the settings of a Fetcher. Every field except URI and Keys has a default.
 type Options struct {
-	// Fetch returns the keys at a place: see Web.Keys. Its context ends at the time limit.
-	Fetch func(context.Context, ingest.KeyPlace) (string, error)
+	// URI returns where an issuer's keys are, and Keys the keys at a URI: see Web. Their contexts end at the time limit.
+	URI, Keys func(context.Context, string) (string, error)
 	// Refresh is the time between successful fetches of a place; 0 means 20 minutes.
 	Refresh time.Duration
 	// FirstWait is how long the first fetches may delay pilotd's readiness after all other sources have synced; 0 means
@@ -55,6 +55,7 @@ type Fetcher struct {
 	// Owned by the goroutine of Run.
 	places map[ingest.KeyPlace]*place
 	busy   int
+	by     map[string]int // of these, by the namespace that is charged
 	work   sync.WaitGroup // fetches in progress
 	// first are the places that were wanted when all other sources had synced and have not been tried yet. When it is
 	// empty, this source is reported as synced, and told is set.
@@ -63,21 +64,12 @@ type Fetcher struct {
 	told    bool
 }
 
-// place is the state of one place.
-type place struct {
-	time     time.Duration // limit of one fetch
-	due      time.Time
-	busy     bool
-	tried    bool
-	failures int
-	keys     ingest.Keys
-}
-
-// result is the result of a fetch.
+// result is the result of a fetch: keys or, of an issuer, the URI of its keys.
 type result struct {
 	place ingest.KeyPlace
-	keys  string
+	text  string
 	err   error
+	by    string // who was charged
 }
 
 // New makes a Fetcher for a Store.
@@ -87,7 +79,8 @@ func New(store Store, o Options) *Fetcher {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Fetcher{options: o, store: store, results: make(chan result), places: map[ingest.KeyPlace]*place{}}
+	return &Fetcher{options: o, store: store, results: make(chan result), places: map[ingest.KeyPlace]*place{},
+		by: map[string]int{}}
 }
 
 // Name returns the name of this source, ingest.KeySource.
@@ -137,28 +130,32 @@ func (f *Fetcher) Run(ctx context.Context) error {
 
 // look adds new places and removes those that are no longer wanted. Only Run calls it.
 func (f *Fetcher) look() {
-	wanted, gone := f.store.WantedKeys(), map[ingest.KeyPlace]ingest.Keys{}
-	for p, t := range wanted.Places {
-		if f.places[p] == nil {
-			f.places[p] = &place{}
+	wanted, found := f.store.WantedKeys(), map[ingest.KeyPlace]ingest.Keys{}
+	for key, use := range wanted.Places {
+		p := f.place(key)
+		p.use = use
+		if p.wanted {
+			continue
 		}
-		f.places[p].time = min(cmp.Or(t, DefaultTime), longestTime)
-	}
-	for p := range f.places {
-		if _, ok := wanted.Places[p]; !ok {
-			gone[p] = ingest.Keys{}
-			delete(f.places, p)
-			delete(f.first, p)
+		p.wanted = true
+		if k, known := f.keysOf(key); known { // it has the keys of an issuer
+			found[key] = k
 		}
 	}
-	if len(gone) > 0 {
-		f.store.PutKeys(gone)
+	for key, p := range f.places {
+		if _, ok := wanted.Places[key]; !ok && p.wanted {
+			found[key], p.wanted = ingest.Keys{}, false
+			f.leave(key)
+		}
+	}
+	if len(found) > 0 {
+		f.store.PutKeys(found)
 	}
 	if wanted.Settled && !f.settled {
 		f.settled, f.first = true, map[ingest.KeyPlace]struct{}{}
-		for p, known := range f.places {
-			if !known.tried {
-				f.first[p] = struct{}{}
+		for key := range wanted.Places {
+			if _, known := f.keysOf(key); !known {
+				f.first[key] = struct{}{}
 			}
 		}
 		f.waiting.Store(len(f.first) > 0)
@@ -174,33 +171,78 @@ func (f *Fetcher) tell(late bool) {
 	}
 }
 
-// start starts fetches that are due, as many as AtOnce allows, and returns the time until the next one is due.
+// start starts fetches that are due, as many as AtOnce allows, and returns the time until the next one is due. Those of
+// namespaces with the fewest fetches under way come first.
 func (f *Fetcher) start(ctx context.Context) time.Duration {
 	now, next := time.Now(), f.options.Refresh
+	var due []ingest.KeyPlace
 	for key, p := range f.places {
 		wait := p.due.Sub(now)
 		switch {
 		case p.busy:
 		case wait > 0:
 			next = min(next, wait)
-		case f.busy < f.options.AtOnce: // otherwise a result comes first
-			p.busy = true
-			f.busy++
-			f.work.Add(1)
-			go f.fetch(ctx, key, p.time)
+		default:
+			due = append(due, key)
 		}
+	}
+	for len(due) > 0 && f.busy < f.options.AtOnce { // otherwise a result comes first
+		first, least := 0, f.owner(due[0])
+		for i, key := range due[1:] {
+			if by := f.owner(key); f.by[by] < f.by[least] {
+				first, least = i+1, by
+			}
+		}
+		if f.by[least] >= max(f.options.AtOnce/2, 1) {
+			break
+		}
+		key := due[first]
+		due[first], due = due[0], due[1:]
+		p := f.places[key]
+		p.busy = true
+		f.busy++
+		f.by[least]++
+		f.work.Add(1)
+		go f.fetch(ctx, result{place: key, by: least}, f.limit(p))
 	}
 	return next
 }
 
-// fetch fetches one place and sends the result to Run.
-func (f *Fetcher) fetch(ctx context.Context, p ingest.KeyPlace, most time.Duration) {
+// owner returns the namespace that is charged for a fetch: of those that want the place the one with the fewest fetches
+// under way, so that no other one can make it wait by naming the place too.
+func (f *Fetcher) owner(key ingest.KeyPlace) (by string) {
+	found := false
+	for use := range f.uses(f.places[key]) {
+		for _, ns := range use.Namespaces {
+			if !found || f.by[ns] < f.by[by] {
+				by, found = ns, true
+			}
+		}
+	}
+	return by
+}
+
+// limit returns how long a fetch of a place may take.
+func (f *Fetcher) limit(p *place) time.Duration {
+	most := time.Duration(0)
+	for use := range f.uses(p) {
+		most = max(most, use.Time)
+	}
+	return min(cmp.Or(most, DefaultTime), longestTime)
+}
+
+// fetch fetches one place, for at most a time, and sends the result to Run.
+func (f *Fetcher) fetch(ctx context.Context, r result, most time.Duration) {
 	defer f.work.Done()
 	limited, stop := context.WithTimeout(ctx, most)
 	defer stop()
-	keys, err := f.options.Fetch(limited, p)
+	if r.place.URI == "" {
+		r.text, r.err = f.options.URI(limited, r.place.Issuer)
+	} else {
+		r.text, r.err = f.options.Keys(limited, r.place.URI)
+	}
 	select {
-	case f.results <- result{p, keys, err}:
+	case f.results <- r:
 	case <-ctx.Done():
 	}
 }
@@ -208,7 +250,9 @@ func (f *Fetcher) fetch(ctx context.Context, p ingest.KeyPlace, most time.Durati
 // take stores the result of a fetch. If it failed, the last keys stay.
 func (f *Fetcher) take(r result) {
 	f.busy--
-	delete(f.first, r.place)
+	if f.by[r.by]--; f.by[r.by] == 0 {
+		delete(f.by, r.by)
+	}
 	if r.err == nil {
 		f.good.Add(1)
 	} else {
@@ -216,20 +260,43 @@ func (f *Fetcher) take(r result) {
 	}
 	p := f.places[r.place]
 	if p == nil {
-		return // no object names the place any more
+		return // nobody wants the place any more
 	}
 	p.busy, p.tried = false, true
 	pause := f.options.Refresh
-	if r.err == nil {
-		p.failures, p.keys = 0, ingest.Keys{Set: r.keys}
-	} else {
+	switch {
+	case r.err != nil:
 		pause = min(shortestPause<<min(p.failures, 20), longestPause, pause)
 		p.failures++
 		p.keys.Problem = r.err.Error()
-		f.options.Log.Debug("keys were not fetched", "uri", r.place.URI, "issuer", r.place.Issuer, "error", r.err)
+		f.options.Log.Debug("keys were not fetched", "uri", shown(r.place.URI), "issuer", shown(r.place.Issuer),
+			"error", r.err)
+	case r.place.URI == "":
+		p.failures, p.keys.Problem = 0, ""
+		f.locate(r.place, r.text)
+	default:
+		p.failures, p.keys = 0, ingest.Keys{Set: r.text}
 	}
 	p.due = time.Now().Add(jittered(pause))
-	f.store.PutKeys(map[ingest.KeyPlace]ingest.Keys{r.place: p.keys})
+	f.put(r.place)
+}
+
+// put passes on what is known of a place, and of the issuers whose keys are there.
+func (f *Fetcher) put(key ingest.KeyPlace) {
+	found := map[ingest.KeyPlace]ingest.Keys{}
+	add := func(key ingest.KeyPlace) {
+		if k, known := f.keysOf(key); known && f.places[key].wanted {
+			found[key] = k
+			delete(f.first, key)
+		}
+	}
+	add(key)
+	for issuer := range f.places[key].issuers {
+		add(issuer)
+	}
+	if len(found) > 0 {
+		f.store.PutKeys(found)
+	}
 }
 
 // jittered returns a duration within a tenth of d, so that replicas and places do not fetch all at the same time.

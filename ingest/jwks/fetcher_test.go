@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,12 +32,20 @@ func newShelf(settled bool, uris ...string) *shelf {
 	return s
 }
 
+// want names places: a URI, or an issuer if "issuer " stands before it, of namespace shop or of the one before a slash.
 func (s *shelf) want(settled bool, uris ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wanted = ingest.WantedKeys{Places: map[ingest.KeyPlace]time.Duration{}, Settled: settled}
+	s.wanted = ingest.WantedKeys{Places: map[ingest.KeyPlace]ingest.KeyUse{}, Settled: settled}
 	for _, u := range uris {
-		s.wanted.Places[ingest.KeyPlace{URI: u}] = 0
+		key, use := ingest.KeyPlace{URI: u}, ingest.KeyUse{Namespaces: []string{"shop"}}
+		if namespace, uri, ok := strings.Cut(u, "/"); ok {
+			key.URI, use.Namespaces = uri, []string{namespace}
+		}
+		if issuer, ok := strings.CutPrefix(key.URI, "issuer "); ok {
+			key = ingest.KeyPlace{Issuer: issuer}
+		}
+		s.wanted.Places[key] = use
 	}
 	select {
 	case s.changed <- struct{}{}:
@@ -84,12 +93,12 @@ type servers struct {
 	most    int
 }
 
-func (s *servers) fetch(ctx context.Context, p ingest.KeyPlace) (string, error) {
+func (s *servers) fetch(ctx context.Context, uri string) (string, error) {
 	s.mu.Lock()
-	s.asked[p.URI]++
+	s.asked[uri]++
 	s.now++
 	s.most = max(s.most, s.now)
-	answer := s.answers[p.URI]
+	answer := s.answers[uri]
 	s.mu.Unlock()
 	defer func() { s.mu.Lock(); s.now--; s.mu.Unlock() }()
 	return answer(ctx)
@@ -127,7 +136,7 @@ func running(t *testing.T, store *shelf, o Options, test func(*Fetcher, *servers
 		for p := range store.wanted.Places {
 			asked.answers[p.URI] = answers("keys of " + p.URI)
 		}
-		o.Fetch, o.Log = asked.fetch, slog.New(slog.DiscardHandler)
+		o.URI, o.Keys, o.Log = asked.fetch, asked.fetch, slog.New(slog.DiscardHandler)
 		f := New(store, o)
 		done := make(chan error)
 		go func() { done <- f.Run(ctx) }()
@@ -216,8 +225,12 @@ func TestFetchesAtOnce(t *testing.T) {
 		uris = append(uris, fmt.Sprint("u", i))
 	}
 	store := newShelf(true)
+	for i := range uris {
+		uris[i] = fmt.Sprint("ns", i%5, "/", uris[i])
+	}
 	running(t, store, Options{AtOnce: 4}, func(_ *Fetcher, asked *servers) {
 		for i, u := range uris {
+			_, u, _ = strings.Cut(u, "/")
 			if asked.set(u, answers("k")); i < 3 {
 				asked.set(u, hangs)
 			}
@@ -227,6 +240,66 @@ func TestFetchesAtOnce(t *testing.T) {
 		synctest.Wait()
 		if len(store.keys) != len(uris) || asked.most > 4 {
 			t.Errorf("%d places were read, %d at once", len(store.keys), asked.most)
+		}
+	})
+}
+
+// TestOneFetchForOneURI: a URI that objects name and that two issuers' configurations name is fetched once, for all of
+// them; an issuer that moves its keys keeps the last good ones until there are others.
+func TestOneFetchForOneURI(t *testing.T) {
+	store := newShelf(true)
+	running(t, store, Options{}, func(_ *Fetcher, asked *servers) {
+		expect := func(when, want string, fetched int) {
+			t.Helper()
+			synctest.Wait()
+			if got := asked.count("keys"); store.state() != want || got != fetched {
+				t.Errorf("%s: %s after %d fetches, want %s after %d", when, store.state(), got, want, fetched)
+			}
+		}
+		asked.set("x", answers("keys"))
+		asked.set("y", answers("keys"))
+		asked.set("keys", answers("k1"))
+		store.want(true, "issuer x", "issuer y", "keys")
+		expect("at first", "map[{ x}:{k1 } { y}:{k1 } {keys }:{k1 }]1", 1)
+		asked.set("keys", answers("k2"))
+		time.Sleep(23 * time.Minute)
+		expect("after the interval", "map[{ x}:{k2 } { y}:{k2 } {keys }:{k2 }]1", 2)
+		asked.set("elsewhere", fails)
+		asked.set("x", answers("elsewhere"))
+		time.Sleep(23 * time.Minute)
+		expect("while the new place fails", "map[{ x}:{k2 gone} { y}:{k2 } {keys }:{k2 }]1", 3)
+		asked.set("elsewhere", answers("k3"))
+		asked.set("y", fails)
+		time.Sleep(21 * time.Minute)
+		expect("when it answers", "map[{ x}:{k3 } { y}:{k2 gone} {keys }:{k2 }]1", 4)
+		store.want(true, "issuer x", "elsewhere")
+		expect("when objects name what an issuer has", "map[{ x}:{k3 } {elsewhere }:{k3 }]1", 4)
+		store.want(true, "elsewhere")
+		expect("when the issuer is gone", "map[{elsewhere }:{k3 }]1", 4)
+		store.want(true)
+		expect("when nobody wants any", "map[]1", 4)
+	})
+}
+
+// TestSlowIssuersOfOneNamespace: however many places the objects of one namespace name that never answer, those of
+// another one are fetched at once.
+func TestSlowIssuersOfOneNamespace(t *testing.T) {
+	var uris []string
+	for i := range 1000 {
+		uris = append(uris, fmt.Sprint("hostile/u", i))
+	}
+	store := newShelf(true)
+	running(t, store, Options{}, func(_ *Fetcher, asked *servers) {
+		for i := range uris {
+			asked.set(fmt.Sprint("u", i), hangs)
+		}
+		store.want(true, uris...)
+		synctest.Wait()
+		asked.set("good", answers("k"))
+		store.want(true, append(uris, "shop/good")...)
+		synctest.Wait()
+		if keys := store.state(); !strings.Contains(keys, "{good }:{k }") {
+			t.Errorf("the keys of another namespace wait: %s", keys)
 		}
 	})
 }
