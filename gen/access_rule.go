@@ -187,6 +187,9 @@ func (m *accessMaker) identity(a value.AccessAttribute, v string) *matcherpb.Str
 	if a == value.SourcePrincipal && v != "*" && !strings.HasPrefix(v, "*") {
 		return affix(value.SPIFFE + v)
 	}
+	if a == value.SourceTrustDomain && !strings.Contains(v, "*") {
+		return prefixMatch(value.SPIFFE + v + "/")
+	}
 	expression := value.IdentityRegex(a, v)
 	if m.key.RegexSize > 0 {
 		size, err := m.meter.Size(expression)

@@ -225,6 +225,29 @@ func TestPrincipalsOfAliases(t *testing.T) {
 	}
 }
 
+// TestTrustDomainsAreComparedAsText: a trust domain without a wildcard needs no regular expression, so that a proxy which
+// takes only small ones takes one of any length.
+func TestTrustDomainsAreComparedAsText(t *testing.T) {
+	long := strings.Repeat("d", 200)
+	for domain, want := range map[string]string{
+		"foreign.local": `prefix:"spiffe://foreign.local/"`, long: `prefix:"spiffe://` + long + `/"`,
+		"f*": `safe_regex:{regex:"spiffe://f[^/]*/.*"}`, "*": `safe_regex:{regex:"spiffe://[^/]+/.*"}`,
+	} {
+		k := accessOf(policiesOf(t, `{rules: [{from: [{source: {trustDomains: ["`+domain+`"]}}]}]}`))
+		k.RegexSize = 100
+		m := listenerMesh()
+		chains := gen.InboundChains(gen.InboundChainsKey{Mesh: m.HTTP, Peers: m.Peers, Bind: "0.0.0.0", Target: 8080,
+			Protocol: value.HTTP, Access: k})
+		if faults := k.Faults(); len(faults) > 0 {
+			t.Errorf("%q: %v", domain, faults)
+		}
+		text := strings.ReplaceAll(httpManager(t, chains[0]).String(), " ", "")
+		if b := gen.Marshal(chains[0]); !bytes.Contains(b, []byte(strings.Split(want, `"`)[1])) {
+			t.Errorf("%q is not compared with %s in %s", domain, want, text)
+		}
+	}
+}
+
 // TestDryRunDecidesNothing: policies that are tried are shadow rules, with a prefix that tells what they would do.
 func TestDryRunDecidesNothing(t *testing.T) {
 	list := policiesOf(t, `{action: DENY, rules: [{}]}`, `{action: DENY, rules: [{to: [{operation: {ports: ["9"]}}]}]}`)

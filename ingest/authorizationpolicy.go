@@ -51,6 +51,9 @@ func closedAuthorizationPolicy(object any) any {
 	if p != nil {
 		return nil
 	}
+	if tried, _ := strconv.ParseBool(o.Annotations[dryRunAnnotation]); tried {
+		return nil
+	}
 	closed := o.DeepCopy()
 	closed.Spec.ActionDetail, closed.Annotations = nil, nil
 	switch closed.Spec.Rules = nil; closed.Spec.Action {

@@ -18,6 +18,10 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 	c, spec := &check{}, &o.Spec
 	c.targets(spec)
 	if text, ok := o.Annotations[dryRunAnnotation]; ok {
+		tried := spec.GetAction() == security.AuthorizationPolicy_ALLOW ||
+			spec.GetAction() == security.AuthorizationPolicy_DENY
+		c.that(tried, member("metadata.annotations", dryRunAnnotation),
+			"expected none: only policies that allow or deny can be tried without being enforced")
 		_, err := strconv.ParseBool(text)
 		c.that(err == nil, member("metadata.annotations", dryRunAnnotation), "expected true or false, got %q", text)
 	}
@@ -38,6 +42,16 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 		}
 	}
 	return c.first
+}
+
+// refuseDryRun refuses the annotation of policies that are tried only on objects of other kinds, whose author would think
+// that they are not in force.
+func refuseDryRun(kind value.Kind, annotations map[string]string) *problem {
+	if _, ok := annotations[dryRunAnnotation]; ok && kind != value.KindAuthorizationPolicy {
+		return &problem{member("metadata.annotations", dryRunAnnotation),
+			"expected none: only AuthorizationPolicies can be tried without being enforced"}
+	}
+	return nil
 }
 
 // knownWhenAsked refuses, in a CUSTOM policy, attributes of a request's token: Envoy asks the provider before it reads

@@ -90,6 +90,37 @@ func TestAuthorizationPolicyVerdicts(t *testing.T) {
 	}
 }
 
+// TestDryRunVerdicts: only policies that allow or deny can be tried, as istiod's webhook has it, and one that is refused
+// enforces nothing if it was to be tried.
+func TestDryRunVerdicts(t *testing.T) {
+	const field = "metadata.annotations.istio.io/dry-run"
+	for _, c := range []struct{ kind, tried, spec, want string }{
+		{"AuthorizationPolicy", "true", "{}", ""}, {"AuthorizationPolicy", "false", "{action: DENY, rules: [{}]}", ""},
+		{"AuthorizationPolicy", "maybe", "{}", field}, {"AuthorizationPolicy", "true", "{action: AUDIT}", field},
+		{"AuthorizationPolicy", "true", "{action: CUSTOM, provider: {name: x}, rules: [{}]}", field},
+		{"AuthorizationPolicy", "true", "{action: DENY}", "spec.rules"},
+		{"RequestAuthentication", "true", "{}", field}, {"PeerAuthentication", "false", "{}", field},
+		{"VirtualService", "true", "{hosts: [a], http: [{route: [{destination: {host: b}}]}]}", field},
+	} {
+		k := newKeeper()
+		s := NewStore(k, quiet(t), "kube")
+		s.Synced("kube")
+		s.Apply(decode(t, "kube", "kind: "+c.kind+"\nmetadata: {name: x, namespace: a, annotations: {istio.io/dry-run: '"+
+			c.tried+"'}}\nspec: "+c.spec))
+		got := ""
+		if r := s.Rejections(); len(r) > 0 {
+			got = r[0].Field
+		}
+		if got != c.want {
+			t.Errorf("%s %s, tried: %s, is refused for %q, want %q", c.kind, c.spec, c.tried, got, c.want)
+		}
+		there := k.state.objects[value.ObjectKey{Kind: value.KindAuthorizationPolicy, Namespace: "a", Name: "x"}] != nil
+		if there && c.want != "" && c.tried == "true" {
+			t.Errorf("%s %s, tried: %s, is refused and enforces something", c.kind, c.spec, c.tried)
+		}
+	}
+}
+
 // TestRefusedPolicyFailsClosed: a policy that is refused and has no earlier version refuses at least what it may mean
 // to refuse, for those whom it selects; an earlier version stays in force, and a good one takes its place.
 func TestRefusedPolicyFailsClosed(t *testing.T) {

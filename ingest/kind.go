@@ -197,7 +197,12 @@ func custom[O any, PO interface {
 	k.Loss = "objects of this kind have no effect"
 	k.New = func() Object { return PO(new(O)) }
 	k.Spec = func(o Object) Message { return spec(o.(PO)) }
-	k.check = checked(check)
+	k.check = checked(func(o *O) *problem {
+		if p := refuseDryRun(k.Name, PO(o).GetAnnotations()); p != nil || check == nil {
+			return p
+		}
+		return check(o)
+	})
 	k.message = func(object any) (proto.Message, string) {
 		if o, ok := object.(PO); ok {
 			return spec(o), "spec"

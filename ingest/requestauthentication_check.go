@@ -15,7 +15,8 @@ func checkRequestAuthentication(o *clientsec.RequestAuthentication) *problem {
 }
 
 func (c *check) tokenRule(at string, r *security.JWTRule) {
-	c.that(r.GetIssuer() != "", at+".issuer", "expected an issuer")
+	c.that(r.GetIssuer() != "" || r.GetJwksUri() != "", at+".issuer",
+		"expected an issuer, for no jwksUri says where the keys are")
 	c.line(at+".issuer", r.GetIssuer())
 	c.that(r.GetJwks() == "" || r.GetJwksUri() == "", at+".jwksUri", "expected one of jwks and jwksUri")
 	c.filled(at+".audiences", r.GetAudiences())

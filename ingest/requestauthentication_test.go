@@ -10,6 +10,8 @@ func TestRequestAuthenticationVerdicts(t *testing.T) {
 	for spec, field := range map[string]string{
 		`{}`: "", rule("issuer: a"): "", rule("issuer: a, " + keys): "",
 		rule("audiences: [a]"):                                            "spec.jwtRules[0].issuer",
+		rule("audiences: [a], " + keys):                                   "spec.jwtRules[0].issuer",
+		rule("audiences: [a], jwksUri: 'https://x/y'"):                    "",
 		rule(`issuer: ""`):                                                "spec.jwtRules[0].issuer",
 		rule(`issuer: a, audiences: [""]`):                                "spec.jwtRules[0].audiences[0]",
 		rule("issuer: a, jwks: x"):                                        "spec.jwtRules[0].jwks",

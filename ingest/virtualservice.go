@@ -14,6 +14,9 @@ func virtualServiceKind() Kind {
 		func(o *clientnet.VirtualService) Message { return &o.Spec }, nil)
 	k.check = func(object any, l limits) *problem {
 		o, p := typed[clientnet.VirtualService](object)
+		if p == nil {
+			p = refuseDryRun(value.KindVirtualService, o.Annotations)
+		}
 		if p != nil {
 			return p
 		}
