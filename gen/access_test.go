@@ -225,8 +225,8 @@ func TestPrincipalsOfAliases(t *testing.T) {
 	}
 }
 
-// TestTrustDomainsAreComparedAsText: a trust domain without a wildcard needs no regular expression, so that a proxy which
-// takes only small ones takes one of any length.
+// TestTrustDomainsAreComparedAsText: a trust domain without a wildcard needs no regular expression, so that a proxy
+// which takes only small ones takes one of any length.
 func TestTrustDomainsAreComparedAsText(t *testing.T) {
 	long := strings.Repeat("d", 200)
 	for domain, want := range map[string]string{

@@ -17,6 +17,10 @@ type InboundChainsKey struct {
 	// Mode is what the port asks of its clients, Policy the object that says so; zero if none does.
 	Mode   value.MTLSMode
 	Policy value.ObjectKey
+	// TLS is how the port terminates TLS itself, with Servers for what it leaves open; nil if it does not. It goes with
+	// mode Disabled alone.
+	TLS     *value.ServerTLS
+	Servers *value.ServerSettings
 	// Access says which requests and connections the port takes.
 	Access AccessKey
 
@@ -44,7 +48,8 @@ type inboundMatch struct {
 	alpn      []string
 	transport string
 	http      bool // the connections carry HTTP, inside of TLS where there is TLS
-	mtls      bool // the proxy terminates mutual TLS
+	mtls      bool // the proxy terminates the mesh's mutual TLS
+	ownTLS    bool // the proxy terminates the TLS that a Sidecar object asks for
 }
 
 const (
@@ -60,6 +65,8 @@ func mtlsAny() []string  { return append(mtlsTCP(), mtlsHTTP()...) }
 // inboundMatches returns the connections that the chains of k take, each with a chain of its own.
 func inboundMatches(k InboundChainsKey) []inboundMatch {
 	switch {
+	case k.TLS != nil:
+		return []inboundMatch{{transport: tlsTransport, http: k.Protocol.IsHTTP(), ownTLS: true}}
 	case k.Protocol == value.Auto:
 		return sniffedMatches(k.Mode)
 	case k.Mode == value.Strict:
@@ -114,8 +121,11 @@ func InboundChains(k InboundChainsKey) []*listenerpb.FilterChain {
 		if k.Target != 0 {
 			chain.FilterChainMatch.DestinationPort = wrapperspb.UInt32(uint32(k.Target))
 		}
-		if m.mtls {
+		switch {
+		case m.mtls:
 			chain.TransportSocket = mutualTLS(k, m.http)
+		case m.ownTLS:
+			chain.TransportSocket = transportSocket("envoy.transport_sockets.tls", serverTLS(k.TLS, k.Servers, !m.http))
 		}
 		if k.Sidecar != (value.Meta{}) {
 			chain.Metadata = ConfigMetadata(k.Sidecar, "sidecar")

@@ -44,8 +44,8 @@ func checkAuthorizationPolicy(o *clientsec.AuthorizationPolicy) *problem {
 	return c.first
 }
 
-// refuseDryRun refuses the annotation of policies that are tried only on objects of other kinds, whose author would think
-// that they are not in force.
+// refuseDryRun refuses, on objects of other kinds, the annotation that keeps a policy from being enforced: whoever sets
+// it there would think that the object is not in force.
 func refuseDryRun(kind value.Kind, annotations map[string]string) *problem {
 	if _, ok := annotations[dryRunAnnotation]; ok && kind != value.KindAuthorizationPolicy {
 		return &problem{member("metadata.annotations", dryRunAnnotation),

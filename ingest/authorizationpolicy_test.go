@@ -90,8 +90,8 @@ func TestAuthorizationPolicyVerdicts(t *testing.T) {
 	}
 }
 
-// TestDryRunVerdicts: only policies that allow or deny can be tried, as istiod's webhook has it, and one that is refused
-// enforces nothing if it was to be tried.
+// TestDryRunVerdicts: only policies that allow or deny can be tried, as istiod's webhook has it, and one that is
+// refused enforces nothing if it was to be tried.
 func TestDryRunVerdicts(t *testing.T) {
 	const field = "metadata.annotations.istio.io/dry-run"
 	for _, c := range []struct{ kind, tried, spec, want string }{

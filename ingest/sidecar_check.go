@@ -78,6 +78,7 @@ func (c *check) ingress(at string, l *networking.IstioIngressListener) {
 		"expected certificates from files: serverCertificate and privateKey")
 	c.that(t.Mode != networking.ServerTLSSettings_ISTIO_MUTUAL &&
 		t.Mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH, at+".mode", "mode %s is not for a Sidecar", t.Mode)
+	c.serverTLS(at, &networking.Server{Tls: t, Port: &networking.Port{Protocol: l.GetPort().GetProtocol()}})
 }
 
 func (c *check) egress(at string, l *networking.IstioEgressListener) {

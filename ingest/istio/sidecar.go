@@ -17,7 +17,7 @@ func Sidecar(in *networking.Sidecar) value.SidecarSettings {
 		Ingress: each(in.GetIngress(), func(i *networking.IstioIngressListener) *value.IngressListener {
 			return &value.IngressListener{Port: sidecarPort(i.GetPort()), Bind: i.GetBind(),
 				Capture: capture(i.GetCaptureMode()), Forward: i.GetDefaultEndpoint(),
-				Pool: optional(i.GetConnectionPool(), Pool)}
+				Pool: optional(i.GetConnectionPool(), Pool), TLS: ingressTLS(i.GetTls())}
 		}),
 		Outbound: optional(in.GetOutboundTrafficPolicy(), sidecarOutbound),
 		Pool:     optional(in.GetInboundConnectionPool(), Pool),
@@ -26,6 +26,14 @@ func Sidecar(in *networking.Sidecar) value.SidecarSettings {
 
 func sidecarPort(in *networking.SidecarPort) value.ListenerPort {
 	return value.ListenerPort{Number: int(in.GetNumber()), Name: in.GetName(), Protocol: protocol(in.GetProtocol())}
+}
+
+// ingressTLS returns nil for settings that leave TLS to the application.
+func ingressTLS(in *networking.ServerTLSSettings) *value.ServerTLS {
+	if in.GetMode() == networking.ServerTLSSettings_PASSTHROUGH {
+		return nil
+	}
+	return optional(in, serverTLS)
 }
 
 func capture(in networking.CaptureMode) value.CaptureMode {

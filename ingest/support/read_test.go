@@ -144,8 +144,7 @@ func readStruct(read map[string]bool, typ, name string) bool {
 // another thing.
 func half(field string) bool {
 	switch field {
-	case "istio.networking.v1alpha3.IstioEgressListener.bind", "istio.networking.v1alpha3.IstioIngressListener.tls",
-		"istio.mesh.v1alpha1.MeshConfig.extensionProviders":
+	case "istio.networking.v1alpha3.IstioEgressListener.bind", "istio.mesh.v1alpha1.MeshConfig.extensionProviders":
 		return true
 	}
 	return false

@@ -40,6 +40,17 @@ func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWe
 // IsTLS reports whether connections start with a TLS handshake.
 func (p Protocol) IsTLS() bool { return p == HTTPS || p == TLS }
 
+// Inside returns the protocol of what TLS of this protocol carries.
+func (p Protocol) Inside() Protocol {
+	switch p {
+	case HTTPS:
+		return HTTP
+	case TLS:
+		return TCP
+	}
+	return p
+}
+
 // IsTCP reports whether connections are forwarded as bytes: everything that is neither HTTP, UDP nor sniffed.
 func (p Protocol) IsTCP() bool { return !p.IsHTTP() && p != UDP && p != Auto }
 

@@ -85,6 +85,8 @@ type IngressListener struct {
 	// Forward is "address:port" or "unix://path" of the application; empty for the address of the connection.
 	Forward string
 	Pool    *ConnectionPool
+	// TLS is how the port terminates TLS where the mesh's own is switched off for it; nil if it does not.
+	TLS *ServerTLS
 }
 
 // SidecarOutbound is what is done with traffic to unknown hosts.

@@ -22,6 +22,9 @@ func (m *maker) ingressPorts() (captured, bound []gen.InboundChainsKey) {
 		k.StatPrefix = m.stats(&value.Service{ServiceKey: value.ServiceKey{Host: k.Host}},
 			&value.Port{Name: i.Port.Name, Number: k.Port})
 		k.Sidecar = value.Meta{Namespace: m.facts.Sidecar.Namespace, Name: m.facts.Sidecar.Name}
+		if i.TLS != nil && k.Mode == value.Disabled {
+			k.TLS, k.Servers, k.Protocol = i.TLS, m.n.Mesh.Servers, i.Port.Protocol.Inside()
+		}
 		if k.Bind = i.Bind; k.Bind == "" {
 			k.Bind = m.ownAddress()
 		}
