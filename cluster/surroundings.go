@@ -24,6 +24,7 @@ import (
 // ProxyConfig is a ProxyConfig object.
 type ProxyConfig struct {
 	Namespace, Name string
+	Labels          map[string]string
 	Created         time.Time
 	// Spec is the specification, in JSON.
 	Spec []byte
@@ -134,7 +135,8 @@ func (s *Surroundings) proxyConfigs() (out []ProxyConfig) {
 		if err != nil {
 			continue // it was decoded from JSON, so it can be encoded
 		}
-		out = append(out, ProxyConfig{u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, spec})
+		out = append(out, ProxyConfig{Namespace: u.GetNamespace(), Name: u.GetName(), Labels: u.GetLabels(),
+			Created: u.GetCreationTimestamp().Time, Spec: spec})
 	}
 	slices.SortFunc(out, func(a, b ProxyConfig) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

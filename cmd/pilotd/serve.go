@@ -82,6 +82,7 @@ func serve(ctx context.Context, o *options, log *slog.Logger, meshFile bool) err
 		return err
 	}
 	hook.collect(server.Metrics)
+	hook.reports = server.Reports
 
 	// Planning and reading continue while streams drain; the context work ends all of it.
 	work, stop := context.WithCancel(context.Background())

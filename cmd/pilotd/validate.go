@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -46,8 +47,11 @@ func (v *validator) handler() http.Handler {
 func (v *validator) review(req *admissionv1.AdmissionRequest, _ string) (*admissionv1.AdmissionResponse, error) {
 	allowed := &admissionv1.AdmissionResponse{Allowed: true}
 	k := v.kinds.InAPI(req.Kind.Group, req.Kind.Kind)
-	if k == nil || k.Builtin || k.ForInjection || req.SubResource != "" || len(req.Object.Raw) == 0 {
+	if k == nil || k.Builtin || req.SubResource != "" || len(req.Object.Raw) == 0 {
 		return allowed, nil
+	}
+	if k.ForInjection {
+		return v.reviewProxyConfig(req)
 	}
 	e := ingest.Event{Source: "validation", Key: k.Key(req.Namespace, req.Name), Object: ingest.NotServed{}}
 	if k.NotServed == "" {
@@ -71,6 +75,21 @@ func (v *validator) review(req *admissionv1.AdmissionRequest, _ string) (*admiss
 	}
 	v.passed.WithLabelValues(k.Name.String()).Inc()
 	return allowed, nil
+}
+
+// reviewProxyConfig is review for the kind that no Store reads.
+func (v *validator) reviewProxyConfig(req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	var object struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
+		return v.refuse(req, &ingest.Rejection{Reason: err.Error()}), nil
+	}
+	if _, refused := ingest.ReadProxyConfig(object.Spec); refused != nil {
+		return v.refuse(req, refused), nil
+	}
+	v.passed.WithLabelValues(req.Kind.Kind).Inc()
+	return &admissionv1.AdmissionResponse{Allowed: true}, nil
 }
 
 func (v *validator) refuse(req *admissionv1.AdmissionRequest, r *ingest.Rejection) *admissionv1.AdmissionResponse {

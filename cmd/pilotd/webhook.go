@@ -11,14 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	networking "istio.io/api/networking/v1beta1"
-
 	"github.com/pilotd/pilotd/cluster"
 	"github.com/pilotd/pilotd/cmd/pilotd/secure"
 	"github.com/pilotd/pilotd/ingest"
 	"github.com/pilotd/pilotd/ingest/kube"
 	"github.com/pilotd/pilotd/inject"
 	"github.com/pilotd/pilotd/inject/admission"
+	"github.com/pilotd/pilotd/report"
 	"github.com/pilotd/pilotd/snapshot/value"
 	"github.com/pilotd/pilotd/status"
 )
@@ -35,6 +34,8 @@ type webhook struct {
 	validator       *validator
 	namespace, name string // of the injector's ConfigMap
 	log             *slog.Logger
+	// reports receives the problems of ProxyConfig objects. It is set before follow.
+	reports *report.Registry
 	// around is what the injector needs to know about the cluster; nil until it is read.
 	around atomic.Pointer[cluster.Surroundings]
 }
@@ -111,7 +112,14 @@ func (w *webhook) follow(ctx context.Context, o *options) error {
 	w.around.Store(around)
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { around.Run(ctx, w.takeProxyConfigs) })
+	configs := newProxyConfigs(o.revision, w.reports)
+	all.Go(func() {
+		around.Run(ctx, func(all []cluster.ProxyConfig) {
+			if err := w.live.SetProxyConfigs(configs.take(all)); err != nil {
+				w.log.Error("ProxyConfigs are not taken; the last good ones stay", "error", err)
+			}
+		})
+	})
 	api.FollowConfigMap(ctx, w.namespace, w.name, func(data map[string]string) {
 		if data == nil {
 			w.log.Warn("the injector's ConfigMap is gone; its last settings stay", "namespace", w.namespace, "name", w.name)
@@ -123,22 +131,6 @@ func (w *webhook) follow(ctx context.Context, o *options) error {
 		}
 	})
 	return nil
-}
-
-// takeProxyConfigs passes ProxyConfig objects to the injector. An invalid one has no effect.
-func (w *webhook) takeProxyConfigs(all []cluster.ProxyConfig) {
-	out := make([]inject.ProxyConfig, 0, len(all))
-	for _, c := range all {
-		spec := &networking.ProxyConfig{}
-		if err := spec.UnmarshalJSON(c.Spec); err != nil {
-			w.log.Error("a ProxyConfig is not taken", "namespace", c.Namespace, "name", c.Name, "error", err)
-			continue
-		}
-		out = append(out, inject.ProxyConfig{Namespace: c.Namespace, Name: c.Name, Created: c.Created, Spec: spec})
-	}
-	if err := w.live.SetProxyConfigs(out); err != nil {
-		w.log.Error("ProxyConfigs are not taken; the last good ones stay", "error", err)
-	}
 }
 
 // meshTap is a Sink that passes everything on to another one, and shows the mesh configuration to the webhook.

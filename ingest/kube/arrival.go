@@ -14,13 +14,14 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-// arrival is an object between the API server and the sink: the part of it that pilotd uses, or why it is refused. It
-// implements client-go's object interface, because client-go holds the objects of the first list until all of them are
-// there. Immutable.
+// arrival is an object between the API server and the sink: the part of it that pilotd uses, or why it is refused, or
+// that it belongs to another revision (others), which counts as gone. It implements client-go's object interface,
+// because client-go holds the objects of the first list until all of them are there. Immutable.
 type arrival struct {
 	key    value.ObjectKey
 	object any
 	bad    *ingest.Rejection
+	others bool
 }
 
 // GetObjectMeta returns the names by which client-go identifies the object.
@@ -61,7 +62,10 @@ func (k kind) arrive(o any, c container) (*arrival, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &arrival{key: k.key(m)}
+	a := &arrival{key: k.key(m), others: !k.ours(m)}
+	if a.others {
+		return a, nil
+	}
 	if a.object, a.bad = k.contained(o, a.key, c); a.bad != nil {
 		a.bad.Source, a.bad.Key = k.source, a.key
 	}

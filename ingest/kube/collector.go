@@ -56,7 +56,9 @@ func (c *collector) Replace(objects []any, _ string) error {
 		if err != nil {
 			return err
 		}
-		updates[key] = l
+		if l != (update{}) {
+			updates[key] = l
+		}
 	}
 	for key := range c.known {
 		if _, ok := updates[key]; !ok {
@@ -82,17 +84,23 @@ func (c *collector) clear() {
 
 func (c *collector) put(o any) error {
 	key, l, err := c.take(o)
-	if err == nil {
+	if err == nil && l != (update{}) {
 		c.outbox.post(key, l)
 	}
 	return err
 }
 
-// take returns the update for a version of an object.
+// take returns the update for a version of an object. The update is empty if there is nothing to tell.
 func (c *collector) take(o any) (value.ObjectKey, update, error) {
 	a, err := c.kind.arrive(o, c.source)
 	if err != nil {
 		return value.ObjectKey{}, update{}, err
+	}
+	if a.others {
+		if _, was := c.known[a.key]; was {
+			return a.key, c.end(a.key), nil
+		}
+		return a.key, update{}, nil
 	}
 	l := update{accept: c.known[a.key], reject: a.bad}
 	if a.bad == nil {

@@ -26,6 +26,8 @@ type kind struct {
 	list     func() runtime.Object
 	// namespace and fields restrict the request.
 	namespace, fields string
+	// revision is the revision whose objects are read, of a kind with a CRD.
+	revision string
 	// read returns what an event carries of an object that was just decoded and that the caller owns alone.
 	read func(any) (any, *ingest.Rejection)
 	need
@@ -35,6 +37,7 @@ type kind struct {
 type scope struct {
 	source, cluster                string
 	namespace, root, meshConfigMap string
+	revision                       string
 	meshElsewhere                  bool
 }
 
@@ -48,7 +51,7 @@ func (s scope) mesh() need {
 
 func newScope(o Options) scope {
 	s := scope{source: sourceName(o), cluster: o.Cluster, namespace: o.Namespace, root: o.RootNamespace,
-		meshConfigMap: "istio", meshElsewhere: o.MeshElsewhere}
+		meshConfigMap: "istio", revision: o.Revision, meshElsewhere: o.MeshElsewhere}
 	if s.root == "" {
 		s.root = "istio-system"
 	}
@@ -77,7 +80,7 @@ func kindsOf(s scope) (builtin []kind, custom map[string]kind) {
 			builtin = append(builtin, s.limited(k))
 			continue
 		}
-		k.list, k.read = func() runtime.Object { return &unreadList{} }, decoder(d)
+		k.list, k.read, k.revision = func() runtime.Object { return &unreadList{} }, decoder(d), s.revision
 		if d.NotServed != "" {
 			k.resource, k.excused = d.CRD(), true
 			k.read = func(any) (any, *ingest.Rejection) { return ingest.NotServed{}, nil }
@@ -97,6 +100,11 @@ func (s scope) limited(k kind) kind {
 		k.read, k.need = readMesh, s.mesh()
 	}
 	return k
+}
+
+// ours reports whether an object is one of those that are read, and not another revision's.
+func (k kind) ours(m meta.Object) bool {
+	return k.Builtin || ingest.OfRevision(m.GetLabels(), k.revision)
 }
 
 // key returns the key of an object of this kind.

@@ -39,7 +39,7 @@ type Options struct {
 	// RootNamespace is the namespace with the mesh configuration; empty means "istio-system".
 	RootNamespace string
 	// Revision selects the ConfigMap of the mesh configuration: "istio-REVISION", or "istio" if it is empty or
-	// "default".
+	// "default". Objects of kinds with a CRD that name another revision are not read.
 	Revision string
 	// MeshElsewhere says that another source provides the mesh configuration, so that Synced does not wait for this
 	// one's.
