@@ -162,6 +162,7 @@ func assemble(o Options) (*agent, error) {
 	if p.IPv6Only() {
 		loopback = "[::1]"
 	}
+	a.admin.Own = []uint32{p.ReadyPort(), p.PrometheusPort()}
 	a.admin.URL = fmt.Sprintf("http://%s:%d", loopback, p.Config.ProxyAdminPort)
 	a.ending = envoy.Ending{Time: p.Config.TerminationDrainDuration.AsDuration(), InboundOnly: p.Kind == pod.Sidecar,
 		OnZero: p.Env.Bool("EXIT_ON_ZERO_ACTIVE_CONNECTIONS", false),
@@ -214,10 +215,10 @@ func (a *agent) makeSecrets() error {
 // listen opens the sockets that Envoy connects to and starts the goroutines behind them. The returned function closes
 // the sockets.
 func (a *agent) listen(ctx context.Context) (func(), error) {
-	secrets, err := listenSocket(sdsSocket)
+	secrets, err := listenSocket(sdsSocket(a.pod))
 	if errors.Is(err, errTaken) {
 		// Another process, such as a SPIFFE agent, serves certificates.
-		a.log.Info("somebody else serves secrets", "socket", sdsSocket)
+		a.log.Info("somebody else serves secrets", "socket", sdsSocket(a.pod))
 	} else if err != nil {
 		return nil, err
 	}
@@ -317,7 +318,7 @@ func (a *agent) startEnvoy(ctx context.Context) error {
 }
 
 func (a *agent) writeBootstrap() (string, error) {
-	b, err := bootstrap.New(bootstrap.Input{Pod: a.pod, XDS: a.xdsSocket(), SDS: sdsSocket,
+	b, err := bootstrap.New(bootstrap.Input{Pod: a.pod, XDS: a.xdsSocket(), SDS: sdsSocket(a.pod),
 		SotW: !a.pod.Env.Bool("ISTIO_DELTA_XDS", true), OutlierLog: a.options.OutlierLog})
 	if err != nil {
 		return "", fmt.Errorf("bootstrap: %w", err)
@@ -351,5 +352,6 @@ func (a *agent) writeGRPC() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(a.pod.Config.ConfigPath, "grpc-bootstrap.json"), text)
+	path := filepath.Join(a.pod.Config.ConfigPath, "grpc-bootstrap.json")
+	return writeFile(a.pod.Env.Text("GRPC_XDS_BOOTSTRAP", path), text)
 }

@@ -21,10 +21,12 @@ var errNoNames = errors.New("the control plane has sent no names yet")
 
 // makeNames creates the DNS proxy if the pod's queries are captured.
 func (a *agent) makeNames() error {
-	if !a.pod.Env.Bool("ISTIO_META_DNS_CAPTURE", false) && !a.pod.Env.Bool("ENABLE_DNS_SERVER", false) {
+	e := a.pod.Env
+	if !e.Bool("ISTIO_META_DNS_CAPTURE", false) && !e.Bool("ISTIO_META_ENABLE_DNS_SERVER", false) &&
+		!e.Bool("ENABLE_DNS_SERVER", false) {
 		return nil
 	}
-	if text := a.pod.Env.Text("DNS_PROXY_ADDR", ""); text != "" {
+	if text := e.Text("DNS_PROXY_ADDR", ""); text != "" {
 		if _, _, err := net.SplitHostPort(text); err != nil {
 			return fmt.Errorf("environment variable DNS_PROXY_ADDR=%q: want host:port", text)
 		}
@@ -38,7 +40,8 @@ func (a *agent) makeNames() error {
 		}
 	}
 	log := a.log.With("scope", "dns")
-	a.resolver = &dns.Resolver{Path: resolvConf, Not: a.nameAddresses, Log: log}
+	a.resolver = &dns.Resolver{Path: resolvConf, Not: a.nameAddresses, AllAtOnce: e.Bool("DNS_FORWARD_PARALLEL", false),
+		Log: log}
 	a.names = dns.New(dns.DomainOf(a.pod.Namespace, a.pod.Domain), a.resolver, log)
 	return nil
 }

@@ -53,7 +53,8 @@ func server(p *pod.Pod, address, headers string) upstream.Server {
 		out[strings.ToLower(k)] = v
 	}
 	return upstream.Server{Address: address, Token: tokenFile, Headers: out,
-		Certificates: p.Env.Text("PROV_CERT", ""), Keepalive: p.Env.Duration("GRPC_KEEPALIVE_INTERVAL", 30*time.Second)}
+		Certificates: p.Env.Text("PROV_CERT", ""), Keepalive: p.Env.Duration("GRPC_KEEPALIVE_INTERVAL", 30*time.Second),
+		KeepaliveTimeout: p.Env.Duration("GRPC_KEEPALIVE_TIMEOUT", 0)}
 }
 
 // roots returns the file with the roots that a control plane is verified by: that of the variable, or the one that is

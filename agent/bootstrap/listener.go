@@ -11,8 +11,6 @@ import (
 	compressorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/compressor/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-
-	"github.com/pilotd/pilotd/agent/pod"
 )
 
 // addListeners adds the readiness listener and the metrics listener. Each serves one path and answers nothing else.
@@ -22,12 +20,12 @@ func (in Input) addListeners(to *bootstrapv3.Bootstrap_StaticResources) {
 		compress = v
 	}
 	to.Listeners = []*listenerv3.Listener{
-		in.listener(page{port: pod.PrometheusPort, name: "stats", path: "/stats/prometheus", cluster: clusterMetrics,
+		in.listener(page{port: in.Pod.PrometheusPort(), name: "stats", path: "/stats/prometheus", cluster: clusterMetrics,
 			compress: compress}),
 	}
 	if in.Pod.Config.StatusPort != 0 { // no status port: nobody asks the agent for readiness either
 		to.Listeners = append(to.Listeners,
-			in.listener(page{port: pod.ReadyPort, name: "agent", path: "/healthz/ready", cluster: clusterAgent}))
+			in.listener(page{port: in.Pod.ReadyPort(), name: "agent", path: "/healthz/ready", cluster: clusterAgent}))
 	}
 }
 

@@ -187,6 +187,37 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// TestAllAtOnce asks a server that is silent, one that answers when the third has been asked, and the third.
+func TestAllAtOnce(t *testing.T) {
+	open := func() net.PacketConn {
+		c, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	first, second, third := open(), open(), open()
+	server := &mdns.Server{PacketConn: second, Handler: mdns.HandlerFunc(func(w mdns.ResponseWriter, q *mdns.Msg) {
+		var b [512]byte
+		if _, _, err := third.ReadFrom(b[:]); err == nil {
+			_ = w.WriteMsg(new(mdns.Msg).SetReply(q))
+		}
+	})}
+	go func() { _ = server.ActivateAndServe() }()
+	r := &Resolver{Log: slog.New(slog.DiscardHandler), AllAtOnce: true}
+	r.current.Store(&settings{servers: []string{first.LocalAddr().String(), second.LocalAddr().String(),
+		third.LocalAddr().String()}})
+	q := new(mdns.Msg).SetQuestion("elsewhere.example.", mdns.TypeA)
+	if _, err := r.ask(t.Context(), "udp", q); err != nil {
+		t.Error(err)
+	}
+	r.current.Store(&settings{servers: []string{"127.0.0.1:1", "127.0.0.1:2"}})
+	if got, err := r.ask(t.Context(), "udp", q); err == nil {
+		t.Error("nobody is there, and the answer is", got)
+	}
+}
+
 // An answer that is too long for UDP says so, and comes whole over TCP.
 func TestTruncation(t *testing.T) {
 	s, address := serve(t, elsewhere(t, 300))

@@ -25,7 +25,9 @@ type Resolver struct {
 	Path string
 	// Not are addresses that are never asked: the pod's own.
 	Not []string
-	Log *slog.Logger
+	// AllAtOnce has all servers asked at the same time, and not one after the other.
+	AllAtOnce bool
+	Log       *slog.Logger
 
 	current atomic.Pointer[settings]
 }
@@ -92,16 +94,58 @@ func (r *Resolver) settings() *settings {
 
 // ask forwards a query over the given network (udp or tcp) and returns the first answer.
 func (r *Resolver) ask(ctx context.Context, network string, q *mdns.Msg) (*mdns.Msg, error) {
-	client := &mdns.Client{Net: network, Timeout: askTime}
+	servers := r.settings().servers
+	if r.AllAtOnce && len(servers) > 1 {
+		return askAll(ctx, network, q, servers)
+	}
 	last := errNobody
-	for _, server := range r.settings().servers {
-		ctx, cancel := context.WithTimeout(ctx, askTime)
-		answer, _, err := client.ExchangeContext(ctx, q, server)
-		cancel()
+	for _, server := range servers {
+		answer, err := askOne(ctx, network, q, server)
 		if err == nil {
 			return answer, nil
 		}
 		last = err
+	}
+	return nil, last
+}
+
+// askOne asks one server. It returns when ctx ends.
+func askOne(ctx context.Context, network string, q *mdns.Msg, server string) (*mdns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	client := &mdns.Client{Net: network, Timeout: askTime}
+	conn, err := client.DialContext(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })() // the client itself waits for deadlines alone
+	answer, _, err := client.ExchangeWithConnContext(ctx, q, conn)
+	return answer, err
+}
+
+// askAll is ask for servers that are asked at the same time. The others are left when one has answered.
+func askAll(ctx context.Context, network string, q *mdns.Msg, servers []string) (*mdns.Msg, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		answer *mdns.Msg
+		err    error
+	}
+	results := make(chan result, len(servers))
+	for _, server := range servers {
+		go func() {
+			answer, err := askOne(ctx, network, q.Copy(), server)
+			results <- result{answer, err}
+		}()
+	}
+	last := errNobody
+	for range servers {
+		r := <-results
+		if r.err == nil {
+			return r.answer, nil
+		}
+		last = r.err
 	}
 	return nil, last
 }

@@ -20,6 +20,8 @@ const maxStats = 1 << 20
 type Admin struct {
 	// URL is the address, http://host:port.
 	URL string
+	// Own are the ports of Envoy's listeners for readiness and metrics.
+	Own []uint32
 	// Client sends the requests; nil means a client with default settings.
 	Client *http.Client
 }
@@ -102,7 +104,8 @@ func (a Admin) Connections(ctx context.Context) (n uint64, err error) {
 	}
 	for name, value := range stats {
 		own := strings.HasPrefix(name, "listener.admin.") || strings.Contains(name, "worker_")
-		for _, port := range []string{"15021", "15090"} {
+		for _, port := range a.Own {
+			port := strconv.Itoa(int(port))
 			own = own || strings.HasPrefix(name, "listener.0.0.0.0_"+port+".") ||
 				strings.HasPrefix(name, "listener.[__]_"+port+".") ||
 				strings.HasPrefix(name, "listener.stats_"+port+".") || strings.HasPrefix(name, "listener.agent_"+port+".")

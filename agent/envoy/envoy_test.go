@@ -46,7 +46,7 @@ func (a *admin) serve(t *testing.T) Admin {
 	t.Cleanup(s.Close)
 	client := s.Client()
 	t.Cleanup(client.CloseIdleConnections)
-	return Admin{URL: s.URL, Client: client}
+	return Admin{URL: s.URL, Own: []uint32{15021, 15090}, Client: client}
 }
 
 // Ready takes all that it says, and what was there once counts for ever.

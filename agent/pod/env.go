@@ -61,6 +61,17 @@ func (e Env) Int(name string, otherwise int) int {
 	}})
 }
 
+// port returns a variable that is a port number.
+func (e Env) port(name string, otherwise uint32) uint32 {
+	return parsed(e, name, otherwise, form[uint32]{"a port number, 1 to 65535", func(s string) (uint32, error) {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("out of range")
+		}
+		return uint32(n), err
+	}})
+}
+
 // Ratio returns a variable that is a number from 0 to 1.
 func (e Env) Ratio(name string, otherwise float64) float64 {
 	return parsed(e, name, otherwise, form[float64]{"a number from 0 to 1", func(s string) (float64, error) {

@@ -12,11 +12,14 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// Ports of Envoy's own listeners.
-const (
-	ReadyPort      = 15021
-	PrometheusPort = 15090
-)
+// ReadyPort returns the port of Envoy's listener for readiness.
+func (p *Pod) ReadyPort() uint32 { return p.Env.port("ENVOY_STATUS_PORT", 15021) }
+
+// PrometheusPort returns the port of Envoy's listener for its metrics.
+func (p *Pod) PrometheusPort() uint32 { return p.Env.port("ENVOY_PROMETHEUS_PORT", 15090) }
+
+// SecretSocket returns the name of the socket, in its directory, at which Envoy gets certificates.
+func (p *Pod) SecretSocket() string { return p.Env.Text("WORKLOAD_IDENTITY_SOCKET_FILE", "socket") }
 
 const (
 	localityLabel      = "istio-locality"
@@ -106,7 +109,8 @@ func (p *Pod) metadata() (map[string]any, error) {
 		"NAME": p.Name, "NAMESPACE": p.Namespace, "INSTANCE_IPS": p.joinedIPs(), "PROXY_CONFIG": config,
 		"LABELS": anyMap(labels), "ANNOTATIONS": anyMap(p.Annotations),
 		"PILOT_SAN":         []any{ServerName(p.Config.DiscoveryAddress, p.Env.Text("ISTIOD_SAN", ""))},
-		"ENVOY_STATUS_PORT": ReadyPort, "ENVOY_PROMETHEUS_PORT": PrometheusPort, "WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
+		"ENVOY_STATUS_PORT": p.ReadyPort(), "ENVOY_PROMETHEUS_PORT": p.PrometheusPort(),
+		"WORKLOAD_IDENTITY_SOCKET_FILE": p.SecretSocket(),
 	} {
 		out[k] = v
 	}

@@ -79,6 +79,9 @@ func Read(s Source) (*Pod, error) {
 			return nil, fmt.Errorf("environment variable %s=%q: want the name that the pod has there", name, v)
 		}
 	}
+	if name := p.SecretSocket(); strings.Contains(name, "/") || strings.HasPrefix(name, ".") {
+		return nil, fmt.Errorf("environment variable WORKLOAD_IDENTITY_SOCKET_FILE=%q: want the name of a file", name)
+	}
 	p.Domain = cmp.Or(s.Domain, p.Namespace+".svc.cluster.local")
 	var err error
 	if p.Labels, err = downward(s.Files, labelsFile); err != nil {

@@ -3,6 +3,7 @@ package pod
 import (
 	"encoding/json"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -64,19 +65,73 @@ func TestPod(t *testing.T) {
 	}
 }
 
+// Ports and the socket are those of the environment, in the node too; a port that is none is an error.
+func TestPortsOfTheEnvironment(t *testing.T) {
+	s := web()
+	s.Env.vars["ENVOY_STATUS_PORT"], s.Env.vars["ENVOY_PROMETHEUS_PORT"] = "16021", "16090"
+	s.Env.vars["WORKLOAD_IDENTITY_SOCKET_FILE"] = "other"
+	p, err := Read(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := p.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := n.Metadata.GetFields()
+	if p.ReadyPort() != 16021 || p.PrometheusPort() != 16090 || p.SecretSocket() != "other" ||
+		m["ENVOY_STATUS_PORT"].GetNumberValue() != 16021 || m["ENVOY_PROMETHEUS_PORT"].GetNumberValue() != 16090 ||
+		m["WORKLOAD_IDENTITY_SOCKET_FILE"].GetStringValue() != "other" {
+		t.Error(m)
+	}
+	s.Env.vars["ENVOY_STATUS_PORT"] = "0"
+	p.ReadyPort()
+	if err := p.Env.Err(); err == nil || !strings.Contains(err.Error(), "ENVOY_STATUS_PORT") {
+		t.Error(err)
+	}
+}
+
+// TestIgnoredVariables has what no variable does told, but where it asks for what is done anyway, and documented.
+func TestIgnoredVariables(t *testing.T) {
+	page, err := os.ReadFile("../../docs/agent.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range ignored() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/agent.md does not name %s", name)
+		}
+		s := web()
+		s.Env.vars[name] = "odd"
+		p, err := Read(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], name+" has no effect: ") {
+			t.Errorf("%s: %q", name, p.Warnings)
+		}
+	}
+	s := web()
+	s.Env.vars["JWT_POLICY"], s.Env.vars["CREDENTIAL_FETCHER_TYPE"], s.Env.vars["STS_PORT"] = "third-party-jwt", "JWT", "0"
+	if p, err := Read(s); err != nil || len(p.Warnings) > 0 {
+		t.Error(err, p.Warnings)
+	}
+}
+
 // What cannot be read is an error that names it, and what has no effect is a warning that does.
 func TestBadSettings(t *testing.T) {
 	for want, change := range map[string]func(*Source){
-		"POD_NAME":                    func(s *Source) { s.Env.vars["POD_NAME"] = "" },
-		"PROXY_CONFIG":                func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "[" },
-		"proxy.istio.io/config":       func(s *Source) { s.Files.(fstest.MapFS)[annotationsFile].Data = []byte(`proxy.istio.io/config="x: ["`) },
-		`etc/istio/pod/labels: "app"`: func(s *Source) { s.Files.(fstest.MapFS)[labelsFile].Data = []byte("app=web") },
-		"statusPort":                  func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "proxyAdminPort: 1\nstatusPort: 99999" },
-		"INSTANCE_IP":                 func(s *Source) { s.Env.vars["INSTANCE_IP"] = "here" },
-		"no address":                  func(s *Source) { s.Env.vars["INSTANCE_IP"], s.Addresses = "", nil },
-		"SECRET_TTL":                  func(s *Source) { s.Env.vars["SECRET_TTL"] = "1"; s.Env.Duration("SECRET_TTL", 0) },
-		"sidecar or router":           func(s *Source) { s.Kind = "ingress" },
-		"METAJSON_MORE":               func(s *Source) { s.Env.vars["ISTIO_METAJSON_MORE"] = "x" },
+		"POD_NAME":                      func(s *Source) { s.Env.vars["POD_NAME"] = "" },
+		"PROXY_CONFIG":                  func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "[" },
+		"proxy.istio.io/config":         func(s *Source) { s.Files.(fstest.MapFS)[annotationsFile].Data = []byte(`proxy.istio.io/config="x: ["`) },
+		`etc/istio/pod/labels: "app"`:   func(s *Source) { s.Files.(fstest.MapFS)[labelsFile].Data = []byte("app=web") },
+		"statusPort":                    func(s *Source) { s.Env.vars["PROXY_CONFIG"] = "proxyAdminPort: 1\nstatusPort: 99999" },
+		"INSTANCE_IP":                   func(s *Source) { s.Env.vars["INSTANCE_IP"] = "here" },
+		"no address":                    func(s *Source) { s.Env.vars["INSTANCE_IP"], s.Addresses = "", nil },
+		"SECRET_TTL":                    func(s *Source) { s.Env.vars["SECRET_TTL"] = "1"; s.Env.Duration("SECRET_TTL", 0) },
+		"sidecar or router":             func(s *Source) { s.Kind = "ingress" },
+		"WORKLOAD_IDENTITY_SOCKET_FILE": func(s *Source) { s.Env.vars["WORKLOAD_IDENTITY_SOCKET_FILE"] = "../socket" },
+		"METAJSON_MORE":                 func(s *Source) { s.Env.vars["ISTIO_METAJSON_MORE"] = "x" },
 	} {
 		s := web()
 		if want == "statusPort" {

@@ -6,6 +6,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -54,8 +55,9 @@ type Server struct {
 	Certificates string
 	// Headers are sent with each call.
 	Headers map[string]string
-	// Keepalive is how long a connection may be silent before it is pinged.
-	Keepalive time.Duration
+	// Keepalive is how long a connection may be silent before it is pinged, KeepaliveTimeout how long an answer to that
+	// may take; 10 s when 0.
+	Keepalive, KeepaliveTimeout time.Duration
 	// Dialer opens connections; nil means TCP.
 	Dialer func(context.Context, string) (net.Conn, error)
 }
@@ -78,7 +80,8 @@ func (s Server) Dial() (*grpc.ClientConn, error) {
 		grpc.WithAuthority(s.Name), grpc.WithPerRPCCredentials(caller{s}),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: dialTimeout}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.Keepalive, Timeout: keepaliveTimeout}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.Keepalive,
+			Timeout: cmp.Or(s.KeepaliveTimeout, keepaliveTimeout)}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)))...)
 	if err != nil {
 		return nil, fmt.Errorf("control plane %s: %w", s.Address, err)
