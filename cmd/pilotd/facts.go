@@ -42,7 +42,7 @@ func newFacts(o *options, reports *report.Registry, api *cluster.API, log *slog.
 func factKinds() map[value.Kind]*cluster.FactKind {
 	out := map[value.Kind]*cluster.FactKind{}
 	for _, k := range ingest.Kinds() {
-		if !k.Aside && !k.ForInjection && k.Name != value.KindMeshConfig {
+		if !k.Aside && k.Name != value.KindMeshConfig {
 			out[k.Name] = &cluster.FactKind{Group: k.Name.Group(), Name: k.APIName(), Plural: k.Plural,
 				Versions: k.Versions, Conditions: strings.HasSuffix(k.Name.Group(), ".istio.io")}
 		}

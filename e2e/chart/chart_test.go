@@ -37,6 +37,7 @@ func TestChart(t *testing.T) {
 		"global.istiod.enableAnalysis=true")
 	parts.NewBareCluster(t, i.api).Apply(gatewayAPI())
 	i.inNamespace("shop", map[string]string{"istio-injection": "enabled"})
+	parts.NewBareCluster(t, i.api).Apply(badProxyConfig)
 	i.inNamespace("canary", map[string]string{"istio.io/rev": "prod"})
 	i.inNamespace("plain", nil)
 	service := i.serve()

@@ -14,6 +14,14 @@ import (
 	"github.com/pilotd/pilotd/ingest"
 )
 
+// badProxyConfig is one that pilotd cannot use. Its webhook would refuse it, so it is stored before pilotd starts.
+const badProxyConfig = `
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: facts, namespace: shop}
+spec: {environmentVariables: {"A=B": c}}
+`
+
 // everyKind has an object of each kind of Istio's, with something that pilotd does not serve if annotated.
 func everyKind(annotated bool) (text string, paths []string) {
 	specs := map[string]string{
@@ -29,15 +37,17 @@ func everyKind(annotated bool) (text string, paths []string) {
 		"RequestAuthentication": "{selector: {matchLabels: {app: facts}}}",
 		"WasmPlugin":            "{selector: {matchLabels: {app: facts}}, url: oci://registry.example/a}",
 		"TrafficExtension":      "{selector: {matchLabels: {app: facts}}, wasm: {url: oci://registry.example/a}}",
+		"ProxyConfig":           "{concurrency: 2}",
 		"EnvoyFilter":           "{workloadSelector: {labels: {app: facts}}}",
 	}
+	served := map[string]string{"EnvoyFilter": "v1alpha3", "WasmPlugin": "v1alpha1", "TrafficExtension": "v1alpha1",
+		"ProxyConfig": "v1beta1"}
 	annotations := ""
 	if annotated {
 		annotations = ", annotations: {istio.io/workloadController: x}"
 	}
-	served := map[string]string{"EnvoyFilter": "v1alpha3", "WasmPlugin": "v1alpha1", "TrafficExtension": "v1alpha1"}
 	for _, k := range ingest.Kinds() {
-		if !strings.HasSuffix(k.Name.Group(), ".istio.io") || k.ForInjection {
+		if !strings.HasSuffix(k.Name.Group(), ".istio.io") {
 			continue
 		}
 		version, spec := "v1", specs[k.APIName()]
@@ -47,12 +57,15 @@ func everyKind(annotated bool) (text string, paths []string) {
 		if spec == "" {
 			spec = "{}"
 		}
-		if k.NotServed != "" && !annotated {
+		if k.NotServed != "" && !k.ForInjection && !annotated {
 			continue // such an object cannot be mended
+		}
+		paths = append(paths, fmt.Sprintf("/apis/%s/%s/namespaces/shop/%s/facts", k.Name.Group(), version, k.Plural))
+		if annotated && k.ForInjection {
+			continue // badProxyConfig is there already
 		}
 		text += fmt.Sprintf("---\napiVersion: %s/%s\nkind: %s\nmetadata: {name: facts, namespace: shop%s}\nspec: %s\n",
 			k.Name.Group(), version, k.APIName(), annotations, spec)
-		paths = append(paths, fmt.Sprintf("/apis/%s/%s/namespaces/shop/%s/facts", k.Name.Group(), version, k.Plural))
 	}
 	return text, paths
 }
@@ -90,6 +103,9 @@ func (i *installation) testFacts(t *testing.T, pilotd *parts.Pilotd) {
 		if of[kind+"/facts NotServed"] != 1 {
 			t.Errorf("%s: %v", kind, of)
 		}
+	}
+	if of["ProxyConfig/facts Refused"] != 1 {
+		t.Errorf("ProxyConfig: %v", of)
 	}
 	before := pushes(t, pilotd)
 	mended, paths := everyKind(false)
