@@ -125,6 +125,36 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestSeveralTemplates merges several templates; one that cannot be used is an error that names it, and a field that no
+// pod has is a warning.
+func TestSeveralTemplates(t *testing.T) {
+	s := settings(t)
+	s.Config.Templates = map[string]string{"typo": "spec: {contaners: []}", "list": "- 1",
+		"merge": "spec: {containers: [{image: x}]}", "label": "metadata: {labels: {more: here}}"}
+	s.Config.Aliases = map[string][]string{"both": {"typo", "label"}}
+	in := newInjector(t, s)
+	for names, want := range map[string]string{
+		"sidecar, both": "", "both,sidecar": "", "sidecar,list": "template list does not write an object",
+		"sidecar,merge": "template merge cannot be merged", "merge,label": "template merge cannot be merged",
+		"sidecar,": `there is no template ""; there are gateway, grpc-agent, grpc-simple, label, list, merge, sidecar, typo`,
+	} {
+		pod := plainPod()
+		pod.Annotations["inject.istio.io/templates"] = names
+		got, err := in.Inject(Request{Pod: pod})
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", names, err, want)
+			}
+			continue
+		}
+		const warning = `template typo: unknown field "spec.contaners": it has no effect`
+		if err != nil || got.Pod.Labels["more"] != "here" || proxyOf(got.Pod) == nil || len(got.Warnings) != 1 ||
+			got.Warnings[0] != warning {
+			t.Errorf("%s: %v %q", names, err, got.Warnings)
+		}
+	}
+}
+
 // TestSettingsRefused has settings that cannot be read.
 func TestSettingsRefused(t *testing.T) {
 	for _, c := range []struct {

@@ -97,6 +97,7 @@ type injection struct {
 
 	injected *corev1.Pod // what the templates make, alone
 	pod      *corev1.Pod // the result
+	warnings []string    // of custom templates
 }
 
 // Inject injects a pod, or says why it does not. An error is about the pod: it names the annotation or the template.
@@ -119,7 +120,7 @@ func (in *Injector) Inject(req Request) (Result, error) {
 		}
 	}
 	i.pod.Namespace = req.Pod.Namespace
-	return Result{Pod: i.pod, Warnings: append(warnings, more...)}, nil
+	return Result{Pod: i.pod, Warnings: slices.Concat(warnings, more, i.warnings)}, nil
 }
 
 // describe collects what templates see.
@@ -274,7 +275,9 @@ func (i *injection) builtin(name string) (*corev1.Pod, error) {
 // run makes the overlay of one template.
 func (i *injection) run(name string) (map[string]any, error) {
 	if custom := i.custom[name]; custom != nil {
-		return custom.Execute(&i.data)
+		over, warnings, err := custom.Execute(&i.data)
+		i.warnings = append(i.warnings, warnings...)
+		return over, err
 	}
 	pod, err := i.builtin(name)
 	if err != nil {

@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,23 +44,42 @@ func Parse(name, text string, around Surroundings) (*Template, error) {
 }
 
 // Execute makes the overlay for a pod: as JSON values, with the directives of strategic merge patches still in it.
-func (t *Template) Execute(d *Data) (map[string]any, error) {
+// What it writes of fields that a pod does not have has no effect; the warnings name them.
+func (t *Template) Execute(d *Data) (out map[string]any, warnings []string, err error) {
 	var b bounded
 	if err := t.text.Execute(&b, d); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	asJSON, err := yaml.YAMLToJSON(b.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("template %s does not write YAML: %w", t.text.Name(), err)
+		return nil, nil, fmt.Errorf("template %s does not write YAML: %w", t.text.Name(), err)
 	}
-	out := map[string]any{}
+	out = map[string]any{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &out); err != nil {
-		return nil, fmt.Errorf("template %s does not write an object: %w", t.text.Name(), err)
+		return nil, nil, fmt.Errorf("template %s does not write an object: %w", t.text.Name(), err)
 	}
-	if err := json.Unmarshal(asJSON, &corev1.Pod{}); err != nil {
-		return nil, fmt.Errorf("template %s does not write a pod: %w", t.text.Name(), err)
+	unknown, err := kjson.UnmarshalStrict(asJSON, &corev1.Pod{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("template %s does not write a pod: %w", t.text.Name(), err)
 	}
-	return out, nil
+	for _, u := range unknown {
+		if text := u.Error(); !directive(text) {
+			warnings = append(warnings, fmt.Sprintf("template %s: %s: it has no effect", t.text.Name(), text))
+		}
+	}
+	return out, warnings, nil
+}
+
+// directive reports whether an unknown field is one by which a strategic merge patch says how it is merged.
+func directive(unknown string) bool {
+	path := strings.TrimSuffix(unknown, `"`)
+	field := path[strings.LastIndexAny(path, `."`)+1:]
+	for _, d := range []string{"$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/"} {
+		if strings.HasPrefix(field, d) {
+			return true
+		}
+	}
+	return false
 }
 
 // functions returns what templates may call: Istio's, and those of sprig that give the same result each time. Those

@@ -81,10 +81,30 @@ func TestExecuteRefuses(t *testing.T) {
 	} {
 		parsed, err := Parse("t", text, Surroundings{})
 		if err == nil {
-			_, err = parsed.Execute(&Data{})
+			_, _, err = parsed.Execute(&Data{})
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestExecuteWarns has templates that write fields which a pod does not have, among those that a merge is told by.
+func TestExecuteWarns(t *testing.T) {
+	for text, want := range map[string]string{
+		"spec: {contaners: [{name: a}]}":                                                                     `template t: unknown field "spec.contaners": it has no effect`,
+		"spec: {containers: [{name: a, imgae: b}], dnsPolicy: Default}":                                      `unknown field "spec.containers[0].imgae"`,
+		"spec: {containers: [{name: a, $patch: delete}], $setElementOrder/containers: [{name: a}]}":          "",
+		"spec: {volumes: [{name: a, emptyDir: {}, $retainKeys: [name, emptyDir]}]}":                          "",
+		"metadata: {$deleteFromPrimitiveList/finalizers: [a], labels: {any.thing/here: b, $patch: replace}}": "",
+	} {
+		parsed, err := Parse("t", text, Surroundings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, warnings, err := parsed.Execute(&Data{})
+		if err != nil || !strings.Contains(strings.Join(warnings, "\n"), want) || (len(warnings) > 0) != (want != "") {
+			t.Errorf("%s: %q %v, want %q", text, warnings, err, want)
 		}
 	}
 }
