@@ -22,6 +22,7 @@ import (
 
 func oddPod() pod     { return pod{"odd", "shop", "10.244.7.1", "app: odd"} }
 func mountedPod() pod { return pod{"mounted", "shop", "10.244.7.2", "app: mounted"} }
+func machinePod() pod { return pod{"machine", "shop", "10.244.7.4", "app: machine"} }
 func grpcPod() pod    { return pod{"grpc-agent", "shop", "10.244.7.3", "app: grpc"} }
 
 // doesNotStart has agents not start, each with a last line that says why.
@@ -120,6 +121,36 @@ func (w *agents) mounted(t *testing.T, writers ...*parts.Agent) {
 	}
 	if _, err := os.Stat(filepath.Join(a.Dir, "out")); err == nil {
 		t.Error("it has asked for a certificate")
+	}
+}
+
+// provisioned has an agent without a token show a certificate that it was given, as machines outside of clusters do: it
+// gets another one for it, and configuration.
+func (w *agents) provisioned(t *testing.T, writer *parts.Agent) {
+	files, given, err := certFile(writer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := w.network.Pod(t, machinePod().ip)
+	if err := n.Capture(15020, 15021, 15090); err != nil {
+		t.Fatal(err)
+	}
+	spec := w.spec(machinePod(), parts.Sidecar, "PROV_CERT=etc/given", "OUTPUT_CERTS=out")
+	spec.Token, spec.Files = func() string { return "" }, map[string]string{}
+	for name, text := range files {
+		spec.Files[strings.Replace(name, "etc/certs/", "etc/given/", 1)] = text
+	}
+	a := parts.StartAgent(t, n, spec)
+	a.AwaitReady()
+	if _, got, err := certFile(a); err != nil || got == given {
+		t.Errorf("it has certificate %s, and was given %s: %v", got, given, err)
+	}
+	if err := asked(n.Client()); err != nil {
+		t.Error(err)
+	}
+	a.Terminate()
+	if err := a.Ended(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -146,6 +146,7 @@ func TestAgent(t *testing.T) {
 		}
 	}
 	t.Run("mounted certificates", func(t *testing.T) { w.mounted(t, sotw, outbound) })
+	t.Run("a certificate instead of a token", func(t *testing.T) { w.provisioned(t, outbound) })
 	t.Run("no Envoy", w.withoutEnvoy)
 	t.Run("it does not start", w.doesNotStart)
 	t.Run("the last connection", func(t *testing.T) { w.onZero(t, client, outbound) })
