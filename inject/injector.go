@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"istio.io/api/annotation"
 
 	"github.com/pilotd/pilotd/inject/overlay"
+	"github.com/pilotd/pilotd/proxyconfig"
 )
 
 // Injector injects pods under one set of settings. It is immutable and may be used by many at once.
@@ -207,26 +209,43 @@ func (i *injection) overlayOne(names ...string) (err error) {
 	rest.Spec.Containers, added.Containers = foreign(has.Containers, added.Containers, nameOfContainer)
 	rest.Spec.InitContainers, added.InitContainers = foreign(has.InitContainers, added.InitContainers, nameOfContainer)
 	rest.Spec.Volumes, added.Volumes = foreign(has.Volumes, added.Volumes, nameOfVolume)
-	whole, err := toMap(i.original)
-	if err != nil {
-		return err
-	}
-	over, err := toMap(&rest)
-	if err != nil {
-		return err
-	}
-	prune(over)
-	if whole, err = i.merge(whole, over); err != nil {
+	rest.Spec.ImagePullSecrets, added.ImagePullSecrets = foreign(has.ImagePullSecrets, added.ImagePullSecrets,
+		nameOfSecret)
+	if err := i.mergeRest(&rest); err != nil {
 		return fmt.Errorf("template %s cannot be merged onto the pod: %w", names[0], err)
-	}
-	if i.pod, err = fromMap(whole); err != nil {
-		return err
 	}
 	spec := &i.pod.Spec
 	spec.Containers = slices.Insert(spec.Containers, 0, added.Containers...)
 	spec.InitContainers = slices.Insert(spec.InitContainers, 0, added.InitContainers...)
 	spec.Volumes = slices.Insert(spec.Volumes, 0, added.Volumes...)
+	spec.ImagePullSecrets = slices.Insert(spec.ImagePullSecrets, 0, added.ImagePullSecrets...)
 	return nil
+}
+
+// mergeRest merges what is left of an overlay onto the pod. Labels and annotations alone need no maps of all.
+func (i *injection) mergeRest(rest *corev1.Pod) error {
+	more := *rest
+	more.Labels, more.Annotations = nil, nil
+	if reflect.DeepEqual(&more, &corev1.Pod{}) {
+		i.pod = i.original.DeepCopy()
+		i.pod.Labels = proxyconfig.MergedMap(i.pod.Labels, rest.Labels)
+		i.pod.Annotations = proxyconfig.MergedMap(i.pod.Annotations, rest.Annotations)
+		return nil
+	}
+	whole, err := toMap(i.original)
+	if err != nil {
+		return err
+	}
+	over, err := toMap(rest)
+	if err != nil {
+		return err
+	}
+	prune(over)
+	if whole, err = i.merge(whole, over); err != nil {
+		return err
+	}
+	i.pod, err = fromMap(whole)
+	return err
 }
 
 // foreign returns over as what is to be merged with has, or, if these have no name in common, as what a merge would put

@@ -2,7 +2,6 @@ package inject
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -26,63 +25,16 @@ func Patch(raw []byte, before, after *corev1.Pod) ([]byte, error) {
 	if err := json.Unmarshal(raw, &has); err != nil {
 		return nil, err
 	}
-	was, err := toMap(before)
-	if err != nil {
-		return nil, err
-	}
-	is, err := toMapBeside(before, after)
+	pods, err := pairOfPods(before, after)
 	if err != nil {
 		return nil, err
 	}
 	var d difference
-	d.value("", has, was, is)
+	d.value("", has, pods.was, pods.is)
 	if d.operations == nil {
 		return []byte("[]"), nil
 	}
 	return json.Marshal(d.operations)
-}
-
-// toMapBeside returns after as a map, in which containers and volumes that before has not are what they are in after:
-// they are written as they stand, and need no comparison.
-func toMapBeside(before, after *corev1.Pod) (map[string]any, error) {
-	shell := *after
-	fresh := map[string]func(kept []any) []any{}
-	shell.Spec.Containers, fresh["containers"] = split(before.Spec.Containers, after.Spec.Containers, nameOfContainer)
-	shell.Spec.InitContainers, fresh["initContainers"] = split(before.Spec.InitContainers, after.Spec.InitContainers,
-		nameOfContainer)
-	shell.Spec.Volumes, fresh["volumes"] = split(before.Spec.Volumes, after.Spec.Volumes, nameOfVolume)
-	m, err := toMap(&shell)
-	if err != nil {
-		return nil, err
-	}
-	spec, ok := m["spec"].(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("the spec of a pod is written as %T, expected an object", m["spec"])
-	}
-	for field, join := range fresh {
-		kept, _ := spec[field].([]any)
-		if list := join(kept); len(list) > len(kept) {
-			spec[field] = list
-		}
-	}
-	return m, nil
-}
-
-// split returns the elements of after whose name an element of before has, and a function that puts what became of
-// these back among the others.
-func split[T any](before, after []T, name func(*T) string) (kept []T, join func([]any) []any) {
-	kept, fresh := partition(before, after, name)
-	return kept, func(changed []any) []any {
-		list := make([]any, 0, len(after))
-		for i := range after {
-			if len(fresh) > 0 && name(&fresh[0]) == name(&after[i]) {
-				list, fresh = append(list, &after[i]), fresh[1:]
-			} else {
-				list, changed = append(list, changed[0]), changed[1:]
-			}
-		}
-		return list
-	}
 }
 
 // partition returns the elements of after whose name an element of before has, and the others; both in their order.
@@ -105,6 +57,8 @@ func partition[T any](before, after []T, name func(*T) string) (kept, fresh []T)
 func nameOfContainer(c *corev1.Container) string { return c.Name }
 
 func nameOfVolume(v *corev1.Volume) string { return v.Name }
+
+func nameOfSecret(s *corev1.LocalObjectReference) string { return s.Name }
 
 // difference collects the operations that lead from one document to another.
 type difference struct {

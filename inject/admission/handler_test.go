@@ -266,11 +266,13 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// BenchmarkReview answers one AdmissionReview: decoding, injection, patch.
+// BenchmarkReview answers AdmissionReviews about pods of which no two are alike: decoding, injection, patch.
 func BenchmarkReview(b *testing.B) {
-	h, body := newHandler(b), review("pods", "shop", pod)
+	h := newHandler(b)
 	b.ReportAllocs()
-	for b.Loop() {
+	for n := 0; b.Loop(); n++ {
+		of := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: fmt.Sprint("app-", n)}}}}
+		body := review("pods", "shop", string(replica(b, of, "kube-api-access-aaaaa", time.Unix(1e9, 0))))
 		if w := ask(b, h, "/inject", body); w.Code != http.StatusOK {
 			b.Fatal(w.Body)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
@@ -39,6 +40,13 @@ func Pod(t *rapid.T) *corev1.Pod {
 	for _, v := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"v", "istio-data", "workload-socket"}),
 		func(s string) string { return s }).Draw(t, "volumes") {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: v})
+	}
+	for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "mine"}), rapid.ID).Draw(t, "pull") {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	if rapid.Bool().Draw(t, "tolerates") {
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: "k", TolerationSeconds: new(int64(1))}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "u"}}
 	}
 	return pod
 }
