@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -362,6 +364,29 @@ func TestWhatIsTold(t *testing.T) {
 		}
 		if _, ok := all[0].Types[xdstype.Route]; ok {
 			t.Error("RDS was not asked for")
+		}
+	})
+}
+
+// Others run while a worker sends to many, and need not wait until all have theirs.
+func TestOthersRunAmongSends(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const clients = 20 * burst
+	withFleet(t, 1, func(f *fleet) {
+		c, w := class("one"), f.set("x=1", "")
+		var sent, seen atomic.Int64
+		for i := range clients {
+			s := f.connect(nodeName(i)).place(c, w)
+			s.take()
+			s.onReceive = func() {
+				if sent.Add(1) == 1 {
+					go func() { seen.Store(sent.Load()) }()
+				}
+			}
+		}
+		f.advance(c, f.set("x=2", ""))
+		if n := seen.Load(); sent.Load() != clients || n == 0 || n > clients/2 {
+			t.Errorf("of %d sends %d had passed when somebody else ran", sent.Load(), n)
 		}
 	})
 }
