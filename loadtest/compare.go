@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/loadtest/measure"
 	"github.com/pilotd/pilotd/loadtest/null"
 	"github.com/pilotd/pilotd/loadtest/scenario"
@@ -23,9 +25,9 @@ func nullCommand() *cobra.Command {
 	var secure bool
 	c := &cobra.Command{
 		Use:   "null",
-		Short: "Be the null server: the recorded bytes, and nothing else",
-		Long: `Null serves the recording of a server (compare --keep writes one), prints its address, and makes the changes that lines on its standard
-input ask for, such as "endpoint 7" and "route 8". It ends with its input.`,
+		Short: "Serve a recording, as the null server of compare",
+		Long: `Serve the recorded responses of a server (compare --keep writes a recording) and print the address. Each line on standard
+input makes a change, such as "endpoint 7" or "route 8". The end of standard input ends the server.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, err := os.ReadFile(file)
@@ -44,8 +46,8 @@ input ask for, such as "endpoint 7" and "route 8". It ends with its input.`,
 			return serveNull(l, r, c.InOrStdin(), secure)
 		},
 	}
-	c.Flags().StringVar(&file, "recording", "", "what to serve")
-	c.Flags().BoolVar(&secure, "tls", false, "serve with TLS, and a certificate that is made for it")
+	c.Flags().StringVar(&file, "recording", "", "`file` with the recording")
+	c.Flags().BoolVar(&secure, "tls", false, "serve with TLS, with a certificate made for this run")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve on")
 	return c
 }
@@ -55,9 +57,10 @@ func compareCommand() *cobra.Command {
 	var keep string
 	c := &cobra.Command{
 		Use:   "compare",
-		Short: "Run the same on a server and on the null server, and print the ratios",
-		Long: `Compare records what the server sends to one sidecar, then measures connecting, endpoint changes and route changes on the server, and the
-same on the null server: a bare gRPC server that sends the recorded bytes. The ratios say how far the server is from the limit.`,
+		Short: "Measure a server and the null server, and print the ratios",
+		Long: `Record what the server sends to one sidecar; then measure connecting, endpoint changes and route changes, first with the
+server and then with the null server, a bare gRPC server that sends the recorded bytes. The ratios of the results say
+how far the server is from what gRPC allows.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.complete(c); err != nil {
@@ -76,9 +79,10 @@ same on the null server: a bare gRPC server that sends the recorded bytes. The r
 				save(map[string]*scenario.Report{"target": target, "null": limit}, s.out))
 		},
 	}
-	s.register(c.Flags())
-	c.Flags().StringVar(&keep, "keep", "", "file to keep the recording in")
-	return c
+	recording := program.Flags("Recording", func(f *pflag.FlagSet) {
+		f.StringVar(&keep, "keep", "", "`file` to store the recording in")
+	})
+	return program.Explain(c, append(s.sections(), recording)...)
 }
 
 // compare measures the server and the null server, one after the other.
@@ -109,7 +113,7 @@ func compare(ctx context.Context, s *settings, keep string) (target, limit *scen
 	o := s.Options
 	o.Server, o.Edits = measure.Local(p.PID()), p
 	o.Targets = []wire.Endpoint{wire.At(p.Address)}
-	if s.tls { // its certificate is its own; the clients' are what they were
+	if s.tls { // the null server has a certificate of its own; clients keep theirs
 		own := s.secrets
 		own.CA, own.Insecure = "", true
 		if o.Targets[0], err = o.Targets[0].Secure(own); err != nil {
@@ -121,7 +125,7 @@ func compare(ctx context.Context, s *settings, keep string) (target, limit *scen
 	return target, limit, errors.Join(err, p.Close())
 }
 
-// record lets the mesh's first sidecar see what the server says.
+// record connects the mesh's first sidecar and records what the server sends it.
 func record(ctx context.Context, s *settings) (*null.Recording, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// issuer are the flags that say who gives each client a certificate of its own.
+// issuer holds the flags that choose who issues a certificate of its own to each client.
 type issuer struct {
 	cert, key   string
 	asks        bool
@@ -17,14 +17,14 @@ type issuer struct {
 
 func (i *issuer) register(f *pflag.FlagSet) {
 	f.StringVar(&i.cert, "issuer-cert-file", "",
-		"certificate of an authority that signs one for each service account of the clients, when they connect")
-	f.StringVar(&i.key, "issuer-key-file", "", "its key")
+		"`file` with the certificate of an authority; clients get certificates of it, one for each service account")
+	f.StringVar(&i.key, "issuer-key-file", "", "`file` with its key")
 	f.BoolVar(&i.asks, "csr", false,
-		"ask the target's certificate service for one for each service account, with the token in --token-file")
-	f.StringVar(&i.trustDomain, "trust-domain", "cluster.local", "trust domain of these certificates")
+		"get these certificates from the target's certificate service, with the tokens of --token-file")
+	f.StringVar(&i.trustDomain, "trust-domain", "cluster.local", "trust domain in the certificates of --issuer-cert-file or --csr")
 }
 
-// give gives the clients of an endpoint certificates of their own.
+// give configures an endpoint so that its clients get certificates of their own.
 func (i *issuer) give(e *wire.Endpoint, perConnection int) (err error) {
 	signs := i.cert != "" || i.key != ""
 	switch {

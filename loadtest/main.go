@@ -1,5 +1,6 @@
-// Command loadtest puts the load of a mesh on a control plane, without the mesh: it makes a mesh of a given shape for
-// the server to read, and is tens of thousands of its proxies. It aims at any xDS server. docs/loadtest.md says how.
+// Command loadtest puts the load of a mesh on a control plane, without the mesh: it writes the objects of a mesh of a
+// given shape for the server to read, and simulates tens of thousands of its proxies. It works with any xDS server.
+// docs/loadtest.md explains it.
 //
 //	loadtest populate --shape 1000x2 DIR                  or --kubeconfig FILE
 //	loadtest run --dir DIR --target 127.0.0.1:15010 --clients 1000 --scenario endpoint,route
@@ -7,26 +8,28 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/pilotd/pilotd/cmd/program"
 )
 
+const about = `loadtest puts the load of a mesh on an xDS server, without the mesh. "populate" writes the objects of a mesh, which
+the server reads; "run" simulates the proxies of that mesh and measures how long changes take to reach them; "compare"
+relates the results to those of a bare gRPC server that sends the same bytes.
+
+  loadtest populate --shape 1000x2 ./mesh
+  pilotd discovery --registries= --configDir ./mesh
+  loadtest run --dir ./mesh --clients 1000 --scenario endpoint,route --pid PID
+
+docs/loadtest.md of the project explains the measurements.`
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	klog.SetLogger(logr.Discard()) // What goes wrong is said once, by whoever asked for it.
-	root := &cobra.Command{Use: "loadtest", Short: "Put the load of a mesh on a control plane", SilenceUsage: true,
-		SilenceErrors: true}
-	root.AddCommand(populateCommand(), runCommand(), compareCommand(), nullCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "loadtest:", err)
-		os.Exit(1)
-	}
+	klog.SetLogger(logr.Discard()) // errors of client-go are returned, too, and reported once
+	program.Main(rootCommand())
+}
+
+func rootCommand() *cobra.Command {
+	return program.Root("loadtest", about, populateCommand(), runCommand(), compareCommand(), nullCommand())
 }

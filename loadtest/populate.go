@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/loadtest/cluster"
 	"github.com/pilotd/pilotd/loadtest/directory"
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-// population is what populate is asked for.
+// population holds the flags of populate.
 type population struct {
 	cluster.Options
 	shape  string
@@ -31,12 +32,15 @@ func populateCommand() *cobra.Command {
 	var p population
 	c := &cobra.Command{
 		Use:   "populate [DIR]",
-		Short: "Make a mesh: a directory of YAML, or objects in an API server",
-		Long: `Populate writes the objects of a mesh of a given shape: into DIR, as YAML, or into the API server of --kubeconfig. The same shape and seed
-give the same objects.
+		Short: "Write the objects of a mesh into a directory or an API server",
+		Long: `Write the objects of a mesh of a given shape, as YAML files into DIR, or into the API server of --kubeconfig. The same
+shape and seed give the same objects.
 
-In an API server everything has the label pilotd.io/loadtest. A second populate writes what differs and removes what is too much; --delete
-removes all that populate made. Nothing else is touched. There must be no controllers that care for pods and nodes: nobody runs these pods.`,
+In an API server all objects get the label pilotd.io/loadtest. A further populate writes only what differs, and removes
+what does not belong to the mesh; --delete removes everything with the label. Other objects are not touched. The API
+server must run no controllers for pods and nodes, because no kubelet runs these pods.`,
+		Example: `  loadtest populate --shape 1000x2 ./mesh
+  loadtest populate --list`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			inCluster := c.Flags().Changed("kubeconfig") || c.Flags().Changed("context")
@@ -70,23 +74,28 @@ removes all that populate made. Nothing else is touched. There must be no contro
 			return err
 		},
 	}
-	f := c.Flags()
-	f.StringVar(&p.shape, "shape", "small", "what mesh: a file of yours, or "+strings.Join(mesh.Names(), ", "))
-	f.Uint64Var(&p.seed, "seed", 0, "which of the meshes of that shape; the shape's own by default")
-	f.BoolVar(&p.list, "list", false, "say what shapes there are")
-	registerCluster(f, &p.Options)
-	f.StringVar(&p.CRDs, "crds", "",
-		"file with Istio's CRDs, for a server that lacks them; without it ones are made that let everything in")
-	f.BoolVar(&p.delete, "delete", false, "remove from the API server all that populate made")
-	f.BoolVarP(&p.quiet, "quiet", "q", false, "no progress")
-	return c
+	return program.Explain(c, program.Flags("Mesh", p.registerMesh), program.Flags("API server", p.registerServer))
 }
 
-// registerCluster registers the flags that say which API server.
+func (p *population) registerMesh(f *pflag.FlagSet) {
+	f.StringVar(&p.shape, "shape", "small", "`shape` of the mesh: the name of a file, or "+strings.Join(mesh.Names(), ", "))
+	f.Uint64Var(&p.seed, "seed", 0, "`number` that selects one of the meshes of that shape; not given: the shape's own")
+	f.BoolVar(&p.list, "list", false, "list the shapes")
+	f.BoolVarP(&p.quiet, "quiet", "q", false, "do not print progress")
+}
+
+func (p *population) registerServer(f *pflag.FlagSet) {
+	registerCluster(f, &p.Options)
+	f.StringVar(&p.CRDs, "crds", "",
+		"`file` with Istio's CRDs, for a server without them; empty: create CRDs that accept everything")
+	f.BoolVar(&p.delete, "delete", false, "remove everything that populate has created")
+}
+
+// registerCluster defines the flags for an API server.
 func registerCluster(f *pflag.FlagSet, o *cluster.Options) {
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server whose mesh it is")
-	f.StringVar(&o.Context, "context", "", "context of the kubeconfig; the current one by default")
-	f.IntVar(&o.Workers, "workers", 64, "how many requests to the API server are under way at the same time")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file` of the API server with the mesh")
+	f.StringVar(&o.Context, "context", "", "context in the kubeconfig; empty: the current one")
+	f.IntVar(&o.Workers, "workers", 64, "number of requests to the API server at the same time")
 }
 
 func (p *population) populate(ctx context.Context, c *cobra.Command, s mesh.Shape) error {
@@ -111,7 +120,7 @@ func (p *population) remove(ctx context.Context, c *cobra.Command) error {
 	return err
 }
 
-// tell lets progress be written.
+// tell makes populate and remove write their progress to w.
 func (p *population) tell(w io.Writer, began time.Time) {
 	if p.quiet {
 		return
@@ -134,7 +143,7 @@ func summary(m *mesh.Mesh) string {
 	return text
 }
 
-// listShapes describes the shapes that there are.
+// listShapes prints the shapes and their sizes.
 func listShapes(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "shape\tservices\tworkloads\tgateways\t")

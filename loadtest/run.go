@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/loadtest/page"
 	"github.com/pilotd/pilotd/loadtest/scenario"
 )
@@ -16,25 +17,26 @@ func runCommand() *cobra.Command {
 	var s settings
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Be the proxies of a mesh, and measure the server",
-		Long: `Run connects simulated sidecars, gateways and proxyless clients to xDS servers and measures the connect storm; then, in order, each --scenario:
+		Short: "Simulate the proxies of a mesh, and measure the server",
+		Long: `Connect simulated sidecars, gateways and proxyless gRPC clients to xDS servers and measure how long that takes; then run
+each --scenario, in order:
 
-  endpoint  --changes times: an endpoint is added, and everybody gets it
-  route     --changes times: a VirtualService is edited, and everybody gets it
-  routes    --changes times: a VirtualService is added, and removed again
-  churn     --rate endpoint changes a second for --duration
-  soak      --changes endpoint changes, --rate a second; with --rate 0 as fast as everybody gets them
-  rolling   --changes pods are replaced, one after the other; their sidecars vanish, and new ones connect
-  stall     as route, while a --share of the clients does not read; the others are measured
-  slow      as route, while a --share reads --read-rate bytes a second; the others are measured
-  refuse    as route, which a --share refuses; the others are measured
-  vanish    as route, after a --share has gone without a word; the others are measured
-  reconnect everybody hangs up and comes back with what they have
-  cut       all connections break; everybody comes back, after their back-off, with what they have
-  kill      the first server is killed; its clients come back when it is there again, or move to the other --target servers
-  idle      nothing happens for --duration
+  endpoint   add an endpoint, --changes times, and wait until every client has it
+  route      edit a VirtualService, --changes times, and wait until every client has it
+  routes     add a VirtualService and remove it again, --changes times
+  churn      change endpoints --rate times a second, for --duration
+  soak       change endpoints --changes times, --rate times a second; --rate 0: as fast as every client gets them
+  rolling    replace --changes pods, one after the other; their sidecars vanish, and new ones connect
+  stall      like route, while a --share of the clients does not read; only the others are measured
+  slow       like route, while a --share reads only --read-rate bytes a second; only the others are measured
+  refuse     like route, but a --share refuses (NACKs) the change; only the others are measured
+  vanish     like route, after a --share has gone without closing connections; only the others are measured
+  reconnect  every client disconnects, and comes back with what it has
+  cut        all connections break; every client comes back after its back-off, with what it has
+  kill       kill the first server; its clients come back once it is started again, or move to the other --target
+  idle       nothing changes for --duration
 
-The changes are made in --dir, or in the API server of --kubeconfig, which "populate" filled and the server reads.`,
+Changes are made in --dir, or in the API server of --kubeconfig: where "populate" wrote, and the server reads.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.complete(c); err != nil {
@@ -47,12 +49,7 @@ The changes are made in --dir, or in the API server of --kubeconfig, which "popu
 			return errors.Join(err, report.Write(c.OutOrStdout()), save(report, s.out), savePage(report, s.html))
 		},
 	}
-	f := c.Flags()
-	s.register(f)
-	s.registerRun(f)
-	f.StringSliceVar(&s.Scenarios, "scenario", nil, "what follows the connect storm: "+strings.Join(scenario.Names(),
-		", "))
-	return c
+	return program.Explain(c, slices.Insert(s.sections(), 0, program.Flags("What to run", s.registerRun))...)
 }
 
 // save writes a report as JSON.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/loadtest/cluster"
 	"github.com/pilotd/pilotd/loadtest/directory"
 	"github.com/pilotd/pilotd/loadtest/measure"
@@ -35,58 +36,79 @@ type settings struct {
 	quiet            bool
 }
 
-func (s *settings) register(f *pflag.FlagSet) {
+// sections returns the flags that run and compare have in common, in the order of their help.
+func (s *settings) sections() []program.Section {
+	return []program.Section{
+		program.Flags("Server", s.registerServer),
+		program.Flags("Mesh", s.registerMesh),
+		program.Flags("Clients", s.registerClients),
+		program.Flags("TLS and credentials of clients", s.registerCredentials),
+		program.Flags("Measuring", s.registerMeasuring),
+	}
+}
+
+func (s *settings) registerServer(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.targets, "target", []string{"127.0.0.1:15010"},
-		"host:port of a server, or unix:PATH; of several, each gets its part of the clients")
-	f.StringVar(&s.clients, "clients", "",
-		`how many clients: a number of sidecars, or parts such as "sidecar=900,gateway=50,proxyless=50"`)
-	f.IntVar(&s.Sidecars, "sidecars", 0, "how many sidecars; beyond the mesh's workloads they repeat")
-	f.IntVar(&s.PerConnection, "streams-per-connection", 1, "how many clients share a connection; 1 is what proxies do")
-	f.BoolVar(&s.Delta, "delta", false, "speak the incremental protocol")
-	f.IntVar(&s.Dialing, "dialing", 100, "how many connect at the same moment; 0 is all")
-	f.BoolVar(&s.tls, "tls", false, "connect with TLS")
-	f.StringVar(&s.secrets.CA, "ca-file", "", "certificates that are trusted; the system's by default")
-	f.StringVar(&s.secrets.Cert, "cert-file", "", "certificate of the clients")
-	f.StringVar(&s.secrets.Key, "key-file", "", "its key")
-	f.StringVar(&s.secrets.ServerName, "server-name", "",
-		"whom the server's certificate is for; the target's host by default")
-	f.BoolVar(&s.secrets.Insecure, "insecure-skip-verify", false, "take any certificate of the server")
-	f.StringVar(&s.authority, "authority", "", "whom streams say that they want; the target by default")
-	f.StringVar(&s.token, "token-file", "", "file of the token that the clients show; {namespace} and {account} in its name are those of each client")
-	s.issuer.register(f)
-	f.StringVar(&s.dir, "dir", "", "directory that populate wrote")
+		"`address` of the server, host:port or unix:PATH; several share the clients")
+	f.StringVar(&s.authority, "authority", "", "host name that streams ask for; empty: that of the target")
+	f.IntSliceVar(&s.pids, "pid", nil, "process id of a server on this machine, to measure its CPU time and memory")
+	f.StringSliceVar(&s.metrics, "metrics", nil, "`URL` of a server's metrics, to measure the same on another machine")
+}
+
+func (s *settings) registerMesh(f *pflag.FlagSet) {
+	f.StringVar(&s.dir, "dir", "", "`directory` that populate has written")
 	registerCluster(f, &s.cluster)
-	f.IntSliceVar(&s.pids, "pid", nil, "process of a server, to measure its CPU time and memory")
-	f.StringSliceVar(&s.metrics, "metrics", nil,
-		"URL of a server's metrics, to measure the same where it is no process of this machine")
-	f.IntVar(&s.receive, "receive-buffer", 0,
-		"bytes that the system keeps of a connection until they are read; 0 is its own choice")
-	f.IntVar(&s.Changes, "changes", 5, "how many changes scenarios make that make one after the other")
-	f.DurationVar(&s.Patience, "patience", time.Minute, "how long a change, or connecting, may take to be complete")
-	f.StringVar(&s.out, "out", "", "file for the report as JSON")
-	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress")
 }
 
-// registerRun registers the flags of run alone.
+func (s *settings) registerClients(f *pflag.FlagSet) {
+	f.StringVar(&s.clients, "clients", "",
+		`number of sidecars, or numbers of each kind, such as sidecar=900,gateway=50,proxyless=50 (default 100 sidecars)`)
+	f.IntVar(&s.Sidecars, "sidecars", 0, "number of sidecars; more than the mesh has workloads are copies")
+	f.BoolVar(&s.Delta, "delta", false, "use the incremental (Delta) variant of xDS")
+	f.IntVar(&s.PerConnection, "streams-per-connection", 1, "number of clients on one connection; proxies have one of their own")
+	f.IntVar(&s.Dialing, "dialing", 100, "number of clients that connect at the same moment; 0: all")
+	f.IntVar(&s.receive, "receive-buffer", 0, "bytes of each socket's receive buffer; 0: what the kernel chooses")
+}
+
+func (s *settings) registerCredentials(f *pflag.FlagSet) {
+	f.BoolVar(&s.tls, "tls", false, "connect with TLS")
+	f.StringVar(&s.secrets.CA, "ca-file", "", "`file` with the roots that verify the server; empty: the system's")
+	f.StringVar(&s.secrets.ServerName, "server-name", "", "`name` in the server's certificate; empty: the target's host")
+	f.BoolVar(&s.secrets.Insecure, "insecure-skip-verify", false, "do not verify the server's certificate")
+	f.StringVar(&s.secrets.Cert, "cert-file", "", "`file` with the certificate of all clients")
+	f.StringVar(&s.secrets.Key, "key-file", "", "`file` with its key")
+	f.StringVar(&s.token, "token-file", "",
+		"`file` with the token of the clients; {namespace} and {account} in the name stand for those of each client")
+	s.issuer.register(f)
+}
+
+func (s *settings) registerMeasuring(f *pflag.FlagSet) {
+	f.IntVar(&s.Changes, "changes", 5, "number of changes of a scenario that makes them one after the other")
+	f.DurationVar(&s.Patience, "patience", time.Minute, "longest time for a change, or for connecting, to be complete")
+	f.StringVar(&s.out, "out", "", "`file` for the report as JSON")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "do not print progress")
+}
+
+// registerRun defines the flags that only run has.
 func (s *settings) registerRun(f *pflag.FlagSet) {
-	f.IntVar(&s.Gateways, "gateways", 0, "how many gateways")
-	f.IntVar(&s.Proxyless, "proxyless", 0, "how many proxyless gRPC clients")
-	f.IntVar(&s.Destinations, "destinations", 3, "how many services each proxyless client calls")
-	f.StringVar(&s.html, "html", "", "file for the report as a page with plots")
+	f.StringSliceVar(&s.Scenarios, "scenario", nil, "what follows after connecting: "+strings.Join(scenario.Names(), ", "))
+	f.StringVar(&s.html, "html", "", "`file` for the report as an HTML page with plots")
 	f.StringVar(&s.shape, "shape", "small",
-		"whose proxies these are, without --dir and --kubeconfig: the name of a shape, or a file of yours")
+		"without --dir and --kubeconfig: `shape` of the mesh whose proxies are simulated, a name or a file")
+	f.IntVar(&s.Gateways, "gateways", 0, "number of gateways")
+	f.IntVar(&s.Proxyless, "proxyless", 0, "number of proxyless gRPC clients")
+	f.IntVar(&s.Destinations, "destinations", 3, "number of services that each proxyless client calls")
 	f.Float64Var(&s.Share, "share", 0.1, "part of the clients that misbehaves")
-	f.IntVar(&s.ReadRate, "read-rate", 64<<10, "bytes a second that slow clients read")
-	f.Float64Var(&s.Rate, "rate", 50, "endpoint changes a second of churn and soak")
+	f.IntVar(&s.ReadRate, "read-rate", 64<<10, "bytes that a slow client reads in a second")
+	f.Float64Var(&s.Rate, "rate", 50, "endpoint changes in a second, in churn and soak")
 	f.DurationVar(&s.Duration, "duration", 10*time.Second, "how long churn and idle last")
-	f.StringVar(&s.Kill.Command, "kill-command", "",
-		"shell command that kills the first server; by default its --pid is killed")
+	f.StringVar(&s.Kill.Command, "kill-command", "", "shell `command` that kills the first server; empty: kill its --pid")
 	f.StringVar(&s.Kill.Restart, "restart-command", "",
-		"shell command that starts it again, and may print its new process")
-	f.DurationVar(&s.Kill.Down, "down", 0, "how long it stays away before")
+		"shell `command` that starts it again, and may print its new process id")
+	f.DurationVar(&s.Kill.Down, "down", 0, "pause between the two")
 }
 
-// complete makes options of the flags.
+// complete computes the options that several flags determine.
 func (s *settings) complete(c *cobra.Command) error {
 	if !s.quiet {
 		s.Progress = c.ErrOrStderr()
@@ -127,7 +149,7 @@ func (s *settings) complete(c *cobra.Command) error {
 	return s.locate(c)
 }
 
-// count says how many clients of each kind there are.
+// count parses --clients.
 func (s *settings) count() error {
 	for part := range strings.SplitSeq(s.clients, ",") {
 		name, number, ok := strings.Cut(part, "=")
@@ -151,7 +173,7 @@ func (s *settings) count() error {
 	return nil
 }
 
-// locate finds the mesh whose proxies are simulated: in a directory, in an API server, or generated.
+// locate opens the mesh whose proxies are simulated: in a directory, in an API server, or generated from a shape.
 func (s *settings) locate(c *cobra.Command) error {
 	inCluster := c.Flags().Changed("kubeconfig") || c.Flags().Changed("context")
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/loadtest/scenario"
 )
 
@@ -18,8 +19,7 @@ func complete(t *testing.T, args ...string) (*settings, error) {
 	var s settings
 	c := &cobra.Command{Use: "run", RunE: func(c *cobra.Command, _ []string) error { return s.complete(c) },
 		SilenceErrors: true, SilenceUsage: true}
-	s.register(c.Flags())
-	s.registerRun(c.Flags())
+	program.Explain(c, append(s.sections(), program.Flags("What to run", s.registerRun))...)
 	c.SetArgs(args)
 	c.SetErr(io.Discard)
 	return &s, c.Execute()

@@ -70,7 +70,7 @@ func rooms() []room {
 		{"shard/ads", []string{"classes", "encodecache", "=snapshot/chunked", "xdstype"}},
 		{"shard/admission", []string{"prioqueue"}},
 		{"shard/handshake", []string{"=identity", "identity/quota"}},
-		{"loadtest", []string{"loadtest", "xdstype"}},
+		{"loadtest", []string{"loadtest", "xdstype", "=cmd/program"}},
 	}
 }
 

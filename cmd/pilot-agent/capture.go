@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotd/pilotd/agent/capture"
 	"github.com/pilotd/pilotd/agent/pod"
+	"github.com/pilotd/pilotd/cmd/program"
 )
 
 // captureFlags are the flags of the container that sets up capture.
@@ -36,9 +37,10 @@ func captureCommand() *cobra.Command {
 		Use:     "iptables",
 		Aliases: []string{"nftables", "istio-iptables"},
 		Short:   "Write the rules that send a pod's traffic through its proxy",
-		Long: `Write the rules that send a pod's traffic through its proxy, in the network namespace that it runs in, in place of
-those that it has written before. Arguments are those of Istio's init container. Under each of its names it writes
-rules of nf_tables, by the kernel's own interface: it needs no other program. It needs CAP_NET_ADMIN.`,
+		Long: `Write the rules that send a pod's traffic through its proxy, into the network namespace in which the command runs, in
+place of those that an earlier run has written. Flags are those of Istio's init container. Whichever name the command
+is called by, it writes rules of nf_tables, directly through the kernel's interface. It needs CAP_NET_ADMIN and no
+other program. Lists of ports, addresses, users and interfaces are separated by commas.`,
 		Args: cobra.NoArgs,
 		// Flags of another release must not keep a pod from starting.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
@@ -51,40 +53,59 @@ rules of nf_tables, by the kernel's own interface: it needs no other program. It
 			return c.run(cmd, log)
 		},
 	}
-	c.register(cmd.Flags())
-	return cmd
+	return program.Explain(cmd, c.sections()...)
 }
 
-func (c *captureFlags) register(f *pflag.FlagSet) {
-	f.Uint16VarP(&c.OutboundPort, "envoy-port", "p", 15001, "the proxy's port for what applications open")
-	f.Uint16VarP(&c.InboundPort, "inbound-capture-port", "z", 15006, "the proxy's port for what arrives")
-	f.Uint16VarP(&c.TunnelPort, "inbound-tunnel-port", "e", 15008, "port that is never captured when it arrives")
-	f.StringVarP(&c.UIDs, "proxy-uid", "u", "1337", "users whose traffic is the proxy's own")
-	f.StringVarP(&c.GIDs, "proxy-gid", "g", "", "groups whose traffic is the proxy's own; called as the users when empty")
-	f.StringVarP(&c.Mode, "istio-inbound-interception-mode", "m", "REDIRECT", "how what arrives gets to the proxy: REDIRECT, TPROXY or NONE")
-	f.Uint32VarP(&c.Mark, "istio-inbound-tproxy-mark", "t", 1337, "for TPROXY: what the proxy marks its calls of the application with")
-	f.Uint32VarP(&c.RouteTable, "istio-inbound-tproxy-route-table", "r", 133, "for TPROXY: table of routes for what is marked")
-	f.StringVarP(&c.IncludeRanges, "istio-service-cidr", "i", "", "destinations that are captured; * for all")
-	f.StringVarP(&c.ExcludeRanges, "istio-service-exclude-cidr", "x", "", "destinations that are not")
-	f.StringVarP(&c.InboundPorts, "istio-inbound-ports", "b", "", "ports that are captured when something arrives; * for all")
-	f.StringVarP(&c.ExcludeInboundPorts, "istio-local-exclude-ports", "d", "", "ports that are not, where all are")
-	f.StringVarP(&c.IncludePorts, "istio-outbound-ports", "q", "", "ports of destinations that are captured whatever the range")
-	f.StringVarP(&c.ExcludePorts, "istio-local-outbound-ports-exclude", "o", "", "ports of destinations that are not")
+// sections returns the command's flags in the order of its help.
+func (c *captureFlags) sections() []program.Section {
+	return []program.Section{
+		program.Flags("Outbound traffic", c.registerOutbound),
+		program.Flags("Inbound traffic", c.registerInbound),
+		program.Flags("Traffic that is not captured", c.registerExceptions),
+		program.Flags("What to do", c.registerActions),
+	}
+}
+
+func (c *captureFlags) registerOutbound(f *pflag.FlagSet) {
+	f.Uint16VarP(&c.OutboundPort, "envoy-port", "p", 15001, "the proxy's port for outbound connections")
+	f.StringVarP(&c.IncludeRanges, "istio-service-cidr", "i", "", "destination addresses to capture; * for all")
+	f.StringVarP(&c.ExcludeRanges, "istio-service-exclude-cidr", "x", "", "destination addresses not to capture")
+	f.StringVarP(&c.IncludePorts, "istio-outbound-ports", "q", "", "destination ports to capture at any address")
+	f.StringVarP(&c.ExcludePorts, "istio-local-outbound-ports-exclude", "o", "", "destination ports not to capture")
 	f.StringVarP(&c.VirtualInterfaces, "kube-virt-interfaces", "k", "",
-		"interfaces whose arriving traffic is treated as what applications open")
-	f.StringVarP(&c.ExcludeInterfaces, "istio-exclude-interfaces", "c", "", "interfaces that are left alone")
-	f.BoolVar(&c.DNS, "redirect-dns", false, "capture DNS queries to the pod's servers (ISTIO_META_DNS_CAPTURE)")
-	f.BoolVar(&c.AllDNS, "capture-all-dns", false, "capture DNS queries to all servers")
-	f.BoolVar(&c.DropInvalid, "drop-invalid", false, "drop packets that belong to no connection (INVALID_DROP)")
+		"interfaces whose inbound traffic counts as outbound, because virtual machines in the pod send it")
+	f.BoolVar(&c.DNS, "redirect-dns", false, "capture DNS queries to the pod's DNS servers (ISTIO_META_DNS_CAPTURE)")
+	f.BoolVar(&c.AllDNS, "capture-all-dns", false, "capture DNS queries to any server")
+}
+
+func (c *captureFlags) registerInbound(f *pflag.FlagSet) {
+	f.Uint16VarP(&c.InboundPort, "inbound-capture-port", "z", 15006, "the proxy's port for inbound connections")
+	f.StringVarP(&c.InboundPorts, "istio-inbound-ports", "b", "", "ports to capture; * for all")
+	f.StringVarP(&c.ExcludeInboundPorts, "istio-local-exclude-ports", "d", "", "ports not to capture, if all are captured")
+	f.Uint16VarP(&c.TunnelPort, "inbound-tunnel-port", "e", 15008, "a port that is never captured")
+	f.StringVarP(&c.Mode, "istio-inbound-interception-mode", "m", "REDIRECT",
+		"REDIRECT rewrites the destination, TPROXY keeps it, NONE captures nothing, outbound traffic included")
+	f.Uint32VarP(&c.Mark, "istio-inbound-tproxy-mark", "t", 1337, "for TPROXY: mark of the proxy's packets to the application")
+	f.Uint32VarP(&c.RouteTable, "istio-inbound-tproxy-route-table", "r", 133, "for TPROXY: routing table for marked packets")
+	f.BoolVar(&c.DropInvalid, "drop-invalid", false, "drop packets that belong to no known connection (INVALID_DROP)")
+}
+
+func (c *captureFlags) registerExceptions(f *pflag.FlagSet) {
+	f.StringVarP(&c.UIDs, "proxy-uid", "u", "1337", "users that the proxy runs as")
+	f.StringVarP(&c.GIDs, "proxy-gid", "g", "", "groups that the proxy runs as; empty: the same numbers as --proxy-uid")
+	f.StringVarP(&c.ExcludeInterfaces, "istio-exclude-interfaces", "c", "", "network interfaces")
+}
+
+func (c *captureFlags) registerActions(f *pflag.FlagSet) {
 	f.BoolVarP(&c.dryRun, "dry-run", "n", false, "print the rules, as a script for nft, and write none")
-	f.BoolVar(&c.cleanUp, "cleanup-only", false, "take away the rules that it has written before")
+	f.BoolVar(&c.cleanUp, "cleanup-only", false, "remove the rules that an earlier run has written")
 	f.BoolVar(&c.skipApply, "skip-rule-apply", false, "write no rules")
 	f.BoolVar(&c.validate, "run-validation", false,
-		"find out whether traffic is captured, by whoever has written rules; ends with code 126 if not")
-	f.Uint16Var(&c.probePort, "iptables-probe-port", 15002, "for --run-validation: port that is connected to")
-	f.DurationVar(&c.probeTime, "probe-timeout", 5*time.Second, "for --run-validation: how long that may take")
+		"check whether traffic is captured, whoever wrote the rules; exit with code 126 if it is not")
+	f.Uint16Var(&c.probePort, "iptables-probe-port", 15002, "for --run-validation: port to connect to")
+	f.DurationVar(&c.probeTime, "probe-timeout", 5*time.Second, "for --run-validation: how long it may take")
 	for _, name := range []string{"force-apply", "native-nftables"} {
-		f.Bool(name, false, "accepted, without effect: rules are always those of nf_tables, and always replaced")
+		f.Bool(name, false, "no effect: rules are always rules of nf_tables, and always replaced")
 	}
 	c.logs.register(f)
 }

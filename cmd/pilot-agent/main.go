@@ -1,12 +1,12 @@
-// Command pilot-agent is what runs beside an application, or as a gateway, in pods of the mesh.
+// Command pilot-agent runs Envoy in a pod of the mesh, as the sidecar of an application or as a gateway.
 //
-//	pilot-agent proxy sidecar|router    start Envoy and serve it: certificates, configuration, probes, metrics
+//	pilot-agent proxy sidecar|router    run Envoy, and serve its certificates, configuration, probes and metrics
 //	pilot-agent iptables                write the rules that send the pod's traffic through the proxy
 //	pilot-agent wait                    wait until the proxy is ready
-//	pilot-agent request METHOD PATH     ask the proxy's admin page, or the agent
-//	pilot-agent version                 say which build this is
+//	pilot-agent request METHOD PATH     send a request to Envoy's admin page, or to the agent
+//	pilot-agent version                 print the version of this program
 //
-// Commands and flags are those of Istio's agent, so that pods that injection wrote for either run with this one.
+// Commands and flags are those of Istio's agent, so that pods injected for that agent also run with this one.
 package main
 
 import (
@@ -18,6 +18,8 @@ import (
 func main() { program.Main(rootCommand()) }
 
 func rootCommand() *cobra.Command {
-	return program.Root("pilot-agent", "What runs beside an application, or as a gateway, in pods of the mesh",
+	return program.Root("pilot-agent", `pilot-agent runs Envoy in a pod of the mesh, as the sidecar of an application or as a gateway.
+
+Commands and flags are those of Istio's agent. docs/agent.md of the project lists the environment variables.`,
 		proxyCommand(), captureCommand(), waitCommand(), requestCommand(), program.Version("pilot-agent"))
 }

@@ -18,8 +18,11 @@ func proxyCommand() *cobra.Command {
 	logs := logFlags{}
 	cmd := &cobra.Command{
 		Use:   "proxy sidecar|router",
-		Short: "Start Envoy and serve it",
-		Args:  cobra.MinimumNArgs(1),
+		Short: "Run Envoy, and serve its certificates, configuration, probes and metrics",
+		Long: `Run Envoy, as a sidecar or as a gateway (router). The agent serves it its configuration and its certificates, answers
+the application's probes, and merges the metrics of both. It reads its settings from the container's environment
+variables; docs/agent.md of the project lists them.`,
+		Args: cobra.MinimumNArgs(1),
 		// Pods made for another release pass flags that are unknown here, and must start nevertheless.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,10 +37,10 @@ func proxyCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Domain, "domain", "", "the pod's DNS domain; NAMESPACE.svc.cluster.local when empty")
-	f.StringVar(&o.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's level of logging")
-	f.StringVar(&o.ProxyComponentLogLevel, "proxyComponentLogLevel", "", "Envoy's levels by component: misc:error,upstream:info")
-	f.StringVar(&o.OutlierLog, "outlierLogPath", "", "file for events of outlier detection; none when empty")
+	f.StringVar(&o.Domain, "domain", "", "DNS domain of the pod; empty: NAMESPACE.svc.cluster.local")
+	f.StringVar(&o.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's log level")
+	f.StringVar(&o.ProxyComponentLogLevel, "proxyComponentLogLevel", "", "Envoy's log levels by component, such as misc:error,upstream:info")
+	f.StringVar(&o.OutlierLog, "outlierLogPath", "", "`file` to which Envoy logs outlier detection; empty: none")
 	logs.register(f)
 	return cmd
 }
@@ -56,7 +59,7 @@ type flagSet interface {
 
 func (l *logFlags) register(f flagSet) {
 	f.StringVar(&l.levels, "log_output_level", "default:info",
-		"least level that is logged: default:debug, info, warn, error or none; levels of other scopes have no effect")
+		"lowest logged `level`: default:debug, info, warn, error or none; levels of other scopes have no effect")
 	f.BoolVar(&l.json, "log_as_json", false, "log as JSON")
 }
 

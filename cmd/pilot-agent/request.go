@@ -19,8 +19,10 @@ func requestCommand() *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
 		Use:   "request METHOD PATH [BODY]",
-		Short: "Ask Envoy's admin page, or with --debug-port the agent",
-		Args:  cobra.RangeArgs(2, 3),
+		Short: "Send a request to Envoy's admin page, or to the agent",
+		Example: `  pilot-agent request GET /config_dump
+  pilot-agent request --debug-port 15020 GET /healthz/ready`,
+		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), requestTime)
 			defer cancel()
@@ -44,7 +46,7 @@ func requestCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&port, "debug-port", 15000, "the port that is asked")
+	cmd.Flags().IntVar(&port, "debug-port", 15000, "port on localhost: 15000 is Envoy's admin page, 15020 the agent")
 	return cmd
 }
 
@@ -75,10 +77,10 @@ func waitCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&url, "url", "http://localhost:15021/healthz/ready", "what says whether the proxy is ready")
-	f.IntVar(&timeout, "requestTimeoutMillis", 500, "how long an answer may take")
-	f.IntVar(&period, "periodMillis", 500, "how often to ask")
-	f.IntVar(&patience, "timeoutSeconds", 60, "how long to wait")
+	f.StringVar(&url, "url", "http://localhost:15021/healthz/ready", "URL that answers 200 when the proxy is ready")
+	f.IntVar(&timeout, "requestTimeoutMillis", 500, "how long to wait for an answer, in milliseconds")
+	f.IntVar(&period, "periodMillis", 500, "pause between requests, in milliseconds")
+	f.IntVar(&patience, "timeoutSeconds", 60, "how long to wait in all, in seconds")
 	return cmd
 }
 

@@ -30,26 +30,26 @@ func injectCommand() *cobra.Command {
 	var o injectOptions
 	cmd := &cobra.Command{
 		Use:   "inject -f FILE [flags]",
-		Short: "Put proxies into the workloads of a file",
-		Long: `Put proxies into the workloads of files of YAML (Pods, Deployments, DaemonSets, StatefulSets, ReplicaSets, Jobs,
-CronJobs, Lists of them), as the webhook would put them into their pods. Everything else comes out as it went in.
-What is not injected, and why, is told on the error output.`,
+		Short: "Add proxies to the workloads in a file",
+		Long: `Add proxies to the workloads in YAML files (Pods, Deployments, DaemonSets, StatefulSets, ReplicaSets, Jobs, CronJobs,
+and Lists of them), in the same way as the webhook adds them to pods. Everything else is printed unchanged. For each
+workload that is not injected the reason is printed on standard error.`,
 		Example: `  pilotctl inject -f deployment.yaml | kubectl apply -f -
   pilotctl inject -f all.yaml --meshConfigFile mesh.yaml --valuesFile values.yaml -o injected.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.files, "filename", "f", nil, "file to read; - is the input")
-	f.StringVarP(&o.output, "output", "o", "", "file to write instead of the output")
-	f.StringVar(&o.config, "injectConfigFile", "", "file with the key config of the injector's ConfigMap")
-	f.StringVar(&o.values, "valuesFile", "", "file with the values of the installation, laid over the chart's defaults")
-	f.StringVar(&o.mesh, "meshConfigFile", "", "file with the MeshConfig, laid over the defaults")
+	f.StringSliceVarP(&o.files, "filename", "f", nil, "`file` to read; - is standard input; may be given several times")
+	f.StringVarP(&o.output, "output", "o", "", "`file` to write; empty: standard output")
+	f.StringVar(&o.config, "injectConfigFile", "", "`file` with the text under key config of the injector's ConfigMap")
+	f.StringVar(&o.values, "valuesFile", "", "`file` with the values of the installation; they override the chart's defaults")
+	f.StringVar(&o.mesh, "meshConfigFile", "", "`file` with the mesh configuration; it overrides the defaults")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of objects that do not name one")
 	f.StringVarP(&o.revision, "revision", "r", "", "revision of the control plane that the proxies belong to")
 	f.BoolVar(&o.native, "nativeSidecars", false,
-		"run proxies as native sidecars where a pod does not say; needs Kubernetes 1.29, and is the default from 1.33")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not say what is not injected; warnings are still told")
+		"run proxies as native sidecars unless a pod asks for the contrary; needs Kubernetes 1.29, and is what the webhook does from 1.33 on")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print warnings only, not what is left uninjected")
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pilotd/pilotd/cmd/build"
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/deploy/install"
 )
 
@@ -27,23 +28,22 @@ func installCommands() []*cobra.Command {
 	return []*cobra.Command{manifestCommand(), installCommand(), upgradeCommand(), rollbackCommand(), uninstallCommand()}
 }
 
-const installLong = `The chart is part of this program; "helm" can go on with what pilotctl has installed. docs/operations.md of the
-project says what each value means. There is no public image: hub names the registry that yours was pushed to.`
+const installLong = `The Helm chart is part of this program, and "helm" can manage what pilotctl has installed. docs/operations.md of the
+project explains the values. There is no public image: the value hub names the registry that yours was pushed to.`
 
 func manifestCommand() *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:     "manifest --set hub=REGISTRY [flags]",
-		Short:   "Print the objects of an installation as YAML; no cluster is asked",
-		Long:    "Print the objects of an installation as YAML, for kubectl apply; no cluster is asked.\n\n" + installLong,
+		Short:   "Print the objects of an installation as YAML, without asking a cluster",
+		Long:    "Print the objects of an installation as YAML for kubectl, without asking a cluster.\n\n" + installLong,
 		Example: `  pilotctl manifest --set hub=registry.example/mesh | kubectl apply --server-side -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd, func(context.Context) (string, error) { return install.Render(o.Options) })
 		},
 	}
-	o.registerValues(cmd.Flags())
-	return cmd
+	return program.Explain(cmd, o.what())
 }
 
 func installCommand() *cobra.Command {
@@ -61,38 +61,36 @@ func installCommand() *cobra.Command {
 			})
 		},
 	}
-	o.registerValues(cmd.Flags())
-	o.registerCluster(cmd.Flags())
-	return cmd
+	return program.Explain(cmd, o.what(), o.where())
 }
 
 func upgradeCommand() *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:   "upgrade [flags]",
-		Short: "Bring an installation to this version, and to other values",
-		Long: `Bring an installation to this version, and to other values: those of the last time stay unless they are given anew,
-or --reset-values forgets them. CRDs are left as they are.
+		Short: "Upgrade an installation to this version, or change its values",
+		Long: `Upgrade an installation to the version of this program, or change its values. Values of the last time stay unless
+--set or --values replaces them, or --reset-values drops them. CRDs are not changed.
 
 ` + installLong,
-		Args: cobra.NoArgs,
+		Example: `  pilotctl upgrade --set autoscaleMin=2`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.change(cmd, "upgraded", func(ctx context.Context) (string, error) {
 				return install.Upgrade(ctx, o.Options)
 			})
 		},
 	}
-	o.registerValues(cmd.Flags())
-	o.registerCluster(cmd.Flags())
-	cmd.Flags().BoolVar(&o.ResetValues, "reset-values", false, "forget the values of the last time")
-	return cmd
+	what := o.what()
+	what.Flags.BoolVar(&o.ResetValues, "reset-values", false, "drop the values of the last time")
+	return program.Explain(cmd, what, o.where())
 }
 
 func rollbackCommand() *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:   "rollback [flags]",
-		Short: "Bring back what was before the last upgrade",
+		Short: "Undo the last upgrade",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.change(cmd, "rolled back", func(context.Context) (string, error) {
@@ -100,19 +98,17 @@ func rollbackCommand() *cobra.Command {
 			})
 		},
 	}
-	o.registerName(cmd.Flags())
-	o.registerCluster(cmd.Flags())
-	return cmd
+	return program.Explain(cmd, program.Flags("Which installation", o.registerName), o.where())
 }
 
 func uninstallCommand() *cobra.Command {
 	var o installOptions
 	cmd := &cobra.Command{
 		Use:   "uninstall [flags]",
-		Short: "Take an installation away",
-		Long: `Take an installation away: all that it made but CRDs and the namespace. What pilotd has made itself stays: the Secret
-istio-ca-secret, ConfigMap istio-ca-root-cert in each namespace, and its Lease. So proxies that run trust each other
-still, and a later installation goes on with the same authority.`,
+		Short: "Remove an installation",
+		Long: `Remove an installation: everything that it created, except CRDs and the namespace. What pilotd itself has created
+stays too: Secret istio-ca-secret, ConfigMap istio-ca-root-cert in each namespace, and its Lease. This way running
+proxies still trust each other, and a later installation uses the same authority.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.change(cmd, "uninstalled", func(context.Context) (string, error) {
@@ -120,30 +116,37 @@ still, and a later installation goes on with the same authority.`,
 			})
 		},
 	}
-	o.registerName(cmd.Flags())
-	o.registerCluster(cmd.Flags())
-	return cmd
+	return program.Explain(cmd, program.Flags("Which installation", o.registerName), o.where())
+}
+
+// what returns the flags that select what is installed, and where the flags for the cluster.
+func (o *installOptions) what() program.Section {
+	return program.Flags("What to install", o.registerValues)
+}
+
+func (o *installOptions) where() program.Section {
+	return program.Flags("In which cluster, and how", o.registerCluster)
 }
 
 func (o *installOptions) registerName(f *pflag.FlagSet) {
 	f.StringVarP(&o.Namespace, "namespace", "n", "istio-system", "namespace that pilotd runs in")
-	f.StringVar(&o.Name, "name", "pilotd", "name of the installation: Helm's release")
+	f.StringVar(&o.Name, "name", "pilotd", "name of the installation (the Helm release)")
 }
 
 func (o *installOptions) registerValues(f *pflag.FlagSet) {
 	o.registerName(f)
-	f.StringArrayVar(&o.sets, "set", nil, "a value, such as global.logAsJson=true; may be given several times")
-	f.StringArrayVarP(&o.files, "values", "f", nil, "file of values; of several a later one lies over an earlier one")
+	f.StringArrayVar(&o.sets, "set", nil, "one `value`, such as global.logAsJson=true; may be given several times")
+	f.StringArrayVarP(&o.files, "values", "f", nil, "`file` with values; may be given several times, and later files override earlier ones")
 	f.BoolVar(&o.SkipCRDs, "skip-crds", false,
-		"leave out the kinds of Istio's API; those that are there are left as they are in any case")
+		"do not install the CRDs of Istio's API; existing ones are never changed")
 }
 
 func (o *installOptions) registerCluster(f *pflag.FlagSet) {
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; kubectl's when empty")
-	f.StringVar(&o.Context, "context", "", "context of the kubeconfig; its current one when empty")
-	f.BoolVar(&o.DryRun, "dry-run", false, "print what would be there (or, with uninstall, go), and change nothing")
-	f.BoolVar(&o.wait, "wait", false, "wait until all of it is ready")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "for how long --wait waits")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster; empty: the one that kubectl uses")
+	f.StringVar(&o.Context, "context", "", "context in the kubeconfig; empty: the current one")
+	f.BoolVar(&o.DryRun, "dry-run", false, "print the objects that would be installed (or removed, with uninstall), and change nothing")
+	f.BoolVar(&o.wait, "wait", false, "wait until everything is ready")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long --wait waits")
 }
 
 // change runs do, which changes a cluster, and prints what was done.

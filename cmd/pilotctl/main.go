@@ -1,12 +1,12 @@
-// Command pilotctl installs pilotd, and does by hand what pilotd does in a cluster.
+// Command pilotctl installs pilotd into clusters, and injects proxies into files.
 //
 //	pilotctl manifest          print the objects of an installation
 //	pilotctl install           install pilotd into a cluster
-//	pilotctl upgrade           bring an installation to this version, and to other values
-//	pilotctl rollback          bring back what was before the last upgrade
-//	pilotctl uninstall         take an installation away
-//	pilotctl inject -f FILE    put proxies into the workloads of a file
-//	pilotctl version           say which build this is
+//	pilotctl upgrade           upgrade an installation to this version, or change its values
+//	pilotctl rollback          undo the last upgrade
+//	pilotctl uninstall         remove an installation
+//	pilotctl inject -f FILE    add proxies to the workloads in a file
+//	pilotctl version           print the version of this program
 package main
 
 import (
@@ -19,5 +19,5 @@ func main() { program.Main(rootCommand()) }
 
 func rootCommand() *cobra.Command {
 	commands := append(installCommands(), injectCommand(), program.Version("pilotctl"))
-	return program.Root("pilotctl", "Install pilotd, and do by hand what it does in a cluster", commands...)
+	return program.Root("pilotctl", "pilotctl installs pilotd into clusters, and injects proxies into files.", commands...)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pilotd/pilotd/envoytext"
+	"github.com/pilotd/pilotd/cmd/program"
 	"github.com/pilotd/pilotd/status"
 )
 
@@ -52,85 +51,6 @@ type options struct {
 
 	secureOptions
 	keyOptions
-}
-
-func (o *options) register(f *pflag.FlagSet) {
-	f.StringVar(&o.configDir, "configDir", "", "directory tree of YAML to read objects from, watched for changes")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the API server to read objects from; in a cluster its own when empty")
-	f.StringVar(&o.meshConfig, "meshConfig", "./etc/istio/config/mesh",
-		"file with the MeshConfig, watched for changes; used when there is no cluster, or when given")
-	f.StringSliceVar(&o.registries, "registries", []string{"Kubernetes"},
-		"where services come from: Kubernetes, or nothing for --configDir alone")
-	f.StringVarP(&o.namespace, "namespace", "n", fromEnv("POD_NAMESPACE", "istio-system"),
-		"namespace that pilotd runs in, where the mesh's ConfigMap is read")
-	f.StringVarP(&o.watchNamespace, "appNamespace", "a", fromEnv("ISTIO_WATCH_NAMESPACE", ""),
-		"the only namespace to read objects from; all when empty")
-	f.StringVar(&o.domain, "domain", "cluster.local", "DNS domain of the cluster")
-	f.StringVar(&o.clusterID, "clusterID", fromEnv("CLUSTER_ID", "Kubernetes"),
-		"name of the cluster that pilotd runs in")
-	f.StringVar(&o.revision, "revision", os.Getenv("REVISION"),
-		"revision of this control plane; names the mesh's ConfigMap")
-	f.Float32Var(&o.kubeQPS, "kubernetesApiQPS", 80, "requests a second to the API server")
-	f.IntVar(&o.kubeBurst, "kubernetesApiBurst", 160, "burst of requests to the API server")
-	f.DurationVar(&o.kindGrace, "kindGrace", 20*time.Second,
-		"how long kinds that pilotd can do without (nodes, namespaces, Istio's) and cannot read keep it from being ready, once it has all others")
-
-	f.BoolVar(&o.events, "events", true,
-		"make Events of what pilotd cannot use of objects; conditions in the status of Istio's objects need PILOT_ENABLE_STATUS=true")
-
-	f.StringVar(&o.grpcAddr, "grpcAddr", ":15010", "address for xDS in plain text, where nobody proves who he is; none when empty")
-	f.StringVar(&o.secureGRPCAddr, "secureGRPCAddr", ":15012", "address for xDS and certificates over TLS; none when empty, or when there is neither --tlsCertFile nor a certificate authority")
-	f.StringVar(&o.httpAddr, "httpAddr", ":8080", "address for /ready and /debug; none when empty")
-	f.StringVar(&o.httpsAddr, "httpsAddr", ":15017", "address for the webhooks /inject and /validate, over TLS; needs --registries=Kubernetes; none when empty")
-	f.StringVar(&o.monitoringAddr, "monitoringAddr", ":15014",
-		"address for /metrics, /ready and /debug; none when empty")
-	f.BoolVar(&o.debugAnywhere, "debugAnywhere", false, "answer /debug to every client, without a token")
-	f.StringVar(&o.debugTokenFile, "debugTokenFile", "",
-		"file with a secret that opens /debug to its bearer from everywhere (or the secret itself in PILOTD_DEBUG_TOKEN); without it /debug answers only to 127.0.0.1 and ::1")
-
-	o.secureOptions.register(f)
-
-	f.IntVar(&o.maxRegexSize, "maxRegexSize", envoytext.IstioRegexSize,
-		"largest RE2 program of a regular expression; objects with a larger one are refused. The default is what Istio's bootstrap sets as re2.max_program_size.error_level")
-	f.IntVar(&o.maxRegexSizeUpstream, "maxRegexSizeUpstream", envoytext.UpstreamRegexSize,
-		"largest RE2 program of a regular expression that proxies without Istio's filters take (upstream Envoys; their runtime key re2.max_program_size.error_level); they do not get a virtual host with a larger one")
-
-	f.IntVar(&o.shards, "shards", runtime.GOMAXPROCS(0), "workers that proxies are spread over")
-	f.DurationVar(&o.keepaliveInterval, "keepaliveInterval", 30*time.Second,
-		"silence after which a connection is probed")
-	f.DurationVar(&o.keepaliveTimeout, "keepaliveTimeout", 10*time.Second, "time for an answer to the probe")
-	f.DurationVar(&o.keepaliveMaxAge, "keepaliveMaxServerConnectionAge", 0,
-		"age at which a connection is closed gracefully, with jitter; never when 0")
-	f.DurationVar(&o.shutdownDuration, "shutdownDuration", 10*time.Second,
-		"time over which streams are drained when pilotd ends")
-	f.IntVar(&o.rebalance, "rebalance", 2,
-		"most proxies a second that are asked to connect again while this replica has far more than its share of all; none when 0")
-	f.IntVar(&o.maxRecvSize, "maxRecvSize", 4<<20, "largest request, in bytes (ISTIO_GPRC_MAXRECVMSGSIZE)")
-	f.IntVar(&o.maxStreams, "maxStreams", 100000,
-		"most streams at once, fewer where memory is short (ISTIO_GPRC_MAXSTREAMS)")
-	f.IntVar(&o.maxOwnStreams, "maxStreamsPerIdentity", 0,
-		"most streams at once of one service account, or of one address where nobody proves who he is; three quarters of all streams when 0")
-	f.IntVar(&o.maxOwnRequests, "maxRequestsPerIdentity", 5000,
-		"most xDS requests a second of the same, besides answers to responses: streams that begin, and what they ask for beyond 32 requests; ten seconds' worth at once; no limit when 0")
-	f.IntVar(&o.maxSubscriptions, "maxSubscriptions", 200000,
-		"most resource names that one stream may subscribe to, over all types")
-	f.IntVar(&o.maxBytesHeld, "maxBytesHeld", 512<<20, "most bytes that may wait for one stream")
-	f.IntVar(&o.maxBytesUnderway, "maxBytesUnderway", 0,
-		"bytes of answers that proxies that connect have not shown to have read, from which on others wait; 0 is a 16th of the memory limit, within what the kernel lets TCP have")
-	f.IntVar(&o.maxBytesHeldInAll, "maxBytesHeldInAll", 0,
-		"bytes that may wait for all streams before clients that do not read are cut off at once; a 4th of the memory limit when 0")
-	f.DurationVar(&o.stuckAfter, "stuckAfter", time.Minute,
-		"time after which a client is cut off that does not read, or does not answer while changes wait for that")
-	f.StringVar(&o.logLevel, "log_output_level", "default:info",
-		"least level that is logged, by scope: default:info,ads:debug")
-	f.BoolVar(&o.logJSON, "log_as_json", false, "log as JSON")
-
-	// Accepted because deployments written for istiod set them; without effect here.
-	f.IntVar(&o.ctrlzPort, "ctrlz_port", 9876, "accepted, without effect")
-	f.StringVar(&o.networksConfig, "networksConfig", "", "accepted, without effect")
-	f.StringVar(&o.profile, "profile", "", "accepted, without effect")
-	f.StringSliceVar(&o.clusterAliases, "clusterAliases", nil, "accepted, without effect")
 }
 
 func fromEnv(name, def string) string {
@@ -228,9 +148,11 @@ func (o *options) check() error {
 func discoveryCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "discovery",
-		Short: "Serve configuration to proxies",
-		Args:  cobra.NoArgs,
+		Use:     "discovery",
+		Short:   "Serve configuration to proxies",
+		Long:    discoveryLong,
+		Example: discoveryExample,
+		Args:    cobra.NoArgs,
 		// Deployments pass flags of istiod that are unknown here, and pilotd must start nevertheless.
 		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -258,8 +180,7 @@ func discoveryCommand() *cobra.Command {
 			return serve(cmd.Context(), &o, log, cmd.Flags().Changed("meshConfig"))
 		},
 	}
-	o.register(cmd.Flags())
-	return cmd
+	return program.Explain(cmd, o.sections()...)
 }
 
 // unknownFlags returns the names in args that f does not define.

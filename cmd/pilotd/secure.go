@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -39,27 +38,6 @@ type secureOptions struct {
 	jwtRule                             string
 	nodeAgents                          []cluster.Account
 	unchecked                           bool
-}
-
-func (o *secureOptions) register(f *pflag.FlagSet) {
-	f.StringVar(&o.ca, "ca", "own",
-		"own: sign workloads' certificates, with the authority in --caDir, in Secret cacerts or istio-ca-secret; external: leave that to somebody else (ENABLE_CA_SERVER=false)")
-	f.StringVar(&o.caDir, "caDir", fromEnv("ROOT_CA_DIR", "./etc/cacerts"),
-		"directory with ca-cert.pem, ca-key.pem, root-cert.pem and cert-chain.pem, or tls.crt, tls.key and ca.crt, read again when they change; used if there is a key in it at the start (ROOT_CA_DIR)")
-	f.StringVar(&o.tlsCertFile, "tlsCertFile", "",
-		"file with the certificate of --secureGRPCAddr, read again when it changes; one of the certificate authority when empty")
-	f.StringVar(&o.tlsKeyFile, "tlsKeyFile", "", "file with the key to --tlsCertFile")
-	f.StringVar(&o.caCertFile, "caCertFile", "",
-		"file with roots of clients' certificates, besides those of the certificate authority")
-	f.StringVar(&o.tlsMinVersion, "tls-min-version", "", "lowest version of TLS: TLSv1_2 (when empty) or TLSv1_3")
-	f.StringSliceVar(&o.tlsCipherSuites, "tls-cipher-suites", nil,
-		"names of the cipher suites of TLS 1.2, such as TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; all good ones when empty")
-	f.DurationVar(&o.certLife, "workloadCertTTL", 24*time.Hour,
-		"life of a workload's certificate that does not ask for one (DEFAULT_WORKLOAD_CERT_TTL)")
-	f.IntVar(&o.maxOwnCSRs, "maxCSRsPerIdentity", 500,
-		"most certificates a second that one service account may ask for; ten seconds' worth at once; no limit when 0")
-	f.DurationVar(&o.maxCertLife, "maxWorkloadCertTTL", 90*24*time.Hour,
-		"longest life that a workload may ask for (MAX_WORKLOAD_CERT_TTL)")
 }
 
 // environment reads variables of istiod that mean the same as flags, or that have no flag.

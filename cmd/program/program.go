@@ -16,9 +16,9 @@ import (
 	"github.com/pilotd/pilotd/cmd/build"
 )
 
-// Root returns a program's root command. Main reports the errors of its commands.
-func Root(name, short string, commands ...*cobra.Command) *cobra.Command {
-	root := &cobra.Command{Use: name, Short: short, SilenceUsage: true, SilenceErrors: true}
+// Root returns a program's root command. about is what its help begins with. Main reports the errors of its commands.
+func Root(name, about string, commands ...*cobra.Command) *cobra.Command {
+	root := &cobra.Command{Use: name, Long: about, SilenceUsage: true, SilenceErrors: true}
 	root.AddCommand(commands...)
 	return root
 }
@@ -55,7 +55,7 @@ func Version(name string, more ...string) *cobra.Command {
 	line := append([]string{name, build.Text(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()}, more...)
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Say which build this is",
+		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(line, " "))
