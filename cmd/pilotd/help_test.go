@@ -28,7 +28,7 @@ func help(t *testing.T) string {
 func TestHelpHasEveryFlag(t *testing.T) {
 	text := help(t)
 	discoveryCommand().Flags().VisitAll(func(f *pflag.Flag) {
-		if n := len(regexp.MustCompile(`(?m)^ .*--`+f.Name+`( |$)`).FindAllString(text, -1)); n != 1 {
+		if n := len(regexp.MustCompile(`(?m)^(?:  -., |      )--`+f.Name+`(?: |$)`).FindAllString(text, -1)); n != 1 {
 			t.Errorf("--%s is in the help %d times, want once", f.Name, n)
 		}
 		if f.Usage == "" {
