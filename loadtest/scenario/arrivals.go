@@ -8,7 +8,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/measure"
 )
 
-// arrivals are the clients that come, or come back: who has all that it asked for.
+// arrivals tracks which of the clients that connect, or reconnect, have everything that they asked for.
 type arrivals struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -16,10 +16,10 @@ type arrivals struct {
 	missing []bool // by client
 	left    int
 	after   measure.Histogram
-	waiting chan struct{} // closed when none is missing
+	waiting chan struct{} // closed once no client is missing
 }
 
-// expect begins anew: clients are awaited, those that who says, or all.
+// expect starts anew and waits for the clients that who selects; nil selects all.
 func (a *arrivals) expect(clients int, who func(client int) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +32,7 @@ func (a *arrivals) expect(clients int, who func(client int) bool) {
 	}
 }
 
-// ready notes that a client has everything.
+// ready records that a client has everything.
 func (a *arrivals) ready(client int, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *arrivals) ready(client int, at time.Time) {
 	}
 }
 
-// all returns a channel that is closed when none is missing.
+// all returns a channel that is closed once no client is missing.
 func (a *arrivals) all() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,21 +61,21 @@ func (a *arrivals) all() <-chan struct{} {
 	return done
 }
 
-// count returns how many are missing.
+// count returns the number of missing clients.
 func (a *arrivals) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.left
 }
 
-// first returns the first client that is missing; 0 if none is.
+// first returns the lowest missing client; 0 if none is missing.
 func (a *arrivals) first() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return max(0, slices.Index(a.missing, true))
 }
 
-// end fills in a phase.
+// end fills in the results of a phase.
 func (a *arrivals) end(p *Phase) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

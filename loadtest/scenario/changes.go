@@ -10,15 +10,15 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// edit makes the change of a lane that says a mark.
+// edit makes the change of a lane that carries a mark.
 type edit func(lane, mark int) (time.Time, error)
 
-// nobody reports that no client is absent.
+// nobody says that no client is absent.
 func nobody(int) bool { return false }
 
-// follow begins a series of changes in lanes services; clients that are absent are not waited for, nor those that a
-// change does not concern: who asks for no endpoints of a service knows nothing of it, and gateways know no routes of
-// the mesh.
+// follow starts to track a series of changes in lanes services. It does not wait for absent clients, nor for clients
+// that a change does not concern: a client that asks for no endpoints of a service does not see that service's changes,
+// and gateways do not see routes of the mesh.
 func (r *run) follow(s series, lanes []int, absent func(client int) bool) {
 	s.base, s.lanes, s.start = r.marks, len(lanes), time.Now()
 	type pair struct {
@@ -44,13 +44,13 @@ func (r *run) follow(s series, lanes []int, absent func(client int) bool) {
 	})
 }
 
-// change makes the next change, and returns how many clients it concerns.
+// change makes the next change, and returns the number of clients that it concerns.
 func (r *run) change(e edit) (int, error) {
 	r.marks++
 	return r.tracker.write(e)
 }
 
-// changes makes one change after the other, each when everybody has the one before.
+// changes makes changes one after the other, each when every client has the one before.
 func (r *run) changes(ctx context.Context, p *Phase, e edit) error {
 	defer r.tracker.end(p)
 	for range r.Changes {
@@ -61,7 +61,7 @@ func (r *run) changes(ctx context.Context, p *Phase, e edit) error {
 	return nil
 }
 
-// step makes a change and waits until everybody has it.
+// step makes a change and waits until every client has it.
 func (r *run) step(ctx context.Context, p *Phase, e edit) error {
 	concerned, err := r.change(e)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *run) step(ctx context.Context, p *Phase, e edit) error {
 	return nil
 }
 
-// typical makes the latency of a phase whose changes were made one after the other that of its typical change.
+// typical replaces the latencies of a phase, whose changes were made one after the other, by their medians.
 func typical(p *Phase, err error) error {
 	p.Latency, p.Staleness = measure.Typical(p.Each), nil
 	return err
@@ -94,13 +94,13 @@ func (r *run) route(ctx context.Context, p *Phase) error {
 	return r.routeWithout(ctx, p, nobody)
 }
 
-// routeWithout makes route changes that those who are absent are not waited for.
+// routeWithout makes route changes without waiting for absent clients.
 func (r *run) routeWithout(ctx context.Context, p *Phase, absent func(client int) bool) error {
 	r.follow(series{of: xdstype.Route}, []int{0}, absent)
 	return typical(p, r.changes(ctx, p, r.editRoute))
 }
 
-// routes adds a route and removes it, again and again.
+// routes adds a route and removes it again, repeatedly.
 func (r *run) routes(ctx context.Context, p *Phase) error {
 	edits := r.Edits.(RouteEdits)
 	var each []measure.Latency
@@ -111,7 +111,7 @@ func (r *run) routes(ctx context.Context, p *Phase) error {
 		err := r.step(ctx, &added, func(_, mark int) (time.Time, error) { return edits.AddRoute(mark) })
 		all.Merge(r.tracker.histogram())
 		if err == nil {
-			r.marks-- // it is the mark that was added whose end is waited for
+			r.marks-- // removal is awaited by the mark of the addition
 			r.follow(series{of: xdstype.Route, lost: true}, []int{r.Mesh.Unrouted()}, nobody)
 			err = r.step(ctx, &removed, func(_, mark int) (time.Time, error) { return edits.RemoveRoute(mark) })
 			all.Merge(r.tracker.histogram())
@@ -127,7 +127,7 @@ func (r *run) routes(ctx context.Context, p *Phase) error {
 	return typical(p, nil)
 }
 
-// lanes returns the services that churn changes.
+// lanes returns the services that churn edits.
 func (r *run) lanes() (out []int) {
 	for lane := range r.Edits.Lanes() {
 		out = append(out, lane)
@@ -135,7 +135,7 @@ func (r *run) lanes() (out []int) {
 	return out
 }
 
-// churn makes endpoint changes at a rate, of several services in turn, and waits until everybody has the last.
+// churn makes endpoint changes at a rate, in several services in turn, and waits until every client has the last.
 func (r *run) churn(ctx context.Context, p *Phase) error {
 	r.follow(series{of: xdstype.Endpoint}, r.lanes(), nobody)
 	defer r.tracker.end(p)
@@ -147,8 +147,7 @@ func (r *run) churn(ctx context.Context, p *Phase) error {
 	return r.wait(ctx, r.tracker.reached(0))
 }
 
-// paced makes endpoint changes at the Rate as long as it is to go on. A change that comes late does not delay those
-// after it.
+// paced makes endpoint changes at the Rate while goOn returns true. A late change does not delay the ones after it.
 func (r *run) paced(ctx context.Context, p *Phase, goOn func() bool) error {
 	interval := time.Duration(float64(time.Second) / r.Rate)
 	timer := time.NewTimer(interval)
@@ -172,8 +171,8 @@ func (r *run) paced(ctx context.Context, p *Phase, goOn func() bool) error {
 	return ctx.Err()
 }
 
-// soak makes endpoint changes until there were Changes: at the Rate, or as fast as everybody gets them, a few for each
-// lane at a time.
+// soak makes Changes endpoint changes: at the Rate, or if that is 0 as fast as every client gets them, with a few
+// changes of each lane in progress.
 func (r *run) soak(ctx context.Context, p *Phase) error {
 	r.follow(series{of: xdstype.Endpoint}, r.lanes(), nobody)
 	defer r.tracker.end(p)

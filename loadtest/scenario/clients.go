@@ -16,8 +16,8 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Fleet returns the options of a fleet of these clients: of the mesh's workloads, then of its gateways, then of its
-// workloads again without proxies. Beyond the mesh's own they repeat.
+// Fleet returns the options of a fleet of these clients: first sidecars of the mesh's workloads, then its gateways,
+// then proxyless clients of its workloads. If there are more clients than workloads, workloads repeat.
 func (c *Clients) Fleet(m *mesh.Mesh, targets []wire.Endpoint) sidecar.Options {
 	return sidecar.Options{Clients: c.Total(), PerConnection: c.PerConnection, Targets: len(targets),
 		Dial: func(ctx context.Context, target, client int) (net.Conn, wire.Header, error) {
@@ -67,7 +67,7 @@ func (c *Clients) spec(m *mesh.Mesh, i int) (s sidecar.Spec, err error) {
 	return s, err
 }
 
-// account returns whom client i runs as.
+// account returns the service account of client i.
 func (c *Clients) account(m *mesh.Mesh, i int) (a wire.Account) {
 	switch c.kind(i) {
 	case sidecar.Sidecar:
@@ -80,9 +80,9 @@ func (c *Clients) account(m *mesh.Mesh, i int) (a wire.Account) {
 	return a
 }
 
-// listeners returns those that the proxyless client of workload i asks for: of its own service, and of others in its
-// namespace, which it sees whatever the mesh's Sidecars of namespaces say; those of workloads let in their own service
-// alone.
+// listeners returns the listeners that the proxyless client of workload i asks for: that of its own service and of
+// others in its namespace, which it sees whatever the namespace's Sidecar imports. A workload with a Sidecar of its own
+// asks for its own service only.
 func (c *Clients) listeners(m *mesh.Mesh, i int) (out []string) {
 	n := max(1, c.Destinations)
 	if m.Sidecars.Workloads > 0 {

@@ -1,13 +1,13 @@
-// Package scenario lets a fleet of simulated proxies live through what happens to a mesh, and measures it.
+// Package scenario runs a fleet of simulated proxies through events in a mesh, and measures how long they take.
 //
 //	Run ─► connect ─► endpoint ─► route ─► kill ─► …      each a Phase of the Report
 //	          │          └── makes Edits, and waits for every client that they concern to have them
 //	          └── clients ──► receipts ──► tracker: which client has which change since when
 //	                                  └──► arrivals: who has everything
 //
-// A change is known by its mark: a number that the edited object carries into the resources that are made of it. So a
-// change counts as received when its content is there, whatever else was pushed before; a removal when the mark is
-// gone. A client that never gets a change because the next one overtook it has it when it gets that one: the time
-// counts from the oldest change that it had not seen. Marks are finite and begin again; the tracker takes a mark for
-// the latest change that said it.
+// A change is recognized by its mark, a number that the edited object carries into the resources made from it. So a
+// change counts as received when its content arrives, whatever else was pushed before; a removal when the mark is gone.
+// If a client skips a change because the next one has overtaken it, it has both when it gets the next one, and its
+// latency counts from the oldest change that it had not seen. Marks repeat after the last one; the tracker takes a mark
+// for the latest change that carried it.
 package scenario

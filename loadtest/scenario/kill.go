@@ -13,19 +13,19 @@ import (
 	"github.com/pilotd/pilotd/loadtest/measure"
 )
 
-// Kill is how the first server ends, and begins again.
+// Kill says how to kill the first server and start it again.
 type Kill struct {
-	// PID is its process, which is killed without Command.
+	// PID is its process, which is killed if Command is empty.
 	PID int
-	// Command is what a shell runs to end it, Restart what it runs to start it again; "" is that it stays away. Where
-	// the last line that Restart prints is a number, that is the new process.
+	// Command is the shell command that kills it, Restart the one that starts it again; without Restart it stays away.
+	// If the last line that Restart prints is a number, that is the id of the new process.
 	Command, Restart string
-	// Down is how long it stays away.
+	// Down is the pause between the two.
 	Down time.Duration
 }
 
-// kill ends the first server and starts it again, if it is to be; the latency is that of its clients' return, from the
-// end on.
+// kill kills the first server and starts it again, if Restart is set. The latency is the time from the kill until its
+// clients are back.
 func (r *run) kill(ctx context.Context, p *Phase) error {
 	r.coming.expect(r.Total(), func(client int) bool { return r.fleet.Target(client) == 0 })
 	if err := r.Kill.end(ctx); err != nil {
@@ -54,7 +54,7 @@ func (r *run) kill(ctx context.Context, p *Phase) error {
 	return r.quiet(ctx)
 }
 
-// setServer changes where the server's CPU time and memory are read.
+// setServer changes the process whose CPU time and memory are measured.
 func (r *run) setServer(s measure.Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (k *Kill) end(ctx context.Context) error {
 	return err
 }
 
-// start starts the server again, and returns its process if that is known.
+// start runs Restart, and returns the id of the new process if it is known.
 func (k *Kill) start(ctx context.Context) (int, error) {
 	said, err := shell(ctx, k.Restart)
 	if err != nil {
@@ -81,13 +81,13 @@ func (k *Kill) start(ctx context.Context) (int, error) {
 	}
 	pid, err := strconv.Atoi(lines[len(lines)-1])
 	if err != nil {
-		return 0, nil // it said something else
+		return 0, nil // another kind of output
 	}
 	return pid, nil
 }
 
-// shell runs a command, and returns what it printed. What the command leaves running may keep its output open: nobody
-// waits for that.
+// shell runs a command and returns its output. It does not wait for processes that the command leaves behind, even if
+// they keep the output open.
 func shell(ctx context.Context, command string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.WaitDelay = time.Second

@@ -11,47 +11,47 @@ import (
 
 // Options say what to run.
 type Options struct {
-	// Targets are the servers; connections are spread over them.
+	// Targets are the servers; each gets a part of the connections.
 	Targets []wire.Endpoint
 	Clients
-	// Dialing is how many connections are made at the same moment; all when 0.
+	// Dialing bounds the connections that are made at the same moment; 0 means all.
 	Dialing int
-	// Scenarios follow the connect storm, in order; Names are those that there are.
+	// Scenarios run after connecting, in order; Names lists the possible ones.
 	Scenarios []string
-	// Mesh has the nodes of the clients.
+	// Mesh provides the nodes of the clients.
 	Mesh *mesh.Mesh
-	// Edits is what is edited; nil if no scenario edits.
+	// Edits makes changes; nil if no scenario needs it.
 	Edits Edits
-	// Server is where the server's CPU time and memory are read; nil if nowhere.
+	// Server measures the server's CPU time and memory; nil if they are not measured.
 	Server measure.Source
-	// Kill ends the first server, and starts it again if it is to be.
+	// Kill says how to kill the first server.
 	Kill Kill
-	// Changes is how many changes endpoint, route, routes, rolling and soak make.
+	// Changes is the number of changes in endpoint, route, routes, rolling and soak.
 	Changes int
-	// Share of the clients misbehave.
+	// Share is the part of the clients that misbehaves.
 	Share float64
-	// ReadRate is how many bytes a second the slow read.
+	// ReadRate is how many bytes slow clients read in a second.
 	ReadRate int
-	// Rate is how many endpoint changes churn and soak make in a second, churn for Duration, which is that of idle too.
-	// A soak whose Rate is 0 makes changes as fast as everybody gets them.
+	// Rate is the number of endpoint changes of churn and soak in a second; a soak with Rate 0 makes changes as fast as
+	// every client gets them. Duration is how long churn and idle last.
 	Rate     float64
 	Duration time.Duration
-	// Patience is how long a change may take to reach everyone.
+	// Patience bounds the time in which a change must reach every client.
 	Patience time.Duration
-	// Progress is where a line is written every second.
+	// Progress receives a line every second; nil for none.
 	Progress io.Writer
 }
 
-// Clients are how many of which kind there are.
+// Clients are the numbers of clients of each kind.
 type Clients struct {
 	Sidecars, Gateways, Proxyless int
-	// Destinations is how many services each proxyless client calls.
+	// Destinations is the number of services that each proxyless client calls.
 	Destinations int
-	// PerConnection is how many clients share a connection; 1 by default.
+	// PerConnection is the number of clients on one connection; 0 means 1.
 	PerConnection int
-	// Delta chooses the incremental protocol, which proxyless clients do not speak.
+	// Delta selects the incremental variant of xDS; proxyless clients do not support it.
 	Delta bool
 }
 
-// Total returns how many there are.
+// Total returns the number of all clients.
 func (c *Clients) Total() int { return c.Sidecars + c.Gateways + c.Proxyless }

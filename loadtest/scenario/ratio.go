@@ -25,7 +25,7 @@ func WriteRatios(w io.Writer, r, limit *Report) error {
 
 func times(a, b time.Duration) string { return ratio(float64(a), float64(b)) }
 
-// ratio returns a quotient as text, or a dash where one of the two is not known.
+// ratio returns a quotient as text, or a dash if one of the numbers is unknown.
 func ratio(a, b float64) string {
 	if a == 0 || b == 0 {
 		return "-"

@@ -7,10 +7,10 @@ import (
 	"github.com/pilotd/pilotd/loadtest/sidecar"
 )
 
-// Schema names the form of a Report as JSON. Fields may be added to it; another form has another name.
+// Schema names the JSON form of a Report. Fields may be added to it; an incompatible form gets another name.
 const Schema = "pilotd.loadtest.run/v1"
 
-// Report is all that a run has measured. docs/loadtest.md says what its JSON means.
+// Report has all results of a run. docs/loadtest.md explains its JSON.
 type Report struct {
 	Schema   string    `json:"schema"`
 	Target   string    `json:"target"`
@@ -21,16 +21,16 @@ type Report struct {
 	Shared   int       `json:"clientsPerConnection"`
 	Began    time.Time `json:"began"`
 	Phases   []Phase   `json:"phases"`
-	// Samples are what was seen every second.
+	// Samples are taken every second.
 	Samples []Sample `json:"samples"`
-	// Ended are streams that ended while they should not have.
+	// Ended counts streams that ended unexpectedly.
 	Ended      int    `json:"ended"`
 	FirstError string `json:"firstError,omitempty"`
-	// Resources is how many different resources all clients have at the end.
+	// Resources is the number of different resources that the clients have at the end.
 	Resources int `json:"resources"`
 }
 
-// Kind is how many clients of a kind there are.
+// Kind is the number of clients of one kind.
 type Kind struct {
 	Name    string `json:"name"`
 	Clients int    `json:"clients"`
@@ -40,33 +40,33 @@ type Kind struct {
 type Phase struct {
 	Name string        `json:"name"`
 	Took time.Duration `json:"nanoseconds"`
-	// Changes were made; the last of them concerned Concerned clients.
+	// Changes is the number of changes made; the last of them concerned Concerned clients.
 	Changes   int `json:"changes"`
 	Concerned int `json:"concerned"`
-	// Latency is from the write to the receipt; of connecting, from the first dial until a client has all that it asked
-	// for. Of several changes made one after the other it is the median of each rank.
+	// Latency is the time from a write to its receipt; for connecting, from the first dial until a client has
+	// everything that it asked for. For changes made one after the other it has the median of each rank.
 	Latency measure.Latency `json:"latency"`
-	// Each is the latency of each change, if they were made one after the other.
+	// Each is the latency of each change, if changes were made one after the other.
 	Each []measure.Latency `json:"each,omitempty"`
-	// Distribution is the percentiles, 0 to 100, of all latencies of all changes.
+	// Distribution has the percentiles 0 to 100 of all latencies of all changes.
 	Distribution []time.Duration `json:"distributionNanoseconds,omitempty"`
-	// Staleness is the latency by second, under churn.
+	// Staleness is the latency in each second, under churn.
 	Staleness []measure.Latency `json:"staleness,omitempty"`
-	// Missing is how many clients did not get how many changes in time.
+	// Missing counts the pairs of a client and a change that did not reach it in time.
 	Missing int `json:"missing"`
-	// Ended is how many streams, and attempts to have one, ended that the clients did not end.
+	// Ended counts streams, and attempts to open one, that ended unexpectedly.
 	Ended int `json:"ended"`
 	// Types are counts by type: CDS, EDS, …
 	Types map[string]sidecar.Count `json:"types"`
-	// CPU is the time that the server's process took in this phase; Resident its memory at the end, and Heap what Go's
-	// heap is of that; Peak the most that was seen. Growth is how much memory it takes more each second, over the
+	// CPU is the time that the server's process used in this phase. Resident is its memory at the end, Heap the part of
+	// it that is Go's heap, Peak its largest memory so far. Growth is how much its memory grows in a second, over the
 	// second half of the phase.
 	CPU      time.Duration `json:"cpuNanoseconds,omitempty"`
 	Resident int64         `json:"residentBytes,omitempty"`
 	Heap     int64         `json:"heapBytes,omitempty"`
 	Peak     int64         `json:"peakBytes,omitempty"`
 	Growth   float64       `json:"growthBytesPerSecond,omitempty"`
-	// Own is the CPU time of the load test: where it shares the machine with the server, what it takes makes latencies
+	// Own is the CPU time of the load test itself: if it shares a machine with the server, its work makes latencies
 	// longer. OwnResident is its memory at the end.
 	Own         time.Duration `json:"ownCPUNanoseconds"`
 	OwnResident int64         `json:"ownResidentBytes"`

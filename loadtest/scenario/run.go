@@ -13,7 +13,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// run is a run under way.
+// run is the state of a run.
 type run struct {
 	Options
 	fleet    *sidecar.Fleet
@@ -27,9 +27,9 @@ type run struct {
 	report Report
 	phase  string
 	peak   int64
-	lost   int            // streams that ended in this phase
-	source measure.Source // of the server's process; nil if it is not known
-	said   bool           // that a stream ended
+	lost   int            // streams that ended unexpectedly in this phase
+	source measure.Source // measures the server; nil if it is not measured
+	said   bool           // the end of a stream was reported
 }
 
 // Run runs the scenarios, in order.
@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return &report, err
 }
 
-// check reports what cannot run, and lets the mesh be as it is without changes.
+// check returns an error if a scenario cannot run, and undoes the changes of earlier runs.
 func (r *run) check(ctx context.Context) error {
 	for _, name := range r.Scenarios {
 		s, ok := scenarios()[name]
@@ -90,7 +90,8 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// connect starts all clients and waits until each has all that it asks for; started is called once there is a fleet.
+// connect starts all clients and waits until each has everything that it asks for. It calls started once the fleet
+// exists.
 func (r *run) connect(ctx context.Context, started func()) error {
 	return r.measure(ctx, "connect", func(p *Phase) error {
 		o := r.Clients.Fleet(r.Mesh, r.Targets)
@@ -106,7 +107,7 @@ func (r *run) connect(ctx context.Context, started func()) error {
 	})
 }
 
-// arrive waits until all that are expected have everything.
+// arrive waits until all expected clients have everything.
 func (r *run) arrive(ctx context.Context, p *Phase) error {
 	err := r.wait(ctx, r.coming.all())
 	r.coming.end(p)
@@ -118,10 +119,10 @@ func (r *run) arrive(ctx context.Context, p *Phase) error {
 	return nil
 }
 
-// errPatience says that something took too long.
+// errPatience reports that something took longer than Patience.
 var errPatience = errors.New("it takes too long")
 
-// wait waits for done, as long as there is patience.
+// wait waits for done, at most for Patience.
 func (r *run) wait(ctx context.Context, done <-chan struct{}) error {
 	timer := time.NewTimer(r.Patience)
 	defer timer.Stop()
@@ -135,7 +136,7 @@ func (r *run) wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// observe takes what a client has received. The clients call it.
+// observe records what a client received. Clients call it from many goroutines.
 func (r *run) observe(i int, at time.Time, receipt *sidecar.Receipt) {
 	if receipt.Ready {
 		r.coming.ready(i, at)
@@ -146,7 +147,7 @@ func (r *run) observe(i int, at time.Time, receipt *sidecar.Receipt) {
 	r.tracker.received(i, at, receipt)
 }
 
-// ended counts a stream that ended though it should not; where the phase makes streams end it is no failure.
+// ended records the end of a stream that should not have ended. In phases that end streams it is no failure.
 func (r *run) ended(i int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +160,7 @@ func (r *run) ended(i int, err error) {
 	}
 }
 
-// settling is the time that a server is given to read the last ACKs before its CPU time is read.
+// settling is the time for a server to read the last ACKs before its CPU time is measured.
 const settling = 300 * time.Millisecond
 
 // measure runs a phase and reports what it cost.
@@ -194,7 +195,7 @@ func (r *run) measure(ctx context.Context, name string, act func(*Phase) error) 
 	return err
 }
 
-// server returns the state of the server's process; all zero if it is not known or gone.
+// server measures the server; zero if it is not measured, or gone.
 func (r *run) server(ctx context.Context) (p measure.Process) {
 	r.mu.Lock()
 	source := r.source
@@ -205,7 +206,7 @@ func (r *run) server(ctx context.Context) (p measure.Process) {
 	return p
 }
 
-// own returns the state of the load test itself.
+// own measures the load test itself.
 func (r *run) own() measure.Process {
 	p, _ := measure.Read(os.Getpid())
 	return p

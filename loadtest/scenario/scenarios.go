@@ -11,7 +11,7 @@ import (
 // scenario is something that happens to a mesh.
 type scenario struct {
 	run func(*run, context.Context, *Phase) error
-	// needs says what is missing; nil where nothing is needed.
+	// needs returns an error if something is missing; nil if nothing is needed.
 	needs func(*run) error
 	// trouble says that streams are expected to end.
 	trouble bool

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Title says who ran against what, in a line.
+// Title describes in one line what ran against what.
 func (r *Report) Title() string {
 	var kinds []string
 	for _, k := range r.Kinds {
@@ -43,7 +43,7 @@ func (r *Report) Write(w io.Writer) error {
 	return t.Flush()
 }
 
-// PhaseColumns returns the heads of PhaseRows.
+// PhaseColumns returns the column titles of PhaseRows.
 func PhaseColumns() []string {
 	return []string{"phase", "changes", "clients", "first", "median", "p99", "last", "messages", "bytes", "useless",
 		"server CPU", "memory", "peak", "own CPU", "own memory"}
@@ -66,7 +66,7 @@ func (r *Report) PhaseRows() (out [][]string) {
 	return out
 }
 
-// TypeColumns returns the heads of TypeRows.
+// TypeColumns returns the column titles of TypeRows.
 func TypeColumns() []string {
 	return []string{"phase", "type", "messages", "resources", "bytes", "useless", "of bytes", "refused"}
 }
@@ -85,7 +85,7 @@ func (r *Report) TypeRows() (out [][]string) {
 	return out
 }
 
-// Remarks returns what is wrong, or to be known, in sentences.
+// Remarks returns sentences about what went wrong or is worth knowing.
 func (r *Report) Remarks() (out []string) {
 	for _, p := range r.Phases {
 		if p.Missing > 0 {
@@ -111,7 +111,7 @@ func signed(bytes float64) string {
 	return Size(int64(bytes))
 }
 
-// typeNames returns the types as reports name them; the last is what no client asked for.
+// typeNames returns the names of types in reports; the last is for responses that no client asked for.
 func typeNames() (out []string) {
 	for _, row := range xdstype.Standard().Rows() {
 		out = append(out, row.Short)
@@ -119,7 +119,7 @@ func typeNames() (out []string) {
 	return append(out, "other")
 }
 
-// Size returns a number of bytes as people read it.
+// Size formats a number of bytes for people.
 func Size(n int64) string {
 	switch f := float64(n); {
 	case n >= 10<<30:

@@ -11,41 +11,42 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// mark returns what change n of a run says: the numbers begin again when they end.
+// mark returns the mark of change n: marks start again after the last one.
 func mark(n int) int { return 1 + (n-1)%mesh.LastMark }
 
-// tracker knows which client has which change. Changes of one type are numbered; they concern lanes objects in turn, so
-// that a later change of a lane makes up for an earlier one.
+// tracker knows which client has which change. The changes of a series are numbered. They edit several lanes in turn,
+// and a later change of a lane replaces an earlier one.
 type tracker struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	series
-	// by client and lane: the last change, from 1; lane+1-lanes where none; most where it does not concern the client
+	// last has for each client and lane the last received change, counted from 1; lane+1-lanes if there was none, and
+	// the largest number if the lane does not concern the client.
 	last    [][]int32
-	present []int // by lane: how many it concerns
-	missing int   // pairs of client and change
+	present []int // number of clients that each lane concerns
+	missing int   // pairs of a client and a change that it has not received
 	each    measure.Histogram
 	all     measure.Histogram
-	seconds []measure.Latency // of those that are over
-	second  measure.Histogram // the present one
-	waiting chan struct{}     // closed when no more than enough are missing
+	seconds []measure.Latency // completed seconds
+	second  measure.Histogram // the current second
+	waiting chan struct{}     // closed once no more than enough pairs are missing
 	enough  int
-	written []time.Duration // when change base+1+i was written, since start
+	written []time.Duration // when change base+1+i was written, as time since start
 }
 
-// series is what a tracker follows.
+// series describes the changes that a tracker follows.
 type series struct {
 	of xdstype.Type
-	// lost says that a change is received when its mark is gone.
+	// lost says that a change counts as received when its mark is gone.
 	lost  bool
-	base  int // the number before the first change
+	base  int // the number before that of the first change
 	lanes int
 	start time.Time
 }
 
 const most = math.MaxInt32
 
-// begin starts a series of changes; the first is number base+1. concerns says of whom a lane is.
+// begin starts a series of changes, the first with number base+1. concerns tells which lanes concern a client.
 func (t *tracker) begin(s series, clients int, concerns func(client, lane int) bool) {
 	last := make([][]int32, clients)
 	present := make([]int, s.lanes)
@@ -65,8 +66,8 @@ func (t *tracker) begin(s series, clients int, concerns func(client, lane int) b
 	t.each, t.all, t.second, t.seconds = measure.Histogram{}, measure.Histogram{}, measure.Histogram{}, nil
 }
 
-// write makes a change with a call that says when it was made. Nobody's receipt is looked at meanwhile. It returns how
-// many clients the change concerns.
+// write calls edit to make the next change, and returns the number of clients that it concerns. Receipts wait
+// meanwhile, because the time of the change is known only afterwards.
 func (t *tracker) write(edit func(lane, mark int) (time.Time, error)) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +81,7 @@ func (t *tracker) write(edit func(lane, mark int) (time.Time, error)) (int, erro
 	return t.present[n%t.lanes], nil
 }
 
-// received takes what a client got.
+// received records what a client got.
 func (t *tracker) received(client int, at time.Time, r *sidecar.Receipt) {
 	if len(r.Marks)+len(r.Lost) == 0 {
 		return
@@ -103,7 +104,7 @@ func (t *tracker) received(client int, at time.Time, r *sidecar.Receipt) {
 	}
 }
 
-// number returns the latest change of the series that has a mark; less than 1 if none has. The caller holds mu.
+// number returns the latest change of the series with a mark; less than 1 if there is none. The caller holds mu.
 func (t *tracker) number(m int) int {
 	latest := len(t.written)
 	if latest == 0 {
@@ -112,7 +113,7 @@ func (t *tracker) number(m int) int {
 	return latest - (mark(t.base+latest)-m+mesh.LastMark)%mesh.LastMark
 }
 
-// take notes that a client has change n. The caller holds mu.
+// take records that a client has change n. The caller holds mu.
 func (t *tracker) take(client, n int, at time.Time) {
 	if n < 1 {
 		return
@@ -134,8 +135,7 @@ func (t *tracker) take(client, n int, at time.Time) {
 	t.each.Add(after)
 }
 
-// reached returns a channel that is closed when no more than some pairs of client and change written so far are
-// missing.
+// reached returns a channel that is closed once no more than missing pairs of a client and a change are missing.
 func (t *tracker) reached(missing int) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (t *tracker) reached(missing int) <-chan struct{} {
 	return done
 }
 
-// next returns the latency since the last next, and how many pairs of client and change are missing.
+// next returns the latencies since the last call, and the number of missing pairs.
 func (t *tracker) next() (l measure.Latency, missing int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +166,7 @@ func (t *tracker) histogram() *measure.Histogram {
 	return &all
 }
 
-// end fills in a phase with the whole series.
+// end fills in the results of a phase.
 func (t *tracker) end(p *Phase) {
 	t.next()
 	t.mu.Lock()

@@ -12,14 +12,14 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// odd reports whether a client is one of the share that misbehaves; they are spread evenly. Those that share a
-// connection do together.
+// odd reports whether a client belongs to the share that misbehaves. These clients are spread evenly; those on one
+// connection misbehave together.
 func (r *run) odd(client int) bool {
 	i := float64(r.fleet.Connection(client))
 	return int((i+1)*r.Share) > int(i*r.Share)
 }
 
-// each calls with one client of each odd connection, or of all.
+// each calls with with one client of each connection that misbehaves, or of every connection.
 func (r *run) each(all bool, with func(client int)) {
 	for i := 0; i < r.Total(); i += max(1, r.PerConnection) {
 		if all || r.odd(i) {
@@ -28,8 +28,8 @@ func (r *run) each(all bool, with func(client int)) {
 	}
 }
 
-// stall makes route changes while a share of the clients does not read, and measures the others. Then the share goes
-// on.
+// stall makes route changes while a share of the clients does not read, and measures the others. Then the share reads
+// again.
 func (r *run) stall(ctx context.Context, p *Phase) error {
 	r.each(false, func(i int) { r.fleet.Stall(i, true) })
 	defer r.each(false, func(i int) { r.fleet.Stall(i, false) })
@@ -49,7 +49,7 @@ func (r *run) refuse(ctx context.Context, p *Phase) error {
 	return typical(p, r.refused(ctx, p))
 }
 
-// refused makes the changes; the next one waits until everybody who should has refused the one before.
+// refused makes the changes. It waits after each until every client that should has refused it.
 func (r *run) refused(ctx context.Context, p *Phase) error {
 	defer r.tracker.end(p)
 	for range r.Changes {
@@ -72,7 +72,7 @@ func (r *run) refused(ctx context.Context, p *Phase) error {
 	return nil
 }
 
-// refusals awaits refusals.
+// refusals counts refusals that are awaited.
 type refusals struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -80,7 +80,7 @@ type refusals struct {
 	done chan struct{}
 }
 
-// expect begins to wait for one refusal of each client that is chosen; the channel is closed when there were as many.
+// expect starts to wait for one refusal of each client that chosen selects. The channel is closed when all have come.
 func (r *refusals) expect(clients int, chosen func(int) bool) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +105,8 @@ func (r *refusals) came() {
 	}
 }
 
-// vanish makes route changes after a share of the clients has gone without a word, half of them with their connections
-// left open, and measures the others. Then the share comes back.
+// vanish makes route changes after a share of the clients has disappeared without closing anything, half of them with
+// open connections, and measures the others. Then the share comes back.
 func (r *run) vanish(ctx context.Context, p *Phase) error {
 	how := sidecar.Silent
 	r.each(false, func(i int) {
@@ -122,7 +122,7 @@ func (r *run) vanish(ctx context.Context, p *Phase) error {
 	return r.arrive(ctx, &Phase{})
 }
 
-// reconnect lets all clients come back with what they have, and waits until each is answered and nothing more comes.
+// reconnect makes all clients reconnect with what they have, and waits until each is answered and nothing more comes.
 func (r *run) reconnect(ctx context.Context, p *Phase) error {
 	r.coming.expect(r.Total(), nil)
 	r.fleet.Reconnect()
@@ -132,7 +132,8 @@ func (r *run) reconnect(ctx context.Context, p *Phase) error {
 	return r.quiet(ctx)
 }
 
-// cut breaks all connections at once, as a network does: all come back with what they have, after their back-off.
+// cut breaks all connections at once, as a network failure does. All clients come back with what they have, after their
+// back-off.
 func (r *run) cut(ctx context.Context, p *Phase) error {
 	r.coming.expect(r.Total(), nil)
 	r.each(true, func(i int) { r.fleet.Cut(i) })
@@ -142,9 +143,9 @@ func (r *run) cut(ctx context.Context, p *Phase) error {
 	return r.quiet(ctx)
 }
 
-// rolling replaces pods one after the other, as a rolling restart does: the sidecar of each vanishes, and the new pod's
-// connects. Each is replaced when everybody has the endpoints with the pod before, and that pod's own sidecar has
-// everything.
+// rolling replaces pods one after the other, as a rolling restart does: each pod's sidecar disappears, and the new
+// pod's connects. A pod is replaced once every client has the endpoints with the pod before, and that pod's own sidecar
+// has everything.
 func (r *run) rolling(ctx context.Context, p *Phase) error {
 	edits := r.Edits.(Restarts)
 	for n := range r.Changes {
@@ -177,7 +178,7 @@ func (r *run) rolling(ctx context.Context, p *Phase) error {
 	return typical(p, nil)
 }
 
-// workload returns the n-th to be replaced: those of services that can be edited, in order.
+// workload returns the n-th workload to replace: those of services that can be edited, in order.
 func (r *run) workload(n int) (int, error) {
 	for i := range r.Mesh.Workloads() {
 		if r.Mesh.ServiceOf(i) >= r.Edits.Lanes() {

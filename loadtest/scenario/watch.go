@@ -17,12 +17,12 @@ func (r *run) sample(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			r.takeSample(ctx, time.Now()) // a tick may be waited for longer than since it came
+			r.takeSample(ctx, time.Now()) // the tick may have come late
 		}
 	}
 }
 
-// takeSample adds a Sample to the report, and prints it where there is somebody to read it.
+// takeSample adds a Sample to the report, and writes it to Progress.
 func (r *run) takeSample(ctx context.Context, at time.Time) {
 	s := Sample{Process: r.server(ctx), Streams: r.fleet.Streams(), Ready: r.Total() - r.coming.count()}
 	for _, c := range r.fleet.Counts() {
@@ -46,10 +46,10 @@ func (r *run) takeSample(ctx context.Context, at time.Time) {
 	}
 }
 
-// enough is how many samples tell a slope: those of a minute.
+// enough is the number of samples, one minute of them, from which a slope can be told.
 const enough = 60
 
-// growth returns how fast memory grows in a phase, in bytes a second: the slope of the line through the second half of
+// growth returns the growth of memory in a phase, in bytes a second: the slope of the line through the second half of
 // its samples.
 func growth(samples []Sample, phase string) float64 {
 	end := len(samples)
@@ -90,7 +90,7 @@ func (r *run) quiet(ctx context.Context) error {
 	}
 }
 
-// pass waits for the Duration.
+// pass waits for Duration.
 func (r *run) pass(ctx context.Context) error {
 	timer := time.NewTimer(r.Duration)
 	defer timer.Stop()

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// backoff is how long a client waits before it tries again, ever longer.
+// backoff computes how long a client waits before its next attempt.
 type backoff struct{ failures int }
 
-// Envoy's: any time up to an interval that doubles. gRPC's: an interval that grows, a fifth more or less.
+// Envoy waits a random time up to an interval that doubles. gRPC waits an interval that grows, plus or minus a fifth.
 const (
 	envoyBase, envoyMost = 500 * time.Millisecond, 30 * time.Second
 	grpcBase, grpcMost   = time.Second, 120 * time.Second
@@ -16,7 +16,7 @@ const (
 	grpcJitter           = 0.2
 )
 
-// next returns the wait after one more failure; random is from 0 to 1.
+// next returns the wait after one more failure. random is between 0 and 1.
 func (b *backoff) next(k Kind, random float64) time.Duration {
 	n := float64(b.failures)
 	b.failures++

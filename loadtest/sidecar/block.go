@@ -10,16 +10,17 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Resources of more than bigSize bytes are not held: of those that can be as big as a mesh, endpoints and routes, each
-// blockSize bytes are hashed, and scanned for marks when nobody has had them, after the same bytes before, yet.
+// Resources of more than bigSize bytes are not stored. Endpoints and routes can be as big as a mesh: each blockSize
+// bytes of them are hashed, and scanned for marks only if no client has yet received them after the same preceding
+// bytes.
 const (
 	bigSize    = 16 << 10
 	blockSize  = 4 << 10
 	keptBlocks = 32 << 10
-	markSize   = 24 // the longest mark with its number is shorter
+	markSize   = 24 // longer than any mark with its number
 )
 
-// big takes one big resource, part by part. One that cannot be read by its blocks is collected as a whole.
+// big receives one big resource in parts. A resource that cannot be read block by block is collected as a whole.
 type big struct {
 	// Immutable.
 	table *Table
@@ -27,8 +28,8 @@ type big struct {
 	size  int
 
 	at         int    // bytes taken
-	whole      []byte // nil when it goes by blocks
-	start, end int    // where the Any is
+	whole      []byte // nil if it is read block by block
+	start, end int    // position of the Any
 	resource   *Resource
 	version    []byte
 	chain      uint64
@@ -39,7 +40,7 @@ type big struct {
 	tail       []byte // what follows the Any
 }
 
-// write takes the next part.
+// write receives the next part.
 func (g *big) write(b []byte) {
 	if g.at < blockSize {
 		n := copy(g.block[g.at:], b)
@@ -57,7 +58,7 @@ func (g *big) write(b []byte) {
 	g.add(b, g.at-len(b))
 }
 
-// begin decides by the first block how to go on.
+// begin decides from the first block how to continue.
 func (g *big) begin() {
 	front := g.block[:]
 	if !g.recognise(front) {
@@ -73,7 +74,7 @@ func (g *big) begin() {
 	}
 }
 
-// recognise finds type and name of what begins with front, and where it ends.
+// recognise finds the type and the name of a resource that begins with front, and where it ends.
 func (g *big) recognise(front []byte) bool {
 	g.start, g.end = 0, g.size
 	if g.form.delta {
@@ -117,7 +118,7 @@ func (g *big) recognise(front []byte) bool {
 	return n >= 0
 }
 
-// header returns the text that b begins with, if it is in the field of a number, and what it takes; less than 0 if it
+// header returns the string at the beginning of b, if it is in field want, and the number of bytes read; negative if it
 // is not.
 func header(b []byte, want protowire.Number) ([]byte, int) {
 	num, kind, n := protowire.ConsumeTag(b)
@@ -131,7 +132,7 @@ func header(b []byte, want protowire.Number) ([]byte, int) {
 	return v, n + m
 }
 
-// add takes bytes that are at an offset after the first block.
+// add receives bytes at an offset after the first block.
 func (g *big) add(b []byte, at int) {
 	if over := at + len(b) - g.end; over > 0 {
 		over = min(over, len(b))
@@ -153,7 +154,7 @@ func (g *big) add(b []byte, at int) {
 	}
 }
 
-// hash takes a complete block, or the last.
+// hash processes a complete block, or the last one.
 func (g *big) hash(b []byte) {
 	g.chain = mix(g.chain ^ maphash.Bytes(g.table.seed, b))
 	last := len(b) < blockSize
@@ -206,7 +207,7 @@ func (t *Table) block(chain uint64) ([]int, bool) {
 	return marks, ok
 }
 
-// keep keeps the marks of a block.
+// keep stores the marks of a block.
 func (t *Table) keep(chain uint64, marks []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Kind is what a client is.
+// Kind is the kind of a client.
 type Kind int
 
-// The kinds of clients. Sidecars and gateways are Envoys; proxyless ones are gRPC's own clients.
+// Kinds of clients. Sidecars and gateways behave like Envoy, proxyless clients like grpc-go.
 const (
 	Sidecar Kind = iota
 	Gateway
@@ -20,67 +20,68 @@ const (
 
 func (k Kind) String() string { return [...]string{"sidecar", "gateway", "proxyless"}[k] }
 
-// Spec is what a client is and says of itself.
+// Spec describes a client.
 type Spec struct {
 	Kind Kind
-	// Node is encoded.
+	// Node is the encoded node.
 	Node []byte
-	// Delta chooses the incremental protocol. Proxyless clients do not speak it.
+	// Delta selects the incremental variant of xDS; proxyless clients do not support it.
 	Delta bool
 	// Listeners are the names that a proxyless client asks for.
 	Listeners []string
 }
 
-// Client is the xDS side of one proxy or proxyless client, without its connection. It is not for use by several
-// goroutines.
+// Client is the xDS state machine of one proxy or proxyless client, without its connection. Not safe for concurrent
+// use.
 type Client struct {
 	// Immutable after NewClient.
 	table *Table
 	spec  Spec
 
 	types [xdstype.NumStandard]subscription
-	// warming are the endpoints that changed clusters wait for: numbers of names, sorted.
+	// warming are the endpoint resources that changed clusters wait for, as sorted numbers of names.
 	warming []uint32
-	// held is the ACK of the clusters, or on a new stream the first request for them, until none is warming.
+	// held is the ACK of clusters, or on a new stream the first request for them, which waits until no cluster is
+	// warming.
 	held *Request
-	// ready: it has had all that it asked for, on this stream; back: it had on an earlier one.
+	// ready says that the client has had everything it asked for on this stream, back that it had on an earlier one.
 	ready, back bool
-	// refuse says which types' next response after the first is refused.
+	// refuse tells for each type whether to refuse its next response after the first.
 	refuse [xdstype.NumStandard]bool
 }
 
-// subscription is what a client knows of one type.
+// subscription is the client's state for one type.
 type subscription struct {
 	open     bool
-	begun    bool   // it was answered once, on whatever stream
+	begun    bool   // answered at least once, on any stream
 	answered bool   // on this stream
 	again    bool   // the next response answers a changed subscription or a refusal
-	names    *names // nil is all
+	names    *names // nil means all
 	have     *set
 	version  string
 	nonce    string
 }
 
-// Receipt is what one response told a client.
+// Receipt describes what one response told a client.
 type Receipt struct {
-	// Type is meaningless where Known is false: a type that the client did not ask for.
+	// Type is meaningless unless Known: otherwise the client did not ask for the type.
 	Type  xdstype.Type
 	Known bool
 	Bytes int
-	// Resources came, of which Useless, of UselessBytes, were equal to what the client had, and none of protocol's
-	// reasons to send them held.
+	// Resources counts those in the response. Useless of them, with UselessBytes, were equal to what the client had,
+	// without one of the protocol's reasons to send them.
 	Resources, Useless, UselessBytes int
-	// Marks are the numbers of the changes that new resources tell of, Lost those that the resources before them told
-	// of and nothing does now.
+	// Marks are the numbers of changes that new resources carry. Lost are those that the replaced resources carried and
+	// none does now.
 	Marks, Lost []int
-	// Ready says that with this response the client has all that it asked for, for the first time on this stream; a
-	// client that had it all before is ready with the first response.
+	// Ready says that with this response the client has everything that it asked for, for the first time on this
+	// stream. A client that already had everything before the stream is ready with the first response.
 	Ready bool
-	// Refused says that the client took nothing.
+	// Refused says that the client refused the response.
 	Refused bool
 }
 
-// NewClient returns a client that has nothing.
+// NewClient returns a client without any resources.
 func NewClient(t *Table, s Spec) *Client {
 	s.Delta = s.Delta && s.Kind != Proxyless
 	c := &Client{table: t, spec: s}
@@ -93,14 +94,14 @@ func NewClient(t *Table, s Spec) *Client {
 	return c
 }
 
-// form returns how the client reads resources.
+// form returns how the client interprets resources.
 func (c *Client) form() form { return form{delta: c.spec.Delta, deep: c.spec.Kind == Proxyless} }
 
-// Refuse lets the client refuse the next response of a type, unless it is the first of a stream.
+// Refuse makes the client refuse the next response of a type, unless it is the first of a stream.
 func (c *Client) Refuse(t xdstype.Type) { c.refuse[t] = true }
 
-// Begin returns what the client sends first on a stream: all that it subscribed to before, with what it has. While
-// clusters wait for their endpoints it does not ask for clusters.
+// Begin returns the first requests of a stream: for everything that the client subscribed to before, with what it has.
+// While clusters wait for their endpoints it sends no request for clusters, as Envoy does.
 func (c *Client) Begin() []Request {
 	c.held, c.ready, c.back = nil, false, c.back || c.ready
 	if c.spec.Kind == Proxyless {
@@ -132,7 +133,7 @@ func (c *Client) Begin() []Request {
 	return out
 }
 
-// request begins a request that names all that is subscribed to.
+// request returns a request that names everything subscribed to.
 func (c *Client) request(t xdstype.Type) Request {
 	r := Request{Type: t, message: wire.Request{TypeURL: t.URL(), Delta: c.spec.Delta}}
 	if n := c.types[t].names; n != nil {
@@ -141,7 +142,7 @@ func (c *Client) request(t xdstype.Type) Request {
 	return r
 }
 
-// answer returns an ACK, or the refusal of a response.
+// answer returns an ACK, or a NACK with the refusal's text.
 func (c *Client) answer(t xdstype.Type, refusal string) Request {
 	s := &c.types[t]
 	m := wire.Request{TypeURL: t.URL(), Delta: c.spec.Delta, Version: s.version, Nonce: s.nonce, Refusal: refusal}
@@ -151,7 +152,7 @@ func (c *Client) answer(t xdstype.Type, refusal string) Request {
 	return Request{Type: t, message: m}
 }
 
-// Take takes a response, and says what the client sends then.
+// Take processes a response, and returns the requests to send.
 func (c *Client) Take(r *Response) (Receipt, []Request) {
 	receipt := Receipt{Type: r.Type, Known: r.Known && c.types[r.Type].open, Bytes: r.Bytes,
 		Resources: len(r.resources)}
@@ -184,8 +185,8 @@ func (c *Client) Take(r *Response) (Receipt, []Request) {
 	return receipt, out
 }
 
-// judge counts what was useless of a response. What answers a new stream, a changed subscription or a refusal never is,
-// nor endpoints that a cluster waits for, nor what a root repeats beside something new.
+// judge counts the useless resources of a response. Answers to a new stream, to a changed subscription or to a refusal
+// never count, nor do endpoints that a cluster waits for, nor what a complete response repeats beside something new.
 func (c *Client) judge(receipt *Receipt, ch *change, root bool) {
 	s := &c.types[receipt.Type]
 	if !s.answered || s.again || root && len(ch.fresh)+ch.gone > 0 {
@@ -202,7 +203,7 @@ func (c *Client) judge(receipt *Receipt, ch *change, root bool) {
 	}
 }
 
-// follow returns what a response of a type that the client knows leads to.
+// follow returns the requests that follow a response of a known type.
 func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
 	if c.spec.Kind == Proxyless {
 		return append([]Request{c.answer(r.Type, "")}, c.resolve(r.Type)...)
@@ -226,8 +227,8 @@ func (c *Client) follow(r *Response, ch *change, removed []uint32) []Request {
 	return []Request{c.answer(r.Type, "")}
 }
 
-// resolve asks for what the resources of a type lead a proxyless client to: listeners to routes, routes to clusters,
-// clusters to endpoints.
+// resolve subscribes to what a proxyless client finds in resources of a type: routes in listeners, clusters in routes,
+// endpoints in clusters.
 func (c *Client) resolve(t xdstype.Type) []Request {
 	if t == xdstype.Endpoint {
 		return nil
@@ -235,7 +236,8 @@ func (c *Client) resolve(t xdstype.Type) []Request {
 	return c.subscribe(usedBy(t), c.table.uses(c.types[t].have), false)
 }
 
-// clusters follows a response of clusters: new and changed ones wait for their endpoints, and the ACK waits for them.
+// clusters processes a response with clusters: new and changed ones wait for their endpoints, and the ACK waits for
+// these.
 func (c *Client) clusters(ch *change) []Request {
 	uses := c.table.uses(ch.next)
 	switch {
@@ -256,7 +258,7 @@ func (c *Client) clusters(ch *change) []Request {
 	return c.warm(out)
 }
 
-// subtract returns sorted numbers without others, sorted too.
+// subtract returns the sorted numbers of from that are not in others.
 func subtract(from, others []uint32) (out []uint32) {
 	for _, n := range from {
 		for len(others) > 0 && others[0] < n {
@@ -269,7 +271,7 @@ func subtract(from, others []uint32) (out []uint32) {
 	return out
 }
 
-// within returns those of sorted numbers that are among others, each once.
+// within returns the sorted numbers of list that are also in others, without duplicates.
 func within(list, others []uint32) (out []uint32) {
 	for i, n := range list {
 		if _, ok := slices.BinarySearch(others, n); ok && (i == 0 || list[i-1] != n) {
@@ -279,7 +281,7 @@ func within(list, others []uint32) (out []uint32) {
 	return out
 }
 
-// warm adds to out what waited for the clusters to be warm, if they are: their ACK, and the first request for
+// warm appends to out what waited until all clusters were warm, if they are now: the ACK, and the first request for
 // listeners.
 func (c *Client) warm(out []Request) []Request {
 	if c.held == nil || len(c.warming) > 0 {

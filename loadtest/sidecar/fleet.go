@@ -11,33 +11,33 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Options say what clients there are.
+// Options describe the clients of a Fleet.
 type Options struct {
-	// Clients is how many.
+	// Clients is the number of clients.
 	Clients int
-	// PerConnection is how many share one connection; 1 by default, as proxies do.
+	// PerConnection is the number of clients on one connection; 0 means 1, as proxies have it.
 	PerConnection int
-	// Targets is how many servers there are; 1 by default. Connections are spread over them, and move to the next when
-	// one fails.
+	// Targets is the number of servers; 0 means 1. Connections are spread over them, and move to the next one after a
+	// failure.
 	Targets int
-	// Dial makes a connection to a server.
+	// Dial connects to a server.
 	Dial func(ctx context.Context, target, client int) (net.Conn, wire.Header, error)
-	// Spec is what client i is.
+	// Spec describes client i.
 	Spec func(i int) (Spec, error)
-	// Dialing is how many connections may be made at the same moment; all when 0.
+	// Dialing bounds the connections that are made at the same moment; 0 means all.
 	Dialing int
-	// Observe is called with everything that client i receives, by many goroutines. It must not block.
+	// Observe is called with everything that client i receives, from many goroutines. It must not block.
 	Observe func(i int, at time.Time, r *Receipt)
-	// Raw, if not nil, is called with the bytes that client i receives, before anything else is done with them.
+	// Raw, unless nil, is called with the bytes that client i receives, before anything else happens with them.
 	Raw func(i int, b []byte)
-	// Ended is called when the stream of client i, or its attempt to have one, ends though it should not. The client
-	// tries again by itself.
+	// Ended is called when a stream of client i, or an attempt to open one, ends unexpectedly. The client retries by
+	// itself.
 	Ended func(i int, err error)
-	// Marks are what changes leave in resources.
+	// Marks describes the marks of changes in resources.
 	Marks Marks
 }
 
-// Fleet is a number of running clients.
+// Fleet runs clients.
 type Fleet struct {
 	// Immutable after Start.
 	options Options
@@ -54,10 +54,10 @@ type Fleet struct {
 	counts  [xdstype.NumStandard + 1]counters
 }
 
-// counters are of one type; the last of a Fleet's are of unknown types.
+// counters are the counts of one type; the last of a Fleet's are for unknown types.
 type counters struct{ messages, bytes, resources, useless, uselessBytes, refused atomic.Int64 }
 
-// Count is what all clients have got of one type.
+// Count is what all clients have received of one type.
 type Count struct {
 	Messages     int64 `json:"messages"`
 	Bytes        int64 `json:"bytes"`
@@ -67,7 +67,7 @@ type Count struct {
 	Refused      int64 `json:"refused"`
 }
 
-// Start connects all clients; it does not wait for answers.
+// Start starts to connect all clients, without waiting for answers.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	o.PerConnection, o.Targets = max(o.PerConnection, 1), max(o.Targets, 1)
 	f := &Fleet{options: o, table: NewTable(o.Marks), buffers: wire.NewBuffers()}
@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// Counts returns what all clients have got so far, by type.
+// Counts returns what all clients have received so far, by type.
 func (f *Fleet) Counts() (out [xdstype.NumStandard + 1]Count) {
 	for i := range f.counts {
 		c := &f.counts[i]
@@ -106,13 +106,13 @@ func (f *Fleet) Counts() (out [xdstype.NumStandard + 1]Count) {
 	return out
 }
 
-// Resources returns how many different resources the clients have now.
+// Resources returns the number of different resources that clients have now.
 func (f *Fleet) Resources() int { return f.table.Len() }
 
-// Streams returns how many streams are open now.
+// Streams returns the number of open streams.
 func (f *Fleet) Streams() int { return int(f.streams.Load()) }
 
-// Destinations returns those that client i asks for now.
+// Destinations returns the services whose endpoints client i asks for now.
 func (f *Fleet) Destinations(i int) Destinations {
 	m := f.members[i]
 	m.mu.Lock()
@@ -120,7 +120,7 @@ func (f *Fleet) Destinations(i int) Destinations {
 	return m.client.Destinations()
 }
 
-// Lacks says what client i has asked for and does not have.
+// Lacks describes what client i has asked for and does not have.
 func (f *Fleet) Lacks(i int) string {
 	m := f.members[i]
 	m.mu.Lock()
@@ -128,11 +128,11 @@ func (f *Fleet) Lacks(i int) string {
 	return m.client.Lacks()
 }
 
-// Connection returns the number of the connection that client i uses: those with the same number stall, slow down and
-// leave together.
+// Connection returns the number of client i's connection. Clients on the same connection stall, slow down and leave
+// together.
 func (f *Fleet) Connection(i int) int { return i / f.options.PerConnection }
 
-// Target returns the server that client i is with, or tries.
+// Target returns the server that client i is connected to, or tries.
 func (f *Fleet) Target(i int) int { return int(f.members[i].link.target.Load()) % f.options.Targets }
 
 // Close ends all clients.
@@ -144,20 +144,20 @@ func (f *Fleet) Close() {
 	f.running.Wait()
 }
 
-// Reconnect lets all clients hang up and come back with what they have.
+// Reconnect makes all clients disconnect and reconnect with what they have.
 func (f *Fleet) Reconnect() {
 	for _, l := range f.links {
 		l.hangUp(Orderly, soon)
 	}
 }
 
-// Stall lets the connection of client i stop reading, or go on.
+// Stall makes the connection of client i stop reading, or continue.
 func (f *Fleet) Stall(i int, stalled bool) { f.members[i].link.setStalled(stalled) }
 
-// Slow lets the connection of client i read so many bytes a second; 0 is as many as come.
+// Slow makes the connection of client i read rate bytes a second; 0 means without limit.
 func (f *Fleet) Slow(i, rate int) { f.members[i].link.setRate(rate) }
 
-// Refuse lets client i refuse the next response of a type, unless it is the first of a stream.
+// Refuse makes client i refuse the next response of a type, unless it is the first of a stream.
 func (f *Fleet) Refuse(i int, t xdstype.Type) {
 	m := f.members[i]
 	m.mu.Lock()
@@ -165,20 +165,20 @@ func (f *Fleet) Refuse(i int, t xdstype.Type) {
 	m.client.Refuse(t)
 }
 
-// Leave lets the connection of client i end, until Return.
+// Leave ends the connection of client i until Return.
 func (f *Fleet) Leave(i int, how Parting) { f.members[i].link.hangUp(how, stay) }
 
-// Return lets the connection of client i, which left, come back with what its clients have.
+// Return makes the connection of client i, which Leave ended, come back with what its clients have.
 func (f *Fleet) Return(i int) { f.members[i].link.comeBack() }
 
-// Cut breaks the connection of client i, as a network does: it comes back with what its clients have, after their
-// back-off.
+// Cut breaks the connection of client i, as a network failure does. It comes back with what its clients have, after
+// their back-off.
 func (f *Fleet) Cut(i int) { f.members[i].link.hangUp(Abrupt, later) }
 
-// Replace lets client i vanish, and another, which has nothing, begin in its place.
+// Replace makes client i disappear, and a new client without any resources start in its place.
 func (f *Fleet) Replace(i int, s Spec) { f.members[i].replace(s) }
 
-// received counts what a client got.
+// received counts what a client received.
 func (f *Fleet) received(i int, r *Receipt) {
 	c := &f.counts[xdstype.NumStandard]
 	if r.Known {
@@ -197,7 +197,7 @@ func (f *Fleet) received(i int, r *Receipt) {
 	}
 }
 
-// Since returns what came after before was counted.
+// Since returns the difference between c and an earlier Count.
 func (c Count) Since(before Count) Count {
 	return Count{c.Messages - before.Messages, c.Bytes - before.Bytes, c.Resources - before.Resources,
 		c.Useless - before.Useless, c.UselessBytes - before.UselessBytes, c.Refused - before.Refused}

@@ -13,26 +13,26 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Parting is how a client leaves.
+// Parting is a way to leave.
 type Parting int
 
-// The ways to leave: with an orderly end; with a reset; or without a word, the connection left open.
+// The ways to leave: close in order; reset the connection; disappear, with the connection left open.
 const (
 	Orderly Parting = iota
 	Abrupt
 	Silent
 )
 
-// plan is what follows the end of a connection.
+// plan says what follows the end of a connection.
 type plan int
 
 const (
-	later plan = iota // come back after the back-off
-	soon              // come back at once
-	stay              // stay away until told
+	later plan = iota // reconnect after the back-off
+	soon              // reconnect at once
+	stay              // stay away until Return
 )
 
-// link is one connection, with the members whose streams it carries.
+// link is one connection, and the members whose streams it carries.
 type link struct {
 	// Immutable after Start.
 	fleet   *Fleet
@@ -42,25 +42,25 @@ type link struct {
 	// Guarded by mu.
 	conn    net.Conn // nil while there is none
 	streams *wire.Conn
-	left    []net.Conn // those that were left without a word
+	left    []net.Conn // connections that were left open
 	then    plan
-	wake    chan struct{} // closed when what a waiting link waits for may have come
-	hung    bool          // the connection is being left
+	wake    chan struct{} // closed when the condition of a waiting link may have changed
+	hung    bool          // the connection is being closed
 	stalled bool
 	rate    int // bytes a second; 0 is unlimited
 
-	// gated: stalled or slow, so that who reads must look.
+	// gated says that the link is stalled or slow, so that reads must call gate.
 	gated atomic.Bool
 
-	// target, of those that there are in turn, is advanced by run's goroutine.
+	// target is the index of the present server, modulo their number. The goroutine of run advances it.
 	target atomic.Int64
 
-	// Owned by run's goroutine.
+	// Owned by the goroutine of run.
 	backoff backoff
-	due     time.Time // when a slow reader may go on
+	due     time.Time // when a slow reader may read again
 }
 
-// run opens one connection after the other, until the link ends.
+// run opens one connection after the other, until the link is closed.
 func (l *link) run() {
 	for l.fleet.ctx.Err() == nil {
 		err := l.session()
@@ -83,7 +83,7 @@ func (l *link) run() {
 	}
 }
 
-// failed tells what happened, and waits for the back-off; the next attempt is with the next server.
+// failed reports a failure and waits for the back-off. The next attempt goes to the next server.
 func (l *link) failed(err error) {
 	if ended := l.fleet.options.Ended; ended != nil {
 		for _, m := range l.members {
@@ -102,7 +102,7 @@ func (l *link) failed(err error) {
 	l.await(func() bool { return over.Load() || l.then != later })
 }
 
-// await waits until ready says so, which is called with mu held when something has changed.
+// await waits until ready returns true. It calls ready with mu held whenever something has changed.
 func (l *link) await(ready func() bool) {
 	for {
 		l.mu.Lock()
@@ -119,14 +119,14 @@ func (l *link) await(ready func() bool) {
 	}
 }
 
-// changed wakes who awaits. The caller holds mu.
+// changed wakes those that await. The caller holds mu.
 func (l *link) changed() {
 	l.gated.Store(l.stalled || l.rate > 0)
 	close(l.wake)
 	l.wake = make(chan struct{})
 }
 
-// session returns one connection, from its beginning to its end.
+// session runs one connection from its beginning to its end.
 func (l *link) session() error {
 	conn, header, err := l.dial()
 	if err != nil {
@@ -146,13 +146,13 @@ func (l *link) session() error {
 	err = streams.Run()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.conn == conn { // not left without a word
+	if l.conn == conn { // unless the connection was left open
 		conn.Close()
 	}
 	return err
 }
 
-// current returns the connection of the moment.
+// current returns the present connection.
 func (l *link) current() (io.Closer, *wire.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +188,7 @@ func (l *link) dial() (net.Conn, wire.Header, error) {
 	return l.fleet.options.Dial(ctx, int(l.target.Load())%l.fleet.options.Targets, l.members[0].index)
 }
 
-// dialPatience is how long a connection may take to be there. A server that thousands connect to at once may be slow to
-// accept.
+// dialPatience bounds connecting. A server to which thousands connect at once may be slow to accept.
 const dialPatience = 20 * time.Second
 
 // hangUp ends the connection.
@@ -222,7 +221,7 @@ func (l *link) comeBack() {
 	l.changed()
 }
 
-// close ends everything for good.
+// close ends the link for good.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +241,7 @@ func (l *link) setStalled(stalled bool) {
 	l.changed()
 }
 
-// slowBuffer is the receive buffer of a connection that reads slowly: with the usual one the system would read for it.
+// slowBuffer is the receive buffer of a connection that reads slowly. With the usual size the kernel would read ahead.
 const slowBuffer = 16 << 10
 
 func (l *link) setRate(rate int) {
@@ -255,7 +254,7 @@ func (l *link) setRate(rate int) {
 	l.changed()
 }
 
-// gate lets n bytes pass when the link reads: not while it is stalled, and only as fast as it may.
+// gate delays reading n bytes: while the link is stalled, and for a slow link by its rate.
 func (l *link) gate(n int) {
 	if !l.gated.Load() {
 		return

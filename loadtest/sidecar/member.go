@@ -22,7 +22,7 @@ type member struct {
 	backoff backoff
 }
 
-// session is one stream of a member. It is the stream's handler.
+// session is one stream of a member. It handles the stream's events.
 type session struct {
 	member *member
 
@@ -39,14 +39,14 @@ func (m *member) kind() Kind {
 	return m.client.spec.Kind
 }
 
-// open begins a stream on a connection.
+// open opens a stream on a connection.
 func (m *member) open(conn *wire.Conn) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.openLocked(conn)
 }
 
-// openLocked works like open, for callers that hold mu.
+// openLocked is open for callers that hold mu.
 func (m *member) openLocked(conn *wire.Conn) error {
 	s := &session{member: m, parser: parser{table: m.link.fleet.table, form: m.client.form()}}
 	stream, err := conn.Open(m.client.spec.Delta, s)
@@ -66,14 +66,14 @@ func (s *session) send(requests []Request) {
 	}
 }
 
-// end forgets the stream, whose connection has ended.
+// end forgets the stream after the end of its connection.
 func (m *member) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget()
 }
 
-// forget works like end, for callers that hold mu.
+// forget is end for callers that hold mu.
 func (m *member) forget() {
 	if m.session != nil {
 		m.session = nil
@@ -85,7 +85,7 @@ func (m *member) forget() {
 	}
 }
 
-// Data takes bytes of responses, and answers those that are complete.
+// Data receives bytes of responses, and answers the responses that are complete.
 func (s *session) Data(b []byte) error {
 	m := s.member
 	m.link.gate(len(b))
@@ -104,7 +104,7 @@ func (s *session) Data(b []byte) error {
 	return nil
 }
 
-// take lets the client take the response that is complete.
+// take passes the complete response to the client.
 func (s *session) take() {
 	m := s.member
 	defer s.parser.reset()
@@ -121,7 +121,7 @@ func (s *session) take() {
 	m.link.fleet.received(m.index, &receipt)
 }
 
-// Ended says that the stream alone has ended: another follows on the same connection, after the back-off.
+// Ended handles the end of the stream alone: another one follows on the same connection, after the back-off.
 func (s *session) Ended(err error) {
 	m := s.member
 	m.mu.Lock()
@@ -136,7 +136,7 @@ func (s *session) Ended(err error) {
 	}
 }
 
-// again opens another stream after a while, on the connection that is there then. The caller holds mu.
+// again opens another stream after a while, on the connection that exists then. The caller holds mu.
 func (m *member) again(after time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(after, func() {
@@ -144,7 +144,7 @@ func (m *member) again(after time.Duration) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.retry != timer || streams == nil {
-			return // the connection has ended: with the next, all streams begin
+			return // the connection has ended: all streams open with the next one
 		}
 		m.retry = nil
 		if m.openLocked(streams) != nil || streams.Flush() != nil {
@@ -154,8 +154,7 @@ func (m *member) again(after time.Duration) {
 	m.retry = timer
 }
 
-// replace makes another client of the member. One that has a connection of its own leaves it as a pod does that is
-// killed.
+// replace makes the member another client. A member with a connection of its own leaves it as a killed pod does.
 func (m *member) replace(s Spec) {
 	m.mu.Lock()
 	m.client = NewClient(m.link.fleet.table, s)

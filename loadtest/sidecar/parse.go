@@ -9,9 +9,9 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Response is a response as a Client takes it.
+// Response is a response in the form that a Client takes.
 type Response struct {
-	// Type is meaningless where Known is false.
+	// Type is meaningless unless Known.
 	Type  xdstype.Type
 	Known bool
 	// Bytes is the size of the message.
@@ -22,16 +22,16 @@ type Response struct {
 	removed             []string
 }
 
-// Numbers of the fields of responses: in both protocols, but for removed, which is of the incremental one.
+// Field numbers of responses, the same in both variants except for removed, which only the incremental one has.
 const (
 	responseVersion, responseResources, responseURL, responseNonce, responseRemoved = 1, 2, 4, 5, 6
 )
 
-// keptResources is how many a parser keeps room for between responses.
+// keptResources is the number of resources for which a parser keeps memory between responses.
 const keptResources = 16
 
-// parser finds responses in the bytes of a stream, as they come. It holds one field at a time, and of a big resource a
-// block.
+// parser finds responses in the bytes of a stream as they arrive. It stores one field at a time, and of a big resource
+// one block.
 type parser struct {
 	// Immutable.
 	table *Table
@@ -40,19 +40,19 @@ type parser struct {
 	response Response
 	started  bool   // the length of the message is known
 	left     int    // bytes of the message still to come
-	head     []byte // the beginning of a message or field that is not complete yet
+	head     []byte // the start of a message or field that is not complete yet
 	field    protowire.Number
 	need     int            // bytes of the field still to come
-	part     []byte         // those that came, if it is not complete
-	borrowed *[bigSize]byte // where part is, if it is of a resource
-	big      *big           // takes the field, if it is a big resource
-	space    [headSize]byte // of head
+	part     []byte         // bytes of the field so far, if it is not complete
+	borrowed *[bigSize]byte // the memory of part, for a resource
+	big      *big           // receives the field, if it is a big resource
+	space    [headSize]byte // memory of head
 }
 
-// headSize is the length of the longest key and length of a field.
+// headSize is the most bytes that the key and the length of a field take.
 const headSize = 20
 
-// feed takes bytes up to the end of the message at most, and returns the others and whether the response is complete.
+// feed takes bytes, at most up to the end of the message. It returns the rest, and whether the response is complete.
 func (p *parser) feed(b []byte) (rest []byte, complete bool, err error) {
 	if p.head == nil {
 		p.head = p.space[:0]
@@ -93,14 +93,14 @@ func (p *parser) feed(b []byte) (rest []byte, complete bool, err error) {
 	return nil, false, nil
 }
 
-// begin begins a field when its key and its length are there.
+// begin starts a field once its key and its length are complete.
 func (p *parser) begin() error {
 	if len(p.head) > headSize {
 		return fmt.Errorf("a field without an end to its key")
 	}
 	num, kind, n := protowire.ConsumeTag(p.head)
 	if n < 0 {
-		return nil // Not complete: what is malformed grows until it is too long or the message ends.
+		return nil // incomplete; malformed input grows until it is too long or the message ends
 	}
 	v, m := protowire.ConsumeVarint(p.head[n:])
 	if m < 0 {
@@ -157,7 +157,7 @@ func (p *parser) content(b []byte) ([]byte, error) {
 	return rest, err
 }
 
-// release gives back what held the field.
+// release gives back the memory of the field.
 func (p *parser) release() {
 	if p.borrowed != nil {
 		p.table.buffers.Put(p.borrowed)
@@ -165,7 +165,7 @@ func (p *parser) release() {
 	p.part, p.borrowed = nil, nil
 }
 
-// take takes a complete field.
+// take processes a complete field.
 func (p *parser) take(b []byte) error {
 	r := &p.response
 	switch p.field {
@@ -191,7 +191,7 @@ func (p *parser) take(b []byte) error {
 	return nil
 }
 
-// reset makes ready for the next response.
+// reset prepares for the next response.
 func (p *parser) reset() {
 	kept := p.response.resources
 	if cap(kept) > keptResources {

@@ -2,12 +2,12 @@ package sidecar
 
 import "github.com/pilotd/pilotd/xdstype"
 
-// Types returns the types that clients ask for, whatever others there are.
+// Types returns the types that simulated clients ask for. There may be others.
 func Types() []xdstype.Type {
 	return []xdstype.Type{xdstype.Cluster, xdstype.Endpoint, xdstype.Listener, xdstype.Route}
 }
 
-// typeOf returns the type with that URL, and reports whether it is one that sidecars ask for.
+// typeOf returns the type with that URL. ok is false if clients do not ask for it.
 func typeOf(url []byte) (xdstype.Type, bool) {
 	for _, t := range Types() {
 		if string(url) == t.URL() {
@@ -17,7 +17,7 @@ func typeOf(url []byte) (xdstype.Type, bool) {
 	return xdstype.None, false
 }
 
-// usedBy returns the type of what resources of type t use.
+// usedBy returns the type of the resources that resources of type t refer to.
 func usedBy(t xdstype.Type) xdstype.Type {
 	switch t {
 	case xdstype.Listener:
@@ -32,28 +32,28 @@ func usedBy(t xdstype.Type) xdstype.Type {
 type Resource struct {
 	Type xdstype.Type
 	Name string
-	// Marks are the numbers of the changes that the resource tells of, by what Marks look for.
+	// Marks are the numbers of the changes that the resource carries.
 	Marks []int
 	Size  int
 
-	number  uint32 // of the name: sets are sorted by it
-	id      uint64 // no two resources have the same
-	body    uint64 // hash of the resource alone, without a version
-	version string // in the incremental protocol
+	number  uint32 // number of its name, by which sets are sorted
+	id      uint64 // unique for each resource
+	body    uint64 // hash of the resource alone, without its version
+	version string // only in the incremental variant
 	uses    []string
-	used    []uint32 // the numbers of uses
+	used    []uint32 // numbers of the names in uses
 }
 
-// Marks are what changes leave in resources: a text followed by the number of the change.
+// Marks describes the marks of changes in resources: a text followed by the number of the change.
 type Marks struct {
-	// Endpoint precedes two bytes of an address, as in 198.18.101.107 for change 163.
+	// Endpoint is the text before the two bytes of an address that encode the number, as in 198.18.101.107 for change
+	// 163.
 	Endpoint string
-	// Route precedes the number in a path.
+	// Route is the text before the number in a path.
 	Route string
 }
 
-// in finds the marks in bytes of a resource, of those that begin before limit, and adds them to those that are known
-// already.
+// in finds the marks in bytes of a resource that begin before limit, and appends them to known.
 func (m Marks) in(of xdstype.Type, b []byte, limit int, known []int) []int {
 	switch of {
 	case xdstype.Endpoint:

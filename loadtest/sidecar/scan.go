@@ -9,11 +9,11 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Numbers of the fields that are looked at.
+// Numbers of the fields that are read.
 const (
 	anyURL, anyValue                = 1, 2
 	resourceVersion, resourceAny    = 1, 2
-	resourceName                    = 1 // of all four types
+	resourceName                    = 1 // the same in all four types
 	clusterType, clusterEDS         = 2, 3
 	edsServiceName                  = 2
 	listenerChains, listenerDefault = 3, 25
@@ -24,7 +24,7 @@ const (
 	discoveryEDS = 3 // of xdstype.Cluster.DiscoveryType
 )
 
-// fields calls with each field of a message; number is that of a varint.
+// fields calls with for each field of a message; number is the value of a varint.
 func fields(b []byte, with func(num protowire.Number, value []byte, number uint64)) error {
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)
@@ -51,7 +51,7 @@ func fields(b []byte, with func(num protowire.Number, value []byte, number uint6
 	return nil
 }
 
-// each calls with every message at a path of fields.
+// each calls with for every message at a path of fields.
 func each(b []byte, path []protowire.Number, with func([]byte)) error {
 	if len(path) == 0 {
 		with(b)
@@ -69,7 +69,7 @@ func each(b []byte, path []protowire.Number, with func([]byte)) error {
 	return err
 }
 
-// unwrap takes a Resource of the incremental protocol apart.
+// unwrap takes the message and the version out of a Resource of the incremental variant.
 func unwrap(b []byte) (message, version []byte, err error) {
 	err = fields(b, func(num protowire.Number, value []byte, _ uint64) {
 		switch num {
@@ -82,7 +82,7 @@ func unwrap(b []byte) (message, version []byte, err error) {
 	return message, version, err
 }
 
-// scan reads a resource that is seen for the first time.
+// scan reads a resource that no client has had before.
 func (t *Table) scan(message []byte, deep bool) (*Resource, error) {
 	var url, value []byte
 	err := fields(message, func(num protowire.Number, v []byte, _ uint64) {
@@ -101,7 +101,7 @@ func (t *Table) scan(message []byte, deep bool) (*Resource, error) {
 	return r, r.read(value, deep)
 }
 
-// read takes from a resource what the client acts on.
+// read takes from a resource what clients act on.
 func (r *Resource) read(b []byte, deep bool) error {
 	err := fields(b, func(num protowire.Number, value []byte, _ uint64) {
 		if num == resourceName {
@@ -121,14 +121,14 @@ func (r *Resource) read(b []byte, deep bool) error {
 	return nil
 }
 
-// use adds a name to those that the resource uses.
+// use records a name that the resource refers to.
 func (r *Resource) use(name []byte) {
 	if !slices.Contains(r.uses, string(name)) && len(name) > 0 {
 		r.uses = append(r.uses, string(name))
 	}
 }
 
-// readRoutes finds the clusters that the routes of a client without a proxy lead to.
+// readRoutes records the clusters in the routes of a proxyless client.
 func (r *Resource) readRoutes(b []byte) error {
 	const hosts, routes, action, cluster, weighted, clusters, name = 2, 3, 2, 1, 3, 1, 1
 	if err := each(b, []protowire.Number{hosts, routes, action, cluster}, r.use); err != nil {
@@ -185,14 +185,14 @@ func digits(b []byte) (n, length int) {
 	return n, length
 }
 
-// mark is a text in a resource that the number of a change follows.
+// mark is a text in resources that is followed by the number of a change.
 type mark struct {
 	text string
-	// number reads the number at the beginning of the bytes behind the text, and reports whether there is one.
+	// number parses the number after the text, and reports whether there is one.
 	number func([]byte) (int, bool)
 }
 
-// find adds the numbers behind the marks in b that begin before limit to those that are known.
+// find appends to known the numbers of marks in b that begin before limit.
 func (m mark) find(b []byte, limit int, known []int) []int {
 	for at := 0; m.text != ""; {
 		i := bytes.Index(b[at:], []byte(m.text))
@@ -207,8 +207,8 @@ func (m mark) find(b []byte, limit int, known []int) []int {
 	return known
 }
 
-// address reads the last two bytes of an address as a number: each is from 100 to 255, so that all addresses are
-// equally long.
+// address parses the last two bytes of an address as a number. Each byte is between 100 and 255, so that all addresses
+// have the same length.
 func address(b []byte) (int, bool) {
 	high, n := digits(b)
 	if n == 0 || n >= len(b) || b[n] != '.' {

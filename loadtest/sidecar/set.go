@@ -11,28 +11,28 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// set is resources of one type, one of a name, sorted by number. Sets of the same resources are the same set.
+// set is a set of resources of one type, at most one of each name, sorted by number. Equal sets are the same pointer.
 // Immutable.
 type set struct {
 	list []*Resource
 	sum  uint64 // of the ids
 
 	naming sync.Once
-	named  *names // what the resources use, once that was asked for
+	named  *names // what the resources refer to; computed on first use
 }
 
-// change is what a response makes of a set.
+// change is the effect of a response on a set.
 type change struct {
 	next  *set
-	same  []*Resource // the set had exactly these
+	same  []*Resource // the resources that the set already had
 	fresh []*Resource
-	gone  int // how many of the set are not in next
+	gone  int // number of resources of the set that are not in next
 	marks []int
-	// lost are marks that the set had and next has not.
+	// lost are marks that the set carried and next does not.
 	lost []int
 }
 
-// replace returns the set of what came, in place of prev. It sorts what came.
+// replace returns the set of the resources got, in place of prev. It sorts got.
 func (t *Table) replace(prev *set, got []*Resource) change {
 	got = sorted(got)
 	var c change
@@ -49,7 +49,7 @@ func (t *Table) replace(prev *set, got []*Resource) change {
 	return c
 }
 
-// update returns prev with what came, and without what was removed. It sorts what came.
+// update returns prev with the resources got, and without the removed ones. It sorts got.
 func (t *Table) update(prev *set, got []*Resource, removed []uint32) change {
 	got = sorted(got)
 	var c change
@@ -69,8 +69,8 @@ func (t *Table) update(prev *set, got []*Resource, removed []uint32) change {
 	return c
 }
 
-// compare tells what is new of what came from what is not; it returns the sum of what came, and the sum and number of
-// those of prev that have a successor there.
+// compare separates new from unchanged resources. It returns the sum of what came, and the sum and the number of those
+// of prev that are replaced.
 func (c *change) compare(prev *set, got []*Resource) (sum, succeeded uint64, matched int) {
 	old := prev.list
 	for _, r := range got {
@@ -98,7 +98,7 @@ func (c *change) compare(prev *set, got []*Resource) (sum, succeeded uint64, mat
 	return sum, succeeded, matched
 }
 
-// without adds to out what is in a and not in b.
+// without appends to out the numbers in a that are not in b.
 func without(out, a, b []int) []int {
 	for _, n := range a {
 		if !slices.Contains(b, n) {
@@ -108,7 +108,7 @@ func without(out, a, b []int) []int {
 	return out
 }
 
-// merge returns old with got in place of what has the same number, and without what has left.
+// merge returns old with the resources got in place of those with the same numbers, and without those in left.
 func merge(old, got []*Resource, left []uint32) []*Resource {
 	out := make([]*Resource, 0, len(old)+len(got))
 	for _, r := range old {
@@ -127,7 +127,7 @@ func merge(old, got []*Resource, left []uint32) []*Resource {
 	return append(out, got...)
 }
 
-// set returns the set of a sum.
+// set returns the set with a sum.
 func (t *Table) set(sum uint64, list func() []*Resource) *set {
 	if sum == 0 {
 		return t.none
@@ -145,7 +145,7 @@ func contains(list []*Resource, number uint32) bool {
 	return ok
 }
 
-// sorted sorts by number, in place; of several of a name the last counts.
+// sorted sorts by number, in place. Of several resources with the same name the last one is kept.
 func sorted(list []*Resource) []*Resource {
 	byNumber := func(a, b *Resource) int { return cmp.Compare(a.number, b.number) }
 	if !slices.IsSortedFunc(list, byNumber) {
@@ -160,7 +160,7 @@ func sorted(list []*Resource) []*Resource {
 	return out
 }
 
-// only returns what of the set is in n.
+// only returns the subset of s whose names are in n.
 func (t *Table) only(s *set, n *names) *set {
 	keep := func(r *Resource) bool {
 		_, ok := slices.BinarySearch(n.numbers, r.number)
@@ -177,14 +177,14 @@ func (t *Table) only(s *set, n *names) *set {
 	})
 }
 
-// names is a list of names of one type that clients subscribe to. Lists of the same names are the same list. Immutable.
+// names is a list of names of one type that clients subscribe to. Equal lists are the same pointer. Immutable.
 type names struct {
 	list    []string
 	numbers []uint32 // sorted
-	encoded []byte   // as requests carry them
+	encoded []byte   // encoded as in requests
 }
 
-// uses returns the list of names that the resources of a set use; nil if there are none.
+// uses returns the names to which the resources of a set refer; nil if there are none.
 func (t *Table) uses(s *set) *names {
 	s.naming.Do(func() {
 		var list []string
@@ -204,7 +204,7 @@ func (t *Table) uses(s *set) *names {
 	return s.named
 }
 
-// names returns the list of different names of a type.
+// names returns the list of those names of a type, without duplicates.
 func (t *Table) names(of xdstype.Type, list []string) *names {
 	var h maphash.Hash
 	h.SetSeed(t.seed)

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// subscribe changes the names of a type; repeat asks again for the same, as the State-of-the-World protocol wants it
-// for changed clusters.
+// subscribe changes the subscribed names of a type. repeat sends a request even if they are the same, as
+// State-of-the-World clients do for changed clusters.
 func (c *Client) subscribe(t xdstype.Type, n *names, repeat bool) []Request {
 	s := &c.types[t]
 	old := s.names
@@ -32,7 +32,7 @@ func (c *Client) subscribe(t xdstype.Type, n *names, repeat bool) []Request {
 	return []Request{c.answer(t, "")}
 }
 
-// difference returns the request of the incremental protocol that makes n of old.
+// difference returns the incremental request that changes the subscription from old to n.
 func (c *Client) difference(t xdstype.Type, old, n *names) []Request {
 	s := &c.types[t]
 	m := wire.Request{TypeURL: t.URL(), Delta: true}
@@ -55,7 +55,7 @@ func (c *Client) difference(t xdstype.Type, old, n *names) []Request {
 	return []Request{{Type: t, message: m}}
 }
 
-// without returns the names that another list of the same type lacks.
+// without returns the names that other, of the same type, lacks.
 func (n *names) without(other *names) (out []string) {
 	lacks := map[string]bool{}
 	for _, name := range n.list {
@@ -72,8 +72,8 @@ func (n *names) without(other *names) (out []string) {
 	return out
 }
 
-// complete reports whether the client has all that it asked for. One that comes back with everything does once it is
-// answered at all: a server need not answer types of which the client has the present version.
+// complete reports whether the client has everything that it asked for. A client that comes back with everything is
+// complete once it is answered at all, because a server need not answer types whose present version the client has.
 func (c *Client) complete() bool {
 	if c.back {
 		return c.held == nil
@@ -89,7 +89,7 @@ func (c *Client) complete() bool {
 	return c.held == nil && c.types[xdstype.Cluster].begun && c.types[xdstype.Listener].begun && has(xdstype.Route)
 }
 
-// Lacks says what the client has asked for and does not have, by type; of many names one stands for all.
+// Lacks describes what the client has asked for and does not have, by type, with one name as an example.
 func (c *Client) Lacks() string {
 	var out []string
 	for t := range xdstype.Type(xdstype.NumStandard) {
@@ -107,7 +107,7 @@ func (c *Client) Lacks() string {
 	return strings.Join(out, ", ")
 }
 
-// beyond returns the names that no resource of a set has.
+// beyond returns the names without a resource in s.
 func (n *names) beyond(s *set) (out []string) {
 	has := map[string]bool{}
 	for _, r := range s.list {
@@ -121,14 +121,14 @@ func (n *names) beyond(s *set) (out []string) {
 	return out
 }
 
-// Destinations are what the client has endpoints of. They may be used by other goroutines.
+// Destinations are the endpoint resources that a client subscribes to. Other goroutines may use them.
 type Destinations struct{ names *names }
 
-// Destinations returns those that it asks for now.
+// Destinations returns the present ones.
 func (c *Client) Destinations() Destinations { return Destinations{c.types[xdstype.Endpoint].names} }
 
-// Of reports whether endpoint resources of a host are among them, whose names, as Istio makes them, end with the host:
-// those of the whole host, or also of a subset of it.
+// Of reports whether they include the endpoints of a host, or, with subsets, of one of its subsets. Names of endpoint
+// resources end with the host, as Istio makes them.
 func (d Destinations) Of(host string, subsets bool) bool {
 	end := "||" + host
 	if subsets {

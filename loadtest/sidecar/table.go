@@ -10,14 +10,14 @@ import (
 )
 
 // Table holds every resource that some client has, every set of them, and the lists of names that clients subscribe to,
-// each once. What no client has any more leaves by itself.
+// each only once. What no client has any more leaves it by itself.
 type Table struct {
 	// Immutable after NewTable.
 	seed  maphash.Seed
 	marks Marks
 	none  *set
 
-	// buffers are for resources that come in several parts.
+	// buffers is memory for resources that arrive in several parts.
 	buffers sync.Pool
 
 	mu sync.RWMutex
@@ -27,19 +27,19 @@ type Table struct {
 	lists     map[uint64]weak.Pointer[names]
 	numbers   map[typedName]uint32
 	serial    uint64
-	// What was found in the beginnings of big resources, by the hash of all blocks so far; the older half is forgotten
-	// from time to time.
+	// Marks found in the beginnings of big resources, by the hash of all blocks so far. The older half is dropped from
+	// time to time.
 	blocks, older map[uint64][]int
 }
 
-// digest tells resources apart as they came.
+// digest identifies a resource by its bytes.
 type digest struct {
 	body, version uint64
 	size          int
 	form          form
 }
 
-// form is how a client reads resources: of the incremental protocol; deep, for the clusters that routes name.
+// form says how a client interprets resources: delta for the incremental variant, deep to read the clusters in routes.
 type form struct{ delta, deep bool }
 
 type typedName struct {
@@ -55,15 +55,15 @@ func NewTable(m Marks) *Table {
 		buffers: sync.Pool{New: func() any { return new([bigSize]byte) }}}
 }
 
-// Len returns the number of different resources that clients have, and those that have just been superseded.
+// Len returns the number of different resources that clients have, plus those that were superseded only just now.
 func (t *Table) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.resources)
 }
 
-// resource returns the one that b says: an Any, or a Resource of the incremental protocol. nil is one of a type that is
-// not known.
+// resource returns the resource that b encodes, as an Any or as a Resource of the incremental variant; nil if its type
+// is unknown.
 func (t *Table) resource(b []byte, f form) (*Resource, error) {
 	message, version := b, []byte(nil)
 	if f.delta {
@@ -84,14 +84,14 @@ func (t *Table) resource(b []byte, f form) (*Resource, error) {
 	return t.add(d, r), nil
 }
 
-// known returns the resource of a digest, if some client has it.
+// known returns the resource with a digest, if some client has it.
 func (t *Table) known(d digest) *Resource {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.resources[d].Value()
 }
 
-// add adds a resource, unless somebody did meanwhile.
+// add stores a resource, unless another goroutine has stored it meanwhile.
 func (t *Table) add(d digest, r *Resource) *Resource {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Table) add(d digest, r *Resource) *Resource {
 	return r
 }
 
-// drop removes what nobody has any more, unless it is there again.
+// drop removes an entry whose value was collected, unless it has a new value.
 func drop[K comparable, V any](t *Table, m map[K]weak.Pointer[V], key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func drop[K comparable, V any](t *Table, m map[K]weak.Pointer[V], key K) {
 	}
 }
 
-// intern returns the one that is kept for a key; build makes it.
+// intern returns the value stored for a key, or makes it with build.
 func intern[V any](t *Table, m map[uint64]weak.Pointer[V], key uint64, build func() *V) *V {
 	t.mu.RLock()
 	v := m[key].Value()
@@ -146,7 +146,7 @@ func (t *Table) number(of xdstype.Type, name string) uint32 {
 	return n
 }
 
-// numbered returns the numbers of those names that resources have had.
+// numbered returns the numbers of those names that have one.
 func (t *Table) numbered(of xdstype.Type, list []string) (out []uint32) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
