@@ -22,23 +22,23 @@ import (
 
 // Options say which API server, and how it is used.
 type Options struct {
-	// Kubeconfig names the file; without it the usual places are looked at. Context is one of the file's, the current
-	// one by default.
+	// Kubeconfig is the path of a file; if it is empty, the usual places are tried. Context is a context of the file;
+	// empty means the current one.
 	Kubeconfig, Context string
-	// Workers is how many requests are under way at the same time.
+	// Workers is the number of requests in progress at the same time.
 	Workers int
-	// CRDs is a file with Istio's definitions, for a server that lacks them; without it ones that let everything in are
-	// made.
+	// CRDs is a file with Istio's CRDs, for a server without them. If it is empty, CRDs that accept everything are
+	// created.
 	CRDs string
 	// Progress is called every second, and at the end.
 	Progress func(Progress)
 }
 
-// api is an API server. Immutable; for use by many goroutines.
+// api is a client of an API server. Immutable; safe for concurrent use.
 type api struct {
 	kinds    map[string]kind // by name
 	clients  map[schema.GroupVersion]rest.Interface
-	raw      rest.Interface // for kinds that are no Go types
+	raw      rest.Interface // for custom kinds
 	metadata metadata.Interface
 }
 
@@ -50,7 +50,7 @@ func connect(o Options) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	config.QPS = -1 // The server says when it is too much.
+	config.QPS = -1 // no limit here: the server says when it is overloaded
 	config.UserAgent = "pilotd-loadtest"
 	a := &api{kinds: map[string]kind{}, clients: map[schema.GroupVersion]rest.Interface{}}
 	codecs, err := codecs()
@@ -82,7 +82,7 @@ func connect(o Options) (*api, error) {
 	return a, err
 }
 
-// of returns how to ask for objects of a kind.
+// of returns the client for objects of a kind.
 func (a *api) of(k kind, namespace string) metadata.ResourceInterface {
 	r := a.metadata.Resource(k.gvr())
 	if k.cluster {
@@ -91,10 +91,10 @@ func (a *api) of(k kind, namespace string) metadata.ResourceInterface {
 	return r.Namespace(namespace)
 }
 
-// attempts is how often a write is tried: somebody else's may come before, or the server may have too much to do.
+// attempts bounds the attempts of a write: another writer may interfere, or the server may be overloaded.
 const attempts = 8
 
-// put makes an object so, and returns its version. before is the version that is there, as far as is known.
+// put writes an object and returns its version. before is the version that the server has, as far as is known.
 func (a *api) put(ctx context.Context, k kind, o mesh.Object, before string) (version string, err error) {
 	for n := range attempts {
 		if k.frozen && before != "" {
@@ -123,8 +123,7 @@ func (a *api) put(ctx context.Context, k kind, o mesh.Object, before string) (ve
 	return "", describe(k, o, err)
 }
 
-// transient reports whether an error is one of a server that may do better later. What was asked for may have been
-// done.
+// transient reports whether a retry may succeed. The failed request may nevertheless have been executed.
 func transient(err error) bool {
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) ||
@@ -132,7 +131,7 @@ func transient(err error) bool {
 		utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// pause waits before the attempt after the n-th.
+// pause waits before the attempt after the n-th one.
 func pause(ctx context.Context, n int) {
 	timer := time.NewTimer(100 * time.Millisecond << n)
 	defer timer.Stop()
@@ -142,7 +141,7 @@ func pause(ctx context.Context, n int) {
 	}
 }
 
-// send creates or updates an object, and writes its status.
+// send creates or updates an object, and its status.
 func (a *api) send(ctx context.Context, k kind, o mesh.Object, create bool) (string, error) {
 	client := a.clients[k.group]
 	r := client.Put().Name(o.GetName())
@@ -157,7 +156,7 @@ func (a *api) send(ctx context.Context, k kind, o mesh.Object, create bool) (str
 		!k.cluster).Resource(k.resource).Name(o.GetName()).SubResource("status").Body(o))
 }
 
-// finish makes a request that is answered with the object's metadata alone.
+// finish sends a request and decodes only the metadata of the answer.
 func finish(ctx context.Context, r *rest.Request) (string, error) {
 	var got metav1.PartialObjectMetadata
 	r.SetHeader("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
@@ -166,10 +165,11 @@ func finish(ctx context.Context, r *rest.Request) (string, error) {
 	return got.ResourceVersion, err
 }
 
-// errForeign says that an object is not ours.
+// errForeign says that an object was not created by the load test.
 var errForeign = errors.New("is there, and was not made by a load test")
 
-// present returns the version of an object that is there. It must be ours. It is empty when the object went meanwhile.
+// present returns the version of an object on the server; empty if it was deleted meanwhile. It returns errForeign if
+// the load test did not create it.
 func (a *api) present(ctx context.Context, k kind, o mesh.Object) (string, error) {
 	got, err := a.of(k, o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -184,7 +184,7 @@ func (a *api) present(ctx context.Context, k kind, o mesh.Object) (string, error
 	return got.ResourceVersion, nil
 }
 
-// remove deletes an object, at once. One that is gone already is no error.
+// remove deletes an object without a grace period. It is no error if the object does not exist.
 func (a *api) remove(ctx context.Context, k kind, o metav1.Object) error {
 	var now int64
 	var err error

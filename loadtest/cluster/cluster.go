@@ -7,19 +7,19 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-// Cluster is a mesh in an API server. It is for use by one goroutine.
+// Cluster is a mesh in an API server. Not safe for concurrent use.
 type Cluster struct {
 	*mesh.Editor
 
 	// Immutable after Open.
 	api     *api
-	ctx     context.Context // of all requests
+	ctx     context.Context // ends all requests
 	workers int
 
-	versions versions // owned by the goroutine: of the objects that edits change, as far as they are known
+	versions versions // owned by the caller's goroutine: known versions of the objects that edits change
 }
 
-// Open finds the mesh of an API server. Its edits end with ctx.
+// Open finds the mesh in an API server. Edits are possible until ctx ends.
 func Open(ctx context.Context, o Options) (*Cluster, error) {
 	a, err := connect(o)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cluster) Write(change mesh.Change) (at time.Time, err error) {
 	return at, nil
 }
 
-// Restore undoes all edits, also those of a run that came to no end.
+// Restore undoes all edits, including those of a run that was aborted.
 func (c *Cluster) Restore() error {
 	ctx := context.WithoutCancel(c.ctx)
 	present, err := c.api.inventory(ctx, label+"="+live)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// application returns the container that a pod is for.
+// application returns the application's container in a pod.
 func application(app string) corev1.Container {
 	return corev1.Container{
 		Name: app, Image: "registry.example.com/" + app + ":1.0", ImagePullPolicy: corev1.PullIfNotPresent,
@@ -22,7 +22,7 @@ func application(app string) corev1.Container {
 	}
 }
 
-// proxy returns the container of a sidecar, or of a gateway.
+// proxy returns the container of a sidecar or a gateway.
 func proxy(o *corev1.Pod, kind string) corev1.Container {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name,
@@ -64,7 +64,7 @@ func proxy(o *corev1.Pod, kind string) corev1.Container {
 	}
 }
 
-// redirection returns the container that lets the proxy have the traffic.
+// redirection returns the container that captures the pod's traffic.
 func redirection() corev1.Container {
 	user, no := int64(0), false
 	return corev1.Container{
@@ -104,7 +104,7 @@ func volumes() []corev1.Volume {
 	}
 }
 
-// uid makes a UID of names, so that it is the same every time.
+// uid derives a UID from names, so that it is always the same.
 func uid(parts ...string) types.UID {
 	sum := sha256.Sum256([]byte(fmt.Sprint(parts)))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))

@@ -26,7 +26,8 @@ func definitionsResource() schema.GroupVersionResource {
 		Resource: "customresourcedefinitions"}
 }
 
-// define makes the definitions of Istio's kinds that the server lacks, and waits until it serves all that are written.
+// define creates those CRDs of Istio's kinds that the server lacks, and waits until it serves all kinds that are
+// written.
 func (a *api) define(ctx context.Context, file string) error {
 	definitions, err := definitions(file)
 	if err != nil {
@@ -40,7 +41,7 @@ func (a *api) define(ctx context.Context, file string) error {
 	return a.served(ctx)
 }
 
-// defineOne makes a definition, unless it is there. One that is on its way out is waited for.
+// defineOne creates a CRD unless it exists. If it is being deleted, defineOne waits for the end of that.
 func (a *api) defineOne(ctx context.Context, d *unstructured.Unstructured) error {
 	got, err := a.metadata.Resource(definitionsResource()).Get(ctx, d.GetName(), metav1.GetOptions{})
 	if err == nil && got.DeletionTimestamp == nil {
@@ -68,7 +69,7 @@ func (a *api) defineOne(ctx context.Context, d *unstructured.Unstructured) error
 	return err
 }
 
-// gone waits until a deleted definition is no more: the server deletes the objects first.
+// gone waits until a deleted CRD no longer exists: the server deletes its objects first.
 func (a *api) gone(ctx context.Context, name string) error {
 	return poll(ctx, func() (bool, error) {
 		_, err := a.metadata.Resource(definitionsResource()).Get(ctx, name, metav1.GetOptions{})
@@ -79,7 +80,7 @@ func (a *api) gone(ctx context.Context, name string) error {
 	})
 }
 
-// poll asks again and again until the answer is yes, or patience ends.
+// poll calls ask until it returns true, or patience ends.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
@@ -99,10 +100,10 @@ func poll(ctx context.Context, ask func() (bool, error)) error {
 	}
 }
 
-// errPatience says that something took too long.
+// errPatience reports that something took too long.
 var errPatience = errors.New("the API server takes too long")
 
-// servedPatience is how long a server may take to serve what was defined, or to forget it.
+// servedPatience bounds how long a server may take to serve a new kind, or to stop serving it.
 const servedPatience = time.Minute
 
 // served waits until the server serves all of Istio's kinds.
@@ -125,7 +126,7 @@ func (a *api) served(ctx context.Context) error {
 	return nil
 }
 
-// definitions returns those of a file, as far as they are of kinds that are written, or ones of our own.
+// definitions returns the CRDs of a file for the kinds that are written, or CRDs of our own.
 func definitions(file string) ([]*unstructured.Unstructured, error) {
 	if file == "" {
 		return ownDefinitions(), nil
@@ -151,7 +152,7 @@ func definitions(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// ownDefinitions returns CRDs that let any content in: enough to store Istio's objects where Istio is not installed.
+// ownDefinitions returns CRDs that accept any content, which suffices to store Istio's objects without Istio.
 func ownDefinitions() (out []*unstructured.Unstructured) {
 	for _, k := range kinds() {
 		if k.defined() != "" {
@@ -184,7 +185,7 @@ func (k kind) definition() *unstructured.Unstructured {
 	}}
 }
 
-// undefine removes the definitions that a load test made, but for those of which there are objects of others.
+// undefine deletes the CRDs that a load test created, unless there are other objects of their kinds.
 func (a *api) undefine(ctx context.Context) error {
 	r := a.metadata.Resource(definitionsResource())
 	found, err := r.List(ctx, metav1.ListOptions{LabelSelector: label})

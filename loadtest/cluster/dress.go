@@ -11,8 +11,8 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-// dress gives an object what those of real clusters have, beside what a control plane reads, and takes away what an API
-// server gives.
+// dress adds what objects of real clusters have in addition to what a control plane reads, and removes what the API
+// server assigns.
 func dress(o mesh.Object) mesh.Object {
 	o.SetCreationTimestamp(metav1.Time{})
 	switch o := o.(type) {
@@ -23,7 +23,7 @@ func dress(o mesh.Object) mesh.Object {
 	case *corev1.Service:
 		o.Labels = map[string]string{"app": o.Name}
 		if o.Spec.ClusterIP != corev1.ClusterIPNone {
-			o.Spec.ClusterIP = "" // The server has addresses of its own.
+			o.Spec.ClusterIP = "" // the server assigns addresses itself
 		}
 	case *discoveryv1.EndpointSlice:
 		o.Labels[discoveryv1.LabelManagedBy] = "loadtest.pilotd.io"
@@ -49,10 +49,10 @@ func dressNode(o *corev1.Node) {
 	}
 }
 
-// start returns when everything began.
+// start returns the creation time of everything.
 func start() metav1.Time { return metav1.Unix(1_700_000_000, 0) }
 
-// dressPod makes a pod what the injection of a proxy, the scheduler and a kubelet make of it.
+// dressPod adds what injection, the scheduler and a kubelet add to a pod.
 func dressPod(o *corev1.Pod) {
 	app, hash := o.Labels["app"], o.Labels["pod-template-hash"]
 	owner := fmt.Sprintf("%s-%s-%s", app, o.Labels["version"], hash)
@@ -82,7 +82,7 @@ func dressPod(o *corev1.Pod) {
 	dressStatus(o)
 }
 
-// dressStatus sets what the kubelet would say.
+// dressStatus sets the status that a kubelet would write.
 func dressStatus(o *corev1.Pod) {
 	at := start()
 	o.Status.StartTime, o.Status.QOSClass = &at, corev1.PodQOSBurstable

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// label is on all that is made; its value says whether edits change the object.
+	// label is on all objects of a load test; its value says whether edits change the object.
 	label = "pilotd.io/loadtest"
 	live  = "live"
 	still = "still"
-	// content is the annotation that says what was written.
+	// content is the annotation with a hash of what was written.
 	content = "pilotd.io/loadtest-content"
 )
 
-// name is which object of a kind.
+// name identifies an object of a kind.
 type name struct{ namespace, name string }
 
 func nameOf(o metav1.Object) name { return name{o.GetNamespace(), o.GetName()} }
 
-// state is what is there of an object.
+// state is what the server has of an object.
 type state struct{ content, version string }
 
-// inventory is what is there, by kind.
+// inventory is what the server has, by kind.
 type inventory map[string]map[name]state
 
-// page is how many objects are asked for at once.
+// page is the number of objects in a page of a list.
 const page = 5000
 
-// inventory finds all objects of the load test, or those that edits change.
+// inventory lists all objects of the load test, or only those that edits change.
 func (a *api) inventory(ctx context.Context, selector string) (inventory, error) {
 	out := inventory{}
 	for _, k := range kinds() {
@@ -45,7 +45,7 @@ func (a *api) inventory(ctx context.Context, selector string) (inventory, error)
 			return nil, err
 		}
 		if k.status {
-			// Whose status was not written is not complete.
+			// Objects whose status is missing count as incomplete.
 			bare, err := a.list(ctx, k, metav1.ListOptions{LabelSelector: selector,
 				FieldSelector: "status.phase!=Running"})
 			if err != nil {
@@ -60,7 +60,7 @@ func (a *api) inventory(ctx context.Context, selector string) (inventory, error)
 	return out, nil
 }
 
-// list returns objects of a kind. A kind that the server does not know has none.
+// list returns the objects of a kind; none if the server does not know the kind.
 func (a *api) list(ctx context.Context, k kind, o metav1.ListOptions) (map[name]state, error) {
 	out := map[name]state{}
 	for o.Limit = page; ; {
@@ -81,7 +81,7 @@ func (a *api) list(ctx context.Context, k kind, o metav1.ListOptions) (map[name]
 	}
 }
 
-// sign labels an object and writes its content on it, which it returns.
+// sign sets an object's label and content annotation, and returns the latter.
 func sign(o mesh.Object, value string) (string, error) {
 	labels := map[string]string{label: value}
 	for k, v := range o.GetLabels() {

@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// kind is how objects of a kind are written.
+// kind says how to write objects of a kind.
 type kind struct {
 	name     string
 	group    schema.GroupVersion
 	resource string
-	cluster  bool // without a namespace
-	// frozen objects cannot be updated: they are deleted and made again.
+	cluster  bool // not namespaced
+	// frozen objects cannot be updated, so they are deleted and created again.
 	frozen bool
-	// status is written by itself, as the kubelet does.
+	// status is written by a request of its own, as kubelets do.
 	status bool
 }
 
 func (k kind) gvr() schema.GroupVersionResource { return k.group.WithResource(k.resource) }
 
-// defined returns the name of the definition that a kind needs; empty for one that every server has.
+// defined returns the name of the CRD that a kind needs; empty for builtin kinds.
 func (k kind) defined() string {
 	if k.group != networkingv1.SchemeGroupVersion {
 		return ""
@@ -32,7 +32,7 @@ func (k kind) defined() string {
 	return k.resource + "." + k.group.Group
 }
 
-// kinds returns all that are written, in the order in which they are made.
+// kinds returns all kinds that are written, in the order in which they are created.
 func kinds() []kind {
 	core, istio := corev1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	return []kind{
@@ -52,7 +52,7 @@ func kinds() []kind {
 	}
 }
 
-// codecs returns what reads and writes objects of all kinds.
+// codecs returns encoders and decoders for all kinds.
 func codecs() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme,

@@ -10,15 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Namespaces end when a controller has emptied them. Where none does, and the namespace says nothing about it, this is
-// what is waited for it.
+// A deleted namespace disappears once a controller has emptied it. These are the intervals of waiting for that when no
+// controller runs.
 const (
 	controllerPatience = 3 * time.Second
 	namespacePatience  = 2 * time.Minute
 )
 
-// finalize waits until a deleted namespace, of which all that was made is gone, has gone too. Where no controller cares
-// it is let go.
+// finalize waits until a deleted namespace, whose objects are gone, is gone too. If no controller runs, finalize
+// releases it itself.
 func (a *api) finalize(ctx context.Context, name string) error {
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
@@ -43,7 +43,7 @@ func (a *api) finalize(ctx context.Context, name string) error {
 	}
 }
 
-// letGo says that nobody has anything more to do with the namespace.
+// letGo removes the namespace's finalizer.
 func (a *api) letGo(ctx context.Context, ns *corev1.Namespace) error {
 	ns.Spec.Finalizers = nil
 	text, err := json.Marshal(ns)

@@ -14,14 +14,15 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-// Where the shape is kept.
+// The ConfigMap with the shape.
 const (
 	homeNamespace = "loadtest"
 	shapeName     = "shape"
 	shapeKey      = "shape.yaml"
 )
 
-// Populate makes the API server's mesh that of a shape. What was populated before and is not of that mesh goes.
+// Populate makes the mesh in the API server that of a shape, and removes what an earlier Populate wrote for another
+// mesh.
 func Populate(ctx context.Context, o Options, s mesh.Shape) (Progress, error) {
 	a, err := connect(o)
 	if err != nil {
@@ -45,7 +46,7 @@ func Populate(ctx context.Context, o Options, s mesh.Shape) (Progress, error) {
 		if err := work.put(ctx, objects(m, s)); err != nil {
 			return err
 		}
-		// Last, so that nobody finds the shape of a mesh that is not complete.
+		// Last, so that nobody finds the shape of an incomplete mesh.
 		if err := work.put(ctx, func(yield func(mesh.Object) bool) { yield(home) }); err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func Populate(ctx context.Context, o Options, s mesh.Shape) (Progress, error) {
 	return work.state(), err
 }
 
-// Delete removes all that load tests made in the API server.
+// Delete removes everything that load tests created in the API server.
 func Delete(ctx context.Context, o Options) (Progress, error) {
 	a, err := connect(o)
 	if err != nil {
@@ -75,7 +76,7 @@ func Delete(ctx context.Context, o Options) (Progress, error) {
 	return work.state(), err
 }
 
-// watched tells of the progress of an act every second.
+// watched runs act, and calls tell with the progress every second.
 func (s *syncer) watched(ctx context.Context, tell func(Progress), act func(context.Context) error) error {
 	if tell == nil {
 		return act(ctx)
@@ -94,7 +95,7 @@ func (s *syncer) watched(ctx context.Context, tell func(Progress), act func(cont
 	}
 }
 
-// objects yields those of a mesh, as they are in a cluster.
+// objects yields the objects of a mesh as they are in a cluster.
 func objects(m *mesh.Mesh, s mesh.Shape) iter.Seq[mesh.Object] {
 	return func(yield func(mesh.Object) bool) {
 		if !yield(dress(&corev1.Namespace{TypeMeta: typeMeta("Namespace"),
@@ -123,7 +124,7 @@ func count(objects iter.Seq[mesh.Object]) (n int) {
 	return n
 }
 
-// isLive tells which objects edits change.
+// isLive returns a function that tells which objects edits change.
 func isLive(m *mesh.Mesh) func(mesh.Object) bool {
 	type key struct {
 		kind string
@@ -138,7 +139,7 @@ func isLive(m *mesh.Mesh) func(mesh.Object) bool {
 
 func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
-// shapeObject says which shape the mesh has.
+// shapeObject returns the ConfigMap with the shape.
 func shapeObject(s mesh.Shape) (*corev1.ConfigMap, error) {
 	text, err := yaml.Marshal(s)
 	return &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap"), ObjectMeta: metav1.ObjectMeta{Namespace: homeNamespace,
@@ -146,7 +147,7 @@ func shapeObject(s mesh.Shape) (*corev1.ConfigMap, error) {
 		Data: map[string]string{shapeKey: string(text)}}, err
 }
 
-// shape returns the shape of the mesh that is there.
+// shape returns the shape of the mesh in the API server.
 func (a *api) shape(ctx context.Context) (mesh.Shape, error) {
 	var o corev1.ConfigMap
 	err := a.clients[corev1.SchemeGroupVersion].Get().Namespace(homeNamespace).Resource("configmaps").Name(shapeName).Do(

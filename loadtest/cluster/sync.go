@@ -13,15 +13,15 @@ import (
 	"github.com/pilotd/pilotd/loadtest/mesh"
 )
 
-// Progress is how far a Populate or a Delete is.
+// Progress says how far a Populate or a Delete has come.
 type Progress struct {
-	// Total is how many objects there are to be looked at.
+	// Total is the number of objects to process.
 	Total int
-	// Written were made or changed, Removed deleted, Kept so already.
+	// Written were created or changed, Removed deleted, and Kept were already right.
 	Written, Removed, Kept int
 }
 
-// syncer makes the objects in an API server those that are wanted.
+// syncer makes the objects in an API server equal to the wanted ones.
 type syncer struct {
 	// Immutable.
 	api     *api
@@ -30,12 +30,12 @@ type syncer struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	present  inventory // what is there and was not wanted so far
+	present  inventory // on the server, and not among the wanted ones so far
 	versions versions  // of the objects that edits change
 	progress Progress
 }
 
-// versions are the present versions of objects, by kind.
+// versions are the present resource versions of objects, by kind.
 type versions map[string]map[name]string
 
 func (v versions) set(kind string, n name, version string) {
@@ -49,15 +49,15 @@ func newSyncer(a *api, workers int, present inventory, live func(mesh.Object) bo
 	return &syncer{api: a, workers: max(1, workers), live: live, present: present, versions: versions{}}
 }
 
-// Progress is how far it is.
+// state returns the progress.
 func (s *syncer) state() Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.progress
 }
 
-// put writes the objects that differ from those that are there. Those without a namespace come first, and are there
-// before the others are written.
+// put writes those objects that differ from the server's. Objects without a namespace come first, and all of them are
+// written before the others.
 func (s *syncer) put(ctx context.Context, objects iter.Seq[mesh.Object]) error {
 	g, within := s.group(ctx)
 	cluster := true
@@ -86,7 +86,7 @@ func (s *syncer) group(ctx context.Context) (*errgroup.Group, context.Context) {
 
 func kindOf(o mesh.Object) string { return o.GetObjectKind().GroupVersionKind().Kind }
 
-// one writes an object, if it differs.
+// one writes an object if it differs.
 func (s *syncer) one(ctx context.Context, k kind, o mesh.Object) error {
 	n, edited := nameOf(o), s.live(o)
 	value := still
@@ -120,7 +120,7 @@ func (s *syncer) one(ctx context.Context, k kind, o mesh.Object) error {
 	return nil
 }
 
-// removeRest deletes what is there and was not wanted, the last kinds first.
+// removeRest deletes the objects that are not wanted, the last kinds first.
 func (s *syncer) removeRest(ctx context.Context) error {
 	for _, k := range slices.Backward(kinds()) {
 		s.mu.Lock()

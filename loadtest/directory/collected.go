@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// collected are texts on their way into files, each of which has many. For use by one goroutine.
+// collected gathers documents before they are written to files, each of which has many. Not safe for concurrent use.
 type collected struct {
 	dir   string
-	texts map[string]*bytes.Buffer // by file: what is not written yet
+	texts map[string]*bytes.Buffer // unwritten text by file
 }
 
-// enough is how much is collected of a file before it is written.
+// enough is the size at which a file's text is written.
 const enough = 1 << 20
 
 // add adds a document to a file.
@@ -32,7 +32,7 @@ func (c *collected) add(file string, text []byte) error {
 	return c.write(file)
 }
 
-// write appends to a file what was collected of it.
+// write appends the gathered text to a file.
 func (c *collected) write(file string) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, file), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *collected) write(file string) error {
 	return errors.Join(err, f.Close())
 }
 
-// flush writes all that is left.
+// flush writes everything that is left.
 func (c *collected) flush() error {
 	for file := range c.texts {
 		if err := c.write(file); err != nil {

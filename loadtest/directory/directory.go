@@ -18,13 +18,13 @@ const (
 	liveDir   = "live"
 )
 
-// Directory is a mesh in a directory. It is for use by one goroutine.
+// Directory is a mesh in a directory. Not safe for concurrent use.
 type Directory struct {
 	*mesh.Editor
 	path string // immutable after Write or Open
 }
 
-// Write makes the directory of a mesh; one that was there before must be a mesh's too, and is replaced.
+// Write creates the directory of a mesh. It replaces an existing directory only if that contains a mesh, too.
 func Write(path string, s mesh.Shape) (*Directory, error) {
 	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
 		if _, err := os.Stat(filepath.Join(path, shapeFile)); err != nil {
@@ -72,7 +72,7 @@ func (d *Directory) write() error {
 	return files.flush()
 }
 
-// Open finds the mesh of a directory.
+// Open finds the mesh in a directory.
 func Open(path string) (*Directory, error) {
 	name := filepath.Join(path, shapeFile)
 	text, err := os.ReadFile(name)
@@ -92,7 +92,7 @@ func newDirectory(path string, s mesh.Shape) *Directory {
 	return d
 }
 
-// file returns where objects are that nobody edits.
+// file returns the file of an object that edits do not change.
 func file(o mesh.Object) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return ns + ".yaml"
@@ -100,7 +100,7 @@ func file(o mesh.Object) string {
 	return "cluster.yaml"
 }
 
-// liveFile returns where an object is that is edited.
+// liveFile returns the file of an object that edits change.
 func liveFile(o mesh.Object) string {
 	kind := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind)
 	return filepath.Join(liveDir, fmt.Sprintf("%s-%s-%s.yaml", kind, o.GetNamespace(), o.GetName()))
@@ -125,7 +125,7 @@ func (d *Directory) Write(c mesh.Change) (at time.Time, err error) {
 	return at, nil
 }
 
-// Restore undoes all edits, also those of a run that came to no end.
+// Restore undoes all edits, including those of a run that was aborted.
 func (d *Directory) Restore() error {
 	known := map[string]bool{}
 	for o := range d.Reset().Objects() {
@@ -156,13 +156,13 @@ func (d *Directory) Restore() error {
 	return nil
 }
 
-// replace puts an object in place of its predecessor, and returns the moment.
+// replace writes a new version of an object, and returns the moment.
 func (d *Directory) replace(o mesh.Object) (time.Time, error) {
 	text, err := yaml.Marshal(o)
 	if err != nil {
 		return time.Time{}, err
 	}
-	draft := filepath.Clean(d.path) + ".draft" // beside the directory, where nobody watches for it
+	draft := filepath.Clean(d.path) + ".draft" // outside of the watched directory
 	if err := os.WriteFile(draft, text, 0o644); err != nil {
 		return time.Time{}, err
 	}

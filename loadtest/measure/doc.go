@@ -1,3 +1,3 @@
-// Package measure turns what a load test sees into figures: latencies into a few ranks, and a server's process into CPU
-// time and memory.
+// Package measure turns what a load test observes into numbers: latencies into a few percentiles, and a server's
+// process into CPU time and memory.
 package measure

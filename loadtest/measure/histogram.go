@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Histogram counts durations by their size, each to less than one percent. Its memory does not grow with their number.
-// The zero value is one of nothing.
+// Histogram counts durations in buckets, each with an error of less than one percent. Its memory does not depend on the
+// number of durations. The zero value is empty.
 type Histogram struct {
 	counts      []int64
 	total       int
 	least, most time.Duration
 }
 
-// fine is how many buckets each power of two has.
+// fine is the number of buckets for each power of two.
 const fine, fineBits = 128, 7
 
 func bucket(d time.Duration) int {
@@ -66,10 +66,10 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.total += o.total
 }
 
-// Total returns how many there are.
+// Total returns the number of durations.
 func (h *Histogram) Total() int { return h.total }
 
-// rank returns the duration that a share of the others does not exceed.
+// rank returns the duration that a given share of all durations does not exceed.
 func (h *Histogram) rank(share float64) time.Duration {
 	want := int64(share*float64(h.total-1)+0.5) + 1
 	switch {
@@ -86,7 +86,7 @@ func (h *Histogram) rank(share float64) time.Duration {
 	return h.most
 }
 
-// Latency returns the ranks.
+// Latency returns the first, the median, the 99th percentile and the last.
 func (h *Histogram) Latency() Latency {
 	if h.total == 0 {
 		return Latency{}
@@ -94,7 +94,7 @@ func (h *Histogram) Latency() Latency {
 	return Latency{Samples: h.total, First: h.least, Median: h.rank(0.5), P99: h.rank(0.99), Last: h.most}
 }
 
-// Percentiles returns all 101, from the first to the last; nil of nothing.
+// Percentiles returns the percentiles 0 to 100; nil if the histogram is empty.
 func (h *Histogram) Percentiles() []time.Duration {
 	if h.total == 0 {
 		return nil

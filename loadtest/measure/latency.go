@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Latency is how long something took to reach clients: the first, the median, the 99th percentile and the last of them.
+// Latency says how long something took to reach clients: the first of them, the median, the 99th percentile and the
+// last.
 type Latency struct {
 	Samples int           `json:"samples"`
 	First   time.Duration `json:"firstNanoseconds"`
@@ -45,7 +46,7 @@ func (l Latency) String() string {
 		Short(l.Last))
 }
 
-// Short returns a duration with three digits or so.
+// Short formats a duration with about three digits.
 func Short(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:

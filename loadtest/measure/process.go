@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Process is what the system says of a process.
+// Process is the operating system's account of a process.
 type Process struct {
-	// CPU is user and system time since its start.
+	// CPU is the user and system time since its start.
 	CPU time.Duration `json:"cpuNanoseconds"`
-	// Resident is its memory in bytes, Peak the most that it ever was.
+	// Resident is its memory in bytes, Peak its largest so far.
 	Resident int64 `json:"residentBytes"`
 	Peak     int64 `json:"peakBytes,omitempty"`
-	// Heap is the part of it that Go's heap is, where the process says so itself.
+	// Heap is the part of it that is Go's heap, if the process reports it.
 	Heap int64 `json:"heapBytes,omitempty"`
 }
 
 // tick is the unit of CPU times in /proc, the same on all Linux systems that Go runs on.
 const tick = 10 * time.Millisecond
 
-// Read looks at a process in /proc.
+// Read reads the account of a process from /proc.
 func Read(pid int) (Process, error) {
 	var p Process
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -41,7 +41,7 @@ func Read(pid int) (Process, error) {
 	return p, nil
 }
 
-// cpuOf finds user and system time, the 14th and 15th field; the second, in parentheses, may contain anything.
+// cpuOf returns user and system time, the 14th and 15th field. The second field, in parentheses, may contain anything.
 func cpuOf(stat []byte) (time.Duration, error) {
 	i := bytes.LastIndexByte(stat, ')')
 	fields := strings.Fields(string(stat[i+1:]))

@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// Source says how a server's process is.
+// Source returns the present account of a server's process.
 type Source func(ctx context.Context) (Process, error)
 
-// Local returns the source of a process on this machine.
+// Local returns the Source of a process on this machine.
 func Local(pid int) Source {
 	return func(context.Context) (Process, error) { return Read(pid) }
 }
 
-// Metrics returns the source of a process that says of itself, at an address, what Prometheus's clients say of all
-// processes.
+// Metrics returns the Source of a process that serves, at a URL, the process metrics of Prometheus's client libraries.
 func Metrics(url string) Source {
 	return func(ctx context.Context) (Process, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -46,7 +45,7 @@ func Metrics(url string) Source {
 	}
 }
 
-// exposed reads metrics in Prometheus's text format.
+// exposed parses metrics in Prometheus's text format.
 func exposed(r io.Reader) (Process, error) {
 	found := map[string]float64{"process_cpu_seconds_total": -1, "process_resident_memory_bytes": -1,
 		"go_memstats_heap_inuse_bytes": 0}
@@ -72,7 +71,7 @@ func exposed(r io.Reader) (Process, error) {
 		Heap: int64(found["go_memstats_heap_inuse_bytes"])}, lines.Err()
 }
 
-// Sum returns the source of several processes together.
+// Sum returns the Source of several processes together.
 func Sum(sources []Source) Source {
 	return func(ctx context.Context) (sum Process, err error) {
 		for _, s := range sources {

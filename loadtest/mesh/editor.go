@@ -7,14 +7,14 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// Writer writes to where the objects of a mesh are: a directory, or an API server.
+// Writer writes to the place of a mesh's objects: a directory, or an API server.
 type Writer interface {
-	// Write makes the writes of a change, in order. It returns the moment of the one that carries the number.
+	// Write executes the writes of a change in order, and returns the moment of the one that carries the number.
 	Write(Change) (time.Time, error)
 }
 
-// Editor edits a mesh by way of a Writer. Every edit carries a number from 1 to LastMark, and returns when it was made.
-// It is for use by one goroutine.
+// Editor edits a mesh through a Writer. Every edit carries a number from 1 to LastMark, and returns when it was made.
+// Not safe for concurrent use.
 type Editor struct {
 	// Immutable after NewEditor.
 	mesh   *Mesh
@@ -24,16 +24,16 @@ type Editor struct {
 	live *Live
 }
 
-// NewEditor makes an Editor of a mesh that nobody has edited yet.
+// NewEditor returns an Editor for an unedited mesh.
 func NewEditor(m *Mesh, w Writer) *Editor { return &Editor{mesh: m, writer: w, live: m.Live()} }
 
 // Mesh returns the mesh before any edit.
 func (e *Editor) Mesh() *Mesh { return e.mesh }
 
-// Lanes returns how many services can be edited: the first ones.
+// Lanes returns the number of services that can be edited: the first ones.
 func (e *Editor) Lanes() int { return e.mesh.Lanes() }
 
-// Reset forgets all edits. The caller has undone them where the objects are.
+// Reset forgets all edits. The caller has undone them in the place of the objects.
 func (e *Editor) Reset() *Live {
 	e.live = e.mesh.Live()
 	return e.live
@@ -48,23 +48,23 @@ func (e *Editor) Edit(edit Edit) (time.Time, error) {
 	return e.writer.Write(c)
 }
 
-// Endpoint gives a service < Lanes an endpoint whose address says n.
+// Endpoint adds an endpoint, whose address carries n, to a service < Lanes.
 func (e *Editor) Endpoint(service, n int) (time.Time, error) {
 	return e.Edit(Edit{Kind: Endpoint, Service: service, Number: n})
 }
 
-// Route edits the VirtualService of the first service: a path says n.
+// Route edits the VirtualService of the first service: a path carries n.
 func (e *Editor) Route(n int) (time.Time, error) { return e.Edit(Edit{Kind: Route, Number: n}) }
 
-// AddRoute makes a VirtualService for a service that has none; its path says n.
+// AddRoute creates a VirtualService for a service that has none; its path carries n.
 func (e *Editor) AddRoute(n int) (time.Time, error) { return e.Edit(Edit{Kind: AddRoute, Number: n}) }
 
-// RemoveRoute removes it.
+// RemoveRoute deletes it.
 func (e *Editor) RemoveRoute(n int) (time.Time, error) {
 	return e.Edit(Edit{Kind: RemoveRoute, Number: n})
 }
 
-// Replace puts a new pod in the place of workload i, whose service must be < Lanes.
+// Replace replaces the pod of workload i, whose service must be < Lanes.
 func (e *Editor) Replace(i, n int) (time.Time, error) {
 	if i < 0 || i >= e.mesh.Workloads() {
 		return time.Time{}, fmt.Errorf("replace: workload %d of %d", i, e.mesh.Workloads())
@@ -73,7 +73,7 @@ func (e *Editor) Replace(i, n int) (time.Time, error) {
 	return e.Edit(Edit{Kind: Replace, Service: s, Pod: pod, Number: n})
 }
 
-// Scale lets a service < Lanes have so many pods.
+// Scale changes the number of pods of a service < Lanes.
 func (e *Editor) Scale(service, pods, n int) (time.Time, error) {
 	return e.Edit(Edit{Kind: Scale, Service: service, Pods: pods, Number: n})
 }

@@ -8,24 +8,24 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Live is the part of a mesh that edits change, as they have left it. It is for use by one goroutine.
+// Live is the part of a mesh that edits change, in its present state. Not safe for concurrent use.
 type Live struct {
 	// Immutable after Mesh.Live.
 	mesh *Mesh
 
 	// Owned by the goroutine.
 	services []liveService // by lane
-	route    int           // the number that the first VirtualService says
-	added    int           // that of the added VirtualService; 0 if there is none
+	route    int           // the number in the first VirtualService
+	added    int           // the number in the added VirtualService; 0 if there is none
 }
 
-// liveService is one lane.
+// liveService is the state of one lane.
 type liveService struct {
 	pods     []instance
-	endpoint int // the number of the endpoint that has no pod; 0 if there is none
+	endpoint int // the number of the endpoint without a pod; 0 if there is none
 }
 
-// Live returns the mesh as it is before any edit.
+// Live returns the state before any edit.
 func (m *Mesh) Live() *Live {
 	l := &Live{mesh: m, services: make([]liveService, m.Lanes())}
 	for s := range l.services {
@@ -34,10 +34,10 @@ func (m *Mesh) Live() *Live {
 	return l
 }
 
-// Replicas returns how many pods a lane has now.
+// Replicas returns the present number of pods of a lane.
 func (l *Live) Replicas(service int) int { return len(l.services[service].pods) }
 
-// Objects yields all objects that edits may have changed, as they are now.
+// Objects yields the objects that edits may have changed, in their present state.
 func (l *Live) Objects() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
 		var c Change
@@ -60,7 +60,7 @@ func (l *Live) Objects() iter.Seq[Object] {
 	}
 }
 
-// Edit makes an edit, and says what it does to the objects.
+// Edit makes an edit, and returns its effect on the objects.
 func (l *Live) Edit(e Edit) (c Change, err error) {
 	if err := l.check(e); err != nil {
 		return c, fmt.Errorf("%s: %w", e.Kind, err)
@@ -90,7 +90,7 @@ func (l *Live) Edit(e Edit) (c Change, err error) {
 	return c, nil
 }
 
-// check reports an Edit for which there is no object.
+// check returns an error for an Edit whose object does not exist.
 func (l *Live) check(e Edit) error {
 	switch {
 	case e.Service < 0 || e.Service >= len(l.services):
@@ -109,7 +109,7 @@ func (l *Live) check(e Edit) error {
 	return nil
 }
 
-// replace puts a pod in the place of another: it is there before the endpoints tell of it, and the other goes after.
+// replace replaces a pod: the new one is created before the endpoints name it, and the old one is deleted afterwards.
 func (l *Live) replace(c *Change, e Edit) {
 	s := &l.services[e.Service]
 	old := s.pods[e.Pod]
@@ -124,7 +124,7 @@ func (l *Live) replace(c *Change, e Edit) {
 	}
 }
 
-// scale adds pods, or takes the last ones away.
+// scale adds pods, or removes the last ones.
 func (l *Live) scale(c *Change, e Edit) {
 	s := &l.services[e.Service]
 	before := len(s.pods)
@@ -145,10 +145,10 @@ func (l *Live) scale(c *Change, e Edit) {
 	}
 }
 
-// rewrite writes the slices that differ from those of a service of before pods.
+// rewrite writes the slices that have changed since the service had before pods.
 func (l *Live) rewrite(c *Change, service, before int) {
 	now := l.Replicas(service)
-	// What was, or is, the last of the slices differs.
+	// The slice that was the last one, or is it now, has changed.
 	for chunk := max(min(before, now)-1, 0) / sliceSize; chunk < chunks(now); chunk++ {
 		c.put(l.slice(service, chunk))
 		if chunk == before/sliceSize {
@@ -160,7 +160,7 @@ func (l *Live) rewrite(c *Change, service, before int) {
 	}
 }
 
-// endpoints writes the slices of a lane from one on, or what stands for an endpoint without a pod.
+// endpoints writes the slices of a lane from index from on, or the WorkloadEntry of an endpoint without a pod.
 func (l *Live) endpoints(c *Change, service, from int) {
 	s := &l.services[service]
 	if l.mesh.Entries {
@@ -174,7 +174,7 @@ func (l *Live) endpoints(c *Change, service, from int) {
 	}
 }
 
-// slice returns an EndpointSlice of a lane as it is now. The endpoint without a pod is in the last one.
+// slice returns the present EndpointSlice of a lane. The endpoint without a pod is in the last one.
 func (l *Live) slice(service, chunk int) *discoveryv1.EndpointSlice {
 	s := &l.services[service]
 	o := l.mesh.slice(service, chunk, s.pods)

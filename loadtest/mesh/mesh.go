@@ -11,7 +11,7 @@ type Mesh struct{ Shape }
 // New returns the mesh of a shape.
 func New(s Shape) *Mesh { return &Mesh{s} }
 
-// Numbers that tell random choices apart.
+// Numbers that distinguish random choices.
 const (
 	tcp = iota
 	virtualService
@@ -23,12 +23,12 @@ const (
 	gatewayRoutes
 )
 
-// random returns a source of numbers for one choice; what tells choices apart.
+// random returns a random source for one choice; what distinguishes the choices.
 func (m *Mesh) random(what uint64, i int) *rand.Rand {
 	return rand.New(rand.NewPCG(m.Seed, what<<32|uint64(i)))
 }
 
-// chance decides by the seed whether one of a share is service s.
+// chance decides, by the seed, whether service s is among the given share.
 func (m *Mesh) chance(what uint64, s int, share float64) bool {
 	return m.random(what, s).Float64() < share
 }
@@ -45,14 +45,14 @@ func (m *Mesh) ruled(s int) bool { return m.chance(destinationRule, s, m.Destina
 // Size returns the number of services of workloads.
 func (m *Mesh) Size() int { return m.services() }
 
-// services returns how many there are. The large ones come first, then the ordinary ones, then the headless ones.
+// services returns their number. The large ones come first, then the ordinary ones, then the headless ones.
 func (m *Mesh) services() int { return m.Large.Services + m.Services + m.Headless.Services }
 
 func (m *Mesh) large(s int) bool { return s < m.Large.Services }
 
 func (m *Mesh) headless(s int) bool { return s >= m.Large.Services+m.Services }
 
-// replicas returns how many pods service s has before any edit.
+// replicas returns the number of pods of service s before any edit.
 func (m *Mesh) replicas(s int) int {
 	switch {
 	case m.large(s):
@@ -63,13 +63,13 @@ func (m *Mesh) replicas(s int) int {
 	return m.Pods
 }
 
-// Workloads returns the number of workloads that are no gateways.
+// Workloads returns the number of workloads other than gateways.
 func (m *Mesh) Workloads() int {
 	return m.Services*m.Pods + m.Large.Services*m.Large.Pods + m.Headless.Services*m.Headless.Pods
 }
 
-// servicePod returns the service of workload i, and which of its pods it is. Workloads of ordinary services come first;
-// consecutive ones are of different services.
+// servicePod returns the service and the pod of workload i. Workloads of ordinary services come first; consecutive ones
+// belong to different services.
 func (m *Mesh) servicePod(i int) (service, pod int) {
 	if i < m.Services*m.Pods {
 		return m.Large.Services + i%m.Services, i / m.Services
@@ -81,8 +81,7 @@ func (m *Mesh) servicePod(i int) (service, pod int) {
 	return m.Large.Services + m.Services + i%m.Headless.Services, i / m.Headless.Services
 }
 
-// workload returns the number of a pod of service s. Pods beyond the service's replicas have numbers beyond all
-// workloads.
+// workload returns the number of a pod of service s. Pods that edits add have numbers above those of all workloads.
 func (m *Mesh) workload(s, pod int) int {
 	large := m.Services * m.Pods
 	switch {
@@ -113,16 +112,16 @@ func (m *Mesh) Host(s int) string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local", m.service(s), m.namespace(s))
 }
 
-// version returns the version of a pod: pods have them in turn.
+// version returns the version of a pod: versions alternate.
 func version(pod int) string { return fmt.Sprintf("v%d", 1+pod%2) }
 
 // address returns the i-th address of pods.
 func address(i int) string { return fmt.Sprintf("10.%d.%d.%d", 1+i/(250*250), i/250%250, 1+i%250) }
 
-// maxAddresses is how many there are.
+// maxAddresses is the number of pod addresses.
 const maxAddresses = 254 * 250 * 250
 
-// nodes is how many Kubernetes nodes the pods are spread over, and zones how many zones these.
+// nodes is the number of Kubernetes nodes, and zones the number of zones that they are in.
 const nodes, zones = 30, 3
 
 func node(i int) string { return fmt.Sprintf("node-%02d", i%nodes) }

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Node returns what the sidecar of workload i says of itself.
+// Node returns the node that the sidecar of workload i sends.
 func (m *Mesh) Node(i int) *corev3.Node {
 	s, pod := m.servicePod(i)
 	return m.sidecarNode(s, instance{pod: pod})
@@ -31,7 +31,7 @@ func (m *Mesh) Account(i int) (namespace, name string) {
 	return w.namespace, w.app
 }
 
-// node returns what a proxy of a kind says of itself, beside what others say.
+// node returns the node that a proxy of a kind sends; own is added to the metadata.
 func (w *workload) node(kind string, own map[string]any) *corev3.Node {
 	labels := map[string]any{}
 	for k, v := range w.labels() {
@@ -50,7 +50,7 @@ func (w *workload) node(kind string, own map[string]any) *corev3.Node {
 	}
 	md, err := structpb.NewStruct(facts)
 	if err != nil {
-		panic(err) // strings and maps of strings always are a Struct
+		panic(err) // cannot fail for strings and maps of strings
 	}
 	return &corev3.Node{
 		Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.address, w.name, w.namespace,

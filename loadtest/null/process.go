@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Serve returns a null server on l that plays a recording. It returns when in ends.
+// Serve runs a null server on l that plays a recording. It returns at the end of in.
 func Serve(l net.Listener, r *Recording, in io.Reader, options ...grpc.ServerOption) error {
 	s := New(r.Opening, options...)
 	served := make(chan error, 1)
@@ -25,7 +25,7 @@ func Serve(l net.Listener, r *Recording, in io.Reader, options ...grpc.ServerOpt
 	return errors.Join(err, <-served)
 }
 
-// play makes changes: each line of in is one, "endpoint 7" or "route 8".
+// play makes changes: each line of in asks for one, "endpoint 7" or "route 8".
 func (s *Server) play(r *Recording, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -46,14 +46,14 @@ func (s *Server) play(r *Recording, in io.Reader) error {
 	return lines.Err()
 }
 
-// Process is a null server in a process of its own. It is what a scenario edits: a change is a line to it.
+// Process is a null server in a process of its own. Scenarios edit it: a change is a line on its standard input.
 type Process struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	Address string
 }
 
-// Spawn starts this program again, with args, to be a null server: it must print the address that it listens on, and
+// Spawn runs this program with args as a null server. The child must print the address on which it listens, and call
 // Serve.
 func Spawn(r *Recording, file string, args ...string) (*Process, error) {
 	text, err := json.Marshal(r)
@@ -83,7 +83,7 @@ func Spawn(r *Recording, file string, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// PID returns its number.
+// PID returns its process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Close ends it.
@@ -92,7 +92,7 @@ func (p *Process) Close() error {
 	return p.cmd.Wait()
 }
 
-// Endpoint makes change n; of which service is all the same here.
+// Endpoint makes change n. The service does not matter here.
 func (p *Process) Endpoint(_, n int) (time.Time, error) { return p.tell("endpoint", n) }
 
 // Route makes change n.
@@ -101,7 +101,7 @@ func (p *Process) Route(n int) (time.Time, error) { return p.tell("route", n) }
 // Lanes returns how many services can be changed.
 func (p *Process) Lanes() int { return 1 }
 
-// Restore does nothing, for nothing is kept.
+// Restore does nothing, because the server has no state.
 func (p *Process) Restore() error { return nil }
 
 func (p *Process) tell(what string, n int) (time.Time, error) {

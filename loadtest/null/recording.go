@@ -17,15 +17,15 @@ import (
 
 // Recording is what a server sent to one client.
 type Recording struct {
-	// Opening is the first response of each type, by its URL.
+	// Opening has the first response of each type, by type URL.
 	Opening map[string][]byte `json:"opening"`
-	// Endpoint and Route are what a change of the number Mark led to.
+	// Endpoint and Route are the responses to a change with number Mark.
 	Endpoint []byte `json:"endpoint"`
 	Route    []byte `json:"route"`
 	Mark     int    `json:"mark"`
 }
 
-// Edits are the changes that are recorded.
+// Edits makes the changes that are recorded.
 type Edits interface {
 	Endpoint(service, n int) (time.Time, error)
 	Route(n int) (time.Time, error)
@@ -36,7 +36,7 @@ type Edits interface {
 type recorder struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	stream []byte // that is not split yet
+	stream []byte // bytes that are not split into messages yet
 	seen   [][]byte
 
 	// Immutable.
@@ -44,8 +44,8 @@ type recorder struct {
 	marked chan struct{}
 }
 
-// Record connects one client to a server, the sidecar of o, and records what it gets: at first, and for one change of
-// each kind. A server that answers with more than one response of a type at first cannot be recorded.
+// Record connects one client, the sidecar of o, to a server, and records what it receives after connecting and after
+// one change of each kind. It fails if the server sends more than one response of a type after connecting.
 func Record(ctx context.Context, o sidecar.Options, edits Edits) (*Recording, error) {
 	const mark = 1
 	r := &recorder{ready: make(chan struct{}), marked: make(chan struct{}, 2)}
@@ -103,7 +103,7 @@ func Record(ctx context.Context, o sidecar.Options, edits Edits) (*Recording, er
 	return out, edits.Restore()
 }
 
-// add takes bytes of the stream, and splits messages off.
+// add appends bytes of the stream and splits off messages.
 func (r *recorder) add(b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func opening(messages [][]byte) (map[string][]byte, error) {
 	return out, nil
 }
 
-// typeURL returns the type URL of a response, in field 4 in both protocols.
+// typeURL returns the type URL of a response, which is in field 4 in both variants of xDS.
 func typeURL(b []byte) (string, error) {
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Credentials returns those of a server with TLS: a key of the kind that control planes use, and a certificate that
-// nobody vouches for. Clients are asked for certificates, which nobody looks at; sessions are not resumed.
+// Credentials returns TLS credentials of a server: a key of the kind that control planes use, and a self-signed
+// certificate. They ask clients for certificates without verifying them, and do not resume sessions.
 func Credentials() (grpc.ServerOption, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -28,11 +28,11 @@ type Server struct {
 type stream struct {
 	grpc.ServerStream
 	// Owned by the reader.
-	unanswered int // types of the opening
+	unanswered int // number of types that have not been answered yet
 }
 
-// New makes a server that answers the first request for each type in opening with its bytes; options are those of the
-// server that it is compared with.
+// New returns a server that answers the first request for each type in opening with its bytes. options are the same as
+// those of the server that it is compared with.
 func New(opening map[string][]byte, options ...grpc.ServerOption) *Server {
 	s := &Server{opening: map[string]mem.BufferSlice{}}
 	for url, b := range opening {
@@ -51,10 +51,10 @@ func New(opening map[string][]byte, options ...grpc.ServerOption) *Server {
 	return s
 }
 
-// GRPC returns the grpc server, for the caller to serve and stop.
+// GRPC returns the grpc server, for the caller to run and stop.
 func (s *Server) GRPC() *grpc.Server { return s.grpc }
 
-// serve returns the handler of a stream, and its reader.
+// serve handles a stream, and is its reader.
 func (s *Server) serve(ss grpc.ServerStream) error {
 	st := &stream{ServerStream: ss, unanswered: len(s.opening)}
 	r := new(request)
@@ -77,8 +77,7 @@ func (s *Server) serve(ss grpc.ServerStream) error {
 	}
 }
 
-// add makes a stream that has all its first answers one of those that Broadcast sends to. Its reader sends nothing from
-// then on.
+// add starts sending broadcasts to a stream, once it has all its first answers. Its reader sends nothing from then on.
 func (s *Server) add(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *Server) Requests() int {
 	return s.requests
 }
 
-// Await returns when n requests have been read since the start.
+// Await returns once n requests have been read in all.
 func (s *Server) Await(ctx context.Context, n int) error {
 	s.mu.Lock()
 	reached := make(chan struct{})
@@ -122,7 +121,7 @@ func (s *Server) Await(ctx context.Context, n int) error {
 	}
 }
 
-// Broadcast sends b to all streams that have their first answers. Streams that have ended are passed over.
+// Broadcast sends b to all streams that have their first answers. It skips streams that have ended.
 func (s *Server) Broadcast(b []byte) {
 	s.mu.Lock()
 	streams := s.streams
@@ -133,23 +132,23 @@ func (s *Server) Broadcast(b []byte) {
 	}
 }
 
-// request is what a reader receives into.
+// request is what a reader decodes of a request.
 type request struct {
-	look    bool // the stream has not had all its first answers yet
+	look    bool // set by the reader until the stream has all its first answers
 	typeURL string
 	answer  bool // it has a nonce
 }
 
-// codec passes bytes on, and looks at requests only while a stream opens.
+// codec sends bytes unchanged, and decodes requests only while a stream opens.
 type codec struct{ encoding.CodecV2 }
 
 // Name returns the name of the standard codec.
 func (codec) Name() string { return "proto" }
 
-// Marshal sends what is already built.
+// Marshal returns the bytes to send.
 func (codec) Marshal(v any) (mem.BufferSlice, error) { return v.(mem.BufferSlice), nil }
 
-// Unmarshal finds type and nonce.
+// Unmarshal finds the type and the nonce.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	r := v.(*request)
 	if !r.look {
@@ -170,7 +169,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 		b = b[n+m:]
 		switch {
 		case (num == 2 || num == 4) && len(v) > 5 &&
-			string(v[:5]) == "type.": // Delta has the type in 2, State-of-the-World in 4
+			string(v[:5]) == "type.": // Delta has the type in field 2, State-of-the-World in field 4
 			r.typeURL, sotw = string(v), num == 4
 		case num == 5 && sotw || num == 6:
 			r.answer = true
