@@ -18,20 +18,20 @@ import (
 const (
 	// largest is the size of the largest requests, a little below the usual limit.
 	largest = 4<<20 - 1024
-	// chosenNames is how many names the request of an idle client has, and keptVersions how many that of one that comes
-	// back.
+	// chosenNames is the number of names in the request of an idle client, keptVersions that in the request of a client
+	// that comes back.
 	chosenNames, keptVersions = 190_000, 100_000
 )
 
-// hostileRequests are what hostile clients send: encoded once, as far as it is the same for all. Immutable.
+// hostileRequests are the requests of hostile clients. The parts that are equal for all are encoded once. Immutable.
 type hostileRequests struct {
-	chosen   []byte   // encoded names, chosen so that none ends a chunk
+	chosen   []byte   // encoded names, chosen so that none of them ends a chunk
 	initial  []byte   // encoded initial_resource_versions
 	refusal  [][]byte // a NACK of clusters
 	opening  []byte   // the encoded headers of a stream
 	zeros    []byte
 	labels   map[string]any
-	metadata string // a text for node metadata that pilotd does not read
+	metadata string // text for a node's metadata, which pilotd does not read
 }
 
 func newHostileRequests() *hostileRequests {
@@ -58,14 +58,14 @@ func newHostileRequests() *hostileRequests {
 	for _, f := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "hostile"},
 		{":path", "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"},
 		{"content-type", "application/grpc"}, {"te", "trailers"}} {
-		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // a Buffer takes everything
+		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // writing to a Buffer cannot fail
 	}
 	r.opening = block.Bytes()
 	return r
 }
 
-// endsChunk reports whether a key of this name ends a chunk. It repeats the rule of package snapshot/chunked: if that
-// changes, the names here are not chosen any more.
+// endsChunk reports whether a key with this name ends a chunk. It repeats the rule of package snapshot/chunked and must
+// change with it.
 func endsChunk(key string) bool {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {
@@ -78,13 +78,13 @@ func endsChunk(key string) bool {
 func encoded(m proto.Message) []byte {
 	b, err := proto.Marshal(m)
 	if err != nil {
-		panic(err) // all strings here are text
+		panic(err) // every string here is valid UTF-8
 	}
 	return b
 }
 
-// node returns a node of client i with the longest id and the most metadata that are taken, of a class of its own for
-// each n but 0.
+// node returns a node of client i with the longest id and the most metadata that pilotd accepts. Each n except 0 gives
+// a class of its own.
 func (r *hostileRequests) node(i, n int) *corev3.Node {
 	md, err := structpb.NewStruct(map[string]any{
 		"NAMESPACE": fmt.Sprintf("hostile-%d-%d", i, n), "CLUSTER_ID": strings.Repeat("c", 250),
@@ -92,7 +92,7 @@ func (r *hostileRequests) node(i, n int) *corev3.Node {
 		"ISTIO_VERSION": "1.30.0", "ANNOTATIONS": r.metadata,
 	})
 	if err != nil {
-		panic(err) // strings and maps of strings always are a Struct
+		panic(err) // cannot fail for strings and maps of strings
 	}
 	id := fmt.Sprintf("sidecar~10.%d.%d.%d~", i%250, n%250, n/250%250)
 	end := fmt.Sprintf("-%d-%d.hostile~hostile.svc.cluster.local", i, n)
@@ -101,7 +101,7 @@ func (r *hostileRequests) node(i, n int) *corev3.Node {
 			SubZone: strings.Repeat("s", 250)}}
 }
 
-// names subscribes to the chosen names and one that is nobody else's.
+// names subscribes to the chosen names, and one that no other client has.
 func (r *hostileRequests) names(i int) [][][]byte {
 	own := &discoveryv3.DiscoveryRequest{Node: r.node(i, 0),
 		TypeUrl:       xdstype.EndpointURL,
@@ -110,12 +110,12 @@ func (r *hostileRequests) names(i int) [][][]byte {
 	return [][][]byte{{encoded(own), r.chosen}}
 }
 
-// clusters subscribes to clusters as node n of client i.
+// clusters subscribes to clusters with node n of client i.
 func (r *hostileRequests) clusters(i, n int) [][][]byte {
 	return [][][]byte{{encoded(&discoveryv3.DiscoveryRequest{Node: r.node(i, n), TypeUrl: xdstype.ClusterURL})}}
 }
 
-// types subscribes to many types, and names something of each.
+// types subscribes to many types, with one name of each.
 func (r *hostileRequests) types(i int) (out [][][]byte) {
 	for t := range 40 {
 		m := &discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprintf("%s-%d-%d", strings.Repeat("t", 200), i, t),
@@ -132,7 +132,7 @@ func (r *hostileRequests) types(i int) (out [][][]byte) {
 	return out
 }
 
-// versions comes back with many clusters that do not exist.
+// versions comes back with versions of many clusters that do not exist.
 func (r *hostileRequests) versions(i int) [][][]byte {
 	first := &discoveryv3.DeltaDiscoveryRequest{Node: r.node(i, 0), TypeUrl: xdstype.ClusterURL}
 	first.Node.Metadata.Fields["ANNOTATIONS"] = structpb.NewStringValue("")

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// busyRound is how often Busy turns from work to rest and back.
+// busyRound is the length of one turn of work and rest.
 const busyRound = 10 * time.Millisecond
 
-// Busy keeps processors busy and does nothing else: it shows what clients cost a server by the processors alone that
-// they take from it.
+// Busy keeps processors busy and does nothing else. It shows how much of a server's slowdown comes from the processor
+// time that clients use.
 type Busy struct {
 	stop    chan struct{}
 	running sync.WaitGroup
 }
 
-// StartBusy keeps so many processors busy: all that there are, for a part of the time.
+// StartBusy uses as much time as that number of processors has, spread over all of them.
 func StartBusy(processors float64) *Busy {
 	b := &Busy{stop: make(chan struct{})}
 	all := runtime.GOMAXPROCS(0)
@@ -47,7 +47,7 @@ func (b *Busy) spin(work time.Duration) {
 // Await returns at once.
 func (b *Busy) Await(context.Context, int) (time.Time, error) { return time.Now(), nil }
 
-// Close ends the work.
+// Close stops the work.
 func (b *Busy) Close() {
 	close(b.stop)
 	b.running.Wait()

@@ -11,12 +11,12 @@ type client struct {
 	// Immutable after newClient.
 	fleet *Fleet
 	conn  net.Conn
-	subs  []encodedSubscription // in the order in which they are made
+	subs  []encodedSubscription // in the order in which they are sent
 	delta bool                  // whether it speaks the incremental protocol
 
 	// Owned by the client's goroutine.
 	stream *wire.Stream
-	made   int // subscriptions made so far
+	made   int // subscriptions sent so far
 	skim   skimmer
 	failed error // why the server ended the stream
 }
@@ -25,7 +25,7 @@ func newClient(f *Fleet, conn net.Conn, subs []encodedSubscription, delta bool) 
 	return &client{fleet: f, conn: conn, subs: subs, delta: delta}
 }
 
-// run returns the client's life; node is its encoded node.
+// run runs the client until its end; node is its encoded node.
 func (c *client) run(node []byte) (err error) {
 	streams := wire.NewConn(c.conn, wire.Header{Authority: "bench"}, c.fleet.buffers)
 	if c.stream, err = streams.Open(c.delta, c); err != nil {
@@ -39,7 +39,7 @@ func (c *client) run(node []byte) (err error) {
 	return err
 }
 
-// subscribe makes the next subscription, if there is another.
+// subscribe sends the next subscription, if there is one.
 func (c *client) subscribe(node []byte) {
 	if c.made == len(c.subs) {
 		return
@@ -55,7 +55,7 @@ func (c *client) Ended(err error) {
 	c.conn.Close()
 }
 
-// Data implements wire.Handler: it answers responses that are complete.
+// Data implements wire.Handler. It answers complete responses.
 func (c *client) Data(b []byte) error {
 	for len(b) > 0 {
 		b = c.skim.feed(b)
@@ -89,13 +89,13 @@ func (c *client) answer() {
 	c.fleet.received(size)
 }
 
-// send sends a request in the protocol that the client speaks.
+// send sends a request in the client's variant of xDS.
 func (c *client) send(r wire.Request) {
 	r.Delta = c.delta
 	c.stream.Send(r.Parts())
 }
 
-// encodedSubscription is a Subscription as requests carry it.
+// encodedSubscription is a Subscription in the form in which requests carry it.
 type encodedSubscription struct {
 	url   string
 	names []byte // see wire.Request

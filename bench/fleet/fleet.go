@@ -13,28 +13,28 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Subscription is what a client asks for of one type.
+// Subscription is what a client subscribes to of one type.
 type Subscription struct {
 	TypeURL string
 	// Names are the resources; none means all.
 	Names []string
 }
 
-// Options say what clients there are.
+// Options describe the clients.
 type Options struct {
-	// Clients is how many.
+	// Clients is the number of clients.
 	Clients int
-	// Dial makes the connection of one client.
+	// Dial connects one client.
 	Dial func() (net.Conn, error)
-	// Delta chooses the incremental protocol.
+	// Delta selects the incremental variant of xDS.
 	Delta bool
 	// Node is the node of client i.
 	Node func(i int) *corev3.Node
-	// Subscriptions are made one after the other, each when the one before is answered.
+	// Subscriptions are sent one after the other, each when the one before is answered.
 	Subscriptions []Subscription
 }
 
-// Fleet is a number of running clients.
+// Fleet runs clients.
 type Fleet struct {
 	// Immutable after Start.
 	clients []*client
@@ -45,14 +45,14 @@ type Fleet struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	responses, bytes int
-	want             int           // what Await waits for
+	want             int           // the count that Await waits for
 	reached          chan struct{} // closed when it is reached
 	at               time.Time     // when reached was closed
 	err              error         // the first one
 	closed           bool
 }
 
-// Start connects all clients; it does not wait for answers.
+// Start starts to connect all clients, without waiting for answers.
 func Start(o Options) (*Fleet, error) {
 	f := &Fleet{buffers: wire.NewBuffers()}
 	subs := make([]encodedSubscription, len(o.Subscriptions))
@@ -95,7 +95,7 @@ func (f *Fleet) ended(i int, err error) {
 	f.tell()
 }
 
-// tell wakes Await if it has what it waits for. The caller holds mu.
+// tell wakes Await if its count is reached. The caller holds mu.
 func (f *Fleet) tell() {
 	if f.reached != nil && (f.responses >= f.want || f.err != nil) {
 		close(f.reached)
@@ -103,14 +103,15 @@ func (f *Fleet) tell() {
 	}
 }
 
-// Responses returns the number of responses that all clients have got, and their bytes.
+// Responses returns the number of responses that all clients have received, and their bytes.
 func (f *Fleet) Responses() (n, bytes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.responses, f.bytes
 }
 
-// Await returns when the clients have got n responses in all since Start, or one has ended, and when that was.
+// Await returns when the clients have received n responses in all since Start, or one of them has ended. It returns
+// when that was.
 func (f *Fleet) Await(ctx context.Context, n int) (time.Time, error) {
 	f.mu.Lock()
 	reached := make(chan struct{})

@@ -13,8 +13,7 @@ import (
 	"github.com/pilotd/pilotd/loadtest/wire"
 )
 
-// Hostile is a number of running clients that cost a server as much as they can: see roles. Each connects again when it
-// was cut off.
+// Hostile runs clients that cost a server as much as they can: see roles. Each reconnects when it is disconnected.
 type Hostile struct {
 	// Immutable after StartHostile.
 	dial     func() (net.Conn, error)
@@ -28,13 +27,13 @@ type Hostile struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	acts    int
-	want    int // what Await waits for
+	want    int // the count that Await waits for
 	reached chan struct{}
 	at      time.Time // when reached was closed
 }
 
-// StartHostile starts clients that dial reaches. Each does something every pace. They begin one after the other over
-// the first pace, so that what they cost is spread evenly over time.
+// StartHostile starts clients that connect with dial. Each acts once every pace. They start one after the other during
+// the first pace, so that their cost is spread evenly over time.
 func StartHostile(clients int, pace time.Duration, dial func() (net.Conn, error)) *Hostile {
 	h := &Hostile{dial: dial, pace: pace, requests: newHostileRequests(), buffers: wire.NewBuffers(),
 		stop: make(chan struct{})}
@@ -45,7 +44,7 @@ func StartHostile(clients int, pace time.Duration, dial func() (net.Conn, error)
 	return h
 }
 
-// Await returns when the clients have done n things in all, and when that was.
+// Await returns when the clients have acted n times in all, and when that was.
 func (h *Hostile) Await(ctx context.Context, n int) (time.Time, error) {
 	h.mu.Lock()
 	reached := make(chan struct{})
@@ -70,7 +69,7 @@ func (h *Hostile) tell() {
 	}
 }
 
-// acted counts something that a client has done.
+// acted counts an act of a client.
 func (h *Hostile) acted() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +83,7 @@ func (h *Hostile) Close() {
 	h.running.Wait()
 }
 
-// live runs client i, which begins after so long. It opens one connection after the other.
+// live runs client i, after a delay. It opens one connection after the other.
 func (h *Hostile) live(i int, r role, after time.Duration) {
 	if !h.pause(after) {
 		return
@@ -92,7 +91,7 @@ func (h *Hostile) live(i int, r role, after time.Duration) {
 	for n := 0; h.pause(h.pace); n++ {
 		conn, err := h.dial()
 		if err != nil {
-			continue // the server may refuse whom it likes
+			continue // the server may refuse connections
 		}
 		over := make(chan struct{})
 		var ending sync.WaitGroup
@@ -109,7 +108,7 @@ func (h *Hostile) live(i int, r role, after time.Duration) {
 	}
 }
 
-// pause waits for d. It returns false when the clients are to end.
+// pause waits for d. It returns false if the clients are ending.
 func (h *Hostile) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -128,34 +127,34 @@ type attack struct {
 	i, n int
 }
 
-// role is what a hostile client does with a connection; it returns when that has ended.
+// role is what a hostile client does with a connection; it returns when the connection has ended.
 type role func(a *attack)
 
 // roles returns all roles. Client i has the one at i modulo their number.
 func roles() []role {
 	stay := func(*attack, *wire.Conn, *wire.Stream) bool { return true }
 	return []role{
-		// Is idle after the largest request, of names that are chosen so that no hash ends a chunk and that are nobody
-		// else's.
+		// Sends the largest request, with names that are chosen so that no hash ends a chunk and that no other client
+		// has, and then does nothing.
 		func(a *attack) { a.speak(false, nil, a.requests.names(a.i), stay) },
-		// Refuses what it was sent with the longest text, again and again.
+		// Refuses what it is sent, with the longest message, again and again.
 		func(a *attack) {
 			a.speak(false, nil, a.requests.clusters(a.i, 0), func(a *attack, _ *wire.Conn, s *wire.Stream) bool {
 				s.Send(a.requests.refusal...)
 				return true
 			})
 		},
-		// Subscribes to 40 types that nobody serves.
+		// Subscribes to 40 types that pilotd does not serve.
 		func(a *attack) { a.speak(false, nil, a.requests.types(a.i), stay) },
-		// Is of a class of its own each time, with the largest node.
+		// Comes with a class of its own each time, and the largest node.
 		func(a *attack) { a.speak(false, nil, a.requests.clusters(a.i, a.n+1), leave) },
-		// Comes back with as many versions as a request holds, and refuses.
+		// Comes back with as many versions as a request can hold, and refuses.
 		func(a *attack) { a.speak(true, nil, a.requests.versions(a.i), leave) },
-		// Vanishes after two requests, under a long name that nobody else has.
+		// Disappears after two requests, under a long name that no other client has.
 		func(a *attack) { a.speak(false, nil, a.requests.two(a.i, a.n), leave) },
 		// Subscribes and never reads.
 		func(a *attack) { a.speak(false, a.stop, a.requests.clusters(a.i, 0), stay) },
-		// Sends a request of 4 MiB but for its end.
+		// Sends a request of 4 MiB without its end.
 		(*attack).withhold,
 		// Opens streams and resets them.
 		func(a *attack) {
@@ -177,8 +176,8 @@ func roles() []role {
 // leave ends a connection at the next act.
 func leave(*attack, *wire.Conn, *wire.Stream) bool { return false }
 
-// speak opens a stream, sends requests and then acts at each pace while act says so. It reads what comes, unless deaf
-// is something to wait for.
+// speak opens a stream, sends requests and then calls act at each pace while it returns true. It reads what comes,
+// unless deaf is not nil.
 func (a *attack) speak(delta bool, deaf <-chan struct{}, requests [][][]byte,
 	act func(*attack, *wire.Conn, *wire.Stream) bool) {
 	c := wire.NewConn(a.conn, wire.Header{Authority: "hostile"}, a.buffers)
@@ -208,9 +207,9 @@ func (a *attack) speak(delta bool, deaf <-chan struct{}, requests [][][]byte,
 	running.Wait()
 }
 
-// ear is a wire.Handler that listens to nothing. If deaf is not nil, it does not read before that is closed.
+// ear is a wire.Handler that ignores what it reads. If deaf is not nil, it reads nothing before deaf is closed.
 type ear struct {
-	conn net.Conn // closed when the server ends the stream; it may be nil
+	conn net.Conn // closed when the server ends the stream; may be nil
 	deaf <-chan struct{}
 }
 
@@ -229,7 +228,7 @@ func (e *ear) Ended(error) {
 	}
 }
 
-// withhold sends as much of a request of 4 MiB as the server's windows allow, but for its last byte, and waits.
+// withhold sends as much of a request of 4 MiB as the server's windows allow, but not its last byte, and waits.
 func (a *attack) withhold() {
 	defer a.acted()
 	f := http2.NewFramer(a.conn, a.conn)

@@ -23,37 +23,37 @@ import (
 // childEnv is set in the process of a Remote.
 const childEnv = "PILOTD_BENCH_FLEET"
 
-// Plan is what clients a Remote has.
+// Plan describes the clients of a Remote.
 type Plan struct {
 	Network, Address string
 	Clients          int
-	// Pace, unless it is 0, makes the clients hostile, each acting once in such a time: see Hostile. Await then counts
-	// what they do, and the fields below are not used.
+	// Pace, unless it is 0, makes the clients hostile, each acting once in that time: see Hostile. Await then counts
+	// acts, and the fields below are not used.
 	Pace time.Duration
-	// Busy, unless it is 0, makes the process use so many processors and talk to nobody: see type Busy. No other field is
-	// used then.
+	// Busy, unless it is 0, makes the process keep that many processors busy instead of running clients: see type Busy.
+	// No other field is used then.
 	Busy  float64
 	Delta bool
-	// Node is the node of all, in protojson; %d in its id becomes the number of the client.
+	// Node is the node of all clients, as protojson; %d in its id becomes the number of the client.
 	Node json.RawMessage `json:",omitempty"`
-	// Nodes, if any, are what the node of each client has besides: encoded Nodes, merged with Node.
+	// Nodes, if there are any, are encoded Nodes that are merged with Node, one for each client.
 	Nodes         [][]byte
 	Subscriptions []Subscription
 }
 
-// Remote is a Fleet in a process of its own, so that the CPU time of this process is the server's alone.
+// Remote is a Fleet in a process of its own, so that all CPU time of this process is the server's.
 type Remote struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 
 	// Owned by the caller.
-	at    time.Time // when what was awaited last was reached
+	at    time.Time // when the last awaited count was reached
 	began time.Time
 	lived time.Duration // from Spawn to Close
 }
 
-// Spawn starts a Fleet in a process of its own: this program again, whose main function must call Child first.
+// Spawn starts a Fleet in a child process. The child runs this program, whose main function must call Child first.
 func Spawn(p Plan) (*Remote, error) {
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -77,8 +77,8 @@ func Spawn(p Plan) (*Remote, error) {
 	return r, err
 }
 
-// Await returns when the clients have got n responses in all since Spawn, or one has ended. Reached tells when that
-// was.
+// Await returns when the clients have received n responses in all since Spawn, or one of them has ended. Reached tells
+// when that was.
 func (r *Remote) Await(n int) error {
 	if _, err := fmt.Fprintln(r.in, n); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (r *Remote) Await(n int) error {
 	return nil
 }
 
-// Reached returns when the clients had what was awaited last, by their own clock: it does not count how long this
-// process took to hear of it.
+// Reached returns when the last awaited count was reached, by the clients' clock, without the time that the news took
+// to reach this process.
 func (r *Remote) Reached() time.Time { return r.at }
 
 // Close ends the process.
@@ -106,13 +106,13 @@ func (r *Remote) Close() error {
 	return err
 }
 
-// Processors returns how many processors the process kept busy, on average over its life. The caller closes it first.
+// Processors returns how many processors the process kept busy on average. The caller must call Close first.
 func (r *Remote) Processors() float64 {
 	used := r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
 	return used.Seconds() / r.lived.Seconds()
 }
 
-// Child runs the clients and ends the process, if this is the process of a Remote; else it does nothing.
+// Child runs the clients and exits if this process is the child of a Remote; else it does nothing.
 func Child() {
 	if os.Getenv(childEnv) == "" {
 		return
@@ -124,7 +124,7 @@ func Child() {
 	os.Exit(0)
 }
 
-// child runs the clients of the plan that the first line holds; each further line is a number of responses to await.
+// child runs the clients of the plan in the first line. Each further line is a number of responses to await.
 func child(in *bufio.Reader) error {
 	text, err := in.ReadBytes('\n')
 	if err != nil {
@@ -155,7 +155,7 @@ func child(in *bufio.Reader) error {
 	return nil
 }
 
-// clients are a Fleet, a Hostile one, or Busy.
+// clients are a Fleet, a Hostile fleet, or Busy.
 type clients interface {
 	Await(ctx context.Context, n int) (time.Time, error)
 	Close()

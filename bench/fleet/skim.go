@@ -2,31 +2,31 @@ package fleet
 
 import "encoding/binary"
 
-// skimmer finds version (or system version), type and nonce of a response in the bytes of a stream, as they come,
-// without keeping the response: a fleet would need its memory a thousand times. Both kinds of response have these in
-// fields 1, 4 and 5.
+// skimmer finds the version (or system version), the type and the nonce of a response in the bytes of a stream as they
+// arrive, without storing the response, because a fleet would need that memory a thousand times. Both variants of
+// response have these in fields 1, 4 and 5.
 type skimmer struct {
 	version, typeURL, nonce []byte
 	size                    int // of the message
 
 	started bool    // the length of the message is known
 	left    int     // bytes of the message still to come
-	skip    int     // bytes of the present field to pass over
-	keep    *[]byte // where the present field's bytes go, if it is wanted
-	need    int     // how many of them are missing
-	head    []byte  // the beginning of a message or field that is not complete yet
+	skip    int     // bytes of the present field to skip
+	keep    *[]byte // receives the bytes of the present field, if it is wanted
+	need    int     // number of bytes still missing in keep
+	head    []byte  // the start of a message or field that is not complete yet
 }
 
-// complete reports whether the message that was fed last has ended.
+// complete reports whether the present message has ended.
 func (s *skimmer) complete() bool { return s.started && s.left == 0 }
 
-// reset begins the next message.
+// reset starts the next message.
 func (s *skimmer) reset() {
 	s.version, s.typeURL, s.nonce = s.version[:0], s.typeURL[:0], s.nonce[:0]
 	s.started, s.size = false, 0
 }
 
-// feed takes bytes up to the end of the message at most, and returns the others.
+// feed takes bytes, at most up to the end of the message, and returns the rest.
 func (s *skimmer) feed(b []byte) []byte {
 	for len(b) > 0 && !s.complete() {
 		switch {
@@ -54,7 +54,7 @@ func (s *skimmer) feed(b []byte) []byte {
 	return b
 }
 
-// field begins a field when its key, of one byte as all here are, and its length are there.
+// field starts a field once its key, which has one byte for all fields here, and its length are complete.
 func (s *skimmer) field() {
 	if len(s.head) < 2 {
 		return

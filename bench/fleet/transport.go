@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// Transport is a listener for a server and how clients reach it.
+// Transport is a listener for a server, and how clients connect to it.
 type Transport struct {
 	net.Listener
 	Dial func() (net.Conn, error)

@@ -1,2 +1,2 @@
-// Package mesh hands the meshes of loadtest/mesh to ingest, as the events of a source.
+// Package mesh converts the meshes of loadtest/mesh to events for package ingest.
 package mesh

@@ -31,7 +31,7 @@ func (m *Mesh) Events() []ingest.Event {
 	return out
 }
 
-// EndpointChange returns the n-th change of one endpoint: a pod of the first service stops being ready, or is again.
+// EndpointChange returns the n-th change of an endpoint: a pod of the first service becomes unready, or ready again.
 func (m *Mesh) EndpointChange(n int) []ingest.Event {
 	return []ingest.Event{event(m.Slice(0, n%2 == 1))}
 }
@@ -39,7 +39,7 @@ func (m *Mesh) EndpointChange(n int) []ingest.Event {
 // RouteChange returns the n-th edit of the first service's VirtualService: its weights.
 func (m *Mesh) RouteChange(n int) []ingest.Event { return []ingest.Event{event(m.Route(0, n+1))} }
 
-// event returns an object as the source sends it.
+// event returns the event with which a source would send an object.
 func event(o mesh.Object) ingest.Event {
 	kind := o.GetObjectKind().GroupVersionKind().GroupKind()
 	key := value.ObjectKey{Kind: value.KindOf(kind.Group, kind.Kind), Namespace: o.GetNamespace(), Name: o.GetName()}

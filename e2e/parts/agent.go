@@ -17,16 +17,16 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// AgentSpec says which agent to start, and what its pod says about itself.
+// AgentSpec describes an agent and its pod.
 type AgentSpec struct {
 	Kind     ProxyKind
 	Workload Workload
 	// Account is the pod's service account.
 	Account string
-	// Token returns the pod's token; Roots are those of the mesh.
+	// Token returns the pod's token; Roots are the mesh's root certificates.
 	Token func() string
 	Roots string
-	// Config is the pod's ProxyConfig as YAML, beside where pilotd and Envoy are.
+	// Config is added, as YAML, to the pod's ProxyConfig, which says where pilotd and Envoy are.
 	Config map[string]any
 	// Env is added to the environment that injection writes.
 	Env []string
@@ -34,21 +34,21 @@ type AgentSpec struct {
 	Files map[string]string
 }
 
-// Agent is a running pilot-agent with an Envoy that it has started.
+// Agent is a running pilot-agent and the Envoy that it has started.
 type Agent struct {
 	*Process
-	// Immutable after StartAgent.
-	// Dir is its working directory: the root of its container.
+	// Immutable after StartAgent. Dir is its working directory, which stands for the root of its container.
 	Dir  string
 	t    testing.TB
 	spec AgentSpec
 	pod  *testnet.Pod
-	// restart starts the container of an injected pod again, and preStop runs its hook; nil without one.
+	// restart restarts the container of an injected pod; preStop runs its hook, nil if it has none.
 	restart func()
 	preStop func() error
 }
 
-// StartAgent starts an agent in the pod as the container that injection writes: files, environment, arguments.
+// StartAgent starts an agent in the pod, with the files, environment and arguments of the container that injection
+// makes.
 func StartAgent(t testing.TB, pod *testnet.Pod, spec AgentSpec) *Agent {
 	t.Helper()
 	a := &Agent{t: t, spec: spec, pod: pod, Dir: t.TempDir()}
@@ -96,7 +96,7 @@ func (a *Agent) Start() {
 		"--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error", "--log_output_level=default:debug")
 	cmd.Env = append([]string{"POD_NAME=" + w.Name, "POD_NAMESPACE=" + w.Namespace, "INSTANCE_IP=" + w.IP,
 		"SERVICE_ACCOUNT=" + a.spec.Account, "PILOT_CERT_PROVIDER=istiod", "PROXY_CONFIG=" + string(text),
-		// There is no DNS of a cluster here: pilotd is reached by its address and known by its name.
+		// The pod has no cluster DNS: it reaches pilotd by address, and ISTIOD_SAN is the name in pilotd's certificate.
 		"ISTIOD_SAN=istiod.istio-system.svc", "ISTIO_META_CLUSTER_ID=Kubernetes", "ISTIO_META_INTERCEPTION_MODE=REDIRECT",
 		"ISTIO_META_MESH_ID=cluster.local", "TRUST_DOMAIN=cluster.local"}, a.spec.Env...)
 	a.Process = startProcess(a.t, launch{name: "agent-" + w.Name, cmd: cmd, start: a.pod.Start})
@@ -110,7 +110,7 @@ func (a *Agent) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Request asks Envoy's admin page by the agent's own command, inside of the pod.
+// Request sends a request to Envoy's admin page with the agent's own command, inside the pod.
 func (a *Agent) Request(args ...string) (string, error) {
 	a.t.Helper()
 	var out strings.Builder
@@ -125,13 +125,13 @@ func (a *Agent) Request(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// Page reads a page of a port of the pod from outside, as the kubelet and Prometheus do.
+// Page reads a page on a port of the pod from outside, as the kubelet and Prometheus do.
 func (a *Agent) Page(port int, path string) (string, error) {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return getBy(client, fmt.Sprintf("http://%s%s", net.JoinHostPort(a.spec.Workload.IP, strconv.Itoa(port)), path))
 }
 
-// Ready returns nil if the pod is ready, as the kubelet asks.
+// Ready returns nil if the pod's readiness probe succeeds.
 func (a *Agent) Ready() error {
 	_, err := a.Page(15021, "/healthz/ready")
 	return err
@@ -148,17 +148,17 @@ func (a *Agent) AwaitReady() {
 	})
 }
 
-// Pid returns the agent's process.
+// Pid returns the agent's process id.
 func (a *Agent) Pid() int { return a.cmd.Process.Pid }
 
-// Restart starts the container of an injected pod again, in its directory, as a kubelet does when it has ended.
+// Restart starts the container of an injected pod again in the same directory, as a kubelet does after it has exited.
 func (a *Agent) Restart() {
 	a.t.Helper()
 	_ = a.Ended()
 	a.restart()
 }
 
-// PreStop runs the hook that an injected proxy has for its end, as a kubelet does before it sends SIGTERM.
+// PreStop runs the preStop hook of an injected proxy, as a kubelet does before it sends SIGTERM.
 func (a *Agent) PreStop() {
 	a.t.Helper()
 	if a.preStop == nil {
@@ -169,7 +169,7 @@ func (a *Agent) PreStop() {
 	}
 }
 
-// KillEnvoy ends the Envoy that the agent has started as a crash would.
+// KillEnvoy kills the agent's Envoy, as a crash would.
 func (a *Agent) KillEnvoy() {
 	a.t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -177,7 +177,7 @@ func (a *Agent) KillEnvoy() {
 		a.t.Fatal(err)
 	}
 	for _, path := range stats {
-		// pid (name) state parent …
+		// format: pid (name) state parent …
 		_, after, _ := strings.Cut(readText(path), ") ")
 		if fields := strings.Fields(after); len(fields) < 2 || fields[1] != strconv.Itoa(a.Pid()) {
 			continue
@@ -194,7 +194,7 @@ func (a *Agent) KillEnvoy() {
 	a.t.Fatalf("%s has no Envoy", a.name)
 }
 
-// Ended waits until the agent has ended, and returns how.
+// Ended waits until the agent has exited, and returns its error.
 func (a *Agent) Ended() error {
 	a.t.Helper()
 	select {
@@ -206,5 +206,5 @@ func (a *Agent) Ended() error {
 	}
 }
 
-// Terminate sends SIGTERM, as the kubelet does, and does not wait.
+// Terminate sends SIGTERM, as the kubelet does, without waiting.
 func (a *Agent) Terminate() { _ = a.cmd.Process.Signal(syscall.SIGTERM) }

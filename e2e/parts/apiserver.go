@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// APIServer is a real kube-apiserver with its etcd.
+// APIServer is a real kube-apiserver with its own etcd.
 type APIServer struct {
 	*Process
 	// Immutable after StartAPIServer.
 	Kubeconfig string
-	// Etcd is the address of its store.
+	// Etcd is the address of its etcd.
 	Etcd string
 	dir  string
 }
@@ -29,7 +29,7 @@ func StartAPIServer(t testing.TB) *APIServer {
 	return startAPIServer(t)
 }
 
-// StartAuditedAPIServer starts one that keeps account of all requests.
+// StartAuditedAPIServer starts an API server that logs all requests, for Requests.
 func StartAuditedAPIServer(t testing.TB) *APIServer {
 	t.Helper()
 	return startAPIServer(t, "--audit")
@@ -39,7 +39,7 @@ func startAPIServer(t testing.TB, flags ...string) *APIServer {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command(program(t, "APISERVER"), append([]string{"--dir", dir}, flags...)...)
-	// The server lives as long as this pipe is open.
+	// The server runs until this pipe is closed.
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func startAPIServer(t testing.TB, flags ...string) *APIServer {
 	return api
 }
 
-// Request is what the API server notes of a request.
+// Request is a request in the API server's audit log.
 type Request struct {
 	Verb string `json:"verb"`
 	User struct {
@@ -82,12 +82,12 @@ type Request struct {
 		Namespace   string `json:"namespace"`
 		Name        string `json:"name"`
 	} `json:"objectRef"`
-	// Annotations have the authorizer's decision.
+	// Annotations contain the authorizer's decision.
 	Annotations map[string]string `json:"annotations"`
 	URI         string            `json:"requestURI"`
 }
 
-// Requests returns the requests that were made so far, of an audited server. A request that lasts is there twice.
+// Requests returns the requests so far of an audited server. A long-running request, such as a watch, is listed twice.
 func (a *APIServer) Requests(t testing.TB) []Request {
 	t.Helper()
 	file, err := os.Open(filepath.Join(a.dir, "audit.log"))
@@ -99,7 +99,7 @@ func (a *APIServer) Requests(t testing.TB) []Request {
 	for d := json.NewDecoder(file); ; {
 		var r Request
 		switch err := d.Decode(&r); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the last line may be half written
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the last line may be incomplete
 			return out
 		case err != nil:
 			t.Fatal(err)

@@ -22,12 +22,12 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// Authority is a certificate authority made on the spot; all pods of a test trust it.
+// Authority is a certificate authority made for one test; all its pods trust it.
 type Authority struct {
 	// Immutable after NewAuthority.
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
-	// Root is the certificate that pods are to trust.
+	// Root is the certificate that pods trust.
 	Root []byte
 }
 
@@ -77,7 +77,8 @@ func (a *Authority) workload(w Workload) (chain, key []byte, err error) {
 		Path: "/ns/" + w.Namespace + "/sa/default"}}})
 }
 
-// Host issues a certificate for DNS names: its chain and key as PEM. It is good until then, if that is not zero.
+// Host issues a certificate for DNS names, and returns chain and key as PEM. The certificate expires at until, unless
+// that is zero.
 func (a *Authority) Host(t testing.TB, until time.Time, names ...string) (chain, key []byte) {
 	t.Helper()
 	chain, key, err := a.issue(&x509.Certificate{DNSNames: names, NotAfter: until})
@@ -97,7 +98,7 @@ func (a *Authority) RSAHost(t testing.TB, names ...string) (chain, key []byte) {
 	return a.Issue(t, &x509.Certificate{DNSNames: names}, own)
 }
 
-// Issue makes a certificate like template of a key; both as PEM.
+// Issue issues a certificate like template for a key, and returns both as PEM.
 func (a *Authority) Issue(t testing.TB, template *x509.Certificate, own crypto.Signer) (chain, key []byte) {
 	t.Helper()
 	chain, key, err := a.issueFor(template, own)
@@ -107,7 +108,7 @@ func (a *Authority) Issue(t testing.TB, template *x509.Certificate, own crypto.S
 	return chain, key
 }
 
-// Revoke returns a list of revoked certificates in PEM, which is good until then: those of the chains.
+// Revoke returns a certificate revocation list in PEM that revokes the chains' certificates and expires at until.
 func (a *Authority) Revoke(t testing.TB, until time.Time, chains ...[]byte) []byte {
 	t.Helper()
 	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until}
@@ -122,7 +123,7 @@ func (a *Authority) Revoke(t testing.TB, until time.Time, chains ...[]byte) []by
 	return pemBlock("X509 CRL", der)
 }
 
-// Staple returns what the authority says of a certificate until then, as OCSP has it.
+// Staple returns an OCSP response with a certificate's status that expires at until.
 func (a *Authority) Staple(t testing.TB, chain []byte, status int, until time.Time) []byte {
 	t.Helper()
 	r, err := ocsp.CreateResponse(a.cert, a.cert, ocsp.Response{Status: status, SerialNumber: Leaf(t, chain).SerialNumber,
@@ -147,7 +148,7 @@ func Leaf(t testing.TB, chain []byte) *x509.Certificate {
 	return c
 }
 
-// issue makes a key and a certificate like template, both as PEM.
+// issue makes a key and a certificate like template, and returns both as PEM.
 func (a *Authority) issue(template *x509.Certificate) (chain, key []byte, err error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -156,7 +157,7 @@ func (a *Authority) issue(template *x509.Certificate) (chain, key []byte, err er
 	return a.issueFor(template, own)
 }
 
-// issueFor makes a certificate like template of a key, both as PEM.
+// issueFor issues a certificate like template for a key, and returns both as PEM.
 func (a *Authority) issueFor(template *x509.Certificate, own crypto.Signer) (chain, key []byte, err error) {
 	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
 		return nil, nil, err

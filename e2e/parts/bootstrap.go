@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Workload says which pod an Envoy or a gRPC client is in.
+// Workload names the pod of an Envoy or a gRPC client.
 type Workload struct {
 	Name, Namespace, IP string
 	Labels              map[string]string
@@ -15,7 +15,7 @@ type Workload struct {
 	Cluster string
 }
 
-// nodeID returns the id that agents give to their proxies.
+// nodeID returns the node id that agents give to their proxies.
 func (w Workload) nodeID(kind string) string {
 	return fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", kind, w.IP, w.Name, w.Namespace, w.Namespace)
 }
@@ -34,8 +34,7 @@ func (w Workload) metadata() map[string]any {
 // tree is a JSON object.
 type tree = map[string]any
 
-// bootstrap returns an Envoy's own configuration: where pilotd and the agent's secrets are,
-// and nothing of the mesh.
+// bootstrap returns an Envoy's bootstrap, which names pilotd and the agent's secrets, and contains nothing of the mesh.
 func bootstrap(s EnvoySpec, secrets net.Addr) (tree, error) {
 	ads, err := staticCluster("xds-grpc", s.XDS)
 	if err != nil {
@@ -69,7 +68,7 @@ func bootstrap(s EnvoySpec, secrets net.Addr) (tree, error) {
 	}, nil
 }
 
-// secure has the first static cluster, where pilotd is, speak TLS with a certificate of the workload.
+// secure makes the bootstrap's first cluster, which is pilotd, use TLS with a certificate of the workload.
 func secure(t testing.TB, config tree, s EnvoySpec) {
 	t.Helper()
 	chain, key, err := s.Secrets.workload(s.Workload)
@@ -89,7 +88,7 @@ func secure(t testing.TB, config tree, s EnvoySpec) {
 	}
 }
 
-// staticCluster returns an HTTP/2 cluster with one numeric address.
+// staticCluster returns an HTTP/2 cluster with one IP address.
 func staticCluster(name, addr string) (tree, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

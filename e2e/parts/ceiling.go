@@ -11,18 +11,18 @@ import (
 	"testing"
 )
 
-// Ceiling is a limit for the memory of programs: a cgroup where this machine has one that we may make, else GOMEMLIMIT,
-// which no kernel enforces.
+// Ceiling limits the memory of programs: by a cgroup if the test may create one, else by GOMEMLIMIT, which the kernel
+// does not enforce.
 type Ceiling struct {
 	// Immutable after NewCeiling.
 	t     testing.TB
 	limit int64
-	dir   string // of the cgroup; empty without one
-	v1    bool   // of the cgroup
+	dir   string // of the cgroup; empty if there is none
+	v1    bool   // the cgroup is one of version 1
 }
 
-// NewCeiling makes a limit of so many bytes, and logs what it is. The cgroup is gone when the test ends, after the
-// programs in it.
+// NewCeiling creates a limit in bytes and logs of which kind it is. At the end of the test the programs in the cgroup
+// are killed and it is removed.
 func NewCeiling(t testing.TB, limit int64) *Ceiling {
 	t.Helper()
 	c := &Ceiling{t: t, limit: limit}
@@ -36,13 +36,13 @@ func NewCeiling(t testing.TB, limit int64) *Ceiling {
 	return c
 }
 
-// cgroupPlace is a directory in which a cgroup can be tried.
+// cgroupPlace is a directory in which a cgroup might be created.
 type cgroupPlace struct {
 	dir string
 	v1  bool
 }
 
-// memoryCgroups returns the cgroup of this process and those above it, of version 2 and version 1, the nearest first.
+// memoryCgroups returns the cgroups of this process and their parents, of version 2 and version 1, the nearest first.
 func memoryCgroups() (out []cgroupPlace) {
 	own := map[bool]string{}
 	for line := range strings.Lines(readText("/proc/self/cgroup")) {
@@ -80,7 +80,7 @@ func memoryCgroups() (out []cgroupPlace) {
 	return out
 }
 
-// make tries to make a cgroup with the limit in a place, into which this process may put others.
+// make tries to create a cgroup with the limit in a place. It reports whether this process can put others into it.
 func (c *Ceiling) make(p cgroupPlace) bool {
 	c.dir, c.v1 = filepath.Join(p.dir, fmt.Sprintf("pilotd-e2e-%d", os.Getpid())), p.v1
 	if os.Mkdir(c.dir, 0o755) != nil {
@@ -88,7 +88,7 @@ func (c *Ceiling) make(p cgroupPlace) bool {
 		return false
 	}
 	limit, swap, none := "memory.max", "memory.swap.max", "0"
-	if c.v1 { // there the second is of both together
+	if c.v1 { // in version 1 the second limit is for memory and swap together
 		limit, swap, none = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", strconv.FormatInt(c.limit, 10)
 	}
 	if c.write(limit, strconv.FormatInt(c.limit, 10)) != nil || !c.holds() {
@@ -112,7 +112,7 @@ func (c *Ceiling) write(name, text string) error {
 	return os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o644)
 }
 
-// command returns a program that runs under the limit from its first instruction.
+// command returns a command that runs under the limit from its first instruction.
 func (c *Ceiling) command(path string, args ...string) *exec.Cmd {
 	if c.dir == "" {
 		cmd := exec.Command(path, args...)
@@ -123,7 +123,7 @@ func (c *Ceiling) command(path string, args ...string) *exec.Cmd {
 	return exec.Command("/bin/sh", append(in, args...)...)
 }
 
-// Killed returns how many programs the kernel has killed for going beyond the limit.
+// Killed returns the number of programs that the kernel has killed for exceeding the limit.
 func (c *Ceiling) Killed() int {
 	file := "memory.events"
 	if c.v1 {
@@ -135,8 +135,7 @@ func (c *Ceiling) Killed() int {
 	return int(number(readText(filepath.Join(c.dir, file)), "oom_kill"))
 }
 
-// Peak returns the most memory, in bytes, that the kernel has counted for the cgroup; zero where there is none or it
-// does not tell.
+// Peak returns the largest memory, in bytes, that the kernel has counted for the cgroup; zero if it is unknown.
 func (c *Ceiling) Peak() int64 {
 	file := "memory.peak"
 	if c.v1 {
@@ -146,7 +145,7 @@ func (c *Ceiling) Peak() int64 {
 	return n
 }
 
-// readText returns what a file holds; nothing if it cannot be read.
+// readText returns the content of a file; empty if it cannot be read.
 func readText(name string) string {
 	b, _ := os.ReadFile(name)
 	return string(b)

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// fieldManager owns what tests apply.
+// fieldManager is the field manager of what tests apply.
 const fieldManager = "pilotd-e2e"
 
-// Cluster keeps objects in a Kubernetes API server. There is no kubelet and no
-// controller: what they would write, the test writes.
+// Cluster stores objects in a Kubernetes API server. No kubelet and no controller runs, so the test writes what these
+// would write.
 type Cluster struct {
 	// Immutable after NewCluster.
 	t       testing.TB
@@ -31,7 +31,7 @@ type Cluster struct {
 	mapping *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// NewCluster returns the API server with Istio's CRDs in it.
+// NewCluster returns the API server with Istio's CRDs installed.
 func NewCluster(t testing.TB, api *APIServer) *Cluster {
 	t.Helper()
 	c := NewBareCluster(t, api)
@@ -39,7 +39,7 @@ func NewCluster(t testing.TB, api *APIServer) *Cluster {
 	return c
 }
 
-// NewBareCluster returns the API server as it is, which knows no Istio.
+// NewBareCluster returns the API server without Istio's CRDs.
 func NewBareCluster(t testing.TB, api *APIServer) *Cluster {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", api.Kubeconfig)
@@ -79,7 +79,7 @@ func (c *Cluster) InstallCRDs() {
 	})
 }
 
-// istioCRDs reads the CRDs of the istio.io/api version that pilotd is built with.
+// istioCRDs returns the CRDs of the istio.io/api version that pilotd is built with.
 func istioCRDs(t testing.TB) string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
@@ -94,13 +94,13 @@ func istioCRDs(t testing.TB) string {
 	return string(data)
 }
 
-// StopServer ends the API server; what pilotd knows is all that there is then.
+// StopServer stops the API server; pilotd keeps what it knows.
 func (c *Cluster) StopServer() { c.api.Kill() }
 
-// Sources tells pilotd to read the cluster.
+// Sources returns sources that make pilotd read the cluster.
 func (c *Cluster) Sources() Sources { return Sources{Kubeconfig: c.api.Kubeconfig} }
 
-// Apply applies each object server-side, then its status where it has one.
+// Apply applies each object server-side, then its status if it has one.
 func (c *Cluster) Apply(text string) {
 	c.t.Helper()
 	objects, err := decode(text)
@@ -114,7 +114,7 @@ func (c *Cluster) Apply(text string) {
 	}
 }
 
-// TryApply works like Apply for objects that the API server may refuse: it returns the first refusal.
+// TryApply works like Apply for objects that the API server may refuse. It returns the first refusal.
 func (c *Cluster) TryApply(text string) error {
 	objects, err := decode(text)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Cluster) apply(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// Delete removes the objects that the text names, at once.
+// Delete deletes the objects that the text names, without a grace period.
 func (c *Cluster) Delete(text string) {
 	c.t.Helper()
 	objects, err := decode(text)

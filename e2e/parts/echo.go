@@ -11,7 +11,7 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// Echo is an HTTP backend in a pod that answers with its name and what it was asked.
+// Echo is an HTTP backend in a pod. It answers with its name and the request that it received.
 type Echo struct {
 	// Immutable after StartEcho.
 	Name string
@@ -34,7 +34,7 @@ func StartEcho(t testing.TB, pod *testnet.Pod, addr, name string) *Echo {
 	return e
 }
 
-// ServeHTTP answers in headers, so that a HEAD tells as much as a GET.
+// ServeHTTP answers in headers, so that a HEAD request gets the same as a GET.
 func (e *Echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-echo-name", e.Name)
 	w.Header().Set("x-echo-host", r.Host)
@@ -48,8 +48,7 @@ func (e *Echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, e.Name)
 }
 
-// StartTCPEcho serves a protocol in which the server speaks first and then repeats what
-// it hears.
+// StartTCPEcho serves a protocol in which the server speaks first and then repeats what it receives.
 func StartTCPEcho(t testing.TB, pod *testnet.Pod, addr, name string) {
 	t.Helper()
 	l, err := pod.Listen(addr)
@@ -74,16 +73,16 @@ func repeat(c net.Conn, name string) {
 	_, _ = io.Copy(c, c)
 }
 
-// Answer is what an echo said.
+// Answer is the answer of an echo.
 type Answer struct {
 	Status int
-	// Name is empty when an Envoy answered in place of a backend.
+	// Name is empty if an Envoy answered instead of a backend.
 	Name   string
 	Header http.Header
 	Body   string
 }
 
-// Ask sends one GET to url as host from that client.
+// Ask sends a GET request for url, with a Host header, through that client.
 func Ask(client *http.Client, url, host string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -96,7 +95,7 @@ func Ask(client *http.Client, url, host string, headers ...string) (Answer, erro
 	return Send(client, req)
 }
 
-// Send sends any request from that client.
+// Send sends any request through that client.
 func Send(client *http.Client, req *http.Request) (Answer, error) {
 	resp, err := client.Do(req)
 	if err != nil {
@@ -111,7 +110,7 @@ func Send(client *http.Client, req *http.Request) (Answer, error) {
 		Body: string(body)}, nil
 }
 
-// Names asks n times and counts the answers by name; a refusal counts by its status.
+// Names sends n requests and counts the answers by name, or by status if they were refused.
 func Names(n int, ask func() (Answer, error)) (map[string]int, error) {
 	counts := make(map[string]int)
 	for range n {

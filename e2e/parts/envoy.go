@@ -20,7 +20,7 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// adminPort is where Envoy's admin pages are, on the pod's address.
+// adminPort is the port of Envoy's admin pages, on the pod's address.
 const adminPort = 15000
 
 // ProxyKind is the first part of a node id.
@@ -32,7 +32,7 @@ const (
 	Gateway ProxyKind = "router"
 )
 
-// Protocol is how an Envoy speaks xDS, in the words of its bootstrap.
+// Protocol is the variant of xDS that an Envoy uses, as its bootstrap names it.
 type Protocol string
 
 // The two variants of ADS.
@@ -41,17 +41,17 @@ const (
 	SotW  Protocol = "GRPC"
 )
 
-// EnvoySpec says which Envoy to start.
+// EnvoySpec describes an Envoy.
 type EnvoySpec struct {
 	Kind     ProxyKind
 	Protocol Protocol
 	Workload Workload
-	// XDS is the address of pilotd, or of a Tap before it.
+	// XDS is the address of pilotd, or of a Tap in front of it.
 	XDS string
-	// Secrets signs the pod's certificate.
+	// Secrets is the authority that signs the pod's certificate.
 	Secrets *Authority
-	// Secure has the Envoy ask over TLS, as the service account default of its namespace, with a certificate of the
-	// authority.
+	// Secure makes the Envoy connect over TLS, as the service account default of its namespace, with a certificate of
+	// the authority.
 	Secure bool
 	// Metadata is added to the node's own.
 	Metadata map[string]any

@@ -11,9 +11,9 @@ const (
 	pause    = 50 * time.Millisecond
 )
 
-// Eventually calls cond until it returns nil. When its patience ends the test fails with
-// the last error. An idle machine needs a second at most for anything that is waited for
-// here, but for an Envoy's back-off between failed streams, which grows to half a minute.
+// Eventually calls cond until it returns nil, and fails the test with the last error if that takes too long. On an idle
+// machine everything that tests wait for takes at most a second, except for Envoy's back-off between failed streams,
+// which grows to half a minute.
 func Eventually(t testing.TB, what string, cond func() error) {
 	t.Helper()
 	if err := Poll(patience, pause, cond); err != nil {
@@ -21,8 +21,7 @@ func Eventually(t testing.TB, what string, cond func() error) {
 	}
 }
 
-// Poll calls cond until it returns nil, with a pause between calls. When limit has passed it
-// returns the last error.
+// Poll calls cond until it returns nil, with pauses in between. After limit it returns the last error.
 func Poll(limit, pause time.Duration, cond func() error) error {
 	deadline := time.Now().Add(limit)
 	for {
@@ -37,8 +36,8 @@ func Poll(limit, pause time.Duration, cond func() error) error {
 	}
 }
 
-// Throughout calls cond again and again while during runs: what must hold all the time.
-// The first error fails the test.
+// Throughout calls cond repeatedly while during runs, for conditions that must hold all the time. The first error fails
+// the test.
 func Throughout(t testing.TB, what string, cond func() error, during func()) {
 	t.Helper()
 	stop, stopped := make(chan struct{}), make(chan error, 1)

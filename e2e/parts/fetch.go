@@ -22,7 +22,7 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// Dump is everything that pilotd tells one proxy.
+// Dump is everything that pilotd sends to one proxy.
 type Dump struct {
 	Clusters  []*clusterpb.Cluster
 	Endpoints []*endpointpb.ClusterLoadAssignment
@@ -30,8 +30,8 @@ type Dump struct {
 	Routes    []*routepb.RouteConfiguration
 }
 
-// Fetch asks as that workload's Envoy would, type by type, over SotW ADS. The extensions
-// are those of the Envoy that the answers are meant for.
+// Fetch requests what that workload's Envoy would, type by type, over SotW ADS. extensions are those of the Envoy for
+// which the answers are meant.
 func Fetch(t testing.TB, xds string, kind ProxyKind, w Workload, extensions []*corepb.Extension) Dump {
 	t.Helper()
 	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -69,7 +69,7 @@ func anyMap(in map[string]string) map[string]any {
 	return out
 }
 
-// fetch is one stream that asks for one type after the other.
+// fetch is a stream that requests one type after the other.
 type fetch struct {
 	stream discoverypb.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 	node   *corepb.Node
@@ -111,7 +111,7 @@ func (f *fetch) all() (Dump, error) {
 	return d, ask(f, xdstype.RouteURL, names, &d.Routes)
 }
 
-// ask asks for one type and appends what comes, validated, to out.
+// ask requests one type, validates the answer and appends its resources to out.
 func ask[M interface {
 	proto.Message
 	ValidateAll() error
@@ -128,7 +128,7 @@ func ask[M interface {
 		if err != nil {
 			return fmt.Errorf("%s: %w", short(typeURL), err)
 		}
-		// An earlier type may be said again; nothing changes here, so it is the same.
+		// An earlier type may be sent again; as nothing changes, it is the same.
 		if resp.TypeUrl != typeURL {
 			continue
 		}
@@ -148,8 +148,7 @@ func ask[M interface {
 	}
 }
 
-// eachHTTP calls f with each HTTP connection manager of l and returns l with what f made
-// of them.
+// eachHTTP calls f with each HTTP connection manager of l, and returns l with the changes that f made.
 func eachHTTP(l *listenerpb.Listener, f func(*hcmpb.HttpConnectionManager)) (*listenerpb.Listener, error) {
 	l = proto.CloneOf(l)
 	chains := l.FilterChains

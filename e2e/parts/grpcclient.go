@@ -23,11 +23,11 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// targetEnv makes a test binary a proxyless gRPC client instead.
+// targetEnv makes the test binary run as a proxyless gRPC client.
 const targetEnv = "PILOTD_E2E_GRPC_TARGET"
 
-// GRPCClient is a proxyless gRPC client: a process of its own in a pod, configured as
-// the agent does it, by GRPC_XDS_BOOTSTRAP. The process is the test binary itself.
+// GRPCClient is a proxyless gRPC client in a process of its own, in a pod. It is configured like pods of such clients,
+// with GRPC_XDS_BOOTSTRAP. The program is the test binary itself.
 type GRPCClient struct {
 	*Process
 	// Owned by the test's goroutine.
@@ -35,16 +35,16 @@ type GRPCClient struct {
 	reports *bufio.Scanner
 }
 
-// grpcReport is what the client says about one order.
+// grpcReport is the client's report about one order.
 type grpcReport struct {
 	// Names counts the answers by server.
 	Names map[string]int
 	Error string
-	// Refused lists the resources that the client did not accept.
+	// Refused lists the resources that the client refused.
 	Refused []string
 }
 
-// StartGRPCClient starts a client of that target ("xds:///host:port").
+// StartGRPCClient starts a client of a target ("xds:///host:port").
 func StartGRPCClient(t testing.TB, pod *testnet.Pod, w Workload, xds, target string) *GRPCClient {
 	t.Helper()
 	metadata := w.metadata()
@@ -59,7 +59,7 @@ func StartGRPCClient(t testing.TB, pod *testnet.Pod, w Workload, xds, target str
 	return StartGRPCClientOf(t, pod, path, target)
 }
 
-// StartGRPCClientOf starts a client of that target with a bootstrap file that somebody has written.
+// StartGRPCClientOf starts a client of a target with an existing bootstrap file.
 func StartGRPCClientOf(t testing.TB, pod *testnet.Pod, path, target string) *GRPCClient {
 	t.Helper()
 	self, err := os.Executable()
@@ -82,8 +82,8 @@ func StartGRPCClientOf(t testing.TB, pod *testnet.Pod, path, target string) *GRP
 	}
 }
 
-// Call makes n calls and counts the answers by server. A call that fails and a resource
-// that the client refused are errors.
+// Call makes n calls and counts the answers by server. It returns an error if a call fails or the client refused a
+// resource.
 func (c *GRPCClient) Call(n int) (map[string]int, error) {
 	if _, err := fmt.Fprintln(c.orders, n); err != nil {
 		return nil, err
@@ -101,8 +101,7 @@ func (c *GRPCClient) Call(n int) (map[string]int, error) {
 	return r.Names, nil
 }
 
-// GRPCClientMain is the client's process. It reports whether this process is one; if so
-// it returns when its standard input is closed.
+// GRPCClientMain runs the client if this process is one, until its standard input is closed, and then returns true.
 func GRPCClientMain() bool {
 	target := os.Getenv(targetEnv)
 	if target == "" {
@@ -143,7 +142,7 @@ func callTimes(client testpb.TestServiceClient, n int) grpcReport {
 	return r
 }
 
-// refusedByClient asks the client's own status service what it NACKed.
+// refusedByClient asks the client's status service which resources it NACKed.
 func refusedByClient() []string {
 	server, err := csds.NewClientStatusDiscoveryServer()
 	if err != nil {

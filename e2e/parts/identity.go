@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Token returns a token of a service account, for the audience that control planes take, as the kubelet projects it
-// into pods; but for no pod.
+// Token returns a token of a service account for the audience that control planes accept, as the kubelet projects it
+// into pods, but not bound to a pod.
 func (c *Cluster) Token(namespace, account string) string {
 	c.t.Helper()
 	return c.TokenFor("istio-ca", namespace, account)
@@ -22,7 +22,7 @@ func (c *Cluster) TokenFor(audience, namespace, account string) string {
 	return c.token(namespace, account, map[string]any{"audiences": []any{audience}})
 }
 
-// PodToken returns a token of a service account that is bound to a pod of it.
+// PodToken returns a token of a service account that is bound to a pod.
 func (c *Cluster) PodToken(namespace, account, pod string) string {
 	c.t.Helper()
 	p, err := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace).
@@ -52,7 +52,7 @@ func (c *Cluster) token(namespace, account string, spec map[string]any) string {
 	return token
 }
 
-// Roots waits for the roots of the mesh that pilotd publishes in a namespace, as pods mount them.
+// Roots waits for the root certificates that pilotd publishes in a namespace for pods to mount.
 func (c *Cluster) Roots(namespace string) string {
 	c.t.Helper()
 	maps := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)

@@ -22,19 +22,19 @@ const (
 	proxyContainer   = "istio-proxy"
 )
 
-// Injected is a pod as an injector wrote it, and what a kubelet knows beside that.
+// Injected is a pod as an injector made it, and what a kubelet knows in addition.
 type Injected struct {
 	Pod *corev1.Pod
-	// Token returns the pod's token; Roots are those of the mesh.
+	// Token returns the pod's token; Roots are the mesh's root certificates.
 	Token func() string
 	Roots string
 }
 
-// ProxyUID is the user that the proxy of an injected pod runs as.
+// ProxyUID is the user id of the proxy in an injected pod.
 const ProxyUID = 1337
 
-// StartInjected does what a kubelet does with the containers that injection has added: runs the init container, then
-// starts the proxy, each with its arguments, environment, volumes and user. The application is the test's.
+// StartInjected does with the containers that injection added what a kubelet does: it runs the init container and
+// starts the proxy, each with its arguments, environment, volumes and user. The test runs the application itself.
 func StartInjected(t testing.TB, in *testnet.Pod, of Injected) *Agent {
 	t.Helper()
 	a := &Agent{t: t, pod: in, Dir: t.TempDir(),
@@ -48,7 +48,7 @@ func StartInjected(t testing.TB, in *testnet.Pod, of Injected) *Agent {
 			}
 		case c.Name == proxyContainer && c.RestartPolicy != nil:
 			k.startProxy(c)
-			a.AwaitReady() // what comes next starts when its startup probe has succeeded
+			a.AwaitReady() // the next container starts once the startup probe has succeeded
 			return a
 		}
 	}
@@ -62,13 +62,13 @@ func StartInjected(t testing.TB, in *testnet.Pod, of Injected) *Agent {
 	return nil
 }
 
-// kubelet starts the containers of one pod.
+// kubelet starts the containers of a pod.
 type kubelet struct {
 	*Agent
 	of Injected
 }
 
-// command returns the program of a container, as its user.
+// command returns the command of a container, to run as its user.
 func (k kubelet) command(c *corev1.Container) *exec.Cmd {
 	k.t.Helper()
 	env := k.env(c)
@@ -88,7 +88,7 @@ func (k kubelet) command(c *corev1.Container) *exec.Cmd {
 	return cmd
 }
 
-// RunInit runs an init container that injection has added, and returns how it has ended.
+// RunInit runs an init container that injection added, and returns its error.
 func RunInit(t testing.TB, in *testnet.Pod, of Injected, name string) error {
 	t.Helper()
 	k := kubelet{&Agent{t: t, pod: in, Dir: t.TempDir()}, of}
@@ -118,7 +118,7 @@ func (k kubelet) run(c *corev1.Container) error {
 	return nil
 }
 
-// mayEnter has every user reach the container's directory; the test's own is its user's alone.
+// mayEnter lets every user reach the container's directory, which is inside the test's private one.
 func (k kubelet) mayEnter() {
 	k.t.Helper()
 	if err := os.Chmod(filepath.Dir(k.Dir), 0o755); err != nil {
@@ -126,7 +126,7 @@ func (k kubelet) mayEnter() {
 	}
 }
 
-// startProxy starts the proxy's container, which may be started again.
+// startProxy starts the proxy's container so that it can be restarted.
 func (k kubelet) startProxy(c *corev1.Container) {
 	k.t.Helper()
 	k.mountAll(c)
@@ -134,7 +134,7 @@ func (k kubelet) startProxy(c *corev1.Container) {
 	if l := c.Lifecycle; l != nil && l.PreStop != nil && l.PreStop.Exec != nil {
 		k.preStop = func() error {
 			hook := c.DeepCopy()
-			hook.Args = l.PreStop.Exec.Command[1:] // the first is the image's own program
+			hook.Args = l.PreStop.Exec.Command[1:] // the first word is the program in the image
 			return k.run(hook)
 		}
 	}
@@ -146,7 +146,7 @@ func (k kubelet) startContainer(c *corev1.Container) {
 	k.Process = startProcess(k.t, launch{name: "agent-" + k.of.Pod.Name, cmd: k.command(c), start: k.pod.Start})
 }
 
-// mountAll makes a container's directory, its user's.
+// mountAll creates a container's directory, owned by its user.
 func (k kubelet) mountAll(c *corev1.Container) {
 	k.t.Helper()
 	volumes := map[string]*corev1.Volume{}
@@ -167,7 +167,7 @@ func (k kubelet) mountAll(c *corev1.Container) {
 	}
 }
 
-// mount makes a volume's files in the container's directory.
+// mount creates the files of a volume in the container's directory.
 func (k kubelet) mount(at string, v *corev1.Volume) {
 	k.t.Helper()
 	if err := os.MkdirAll(filepath.Join(k.Dir, at), 0o755); err != nil {
@@ -200,7 +200,7 @@ func (k kubelet) mount(at string, v *corev1.Volume) {
 	}
 }
 
-// env is a container's environment, with what the kubelet fills in.
+// env returns a container's environment, with what the kubelet fills in.
 func (k kubelet) env(c *corev1.Container) (out []string) {
 	fields := map[string]string{"metadata.name": k.of.Pod.Name, "metadata.namespace": k.of.Pod.Namespace,
 		"status.podIP": k.pod.IP, "status.hostIP": testnet.Host, "spec.nodeName": "n1",
@@ -218,7 +218,7 @@ func (k kubelet) env(c *corev1.Container) (out []string) {
 	return out
 }
 
-// reachable returns a program that every user may run: the same one at a place that all can reach.
+// reachable returns a copy of a program in a place that every user can reach.
 func reachable(t testing.TB, path string) string {
 	t.Helper()
 	to := filepath.Join(os.TempDir(), fmt.Sprintf("pilotd-e2e-%d-%s", os.Getpid(), filepath.Base(path)))
@@ -245,5 +245,5 @@ func reachable(t testing.TB, path string) string {
 	return to
 }
 
-// EnvoyBinary returns where programs of any user find Envoy.
+// EnvoyBinary returns the path of an Envoy that every user can run.
 func EnvoyBinary(t testing.TB) string { return reachable(t, program(t, "ENVOY")) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// LoadTest runs the load test with those arguments to its end, and returns what it says.
+// LoadTest runs the load test with those arguments, and returns its output.
 func LoadTest(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(program(t, "LOADTEST"), args...)

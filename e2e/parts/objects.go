@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Objects is where the objects of a mesh are kept: a cluster or a directory. The same
-// test runs on either.
+// Objects stores the objects of a mesh, in a cluster or a directory, so that the same test runs with either.
 type Objects interface {
-	// Apply makes the objects of a multi-document YAML text so, status included.
+	// Apply creates or updates the objects of a multi-document YAML text, including their status.
 	Apply(text string)
-	// Delete removes one object. The text names it: apiVersion, kind, metadata.
+	// Delete deletes the object that the text names: apiVersion, kind, metadata.
 	Delete(text string)
-	// Sources tells pilotd where the objects are.
+	// Sources returns the sources that make pilotd read the objects.
 	Sources() Sources
 }
 
@@ -42,7 +41,7 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Directory keeps objects as files that pilotd watches, one object in each.
+// Directory stores objects as files that pilotd watches, one object in each.
 type Directory struct {
 	// Immutable after NewDirectory.
 	t    testing.TB
@@ -57,7 +56,7 @@ func NewDirectory(t testing.TB) *Directory {
 // Sources tells pilotd to read the directory.
 func (d *Directory) Sources() Sources { return Sources{ConfigDir: d.Path} }
 
-// Apply writes one file for each object. A file is replaced as editors do it, by rename.
+// Apply writes one file for each object. It replaces a file by renaming, as editors do.
 func (d *Directory) Apply(text string) {
 	d.t.Helper()
 	objects, err := decode(text)

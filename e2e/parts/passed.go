@@ -14,18 +14,18 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Passed is one answer of pilotd.
+// Passed is one response of pilotd that went through a Tap.
 type Passed struct {
 	Stream    int
 	TypeURL   string
 	Nonce     string
 	Resources []Resource
 	Removed   []string
-	// Invalid says which resources break their own types' constraints.
+	// Invalid lists the resources that violate the constraints of their types.
 	Invalid []string
 }
 
-// Resource is one resource of an answer: its name, and its bytes by their hash.
+// Resource is one resource of a response: its name and the hash of its bytes.
 type Resource struct {
 	Name   string
 	Digest [sha256.Size]byte
@@ -79,7 +79,7 @@ func (p *Passed) add(name string, packed *anypb.Any) {
 	}
 }
 
-// resourceName reads the name out of a resource; SotW has none outside.
+// resourceName returns the name inside a resource; a SotW response has it nowhere else.
 func resourceName(packed *anypb.Any) string {
 	m, err := packed.UnmarshalNew()
 	if err != nil {
@@ -98,10 +98,10 @@ func resourceName(packed *anypb.Any) string {
 	return fmt.Sprintf("(a %s)", short(packed.TypeUrl))
 }
 
-// Holdings is what a client has: by type and name, the digest of the bytes.
+// Holdings are the resources of a client: by type and name, the hash of the bytes.
 type Holdings map[string]map[string][sha256.Size]byte
 
-// Hold returns what a client has after those answers, without regard to refusals.
+// Hold returns the resources of a client after those responses, ignoring refusals.
 func Hold(answers []Passed) Holdings {
 	h := make(Holdings)
 	for _, p := range answers {
@@ -118,7 +118,7 @@ func Hold(answers []Passed) Holdings {
 	return h
 }
 
-// Repeats returns what those answers say that the client had already, as "Type name".
+// Repeats returns the resources in those responses that the client already had, as "Type name".
 func (h Holdings) Repeats(answers []Passed) []string {
 	var repeats []string
 	for _, p := range answers {

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// Ports of pilotd in the test network; its address is testnet.Host.
+// Ports of pilotd in the test network. Its address is testnet.Host.
 const (
 	xdsPort        = 15010
 	securePort     = 15012
@@ -26,30 +26,30 @@ type Pilotd struct {
 	t    testing.TB
 	args []string
 	env  []string
-	mesh string   // path of the mesh configuration
-	cap  *Ceiling // of its memory, or nil
-	// replica is added to the number of each of its ports.
+	mesh string   // path of the file with the mesh configuration
+	cap  *Ceiling // limit of its memory; may be nil
+	// replica is added to each of its port numbers.
 	replica int
 
 	// Owned by the test's goroutine.
 	process *Process
 }
 
-// Sources says what pilotd reads.
+// Sources says what pilotd reads, and how it is started.
 type Sources struct {
 	// ConfigDir is a directory of YAML; empty for none.
 	ConfigDir string
-	// Kubeconfig names a cluster; empty for none.
+	// Kubeconfig is the kubeconfig of a cluster; empty for none.
 	Kubeconfig string
-	// MeshConfig is the text of the mesh configuration; empty leaves it to the sources.
+	// MeshConfig is the mesh configuration as text; empty leaves it to the other sources.
 	MeshConfig string
-	// Flags are further flags, Env further variables.
+	// Flags are more flags, Env more environment variables.
 	Flags, Env []string
-	// Memory is the limit that it runs under; nil for none.
+	// Memory limits its memory; nil for no limit.
 	Memory *Ceiling
 	// Unready starts it without waiting until it is ready.
 	Unready bool
-	// Replica is added to the number of each of its ports but that of Flags, for one beside another one.
+	// Replica is added to each port number except those in Flags, to run a second pilotd beside the first.
 	Replica int
 }
 
@@ -62,7 +62,7 @@ func StartPilotd(t testing.TB, s Sources) *Pilotd {
 		fmt.Sprintf("--httpAddr=%s:%d", testnet.Host, httpPort+s.Replica),
 		fmt.Sprintf("--monitoringAddr=127.0.0.1:%d", monitoringPort+s.Replica),
 		"--secureGRPCAddr=", "--httpsAddr=",
-		// Streams end over this time; the default is for fleets.
+		// Streams end over this time; the default is meant for fleets.
 		"--shutdownDuration=1s",
 	}}
 	if s.ConfigDir != "" {
@@ -86,7 +86,7 @@ func StartPilotd(t testing.TB, s Sources) *Pilotd {
 	return p
 }
 
-// SetMeshConfig replaces the text that StartPilotd was given.
+// SetMeshConfig replaces the mesh configuration.
 func (p *Pilotd) SetMeshConfig(text string) {
 	p.t.Helper()
 	if err := os.WriteFile(p.mesh+".new", []byte(text), 0o600); err != nil {
@@ -100,10 +100,10 @@ func (p *Pilotd) SetMeshConfig(text string) {
 // pilotdHost is the name in the certificate that pilotd serves.
 const pilotdHost = "istiod.istio-system.svc"
 
-// SecureAddress returns where pilotd serves xDS over TLS, if it has the flags of Authority.Serve.
+// SecureAddress returns the address of xDS over TLS, which needs the flags of Authority.Serve.
 func (p *Pilotd) SecureAddress() string { return fmt.Sprintf("%s:%d", testnet.Host, securePort) }
 
-// Address returns where pilotd serves xDS.
+// Address returns the address of xDS in plain text.
 func (p *Pilotd) Address() string { return fmt.Sprintf("%s:%d", testnet.Host, xdsPort+p.replica) }
 
 // Start starts the process (again) and waits until it is ready.
@@ -134,23 +134,22 @@ func (p *Pilotd) AwaitReady() {
 	})
 }
 
-// Ready is nil while it is ready; otherwise it says what is waited for.
+// Ready returns nil if it is ready, else what it waits for.
 func (p *Pilotd) Ready() error {
 	_, err := get(fmt.Sprintf("http://%s:%d/ready", testnet.Host, httpPort+p.replica))
 	return err
 }
 
-// Kill ends the process as a crash would.
+// Kill kills the process, as a crash would.
 func (p *Pilotd) Kill() { p.process.Kill() }
 
-// Stop ends the process as Kubernetes does.
+// Stop ends the process with SIGTERM, as Kubernetes does.
 func (p *Pilotd) Stop() { p.process.Stop() }
 
-// Alive returns nil while the process runs that was started last.
+// Alive returns nil while the process that was started last runs.
 func (p *Pilotd) Alive() error { return p.process.Alive() }
 
-// PeakMemory returns the most memory, in bytes, that the process has had resident, with pages of files and what it
-// shares.
+// PeakMemory returns the largest resident memory of the process, in bytes, including file pages and shared memory.
 func (p *Pilotd) PeakMemory() int64 {
 	p.t.Helper()
 	peak := number(readText(fmt.Sprintf("/proc/%d/status", p.process.cmd.Process.Pid)), "VmHWM:") << 10
@@ -160,7 +159,7 @@ func (p *Pilotd) PeakMemory() int64 {
 	return peak
 }
 
-// LogTail returns at most the last n bytes that the process logged that was started last.
+// LogTail returns at most the last n bytes in the log of the process that was started last.
 func (p *Pilotd) LogTail(n int) string { return p.process.LogTail(n) }
 
 // Debug reads a page of the monitoring port, such as "/debug/syncz".
@@ -168,7 +167,7 @@ func (p *Pilotd) Debug(path string) (string, error) {
 	return get(fmt.Sprintf("http://127.0.0.1:%d%s", monitoringPort+p.replica, path))
 }
 
-// get reads one page; any status but 200 is an error.
+// get reads a page. Any status except 200 is an error.
 func get(url string) (string, error) { return getBy(http.DefaultClient, url) }
 
 func getBy(client *http.Client, url string) (string, error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Process is one running program of a test.
+// Process is a running program of a test.
 type Process struct {
 	// Immutable after startProcess.
 	name  string
@@ -22,13 +22,13 @@ type Process struct {
 	err error
 }
 
-// launch says how a program starts.
+// launch says how to start a program.
 type launch struct {
 	name string
 	cmd  *exec.Cmd
 	// start starts cmd; nil means cmd.Start.
 	start func(*exec.Cmd) error
-	// pipe, if set, gets what the program prints on standard output.
+	// pipe, if set, receives the program's standard output.
 	pipe bool
 }
 
@@ -45,8 +45,7 @@ func program(t testing.TB, env string) string {
 	return path
 }
 
-// startProcess starts l and stops it when the test ends; its log is printed if the test
-// failed.
+// startProcess starts l, and stops it at the end of the test. If the test failed, it prints the log.
 func startProcess(t testing.TB, l launch) *Process {
 	t.Helper()
 	p := &Process{
@@ -58,7 +57,7 @@ func startProcess(t testing.TB, l launch) *Process {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	// A file, not a pipe: nobody has to read, and the log is there after a crash.
+	// A file, not a pipe: it needs no reader, and the log survives a crash.
 	if !l.pipe {
 		l.cmd.Stdout = out
 	}
@@ -88,7 +87,7 @@ func startProcess(t testing.TB, l launch) *Process {
 	return p
 }
 
-// Stop asks the program to end, then makes it.
+// Stop asks the program to end, and kills it if it does not.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -98,7 +97,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// Kill ends the program without a word to it.
+// Kill kills the program.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended

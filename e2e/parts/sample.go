@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// Sample is the program behind `make run`; SAMPLE names it.
+// Sample is the program that `make run` runs; SAMPLE is its path.
 type Sample struct{ *Process }
 
-// StartSample starts the sample mesh of that directory and waits until it says what to
-// try.
+// StartSample starts the sample mesh of a directory and waits until it prints what to try.
 func StartSample(t testing.TB, mesh, meshConfig string) *Sample {
 	t.Helper()
 	cmd := exec.Command(program(t, "SAMPLE"), "-pilotd", program(t, "PILOTD"), "-envoy", program(t, "ENVOY"),
@@ -30,7 +29,7 @@ func StartSample(t testing.TB, mesh, meshConfig string) *Sample {
 	return s
 }
 
-// Interrupt sends what Ctrl-C sends. It returns how the program ended.
+// Interrupt sends the signal of Ctrl-C, and returns the program's error.
 func (s *Sample) Interrupt() error {
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 )
 
 // SDS serves a pod's secrets to its Envoy, as the agent does in a cluster: "default", the workload's certificate, and
-// "ROOTCA", whom it trusts. Secrets in files ("file-cert:…", "file-root:…") are there whatever their paths: they hold
-// the same as these two. An Envoy whose agent does not have a file waits 15 s for it, and would start that much later.
+// "ROOTCA", the roots that it trusts. Secrets in files ("file-cert:…", "file-root:…") have the same content, whatever
+// their paths. Without them an Envoy would wait 15 s for the file, and start that much later.
 type SDS struct {
 	secretpb.UnimplementedSecretDiscoveryServiceServer
 	// Immutable after StartSDS.
@@ -61,8 +61,7 @@ func inline(data []byte) *corepb.DataSource {
 	return &corepb.DataSource{Specifier: &corepb.DataSource_InlineBytes{InlineBytes: data}}
 }
 
-// StreamSecrets answers each first request of a stream with what it names; the secrets
-// never change.
+// StreamSecrets answers the first request of a stream with the secrets that it names. Secrets never change.
 func (s *SDS) StreamSecrets(stream secretpb.SecretDiscoveryService_StreamSecretsServer) error {
 	for {
 		req, err := stream.Recv()

@@ -13,9 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Static turns a dump into a configuration that needs no server: endpoints and routes
-// move into the clusters and listeners that ask for them. It is a bootstrap in protobuf,
-// for Validate.
+// Static converts a dump to a configuration that needs no server: endpoints and routes are put into the clusters and
+// listeners that refer to them. The result is a bootstrap for Validate.
 func (d Dump) Static() (*bootstrappb.Bootstrap, error) {
 	endpoints := make(map[string]*endpointpb.ClusterLoadAssignment)
 	for _, e := range d.Endpoints {
@@ -26,7 +25,7 @@ func (d Dump) Static() (*bootstrappb.Bootstrap, error) {
 		routes[r.Name] = r
 	}
 	static := &bootstrappb.Bootstrap_StaticResources{Clusters: []*clusterpb.Cluster{{
-		// Secrets are named by clusters and listeners; nobody is asked for them here.
+		// Clusters and listeners name secrets, which nothing serves here.
 		Name: "sds-grpc", ConnectTimeout: durationpb.New(1e9),
 		ClusterDiscoveryType: &clusterpb.Cluster_Type{Type: clusterpb.Cluster_STATIC},
 	}}}

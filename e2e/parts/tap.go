@@ -15,10 +15,9 @@ import (
 	"github.com/pilotd/pilotd/e2e/testnet"
 )
 
-// Tap stands between an Envoy and pilotd. It passes every message on as it is, and
-// writes down what went by: what was sent, again or for the first time, and what was
-// refused. It can hold answers of one type back, as a network would that breaks at the
-// worst moment.
+// Tap is a proxy between an Envoy and pilotd. It forwards every message unchanged and records it: what was sent, for
+// the first time or again, and what was refused. It can hold back responses of one type, like a network that fails at
+// the worst moment.
 type Tap struct {
 	discoverypb.UnimplementedAggregatedDiscoveryServiceServer
 	// Immutable after StartTap.
@@ -30,11 +29,11 @@ type Tap struct {
 	streams int
 	passed  []Passed
 	refused []string
-	held    map[string]chan struct{} // type URL -> closed by Release
+	held    map[string]chan struct{} // by type URL; closed by Release
 	cancel  map[int]context.CancelFunc
 }
 
-// StartTap starts a tap before the xDS server at upstream.
+// StartTap starts a tap in front of the xDS server at upstream.
 func StartTap(t testing.TB, upstream string) *Tap {
 	t.Helper()
 	l, err := net.Listen("tcp", testnet.Host+":0")
@@ -57,7 +56,7 @@ func StartTap(t testing.TB, upstream string) *Tap {
 	return tap
 }
 
-// report prints the last things that went by.
+// report prints the last messages.
 func (t *Tap) report(tb testing.TB) {
 	for _, detail := range t.Refused() {
 		tb.Logf("refused: %s", detail)
@@ -68,7 +67,7 @@ func (t *Tap) report(tb testing.TB) {
 	}
 }
 
-// Hold keeps back the answers of a type from now on, and all that follow them.
+// Hold holds back responses of a type from now on, and all responses after them.
 func (t *Tap) Hold(typeURL string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +84,7 @@ func (t *Tap) Release(typeURL string) {
 	}
 }
 
-// Break ends all streams; what is held back is lost.
+// Break ends all streams. What is held back is lost.
 func (t *Tap) Break() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,14 +93,14 @@ func (t *Tap) Break() {
 	}
 }
 
-// Streams returns the number of streams so far; the next one has this number.
+// Streams returns the number of streams so far, which is the number of the next one.
 func (t *Tap) Streams() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.streams
 }
 
-// Passed returns what pilotd sent on the streams from that number on.
+// Passed returns what pilotd sent on streams from fromStream on.
 func (t *Tap) Passed(fromStream int) []Passed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +113,7 @@ func (t *Tap) Passed(fromStream int) []Passed {
 	return out
 }
 
-// Refused returns the reasons of all refusals, the client's and ValidateAll's.
+// Refused returns the reasons of all refusals, by the client and by ValidateAll.
 func (t *Tap) Refused() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,20 +140,20 @@ func (t *Tap) DeltaAggregatedResources(
 	}, passedDelta)
 }
 
-// upstream is the client's side of a stream.
+// upstream is the stream to pilotd.
 type upstream[Req, Resp any] interface {
 	Send(*Req) error
 	Recv() (*Resp, error)
 }
 
-// downstream is the server's side of a stream.
+// downstream is the stream to the Envoy.
 type downstream[Req, Resp any] interface {
 	Recv() (*Req, error)
 	Send(*Resp) error
 	Context() context.Context
 }
 
-// pass moves messages both ways until either side ends.
+// pass forwards messages in both directions until either side ends.
 func pass[Req, Resp any](
 	t *Tap, down downstream[Req, Resp],
 	open func(context.Context, discoverypb.AggregatedDiscoveryServiceClient) (upstream[Req, Resp], error),
@@ -162,7 +161,7 @@ func pass[Req, Resp any](
 ) error {
 	ctx, number, end := t.begin(down.Context())
 	defer end()
-	// A connection for each stream: one that failed would wait before it tries again.
+	// Each stream gets a connection of its own, because a failed one would delay the next stream.
 	conn, err := grpc.NewClient(t.upstream, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
@@ -212,7 +211,7 @@ func pass[Req, Resp any](
 	return status.Errorf(codes.Unavailable, "tap: %v", err)
 }
 
-// begin counts a stream and makes it one that Break can end.
+// begin counts a stream, which Break can then end.
 func (t *Tap) begin(parent context.Context) (context.Context, int, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	t.mu.Lock()
@@ -228,7 +227,7 @@ func (t *Tap) begin(parent context.Context) (context.Context, int, func()) {
 	}
 }
 
-// admit waits while answers of p's type are held back, then writes p down.
+// admit waits while responses of p's type are held back, then records p.
 func (t *Tap) admit(ctx context.Context, p Passed) error {
 	t.mu.Lock()
 	gate, held := t.held[p.TypeURL]
@@ -247,7 +246,7 @@ func (t *Tap) admit(ctx context.Context, p Passed) error {
 	return nil
 }
 
-// note writes down a refusal.
+// note records a refusal.
 func (t *Tap) note(req any) {
 	var detail, typeURL string
 	switch r := req.(type) {
