@@ -124,15 +124,15 @@ func (a *authority) pool() *x509.CertPool {
 	return p
 }
 
-// world is an Authenticator with an API server, and what it counted.
-type world struct {
+// testAuthenticator is an Authenticator with an API server, and what it counted.
+type testAuthenticator struct {
 	*Authenticator
 	api     *apiServer
 	refused map[Reason]int
 }
 
-func newWorld(roots *x509.CertPool, issuers ...*Issuer) *world {
-	w := &world{api: &apiServer{users: map[string]string{}}, refused: map[Reason]int{}}
+func newTestAuthenticator(roots *x509.CertPool, issuers ...*Issuer) *testAuthenticator {
+	w := &testAuthenticator{api: &apiServer{users: map[string]string{}}, refused: map[Reason]int{}}
 	var mu sync.Mutex
 	w.Authenticator = New(Options{
 		TrustDomains: func() []string { return []string{"cluster.local", "old.local"} },
@@ -144,7 +144,7 @@ func newWorld(roots *x509.CertPool, issuers ...*Issuer) *world {
 }
 
 // is fails unless the client is refused for the reason, with the code, and counted.
-func (w *world) is(t testing.TB, c Credentials, reason Reason, code codes.Code) {
+func (w *testAuthenticator) is(t testing.TB, c Credentials, reason Reason, code codes.Code) {
 	t.Helper()
 	before := w.refused[reason]
 	_, err := w.Authenticate(t.Context(), c)
@@ -157,7 +157,7 @@ func (w *world) is(t testing.TB, c Credentials, reason Reason, code codes.Code) 
 // A certificate proves an identity if a root of the mesh signed it for a client, for this time and this trust domain.
 func TestCertificates(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
-	w := newWorld(a.pool())
+	w := newTestAuthenticator(a.pool())
 	const web = "spiffe://cluster.local/ns/shop/sa/web"
 	for _, name := range []string{web, "spiffe://old.local/ns/shop/sa/web"} {
 		cert := a.client(t, time.Minute, name)
@@ -210,7 +210,7 @@ func claims(life time.Duration, audience string) jwt.Claims {
 
 // What an API server says of a token decides; what the token says of itself only where that speaks against it.
 func TestTokens(t *testing.T) {
-	w, key := newWorld(x509.NewCertPool()), newKey(t)
+	w, key := newTestAuthenticator(x509.NewCertPool()), newKey(t)
 	good := token(t, key, claims(time.Hour, "istio-ca"))
 	w.api.users[good] = "system:serviceaccount:shop:web"
 	p, err := w.Authenticate(t.Context(), Credentials{Token: good, ClusterID: "Kubernetes"})
@@ -246,7 +246,7 @@ func TestTokens(t *testing.T) {
 // An answer is kept for a minute, a refusal for ten seconds, and no answer of an API server that is away is kept.
 func TestAnswersAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, key := newWorld(nil), newKey(t)
+		w, key := newTestAuthenticator(nil), newKey(t)
 		good := token(t, key, claims(90*time.Second, "istio-ca"))
 		w.api.users[good] = "system:serviceaccount:shop:web"
 		ask := func(c Credentials, want int) {
@@ -284,7 +284,7 @@ func TestAnswersAreKept(t *testing.T) {
 // tokens are asked about at once; the rest wait, and are told in time when nobody answers.
 func TestAskingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
+		w := newTestAuthenticator(nil)
 		w.api.gate = make(chan struct{})
 		w.api.users["same"] = "system:serviceaccount:shop:web"
 		impatient, leave := context.WithCancel(t.Context())
@@ -336,7 +336,7 @@ func TestAskingIsBounded(t *testing.T) {
 // are not concerned.
 func TestBadTokensAreCountedByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
+		w := newTestAuthenticator(nil)
 		w.options.BadTokens = quota.NewRate(1, time.Now)
 		w.api.users["good"], w.api.users["new"] = "system:serviceaccount:shop:web", "system:serviceaccount:shop:new"
 		bad := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}
@@ -375,7 +375,7 @@ func TestBadTokensAreCountedByAddress(t *testing.T) {
 // Nothing is decided while trust domain or roots are not known.
 func TestBeforeItIsKnown(t *testing.T) {
 	a := newAuthority(t)
-	w := newWorld(nil)
+	w := newTestAuthenticator(nil)
 	cert := []*x509.Certificate{a.client(t, time.Hour, "spiffe://cluster.local/ns/shop/sa/web")}
 	w.is(t, Credentials{Certificates: cert}, ReasonUnavailable, codes.Unavailable)
 	w.options.TrustDomains = func() []string { return nil }
@@ -387,7 +387,7 @@ func FuzzToken(f *testing.F) {
 	f.Add("a.b.c")
 	f.Add("eyJhbGciOiJub25lIn0.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQ6YTpiIn0.")
 	f.Add(token(f, newKey(f), claims(time.Hour, "istio-ca")))
-	w := newWorld(nil)
+	w := newTestAuthenticator(nil)
 	f.Fuzz(func(t *testing.T, s string) {
 		if p, err := w.Authenticate(t.Context(), Credentials{Token: s}); err == nil || p.Proven() {
 			t.Errorf("%q is %+v", s, p)

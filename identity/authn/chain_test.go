@@ -23,7 +23,7 @@ func TestChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, late := newAuthority(t), newAuthority(t)
 		roots := a.pool()
-		w := newWorld(nil)
+		w := newTestAuthenticator(nil)
 		w.options.Roots = func() *x509.CertPool { return roots }
 		c := Credentials{Certificates: []*x509.Certificate{late.client(t, time.Hour, "spiffe://cluster.local/ns/shop/sa/web")}}
 		accepted := func(what string, want bool) {
@@ -61,7 +61,7 @@ func TestChains(t *testing.T) {
 func TestChecksAreInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthority(t)
-		w := newWorld(a.pool())
+		w := newTestAuthenticator(a.pool())
 		c := Credentials{Certificates: []*x509.Certificate{a.client(t, time.Hour, "spiffe://cluster.local/ns/shop/sa/web")}}
 		if err := w.checks.Wait(t.Context(), quota.Of(identity.Identity{}, nil)); err != nil { // somebody's takes long
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestIssuerThatHangs(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	key := newKey(t)
-	w := newWorld(nil, NewIssuer(s.URL, "", []string{"istio-ca"}, time.Now))
+	w := newTestAuthenticator(nil, NewIssuer(s.URL, "", []string{"istio-ca"}, time.Now))
 	issuer := w.options.Issuers[0]
 	t.Cleanup(issuer.client.CloseIdleConnections)
 	var all sync.WaitGroup

@@ -49,7 +49,7 @@ func TestIssuers(t *testing.T) {
 			if path != "" {
 				path = s.URL + path
 			}
-			w := newWorld(nil, NewIssuer(s.URL, path, []string{"mesh", "istio-ca"}, time.Now))
+			w := newTestAuthenticator(nil, NewIssuer(s.URL, path, []string{"mesh", "istio-ca"}, time.Now))
 			t.Cleanup(w.options.Issuers[0].client.CloseIdleConnections)
 			good := claims(time.Hour, "mesh")
 			good.Issuer = s.URL

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotd/pilotd/snapshot/value"
 )
 
-const world = `
+const realObjects = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: app, labels: {team: a}}
@@ -66,7 +66,7 @@ func TestRealServer(t *testing.T) {
 	}
 	api := parts.StartAPIServer(t)
 	cluster := parts.NewBareCluster(t, api)
-	cluster.Apply(world)
+	cluster.Apply(realObjects)
 	cfg, err := RESTConfig(Options{Kubeconfig: api.Kubeconfig})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestRealServer(t *testing.T) {
 	})
 
 	pod := value.ObjectKey{Kind: value.KindPod, Namespace: "app", Name: "web-1"}
-	cluster.Apply(strings.Replace(podOf(world), "phase: Running", "phase: Succeeded", 1))
+	cluster.Apply(strings.Replace(podOf(realObjects), "phase: Running", "phase: Succeeded", 1))
 	r.Until(t, "the end of a pod that ended", func(told *sinktest.Told) bool { return !has(pod)(told) })
 
 	g.shut()

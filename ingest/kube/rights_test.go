@@ -58,7 +58,7 @@ func TestRealServerGivesOnlySomeRights(t *testing.T) {
 	api := parts.StartAPIServer(t)
 	cluster := parts.NewBareCluster(t, api)
 	cluster.InstallCRDs()
-	cluster.Apply(world + "---\n" + rights + "---\n" + strings.ReplaceAll(realVS("x", "x.com"), "namespace: default",
+	cluster.Apply(realObjects + "---\n" + rights + "---\n" + strings.ReplaceAll(realVS("x", "x.com"), "namespace: default",
 		"namespace: app"))
 	as := func(user string) *rest.Config {
 		cfg, err := RESTConfig(Options{Kubeconfig: api.Kubeconfig})

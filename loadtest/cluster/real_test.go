@@ -14,7 +14,7 @@ import (
 )
 
 func TestRealServer(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	everything := shape(t, "everything")
 	if _, err := Open(t.Context(), w.options); err == nil || !strings.Contains(err.Error(), "populate it first") {
 		t.Error("there is no mesh, and it opens: ", err)
@@ -35,7 +35,7 @@ func TestRealServer(t *testing.T) {
 }
 
 // checkPods looks at whether pods are complete, and say what their sidecars say.
-func (w *world) checkPods(m *mesh.Mesh) {
+func (w *testCluster) checkPods(m *mesh.Mesh) {
 	w.t.Helper()
 	pods := w.pods()
 	if len(pods) != m.Workloads()+m.Gateways() {
@@ -63,7 +63,7 @@ func (w *world) checkPods(m *mesh.Mesh) {
 }
 
 // edits are written as they say, at the moment that they say, and are undone, also by somebody else.
-func (w *world) edits(t *testing.T, s mesh.Shape) {
+func (w *testCluster) edits(t *testing.T, s mesh.Shape) {
 	c := w.open()
 	m := c.Mesh()
 	edit := func(at time.Time, err error) {
@@ -109,7 +109,7 @@ func (w *world) edits(t *testing.T, s mesh.Shape) {
 }
 
 // meddled lets others write what is edited: the edit comes through.
-func (w *world) meddled(t *testing.T, s mesh.Shape) {
+func (w *testCluster) meddled(t *testing.T, s mesh.Shape) {
 	a, b := w.open(), w.open()
 	for n, c := range []*Cluster{a, b, a} {
 		for _, edit := range []func(int) (time.Time, error){c.Route,
@@ -140,7 +140,7 @@ func (w *world) meddled(t *testing.T, s mesh.Shape) {
 	w.holds(s)
 }
 
-func (w *world) another(t *testing.T) {
+func (w *testCluster) another(t *testing.T) {
 	small := shape(t, "small")
 	small.Seed = 7
 	if p := w.populate(small); p.Removed == 0 || p.Written == 0 {
@@ -161,7 +161,7 @@ func (w *world) another(t *testing.T) {
 }
 
 // foreign objects stop a populate that would write them, and outlive a delete.
-func (w *world) foreign(t *testing.T) {
+func (w *testCluster) foreign(t *testing.T) {
 	if _, err := Delete(t.Context(), w.options); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (w *world) foreign(t *testing.T) {
 
 // strict is a server with Istio's own definitions, which says of every object whether it is valid. They are left as
 // they are.
-func (w *world) strict(t *testing.T) {
+func (w *testCluster) strict(t *testing.T) {
 	w.objects.InstallCRDs()
 	s := shape(t, "everything")
 	w.populate(s)

@@ -125,7 +125,7 @@ func TestMissingReceiptsAreSaid(t *testing.T) {
 }
 
 // lazy edits tell nobody.
-type lazy struct{ *world }
+type lazy struct{ *testServer }
 
 func (lazy) Route(int) (time.Time, error) { return time.Now(), nil }
 

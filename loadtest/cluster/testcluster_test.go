@@ -23,20 +23,20 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a real API server.
-type world struct {
+// testCluster is a real API server.
+type testCluster struct {
 	t       *testing.T
 	options Options
 	api     *api
 	objects *parts.Cluster
 }
 
-func newWorld(t *testing.T) *world {
+func newTestCluster(t *testing.T) *testCluster {
 	if _, err := os.Stat(os.Getenv("APISERVER")); err != nil {
 		t.Fatalf("APISERVER names no API server (%v): `make unit` builds one and sets it", err)
 	}
 	server := parts.StartAPIServer(t)
-	w := &world{t: t, options: Options{Kubeconfig: server.Kubeconfig, Workers: 16},
+	w := &testCluster{t: t, options: Options{Kubeconfig: server.Kubeconfig, Workers: 16},
 		objects: parts.NewBareCluster(t, server)}
 	var err error
 	w.api, err = connect(w.options)
@@ -51,14 +51,14 @@ func shape(t *testing.T, name string) mesh.Shape {
 	return s
 }
 
-func (w *world) populate(s mesh.Shape) Progress {
+func (w *testCluster) populate(s mesh.Shape) Progress {
 	w.t.Helper()
 	p, err := Populate(w.t.Context(), w.options, s)
 	must(w.t, err)
 	return p
 }
 
-func (w *world) open() *Cluster {
+func (w *testCluster) open() *Cluster {
 	w.t.Helper()
 	c, err := Open(w.t.Context(), w.options)
 	must(w.t, err)
@@ -67,7 +67,7 @@ func (w *world) open() *Cluster {
 }
 
 // there returns the names of all that load tests made, by kind.
-func (w *world) there() map[string][]string {
+func (w *testCluster) there() map[string][]string {
 	w.t.Helper()
 	found, err := w.api.inventory(w.t.Context(), label)
 	must(w.t, err)
@@ -98,7 +98,7 @@ func want(s mesh.Shape) map[string][]string {
 }
 
 // holds fails unless what load tests made is the mesh of a shape.
-func (w *world) holds(s mesh.Shape) {
+func (w *testCluster) holds(s mesh.Shape) {
 	w.t.Helper()
 	if there, want := w.there(), want(s); !maps.EqualFunc(there, want, slices.Equal) {
 		for kind := range want {
@@ -113,7 +113,7 @@ func (w *world) holds(s mesh.Shape) {
 }
 
 // pods returns all pods of the mesh.
-func (w *world) pods() map[string]*corev1.Pod {
+func (w *testCluster) pods() map[string]*corev1.Pod {
 	w.t.Helper()
 	var list corev1.PodList
 	must(w.t, w.api.clients[corev1.SchemeGroupVersion].Get().Resource("pods").VersionedParams(
@@ -126,7 +126,7 @@ func (w *world) pods() map[string]*corev1.Pod {
 }
 
 // endpoints returns all addresses in EndpointSlices.
-func (w *world) endpoints() (out []string) {
+func (w *testCluster) endpoints() (out []string) {
 	w.t.Helper()
 	var list discoveryv1.EndpointSliceList
 	must(w.t, w.api.clients[discoveryv1.SchemeGroupVersion].Get().Resource("endpointslices").VersionedParams(
@@ -140,7 +140,7 @@ func (w *world) endpoints() (out []string) {
 }
 
 // text returns an object of Istio's as JSON, or why there is none.
-func (w *world) text(resource, namespace, name string) string {
+func (w *testCluster) text(resource, namespace, name string) string {
 	b, err := w.api.raw.Get().AbsPath("/apis/networking.istio.io/v1/namespaces", namespace, resource,
 		name).Do(w.t.Context()).Raw()
 	if err != nil {

@@ -24,8 +24,9 @@ import (
 	"github.com/pilotd/pilotd/xdstype"
 )
 
-// world is a server of a mesh's first services, and the mesh that is edited: an edit is pushed to everybody at once.
-type world struct {
+// testServer is a server of a mesh's first services, and the mesh that is edited: an edit is pushed to everybody at
+// once.
+type testServer struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	t    *testing.T
 	mesh *mesh.Mesh
@@ -42,8 +43,8 @@ type world struct {
 
 const services = 3
 
-func build(t *testing.T) *world {
-	w := &world{t: t, mesh: mesh.New(mesh.Usual(services)), path: "/", address: make([]string, services),
+func build(t *testing.T) *testServer {
+	w := &testServer{t: t, mesh: mesh.New(mesh.Usual(services)), path: "/", address: make([]string, services),
 		streams: map[discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer]map[string]bool{}}
 	for i := range w.address {
 		w.address[i] = "10.0.0.1"
@@ -51,8 +52,8 @@ func build(t *testing.T) *world {
 	return w
 }
 
-// serve serves the world, and returns where.
-func (w *world) serve() (wire.Endpoint, *grpc.Server) {
+// serve serves it, and returns where.
+func (w *testServer) serve() (wire.Endpoint, *grpc.Server) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(w.t, err)
 	g := grpc.NewServer()
@@ -64,7 +65,7 @@ func (w *world) serve() (wire.Endpoint, *grpc.Server) {
 }
 
 // StreamAggregatedResources implements the generated interface.
-func (w *world) StreamAggregatedResources(
+func (w *testServer) StreamAggregatedResources(
 	s discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
 ) error {
 	defer func() {
@@ -95,7 +96,7 @@ func (w *world) StreamAggregatedResources(
 }
 
 // response returns what there is of a type. The caller holds mu.
-func (w *world) response(url string) *discoveryv3.DiscoveryResponse {
+func (w *testServer) response(url string) *discoveryv3.DiscoveryResponse {
 	out := &discoveryv3.DiscoveryResponse{TypeUrl: url, Nonce: "1", VersionInfo: "1"}
 	add := func(m proto.Message) {
 		a, err := anypb.New(m)
@@ -130,7 +131,7 @@ func (w *world) response(url string) *discoveryv3.DiscoveryResponse {
 }
 
 // edit makes a change and pushes it.
-func (w *world) edit(call string, of xdstype.Type, change func()) (time.Time, error) {
+func (w *testServer) edit(call string, of xdstype.Type, change func()) (time.Time, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = append(w.calls, call)
@@ -144,38 +145,38 @@ func (w *world) edit(call string, of xdstype.Type, change func()) (time.Time, er
 	return at, nil
 }
 
-func (w *world) Endpoint(service, n int) (time.Time, error) {
+func (w *testServer) Endpoint(service, n int) (time.Time, error) {
 	return w.edit(fmt.Sprint("endpoint ", service, " ", n), xdstype.Endpoint,
 		func() { w.address[service] = mesh.Address(n) })
 }
 
-func (w *world) Route(n int) (time.Time, error) {
+func (w *testServer) Route(n int) (time.Time, error) {
 	return w.edit(fmt.Sprint("route ", n), xdstype.Route, func() { w.path = mesh.Path(n) })
 }
 
-func (w *world) AddRoute(n int) (time.Time, error) {
+func (w *testServer) AddRoute(n int) (time.Time, error) {
 	return w.edit(fmt.Sprint("add ", n), xdstype.Route, func() { w.path = mesh.Path(n) })
 }
 
-func (w *world) RemoveRoute(n int) (time.Time, error) {
+func (w *testServer) RemoveRoute(n int) (time.Time, error) {
 	return w.edit(fmt.Sprint("remove ", n), xdstype.Route, func() { w.path = "/" })
 }
 
-func (w *world) Replace(i, n int) (time.Time, error) {
+func (w *testServer) Replace(i, n int) (time.Time, error) {
 	return w.edit(fmt.Sprint("replace ", i, " ", n), xdstype.Endpoint,
 		func() { w.address[w.mesh.ServiceOf(i)] = mesh.Address(n) })
 }
 
-func (w *world) Successor(i, n int) *corev3.Node {
+func (w *testServer) Successor(i, n int) *corev3.Node {
 	return &corev3.Node{Id: fmt.Sprint("new ", i, " ", n)}
 }
 
-func (w *world) Lanes() int { return 2 }
+func (w *testServer) Lanes() int { return 2 }
 
-func (w *world) Restore() error { return nil }
+func (w *testServer) Restore() error { return nil }
 
-// options returns those of a run on the world.
-func (w *world) options(target wire.Endpoint, clients int, scenarios ...string) scenario.Options {
+// options returns those of a run against the server.
+func (w *testServer) options(target wire.Endpoint, clients int, scenarios ...string) scenario.Options {
 	return scenario.Options{Targets: []wire.Endpoint{target}, Clients: scenario.Clients{Sidecars: clients},
 		Mesh: w.mesh, Edits: w,
 		Scenarios: scenarios, Changes: 2, Rate: 1000, Duration: 20 * time.Millisecond, Share: 0.5, ReadRate: 1 << 30,
