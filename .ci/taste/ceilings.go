@@ -7,7 +7,7 @@ func ceilings() map[string]int {
 		"gen/plan/checked":   0,
 		"gen/plan/endpoints": 0,
 		"gen/plan/inbound":   0,
-		"gen/plan":           25,
+		"gen/plan":           24,
 		"gen/plan/gateway":   4,
 		"gen/plan/outbound":  26,
 		"gen/plan/scope":     20,
