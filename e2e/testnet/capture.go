@@ -13,13 +13,13 @@ import (
 const (
 	outboundPort = 15001
 	inboundPort  = 15006
-	// inboundSource is what Envoy binds when it hands a request to its own application;
-	// what it opens from there must not come back to it.
+	// inboundSource is the address to which Envoy binds when it forwards a request to its own application. Connections
+	// from it must not be captured again.
 	inboundSource = "127.0.0.6"
 )
 
-// Capture sends the pod's traffic through the Envoy in it: what applications open goes
-// to 15001, what arrives goes to 15006, but for the ports in except (Envoy's own).
+// Capture redirects the pod's traffic to its Envoy: outbound connections to 15001, and inbound ones to 15006, except on
+// the ports in except (Envoy's own).
 func (p *Pod) Capture(except ...uint16) error {
 	c, err := nftables.New(nftables.WithNetNSFd(int(p.ns)))
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolvConf is where C libraries and Envoy read which resolver to ask.
+// resolvConf tells C libraries and Envoy which resolver to use.
 const resolvConf = "/etc/resolv.conf"
 
-// useOwnResolver lets every process of the mount namespace ask Host for names, and not the resolvers of this machine,
-// which no pod reaches. A machine without the file needs nothing: its processes ask their own loopback address, which
-// refuses at once.
+// useOwnResolver makes every process in the mount namespace use the resolver at Host, and not those of the machine,
+// which no pod can reach. On a machine without the file nothing is needed: processes then ask their own loopback
+// address, which refuses at once.
 func useOwnResolver() error {
 	f, err := os.CreateTemp("", "resolv.conf")
 	if err != nil {
@@ -27,7 +27,7 @@ func useOwnResolver() error {
 	if _, err := f.WriteString("nameserver " + Host + "\nnameserver " + Host6 + "\n"); err != nil {
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil { // programs of every user ask
+	if err := f.Chmod(0o644); err != nil { // programs run as different users
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -61,7 +61,7 @@ func startDNS(t testing.TB, host string) error {
 	return nil
 }
 
-// serveDNS answers queries until the socket is closed. What is no query gets no answer.
+// serveDNS answers queries until the socket is closed. It ignores packets that are not queries.
 func serveDNS(c net.PacketConn) {
 	buffer := make([]byte, 4096)
 	for {
@@ -78,7 +78,8 @@ func serveDNS(c net.PacketConn) {
 	}
 }
 
-// answerTo returns the answer to a query: that its name does not exist, or for ServerName the addresses Host and Host6.
+// answerTo returns the answer to a query: the addresses Host and Host6 for ServerName, and for any other name that it
+// does not exist.
 func answerTo(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	header, err := p.Start(query)

@@ -12,29 +12,29 @@ import (
 
 const (
 	bridgeName = "mesh0"
-	// ServiceRange holds all service addresses, as the API server is told.
+	// ServiceRange contains all service addresses; the API server gets it as a flag.
 	ServiceRange = "10.96.0.0/12"
-	// Host is the address of everything that is no pod: pilotd and servers of the test.
+	// Host is the address of everything outside of pods: pilotd and servers of the test.
 	Host = "10.244.0.1"
-	// Host6 is its address in IPv6, where the machine has that.
+	// Host6 is its IPv6 address, if the machine has IPv6.
 	Host6 = "fd00:10:244::1"
-	// ServerName is the name under which pods look for the control plane, at Host.
+	// ServerName is the name by which pods find the control plane, at Host.
 	ServerName = "istiod.istio-system.svc"
 	// podBits and podBits6 are the lengths of the prefixes that Host and Host6 share with all pods.
 	podBits, podBits6 = 16, 64
 )
 
-// Network is the bridge that joins the pods. There is one at a time.
+// Network is the bridge that connects the pods. There is only one at a time.
 type Network struct {
 	// Immutable after New.
 	bridge netlink.Link
-	// IPv6 says whether there can be pods with addresses of IPv6.
+	// IPv6 says whether pods can have IPv6 addresses.
 	IPv6 bool
 	// Owned by the test's goroutine.
 	pods int
 }
 
-// New makes the network; it is gone when the test ends.
+// New creates the network. It is removed at the end of the test.
 func New(t testing.TB) *Network {
 	t.Helper()
 	n, err := newNetwork()
@@ -83,7 +83,7 @@ func newNetwork() (*Network, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.IPv6 = netlink.AddrAdd(bridge, addr) == nil // a machine may have it and forbid it
+		n.IPv6 = netlink.AddrAdd(bridge, addr) == nil // the kernel may have IPv6 and forbid it
 	}
 	return n, nil
 }
@@ -96,7 +96,7 @@ func podAddress(ip string) (*netlink.Addr, error) {
 	}
 	a, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", ip, bits))
 	if err == nil && isIPv6(ip) {
-		a.Flags = unix.IFA_F_NODAD // nobody else has it, and finding that out takes seconds
+		a.Flags = unix.IFA_F_NODAD // skip duplicate address detection, which takes seconds
 	}
 	return a, err
 }

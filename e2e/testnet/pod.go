@@ -16,17 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// appMark marks what an application opens through Pod.DialContext. It is nobody else's: proxies mark with 1337.
+// appMark marks the sockets that Pod.DialContext opens. Proxies use another mark, 1337.
 const appMark = 0x6170
 
-// Pod is one address with a network namespace of its own.
+// Pod is an address with a network namespace of its own.
 type Pod struct {
 	// Immutable after Network.Pod.
 	IP string
 	ns netns.NsHandle
 }
 
-// Pod adds a pod with that address; it is gone when the test ends.
+// Pod adds a pod with that address. It is removed at the end of the test.
 func (n *Network) Pod(t testing.TB, ip string) *Pod {
 	t.Helper()
 	n.pods++
@@ -36,7 +36,7 @@ func (n *Network) Pod(t testing.TB, ip string) *Pod {
 		t.Fatalf("pod %s: %v", ip, err)
 	}
 	t.Cleanup(func() {
-		// Closing the handle is not enough while a socket lives in the namespace.
+		// Closing the handle does not remove the namespace while it contains a socket.
 		if link, err := netlink.LinkByName(name); err == nil {
 			_ = netlink.LinkDel(link)
 		}
@@ -58,13 +58,13 @@ func (n *Network) newPod(ip, link string) (*Pod, error) {
 	return p, nil
 }
 
-// plug joins the pod to the bridge and gives it its address and a way to everywhere.
+// plug connects the pod to the bridge, and configures its address and its default route.
 func (n *Network) plug(p *Pod, link string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = link
 	attrs.MasterIndex = n.bridge.Attrs().Index
 	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.ns)}
-	// A pod that comes back at the same address is the same neighbour.
+	// The hardware address follows from the IP address, so that a pod that comes back is the same neighbour.
 	veth.PeerHardwareAddr = append(net.HardwareAddr{2, 0}, net.ParseIP(p.IP).To16()[12:]...)
 	if err := netlink.LinkAdd(veth); err != nil {
 		return fmt.Errorf("veth: %w", err)
@@ -116,7 +116,7 @@ func newNamespace() (netns.NsHandle, error) {
 	return made, err
 }
 
-// within runs f on a thread that is in ns, and puts the thread back.
+// within runs f on a thread that has entered ns, and restores the thread afterwards.
 func within(ns netns.NsHandle, f func() error) error {
 	runtime.LockOSThread()
 	home, err := netns.Get()
@@ -131,7 +131,7 @@ func within(ns netns.NsHandle, f func() error) error {
 	}
 	ferr := f()
 	if err := netns.Set(home); err != nil {
-		return err // the thread stays locked and dies with its goroutine
+		return err // the thread stays locked and ends with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return ferr
@@ -150,9 +150,9 @@ func (p *Pod) Listen(addr string) (l net.Listener, err error) {
 	return l, err
 }
 
-// DialContext connects as an application in the pod does: through the pod's sidecar,
-// if Capture was called. The address is numeric: with one address to try, the dialer
-// opens its socket on the calling thread, which is the one that stands in the pod.
+// DialContext connects in the same way as an application in the pod: through the pod's sidecar, if Capture was called.
+// The address must be numeric: with a single address to try, the dialer opens its socket on the calling thread, which
+// has entered the pod's namespace.
 func (p *Pod) DialContext(ctx context.Context, network, addr string) (c net.Conn, err error) {
 	d := net.Dialer{Timeout: 5 * time.Second, Control: markSocket}
 	err = within(p.ns, func() error {

@@ -16,11 +16,11 @@ import (
 // insideEnv tells a test binary that it already runs in its own namespaces.
 const insideEnv = "PILOTD_TESTNET_INSIDE"
 
-// runner is what testing.M offers to a TestMain.
+// runner is the part of testing.M that Run uses.
 type runner interface{ Run() int }
 
-// Run runs the tests inside namespaces of their own and returns the exit code. The
-// outer process only waits: output, flags and signals are those of the inner one.
+// Run runs the tests inside namespaces of their own and returns the exit code. The outer process only waits; the inner
+// one gets its output, flags and signals.
 func Run(m runner) int {
 	if os.Getenv(insideEnv) == "" {
 		code, err := again()
@@ -41,7 +41,7 @@ func Run(m runner) int {
 	return m.Run()
 }
 
-// users is how many users there are inside: root has all, anybody else himself alone.
+// users returns the number of users inside: all for root, only the own one for others.
 func users() int {
 	if os.Getuid() == 0 && os.Getgid() == 0 {
 		return 1 << 16
@@ -59,10 +59,9 @@ func Users() bool {
 	return len(fields) == 3 && fields[2] != "1"
 }
 
-// again starts this very program with these very arguments inside new namespaces and
-// waits for its end.
+// again runs this program with the same arguments inside new namespaces, and waits for its end.
 func again() (int, error) {
-	// The kernel kills the child when the thread that started it ends: keep it.
+	// The kernel kills the child when the thread that started it ends, so keep the thread.
 	runtime.LockOSThread()
 	self, err := os.Executable()
 	if err != nil {
@@ -103,7 +102,7 @@ func again() (int, error) {
 	}
 }
 
-// loopbackUp brings lo up in the namespace of h, nil for that of the process.
+// loopbackUp brings up lo in the namespace of h, or of the process if h is nil.
 func loopbackUp(h *netlink.Handle) error {
 	if h == nil {
 		h = &netlink.Handle{}

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Forward has what Host dials at the address of a Service end up at target, both host:port, as kube-proxy would. It
-// lasts as long as the test.
+// Forward redirects what Host dials at the address of a Service to target, as kube-proxy would; both are host:port. It
+// lasts until the end of the test.
 func (n *Network) Forward(t testing.TB, service, target string) {
 	t.Helper()
 	host, _, err := net.SplitHostPort(service)
@@ -30,10 +30,10 @@ func (n *Network) Forward(t testing.TB, service, target string) {
 	StartRelay(t, service, target)
 }
 
-// Relay is an address whose connections end up somewhere else, as those of a Service do.
+// Relay is an address whose connections are forwarded to another one, as those of a Service are.
 type Relay struct{ target atomic.Pointer[string] }
 
-// StartRelay listens at an address until the test ends, and hands connections on to a target; both are host:port.
+// StartRelay listens at an address until the end of the test, and forwards connections to target; both are host:port.
 func StartRelay(t testing.TB, at, target string) *Relay {
 	t.Helper()
 	r := &Relay{}
@@ -56,15 +56,15 @@ func StartRelay(t testing.TB, at, target string) *Relay {
 	return r
 }
 
-// To has connections end up at another target from now on. Those that are open stay.
+// To makes new connections go to another target. Open ones stay.
 func (r *Relay) To(target string) { r.target.Store(&target) }
 
-// join copies both ways until either side ends, or the test.
+// join copies in both directions until either side, or the test, ends.
 func join(ctx context.Context, conn net.Conn, target string) {
 	defer conn.Close()
 	other, err := net.Dial("tcp", target)
 	if err != nil {
-		return // who has dialled sees that nobody is there
+		return // closing tells the client that there is no server
 	}
 	stop := context.AfterFunc(ctx, func() {
 		conn.Close()

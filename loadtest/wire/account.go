@@ -25,7 +25,7 @@ import (
 // Account is the service account that a client runs as.
 type Account struct{ Namespace, Name string }
 
-// in returns a text with the account in the place of {namespace} and {account}.
+// in replaces {namespace} and {account} in a text by the account's.
 func (a Account) in(text string) string {
 	return strings.NewReplacer("{namespace}", a.Namespace, "{account}", a.Name).Replace(text)
 }
@@ -35,7 +35,7 @@ func (a Account) id(trustDomain string) (*url.URL, error) {
 	return url.Parse("spiffe://" + trustDomain + "/ns/" + a.Namespace + "/sa/" + a.Name)
 }
 
-// Issuer gives each account a certificate, once. Safe for concurrent use.
+// Issuer obtains one certificate for each account. Safe for concurrent use.
 type Issuer struct {
 	// Immutable.
 	issue func(context.Context, Account, *ecdsa.PrivateKey) ([][]byte, error)
@@ -49,14 +49,14 @@ type Issuer struct {
 type issued struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	certificate *tls.Certificate // nil until there is one
+	certificate *tls.Certificate // nil until it is issued
 }
 
 func newIssuer(issue func(context.Context, Account, *ecdsa.PrivateKey) ([][]byte, error)) *Issuer {
 	return &Issuer{issue: issue, issued: map[Account]*issued{}}
 }
 
-// of returns an account's certificate. Who asks for the same one at the same time waits.
+// of returns an account's certificate. Concurrent callers for the same account wait for one request.
 func (i *Issuer) of(ctx context.Context, a Account) (*tls.Certificate, error) {
 	i.mu.Lock()
 	own := i.issued[a]
@@ -105,8 +105,8 @@ func SignedBy(certFile, keyFile, trustDomain string) (*Issuer, error) {
 	}), nil
 }
 
-// AskedOf returns an Issuer that asks the certificate service of an endpoint as Istio's agents do, with the account's
-// token and over a connection of its own.
+// AskedOf returns an Issuer that asks the certificate service of an endpoint, as Istio's agents do: with the account's
+// token, over a connection of its own.
 func AskedOf(e Endpoint, trustDomain string) (*Issuer, error) {
 	if e.TLS == nil || e.TokenFile == "" {
 		return nil, errors.New("certificates are asked for over TLS, with a token")
@@ -140,7 +140,7 @@ func AskedOf(e Endpoint, trustDomain string) (*Issuer, error) {
 	}), nil
 }
 
-// chainOf returns the chain that a client shows: what was issued but for the roots, which stand in the last text.
+// chainOf returns the chain that a client presents: what was issued, without the roots, which are in the last text.
 func chainOf(texts []string) (out [][]byte, err error) {
 	if len(texts) < 2 {
 		return nil, fmt.Errorf("the answer has %d certificates; want a chain", len(texts))

@@ -15,20 +15,20 @@ import (
 // ErrEnded says that the server ended the stream.
 var ErrEnded = errors.New("the server ended the stream")
 
-// Handler is who a stream belongs to. The goroutine that runs the connection calls it.
+// Handler is the owner of a stream. The goroutine that runs the connection calls it.
 type Handler interface {
-	// Data takes bytes of responses, as they come; they are its only during the call. An error resets the stream.
+	// Data receives bytes of responses as they arrive. They are valid only during the call. An error resets the stream.
 	Data(b []byte) error
-	// Ended is called when the stream ends while the connection goes on, and says why.
+	// Ended is called with the reason when the stream ends but the connection continues.
 	Ended(err error)
 }
 
-// Header is what the streams of a connection say of it.
+// Header is what the streams of a connection send in their headers.
 type Header struct {
 	Authority string
-	// Secure says that the connection is one of TLS.
+	// Secure says that the connection uses TLS.
 	Secure bool
-	// Token is that of the bearer; "" is none.
+	// Token is the bearer token; empty for none.
 	Token string
 }
 
@@ -36,32 +36,32 @@ type Header struct {
 type Conn struct {
 	// Immutable after NewConn.
 	conn    net.Conn
-	raw     syscall.RawConn // nil where the system does not read for us
+	raw     syscall.RawConn // nil if the connection cannot be read through the kernel directly
 	header  Header
 	buffers *Buffers
 
 	mu sync.Mutex
 	// Guarded by mu.
-	out      *bytes.Buffer // frames to be written; nil when there are none
+	out      *bytes.Buffer // frames to be written; nil if there are none
 	streams  map[uint32]*Stream
-	lastID   uint32 // 1 is the first
-	waiting  bool   // some stream has more to send when out is written
-	window   int    // what the server lets the connection send
-	initialW int    // the window that the server gives to streams
-	ended    error  // why no stream can be opened any more
+	lastID   uint32 // id of the last stream; the first one is 1
+	waiting  bool   // some stream has more to send once out is written
+	window   int    // bytes that the server lets the connection send
+	initialW int    // window that the server gives to new streams
+	ended    error  // why no more stream can be opened
 
 	// Owned by the goroutine that calls Run.
 	head    [headerSize]byte
 	have    int // bytes of head
 	frame   frameHeader
 	left    int    // bytes of the frame still to come
-	tail    int    // bytes of padding at its end
-	padded  bool   // the next byte says how many
-	control []byte // of a frame that is not data
-	block   []byte // of headers that are not complete
-	last    bool   // they end their stream
+	tail    int    // bytes of padding at the frame's end
+	padded  bool   // the next byte is the length of the padding
+	control []byte // a frame that is not data, so far
+	block   []byte // headers that are not complete
+	last    bool   // the headers end their stream
 	taken   int    // bytes received since the window was last refilled
-	more    bool   // there was more to read than was taken
+	more    bool   // the last read filled its buffer
 	small   [64]byte
 }
 
@@ -73,14 +73,14 @@ type Stream struct {
 	handler Handler
 
 	// Guarded by the connection's mu.
-	pending [][]byte // of requests that do not fit the windows
+	pending [][]byte // requests that do not fit into the windows yet
 	window  int
 
 	// Owned by the goroutine that runs the connection.
 	taken int
 }
 
-// NewConn begins a connection; nothing is sent before Flush or Run.
+// NewConn prepares a connection. It sends nothing before Flush or Run.
 func NewConn(conn net.Conn, h Header, b *Buffers) *Conn {
 	c := &Conn{conn: conn, header: h, buffers: b, streams: map[uint32]*Stream{}, lastID: ^uint32(0),
 		window: initialWindow, initialW: initialWindow}
@@ -99,7 +99,7 @@ func NewConn(conn net.Conn, h Header, b *Buffers) *Conn {
 	return c
 }
 
-// Open opens a stream of either protocol. Its handler may be called as soon as this is flushed.
+// Open opens a stream of either variant of xDS. Its handler may be called as soon as the opening is flushed.
 func (c *Conn) Open(delta bool, h Handler) (*Stream, error) {
 	method, scheme := "StreamAggregatedResources", "http"
 	if delta {
@@ -130,8 +130,9 @@ func (c *Conn) Open(delta bool, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// Send sends a gRPC message, which is parts together, as soon as the server's windows allow: with the next Flush, or
-// when Run has handled all that came. The parts must not change any more: what has to wait is not copied.
+// Send sends parts as one gRPC message as soon as the server's windows allow: with the next Flush, or when Run has
+// handled everything that arrived. The caller must not change the parts any more, because those that wait are not
+// copied.
 func (s *Stream) Send(parts ...[]byte) {
 	size := 0
 	for _, p := range parts {
@@ -143,7 +144,7 @@ func (s *Stream) Send(parts ...[]byte) {
 	s.resume()
 }
 
-// resume queues what the windows have room for by now. The caller holds mu.
+// resume queues what fits into the windows now. The caller holds mu.
 func (s *Stream) resume() {
 	size := 0
 	for _, p := range s.pending {
@@ -168,7 +169,7 @@ func (s *Stream) resume() {
 	}
 }
 
-// room returns how many bytes of requests may still be queued before a Flush: what does not fit is not copied yet. The
+// room returns how many bytes of requests may be queued before the next Flush; what exceeds it is not copied yet. The
 // caller holds mu.
 func (c *Conn) room() int {
 	if c.out == nil {
@@ -177,7 +178,7 @@ func (c *Conn) room() int {
 	return max(0, maxQueued-c.out.Len())
 }
 
-// frame appends a frame of the first n bytes that are pending. The caller holds mu.
+// frame appends a frame with the first n pending bytes. The caller holds mu.
 func (s *Stream) frame(b []byte, n int) []byte {
 	b = appendHeader(b, frameHeader{length: n, kind: http2.FrameData, stream: s.id})
 	for n > 0 {
@@ -192,8 +193,8 @@ func (s *Stream) frame(b []byte, n int) []byte {
 	return b
 }
 
-// Reset ends the stream from this side; the handler is not called any more. Only from the goroutine that runs the
-// connection, or for a handler that bears calls until then.
+// Reset ends the stream from this side; afterwards the handler is not called any more. A goroutine other than the one
+// that runs the connection may call it only if the handler tolerates calls until then.
 func (s *Stream) Reset() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -212,7 +213,7 @@ func (c *Conn) queue(build func([]byte) []byte) {
 	c.queueLocked(build)
 }
 
-// queueLocked works like queue, for callers that hold mu.
+// queueLocked is queue for callers that hold mu.
 func (c *Conn) queueLocked(build func([]byte) []byte) {
 	if c.out == nil {
 		c.out = c.buffers.take()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// end forgets a stream, and tells its handler.
+// end removes a stream and calls its handler.
 func (c *Conn) end(id uint32, why error) error {
 	c.mu.Lock()
 	s := c.streams[id]
@@ -20,7 +20,8 @@ func (c *Conn) end(id uint32, why error) error {
 	return c.gone()
 }
 
-// gone says why the connection is of no use any more: the server goes away, and the last stream has ended.
+// gone returns an error if the connection cannot be used any more: the server is going away, and the last stream has
+// ended.
 func (c *Conn) gone() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +64,7 @@ func (c *Conn) complete(b []byte) error {
 	return nil
 }
 
-// opened widens a window of the server, and sends what waited.
+// opened enlarges a window of the server, and sends what waited for it.
 func (c *Conn) opened(stream uint32, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +81,7 @@ func (c *Conn) opened(stream uint32, n int) {
 	}
 }
 
-// settings takes the server's settings.
+// settings applies the server's settings.
 func (c *Conn) settings(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +101,7 @@ func (c *Conn) settings(b []byte) {
 	})
 }
 
-// headers takes those of responses, which say nothing if all is well, and those that end a stream.
+// headers processes response headers, which matter only if they report an error or end a stream.
 func (c *Conn) headers(b []byte) error {
 	if c.frame.kind == http2.FrameHeaders {
 		var err error

@@ -11,37 +11,37 @@ import (
 	"strings"
 )
 
-// Endpoint is where a server is and how it is reached. Immutable once it is used.
+// Endpoint is the address of a server and how to connect to it. Immutable once it is in use.
 type Endpoint struct {
 	Network, Address string
-	// Authority is what streams say whom they want; the address's host by default.
+	// Authority is the host name in the streams' headers; empty means the address's host.
 	Authority string
 	// TLS is nil for plain text.
 	TLS *tls.Config
-	// TokenFile holds the bearer's token; it is read for every connection, for tokens are renewed. {namespace} and
-	// {account} in its name are those of the client. "" is none.
+	// TokenFile has the bearer token. It is read for every connection, because tokens are renewed. {namespace} and
+	// {account} in its name stand for those of the client. Empty means no token.
 	TokenFile string
-	// Issuer gives each client a certificate of its own; nil is none.
+	// Issuer provides a certificate for each client; nil for none.
 	Issuer *Issuer
-	// ReceiveBuffer is how many bytes the system keeps for a connection that are not read yet; 0 is what it chooses.
-	// With thousands of connections its own choice can be more than it has for all. On loopback less than 256 KiB, four
-	// of its packets, is slow.
+	// ReceiveBuffer is the size in bytes of a socket's receive buffer; 0 leaves it to the kernel, whose choice can
+	// exceed its memory when there are thousands of connections. On loopback less than 256 KiB, which is four packets
+	// there, is slow.
 	ReceiveBuffer int
 }
 
 // Secrets are the files and names of a TLS connection.
 type Secrets struct {
-	// CA is a file of certificates that are trusted; those of the system by default.
+	// CA is a file with the roots that verify the server; empty means the system's.
 	CA string
 	// Cert and Key are the files of the client's certificate.
 	Cert, Key string
-	// ServerName is whom the server's certificate must be for, and SNI; the target's host by default.
+	// ServerName is the name that the server's certificate must have, and the SNI; empty means the target's host.
 	ServerName string
-	// Insecure takes any certificate.
+	// Insecure skips verification of the server's certificate.
 	Insecure bool
 }
 
-// At returns the plain endpoint of a target: host:port, or unix:PATH.
+// At returns the plain-text endpoint of a target: host:port, or unix:PATH.
 func At(target string) Endpoint {
 	if path, ok := strings.CutPrefix(target, "unix:"); ok {
 		if p, ok := strings.CutPrefix(path, "//"); ok {
@@ -52,7 +52,7 @@ func At(target string) Endpoint {
 	return Endpoint{Network: "tcp", Address: target, Authority: target}
 }
 
-// Secure returns the endpoint with TLS.
+// Secure returns a copy of the endpoint that uses TLS.
 func (e Endpoint) Secure(s Secrets) (Endpoint, error) {
 	// asked for
 	config := &tls.Config{ServerName: s.ServerName, InsecureSkipVerify: s.Insecure, NextProtos: []string{"h2"},
@@ -116,7 +116,7 @@ func (e *Endpoint) Dial(ctx context.Context, as Account) (net.Conn, error) {
 	return secure, nil
 }
 
-// config returns the TLS of a client that runs as this account; nil for plain text.
+// config returns the TLS configuration of a client that runs as this account; nil for plain text.
 func (e *Endpoint) config(ctx context.Context, as Account) (*tls.Config, error) {
 	if e.TLS == nil || e.Issuer == nil {
 		return e.TLS, nil
@@ -130,7 +130,7 @@ func (e *Endpoint) config(ctx context.Context, as Account) (*tls.Config, error) 
 	return config, nil
 }
 
-// Header returns what streams of a client that runs as this account say.
+// Header returns what the streams of a client that runs as this account send in their headers.
 func (e *Endpoint) Header(as Account) (Header, error) {
 	h := Header{Authority: e.Authority, Secure: e.TLS != nil}
 	if e.TokenFile != "" {
@@ -143,7 +143,7 @@ func (e *Endpoint) Header(as Account) (Header, error) {
 	return h, nil
 }
 
-// Abort closes a connection as a host that is gone does, without an orderly end, where the network allows it.
+// Abort closes a connection like a host that disappears, without an orderly end, if the network allows it.
 func Abort(conn net.Conn) {
 	plain := conn
 	if secure, ok := conn.(*tls.Conn); ok {

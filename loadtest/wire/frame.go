@@ -21,7 +21,7 @@ const (
 	service       = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 )
 
-// frameHeader is the beginning of a frame.
+// frameHeader is the header of a frame.
 type frameHeader struct {
 	length int
 	kind   http2.FrameType
@@ -47,13 +47,13 @@ func appendSettings(b []byte, settings ...http2.Setting) []byte {
 	return b
 }
 
-// appendNumber appends a frame that is a number: a window update, or the reset of a stream.
+// appendNumber appends a frame that contains a number: a window update, or the reset of a stream.
 func appendNumber(b []byte, kind http2.FrameType, stream, n uint32) []byte {
 	b = appendHeader(b, frameHeader{length: 4, kind: kind, stream: stream})
 	return binary.BigEndian.AppendUint32(b, n)
 }
 
-// appendOpening appends the headers that open a stream. No field enters the server's table.
+// appendOpening appends the headers that open a stream. No field enters the server's dynamic table.
 func appendOpening(b []byte, stream uint32, fields [][2]string) ([]byte, error) {
 	var block strings.Builder
 	enc := hpack.NewEncoder(&block)

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// readSize is how much is read at once.
+// readSize is the size of one read.
 const readSize = 64 << 10
 
-// Buffers are what connections share, so that only those have one that read or write.
+// Buffers are shared by connections, so that only those that are reading or writing hold one.
 type Buffers struct{ read, write sync.Pool }
 
 // NewBuffers returns a pool without buffers.
@@ -32,7 +32,7 @@ func (p *Buffers) give(b *bytes.Buffer) {
 	}
 }
 
-// Run reads until the connection ends, and says why. Handlers are not told.
+// Run reads until the connection ends, and returns the reason. It does not call Handler.Ended.
 func (c *Conn) Run() error {
 	err := c.Flush()
 	for err == nil {
@@ -46,7 +46,7 @@ func (c *Conn) Run() error {
 	return err
 }
 
-// read reads once, and handles what came. While there is nothing to read it holds no buffer.
+// read reads once and handles what arrived. It holds no buffer while there is nothing to read.
 func (c *Conn) read() error {
 	if c.raw == nil {
 		return c.readPlain()
@@ -82,8 +82,8 @@ func (c *Conn) read() error {
 	return c.consume(buf[:n])
 }
 
-// readPlain reads where only the connection itself can, as with TLS: it waits with a few bytes, and takes more when
-// there is more.
+// readPlain reads where only the connection itself can be read, as with TLS: it waits with a buffer of a few bytes, and
+// uses a larger one if there is more.
 func (c *Conn) readPlain() error {
 	b := c.small[:]
 	if c.more {
@@ -99,7 +99,7 @@ func (c *Conn) readPlain() error {
 	return err
 }
 
-// consume takes bytes of frames.
+// consume handles bytes of frames.
 func (c *Conn) consume(b []byte) error {
 	for len(b) > 0 {
 		if c.left == 0 {
@@ -120,7 +120,7 @@ func (c *Conn) consume(b []byte) error {
 	return nil
 }
 
-// begin begins a frame.
+// begin starts a frame.
 func (c *Conn) begin() {
 	c.have = 0
 	c.frame = parseHeader(c.head[:])
@@ -128,7 +128,7 @@ func (c *Conn) begin() {
 	c.padded = c.frame.kind == http2.FrameData && c.frame.flags.Has(http2.FlagDataPadded)
 }
 
-// payload takes bytes of the present frame; those of data go on at once, others when the frame is complete.
+// payload handles bytes of the present frame. Data is passed on at once, other frames when they are complete.
 func (c *Conn) payload(b []byte) error {
 	if c.frame.kind == http2.FrameData {
 		return c.data(b)
@@ -147,7 +147,7 @@ func (c *Conn) payload(b []byte) error {
 	return c.complete(b)
 }
 
-// data takes bytes of a data frame.
+// data handles bytes of a data frame.
 func (c *Conn) data(b []byte) error {
 	c.mu.Lock()
 	s := c.streams[c.frame.stream]
@@ -168,7 +168,7 @@ func (c *Conn) data(b []byte) error {
 		b = b[:max(0, len(b)-over)]
 	}
 	if s == nil {
-		return nil // it was reset
+		return nil // the stream was reset
 	}
 	if len(b) > 0 {
 		if err := s.handler.Data(b); err != nil {
@@ -183,7 +183,7 @@ func (c *Conn) data(b []byte) error {
 	return nil
 }
 
-// refill opens a window again after what was taken of it.
+// refill enlarges a window by the bytes that were taken.
 func (c *Conn) refill(taken *int, stream uint32) {
 	n := uint32(*taken)
 	c.queue(func(b []byte) []byte { return appendNumber(b, http2.FrameWindowUpdate, stream, n) })

@@ -2,27 +2,27 @@ package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Request is a discovery request of either protocol. What is large in it is kept encoded, so that clients that send
-// the same share it.
+// Request is a discovery request of either variant of xDS. Its large parts stay encoded, so that clients with equal
+// requests share them.
 type Request struct {
-	// Delta tells that the request is of the incremental protocol.
+	// Delta says that it is a request of the incremental variant.
 	Delta   bool
 	TypeURL string
 	// Node is the encoded node. Only the first request of a stream has one.
 	Node []byte
-	// Names are the names that the request subscribes to, as AppendName encodes them, and in the incremental protocol
-	// those that it unsubscribes from, as AppendUnsubscribe does.
+	// Names are the subscribed names, encoded by AppendName, and in the incremental variant also the unsubscribed ones,
+	// encoded by AppendUnsubscribe.
 	Names []byte
-	// Versions are what the client has, as AppendVersion encodes it. Only the first request that a stream of the
-	// incremental protocol makes for a type has any.
+	// Versions are the resources that the client has, encoded by AppendVersion. Only the first request for a type on an
+	// incremental stream has any.
 	Versions []byte
-	// Version and Nonce are those of the response that is answered. Only State-of-the-World requests have a Version.
+	// Version and Nonce are those of the answered response. Only State-of-the-World requests have a Version.
 	Version, Nonce string
-	// Refusal says why the response is refused; empty: it is accepted.
+	// Refusal is the error of a NACK; empty for an ACK.
 	Refusal string
 }
 
-// Numbers of the fields of requests. Those of names are the same in both protocols.
+// Field numbers of requests. Those of names are the same in both variants.
 const (
 	sotwVersion, sotwNode, sotwURL, sotwNonce, sotwError                        = 1, 2, 4, 5, 6
 	deltaNode, deltaURL, deltaVersions, deltaNonce, deltaError                  = 1, 2, 5, 6, 7
@@ -31,7 +31,7 @@ const (
 	mapKey, mapValue                                           protowire.Number = 1, 2
 )
 
-// Parts encodes the request in three parts that belong one behind the other, without copying Names.
+// Parts encodes the request in three consecutive parts, without copying Names.
 func (r *Request) Parts() (head, names, tail []byte) {
 	if r.Delta {
 		head = appendText(appendBytes(nil, deltaNode, r.Node), deltaURL, r.TypeURL)
