@@ -61,6 +61,8 @@ type Peer struct {
 	Until time.Time
 	// Pod is the pod that its token is bound to; the zero value where that is not known.
 	Pod Pod
+	// Proof is what it has shown, if that can be taken back before Until.
+	Proof *Proof
 }
 
 // Pod is a pod of the namespace of an Identity. The UID tells it from others that have had its name.
@@ -68,3 +70,6 @@ type Pod struct{ Name, UID string }
 
 // Proven reports whether the client has proven who it is.
 func (p Peer) Proven() bool { return p.Identity != Identity{} }
+
+// Holds reports whether the proof holds at a time: it has neither ended nor been taken back.
+func (p Peer) Holds(now time.Time) bool { return now.Before(p.Until) && !p.Proof.Over() }

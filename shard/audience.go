@@ -73,6 +73,7 @@ func (w *worker) personalize(m *client, r *ads.Request) {
 		return
 	}
 	m.personal = true
+	m.proxy.Proven.Proof.Need()
 	w.carryOut(m, m.session.SetDesired(w.now(), w.differ, w.desiredFor(m)), m.since)
 }
 
@@ -82,7 +83,7 @@ func (w *worker) secretsFor(m *client, sub ads.Subscription) *ads.Resources {
 	switch {
 	case m.lapsed != nil:
 		return m.lapsed
-	case !w.now().Before(m.proxy.Proven.Until):
+	case !m.proxy.Proven.Holds(w.now()):
 		w.shards.opts.Metrics.Withheld(Lapsed)
 		w.leaveAudience(m)
 		m.lapsed = &ads.Resources{Final: true}
@@ -164,7 +165,7 @@ type Withheld uint8
 const (
 	// Unproven clients have not proven who they are, or there is nobody who knows secrets.
 	Unproven Withheld = iota
-	// Lapsed is the proof of clients whose certificate or token has expired.
+	// Lapsed is the proof of clients whose certificate or token has expired, or whose token was revoked.
 	Lapsed
 
 	// NumWithheld is how many reasons there are.

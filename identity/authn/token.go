@@ -108,6 +108,16 @@ func (a *Authenticator) ofToken(ctx context.Context, c Credentials, domain strin
 	return peer, err
 }
 
+// Revocable reports whether what a client has shown can be taken back before it expires: it is a token of which the API
+// server says whether it is good.
+func (a *Authenticator) Revocable(c Credentials) bool {
+	if len(c.Certificates) > 0 || c.Token == "" || a.options.Tokens == nil {
+		return false
+	}
+	claims, _ := unverified(c.Token)
+	return a.issuerOf(claims) == nil
+}
+
 // worthAsking refuses what an API server would refuse, without asking it. What a token says of itself is believed here
 // only where it speaks against it.
 func (a *Authenticator) worthAsking(c Credentials, claims jwt.Claims, readable bool) error {

@@ -162,7 +162,12 @@ func (h *house) start() (stop func()) {
 	h.secure, err = New(Options{TrustDomains: h.streams.TrustDomains, Tokens: h.reviewer, ClusterID: "Kubernetes",
 		Audiences: []string{"istio-ca"}, CADir: h.dir, Hosts: []string{"istiod.istio-system.svc", "istio-pilot.istio-system.svc"},
 		Life: 24 * time.Hour, MaxLife: 90 * 24 * time.Hour, Signers: 1, Now: time.Now, Log: log,
-		Every: func(time.Duration) <-chan time.Time { return h.tick }})
+		Every: func(d time.Duration) <-chan time.Time {
+			if d == vigilEvery {
+				return time.Tick(d)
+			}
+			return h.tick
+		}})
 	if err != nil {
 		h.t.Fatal(err)
 	}

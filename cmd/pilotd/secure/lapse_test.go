@@ -3,7 +3,9 @@ package secure
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +155,88 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			t.Error("a stream waits for", d)
 		}
 	}, func(h *house) { h.reviewer = hung{} })
+}
+
+// revocable is an API server that may take back what it has said, or not answer.
+type revocable struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	gone, away bool
+	asked      int
+}
+
+// Review implements authn.Reviewer.
+func (r *revocable) Review(context.Context, string, []string) (authn.Review, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked++; r.away {
+		return authn.Review{}, errors.New("away")
+	}
+	return authn.Review{Good: !r.gone, User: "system:serviceaccount:shop:lister"}, nil
+}
+
+func (r *revocable) set(change func(*revocable)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(r)
+}
+
+// When the API server does not vouch for the token of a stream any more, no secret is sent on it a few minutes later;
+// clusters go on, and who comes again with the token is refused. An API server that does not answer revokes nothing,
+// and it is asked only about the tokens of clients that ask for secrets, every five minutes.
+func TestRevokedToken(t *testing.T) {
+	r := &revocable{}
+	inHouse(t, func(h *house) {
+		g := newGate(h, nil)
+		g.rotate("shop", "a")
+		token := h.token(10 * time.Hour)
+		open := func() *stream {
+			s := h.open(token, agent{})
+			s.send(&discoveryv3.DeltaDiscoveryRequest{Node: node("router", "shop", "lister"), TypeUrl: xdstype.ClusterURL})
+			s.next(xdstype.ClusterURL)
+			return s
+		}
+		other := open() // asks for no secret
+		defer other.close()
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if r.asked != 1 {
+			t.Errorf("the API server was asked %d times about a stream without secrets", r.asked)
+		}
+		s := open()
+		defer s.close()
+		s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdstype.SecretURL, ResourceNamesSubscribe: []string{"kubernetes://a"}})
+		sent := func() bool { return len(s.next(xdstype.SecretURL).Resources) == 1 }
+		if !sent() {
+			t.Fatal("it has not got its secret")
+		}
+		r.set(func(r *revocable) { r.away = true })
+		time.Sleep(12 * time.Minute)
+		g.rotate("shop", "a")
+		if !sent() {
+			t.Error("a server that does not answer has revoked the token")
+		}
+		r.set(func(r *revocable) { r.away, r.asked = false, 0 })
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if r.asked < 3 || r.asked > 4 {
+			t.Errorf("the API server was asked %d times in twenty minutes", r.asked)
+		}
+		r.set(func(r *revocable) { r.gone = true })
+		time.Sleep(6*time.Minute + 20*time.Second)
+		g.rotate("shop", "a")
+		synctest.Wait()
+		for _, service := range []string{"first", "second"} { // a secret would come before the second
+			h.serve(service)
+			s.next(xdstype.ClusterURL)
+			synctest.Wait()
+		}
+		again := h.open(token, agent{})
+		again.ends(codes.Unauthenticated)
+		s.close()
+		synctest.Wait()
+		if n := len(h.secure.vigil.proofs); n != 0 {
+			t.Errorf("%d tokens are asked about still", n)
+		}
+	}, func(h *house) { h.rights, h.reviewer = newGrants("shop/lister"), r })
 }

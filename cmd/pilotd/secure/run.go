@@ -35,6 +35,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.secrets != nil {
 		all.Go(func() { s.secrets.Run(ctx) })
 	}
+	if o.Tokens != nil {
+		all.Go(func() { s.vigil.run(ctx, o.Every(vigilEvery)) })
+	}
 	if s.agents != nil {
 		all.Go(func() { s.agents.Run(ctx) })
 	}

@@ -103,6 +103,7 @@ type Server struct {
 	// Immutable after New.
 	options       Options
 	authenticator *authn.Authenticator
+	vigil         *vigil
 	Keeper        *ca.Keeper
 	serving       *Serving
 	service       *ca.Service         // nil if another system is the authority
@@ -155,6 +156,7 @@ func New(o Options) (*Server, error) {
 		Checks:    o.Computing,
 		Refused:   func(r authn.Reason) { s.refused[r].Add(1) },
 		BadTokens: quota.NewRate(badTokens, o.Now)})
+	s.vigil = &vigil{authenticator: s.authenticator, now: o.Now, proofs: map[*identity.Proof]*shown{}}
 	return s, s.setAuthority()
 }
 
@@ -252,13 +254,21 @@ func (s *Server) Peer(ctx context.Context) (proxy.Peer, error) {
 	if _, secured := grpcstream.PeerInfo(ctx).(credentials.TLSInfo); !secured {
 		return proxy.Peer{}, nil
 	}
-	p, err := s.caller(ctx)
+	c := credentialsOf(ctx)
+	p, err := s.authenticator.Authenticate(ctx, c)
+	if err == nil {
+		p.Proof = s.vigil.proof(ctx, c)
+	}
 	return proxy.Peer{Peer: p, Unchecked: s.options.Unchecked}, err
 }
 
 // caller returns who opened the stream of ctx.
 func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
-	var c authn.Credentials
+	return s.authenticator.Authenticate(ctx, credentialsOf(ctx))
+}
+
+// credentialsOf returns what the client of a stream, or of a call, has shown.
+func credentialsOf(ctx context.Context) (c authn.Credentials) {
 	if info, ok := grpcstream.PeerInfo(ctx).(credentials.TLSInfo); ok {
 		c.Certificates = info.State.PeerCertificates
 	}
@@ -275,7 +285,7 @@ func (s *Server) caller(ctx context.Context) (identity.Peer, error) {
 	if id := md.Get("clusterid"); len(id) > 0 {
 		c.ClusterID = id[0]
 	}
-	return s.authenticator.Authenticate(ctx, c)
+	return c
 }
 
 // roots returns the roots of accepted clients; nil while they are unknown.
