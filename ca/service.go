@@ -46,6 +46,9 @@ type ServiceOptions struct {
 	// ActFor returns nil if a caller may ask for a certificate for another identity. The caller does not see its error;
 	// one that wraps ErrLater is temporary. It must not block. nil means that no caller may.
 	ActFor func(caller identity.Peer, who identity.Identity) error
+	// ByPod reports whether the pods of an identity are charged one by one: those of the agents of nodes, which all have
+	// one identity, so that one agent does not use up what the agents of other nodes need. nil means none.
+	ByPod func(identity.Identity) bool
 	// Receive reads the request of a call. nil means grpc's RecvMsg.
 	Receive func(grpc.ServerStream, *securityv1.IstioCertificateRequest) error
 	// Now returns the time.
@@ -161,6 +164,9 @@ func (s *Service) create(ctx context.Context, ss grpc.ServerStream) ([]string, e
 		return nil, err
 	}
 	caller := quota.Of(known.Identity, nil)
+	if s.options.ByPod != nil && known.Pod.UID != "" && s.options.ByPod(known.Identity) {
+		caller = quota.OfPod(known.Identity, known.Pod)
+	}
 	if !s.options.Rate.Take(caller, 1) {
 		return nil, &failure{TooOften, codes.ResourceExhausted, "certificates are asked for too often"}
 	}

@@ -81,12 +81,17 @@ func (n *NodeAgents) Run(ctx context.Context) {
 	n.pods.RunWithContext(klog.NewContext(ctx, logr.FromSlogHandler(n.log.Handler()))) // the log of client-go
 }
 
+// Trusts reports whether an identity is that of agents of nodes.
+func (n *NodeAgents) Trusts(who identity.Identity) bool {
+	return slices.Contains(n.trusted, Account{who.Namespace, who.ServiceAccount})
+}
+
 // MayActFor returns nil if an agent may ask for a certificate for who. The error is for logs; it wraps ca.ErrLater if
 // the answer may change soon. It never blocks.
 func (n *NodeAgents) MayActFor(agent identity.Peer, who identity.Identity) error {
 	own := Account{agent.Identity.Namespace, agent.Identity.ServiceAccount}
 	switch {
-	case !slices.Contains(n.trusted, own):
+	case !n.Trusts(agent.Identity):
 		return ErrNoAgent
 	case agent.Pod.Name == "" || agent.Pod.UID == "":
 		return errors.New("the agent has not proven which pod it is: want a token that is bound to its pod")

@@ -14,6 +14,7 @@ const network = 64
 // known.
 type Caller struct {
 	who  identity.Identity
+	pod  string // the UID of its pod; empty where that makes no difference
 	from netip.Addr
 }
 
@@ -34,6 +35,9 @@ func Of(who identity.Identity, addr net.Addr) Caller {
 	}
 	return Caller{from: from}
 }
+
+// OfPod returns the caller with the identity in one pod, of an identity whose pods are charged one by one.
+func OfPod(who identity.Identity, pod identity.Pod) Caller { return Caller{who: who, pod: pod.UID} }
 
 // String returns the identity, or the address.
 func (c Caller) String() string {

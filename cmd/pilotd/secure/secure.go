@@ -191,7 +191,7 @@ func (s *Server) setAuthority() error {
 	}
 	if o.API != nil && len(o.NodeAgents) > 0 {
 		s.agents = cluster.NewNodeAgents(o.API, o.NodeAgents, o.Log)
-		settings.ActFor = s.agentActsFor
+		settings.ActFor, settings.ByPod = s.agentActsFor, s.agents.Trusts
 	}
 	s.service = ca.NewService(settings)
 	return nil
