@@ -51,8 +51,8 @@ func NewWeb(blocked []netip.Prefix, roots *x509.CertPool) *Web {
 		if err != nil {
 			return err
 		}
-		for _, p := range blocked {
-			if p.Contains(to.Addr().Unmap().WithZone("")) {
+		for _, addr := range reached(to.Addr().Unmap().WithZone("")) {
+			if slices.ContainsFunc(blocked, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 				return errBlocked
 			}
 		}
@@ -71,6 +71,19 @@ func NewWeb(blocked []netip.Prefix, roots *x509.CertPool) *Web {
 			return nil
 		},
 	}}
+}
+
+// reached returns the addresses that are reached by asking one: itself and, where it has the prefix of NAT64 or of
+// 6to4, the IPv4 address that gateways of these take out of it.
+func reached(addr netip.Addr) []netip.Addr {
+	b := addr.As16()
+	switch {
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(addr):
+		return []netip.Addr{addr, netip.AddrFrom4([4]byte(b[12:]))}
+	case netip.MustParsePrefix("2002::/16").Contains(addr):
+		return []netip.Addr{addr, netip.AddrFrom4([4]byte(b[2:6]))}
+	}
+	return []netip.Addr{addr}
 }
 
 // URI returns where an issuer's keys are, as its OpenID configuration says. For its error the same holds as for Keys.

@@ -94,6 +94,8 @@ func TestFetch(t *testing.T) {
 		{ingest.KeyPlace{URI: "http://169.254.169.254/latest"}, "may not be asked"},
 		{ingest.KeyPlace{URI: "http://[fe80::1%25lo]/latest"}, "may not be asked"},
 		{ingest.KeyPlace{URI: "http://[::ffff:169.254.169.254]/latest"}, "may not be asked"},
+		{ingest.KeyPlace{URI: "http://[64:ff9b::a9fe:a9fe]/latest"}, "may not be asked"},
+		{ingest.KeyPlace{URI: "http://[2002:a9fe:a9fe::1]/latest"}, "may not be asked"},
 	} {
 		keys, err := at(t.Context(), web, c.place)
 		if c.want == "" && (err != nil || keys != keySet) ||
