@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,10 @@ type Surroundings struct {
 	log                        *slog.Logger
 }
 
+// byNative is the index of nodes by whether they support native sidecars. With it no pod's injection goes through all
+// nodes.
+const byNative = "native"
+
 // nativeSince is the version of Kubernetes since which native sidecars are stable.
 const nativeSince = "1.33.0-0"
 
@@ -49,6 +54,10 @@ func NewSurroundings(api *API, log *slog.Logger) *Surroundings {
 		fields.Everything()), &corev1.Namespace{}, keepAnnotations)
 	s.nodes = s.informer(cache.NewListWatchFromClient(api.core.RESTClient(), "nodes", "", fields.Everything()),
 		&corev1.Node{}, keepVersion)
+	// This fails only while the informer runs.
+	_ = s.nodes.AddIndexers(cache.Indexers{byNative: func(node any) ([]string, error) {
+		return []string{strconv.FormatBool(native(node))}, nil
+	}})
 	configs := api.dynamic.Resource(schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1",
 		Resource: "proxyconfigs"})
 	s.proxies = s.informer(&cache.ListWatch{
@@ -73,7 +82,7 @@ func NewSurroundings(api *API, log *slog.Logger) *Surroundings {
 // informer makes an informer that keeps of each object only the result of keep.
 func (s *Surroundings) informer(lw cache.ListerWatcher, of runtime.Object,
 	keep cache.TransformFunc) cache.SharedIndexInformer {
-	i := cache.NewSharedIndexInformer(lw, of, 0, nil)
+	i := cache.NewSharedIndexInformer(lw, of, 0, cache.Indexers{})
 	_ = i.SetTransform(keep) // fails only while it runs, as does the next call
 	_ = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		s.log.Debug("what injection needs to know of the cluster cannot be read", "error", err)
@@ -158,8 +167,8 @@ func (s *Surroundings) Native(node string) bool {
 	if o, ok, err := s.nodes.GetStore().GetByKey(node); ok && err == nil {
 		return native(o)
 	}
-	all := s.nodes.GetStore().List()
-	return len(all) > 0 && !slices.ContainsFunc(all, func(o any) bool { return !native(o) })
+	known := s.nodes.GetIndexer().ListIndexFuncValues(byNative)
+	return len(known) == 1 && known[0] == strconv.FormatBool(true)
 }
 
 func native(node any) bool {

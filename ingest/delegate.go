@@ -135,7 +135,7 @@ func joinRoute(r, part *networking.HTTPRoute) bool {
 	orElse(&part.Retries, r.Retries)
 	orElse(&part.Fault, r.Fault)
 	orElse(&part.Mirror, r.Mirror)
-	// lint:ignore SA1019 older objects still use it
+	//lint:ignore SA1019 older objects still use it
 	orElse(&part.MirrorPercent, r.MirrorPercent)
 	orElse(&part.MirrorPercentage, r.MirrorPercentage)
 	orElse(&part.CorsPolicy, r.CorsPolicy)

@@ -104,7 +104,7 @@ func (c *check) consistentHash(at string, h *networking.LoadBalancerSettings_Con
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
 		c.cookie(at+".httpCookie", key.HttpCookie)
 	}
-	// lint:ignore SA1019 older objects still use it
+	//lint:ignore SA1019 older objects still use it
 	if n := h.GetMinimumRingSize(); n != 0 {
 		c.that(n <= largestRing, at+".minimumRingSize", "expected at most %d, got %d", largestRing, n)
 		c.that(h.GetHashAlgorithm() == nil, at+".minimumRingSize",

@@ -20,7 +20,7 @@ func checkGateway(o *clientnet.Gateway) *problem {
 		at := item("spec.servers", i)
 		c.that(s.GetPort() != nil, at+".port", "expected a port")
 		c.that(s.GetPort().GetName() != "", at+".port.name", "expected a name")
-		// lint:ignore SA1019 older objects still use it
+		//lint:ignore SA1019 older objects still use it
 		c.that(s.GetPort().GetTargetPort() == 0, at+".port.targetPort", "expected none: it has no meaning here")
 		c.protocol(at+".port.protocol", s.GetPort().GetProtocol())
 		c.bind(at, s.GetBind(), s.GetPort().GetNumber())

@@ -290,7 +290,7 @@ func (c *check) mirrors(at string, r *networking.HTTPRoute) {
 	c.that(r.Mirror == nil || len(r.Mirrors) == 0, at+".mirrors", "expected only one of mirror and mirrors")
 	c.destination(at+".mirror", r.Mirror, false)
 	c.percent(at+".mirrorPercentage", r.MirrorPercentage)
-	// lint:ignore SA1019 older objects still use it
+	//lint:ignore SA1019 older objects still use it
 	c.within(at+".mirrorPercent", int64(r.MirrorPercent.GetValue()), 0, 100)
 	for i, m := range r.Mirrors {
 		c.destination(item(at+".mirrors", i)+".destination", m.GetDestination(), true)

@@ -16,7 +16,7 @@ func fault(in *networking.HTTPFaultInjection) *value.Fault {
 		if d.GetPercentage() != nil {
 			out.Delayed = millionths(d.GetPercentage())
 		} else {
-			// lint:ignore SA1019 older objects still use it
+			//lint:ignore SA1019 older objects still use it
 			out.Delayed = hundredths(uint32(d.GetPercent()))
 		}
 	}
@@ -57,7 +57,7 @@ func cors(in *networking.CorsPolicy) value.CORS {
 		}
 	}
 	if in.GetAllowOrigins() == nil {
-		// lint:ignore SA1019 older objects still use it
+		//lint:ignore SA1019 older objects still use it
 		for _, o := range in.GetAllowOrigin() {
 			out.Origins = append(out.Origins, value.StringMatch{Kind: value.MatchExact, Text: o})
 		}

@@ -48,7 +48,7 @@ func askedByHTTP(name string, in *httpProvider) *value.AuthorizationProvider {
 		Timeout: duration(in.GetTimeout()), FailOpen: in.GetFailOpen(), ClearRouteCache: in.GetClearRouteCache(),
 		Body: optional(in.GetIncludeRequestBodyInCheck(), checkedBody)}
 	if out.RequestHeaders == nil {
-		// lint:ignore SA1019 the old name of the same field
+		//lint:ignore SA1019 the old name of the same field
 		out.RequestHeaders = list(in.GetIncludeHeadersInCheck())
 	}
 	added := in.GetIncludeAdditionalHeadersInCheck()

@@ -166,7 +166,7 @@ func mirrors(in *networking.HTTPRoute) (out []value.Mirror) {
 		switch {
 		case in.GetMirrorPercentage() != nil:
 			share = millionths(in.GetMirrorPercentage())
-		// lint:ignore SA1019 older objects still use it
+		//lint:ignore SA1019 older objects still use it
 		case in.GetMirrorPercent() != nil:
 			//lint:ignore SA1019 as above
 			share = hundredths(in.GetMirrorPercent().GetValue())

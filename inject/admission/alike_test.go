@@ -51,7 +51,7 @@ func replica(t injecttest.T, of *corev1.Pod, name string, made time.Time) []byte
 		}
 	}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Time: new(metav1.NewTime(made)),
-		Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+		Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	return encoded(t, pod)
 }
 
