@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -52,6 +54,62 @@ func mutualTLS(t *testing.T, w *world, protocol parts.Protocol) {
 		}
 		return err
 	})
+	for _, e := range envoys {
+		if err := e.NothingRefused(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestIngressTLS has a Sidecar object that asks for TLS with files at a port. While the mesh's own TLS is switched off
+// there, the port speaks that TLS and nothing else; while it takes whoever comes, the Sidecar's TLS is none.
+func TestIngressTLS(t *testing.T) {
+	const mode = `
+---
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: secure, namespace: shop}
+spec: {selector: {matchLabels: {app: secure}}, mtls: {mode: %s}}
+`
+	w := newWorld(t, inDirectory, baseMesh()+securePod().yaml()+`
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: secure, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: secure}}
+  ingress:
+  - port: {number: 8443, protocol: HTTPS, name: https}
+    defaultEndpoint: 127.0.0.1:8080
+    tls: {mode: SIMPLE, serverCertificate: /etc/secure/tls.crt, privateKey: /etc/secure/tls.key}
+`+fmt.Sprintf(mode, "DISABLE"))
+	_, envoys := w.securePair(t, parts.Delta, map[string]string{"8080": "secure"})
+
+	plain := w.network.Pod(t, outsider().ip).Client()
+	secure := w.network.Pod(t, outsider().ip).Client()
+	// The files have the workload's certificate, which is for no host's name.
+	secure.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	address := "://" + securePod().ip + ":8443/"
+	answered := func(what string, client *http.Client, url string) {
+		t.Helper()
+		parts.Eventually(t, what, func() error {
+			a, err := parts.Ask(client, url, secureHost)
+			if err == nil && a.Name != "secure" {
+				err = fmt.Errorf("answer %d %q", a.Status, a.Name)
+			}
+			return err
+		})
+	}
+	answered("a client with TLS of its own is answered", secure, "https"+address)
+	if a, err := parts.Ask(plain, "http"+address, secureHost); err == nil {
+		t.Errorf("a client in plain text is answered: %v", a)
+	}
+
+	w.objects.Apply(fmt.Sprintf(mode, "PERMISSIVE"))
+	answered("a client in plain text is answered", plain, "http"+address)
+	if a, err := parts.Ask(secure, "https"+address, secureHost); err == nil && a.Name == "secure" {
+		t.Errorf("a client with TLS of its own is answered still: %v", a)
+	}
 	for _, e := range envoys {
 		if err := e.NothingRefused(); err != nil {
 			t.Error(err)
