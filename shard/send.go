@@ -8,11 +8,6 @@ import (
 	"github.com/pilotd/pilotd/shard/ads"
 )
 
-// burst is how many responses a worker sends before it lets others run. Each response makes a goroutine of grpc ready,
-// and Go runs goroutines in the order in which they became ready. So whoever else has something to do in this process
-// (the webhook, the pages, another shard) waits behind a burst, not behind all streams.
-const burst = 8
-
 // What a client is sent of answers for types that are not served, in bytes of names.
 const (
 	// maxUnserved bounds one answer to a client that has read all that it was sent.
@@ -29,7 +24,6 @@ type sender struct {
 
 	responses map[*ads.Batch]*encodecache.Response // of this round
 	given     int                                  // bytes of responses, ever
-	sent      int                                  // how many responses, ever
 }
 
 // send sends a response, unless admitsUnserved holds it back.
@@ -42,12 +36,13 @@ func (s *sender) send(m *client, e ads.Effect, at time.Time) {
 	m.stream.Send(e.TypeURL, r)
 	s.stats.sent.Add(1)
 	s.given += r.Len()
-	if s.sent++; s.sent%burst == 0 {
-		runtime.Gosched()
-	}
 	if served {
 		s.shards.opts.Metrics.Sent(e.Type, r.Len(), s.sinceChange(at))
 	}
+	// Each response makes a goroutine of grpc ready, and Go runs goroutines in the order in which they became ready.
+	// Whoever else has something to do in this process (the webhook, the pages, another shard) must not wait until all
+	// streams have theirs.
+	runtime.Gosched()
 }
 
 // admitsUnserved reports whether a client may be sent an answer for a type that is not served. Such answers wait for no

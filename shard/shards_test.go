@@ -371,7 +371,7 @@ func TestWhatIsTold(t *testing.T) {
 // Others run while a worker sends to many, and need not wait until all have theirs.
 func TestOthersRunAmongSends(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const clients = 20 * burst
+	const clients = 160
 	withFleet(t, 1, func(f *fleet) {
 		c, w := class("one"), f.set("x=1", "")
 		var sent, seen atomic.Int64
