@@ -82,12 +82,13 @@ func directive(unknown string) bool {
 	return false
 }
 
-// functions returns what templates may call: Istio's, and those of sprig that give the same result each time. Those
-// that make keys and salts do not.
+// functions returns what templates may call: Istio's, and those of sprig that give the same result each time. Sprig's
+// own list of these has some that make keys and salts, roll dice, or fall back on the present time.
 func functions(around Surroundings) template.FuncMap {
 	out := sprig.HermeticTxtFuncMap()
 	maps.DeleteFunc(out, func(name string, _ any) bool { return strings.HasPrefix(name, "gen") })
-	for _, name := range []string{"bcrypt", "htpasswd", "encryptAES", "derivePassword"} {
+	for _, name := range []string{"bcrypt", "htpasswd", "encryptAES", "derivePassword", "shuffle", "randInt", "ago", "htmlDate",
+		"htmlDateInZone"} {
 		delete(out, name)
 	}
 	maps.Copy(out, istioFunctions(around))

@@ -64,7 +64,7 @@ func TestFunctions(t *testing.T) {
 // TestUnrepeatable has functions that a template must not have: a pod may be injected twice.
 func TestUnrepeatable(t *testing.T) {
 	for _, f := range []string{"now", "randAlpha 3", "uuidv4", "expandenv `$HOME`", "getHostByName `localhost`",
-		"genPrivateKey `rsa`"} {
+		"genPrivateKey `rsa`", "shuffle `ab`", "randInt 1 9", "ago 3", "htmlDate 3", "htmlDateInZone 3 `UTC`"} {
 		if _, err := Parse("t", "{{ "+f+" }}", Surroundings{}); err == nil {
 			t.Errorf("%s is there", f)
 		}
