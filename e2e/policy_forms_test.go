@@ -30,10 +30,10 @@ type formAsk struct {
 	headers            map[string]string
 }
 
-// formTokens puts a token of each issuer in the place of T1 and T2.
+// formTokens puts a token of each issuer in the place of <T1> and <T2>, which no token has in it.
 func formTokens(t *testing.T, first, second issuer) *strings.Replacer {
-	return strings.NewReplacer("T1", first.token(t, map[string]any{"dotted.name": "yes", "number": 7}),
-		"T2", second.token(t, map[string]any{"iss": "https://second", "sub": "eve", "aud": nil, "azp": nil, "groups": nil,
+	return strings.NewReplacer("<T1>", first.token(t, map[string]any{"dotted.name": "yes", "number": 7}),
+		"<T2>", second.token(t, map[string]any{"iss": "https://second", "sub": "eve", "aud": nil, "azp": nil, "groups": nil,
 			"scope": nil, "realm": nil}))
 }
 
@@ -293,7 +293,7 @@ func conditionForms() []policyForm {
 // tokenForms are about tokens: T1 of issuer https://issuer is bob's, for web, of groups users and admin and of the
 // scopes read and write; T2 of https://second is eve's, without an audience.
 func tokenForms() []policyForm {
-	const one, two = "{authorization: Bearer T1}", "{x-second: T2}"
+	const one, two = "{authorization: Bearer <T1>}", "{x-second: <T2>}"
 	forms := []policyForm{
 		{true, "DENY: " + from(`notRequestPrincipals: ["*"]`), "no /a; yes /a %1; yes /a %2"},
 		{false, "ALLOW: " + from(`requestPrincipals: ["https://issuer/bob", "https://second/*"]`), "no /a; yes /a %1; yes /a %2"},

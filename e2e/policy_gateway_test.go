@@ -45,7 +45,7 @@ func edgeForms() []policyForm {
 		{false, "ALLOW named dry: " + to(`paths: ["P/*"]`), "no /a"},
 	}
 	words := strings.NewReplacer("%1", trusted, "%2", other, "%3", behind, "%4", faked,
-		"%t", "{authorization: Bearer T1}", "%u", "{x-second: T2}")
+		"%t", "{authorization: Bearer <T1>}", "%u", "{x-second: <T2>}")
 	for i := range forms {
 		forms[i].asks = words.Replace(forms[i].asks)
 	}
@@ -198,9 +198,9 @@ func claimsDecide(t *testing.T, rows []claimRow, ask func(formAsk) (parts.Answer
 			a := formAsk{method: "GET", path: fmt.Sprintf("/c%d/", i), headers: map[string]string{}}
 			switch token {
 			case "T1":
-				a.headers["authorization"] = "Bearer T1"
+				a.headers["authorization"] = "Bearer <T1>"
 			case "T2":
-				a.headers["x-second"] = "T2"
+				a.headers["x-second"] = "<T2>"
 			}
 			answer, err := ask(a)
 			if got := answer.Name == "web-v1"; err != nil || got != want || !strings.HasPrefix(answer.Name, "web-v") {
@@ -218,9 +218,9 @@ func tokensOfGateways(t *testing.T, token func(map[string]any) string, ask func(
 		name, path, header, value string
 		want                      int
 	}{
-		{"header", "/c0/", "authorization", "Bearer T1", 200}, {"another header", "/c0/", "x-jwt", "T1", 200},
-		{"parameter", "/c0/?token=" + token(nil), "", "", 200}, {"cookie", "/c0/", "cookie", "session=T1; x=y", 200},
-		{"a foreign header", "/c0/", "x-foreign", "T1", 0}, {"a foreign parameter", "/c0/?jwt=" + token(nil), "", "", 0},
+		{"header", "/c0/", "authorization", "Bearer <T1>", 200}, {"another header", "/c0/", "x-jwt", "<T1>", 200},
+		{"parameter", "/c0/?token=" + token(nil), "", "", 200}, {"cookie", "/c0/", "cookie", "session=<T1>; x=y", 200},
+		{"a foreign header", "/c0/", "x-foreign", "<T1>", 0}, {"a foreign parameter", "/c0/?jwt=" + token(nil), "", "", 0},
 		{"cut off", "/c0/", "x-jwt", cutOff(token(nil)), 401}, {"nonsense", "/c0/", "x-jwt", "nonsense", 401},
 		{"expired", "/c0/?token=" + token(map[string]any{"exp": past}), "", "", 401},
 		{"another's issuer", "/c0/", "x-jwt", token(map[string]any{"iss": "https://second"}), 401},
